@@ -1,0 +1,51 @@
+"""Measures how a vision model holds up outside its test set.
+
+The public names are resolved when they are first used, so importing this package loads nothing heavy.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "AccuracyStudy": "shiftproof.studies.accuracy",
+    "CLEAN": "shiftproof.types",
+    "CalibrationStudy": "shiftproof.studies.calibration",
+    "Condition": "shiftproof.types",
+    "load_model": "shiftproof.models",
+    "measure": "shiftproof.studies",
+    "metrics": "shiftproof.metrics",
+    "open_images": "shiftproof.image_sets",
+    "predict": "shiftproof.predict",
+    "wrap_model": "shiftproof.models",
+}
+
+if TYPE_CHECKING:
+    from shiftproof import metrics as metrics
+    from shiftproof.image_sets import open_images as open_images
+    from shiftproof.models import load_model as load_model
+    from shiftproof.models import wrap_model as wrap_model
+    from shiftproof.predict import predict as predict
+    from shiftproof.studies import measure as measure
+    from shiftproof.studies.accuracy import AccuracyStudy as AccuracyStudy
+    from shiftproof.studies.calibration import CalibrationStudy as CalibrationStudy
+    from shiftproof.types import CLEAN as CLEAN
+    from shiftproof.types import Condition as Condition
+
+__all__ = ["__version__", *_HOMES]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'shiftproof' has no attribute {name!r}")
+    module = importlib.import_module(_HOMES[name])
+    value = module if _HOMES[name] == f"shiftproof.{name}" and name == "metrics" else getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

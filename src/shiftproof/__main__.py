@@ -1,0 +1,3 @@
+from shiftproof.cli import main
+
+main()

@@ -1,0 +1,75 @@
+"""Errors for the person who can put them right: what was expected, what came, what to do.
+
+    ShiftproofError
+    ├── UnknownName        no entry of that name in the catalog
+    ├── MissingExtra       an optional library is not installed
+    ├── BadInput           a file, folder, option or array is not what it should be
+    │   └── UnreadableImage    one image cannot be decoded; it is set aside, the run goes on
+    ├── ClassMismatch      labels of the images and outputs of the model do not meet
+    ├── NotKept            a run was stored with less than a study needs
+    ├── MissingRuns        a study needs predictions that were never made
+    └── StoreError         the store cannot be read or written
+
+The command line prints the message and exits with 1. Anything else is a bug and keeps its traceback.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class ShiftproofError(Exception):
+    """The root of the tree above."""
+
+
+class UnknownName(ShiftproofError):
+    """No entry of that name; the nearest ones are offered."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        names = sorted(known)
+        near = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
+        advice = f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(names) or 'none'}"
+        super().__init__(f"no {kind} called {name!r}; {advice}")
+
+
+class MissingExtra(ShiftproofError):
+    """An optional library is not installed."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f"{what} needs: pip install 'shiftproof[{extra}]'")
+
+
+class BadInput(ShiftproofError):
+    """A file, folder, option or array is not what it should be."""
+
+
+class UnreadableImage(BadInput):
+    """One image cannot be decoded; the message is the reason, without the path."""
+
+
+class ClassMismatch(ShiftproofError):
+    """Labels of the images and outputs of the model do not meet."""
+
+
+class NotKept(ShiftproofError):
+    """A run was stored with less than a study needs."""
+
+
+class MissingRuns(ShiftproofError):
+    """A study needs predictions that were never made."""
+
+
+class StoreError(ShiftproofError):
+    """The store cannot be read or written."""
+
+
+def listed(names: Iterable[str], most: int = 8) -> str:
+    """Names as one readable phrase, the tail counted instead of printed.
+
+    >>> listed(["cat", "dog", "eel"], most=2)
+    'cat, dog and 1 more'
+    """
+    names = list(names)
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

@@ -1,0 +1,26 @@
+"""Random numbers as a function of (seed, condition, image id): any order, batch or worker draws the same."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+
+from shiftproof.types import Condition
+
+
+def rng_for(key: str, condition: Condition | str, seed: int = 0) -> np.random.Generator:
+    """A generator of this image under this condition, and of nothing else.
+
+    Counter-based (Philox; Salmon et al., 2011): the key is a digest, so no two streams share a start.
+
+    >>> rng_for("a.png", "fog", 0).integers(1000) == rng_for("a.png", "fog", 0).integers(1000)
+    True
+    """
+    if isinstance(condition, Condition):
+        # not the output or the picture: the same draws serve raw and jpeg85, so the two can be compared
+        text = f"{condition.name}\0{condition.severity}\0{condition.edition or ''}\0{condition.seed}"
+    else:
+        text = condition
+    digest = hashlib.blake2b(f"{seed}\0{text}\0{key}".encode("utf-8", "surrogateescape"), digest_size=16).digest()
+    return np.random.Generator(np.random.Philox(key=int.from_bytes(digest, "little")))

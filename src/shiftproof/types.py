@@ -1,0 +1,464 @@
+"""The values everyone uses: few, frozen, checked when they are made so that nobody checks them again.
+
+Conventions, stated once: images are RGB, boxes are ``xyxy`` in pixels, a higher anomaly score is more foreign,
+ties between classes break by the lower class index. Adapters at the edge convert; nothing inside does.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftproof.errors import BadInput, NotKept
+
+Image: TypeAlias = NDArray[np.uint8]
+"""RGB pixels, (height, width, 3)."""
+
+Inputs: TypeAlias = NDArray[np.generic]
+"""What a model eats: prepared images, (images, ...), in the layout its preparation names."""
+
+Logits: TypeAlias = NDArray[np.floating]
+"""Class scores, (images, classes); what they are (logits, probabilities, scores) the model `gives`."""
+
+Features: TypeAlias = NDArray[np.floating]
+"""What the last linear layer sees, (images, features)."""
+
+AnomalyScores: TypeAlias = NDArray[np.floating]
+"""How foreign each image looks, (images,); higher is more foreign, for every detector."""
+
+Labels: TypeAlias = NDArray[np.integer]
+"""True classes, (images, labels), padded with -1; a row of only -1 is an unlabelled image."""
+
+Boxes: TypeAlias = NDArray[np.floating]
+"""Corners in pixels, (boxes, 4), as left, top, right, bottom."""
+
+Fact: TypeAlias = str | int | float | bool | None
+Gives = Literal["logits", "probabilities", "scores"]
+Keep = Literal["top5", "logits", "features", "boxes"]
+Precision = Literal["float32", "float16"]
+Decoder = Literal["pillow", "opencv"]
+
+KEEPS: tuple[Keep, ...] = ("top5", "logits", "features")
+"""What rows may hold, poorer first: each satisfies those before it. Boxes stand apart."""
+
+
+def fingerprint_of(*parts: object) -> str:
+    """A short stable digest of plain values; mappings are ordered by key first.
+
+    >>> fingerprint_of({"b": 1, "a": 2}) == fingerprint_of({"a": 2, "b": 1})
+    True
+    """
+    text = json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=_plain)
+    return hashlib.blake2b(text.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
+
+
+def _plain(value: object) -> object:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.asdict(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, (np.integer, np.floating)):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} has no stable text")
+
+
+# ------------------------------------------------------------------ images and their labels
+
+
+@dataclass(frozen=True)
+class Classes:
+    """An ordered list of classes; a label is a place in it.
+
+    Names are what people read and may repeat (ILSVRC-2012 has two cranes); wnids, where known, never do.
+    """
+
+    names: tuple[str, ...]
+    wnids: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.wnids is not None and len(self.wnids) != len(self.names):
+            raise BadInput(f"{len(self.names)} class names but {len(self.wnids)} wnids")
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """What identifies each class: the wnid where known, else the name."""
+        return self.wnids or self.names
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One image of a set, without its pixels.
+
+    The id is the POSIX path below the set's root, or the manifest's own. Labels are places in the set's `classes`;
+    none means unlabelled, several mean that any of them is right.
+    """
+
+    id: str
+    labels: tuple[int, ...] = ()
+    facts: Mapping[str, Fact] = field(default_factory=dict)
+    boxes: Boxes | None = None
+
+
+class ImageSource(Protocol):
+    """Where one image lies: small and picklable, so that another process can open it."""
+
+    def stamp(self) -> str | None:
+        """What changes when the bytes do (path, size, time); None where only the bytes themselves tell."""
+
+    def read(self) -> bytes:
+        """The stored bytes, as the digest sees them."""
+
+    def decode(self, data: bytes, *, decoder: Decoder = "pillow") -> Image:
+        """Pixels of those bytes; raises UnreadableImage."""
+
+
+@runtime_checkable
+class ImageSet(Protocol):
+    """Which images there are, with their labels and facts."""
+
+    @property
+    def ref(self) -> ImageSetRef: ...
+
+    @property
+    def classes(self) -> Classes | None:
+        """What labels are places in; None for a set without labels."""
+
+    @property
+    def samples(self) -> Sequence[Sample]: ...
+
+    def source(self, sample: Sample) -> ImageSource: ...
+
+
+@dataclass(frozen=True)
+class SetAside:
+    """An image that could not be read, and why; counted in every result."""
+
+    id: str
+    reason: str
+
+
+# ------------------------------------------------------------------ what is asked for
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A change of pixels only, as data: ids and labels stay, so two runs of one set line up row by row.
+
+    `picture` is the image as the change sees it: ``image`` (as stored, the model's own preparation follows), an
+    edition (its resize and crop; the picture is then resized whole to the model's size) or ``model-size``.
+    """
+
+    name: str
+    severity: int = 0
+    _: dataclasses.KW_ONLY
+    edition: str | None = None
+    output: Literal["raw", "jpeg85"] = "raw"
+    picture: str = "image"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.name != "clean" and not 1 <= self.severity <= 5:
+            raise BadInput(f"severity should be 1 to 5, got {self.severity} for {self.name}")
+
+    def __str__(self) -> str:
+        return self.name if self.severity == 0 else f"{self.name} {self.severity}"
+
+
+CLEAN = Condition("clean")
+
+
+@dataclass(frozen=True)
+class ModelRef:
+    """A model by what its numbers depend on; the fingerprint covers weights and preparation."""
+
+    name: str
+    fingerprint: str
+
+
+@dataclass(frozen=True)
+class ImageSetRef:
+    """An image set by what it holds; the fingerprint covers ids, labels and facts."""
+
+    name: str
+    fingerprint: str
+    location: str | None = None  # what opens it again; None for sets that live in memory
+
+
+@dataclass(frozen=True)
+class Run:
+    """A request: this model, on this set, under this condition. `predict` answers it."""
+
+    model: ModelRef
+    image_set: ImageSetRef
+    condition: Condition = CLEAN
+
+    def about(self) -> dict[str, str | int]:
+        """What a number taken from this run is about."""
+        about: dict[str, str | int] = {"model": self.model.name, "image_set": self.image_set.name}
+        if self.condition != CLEAN:
+            about |= {"condition": self.condition.name, "severity": self.condition.severity}
+        return about
+
+    def convention(self) -> dict[str, str]:
+        """How the pixels came to the model."""
+        own_rule = self.condition.picture == "image"
+        picture = "the image, prepared by the model's own rule" if own_rule else self.condition.picture
+        return {"picture": picture, "output": self.condition.output}
+
+
+# ------------------------------------------------------------------ models
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a model says of its own past; reports print it and warn where it spoils a benchmark."""
+
+    training_data: str = "not declared"
+    augmentations: tuple[str, ...] = ()
+    filtered: tuple[str, ...] = ()  # sets this model helped to choose, e.g. ("imagenet-a",)
+
+
+@dataclass(frozen=True)
+class Head:
+    """The last linear layer: logits = features @ weights.T + bias."""
+
+    weights: NDArray[np.floating]  # (classes, features)
+    bias: NDArray[np.floating]  # (classes,)
+
+
+class Outputs(NamedTuple):
+    """A model's answer to one batch."""
+
+    scores: Logits
+    features: Features | None = None
+
+
+class Preparation(Protocol):
+    """How an image becomes a model's input; travels to worker processes, so it pickles."""
+
+    @property
+    def decoder(self) -> Decoder:
+        """Which library turns files into pixels; they differ by a level here and there, so one is named."""
+
+    def from_image(self, image: Image) -> NDArray[np.generic]:
+        """The model's own resize and crop, then normalisation; one image, without the batch axis."""
+
+    def from_picture(self, picture: Image) -> NDArray[np.generic]:
+        """The whole picture resized to the model's size, no crop, then normalisation."""
+
+    def describe(self) -> Mapping[str, Fact]:
+        """Every choice in plain values: printed in reports and part of the fingerprint."""
+
+
+@runtime_checkable
+class Classifier(Protocol):
+    """Whatever answers with class scores."""
+
+    @property
+    def ref(self) -> ModelRef: ...
+
+    @property
+    def classes(self) -> Classes | None:
+        """What the columns of the scores mean; None where the model does not say."""
+
+    @property
+    def preparation(self) -> Preparation: ...
+
+    @property
+    def gives(self) -> Gives: ...
+
+    @property
+    def seen(self) -> Seen: ...
+
+    @property
+    def head(self) -> Head | None:
+        """The last linear layer, or None where it cannot be read."""
+
+    def __call__(self, inputs: Inputs, *, features: bool = False) -> Outputs:
+        """Scores of a batch of prepared images; features too, where asked."""
+
+
+@runtime_checkable
+class ObjectDetector(Protocol):
+    """Whatever answers with boxes."""
+
+    @property
+    def ref(self) -> ModelRef: ...
+
+    @property
+    def classes(self) -> Classes | None: ...
+
+    @property
+    def preparation(self) -> Preparation: ...
+
+    def detect(self, inputs: Inputs, sizes: Sequence[tuple[int, int]]) -> list[Detections]:
+        """Boxes of each image, in the pixels of its original (height, width)."""
+
+
+# ------------------------------------------------------------------ what comes back
+
+
+@dataclass(frozen=True)
+class Top5:
+    """The five best classes of each image, and what turns their scores into probabilities."""
+
+    classes: NDArray[np.integer]  # (images, up to 5), best first
+    scores: NDArray[np.floating]  # (images, up to 5)
+    log_total: NDArray[np.floating]  # (images,): log-sum-exp of all logits; nan unless the model gives logits
+
+    def __len__(self) -> int:
+        return len(self.classes)
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """What one model said of one set under one condition, row by row in the order of the set.
+
+    Labels and columns are places in `classes`. Images that could not be read have no row; they are in `set_aside`.
+    """
+
+    ids: tuple[str, ...]
+    labels: Labels
+    gives: Gives
+    top5: Top5
+    classes: Classes | None = None
+    logits: Logits | None = None
+    features: Features | None = None
+    head: Head | None = None
+    facts: Mapping[str, tuple[Fact, ...]] = field(default_factory=dict)
+    set_aside: tuple[SetAside, ...] = ()
+    convention: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        images = len(self.ids)
+        for what, rows in [("labels", self.labels), ("logits", self.logits), ("features", self.features)]:
+            if rows is not None and (rows.ndim != 2 or len(rows) != images):
+                raise BadInput(f"{what} should be ({images} images, ...) with two axes, got shape {rows.shape}")
+        if len(self.top5) != images:
+            raise BadInput(f"{images} ids but {len(self.top5)} rows of top5")
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def labelled(self) -> NDArray[np.bool_]:
+        """Which images have a label, (images,)."""
+        return np.asarray((self.labels >= 0).any(axis=1))
+
+    def need_logits(self) -> Logits:
+        """The full scores, or NotKept."""
+        if self.logits is None:
+            raise NotKept("these predictions were stored without logits; predict again with --keep logits")
+        return self.logits
+
+    def need_features(self) -> Features:
+        """The features, or NotKept."""
+        if self.features is None:
+            raise NotKept("these predictions were stored without features; predict again with --keep features")
+        return self.features
+
+    def take(self, rows: NDArray[np.integer] | NDArray[np.bool_]) -> Predictions:
+        """The same predictions for some of the images."""
+        places = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+        return dataclasses.replace(
+            self,
+            ids=tuple(self.ids[place] for place in places),
+            labels=self.labels[places],
+            top5=Top5(self.top5.classes[places], self.top5.scores[places], self.top5.log_total[places]),
+            logits=None if self.logits is None else self.logits[places],
+            features=None if self.features is None else self.features[places],
+            facts={name: tuple(values[place] for place in places) for name, values in self.facts.items()},
+        )
+
+
+@dataclass(frozen=True)
+class Detections:
+    """Boxes found in some images; box `i` lies in image `ids[image[i]]`."""
+
+    ids: tuple[str, ...]
+    image: NDArray[np.integer]  # (boxes,)
+    boxes: Boxes
+    scores: NDArray[np.floating]  # (boxes,)
+    classes: NDArray[np.integer]  # (boxes,)
+
+    def __post_init__(self) -> None:
+        counts = {len(self.image), len(self.boxes), len(self.scores), len(self.classes)}
+        if len(counts) != 1 or self.boxes.shape[1:] != (4,):
+            raise BadInput(f"boxes should be (boxes, 4) with one score, class and image each, got {self.boxes.shape}")
+
+
+About: TypeAlias = Mapping[str, str | int]
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One number, and everything needed to say what it is the number of."""
+
+    metric: str
+    value: float
+    about: About  # {"model": "resnet50", "image_set": "shapes", "class": "tench"}
+    images: int
+    convention: Mapping[str, str]  # {"classes": "200 of 1000"}
+    interval: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A line to draw, with the images behind each point where that is known."""
+
+    name: str
+    about: About
+    x_label: str
+    y_label: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    images: int
+    convention: Mapping[str, str]
+    counts: tuple[int, ...] | None = None
+    low: tuple[float, ...] | None = None
+    high: tuple[float, ...] | None = None
+
+
+@dataclass(frozen=True)
+class GalleryItem:
+    """One image to show."""
+
+    id: str
+    caption: str
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """Images worth looking at, by id, so that reports draw and never compute."""
+
+    name: str
+    about: About
+    image_set: ImageSetRef
+    title: str
+    items: tuple[GalleryItem, ...]
+
+
+Finding: TypeAlias = Measurement | Curve | Gallery
+
+
+@runtime_checkable
+class Study(Protocol):
+    """Whatever names the runs it needs and turns them into numbers."""
+
+    @property
+    def keep(self) -> Keep:
+        """The least its runs must have stored."""
+
+    def runs(self) -> Sequence[Run]: ...
+
+    def measure(self, load: Callable[[Run], Predictions]) -> Iterator[Finding]: ...
