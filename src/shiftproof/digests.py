@@ -1,0 +1,72 @@
+"""Digests of stored images, remembered by path, size and time so that no file is read twice for them."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+from shiftproof.types import ImageSource
+
+
+def digest_of(data: bytes) -> str:
+    """What identifies the bytes of one image."""
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
+
+
+class DigestCache:
+    """Stamps and digests in one SQLite file, which several processes may use at once."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def digests(self, sources: Sequence[ImageSource]) -> list[str | None]:
+        """The digest of each image, reading only those the cache does not know; None for one that cannot be read."""
+        stamps = [_stamp(source) for source in sources]
+        known = self._known()
+        missing = [place for place, stamp in enumerate(stamps) if stamp is None or stamp not in known]
+        with ThreadPoolExecutor(4) as threads:
+            fresh = dict(zip(missing, threads.map(_digest, (sources[place] for place in missing)), strict=True))
+        self.remember((stamps[place], digest) for place, digest in fresh.items())
+        return [fresh[place] if place in fresh else known[stamp or ""] for place, stamp in enumerate(stamps)]
+
+    def remember(self, pairs: Iterable[tuple[str | None, str | None]]) -> None:
+        """Adds what a run learned while it had the bytes in hand."""
+        rows = [(stamp, digest) for stamp, digest in pairs if stamp is not None and digest is not None]
+        if rows:
+            with closing(self._connect()) as database, database:
+                database.executemany("INSERT OR REPLACE INTO digests VALUES (?, ?)", rows)
+
+    def _known(self) -> dict[str, str]:
+        if not self.path.exists():
+            return {}
+        with closing(self._connect()) as database:
+            return dict(database.execute("SELECT stamp, digest FROM digests"))
+
+    def _connect(self) -> sqlite3.Connection:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        database = sqlite3.connect(self.path, timeout=60)
+        database.execute("PRAGMA journal_mode=WAL")
+        # a cache may lose its last entries with the power; it must only never be wrong
+        database.execute("PRAGMA synchronous=NORMAL")
+        database.execute("CREATE TABLE IF NOT EXISTS digests (stamp TEXT PRIMARY KEY, digest TEXT NOT NULL) WITHOUT ROWID")
+        return database
+
+
+def _stamp(source: ImageSource) -> str | None:
+    try:
+        stamp = source.stamp()
+    except OSError:
+        return None
+    # a digest of the stamp: names that are not valid text would not go into the database
+    return None if stamp is None else digest_of(stamp.encode("utf-8", "surrogateescape"))
+
+
+def _digest(source: ImageSource) -> str | None:
+    try:
+        return digest_of(source.read())
+    except OSError:
+        return None

@@ -1,0 +1,237 @@
+"""Worker processes that decode, change and prepare images while the model runs.
+
+Workers are plain child processes on a socket each, not `multiprocessing` children: a user's script needs no
+``if __name__ == "__main__"``, and a worker ends by itself when its parent does, however that ends. Prepared pixels
+come back through memory both sides map, in files without a name, so that nothing is left behind after a kill.
+"""
+
+from __future__ import annotations
+
+import importlib
+import mmap
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import tempfile
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from multiprocessing.connection import Connection, Pipe
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftproof.errors import ShiftproofError
+
+Arrays = list[NDArray[np.generic]]
+Job = TypeVar("Job")
+
+QUEUED = 2
+"""Jobs a worker holds at a time: one in work, one waiting, so that it never idles."""
+
+Work = Callable[[Any], tuple[Arrays, Any]]
+"""A module-level function: a job in; arrays, and anything small that pickles, out."""
+
+
+class Block(NamedTuple, Generic[Job]):
+    """What came back for one job: its arrays in the order they were made, and whatever else was said."""
+
+    job: Job
+    arrays: Arrays
+    said: Any
+
+
+class WorkerDied(ShiftproofError):
+    """A worker process ended in the middle of a job."""
+
+
+class Workers:
+    """A few processes that answer jobs in the order they were given; with ``count=0`` this process does the work."""
+
+    def __init__(self, count: int | None = None) -> None:
+        self.count = (os.cpu_count() or 1) if count is None else count
+        self._workers: list[_Worker] = []
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        for worker in self._workers:
+            worker.close()
+        self._workers = []
+
+    def blocks(self, work: Work, jobs: Iterable[Job]) -> Iterator[Block[Job]]:
+        """Each job with its answer, in the order of the jobs, a few worked on ahead.
+
+        The arrays lie in memory that later blocks use again: they are good until the next block is asked for.
+        """
+        if self.count == 0 or os.name != "posix":
+            return (Block(job, *work(job)) for job in jobs)
+        return self._blocks(f"{work.__module__}:{work.__qualname__}", iter(jobs))
+
+    def _blocks(self, work: str, jobs: Iterator[Job]) -> Iterator[Block[Job]]:
+        turns: deque[tuple[_Worker, Job]] = deque()
+        try:
+            while True:
+                while len(turns) < self.count * QUEUED:
+                    try:
+                        job = next(jobs)
+                    except StopIteration:
+                        break
+                    turns.append((self._give(work, job), job))
+                if not turns:
+                    return
+                worker, job = turns[0]
+                yield Block(job, *worker.receive())
+                worker.free_slot()
+                turns.popleft()
+        finally:
+            # an abandoned loop leaves answers behind; only fresh workers are free of them
+            if turns:
+                self.close()
+
+    def _give(self, work: str, job: Any) -> _Worker:
+        # a new worker before a second job for an old one
+        if len(self._workers) < self.count and all(worker.slots for worker in self._workers):
+            self._workers.append(_Worker())
+        worker = min(self._workers, key=lambda worker: len(worker.slots))
+        worker.send(work, job)
+        return worker
+
+
+class _Worker:
+    """One child process, seen from its parent."""
+
+    def __init__(self) -> None:
+        ours, theirs = Pipe()
+        self._connection: Connection = ours
+        memory = [_shared_file() for _ in range(QUEUED)]
+        self._memory = [_Memory(file) for file in memory]
+        self.slots: deque[int] = deque()  # which memory each unanswered job writes to
+        inherited = [theirs.fileno(), *memory]
+        # our own end is not inherited, so the child sees its socket end as soon as this process is gone
+        self._process = subprocess.Popen(  # noqa: S603 ourselves
+            [sys.executable, "-m", "shiftproof.parallel", *map(str, inherited)],
+            pass_fds=inherited,
+            stdin=subprocess.DEVNULL,
+        )
+        theirs.close()
+        self._connection.send(sys.path)
+
+    def send(self, work: str, job: Any) -> None:
+        slot = next(slot for slot in range(QUEUED) if slot not in self.slots)
+        try:
+            self._connection.send((work, slot, job))
+        except (BrokenPipeError, ConnectionResetError) as ended:
+            raise self._died() from ended
+        self.slots.append(slot)
+
+    def receive(self) -> tuple[Arrays, Any]:
+        """The answer to the oldest job; its slot stays taken until `free_slot`."""
+        try:
+            layout, inline, said, failure = self._connection.recv()
+        except (EOFError, ConnectionResetError) as ended:
+            raise self._died() from ended
+        if failure is not None:
+            raise failure
+        return self._memory[self.slots[0]].arrays(layout) if inline is None else inline, said
+
+    def free_slot(self) -> None:
+        self.slots.popleft()
+
+    def close(self) -> None:
+        self._connection.close()
+        try:
+            self._process.wait(timeout=2)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        for memory in self._memory:
+            os.close(memory.file)
+
+    def _died(self) -> WorkerDied:
+        code = self._process.wait()
+        return WorkerDied(
+            f"a worker process ended by itself (exit code {code}; out of memory?); "
+            "what was committed is kept: start again, perhaps with fewer --workers"
+        )
+
+
+Layout = list[tuple[int, tuple[int, ...], str]]
+"""Where each array lies: offset, shape, dtype."""
+
+
+class _Memory:
+    """A nameless file that two processes map; it grows when it must."""
+
+    def __init__(self, file: int) -> None:
+        self.file = file
+        self._map: mmap.mmap | None = None
+
+    def arrays(self, layout: Layout) -> Arrays:
+        """The arrays that the other side placed."""
+        if not layout:
+            return []
+        mapped = self._mapped(os.fstat(self.file).st_size)
+        return [np.ndarray(shape, dtype, buffer=mapped, offset=offset) for offset, shape, dtype in layout]
+
+    def place(self, arrays: Arrays) -> Layout:
+        """Copies arrays in, one after the other; OSError where there is no room."""
+        layout, end = [], 0
+        for array in arrays:
+            layout.append((end, array.shape, array.dtype.str))
+            end += -(-array.nbytes // 64) * 64
+        if end > os.fstat(self.file).st_size:
+            # reserves the pages now: writing to a full shared-memory file system later would end the process
+            os.posix_fallocate(self.file, 0, end) if hasattr(os, "posix_fallocate") else os.ftruncate(self.file, end)
+        for array, copy in zip(arrays, self.arrays(layout), strict=True):
+            copy[...] = array
+        return layout
+
+    def _mapped(self, size: int) -> mmap.mmap:
+        if self._map is None or len(self._map) < size:
+            self._map = mmap.mmap(self.file, size)
+        return self._map
+
+
+def _shared_file() -> int:
+    """A file without a name, in memory where the system has a place for that."""
+    shared = Path("/dev/shm")  # noqa: S108 the file is opened unnamed
+    with tempfile.TemporaryFile(dir=shared if os.access(shared, os.W_OK) else None) as file:
+        return os.dup(file.fileno())
+
+
+def serve(connection: Connection, memories: list[_Memory]) -> None:
+    """The life of a worker: answers jobs until its parent closes the socket."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer; it then closes the socket
+    try:
+        sys.path[:] = connection.recv()
+        while True:
+            connection.send(_answer(connection.recv_bytes(), memories))
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        return
+
+
+def _answer(message: bytes, memories: list[_Memory]) -> tuple[Layout, Arrays | None, Any, Exception | None]:
+    try:
+        work, slot, job = pickle.loads(message)  # noqa: S301 from our own parent
+        module, _, function = work.partition(":")
+        arrays, said = getattr(importlib.import_module(module), function)(job)
+    except Exception as error:  # whatever it is, it is raised where the job came from
+        return [], None, None, error
+    try:
+        return memories[slot].place(arrays), None, said, None
+    except OSError:
+        return [], arrays, said, None  # no shared memory left: through the socket, slower
+
+
+if __name__ == "__main__":
+    socket, *files = map(int, sys.argv[1:])
+    serve(Connection(socket), [_Memory(file) for file in files])

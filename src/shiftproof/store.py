@@ -1,0 +1,338 @@
+"""Predictions on disk: made once, asked often.
+
+    runs/
+      digests.sqlite                     which file had which bytes
+      models/<fingerprint>/model.json    what the model is; head.safetensors beside it, where it has one
+      rows/<model>-<condition>-<key>/    key = model fingerprint (preparation included), condition, format
+        run.json                         all of that in the open
+        <time>-<writer>.safetensors      some rows; there whole or not at all
+
+A row belongs to an image id and the digest of its file, so runs resume, shards merge by copying files together and folders
+grow without doing anything twice. Labels are not here: they may be corrected at any time.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import json
+import os
+import re
+import shutil
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors import numpy as tensors
+
+from shiftproof.digests import DigestCache
+from shiftproof.errors import StoreError
+from shiftproof.types import (
+    KEEPS,
+    Classes,
+    Classifier,
+    Condition,
+    Gives,
+    Head,
+    Keep,
+    ModelRef,
+    Precision,
+    Seen,
+    fingerprint_of,
+)
+
+FORMAT = 1
+SEALED_ROWS = 4096
+"""Small files are joined into files of this many rows when a run is complete."""
+
+TOP5 = ("top5_classes", "top5_scores", "log_total")
+
+
+@dataclass(frozen=True)
+class StoredModel:
+    """What the store remembers of a model, enough to study its predictions without it."""
+
+    ref: ModelRef
+    gives: Gives
+    preparation: Mapping[str, Any]
+    seen: Seen = dataclasses.field(default_factory=Seen)
+    classes: Classes | None = None
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, model: Classifier) -> StoredModel:
+        notes = tuple(getattr(model, "notes", ()))
+        return cls(model.ref, model.gives, dict(model.preparation.describe()), model.seen, model.classes, notes)
+
+    def to_plain(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> StoredModel:
+        classes = plain["classes"] and Classes(*(names and tuple(names) for names in plain["classes"].values()))
+        seen = Seen(**{key: tuple(value) if isinstance(value, list) else value for key, value in plain["seen"].items()})
+        return cls(ModelRef(**plain["ref"]), plain["gives"], plain["preparation"], seen, classes, tuple(plain["notes"]))
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some rows as they go into the store: what the model said, or why the image was set aside."""
+
+    ids: Sequence[str]
+    digests: Sequence[str]
+    arrays: Mapping[str, NDArray[Any]]  # one row an id: TOP5, perhaps logits, features
+    aside: Sequence[tuple[str, str, str]] = ()  # id, digest, reason
+
+
+class Store:
+    """A folder of runs."""
+
+    def __init__(self, root: str | Path) -> None:
+        self.root = Path(root)
+
+    @property
+    def digests(self) -> DigestCache:
+        return DigestCache(self.root / "digests.sqlite")
+
+    def models(self) -> list[StoredModel]:
+        """Every model that has rows here, by name."""
+        found = []
+        for path in sorted(self.root.glob("models/*/model.json")):
+            found.append(StoredModel.from_plain(_read_json(path)))
+        return sorted(found, key=lambda model: model.ref.name)
+
+    def model(self, ref: ModelRef) -> StoredModel | None:
+        path = self._model_folder(ref) / "model.json"
+        return StoredModel.from_plain(_read_json(path)) if path.exists() else None
+
+    def head(self, ref: ModelRef) -> Head | None:
+        path = self._model_folder(ref) / "head.safetensors"
+        return Head(**tensors.load_file(path)) if path.exists() else None
+
+    def save_model(self, model: StoredModel, head: Head | None = None) -> None:
+        folder = self._model_folder(model.ref)
+        if head is not None and not (folder / "head.safetensors").exists():
+            weights = {"weights": np.ascontiguousarray(head.weights), "bias": np.ascontiguousarray(head.bias)}
+            write_whole(folder / "head.safetensors", tensors.save(weights))
+        write_whole(folder / "model.json", _json(model.to_plain()))
+
+    def run(self, ref: ModelRef, condition: Condition, precision: Precision = "float32") -> StoredRun:
+        """The rows of one model under one condition, whether there are any yet or not."""
+        key = fingerprint_of(ref.fingerprint, condition, precision, FORMAT)[:16]
+        name = "-".join([_slug(ref.name), _slug(str(condition)), key])
+        about = {"format": FORMAT, "model": dataclasses.asdict(ref), "condition": dataclasses.asdict(condition)}
+        return StoredRun(self.root / "rows" / name, {**about, "precision": precision})
+
+    def absorb(self, other: Store) -> int:
+        """Adds what another store holds; the number of files that were new here."""
+        if not other.root.is_dir():
+            raise StoreError(f"no store at {other.root}: expected a folder made by shiftproof predict")
+        new = 0
+        for path in sorted([*other.root.glob("models/*/*"), *other.root.glob("rows/*/*")]):
+            here = self.root / path.relative_to(other.root)
+            if not here.exists() and not path.name.startswith("."):
+                with _for_people(here):
+                    here.parent.mkdir(parents=True, exist_ok=True)
+                    unfinished = here.with_name(f".{uuid.uuid4().hex}")
+                    shutil.copyfile(path, unfinished)
+                    unfinished.replace(here)
+                new += 1
+        return new
+
+    def _model_folder(self, ref: ModelRef) -> Path:
+        return self.root / "models" / ref.fingerprint
+
+
+class StoredRun:
+    """The rows of one model under one condition."""
+
+    def __init__(self, folder: Path, about: Mapping[str, Any]) -> None:
+        self.folder = folder
+        self.about = about
+        self._writer = uuid.uuid4().hex[:8]
+
+    def append(self, rows: Rows, keep: Keep) -> None:
+        """Commits rows: after this they survive anything but the disk."""
+        if not (self.folder / "run.json").exists():
+            write_whole(self.folder / "run.json", _json(self.about))
+        texts = {"keep": keep, "ids": rows.ids, "digests": rows.digests, "aside": rows.aside}
+        metadata = {name: text if isinstance(text, str) else json.dumps(list(text)) for name, text in texts.items()}
+        arrays = {name: np.ascontiguousarray(array) for name, array in rows.arrays.items()}
+        write_whole(self._new_path(), tensors.save(arrays, metadata))
+
+    def contents(self, keep: Keep = "top5") -> Contents:
+        """Which images have a row that holds at least `keep`, and where."""
+        while True:
+            try:
+                return self._contents(keep)
+            except FileNotFoundError:
+                continue  # another process joined some files since we listed them
+
+    def _contents(self, keep: Keep) -> Contents:
+        found = Contents()
+        for path in self._files():
+            with _reading(path) as file:
+                metadata = file.metadata()
+            for id, digest, reason in json.loads(metadata["aside"]):
+                found.aside.setdefault((id, digest), reason)
+            if KEEPS.index(metadata["keep"]) >= KEEPS.index(keep):
+                pairs = zip(json.loads(metadata["ids"]), json.loads(metadata["digests"]), strict=True)
+                for row, (id, digest) in enumerate(pairs):
+                    found.rows.setdefault((id, digest), (path, row))
+        return found
+
+    def load(self, wanted: Sequence[tuple[str, str]], keep: Keep = "top5") -> dict[str, NDArray[Any]]:
+        """The rows of these (id, digest) pairs, in this order, holding `keep`; all of them must be here."""
+        while True:
+            try:
+                return self._load(wanted, self._contents(keep), _tensors_of(keep))
+            except FileNotFoundError:
+                continue
+
+    @staticmethod
+    def _load(wanted: Sequence[tuple[str, str]], contents: Contents, names: Sequence[str]) -> dict[str, NDArray[Any]]:
+        places: dict[Path, list[tuple[int, int]]] = {}
+        for place, pair in enumerate(wanted):
+            path, row = contents.rows[pair]
+            places.setdefault(path, []).append((place, row))
+        arrays: dict[str, NDArray[Any]] = {}
+        for path, pairs in places.items():
+            target, row = (np.array(side) for side in zip(*pairs, strict=True))
+            with _reading(path) as file:
+                for name in names:
+                    stored = file.get_tensor(name)
+                    if name not in arrays:
+                        kind = np.float32 if stored.dtype == np.float16 else stored.dtype
+                        arrays[name] = np.empty((len(wanted), *stored.shape[1:]), kind)
+                    arrays[name][target] = stored[row]
+        return arrays
+
+    def seal(self) -> None:
+        """Joins small files into large ones. A kill between writing and deleting leaves rows twice, which is harmless."""
+        small: dict[str, list[Path]] = {}
+        for path in self._files():
+            with _reading(path) as file:
+                metadata = file.metadata()
+            if len(json.loads(metadata["ids"])) < SEALED_ROWS // 2:
+                small.setdefault(metadata["keep"], []).append(path)
+        for keep, paths in small.items():
+            for some in _groups(paths, SEALED_ROWS):
+                if len(some) > 1:
+                    self.append(_joined(some), keep)  # type: ignore[arg-type]
+                    for path in some:
+                        path.unlink(missing_ok=True)
+
+    def clear_unfinished(self) -> None:
+        """Removes what killed writers left half-written, once it is surely nobody's any more."""
+        for path in self.folder.glob(".*"):
+            try:
+                if time.time() - path.stat().st_mtime > 3600:
+                    path.unlink()
+            except FileNotFoundError:
+                pass  # its writer has just finished it
+
+    def _files(self) -> list[Path]:
+        return sorted(path for path in self.folder.glob("*.safetensors"))
+
+    def _new_path(self) -> Path:
+        return self.folder / f"{time.time_ns():020d}-{self._writer}.safetensors"
+
+
+@dataclass
+class Contents:
+    """Where the rows of a run lie, and what was set aside, by (id, digest)."""
+
+    rows: dict[tuple[str, str], tuple[Path, int]] = dataclasses.field(default_factory=dict)
+    aside: dict[tuple[str, str], str] = dataclasses.field(default_factory=dict)
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Writes a file that is there whole or not at all, even after a power cut."""
+    with _for_people(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = path.with_name(f".{uuid.uuid4().hex}")
+        try:
+            with unfinished.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            unfinished.replace(path)
+        finally:
+            unfinished.unlink(missing_ok=True)
+
+
+@contextmanager
+def _for_people(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise StoreError(
+                f"no space left for {path.parent}; what was committed is kept: make room and start again"
+            ) from error
+        raise StoreError(f"cannot write {path}: {error.strerror}") from error
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[Any]:
+    try:
+        with safe_open(path, framework="numpy") as file:
+            yield file
+    except SafetensorError as error:
+        raise StoreError(f"{path} is damaged ({error}); delete it and predict again: only its rows are lost") from error
+
+
+def _groups(paths: Sequence[Path], rows: int) -> Iterator[list[Path]]:
+    """Paths in runs that hold about `rows` rows each."""
+    some: list[Path] = []
+    held = 0
+    for path in paths:
+        with _reading(path) as file:
+            held += len(json.loads(file.metadata()["ids"]))
+        some.append(path)
+        if held >= rows:
+            yield some
+            some, held = [], 0
+    yield some
+
+
+def _joined(paths: Iterable[Path]) -> Rows:
+    ids: list[str] = []
+    digests: list[str] = []
+    aside: list[tuple[str, str, str]] = []
+    parts: dict[str, list[NDArray[Any]]] = {}
+    for path in paths:
+        with _reading(path) as file:
+            metadata = file.metadata()
+            ids += json.loads(metadata["ids"])
+            digests += json.loads(metadata["digests"])
+            aside += [tuple(entry) for entry in json.loads(metadata["aside"])]
+            for name in file.keys():  # noqa: SIM118 not a mapping
+                parts.setdefault(name, []).append(file.get_tensor(name))
+    return Rows(ids, digests, {name: np.concatenate(arrays) for name, arrays in parts.items()}, aside)
+
+
+def _tensors_of(keep: Keep) -> tuple[str, ...]:
+    return {"top5": TOP5, "logits": (*TOP5, "logits"), "features": (*TOP5, "logits", "features")}[keep]
+
+
+def _slug(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9.]+", "_", text).strip("_")[:60] or "unnamed"
+
+
+def _json(value: object) -> bytes:
+    return (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode("utf-8", "surrogateescape")
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8", errors="surrogateescape"))
+    except (OSError, ValueError) as error:
+        raise StoreError(f"cannot read {path}: {error}") from error

@@ -1,0 +1,123 @@
+"""Worker processes: order, failures, ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from shiftproof.parallel import Arrays, WorkerDied, Workers
+
+
+def squares(job: int) -> tuple[Arrays, int]:
+    time.sleep(0.01 * (job % 3))
+    return [np.full((job + 1, 3), job * job, np.float32), np.arange(job, dtype=np.uint8)], job
+
+
+def fails_on_three(job: int) -> tuple[Arrays, int]:
+    if job == 3:
+        raise ValueError("three")
+    return [], job
+
+
+def dies(job: int) -> tuple[Arrays, int]:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return [], job
+
+
+@pytest.fixture(autouse=True)
+def importable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers import a job's function by module name, so this file must be importable by its own."""
+    folder = str(Path(__file__).parent)
+    monkeypatch.syspath_prepend(folder)
+    for function in (squares, fails_on_three, dies):
+        monkeypatch.setattr(function, "__module__", "test_parallel")
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_answers_come_in_order_with_their_arrays(count: int) -> None:
+    with Workers(count) as workers:
+        for expected, block in enumerate(workers.blocks(squares, range(20))):
+            assert (block.job, block.said) == (expected, expected)
+            assert block.arrays[0].shape == (expected + 1, 3)
+            assert (block.arrays[0] == expected**2).all()
+            assert block.arrays[1].tolist() == list(range(expected))
+        assert [block.said for block in workers.blocks(squares, [7, 5])] == [7, 5], "the same workers serve again"
+
+
+def test_an_abandoned_loop_leaves_no_answers_behind() -> None:
+    with Workers(2) as workers:
+        for block in workers.blocks(squares, range(10)):
+            if block.job == 1:
+                break
+        del block
+        assert [block.said for block in workers.blocks(squares, [4])] == [4]
+
+
+def test_an_error_in_a_job_is_raised_here() -> None:
+    with Workers(2) as workers, pytest.raises(ValueError, match="three"):
+        list(workers.blocks(fails_on_three, range(6)))
+
+
+def test_a_worker_that_dies_is_one_sentence() -> None:
+    with Workers(1) as workers, pytest.raises(WorkerDied, match="fewer --workers"):
+        list(workers.blocks(dies, [0]))
+
+
+def test_without_shared_memory_arrays_come_through_the_socket(monkeypatch: pytest.MonkeyPatch) -> None:
+    from shiftproof import parallel
+
+    class Full(parallel._Memory):
+        def place(self, arrays: Arrays) -> Any:
+            raise OSError(28, "No space left on device")
+
+    import pickle
+
+    layout, inline, said, failure = parallel._answer(pickle.dumps(("test_parallel:squares", 0, 2)), [Full(0)])
+    assert layout == []
+    assert failure is None
+    assert said == 2
+    assert inline is not None
+    assert (inline[0] == 4).all()
+
+
+def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
+    script = tmp_path / "parent.py"
+    script.write_text(
+        textwrap.dedent("""
+        import os, signal, sys
+        sys.path.insert(0, sys.argv[1])
+        from shiftproof.parallel import Workers
+        from test_parallel import squares
+        squares.__module__ = "test_parallel"
+        workers = Workers(2)
+        for block in workers.blocks(squares, range(50)):
+            if block.job == 5:
+                print(*[worker._process.pid for worker in workers._workers], flush=True)
+                os.kill(os.getpid(), signal.SIGKILL)
+        """)
+    )
+    parent = subprocess.run([sys.executable, script, Path(__file__).parent], capture_output=True, text=True, check=False)
+    assert parent.returncode == -signal.SIGKILL
+    children = [int(word) for word in parent.stdout.split()]
+    assert len(children) == 2
+    deadline = time.monotonic() + 10
+    while any(_runs(child) for child in children):
+        assert time.monotonic() < deadline, "a worker outlived its parent"
+        time.sleep(0.02)
+
+
+def _runs(process: int) -> bool:
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
