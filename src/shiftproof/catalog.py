@@ -35,8 +35,23 @@ METRICS = Registry(
     "metric",
     {
         "top_k_accuracy": "shiftproof.metrics.accuracy:top_k_accuracy",
-        "clopper_pearson": "shiftproof.metrics.intervals:clopper_pearson",
+        "is_correct": "shiftproof.metrics.accuracy:is_correct",
+        "per_class_accuracy": "shiftproof.metrics.accuracy:per_class_accuracy",
+        "grouped_accuracy": "shiftproof.metrics.accuracy:grouped_accuracy",
+        "worst_group": "shiftproof.metrics.accuracy:worst_group",
+        "confusion_counts": "shiftproof.metrics.accuracy:confusion_counts",
         "rms_calibration_error": "shiftproof.metrics.calibration:rms_calibration_error",
+        "chance_calibration_error": "shiftproof.metrics.calibration:chance_calibration_error",
+        "expected_calibration_error": "shiftproof.metrics.calibration:expected_calibration_error",
+        "brier_score": "shiftproof.metrics.calibration:brier_score",
+        "reliability": "shiftproof.metrics.calibration:reliability",
+        "clopper_pearson": "shiftproof.metrics.intervals:clopper_pearson",
+        "wilson": "shiftproof.metrics.intervals:wilson",
+        "bootstrap_interval": "shiftproof.metrics.intervals:bootstrap_interval",
+        "paired_counts": "shiftproof.metrics.paired:paired_counts",
+        "mcnemar_p": "shiftproof.metrics.paired:mcnemar_p",
+        "difference_interval": "shiftproof.metrics.paired:difference_interval",
+        "holm": "shiftproof.metrics.paired:holm",
     },
 )
 
@@ -45,6 +60,7 @@ STUDIES = Registry(
     {
         "accuracy": "shiftproof.studies.accuracy:AccuracyStudy",
         "calibration": "shiftproof.studies.calibration:CalibrationStudy",
+        "comparison": "shiftproof.studies.comparison:ComparisonStudy",
     },
 )
 

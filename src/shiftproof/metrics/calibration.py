@@ -1,0 +1,184 @@
+"""Whether a model is right as often as it says: calibration errors, Brier score and the points of a reliability diagram."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftproof.errors import BadInput
+from shiftproof.metrics.accuracy import label_rows
+from shiftproof.metrics.intervals import clopper_pearson
+from shiftproof.types import Gives, Labels, Logits, Top5
+
+Confidence = NDArray[np.floating]
+"""How sure the model says it is of its first class, (images,), 0 to 1."""
+
+
+class Reliability(NamedTuple):
+    """Points of a reliability diagram, one a bin that has images, least confident first."""
+
+    confidence: NDArray[np.floating]  # mean confidence
+    accuracy: NDArray[np.floating]  # share right
+    images: NDArray[np.integer]
+    low: NDArray[np.floating]  # exact interval of the accuracy
+    high: NDArray[np.floating]
+
+
+def top_confidence(top5: Top5, gives: Gives) -> Confidence:
+    """Probability of each image's first class, from its stored row.
+
+    >>> row = Top5(np.array([[7, 2]]), np.log([[6.0, 3.0]]), log_total=np.log([10.0]))
+    >>> top_confidence(row, "logits").round(3)  # 6 of 10
+    array([0.6])
+    """
+    if gives == "scores":
+        raise BadInput("a model that gives scores has no confidence; calibration needs logits or probabilities")
+    best = top5.scores[:, 0].astype(float)
+    # rounding in a stored score may lift a sure answer above 1
+    return np.asarray(np.minimum(np.exp(best - top5.log_total) if gives == "logits" else best, 1.0))
+
+
+def to_probabilities(logits: Logits, gives: Gives) -> NDArray[np.floating]:
+    """Probabilities of all classes, (images, classes): the softmax of logits, or what was given.
+
+    >>> to_probabilities(np.log([[1.0, 3.0]]), "logits").round(3)
+    array([[0.25, 0.75]])
+    """
+    if gives == "scores":
+        raise BadInput("a model that gives scores has no probabilities; calibration needs logits or probabilities")
+    if gives == "probabilities":
+        return logits
+    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+
+
+def rms_calibration_error(
+    confidence: Confidence, correct: NDArray[np.bool_], *, bin_size: int = 100, published_bins: bool = False
+) -> float:
+    """Root mean square gap between confidence and accuracy over bins of `bin_size` images alike in confidence.
+
+    0 is perfect. The last, most confident bin takes the remainder. With `published_bins` that bin counts as without
+    error, as in the code behind the ImageNet-A paper (Hendrycks et al., 2021). Images of equal confidence share their
+    accuracy, so that their order does not matter.
+
+    >>> confidence, correct = np.array([0.9, 0.5, 0.6, 0.8]), np.array([True, False, True, True])
+    >>> round(rms_calibration_error(confidence, correct, bin_size=2), 4)  # gaps 0.05 and 0.15, so sqrt(0.0125)
+    0.1118
+    >>> round(rms_calibration_error(confidence, correct, bin_size=2, published_bins=True), 4)  # sqrt(0.05^2 / 2)
+    0.0354
+    """
+    _check_pairs(confidence, correct)
+    if bin_size < 1:
+        raise BadInput(f"bin size should be at least 1, got {bin_size}")
+    if published_bins and len(confidence) < bin_size:
+        raise BadInput(f"published bins need at least {bin_size} images, got {len(confidence)}")
+    order = np.argsort(confidence, kind="stable")
+    gaps = confidence[order] - _mean_over_ties(confidence[order], correct[order])
+    return float(_rms_over_bins(gaps, bin_size, published_bins))
+
+
+def chance_calibration_error(
+    confidence: Confidence, *, bin_size: int = 100, level: float = 0.95, draws: int = 200, seed: int = 0
+) -> tuple[float, float]:
+    """Where the RMS calibration error of a perfectly calibrated model of these confidences would lie, by chance alone.
+
+    An error inside this range says nothing against the model. Answers are drawn from the confidences themselves
+    (consistency resampling; Bröcker & Smith, 2007). The same seed gives the same range.
+
+    >>> chance_calibration_error(np.ones(300))  # a model that is certain and calibrated is always right
+    (0.0, 0.0)
+    """
+    if not len(confidence):
+        raise BadInput("a calibration error needs at least one image")
+    generator = np.random.default_rng(seed)
+    ordered = np.sort(confidence)
+    answers = (generator.random(len(ordered), dtype=np.float32) < ordered for _ in range(draws))
+    errors = [float(_rms_over_bins(ordered - correct, bin_size, False)) for correct in answers]
+    low, high = np.quantile(errors, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
+def expected_calibration_error(confidence: Confidence, correct: NDArray[np.bool_], *, bins: int = 15) -> float:
+    """Mean gap between confidence and accuracy over bins of equal width, each weighted by its images (Guo et al., 2017).
+
+    0 is perfect. A confidence on an edge belongs to the bin below it.
+
+    >>> error = expected_calibration_error(np.array([0.9, 0.7, 0.2]), np.array([True, False, False]), bins=2)
+    >>> round(error, 4)  # gaps 0.3, twice, and 0.2
+    0.2667
+    """
+    points = reliability(confidence, correct, bins=bins)
+    return float(np.abs(points.confidence - points.accuracy) @ points.images / points.images.sum())
+
+
+def reliability(confidence: Confidence, correct: NDArray[np.bool_], *, bins: int = 15, level: float = 0.95) -> Reliability:
+    """Mean confidence, accuracy, count and exact bounds of the accuracy in bins of equal width; empty bins are left out.
+
+    >>> points = reliability(np.array([0.9, 0.7, 0.2]), np.array([True, False, False]), bins=2)
+    >>> points.confidence.round(2), points.accuracy, points.images
+    (array([0.2, 0.8]), array([0. , 0.5]), array([1, 2]))
+    """
+    _check_pairs(confidence, correct)
+    places = confidence_bins(confidence, bins)
+    count = np.bincount(places, minlength=bins)
+    filled = count > 0
+    count, right = count[filled], np.bincount(places, weights=correct, minlength=bins)[filled]
+    low, high = clopper_pearson(right.astype(int), count, level=level)
+    return Reliability(
+        np.bincount(places, weights=confidence, minlength=bins)[filled] / count, right / count, count, low, high
+    )
+
+
+def confidence_bins(confidence: Confidence, bins: int) -> NDArray[np.integer]:
+    """The bin of equal width each confidence falls into, (images,); an edge belongs to the bin below it.
+
+    >>> confidence_bins(np.array([0.0, 0.1, 0.5, 0.51, 1.0]), 2)
+    array([0, 0, 0, 1, 1])
+    """
+    return np.searchsorted(np.linspace(0, 1, bins + 1)[1:-1], confidence, side="left")
+
+
+def brier_score(labels: Labels, probabilities: NDArray[np.floating]) -> float:
+    """Mean squared distance between the probabilities and the truth, summed over classes (Brier, 1950).
+
+    0 is perfect, 2 is certain and wrong. Of several right labels the most probable is taken as the truth.
+
+    >>> round(brier_score(np.array([0, 1]), np.array([[0.8, 0.2], [0.8, 0.2]])), 2)  # (0.08 + 1.28) / 2
+    0.68
+    """
+    return float(brier_scores(labels, probabilities).mean())
+
+
+def brier_scores(labels: Labels, probabilities: NDArray[np.floating]) -> NDArray[np.floating]:
+    """The Brier score of each image, (images,).
+
+    >>> brier_scores(np.array([0, 1]), np.array([[0.8, 0.2], [0.8, 0.2]])).round(2)
+    array([0.08, 1.28])
+    """
+    rows = label_rows(labels)
+    given = np.where(rows >= 0, np.take_along_axis(probabilities, np.maximum(rows, 0), axis=1), -np.inf)
+    return np.asarray(1 - 2 * given.max(axis=1) + (probabilities**2).sum(axis=1))
+
+
+def _mean_over_ties(ordered: Confidence, correct: NDArray[np.bool_]) -> NDArray[np.floating]:
+    starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+    sizes = np.diff(np.append(starts, len(ordered)))
+    return np.repeat(np.add.reduceat(correct, starts, dtype=float) / sizes, sizes)
+
+
+def _rms_over_bins(gaps: NDArray[np.floating], bin_size: int, leave_out_last: bool) -> float:
+    starts = np.arange(max(1, len(gaps) // bin_size)) * bin_size
+    sizes = np.diff(np.append(starts, len(gaps)))
+    squares = np.add.reduceat(gaps, starts) ** 2 / sizes
+    return float(np.sqrt((squares[:-1] if leave_out_last else squares).sum() / len(gaps)))
+
+
+def _check_pairs(confidence: Confidence, correct: NDArray[np.bool_]) -> None:
+    if confidence.ndim != 1 or confidence.shape != correct.shape or not len(confidence):
+        raise BadInput(
+            f"confidence and correct should be (images,) of at least one image, got {confidence.shape} and {correct.shape}"
+        )
+    if not ((confidence >= 0) & (confidence <= 1)).all():
+        raise BadInput("confidence should lie between 0 and 1; logits become confidence by their softmax")

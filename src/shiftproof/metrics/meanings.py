@@ -1,0 +1,103 @@
+"""What each measured number is called, what it is the share or mean of, and which way is good: for headings and tooltips."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+Unit = Literal["share", "difference of shares", "probability", "error"]
+"""How a value reads: shares and their differences as percent and points, the others as plain numbers."""
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """One metric, for people."""
+
+    title: str
+    explanation: str
+    unit: Unit
+    good: Literal["high", "low"] | None  # None where neither end is better
+
+
+MEANINGS: Mapping[str, Meaning] = {
+    "top1_accuracy": Meaning("Top-1 accuracy", "Share of images whose first class is right.", "share", "high"),
+    "top5_accuracy": Meaning("Top-5 accuracy", "Share of images with a right class among the first five.", "share", "high"),
+    "class_accuracy": Meaning("Accuracy by class", "Share of the images of one class that are right.", "share", "high"),
+    "group_accuracy": Meaning("Accuracy by group", "Share of the images of one group that are right.", "share", "high"),
+    "worst_group_accuracy": Meaning(
+        "Worst group",
+        "Lowest accuracy of all groups large enough to judge; its interval is widened for having looked at all of them.",
+        "share",
+        "high",
+    ),
+    "confusion_rate": Meaning(
+        "Taken for another class", "Share of the images of one class that are taken for one other class.", "share", "low"
+    ),
+    "predicted_share": Meaning(
+        "Predicted classes", "Share of all images that are given one class, right or not.", "share", None
+    ),
+    "mean_confidence": Meaning(
+        "Mean confidence", "Probability the model gives its first class, averaged over images.", "share", None
+    ),
+    "overconfidence": Meaning(
+        "Overconfidence",
+        "Mean confidence minus accuracy: above zero the model promises more than it keeps, below zero less.",
+        "difference of shares",
+        None,
+    ),
+    "rms_calibration_error": Meaning(
+        "RMS calibration error",
+        "Root mean square gap between confidence and accuracy, over bins of images alike in confidence.",
+        "share",
+        "low",
+    ),
+    "chance_calibration_error": Meaning(
+        "RMS calibration error by chance",
+        "What a perfectly calibrated model of the same confidences would show; an error inside this range says nothing.",
+        "share",
+        None,
+    ),
+    "expected_calibration_error": Meaning(
+        "Expected calibration error",
+        "Mean gap between confidence and accuracy, over bins of equal width, weighted by their images.",
+        "share",
+        "low",
+    ),
+    "brier_score": Meaning(
+        "Brier score",
+        "Mean squared distance between probabilities and truth, over all classes: 0 is perfect, 2 certain and wrong.",
+        "error",
+        "low",
+    ),
+    "accuracy_difference": Meaning(
+        "Difference of accuracy",
+        "Accuracy of one model minus that of another on the same images; above zero the first is ahead.",
+        "difference of shares",
+        "high",
+    ),
+    "mcnemar_p": Meaning(
+        "P-value of the difference",
+        "Chance of a split at least this uneven if both models were equally good, corrected for all comparisons made.",
+        "probability",
+        None,
+    ),
+    "shared_mistakes": Meaning(
+        "Shared mistakes", "Share of the images that either model gets wrong which both get wrong.", "share", None
+    ),
+    "agreement": Meaning(
+        "Agreement", "Share of images to which two models give the same class, right or not.", "share", None
+    ),
+}
+"""Every metric a study measures."""
+
+
+def meaning_of(metric: str) -> Meaning:
+    """The meaning of a metric; one that is not in the table goes by its name.
+
+    >>> meaning_of("top1_accuracy").title
+    'Top-1 accuracy'
+    >>> meaning_of("odd_frames").title
+    'Odd frames'
+    """
+    return MEANINGS.get(metric) or Meaning(metric.replace("_", " ").capitalize(), "", "error", None)
