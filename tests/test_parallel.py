@@ -22,6 +22,10 @@ def squares(job: int) -> tuple[Arrays, int]:
     return [np.full((job + 1, 3), job * job, np.float32), np.arange(job, dtype=np.uint8)], job
 
 
+def alike(job: int) -> tuple[Arrays, int]:
+    return [np.full((2, 5), job + place, np.uint8) for place in range(job)], job
+
+
 def fails_on_three(job: int) -> tuple[Arrays, int]:
     if job == 3:
         raise ValueError("three")
@@ -38,7 +42,7 @@ def importable(monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers import a job's function by module name, so this file must be importable by its own."""
     folder = str(Path(__file__).parent)
     monkeypatch.syspath_prepend(folder)
-    for function in (squares, fails_on_three, dies):
+    for function in (squares, alike, fails_on_three, dies):
         monkeypatch.setattr(function, "__module__", "test_parallel")
 
 
@@ -47,10 +51,22 @@ def test_answers_come_in_order_with_their_arrays(count: int) -> None:
     with Workers(count) as workers:
         for expected, block in enumerate(workers.blocks(squares, range(20))):
             assert (block.job, block.said) == (expected, expected)
-            assert block.arrays[0].shape == (expected + 1, 3)
-            assert (block.arrays[0] == expected**2).all()
-            assert block.arrays[1].tolist() == list(range(expected))
+            assert block.batch[0].shape == (expected + 1, 3)
+            assert (block.batch[0] == expected**2).all()
+            assert block.batch[1].tolist() == list(range(expected))
         assert [block.said for block in workers.blocks(squares, [7, 5])] == [7, 5], "the same workers serve again"
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_arrays_of_one_shape_come_as_one_batch(count: int) -> None:
+    with Workers(count) as workers:
+        for block in workers.blocks(alike, [3, 1, 0, 7]):
+            if block.job == 0:
+                assert len(block.batch) == 0
+                continue
+            assert isinstance(block.batch, np.ndarray)
+            assert block.batch.shape == (block.job, 2, 5)
+            assert block.batch[:, 0, 0].tolist() == list(range(block.job, 2 * block.job))
 
 
 def test_an_abandoned_loop_leaves_no_answers_behind() -> None:

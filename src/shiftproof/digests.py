@@ -25,7 +25,7 @@ class DigestCache:
 
     def digests(self, sources: Sequence[ImageSource]) -> list[str | None]:
         """The digest of each image, reading only those the cache does not know; None for one that cannot be read."""
-        stamps = [_stamp(source) for source in sources]
+        stamps = [stamp_of(source) for source in sources]
         known = self._known()
         missing = [place for place, stamp in enumerate(stamps) if stamp is None or stamp not in known]
         with ThreadPoolExecutor(4) as threads:
@@ -56,7 +56,7 @@ class DigestCache:
         return database
 
 
-def _stamp(source: ImageSource) -> str | None:
+def stamp_of(source: ImageSource) -> str | None:
     try:
         stamp = source.stamp()
     except OSError:

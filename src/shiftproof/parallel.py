@@ -28,6 +28,9 @@ from numpy.typing import NDArray
 from shiftproof.errors import ShiftproofError
 
 Arrays = list[NDArray[np.generic]]
+Batch = NDArray[np.generic] | Arrays
+"""Arrays of one shape as a single array with one more axis in front; of several shapes as a list."""
+
 Job = TypeVar("Job")
 
 QUEUED = 2
@@ -41,7 +44,7 @@ class Block(NamedTuple, Generic[Job]):
     """What came back for one job: its arrays in the order they were made, and whatever else was said."""
 
     job: Job
-    arrays: Arrays
+    batch: Batch
     said: Any
 
 
@@ -70,10 +73,10 @@ class Workers:
     def blocks(self, work: Work, jobs: Iterable[Job]) -> Iterator[Block[Job]]:
         """Each job with its answer, in the order of the jobs, a few worked on ahead.
 
-        The arrays lie in memory that later blocks use again: they are good until the next block is asked for.
+        The batch lies in memory that later blocks use again: it is good until the next block is asked for.
         """
         if self.count == 0 or os.name != "posix":
-            return (Block(job, *work(job)) for job in jobs)
+            return (Block(job, stacked(arrays), said) for job in jobs for arrays, said in [work(job)])
         return self._blocks(f"{work.__module__}:{work.__qualname__}", iter(jobs))
 
     def _blocks(self, work: str, jobs: Iterator[Job]) -> Iterator[Block[Job]]:
@@ -106,6 +109,15 @@ class Workers:
         return worker
 
 
+def stacked(arrays: Arrays) -> Batch:
+    """The arrays as one, where their shapes allow it."""
+    return np.stack(arrays) if _alike(arrays) else arrays
+
+
+def _alike(arrays: Arrays) -> bool:
+    return len({(array.shape, array.dtype) for array in arrays}) == 1
+
+
 class _Worker:
     """One child process, seen from its parent."""
 
@@ -133,7 +145,7 @@ class _Worker:
             raise self._died() from ended
         self.slots.append(slot)
 
-    def receive(self) -> tuple[Arrays, Any]:
+    def receive(self) -> tuple[Batch, Any]:
         """The answer to the oldest job; its slot stays taken until `free_slot`."""
         try:
             layout, inline, said, failure = self._connection.recv()
@@ -141,7 +153,7 @@ class _Worker:
             raise self._died() from ended
         if failure is not None:
             raise failure
-        return self._memory[self.slots[0]].arrays(layout) if inline is None else inline, said
+        return self._memory[self.slots[0]].batch(layout) if inline is None else stacked(inline), said
 
     def free_slot(self) -> None:
         self.slots.popleft()
@@ -175,25 +187,36 @@ class _Memory:
         self.file = file
         self._map: mmap.mmap | None = None
 
-    def arrays(self, layout: Layout) -> Arrays:
-        """The arrays that the other side placed."""
+    def batch(self, layout: Layout) -> Batch:
+        """What the other side placed: one entry is a whole batch, several are arrays of several shapes."""
         if not layout:
             return []
         mapped = self._mapped(os.fstat(self.file).st_size)
-        return [np.ndarray(shape, dtype, buffer=mapped, offset=offset) for offset, shape, dtype in layout]
+        arrays = [np.ndarray(shape, dtype, buffer=mapped, offset=offset) for offset, shape, dtype in layout]
+        return arrays[0] if len(arrays) == 1 else arrays
 
     def place(self, arrays: Arrays) -> Layout:
         """Copies arrays in, one after the other; OSError where there is no room."""
-        layout, end = [], 0
+        layout: Layout = []
+        end = 0
         for array in arrays:
             layout.append((end, array.shape, array.dtype.str))
-            end += -(-array.nbytes // 64) * 64
+            # arrays of one shape lie without gaps, so that together they are a batch
+            end += array.nbytes if _alike(arrays) else -(-array.nbytes // 64) * 64
+        if _alike(arrays):
+            layout = [(0, (len(arrays), *arrays[0].shape), arrays[0].dtype.str)]
         if end > os.fstat(self.file).st_size:
-            # reserves the pages now: writing to a full shared-memory file system later would end the process
-            os.posix_fallocate(self.file, 0, end) if hasattr(os, "posix_fallocate") else os.ftruncate(self.file, end)
-        for array, copy in zip(arrays, self.arrays(layout), strict=True):
+            self._reserve(end)
+        for array, copy in zip(arrays, self.batch(layout), strict=True):
             copy[...] = array
         return layout
+
+    def _reserve(self, size: int) -> None:
+        if hasattr(os, "posix_fallocate"):
+            # takes the pages now: writing to a full shared-memory file system later would end the process
+            os.posix_fallocate(self.file, 0, size)
+        else:
+            os.ftruncate(self.file, size)
 
     def _mapped(self, size: int) -> mmap.mmap:
         if self._map is None or len(self._map) < size:

@@ -64,21 +64,26 @@ class StoredModel:
     preparation: Mapping[str, Any]
     seen: Seen = dataclasses.field(default_factory=Seen)
     classes: Classes | None = None
+    outputs: int | None = None  # columns of its scores
     notes: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, model: Classifier) -> StoredModel:
+    def of(cls, model: Classifier, outputs: int | None = None) -> StoredModel:
         notes = tuple(getattr(model, "notes", ()))
-        return cls(model.ref, model.gives, dict(model.preparation.describe()), model.seen, model.classes, notes)
-
-    def to_plain(self) -> dict[str, Any]:
-        return dataclasses.asdict(self)
+        return cls(model.ref, model.gives, dict(model.preparation.describe()), model.seen, model.classes, outputs, notes)
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> StoredModel:
-        classes = plain["classes"] and Classes(*(names and tuple(names) for names in plain["classes"].values()))
-        seen = Seen(**{key: tuple(value) if isinstance(value, list) else value for key, value in plain["seen"].items()})
-        return cls(ModelRef(**plain["ref"]), plain["gives"], plain["preparation"], seen, classes, tuple(plain["notes"]))
+        classes, seen = plain["classes"], plain["seen"]
+        return cls(
+            ref=ModelRef(**plain["ref"]),
+            gives=plain["gives"],
+            preparation=plain["preparation"],
+            seen=Seen(seen["training_data"], tuple(seen["augmentations"]), tuple(seen["filtered"])),
+            classes=classes and Classes(tuple(classes["names"]), classes["wnids"] and tuple(classes["wnids"])),
+            outputs=plain["outputs"],
+            notes=tuple(plain["notes"]),
+        )
 
 
 @dataclass(frozen=True)
@@ -103,10 +108,8 @@ class Store:
 
     def models(self) -> list[StoredModel]:
         """Every model that has rows here, by name."""
-        found = []
-        for path in sorted(self.root.glob("models/*/model.json")):
-            found.append(StoredModel.from_plain(_read_json(path)))
-        return sorted(found, key=lambda model: model.ref.name)
+        found = [StoredModel.from_plain(_read_json(path)) for path in self.root.glob("models/*/model.json")]
+        return sorted(found, key=lambda model: (model.ref.name, model.ref.fingerprint))
 
     def model(self, ref: ModelRef) -> StoredModel | None:
         path = self._model_folder(ref) / "model.json"
@@ -121,7 +124,7 @@ class Store:
         if head is not None and not (folder / "head.safetensors").exists():
             weights = {"weights": np.ascontiguousarray(head.weights), "bias": np.ascontiguousarray(head.bias)}
             write_whole(folder / "head.safetensors", tensors.save(weights))
-        write_whole(folder / "model.json", _json(model.to_plain()))
+        write_whole(folder / "model.json", _json(dataclasses.asdict(model)))
 
     def run(self, ref: ModelRef, condition: Condition, precision: Precision = "float32") -> StoredRun:
         """The rows of one model under one condition, whether there are any yet or not."""
@@ -180,12 +183,12 @@ class StoredRun:
         for path in self._files():
             with _reading(path) as file:
                 metadata = file.metadata()
-            for id, digest, reason in json.loads(metadata["aside"]):
-                found.aside.setdefault((id, digest), reason)
+            for key, digest, reason in json.loads(metadata["aside"]):
+                found.aside.setdefault((key, digest), reason)
             if KEEPS.index(metadata["keep"]) >= KEEPS.index(keep):
                 pairs = zip(json.loads(metadata["ids"]), json.loads(metadata["digests"]), strict=True)
-                for row, (id, digest) in enumerate(pairs):
-                    found.rows.setdefault((id, digest), (path, row))
+                for row, pair in enumerate(pairs):
+                    found.rows.setdefault(pair, (path, row))
         return found
 
     def load(self, wanted: Sequence[tuple[str, str]], keep: Keep = "top5") -> dict[str, NDArray[Any]]:
@@ -204,14 +207,14 @@ class StoredRun:
             places.setdefault(path, []).append((place, row))
         arrays: dict[str, NDArray[Any]] = {}
         for path, pairs in places.items():
-            target, row = (np.array(side) for side in zip(*pairs, strict=True))
+            target, source = (np.array(side) for side in zip(*pairs, strict=True))
             with _reading(path) as file:
                 for name in names:
                     stored = file.get_tensor(name)
                     if name not in arrays:
                         kind = np.float32 if stored.dtype == np.float16 else stored.dtype
                         arrays[name] = np.empty((len(wanted), *stored.shape[1:]), kind)
-                    arrays[name][target] = stored[row]
+                    arrays[name][target] = stored[source]
         return arrays
 
     def seal(self) -> None:
