@@ -50,6 +50,7 @@ class Results:
     models: tuple[ModelCard, ...] = ()
     image_sets: tuple[ImageSetCard, ...] = ()
     warnings: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()  # what could not be measured, and why
     command: str = ""
     made: str = ""  # ISO time
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -83,7 +84,7 @@ class Results:
             ImageSetCard(**{**_tuples(card), "set_aside": tuple(SetAside(**image) for image in card["set_aside"])})
             for card in data["image_sets"]
         )
-        data["warnings"] = tuple(data["warnings"])
+        data["warnings"], data["skipped"] = tuple(data["warnings"]), tuple(data["skipped"])
         return cls(**data)
 
     def rows(self) -> list[dict[str, Fact]]:
@@ -117,6 +118,7 @@ def _shallow(results: Results) -> dict[str, Any]:
         "models": [dataclasses.asdict(card) for card in results.models],
         "image_sets": [dataclasses.asdict(card) for card in results.image_sets],
         "warnings": list(results.warnings),
+        "skipped": list(results.skipped),
         "command": results.command,
         "made": results.made,
         "versions": dict(results.versions),

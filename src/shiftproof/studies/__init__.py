@@ -1,0 +1,166 @@
+"""Questions asked of stored predictions; `measure` answers them and never predicts."""
+
+from __future__ import annotations
+
+import platform
+import shlex
+import sys
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TypeVar
+
+import shiftproof
+from shiftproof.errors import BadInput, MissingRuns
+from shiftproof.loading import load_predictions
+from shiftproof.store import Store, StoredModel
+from shiftproof.studies.results import ImageSetCard, ModelCard, Results
+from shiftproof.types import Finding, ImageSet, ImageSetRef, Keep, Predictions, Run, SetAside, Study
+
+NAMED_VERSIONS = ("numpy", "pillow", "scipy", "onnxruntime", "torch", "opencv-python-headless")
+"""Libraries on which pixels or numbers depend; those installed are named in every result."""
+
+
+def measure(
+    studies: Study | Sequence[Study],
+    *,
+    store: str | Path | Store = "runs",
+    image_sets: Iterable[ImageSet] = (),
+    scored: str = "full",
+) -> Results:
+    """Everything the studies find in stored predictions.
+
+    Sets are opened again by their location; give those that live in memory, or are open already, as `image_sets`.
+    MissingRuns names every run that was never made, with the command that makes it.
+    """
+    studies = [studies] if isinstance(studies, Study) else list(studies)
+    loader = _Loader(store if isinstance(store, Store) else Store(store), image_sets, scored)
+    findings = tuple(finding for study in studies for finding in loader.findings(study))
+    runs = list(dict.fromkeys(run for study in studies for run in study.runs()))
+    return Results(
+        findings,
+        models=_unique(_model_card(loader.model(run)) for run in runs),
+        image_sets=_unique(loader.image_set_card(run.image_set) for run in runs),
+        warnings=tuple(dict.fromkeys(warning for run in runs for warning in loader.warnings(run))),
+        skipped=tuple(dict.fromkeys(reason for study in studies for reason in loader.skipped(study))),
+        command=_command(),
+        made=datetime.now(UTC).isoformat(timespec="seconds"),
+        versions=versions(),
+    )
+
+
+def versions() -> dict[str, str]:
+    """This package, Python and the libraries that numbers depend on, as they are installed here."""
+    found = {"shiftproof": shiftproof.__version__, "python": platform.python_version()}
+    for name in NAMED_VERSIONS:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+class _Loader:
+    """Predictions for studies, each run read once for as long as one study needs it."""
+
+    def __init__(self, store: Store, image_sets: Iterable[ImageSet], scored: str) -> None:
+        self._store = store
+        self._scored = scored
+        self._sets = {images.ref.fingerprint: images for images in image_sets}
+        self._aside: dict[str, dict[str, SetAside]] = {}
+
+    def findings(self, study: Study) -> Iterator[Finding]:
+        yield from study.measure(self._load(study))
+
+    def skipped(self, study: Study) -> Iterator[str]:
+        if hasattr(study, "skipped"):
+            yield from study.skipped(self._load(study))
+
+    def warnings(self, run: Run) -> Iterator[str]:
+        """What the model declares of its past that spoils this set as a test of it."""
+        model, published = self.model(run), getattr(self.image_set(run.image_set), "published", None)
+        if published and published in model.seen.filtered:
+            yield (
+                f"{model.ref.name} helped to choose {published}: images it got right were left out, "
+                "so its accuracy there is low by construction"
+            )
+        if published and published in model.seen.training_data.split(", "):
+            yield f"{model.ref.name} was trained on {published}: its accuracy there says nothing about new images"
+
+    def model(self, run: Run) -> StoredModel:
+        model = self._store.model(run.model)
+        if model is None:
+            raise MissingRuns(f"nothing of {run.model.name} is stored in {self._store.root}; predict first")
+        return model
+
+    def image_set(self, ref: ImageSetRef) -> ImageSet:
+        from shiftproof.image_sets import open_images
+
+        if ref.fingerprint not in self._sets:
+            if ref.location is None:
+                raise BadInput(f"{ref.name} lives in memory; give it to measure as image_sets=[...]")
+            self._sets[ref.fingerprint] = open_images(ref.location)
+        return self._sets[ref.fingerprint]
+
+    def image_set_card(self, ref: ImageSetRef) -> ImageSetCard:
+        images = self.image_set(ref)
+        return ImageSetCard(
+            ref.name,
+            ref.fingerprint,
+            images=len(images.samples),
+            labelled=sum(bool(sample.labels) for sample in images.samples),
+            location=ref.location,
+            classes=None if images.classes is None else len(images.classes),
+            set_aside=tuple(self._aside.get(ref.fingerprint, {}).values()),
+            notes=tuple(getattr(images, "notes", ())),
+            credits=tuple(getattr(images, "credits", ())),
+        )
+
+    def _load(self, study: Study) -> _Load:
+        return _Load(self, study.keep)
+
+    def load(self, run: Run, keep: Keep) -> Predictions:
+        predictions = load_predictions(run, self.image_set(run.image_set), store=self._store, keep=keep, scored=self._scored)
+        aside = self._aside.setdefault(run.image_set.fingerprint, {})
+        aside.update((image.id, image) for image in predictions.set_aside)
+        return predictions
+
+
+class _Load:
+    """What a study calls to read a run; the last one is kept, since studies ask for it several times in a row."""
+
+    def __init__(self, loader: _Loader, keep: Keep) -> None:
+        self._loader, self._keep = loader, keep
+        self._last: tuple[Run, Predictions] | None = None
+
+    def __call__(self, run: Run) -> Predictions:
+        if self._last is None or self._last[0] != run:
+            self._last = run, self._loader.load(run, self._keep)
+        return self._last[1]
+
+
+def _model_card(model: StoredModel) -> ModelCard:
+    return ModelCard(
+        model.ref.name,
+        model.ref.fingerprint,
+        gives=model.gives,
+        preparation=model.preparation,
+        seen=model.seen,
+        classes=model.outputs,
+        notes=model.notes,
+    )
+
+
+Card = TypeVar("Card", ModelCard, ImageSetCard)
+
+
+def _unique(cards: Iterable[Card]) -> tuple[Card, ...]:
+    found: dict[Hashable, Card] = {}
+    for card in cards:
+        found.setdefault(card.fingerprint, card)
+    return tuple(found.values())
+
+
+def _command() -> str:
+    return shlex.join(["shiftproof", *sys.argv[1:]]) if Path(sys.argv[0]).stem in ("shiftproof", "__main__") else ""
