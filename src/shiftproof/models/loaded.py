@@ -1,0 +1,73 @@
+"""A model that can be asked: the one classifier behind every kind of model file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NoReturn
+
+import numpy as np
+
+from shiftproof.errors import BadInput, ClassMismatch
+from shiftproof.models.preparation import ImagePreparation
+from shiftproof.types import Classes, Gives, Head, Inputs, ModelRef, Outputs, Preparation, Seen, fingerprint_of
+
+
+@dataclass(frozen=True)
+class LoadedClassifier:
+    """A classifier made of what is known about it and a function that answers batches.
+
+    Whatever is slow (sessions, weights) belongs behind `answer` and `read_head`, which are called late or never.
+    """
+
+    ref: ModelRef
+    preparation: Preparation
+    gives: Gives
+    answer: Callable[[Inputs, bool], Outputs]
+    classes: Classes | None = None
+    seen: Seen = field(default_factory=Seen)
+    notes: tuple[str, ...] = ()
+    batch_size: int | None = None  # None: batches of any size
+    has_features: bool = True
+    read_head: Callable[[], Head | None] = lambda: None
+
+    @cached_property
+    def head(self) -> Head | None:
+        """The last linear layer, or None where it cannot be read; the notes then say why."""
+        return self.read_head()
+
+    def __call__(self, inputs: Inputs, *, features: bool = False) -> Outputs:
+        """Scores of a batch of prepared images, float32; features too, where asked."""
+        if features and not self.has_features:
+            raise BadInput(f"{self.ref.name} shows no features; name a tensor or layer to take them from, or keep logits")
+        scores, points = self.answer(inputs, features)
+        if scores.ndim != 2 or len(scores) != len(inputs):
+            raise BadInput(f"{self.ref.name} should answer {len(inputs)} images with (images, classes), got {scores.shape}")
+        if self.classes is not None and scores.shape[1] != len(self.classes):
+            raise ClassMismatch(
+                f"{self.ref.name} gives {scores.shape[1]} scores an image but {len(self.classes)} classes are named"
+            )
+        return Outputs(_single(scores), None if points is None or not features else _single(points))
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"{self.ref.name} stays in its process; send its preparation to workers instead")
+
+
+def _single(values: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+    return np.ascontiguousarray(values, dtype=np.float32)
+
+
+def model_ref(name: str, weights: str, preparation: Preparation, **choices: str | None) -> ModelRef:
+    """A model by what its numbers depend on: a digest of its weights, its preparation, and choices such as precision."""
+    made = {key: value for key, value in choices.items() if value is not None}
+    return ModelRef(name, fingerprint_of(weights, dict(preparation.describe()), made))
+
+
+def check_size(preparation: ImagePreparation, size: tuple[int, int] | None, name: str) -> None:
+    """Nothing where the prepared size is the one the model demands, else BadInput."""
+    if size is not None and preparation.size != size:
+        got = "any size" if preparation.size is None else "x".join(map(str, preparation.size))
+        raise BadInput(
+            f"{name} takes {size[0]}x{size[1]} only, but the preparation makes {got}; say size={size[0]}x{size[1]}"
+        )

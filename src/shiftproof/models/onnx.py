@@ -1,0 +1,137 @@
+"""Any classifier in an ONNX file, run by onnxruntime."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import hashlib
+import json
+from functools import partial
+from pathlib import Path
+
+import onnx
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+
+from shiftproof.errors import BadInput
+from shiftproof.models.class_lists import classes_for, json_entries
+from shiftproof.models.loaded import LoadedClassifier, check_size, model_ref
+from shiftproof.models.onnx_graph import InputFacts, LastLayer, OnnxGraph, external_files, shape_of
+from shiftproof.models.onnx_session import OnnxSession
+from shiftproof.models.options import ModelOptions
+from shiftproof.models.preparation import ImagePreparation
+from shiftproof.models.presets import PRESETS
+from shiftproof.types import Classes
+
+
+def load_onnx(path: str, options: ModelOptions) -> LoadedClassifier:
+    """The classifier in an ONNX file."""
+    file = Path(path)
+    model = _read(file)
+    graph = OnnxGraph(model, file.parent)
+    facts, output = graph.input(), graph.scores(options.output)
+    name = options.name or file.stem
+    preparation, preparation_notes = _preparation(facts, options)
+    check_size(preparation, facts.size, name)
+    layer, layer_notes = _last_layer(graph, output.name, options)
+    classes, class_notes = _classes(model, output, layer, options)
+    gives = options.gives or graph.gives(output.name)
+    session = OnnxSession(
+        partial(_with_output, file, layer.features),
+        input_name=facts.name,
+        scores=output.name,
+        features=layer.features,
+        batch_size=facts.batch_size,
+        input_type=facts.dtype,
+        device=options.device,
+        threads=options.threads,
+        data_folder=file.parent.resolve(),
+    )
+    weights = _digest([file, *external_files(model, file.parent)])
+    return LoadedClassifier(
+        ref=model_ref(name, weights, preparation, gives=gives, features=layer.features, output=output.name),
+        preparation=preparation,
+        gives=gives,
+        answer=session,
+        classes=classes,
+        seen=options.seen_or(),
+        notes=(*preparation_notes, *class_notes, *layer_notes),
+        batch_size=facts.batch_size,
+        has_features=layer.features is not None,
+        read_head=lambda: layer.head,
+    )
+
+
+def _read(file: Path) -> onnx.ModelProto:
+    if not file.is_file():
+        raise BadInput(f"there is no file {file}")
+    try:
+        model = onnx.load(file, load_external_data=False)
+    except DecodeError as problem:
+        raise BadInput(f"{file} is not a whole ONNX file: {problem}") from problem
+    if not model.graph.node:
+        raise BadInput(f"{file} is not an ONNX file: it holds no graph")
+    return model
+
+
+def _preparation(facts: InputFacts, options: ModelOptions) -> tuple[ImagePreparation, tuple[str, ...]]:
+    own = PRESETS["bytes"] if facts.dtype == "uint8" else None
+    preparation, notes = options.preparation(own, size=facts.size)
+    if facts.channels == 1 and preparation.channels != "grey":
+        grey = {"mean": preparation.mean[:1], "std": preparation.std[:1]}
+        preparation = dataclasses.replace(preparation, channels="grey", **grey)  # type: ignore[arg-type]
+        notes = (*notes, "one input channel: images are turned grey")
+    elif facts.channels not in {None, 1, 3}:
+        raise BadInput(f"the model takes {facts.channels} channels; images have 3, or 1 when turned grey")
+    return dataclasses.replace(preparation, layout=facts.layout, dtype=facts.dtype), notes
+
+
+def _last_layer(graph: OnnxGraph, scores: str, options: ModelOptions) -> tuple[LastLayer, tuple[str, ...]]:
+    found = graph.last_layer(scores)
+    if options.features is not None and options.features != found.features:
+        if options.features not in graph.makers:
+            raise BadInput(f"the model has no tensor {options.features!r} to take features from")
+        return LastLayer(options.features, None), (f"no head: features are taken from {options.features}, as asked",)
+    return found, () if found.why is None else (f"no head: {found.why}",)
+
+
+def _classes(
+    model: onnx.ModelProto, output: onnx.ValueInfoProto, layer: LastLayer, options: ModelOptions
+) -> tuple[Classes | None, tuple[str, ...]]:
+    sizes = [size for size in shape_of(output)[1:] if size != 1]
+    count = sizes[0] if sizes and isinstance(sizes[0], int) else None
+    if count is None and layer.head is not None:
+        count = len(layer.head.bias)
+    return classes_for(count, options.classes or _named_inside(model))
+
+
+def _named_inside(model: onnx.ModelProto) -> list[str] | None:
+    """Class names that the exporter left in the file, as a mapping from place to name."""
+    text = next((entry.value for entry in model.metadata_props if entry.key in {"names", "classes", "labels"}), None)
+    if text is None:
+        return None
+    try:
+        return json_entries(json.loads(text), "the model's metadata")
+    except json.JSONDecodeError:
+        pass
+    try:
+        return json_entries(ast.literal_eval(text), "the model's metadata")
+    except (ValueError, SyntaxError):
+        return None
+
+
+def _with_output(file: Path, features: str | None) -> Path | bytes:
+    """The file, or its graph with one more output that shows the features."""
+    model = onnx.load(file, load_external_data=False)
+    if features is None or features in {value.name for value in model.graph.output}:
+        return file
+    model.graph.output.append(onnx.ValueInfoProto(name=features))
+    data: bytes = model.SerializeToString()
+    return data
+
+
+def _digest(files: list[Path]) -> str:
+    total = hashlib.sha256()
+    for file in files:
+        with file.open("rb") as opened:
+            total.update(hashlib.file_digest(opened, "sha256").digest())
+    return total.hexdigest()

@@ -1,0 +1,257 @@
+"""What an ONNX graph says about itself: input, class scores, features and the last linear layer.
+
+Everything is read from the structure of the graph, never guessed from the values it gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import numpy_helper
+
+from shiftproof.errors import BadInput
+from shiftproof.models.preparation import InputType, Layout
+from shiftproof.types import Gives, Head
+
+Dimension = int | str | None
+"""A fixed size, the name of a free one, or None where the graph is silent."""
+
+INPUT_TYPES: dict[int, InputType] = {
+    onnx.TensorProto.FLOAT: "float32",
+    onnx.TensorProto.FLOAT16: "float16",
+    onnx.TensorProto.UINT8: "uint8",
+}
+SCORE_TYPES = {*INPUT_TYPES, onnx.TensorProto.DOUBLE, onnx.TensorProto.INT8, onnx.TensorProto.BFLOAT16}
+
+SAME_VALUES = {
+    "Cast",
+    "DequantizeLinear",
+    "Dropout",
+    "Flatten",
+    "Identity",
+    "QuantizeLinear",
+    "Reshape",
+    "Squeeze",
+    "Unsqueeze",
+}
+"""Nodes that hand on the numbers of their first input, up to rounding."""
+
+ENDINGS: dict[str, Gives] = {"Softmax": "probabilities", "LogSoftmax": "logits", "Sigmoid": "scores"}
+"""What a model gives that ends so; a log-softmax is the logits less a number an image, which no use of them sees."""
+
+
+@dataclass(frozen=True)
+class InputFacts:
+    """What the graph wants to be fed."""
+
+    name: str
+    dtype: InputType
+    layout: Layout
+    channels: int | None
+    size: tuple[int, int] | None  # height, width; None where free
+    batch_size: int | None
+
+
+@dataclass(frozen=True)
+class LastLayer:
+    """Where the features are and what follows them; `head` is None where `why` says so."""
+
+    features: str | None
+    head: Head | None
+    why: str | None = None
+
+
+class OnnxGraph:
+    """A graph that can be walked backwards from what it gives."""
+
+    def __init__(self, model: onnx.ModelProto, folder: Path) -> None:
+        self.model = model
+        self.folder = folder
+        self.stored = {tensor.name: tensor for tensor in model.graph.initializer}
+        self.makers = {name: node for node in model.graph.node for name in node.output if name}
+
+    def input(self) -> InputFacts:
+        """The one input that is an image; BadInput where there is none or more than one."""
+        inputs = [value for value in self.model.graph.input if value.name not in self.stored]
+        if len(inputs) != 1:
+            names = ", ".join(value.name for value in inputs)
+            raise BadInput(f"the model should take one input, an image; it takes {len(inputs)}: {names}")
+        (value,) = inputs
+        dimensions, kind = shape_of(value), value.type.tensor_type.elem_type
+        if kind not in INPUT_TYPES:
+            raise BadInput(f"the model takes {onnx.TensorProto.DataType.Name(kind)}; float32, float16 and uint8 can be made")
+        if len(dimensions) != 4:
+            raise BadInput(f"the model should take (images, channels, height, width) or channels last, got {dimensions}")
+        batch, *rest = dimensions
+        layout: Layout = "nhwc" if rest[2] in {1, 3} and rest[0] not in {1, 3} else "nchw"
+        channels, height, width = rest if layout == "nchw" else (rest[2], rest[0], rest[1])
+        size = (height, width) if isinstance(height, int) and isinstance(width, int) else None
+        return InputFacts(
+            name=value.name,
+            dtype=INPUT_TYPES[kind],
+            layout=layout,
+            channels=channels if isinstance(channels, int) else None,
+            size=size,
+            batch_size=batch if isinstance(batch, int) else None,
+        )
+
+    def scores(self, chosen: str | None) -> onnx.ValueInfoProto:
+        """The output that holds class scores: the chosen one, or the only one of a fitting shape."""
+        outputs = {value.name: value for value in self.model.graph.output}
+        if chosen is not None:
+            if chosen not in outputs:
+                raise BadInput(f"the model has no output {chosen!r}; it has {', '.join(outputs)}")
+            fitting = [outputs[chosen]]
+        else:
+            fitting = [value for value in outputs.values() if value.type.tensor_type.elem_type in SCORE_TYPES]
+        if len(fitting) > 1:
+            fitting = [value for value in fitting if value.name == "logits"] or [
+                value for value in fitting if len(shape_of(value)) == 2
+            ]
+        if len(fitting) != 1:
+            raise BadInput(f"which output holds the class scores? name one with output=: {', '.join(outputs)}")
+        sizes = [size for size in shape_of(fitting[0])[1:] if size != 1]
+        if len(sizes) > 1:
+            raise BadInput(
+                f"output {fitting[0].name!r} has shape {_readable(shape_of(fitting[0]))}, not one score a class: "
+                "this looks like an object detector or a segmenter, not a classifier"
+            )
+        scores: onnx.ValueInfoProto = fitting[0]
+        return scores
+
+    def gives(self, scores: str) -> Gives:
+        """What the scores are, by the node they come from."""
+        node = self._source(scores)
+        if node is not None and node.op_type == "Div" and self._is_softmax_written_out(node):
+            return "probabilities"
+        return ENDINGS.get(node.op_type, "logits") if node is not None else "logits"
+
+    def last_layer(self, scores: str) -> LastLayer:
+        """The last product with stored weights on the way to the scores."""
+        node, bias = self._source(scores), None
+        if node is not None and node.op_type in ENDINGS:
+            node = self._source(node.input[0])
+        if node is not None and node.op_type == "Add":
+            bias, node = self._added(node)
+        if node is None:
+            return LastLayer(None, None, "the scores come straight from the input")
+        if node.op_type == "Gemm":
+            return self._from_gemm(node)
+        if node.op_type == "MatMul":
+            return self._from_product(node, bias)
+        if node.op_type in {"GlobalAveragePool", "ReduceMean", "AveragePool"}:
+            return LastLayer(None, None, "the graph ends in global pooling, after its last weights")
+        return LastLayer(None, None, f"the graph ends in {node.op_type}, not in a linear layer")
+
+    def constant(self, name: str) -> NDArray[Any] | None:
+        """The stored numbers behind a name, dequantised where need be; None where they are computed from the input."""
+        if name in self.stored:
+            return np.asarray(numpy_helper.to_array(self.stored[name], base_dir=str(self.folder)))
+        node = self.makers.get(name)
+        if node is None:
+            return None
+        if node.op_type == "Constant":
+            return np.asarray(numpy_helper.to_array(attributes(node)["value"])) if "value" in attributes(node) else None
+        values = self.constant(node.input[0]) if node.input else None
+        if values is None:
+            return None
+        if node.op_type == "DequantizeLinear":
+            return self._dequantised(node, values)
+        if node.op_type == "Transpose":
+            return values.transpose(attributes(node).get("perm", range(values.ndim)[::-1]))
+        return values if node.op_type in {"Identity", "Cast"} else None
+
+    def _source(self, name: str) -> onnx.NodeProto | None:
+        node = self.makers.get(name)
+        while node is not None and node.op_type in SAME_VALUES:
+            node = self.makers.get(node.input[0])
+        return node
+
+    def _is_softmax_written_out(self, node: onnx.NodeProto) -> bool:
+        above, below = (self._source(name) for name in node.input[:2])
+        return above is not None and below is not None and (above.op_type, below.op_type) == ("Exp", "ReduceSum")
+
+    def _added(self, node: onnx.NodeProto) -> tuple[NDArray[Any] | None, onnx.NodeProto | None]:
+        for place in (0, 1):
+            bias = self.constant(node.input[1 - place])
+            if bias is not None:
+                return bias, self._source(node.input[place])
+        return None, node
+
+    def _from_gemm(self, node: onnx.NodeProto) -> LastLayer:
+        given = attributes(node)
+        weights = self.constant(node.input[1])
+        if weights is None or given.get("transA", 0):
+            return LastLayer(None, None, "the last layer's weights are computed, not stored")
+        weights = given.get("alpha", 1.0) * (weights if given.get("transB", 0) else weights.T)
+        bias = self.constant(node.input[2]) if len(node.input) > 2 and node.input[2] else np.zeros(())
+        if bias is None:
+            return LastLayer(node.input[0], None, "the last layer's bias is computed, not stored")
+        return LastLayer(node.input[0], _head(weights, given.get("beta", 1.0) * bias))
+
+    def _from_product(self, node: onnx.NodeProto, bias: NDArray[Any] | None) -> LastLayer:
+        weights = self.constant(node.input[1])
+        if weights is None or weights.ndim != 2:
+            return LastLayer(None, None, "the last layer's weights are computed, not stored")
+        return LastLayer(node.input[0], _head(weights.T, np.zeros(()) if bias is None else bias))
+
+    def _dequantised(self, node: onnx.NodeProto, values: NDArray[Any]) -> NDArray[Any] | None:
+        scale = self.constant(node.input[1])
+        zero = self.constant(node.input[2]) if len(node.input) > 2 else np.zeros((), np.int32)
+        if scale is None or zero is None:
+            return None
+        axis = attributes(node).get("axis", 1)
+        if scale.size > 1:
+            along = [1] * values.ndim
+            along[axis] = -1
+            scale, zero = scale.reshape(along), zero.reshape(along)
+        return np.asarray((values.astype(np.float32) - zero.astype(np.float32)) * scale)
+
+
+def _head(weights: NDArray[Any], bias: NDArray[Any]) -> Head:
+    weights = np.ascontiguousarray(weights, np.float32)
+    return Head(weights, np.ascontiguousarray(np.broadcast_to(bias.ravel(), len(weights)), np.float32))
+
+
+def attributes(node: onnx.NodeProto) -> dict[str, Any]:
+    """A node's settings by name."""
+    return {attribute.name: onnx.helper.get_attribute_value(attribute) for attribute in node.attribute}
+
+
+def shape_of(value: onnx.ValueInfoProto) -> tuple[Dimension, ...]:
+    """Sizes of a tensor, fixed, named or unknown."""
+    return tuple(_dimension(size) for size in value.type.tensor_type.shape.dim)
+
+
+def _dimension(size: Any) -> Dimension:
+    if size.HasField("dim_value") and size.dim_value > 0:
+        return int(size.dim_value)
+    return str(size.dim_param) if size.HasField("dim_param") and size.dim_param else None
+
+
+def _readable(shape: tuple[Dimension, ...]) -> str:
+    return f"({', '.join('?' if size is None else str(size) for size in shape)})"
+
+
+def external_files(model: onnx.ModelProto, folder: Path) -> Iterator[Path]:
+    """The files beside the model that hold its larger tensors; one outside its folder is refused."""
+    locations = {
+        entry.value
+        for tensor in model.graph.initializer
+        if tensor.data_location == onnx.TensorProto.EXTERNAL
+        for entry in tensor.external_data
+        if entry.key == "location"
+    }
+    for location in sorted(locations):
+        path = (folder / location).resolve()
+        if not path.is_relative_to(folder.resolve()):
+            raise BadInput(f"the model keeps weights outside its own folder, in {location}")
+        if not path.is_file():
+            raise BadInput(f"the model keeps weights in {location}, which is not beside it")
+        yield path

@@ -1,0 +1,110 @@
+"""An onnxruntime session that is made when the first batch comes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+from numpy.typing import NDArray
+
+from shiftproof.errors import BadInput
+from shiftproof.types import Inputs, Outputs
+
+PROVIDERS = {
+    "cpu": "CPUExecutionProvider",
+    "cuda": "CUDAExecutionProvider",
+    "tensorrt": "TensorrtExecutionProvider",
+    "rocm": "ROCMExecutionProvider",
+    "coreml": "CoreMLExecutionProvider",
+    "directml": "DmlExecutionProvider",
+    "openvino": "OpenVINOExecutionProvider",
+}
+ERRORS_ONLY = 3
+
+
+class OnnxSession:
+    """Answers batches with scores and, where asked, features; a fixed batch size is looped and the last batch padded."""
+
+    def __init__(
+        self,
+        graph: Callable[[], Path | bytes],
+        *,
+        input_name: str,
+        scores: str,
+        features: str | None = None,
+        batch_size: int | None = None,
+        input_type: str = "float32",
+        device: str | None = None,
+        threads: int | None = None,
+        data_folder: Path | None = None,
+    ) -> None:
+        self.graph = graph
+        self.input_name = input_name
+        self.scores = scores
+        self.features = features
+        self.batch_size = batch_size
+        self.input_type = np.dtype(input_type)
+        self.provider = provider_of(device)
+        self.threads = threads
+        self.data_folder = data_folder
+
+    def __call__(self, inputs: Inputs, features: bool) -> Outputs:
+        names = [self.scores, self.features] if features and self.features else [self.scores]
+        inputs = np.ascontiguousarray(inputs, self.input_type)
+        size = self.batch_size or max(len(inputs), 1)
+        parts = [self._run(names, inputs[start : start + size], size) for start in range(0, len(inputs), size)]
+        columns = [np.concatenate(column) if len(column) > 1 else column[0] for column in zip(*parts, strict=True)]
+        return Outputs(*columns)
+
+    def _run(self, names: list[str], inputs: Inputs, size: int) -> list[NDArray[np.floating]]:
+        count = len(inputs)
+        if count < size:
+            inputs = np.concatenate([inputs, np.repeat(inputs[-1:], size - count, axis=0)])
+        try:
+            answers = self.session.run(names, {self.input_name: inputs})
+        except Exception as problem:  # onnxruntime's errors share no narrower root
+            raise BadInput(
+                f"onnxruntime cannot run the model on inputs of shape {inputs.shape}: {first_line(problem)}"
+            ) from problem
+        return [flat(answer, size)[:count] for answer in answers]
+
+    @cached_property
+    def session(self) -> onnxruntime.InferenceSession:
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = ERRORS_ONLY
+        if self.threads is not None:
+            options.intra_op_num_threads = self.threads
+        if self.data_folder is not None:
+            folder = str(self.data_folder)
+            options.add_session_config_entry("session.model_external_initializers_file_folder_path", folder)
+        graph = self.graph()
+        model = str(graph) if isinstance(graph, Path) else graph
+        providers = dict.fromkeys([self.provider, PROVIDERS["cpu"]])
+        try:
+            return onnxruntime.InferenceSession(model, options, providers=list(providers))
+        except Exception as problem:  # onnxruntime's errors share no narrower root
+            raise BadInput(f"onnxruntime cannot open the model: {first_line(problem)}") from problem
+
+
+def provider_of(device: str | None) -> str:
+    """The execution provider of a device, or of its own name; BadInput where this onnxruntime lacks it."""
+    wanted = PROVIDERS.get((device or "cpu").lower(), device or "")
+    there = onnxruntime.get_available_providers()
+    if wanted not in there:
+        known = sorted({short for short, name in PROVIDERS.items() if name in there} | set(there))
+        raise BadInput(f"this onnxruntime has no device {device!r}; it has {', '.join(known)}")
+    return wanted
+
+
+def flat(answer: NDArray[np.generic], images: int) -> NDArray[np.floating]:
+    """Rows of numbers, (images, numbers), out of shapes like (images, 1000, 1, 1); float16 and integers become float32."""
+    if answer.ndim == 0 or (answer.shape[0] != images and images != 1):
+        raise BadInput(f"the model answered {images} images with shape {answer.shape}; the first axis should be the images")
+    return answer.reshape(images, -1).astype(np.float32, copy=False)
+
+
+def first_line(problem: Exception) -> str:
+    return str(problem).strip().partition("\n")[0]

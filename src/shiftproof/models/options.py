@@ -1,0 +1,53 @@
+"""What may be said about a model when it is loaded, the same for every kind of model."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from shiftproof.errors import BadInput
+from shiftproof.models.preparation import ImagePreparation
+from shiftproof.models.presets import IMAGENET, parse_preparation
+from shiftproof.types import Classes, Gives, Seen
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """The user's word on a model; None leaves each thing to what the model itself says."""
+
+    name: str | None = None
+    prepare: str | ImagePreparation | None = None
+    classes: Classes | Sequence[str] | Path | str | None = None  # a path may come as text
+    gives: Gives | None = None
+    features: str | None = None  # the tensor or layer to take them from
+    output: str | None = None  # which output holds the class scores
+    weights: str | None = None  # a file of weights for an architecture, or "random"
+    device: str | None = None
+    precision: str = "float32"
+    channels_last: bool = False
+    threads: int | None = None
+    version: str | None = None
+    seen: Seen | str | None = None
+
+    def __post_init__(self) -> None:
+        if self.gives not in {None, "logits", "probabilities", "scores"}:
+            raise BadInput(f"a model gives logits, probabilities or scores, not {self.gives!r}")
+
+    def preparation(
+        self, own: ImagePreparation | None, *, size: tuple[int, int] | None = None
+    ) -> tuple[ImagePreparation, tuple[str, ...]]:
+        """The preparation to use, and a note where nobody named one."""
+        if isinstance(self.prepare, ImagePreparation):
+            return self.prepare, ()
+        preparation = parse_preparation(self.prepare or "", own or IMAGENET, size=size)
+        if self.prepare is None and own is None:
+            return preparation, ("the model does not say how images are prepared: taken as imagenet; --prepare changes it",)
+        return preparation, ()
+
+    def seen_or(self, own: Seen | None = None) -> Seen:
+        """What the model was trained on, by the user's word or its own."""
+        if isinstance(self.seen, str):
+            return dataclasses.replace(own or Seen(), training_data=self.seen)
+        return self.seen or own or Seen()

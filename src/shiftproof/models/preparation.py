@@ -1,0 +1,241 @@
+"""How an image becomes a model's input: resize, crop, scale, normalise, in one picklable value."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image as Pillow
+
+from shiftproof.errors import BadInput, MissingExtra
+from shiftproof.types import Decoder, Fact, Image
+
+Rule = Literal["shorter", "crop", "squash", "none"]
+Interpolation = Literal["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"]
+Engine = Literal["pillow", "opencv"]
+ValueRange = Literal["0..1", "0..255", "-1..1"]
+Channels = Literal["rgb", "bgr", "grey"]
+Layout = Literal["nchw", "nhwc"]
+InputType = Literal["float32", "float16", "uint8"]
+
+OPENCV_FILTERS = {"nearest": "INTER_NEAREST", "box": "INTER_AREA", "bilinear": "INTER_LINEAR", "bicubic": "INTER_CUBIC"}
+"""OpenCV's filters of the same name; all but the box skip pixels when they shrink, so they are not Pillow's."""
+
+
+@dataclass(frozen=True)
+class ImagePreparation:
+    """Every choice between a decoded image and the array a model eats.
+
+    `rule` says which part of the image is seen: ``shorter`` resizes the shorter side to `shorter` pixels and cuts the
+    centre; ``crop`` cuts a square of `share` times the shorter side out of the centre and resizes it; ``squash`` resizes
+    the whole image; ``none`` leaves the size alone. Mean and std are in the units of `value_range` and in the model's own
+    order of channels.
+
+    >>> ImagePreparation().from_image(np.zeros((300, 400, 3), np.uint8)).shape
+    (3, 224, 224)
+    """
+
+    size: tuple[int, int] | None = (224, 224)  # height, width; None takes any
+    rule: Rule = "shorter"
+    shorter: int = 256
+    share: float = 1.0
+    interpolation: Interpolation = "bilinear"
+    engine: Engine = "pillow"
+    decoder: Decoder = "pillow"
+    value_range: ValueRange = "0..1"
+    mean: tuple[float, ...] = (0.485, 0.456, 0.406)
+    std: tuple[float, ...] = (0.229, 0.224, 0.225)
+    channels: Channels = "rgb"
+    layout: Layout = "nchw"
+    dtype: InputType = "float32"
+
+    def __post_init__(self) -> None:
+        _check_words(self)
+        _check_figures(self)
+
+    def from_image(self, image: Image) -> NDArray[np.generic]:
+        """The model's own resize and crop, then normalisation; one image, without the batch axis."""
+        match self.rule:
+            case "shorter":
+                return self._normalised(self._shorter_side_then_crop(image))
+            case "crop":
+                return self._normalised(self._resized(_centre_square(image, self.share), self._size))
+            case "squash":
+                return self._normalised(self._resized(image, self._size))
+            case "none":
+                return self._normalised(image)
+
+    def from_picture(self, picture: Image) -> NDArray[np.generic]:
+        """The whole picture resized to the model's size, no crop, then normalisation."""
+        return self._normalised(picture if self.size is None else self._resized(picture, self.size))
+
+    def describe(self) -> Mapping[str, Fact]:
+        """Every choice in plain values, under the keys that `parse_preparation` reads."""
+        facts: dict[str, Fact] = {
+            "size": "any" if self.size is None else "x".join(map(str, self.size)),
+            "resize": self.shorter if self.rule == "shorter" else self.rule,
+        }
+        if self.rule == "crop":
+            facts["share"] = self.share
+        return facts | {
+            "interpolation": self.interpolation,
+            "engine": self.engine,
+            "decoder": self.decoder,
+            "range": self.value_range,
+            "mean": "/".join(f"{value:g}" if value == float(f"{value:g}") else repr(value) for value in self.mean),
+            "std": "/".join(f"{value:g}" if value == float(f"{value:g}") else repr(value) for value in self.std),
+            "channels": self.channels,
+            "layout": self.layout,
+            "dtype": self.dtype,
+        }
+
+    def __str__(self) -> str:
+        return ",".join(f"{key}={value}" for key, value in self.describe().items())
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The least and the greatest value an input can hold."""
+        scale, shift = self._scale_and_shift
+        ends = np.concatenate([shift, 255 * scale + shift])
+        return float(ends.min()), float(ends.max())
+
+    @property
+    def _size(self) -> tuple[int, int]:
+        assert self.size is not None  # noqa: S101 - only the rule `none` has no size, and it never resizes
+        return self.size
+
+    def _shorter_side_then_crop(self, image: Image) -> Image:
+        height, width = image.shape[:2]
+        least = min(height, width)
+        # the longer side is cut to whole pixels, not rounded: the published way
+        resized_height = self.shorter if height == least else int(self.shorter * height / width)
+        resized_width = self.shorter if width == least else int(self.shorter * width / height)
+        top = round((resized_height - self._size[0]) / 2)
+        left = round((resized_width - self._size[1]) / 2)
+        bottom, right = top + self._size[0], left + self._size[1]
+        if self.engine == "opencv" or width == resized_width:
+            return self._resized(image, (resized_height, resized_width))[top:bottom, left:right]
+        # Pillow resamples along rows first, then along columns; between the two the columns that the crop
+        # drops can be dropped already, and the pixels that stay are the same to the bit
+        pixels = Pillow.fromarray(image).resize((resized_width, height), self._filter)
+        pixels = pixels.crop((left, 0, right, height))
+        if height != resized_height:
+            pixels = pixels.resize((self._size[1], resized_height), self._filter)
+        return np.asarray(pixels)[top:bottom]
+
+    def _resized(self, image: Image, size: tuple[int, int]) -> Image:
+        height, width = size
+        if image.shape[:2] == size:
+            return image
+        if self.engine == "opencv":
+            return _resized_by_opencv(image, size, self.interpolation)
+        return np.asarray(Pillow.fromarray(image).resize((width, height), self._filter))
+
+    @property
+    def _filter(self) -> Pillow.Resampling:
+        return Pillow.Resampling[self.interpolation.upper()]
+
+    @cached_property
+    def _scale_and_shift(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Per channel, what a byte is multiplied by and what is then added."""
+        unit = {"0..1": 1 / 255, "0..255": 1.0, "-1..1": 2 / 255}[self.value_range]
+        start = -1.0 if self.value_range == "-1..1" else 0.0
+        mean, std = np.broadcast_to(self.mean, self._depth), np.broadcast_to(self.std, self._depth)
+        return (unit / std).astype(np.float32), ((start - mean) / std).astype(np.float32)
+
+    @property
+    def _depth(self) -> int:
+        return 1 if self.channels == "grey" else 3
+
+    def _normalised(self, image: Image) -> NDArray[np.generic]:
+        if self.channels == "grey":
+            image = np.asarray(Pillow.fromarray(image).convert("L"))[:, :, None]
+        elif self.channels == "bgr":
+            image = image[:, :, ::-1]
+        if self.layout == "nchw":
+            image = image.transpose(2, 0, 1)
+        image = np.ascontiguousarray(image)
+        if self.dtype == "uint8":
+            return image
+        scale, shift = self._scale_and_shift
+        if self.layout == "nchw":
+            scale, shift = scale[:, None, None], shift[:, None, None]
+        values = np.multiply(image, scale, dtype=np.float32)
+        values += shift
+        return values if self.dtype == "float32" else values.astype(np.float16)
+
+
+def _centre_square(image: Image, share: float) -> Image:
+    height, width = image.shape[:2]
+    side = max(1, int(share * min(height, width)))
+    top, left = (height - side + 1) // 2, (width - side + 1) // 2
+    return image[top : top + side, left : left + side]
+
+
+def _resized_by_opencv(image: Image, size: tuple[int, int], interpolation: Interpolation) -> Image:
+    try:
+        import cv2
+    except ModuleNotFoundError as missing:
+        raise MissingExtra("engine=opencv", "opencv") from missing
+    height, width = size
+    resized = cv2.resize(image, (width, height), interpolation=getattr(cv2, OPENCV_FILTERS[interpolation]))
+    return np.asarray(resized, dtype=np.uint8)
+
+
+def _check_words(preparation: ImagePreparation) -> None:
+    for key, words in [
+        ("rule", get_args(Rule)),
+        ("interpolation", get_args(Interpolation)),
+        ("engine", get_args(Engine)),
+        ("decoder", get_args(Decoder)),
+        ("value_range", get_args(ValueRange)),
+        ("channels", get_args(Channels)),
+        ("layout", get_args(Layout)),
+        ("dtype", get_args(InputType)),
+    ]:
+        if getattr(preparation, key) not in words:
+            raise BadInput(f"{key} should be one of {', '.join(words)}, got {getattr(preparation, key)!r}")
+
+
+def _check_figures(preparation: ImagePreparation) -> None:
+    size, rule = preparation.size, preparation.rule
+    if (size is None) != (rule == "none"):
+        raise BadInput("a size needs a resize rule and a rule needs a size; size=any goes with resize=none")
+    if size is not None and min(size) < 1:
+        raise BadInput(f"size should be at least 1x1, got {size[0]}x{size[1]}")
+    if size is not None and rule == "shorter" and preparation.shorter < max(size):
+        raise BadInput(
+            f"the shorter side is resized to {preparation.shorter}, too small to cut {size[0]}x{size[1]} out of it"
+        )
+    if not 0 < preparation.share <= 1:
+        raise BadInput(f"share should be above 0 and at most 1, got {preparation.share}")
+    for key, values in [("mean", preparation.mean), ("std", preparation.std)]:
+        if len(values) not in {1, 1 if preparation.channels == "grey" else 3}:
+            raise BadInput(f"{key} should be one figure or one a channel, got {len(values)}")
+    if 0 in preparation.std:
+        raise BadInput("std should not be 0: inputs are divided by it")
+    if preparation.dtype == "uint8" and (preparation.value_range, set(preparation.mean), set(preparation.std)) != (
+        "0..255",
+        {0},
+        {1},
+    ):
+        raise BadInput("uint8 inputs are bytes as they are: they go with range=255, mean=0 and std=1")
+    if preparation.engine == "opencv" and preparation.interpolation not in OPENCV_FILTERS:
+        raise BadInput(f"engine=opencv knows {', '.join(OPENCV_FILTERS)}, not {preparation.interpolation}")
+
+
+def resized_to(preparation: ImagePreparation, size: tuple[int, int]) -> ImagePreparation:
+    """The same preparation for another input size; the part of the image that is seen stays the same.
+
+    >>> resized_to(ImagePreparation(), (244, 244)).shorter
+    278
+    """
+    if preparation.size is None:
+        return dataclasses.replace(preparation, size=size, rule="squash")
+    grown = preparation.shorter * min(size) // min(preparation.size)
+    return dataclasses.replace(preparation, size=size, shorter=max(grown, *size) if preparation.rule == "shorter" else grown)
