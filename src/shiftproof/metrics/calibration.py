@@ -76,28 +76,32 @@ def rms_calibration_error(
         raise BadInput(f"published bins need at least {bin_size} images, got {len(confidence)}")
     order = np.argsort(confidence, kind="stable")
     gaps = confidence[order] - _mean_over_ties(confidence[order], correct[order])
-    return float(_rms_over_bins(gaps, bin_size, published_bins))
+    return _rms_over_bins(gaps, bin_size, published_bins)
 
 
 def chance_calibration_error(
-    confidence: Confidence, *, bin_size: int = 100, level: float = 0.95, draws: int = 200, seed: int = 0
-) -> tuple[float, float]:
-    """Where the RMS calibration error of a perfectly calibrated model of these confidences would lie, by chance alone.
+    confidence: Confidence,
+    *,
+    bin_size: int = 100,
+    published_bins: bool = False,
+    level: float = 0.95,
+    draws: int = 200,
+    seed: int = 0,
+) -> float:
+    """RMS calibration error that a perfectly calibrated model of these confidences stays below, `level` of the time.
 
-    An error inside this range says nothing against the model. Answers are drawn from the confidences themselves
-    (consistency resampling; Bröcker & Smith, 2007). The same seed gives the same range.
+    A smaller error says nothing against a model: chance alone gives as much. Answers are drawn from the confidences
+    themselves (consistency resampling; Bröcker & Smith, 2007); the same seed gives the same number.
 
     >>> chance_calibration_error(np.ones(300))  # a model that is certain and calibrated is always right
-    (0.0, 0.0)
+    0.0
     """
-    if not len(confidence):
-        raise BadInput("a calibration error needs at least one image")
+    _check_confidence(confidence)
     generator = np.random.default_rng(seed)
     ordered = np.sort(confidence)
-    answers = (generator.random(len(ordered), dtype=np.float32) < ordered for _ in range(draws))
-    errors = [float(_rms_over_bins(ordered - correct, bin_size, False)) for correct in answers]
-    low, high = np.quantile(errors, [(1 - level) / 2, (1 + level) / 2])
-    return float(low), float(high)
+    answers = (generator.random(len(ordered)) < ordered for _ in range(draws))
+    errors = [_rms_over_bins(ordered - correct, bin_size, published_bins) for correct in answers]
+    return float(np.quantile(errors, level))
 
 
 def expected_calibration_error(confidence: Confidence, correct: NDArray[np.bool_], *, bins: int = 15) -> float:
@@ -176,9 +180,13 @@ def _rms_over_bins(gaps: NDArray[np.floating], bin_size: int, leave_out_last: bo
 
 
 def _check_pairs(confidence: Confidence, correct: NDArray[np.bool_]) -> None:
-    if confidence.ndim != 1 or confidence.shape != correct.shape or not len(confidence):
-        raise BadInput(
-            f"confidence and correct should be (images,) of at least one image, got {confidence.shape} and {correct.shape}"
-        )
+    _check_confidence(confidence)
+    if confidence.shape != correct.shape:
+        raise BadInput(f"{len(confidence)} confidences but correct has shape {correct.shape}; both should be (images,)")
+
+
+def _check_confidence(confidence: Confidence) -> None:
+    if confidence.ndim != 1 or not len(confidence):
+        raise BadInput(f"confidence should be (images,) of at least one image, got shape {confidence.shape}")
     if not ((confidence >= 0) & (confidence <= 1)).all():
         raise BadInput("confidence should lie between 0 and 1; logits become confidence by their softmax")

@@ -53,8 +53,8 @@ MEANINGS: Mapping[str, Meaning] = {
         "low",
     ),
     "chance_calibration_error": Meaning(
-        "RMS calibration error by chance",
-        "What a perfectly calibrated model of the same confidences would show; an error inside this range says nothing.",
+        "RMS calibration error within chance",
+        "What a perfectly calibrated model of the same confidences stays below 95 times in 100; less says nothing.",
         "share",
         None,
     ),

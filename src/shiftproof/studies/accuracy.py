@@ -1,0 +1,178 @@
+"""How often a model is right on the images as they are: overall, by class, by group, and what it gets wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftproof.metrics import clopper_pearson, grouped_accuracy, is_correct, per_class_accuracy, worst_group
+from shiftproof.metrics.accuracy import Tally
+from shiftproof.studies import evidence
+from shiftproof.studies.class_names import ClassNames, sure_of
+from shiftproof.studies.clean_runs import clean_runs, hold_refs
+from shiftproof.studies.slices import Slices, all_slices
+from shiftproof.types import (
+    About,
+    Classifier,
+    Finding,
+    Gallery,
+    GalleryItem,
+    ImageSet,
+    ImageSetRef,
+    Keep,
+    Measurement,
+    ModelRef,
+    Predictions,
+    Run,
+)
+
+
+@dataclass(frozen=True)
+class AccuracyStudy:
+    """Top-1 and top-5 accuracy, each class and each group of images, the worst of them, and the most confident mistakes."""
+
+    models: Sequence[ModelRef | Classifier]
+    image_set: ImageSetRef | ImageSet
+    at_least: int = 10  # images a group needs before it may be called the worst
+    ranges: int = 4  # groups a numeric fact of many values is cut into
+    worst_classes: int = 10  # classes whose confusions are shown
+    shown: int = 24  # images in the gallery, and predicted classes of an unlabelled set
+
+    keep: ClassVar[Keep] = "top5"
+
+    def __post_init__(self) -> None:
+        hold_refs(self)
+
+    def runs(self) -> list[Run]:
+        return clean_runs(self)
+
+    def measure(self, load: Callable[[Run], Predictions]) -> Iterator[Finding]:
+        for run in self.runs():
+            predictions = load(run)
+            convention = evidence.convention_of(run, predictions)
+            if predictions.labelled.any():
+                yield from self._with_labels(run, evidence.labelled_only(predictions), convention)
+            elif len(predictions):
+                yield from self._without_labels(run, predictions, convention)
+
+    def skipped(self, load: Callable[[Run], Predictions]) -> Iterator[str]:
+        for run in self.runs():
+            predictions = load(run)
+            slices = all_slices(predictions.facts, ranges=self.ranges) if predictions.labelled.any() else []
+            reasons = [
+                evidence.nothing_read(run, predictions),
+                evidence.nothing_labelled(run, predictions, "accuracy"),
+                *(evidence.said_of(run.image_set.name, groups.why_useless) for groups in slices),
+            ]
+            yield from (reason for reason in reasons if reason)
+
+    def _with_labels(self, run: Run, predictions: Predictions, convention: Mapping[str, str]) -> Iterator[Finding]:
+        about = run.about()
+        names = ClassNames(predictions.classes)
+        correct = is_correct(predictions.labels, predictions.top5.classes)
+        yield evidence.share("top1_accuracy", int(correct.sum()), len(correct), about, convention)
+        if predictions.top5.classes.shape[1] == 5 and (predictions.classes is None or len(predictions.classes) > 5):
+            among = is_correct(predictions.labels, predictions.top5.classes, k=5)
+            yield evidence.share("top5_accuracy", int(among.sum()), len(among), about, convention)
+        slices = [groups for groups in all_slices(predictions.facts, ranges=self.ranges) if not groups.why_useless]
+        yield from _groups(slices, correct, about, convention, at_least=self.at_least)
+        classes = 1 + int(max(predictions.labels.max(), predictions.top5.classes.max()))
+        tally = per_class_accuracy(predictions.labels, correct, classes=classes)
+        yield from _classes(tally, names, about, convention)
+        for place in _worst_first(tally)[: self.worst_classes]:
+            yield from _confusions(place, predictions, tally, names, about, convention)
+        yield from _mistakes(run, predictions, correct, names, shown=self.shown)
+
+    def _without_labels(self, run: Run, predictions: Predictions, convention: Mapping[str, str]) -> Iterator[Finding]:
+        names = ClassNames(predictions.classes)
+        counts = np.bincount(predictions.top5.classes[:, 0])
+        for place in np.argsort(-counts, kind="stable")[: self.shown]:
+            about = {**run.about(), "predicted": names[int(place)]}
+            if counts[place]:
+                yield evidence.share("predicted_share", int(counts[place]), len(predictions), about, convention)
+        confidence = evidence.confidence_or_nan(predictions)
+        known = confidence[np.isfinite(confidence)]
+        if len(known):
+            yield evidence.mean("mean_confidence", known, run.about(), convention)
+
+
+def _groups(
+    slices: Sequence[Slices], correct: NDArray[np.bool_], about: About, convention: Mapping[str, str], *, at_least: int
+) -> Iterator[Measurement]:
+    """Every group of every fact, and the worst of those large enough to judge."""
+    tallies = [grouped_accuracy(correct, groups.groups) for groups in slices]
+    names = [(groups.fact, name) for groups in slices for name in groups.names]
+    if not names:
+        return
+    every = Tally(*(np.concatenate(column) for column in zip(*tallies, strict=True)))
+    for (fact, name), right, total in zip(names, every.right.tolist(), every.total.tolist(), strict=True):
+        yield evidence.share("group_accuracy", right, total, {**about, "fact": fact, "group": name}, convention)
+    judged = int((every.total >= at_least).sum())
+    worst = worst_group(every, at_least=at_least)
+    if worst is None or judged < 2:
+        return
+    right, total = int(every.right[worst]), int(every.total[worst])
+    yield Measurement(
+        "worst_group_accuracy",
+        right / total,
+        {**about, "fact": names[worst][0], "group": names[worst][1]},
+        total,
+        {
+            **convention,
+            "groups looked at": f"{judged} of {len(names)}, those with at least {at_least} images",
+            "interval": f"95 % for all {judged} groups together, Clopper-Pearson with Bonferroni's correction",
+        },
+        clopper_pearson(right, total, level=1 - 0.05 / judged),
+    )
+
+
+def _classes(tally: Tally, names: ClassNames, about: About, convention: Mapping[str, str]) -> Iterator[Measurement]:
+    low, high = clopper_pearson(tally.right, tally.total)
+    stated = {**convention, **evidence.EXACT}
+    for place in np.flatnonzero(tally.total).tolist():
+        named, interval = {**about, "class": names[place]}, (float(low[place]), float(high[place]))
+        yield Measurement("class_accuracy", float(tally.accuracy[place]), named, int(tally.total[place]), stated, interval)
+
+
+def _worst_first(tally: Tally) -> list[int]:
+    """Classes with a mistake, those first that are most surely bad: 0 of 1 says less than 2 of 10."""
+    _, high = clopper_pearson(tally.right, tally.total)
+    mistaken = np.flatnonzero(tally.right < tally.total)
+    return [int(place) for place in mistaken[np.argsort(high[mistaken], kind="stable")]]
+
+
+def _confusions(
+    place: int, predictions: Predictions, tally: Tally, names: ClassNames, about: About, convention: Mapping[str, str]
+) -> Iterator[Measurement]:
+    """The three classes that one class is most often taken for."""
+    rows = (predictions.labels == place).any(axis=1)
+    right = is_correct(predictions.labels[rows], predictions.top5.classes[rows])
+    taken_for = np.bincount(predictions.top5.classes[rows, 0][~right])
+    for other in np.argsort(-taken_for, kind="stable")[:3].tolist():
+        if taken_for[other]:
+            pair = {**about, "class": names[place], "predicted": names[other]}
+            yield evidence.share("confusion_rate", int(taken_for[other]), int(tally.total[place]), pair, convention)
+
+
+def _mistakes(
+    run: Run, predictions: Predictions, correct: NDArray[np.bool_], names: ClassNames, *, shown: int
+) -> Iterator[Gallery]:
+    wrong = np.flatnonzero(~correct)
+    confidence = evidence.confidence_or_nan(predictions)
+    # scores of one model can be ranked even where they cannot be read as confidence
+    sureness = confidence if np.isfinite(confidence).any() else predictions.top5.scores[:, 0]
+    surest = wrong[np.argsort(-np.nan_to_num(sureness[wrong], nan=-np.inf), kind="stable")][:shown]
+    items = tuple(
+        GalleryItem(
+            predictions.ids[row],
+            f"predicted {sure_of(names[int(predictions.top5.classes[row, 0])], confidence[row])}, "
+            f"labelled {names.of_labels(predictions.labels[row])}",
+        )
+        for row in surest
+    )
+    if items:
+        yield Gallery("confident_mistakes", run.about(), run.image_set, "Most confident mistakes", items)

@@ -1,0 +1,137 @@
+"""Whether a model is right as often as it says it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftproof.metrics import (
+    chance_calibration_error,
+    expected_calibration_error,
+    is_correct,
+    reliability,
+    rms_calibration_error,
+    to_probabilities,
+)
+from shiftproof.metrics.calibration import brier_scores, confidence_bins
+from shiftproof.studies import evidence
+from shiftproof.studies.clean_runs import clean_runs, hold_refs
+from shiftproof.types import (
+    About,
+    Classifier,
+    Curve,
+    Finding,
+    ImageSet,
+    ImageSetRef,
+    Keep,
+    Measurement,
+    ModelRef,
+    Predictions,
+    Run,
+)
+
+
+@dataclass(frozen=True)
+class CalibrationStudy:
+    """Calibration errors, Brier score and overconfidence, with the reliability diagram and the spread of confidence."""
+
+    models: Sequence[ModelRef | Classifier]
+    image_set: ImageSetRef | ImageSet
+    bin_size: int = 100  # images a bin of the RMS calibration error
+    bins: int = 15  # of equal width, for the expected calibration error and the curves
+    published_bins: bool = False  # leave the most confident bin out of the RMS error, as the ImageNet-A paper's code does
+
+    keep: ClassVar[Keep] = "top5"
+
+    def __post_init__(self) -> None:
+        hold_refs(self)
+
+    def runs(self) -> list[Run]:
+        return clean_runs(self)
+
+    def measure(self, load: Callable[[Run], Predictions]) -> Iterator[Finding]:
+        for run in self.runs():
+            predictions = load(run)
+            confidence = evidence.confidence_or_nan(predictions)
+            counted = np.isfinite(confidence) & (predictions.labelled | ~predictions.labelled.any())
+            if not counted.any():
+                continue
+            convention = evidence.convention_of(run, predictions)
+            yield evidence.mean("mean_confidence", confidence[counted], run.about(), convention)
+            yield self._histogram(confidence[counted], run.about(), convention)
+            if predictions.labelled.any():
+                yield from self._errors(run.about(), predictions.take(counted), confidence[counted], convention)
+
+    def skipped(self, load: Callable[[Run], Predictions]) -> Iterator[str]:
+        for run in self.runs():
+            predictions = load(run)
+            reasons = [
+                evidence.nothing_read(run, predictions),
+                evidence.no_confidence(run, predictions),
+                evidence.nothing_labelled(run, predictions, "calibration"),
+            ]
+            if not any(reasons) and predictions.logits is None:
+                reasons = [f"{run.model.name}: the Brier score needs all logits; predict again with --keep logits"]
+            yield from (reason for reason in reasons if reason)
+
+    def _errors(
+        self, about: About, predictions: Predictions, confidence: NDArray[np.floating], convention: Mapping[str, str]
+    ) -> Iterator[Finding]:
+        correct = is_correct(predictions.labels, predictions.top5.classes)
+        images = len(correct)
+        if images >= self.bin_size or not self.published_bins:
+            size, published = self.bin_size, self.published_bins
+            stated = {**convention, "bins": self._equal_count(images)}
+            error = rms_calibration_error(confidence, correct, bin_size=size, published_bins=published)
+            yield Measurement("rms_calibration_error", error, about, images, stated)
+            by_chance = chance_calibration_error(confidence, bin_size=size, published_bins=published)
+            yield Measurement("chance_calibration_error", by_chance, about, images, stated)
+        stated = {**convention, "bins": f"{self.bins} of equal width"}
+        error = expected_calibration_error(confidence, correct, bins=self.bins)
+        yield Measurement("expected_calibration_error", error, about, images, stated)
+        yield evidence.mean("overconfidence", confidence - correct, about, convention)
+        if predictions.logits is not None:
+            scores = brier_scores(predictions.labels, to_probabilities(predictions.logits, predictions.gives))
+            yield evidence.mean("brier_score", scores, about, convention)
+        yield self._reliability(confidence, correct, about, stated)
+
+    def _equal_count(self, images: int) -> str:
+        bins = max(1, images // self.bin_size)
+        text = f"{bins} of {min(self.bin_size, images)} images alike in confidence, the last with the rest"
+        return f"{text}, which is left out as published" if self.published_bins else text
+
+    def _reliability(
+        self, confidence: NDArray[np.floating], correct: NDArray[np.bool_], about: About, convention: Mapping[str, str]
+    ) -> Curve:
+        points = reliability(confidence, correct, bins=self.bins)
+        return Curve(
+            "reliability",
+            about,
+            "mean confidence",
+            "share right",
+            x=tuple(points.confidence.tolist()),
+            y=tuple(points.accuracy.tolist()),
+            images=len(correct),
+            convention={**convention, **evidence.EXACT},
+            counts=tuple(points.images.tolist()),
+            low=tuple(points.low.tolist()),
+            high=tuple(points.high.tolist()),
+        )
+
+    def _histogram(self, confidence: NDArray[np.floating], about: About, convention: Mapping[str, str]) -> Curve:
+        counts = np.bincount(confidence_bins(confidence, self.bins), minlength=self.bins)
+        return Curve(
+            "confidence_histogram",
+            about,
+            "confidence",
+            "share of images",
+            x=tuple(((np.arange(self.bins) + 0.5) / self.bins).tolist()),
+            y=tuple((counts / len(confidence)).tolist()),
+            images=len(confidence),
+            convention={**convention, "bins": f"{self.bins} of equal width"},
+            counts=tuple(counts.tolist()),
+        )

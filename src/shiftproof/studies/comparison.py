@@ -1,0 +1,180 @@
+"""Several models on the same images: how far apart they are, whether that is more than chance, and where they differ."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftproof.errors import BadInput
+from shiftproof.metrics import difference_interval, holm, is_correct, mcnemar_p, paired_counts
+from shiftproof.studies import evidence
+from shiftproof.studies.class_names import ClassNames, sure_of
+from shiftproof.studies.clean_runs import clean_runs, hold_refs
+from shiftproof.studies.verdicts import FALSE_ALARMS
+from shiftproof.types import (
+    About,
+    Classifier,
+    Finding,
+    Gallery,
+    GalleryItem,
+    ImageSet,
+    ImageSetRef,
+    Keep,
+    Measurement,
+    ModelRef,
+    Predictions,
+    Run,
+)
+
+
+@dataclass(frozen=True)
+class ComparisonStudy:
+    """Every pair of models on the images all of them read: paired difference, exact test, shared mistakes, agreement."""
+
+    models: Sequence[ModelRef | Classifier]
+    image_set: ImageSetRef | ImageSet
+    shown: int = 24  # images in the gallery
+
+    keep: ClassVar[Keep] = "top5"
+
+    def __post_init__(self) -> None:
+        hold_refs(self)
+        if len(self.models) < 2:
+            raise BadInput("a comparison needs at least two models")
+
+    def runs(self) -> list[Run]:
+        return clean_runs(self)
+
+    def measure(self, load: Callable[[Run], Predictions]) -> Iterator[Finding]:
+        runs = self.runs()
+        together = _Together.of(runs, load)
+        if not together.images:
+            return
+        abouts = [{**first.about(), "versus": second.model.name} for first, second in combinations(runs, 2)]
+        if together.labelled:
+            yield from _differences(together, abouts)
+        yield from _agreements(together, abouts)
+        yield from _disagreements(together, runs, shown=self.shown)
+
+    def skipped(self, load: Callable[[Run], Predictions]) -> Iterator[str]:
+        runs = self.runs()
+        together, name = _Together.of(runs, load), runs[0].image_set.name
+        if not together.images:
+            yield f"{name}: no image was read by every model, so there is nothing to compare"
+        elif not together.labelled:
+            yield f"{name}: saying which model is better needs labels, and no image has one that every model knows"
+
+
+@dataclass(frozen=True)
+class _Together:
+    """The predictions of every model, row by row for the same images."""
+
+    predictions: Sequence[Predictions]
+    labelled: bool
+    convention: Mapping[str, str]
+
+    @classmethod
+    def of(cls, runs: Sequence[Run], load: Callable[[Run], Predictions]) -> _Together:
+        # only the best classes are compared; the scores of all classes of all models would fill the memory
+        loaded = [dataclasses.replace(load(run), logits=None, features=None) for run in runs]
+        convention: dict[str, str] = {}
+        for run, predictions in zip(runs, loaded, strict=True):
+            for key, text in evidence.convention_of(run, predictions).items():
+                stated = convention.setdefault(key, text)
+                convention[key] = stated if text in stated else f"{stated}; {run.model.name}: {text}"
+        labelled = all(predictions.labelled.any() for predictions in loaded)
+        usable = [evidence.labelled_only(predictions) if labelled else predictions for predictions in loaded]
+        common = set.intersection(*(set(predictions.ids) for predictions in usable))
+        return cls([_in_order(predictions, common) for predictions in usable], labelled, convention)
+
+    @property
+    def images(self) -> int:
+        return len(self.predictions[0])
+
+    @cached_property
+    def correct(self) -> NDArray[np.bool_]:
+        """(models, images)."""
+        return np.array([is_correct(model.labels, model.top5.classes) for model in self.predictions])
+
+    @cached_property
+    def confidence(self) -> NDArray[np.floating]:
+        """(models, images), nan where a model does not tell."""
+        return np.array([evidence.confidence_or_nan(model) for model in self.predictions])
+
+
+def _in_order(predictions: Predictions, wanted: set[str]) -> Predictions:
+    """The wanted images in the order of their ids, so that every model has the same rows."""
+    row_of = {image: row for row, image in enumerate(predictions.ids)}
+    return predictions.take(np.array([row_of[image] for image in sorted(wanted)], dtype=np.intp))
+
+
+def _differences(together: _Together, abouts: Sequence[About]) -> Iterator[Measurement]:
+    pairs = [paired_counts(first, second) for first, second in combinations(together.correct, 2)]
+    p_values = holm(np.array([mcnemar_p(pair.only_first, pair.only_second) for pair in pairs]))
+    joint = f"for all {len(pairs)} comparisons together" if len(pairs) > 1 else "for this comparison"
+    interval = {"interval": f"95 % {joint}, Bonett-Price" + (" with Bonferroni's correction" if len(pairs) > 1 else "")}
+    test = {"test": "exact McNemar" + (f", Holm's correction {joint}" if len(pairs) > 1 else "")}
+    for about, pair, p_value in zip(abouts, pairs, p_values.tolist(), strict=True):
+        bounds = difference_interval(pair, level=1 - FALSE_ALARMS / len(pairs))
+        images, convention = pair.images, together.convention
+        yield Measurement("accuracy_difference", pair.difference, about, images, {**convention, **interval}, bounds)
+        yield Measurement("mcnemar_p", p_value, about, images, {**convention, **test})
+        if pair.both < images:
+            yield evidence.share("shared_mistakes", pair.neither, images - pair.both, about, convention)
+
+
+def _agreements(together: _Together, abouts: Sequence[About]) -> Iterator[Measurement]:
+    for about, (first, second) in zip(abouts, combinations(together.predictions, 2), strict=True):
+        same = _same_class(first, second)
+        if same is not None:
+            yield evidence.share("agreement", int(same.sum()), len(same), about, together.convention)
+
+
+def _same_class(first: Predictions, second: Predictions) -> NDArray[np.bool_] | None:
+    """Where two models give the same class; None where their classes cannot be matched."""
+    if first.classes is None or second.classes is None:
+        comparable = first.classes is second.classes
+        return first.top5.classes[:, 0] == second.top5.classes[:, 0] if comparable else None
+    if (first.classes.wnids is None) != (second.classes.wnids is None):
+        return None
+    place_in_first = {key: place for place, key in enumerate(first.classes.keys)}
+    places = np.array([place_in_first.get(key, -1) for key in second.classes.keys])
+    return np.asarray(first.top5.classes[:, 0] == places[second.top5.classes[:, 0]])
+
+
+def _disagreements(together: _Together, runs: Sequence[Run], *, shown: int) -> Iterator[Gallery]:
+    """Images some models get right and others wrong, the surest mistakes first; without labels, those called differently."""
+    confidence = np.nan_to_num(together.confidence, nan=0.0)
+    if together.labelled:
+        differ = together.correct.any(axis=0) & ~together.correct.all(axis=0)
+        sureness = np.where(together.correct, 0.0, confidence).max(axis=0)
+    else:
+        matches = [_same_class(together.predictions[0], other) for other in together.predictions[1:]]
+        differ = np.zeros(together.images, dtype=bool)
+        for same in matches:
+            differ |= ~same if same is not None else False
+        sureness = confidence.min(axis=0)
+    rows = np.flatnonzero(differ)
+    rows = rows[np.argsort(-sureness[rows], kind="stable")][:shown]
+    if len(rows):
+        about = {"image_set": runs[0].image_set.name, "models": ", ".join(run.model.name for run in runs)}
+        items = tuple(GalleryItem(together.predictions[0].ids[row], _caption(together, runs, row)) for row in rows.tolist())
+        yield Gallery("disagreements", about, runs[0].image_set, "Where the models disagree", items)
+
+
+def _caption(together: _Together, runs: Sequence[Run], row: int) -> str:
+    answers = [
+        f"{run.model.name}: {sure_of(ClassNames(model.classes)[int(model.top5.classes[row, 0])], confidence)}"
+        for run, model, confidence in zip(runs, together.predictions, together.confidence[:, row], strict=True)
+    ]
+    first = together.predictions[0]
+    return "; ".join(
+        [*([f"labelled {ClassNames(first.classes).of_labels(first.labels[row])}"] if together.labelled else []), *answers]
+    )

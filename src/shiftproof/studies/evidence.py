@@ -1,0 +1,82 @@
+"""From stored predictions to measurements: which rows count, what stands beside each number, and why one cannot be had."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftproof.metrics import bootstrap_interval, clopper_pearson, top_confidence
+from shiftproof.types import About, Measurement, Predictions, Run
+
+EXACT = {"interval": "95 %, Clopper-Pearson"}
+RESAMPLED = {"interval": "95 %, bootstrap over images"}
+
+
+def convention_of(run: Run, predictions: Predictions) -> dict[str, str]:
+    """What stands beside every number of a run: how pixels came to the model, which classes and images counted."""
+    convention = {**run.convention(), **predictions.convention}
+    if predictions.set_aside:
+        aside = len(predictions.set_aside)
+        convention["set aside"] = f"{aside} of {len(predictions) + aside}"
+    unlabelled = len(predictions) - int(predictions.labelled.sum())
+    if 0 < unlabelled < len(predictions):
+        convention["without label"] = f"{unlabelled} of {len(predictions)}, left out of what needs labels"
+    return convention
+
+
+def labelled_only(predictions: Predictions) -> Predictions:
+    """The rows that have a label."""
+    return predictions if predictions.labelled.all() else predictions.take(predictions.labelled)
+
+
+def nothing_read(run: Run, predictions: Predictions) -> str | None:
+    """Why there is nothing to measure at all, or None."""
+    if len(predictions):
+        return None
+    aside = len(predictions.set_aside)
+    return f"{run.image_set.name}: nothing to measure, " + (f"all {aside} images were set aside" if aside else "no images")
+
+
+def nothing_labelled(run: Run, predictions: Predictions, what: str) -> str | None:
+    """Why what needs labels is left out, or None."""
+    if not len(predictions) or predictions.labelled.any():
+        return None
+    return f"{run.image_set.name}: {what} needs labels, and no image has one"
+
+
+def said_of(name: str, reason: str | None) -> str | None:
+    """The reason with the name of what it is about."""
+    return reason and f"{name}: {reason}"
+
+
+def no_confidence(run: Run, predictions: Predictions) -> str | None:
+    """Why nothing can be said of the model's confidence, or None."""
+    if predictions.gives == "scores":
+        return f"{run.model.name}: confidence needs logits or probabilities, and this model gives neither, only scores"
+    if len(predictions) and not np.isfinite(confidence_or_nan(predictions)).any():
+        return f"{run.model.name}: confidence needs all logits here; predict again with --keep logits"
+    return None
+
+
+def confidence_or_nan(predictions: Predictions) -> NDArray[np.floating]:
+    """Confidence in each first class, nan where the model does not tell."""
+    if predictions.gives == "scores":
+        return np.full(len(predictions), np.nan)
+    confidence = top_confidence(predictions.top5, predictions.gives)
+    return np.where(confidence >= 0, confidence, np.nan)
+
+
+def share(metric: str, right: int, total: int, about: About, convention: Mapping[str, str]) -> Measurement:
+    """A share of images with its exact interval."""
+    interval = clopper_pearson(right, total)
+    return Measurement(metric, right / total, about, total, {**convention, **EXACT}, interval)
+
+
+def mean(metric: str, values: NDArray[np.floating], about: About, convention: Mapping[str, str]) -> Measurement:
+    """A mean over images with its interval, where two images or more allow one."""
+    if len(values) < 2:
+        return Measurement(metric, float(values.mean()), about, len(values), dict(convention))
+    interval = bootstrap_interval(values)
+    return Measurement(metric, float(values.mean()), about, len(values), {**convention, **RESAMPLED}, interval)
