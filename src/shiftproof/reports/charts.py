@@ -1,0 +1,291 @@
+"""Charts as Vega-Lite specifications in plain dictionaries.
+
+Colours are the page's own CSS variables, so a drawn chart follows the theme and the printer without being drawn again.
+Series differ in shape and dash as well as in colour.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from shiftproof.reports.words import Unit
+from shiftproof.types import Curve
+
+Spec: TypeAlias = dict[str, Any]
+
+SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
+COLOURS = tuple(f"var(--series-{place})" for place in range(1, 7))
+SHAPES = ("circle", "square", "diamond", "triangle-up", "triangle-down", "cross")
+DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [4, 4], [1, 3])
+
+PERCENT = {"labelExpr": "format(datum.value * 100, '~r') + ' %'"}
+TICKS: dict[Unit, Spec] = {"share": PERCENT, "points": {"labelExpr": "format(datum.value * 100, '+~r')"}, "number": {}}
+SHARE = {"domain": [0, 1], "nice": False}
+
+CONFIG: Spec = {
+    "background": "transparent",
+    "font": "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif",
+    "view": {"stroke": None},
+    "axis": {
+        "labelColor": "var(--muted)",
+        "titleColor": "var(--muted)",
+        "titleFontWeight": "normal",
+        "titlePadding": 10,
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "gridColor": "var(--hairline)",
+        "domainColor": "var(--rule)",
+        "tickColor": "var(--rule)",
+    },
+    "legend": {"labelColor": "var(--ink)", "labelFontSize": 12, "orient": "top", "title": None, "labelLimit": 260},
+    "header": {"labelColor": "var(--ink)", "titleColor": "var(--muted)"},
+    "text": {"color": "var(--ink)", "fontSize": 12},
+}
+
+
+@dataclass(frozen=True)
+class Dot:
+    """One row of a dot-and-interval chart; `text` stands at its right end, `detail` in its tooltip."""
+
+    label: str
+    value: float
+    interval: tuple[float, float] | None
+    text: str
+    detail: str
+    series: str = ""
+
+
+def intervals(dots: Sequence[Dot], *, x_title: str, description: str, unit: Unit) -> Spec:
+    """A dot for each value and a bar for its interval, one row each, in the order given.
+
+    Shares are drawn from 0 to 1; other numbers on a scale that reaches zero, which is marked.
+    """
+    rows = [_dot_row(dot) for dot in dots]
+    series = list(dict.fromkeys(dot.series for dot in dots))
+    labels = list(dict.fromkeys(dot.label for dot in dots))
+    width_of_text = 7 * max((len(dot.text) for dot in dots), default=0)
+    y: Spec = {
+        "field": "label",
+        "type": "nominal",
+        "sort": labels,
+        "axis": {
+            "title": None,
+            "labelLimit": 150,
+            "domain": False,
+            "ticks": False,
+            "labelPadding": 8,
+            "labelColor": "var(--ink)",
+        },
+    }
+    share = unit == "share"
+    x_axis: Spec = {"title": x_title, "tickCount": 5, **TICKS[unit]}
+    x: Spec = {
+        "field": "value",
+        "type": "quantitative",
+        "scale": SHARE if share else {"zero": True, "nice": True},
+        "axis": x_axis,
+    }
+    shared: Spec = {"y": y, "tooltip": [{"field": "label", "title": "what"}, {"field": "tip", "title": "value"}]}
+    dot: Spec = {}
+    if len(series) > 1:
+        shared["yOffset"] = {"field": "series", "sort": series}
+        shared["tooltip"].insert(0, {"field": "series", "title": "series"})
+        dot = {"color": _by_series(series, COLOURS), "shape": _by_series(series, SHAPES)}
+    layers: list[Spec] = [
+        {
+            "mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.45, "color": COLOURS[0]},
+            "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}, **_only(dot, "color")},
+        },
+        {
+            "mark": {"type": "point", "filled": True, "size": 80, "opacity": 1, "color": COLOURS[0]},
+            "encoding": {"x": x, **dot},
+        },
+        {
+            "mark": {"type": "text", "align": "left", "dx": 10, "clip": False},
+            "encoding": {"x": {"value": "width"}, "text": {"field": "text"}},
+        },
+    ]
+    if not share:
+        layers.insert(0, _mark_at_zero())
+    return {
+        **_start(description, rows),
+        "height": max(60, len(labels) * max(26, 20 * len(series))),
+        "padding": {"left": 4, "right": width_of_text + 8, "top": 4, "bottom": 4},
+        "encoding": shared,
+        "layer": layers,
+    }
+
+
+def reliability(curves: Sequence[Curve], names: Sequence[str], *, description: str) -> Spec:
+    """How often answers of each confidence are right, against the line where the two agree."""
+    rows = [row for curve, name in zip(curves, names, strict=True) for row in _curve_rows(curve, name)]
+    x: Spec = {
+        "field": "x",
+        "type": "quantitative",
+        "scale": SHARE,
+        "axis": {"title": curves[0].x_label, **PERCENT, "tickCount": 5},
+    }
+    y: Spec = {
+        "field": "y",
+        "type": "quantitative",
+        "scale": SHARE,
+        "axis": {"title": curves[0].y_label, **PERCENT, "tickCount": 5},
+    }
+    diagonal: Spec = {
+        "data": {"values": [{"x": 0, "y": 0}, {"x": 1, "y": 1}]},
+        "mark": {"type": "line", "color": "var(--muted)", "strokeDash": [3, 4], "strokeWidth": 1.5},
+        "encoding": {"x": x, "y": y},
+    }
+    return {
+        **_start(description, rows),
+        "height": 320,
+        "layer": [diagonal, *_line_layers(x, y, list(names), _has_band(curves))],
+    }
+
+
+def lines(curves: Sequence[Curve], names: Sequence[str], *, description: str) -> Spec:
+    """One line a curve on common axes, with its interval where it has one."""
+    rows = [row for curve, name in zip(curves, names, strict=True) for row in _curve_rows(curve, name)]
+    x: Spec = {
+        "field": "x",
+        "type": "quantitative",
+        "scale": {"zero": False},
+        "axis": {"title": curves[0].x_label, "tickCount": 6},
+    }
+    y: Spec = {
+        "field": "y",
+        "type": "quantitative",
+        "scale": {"zero": False},
+        "axis": {"title": curves[0].y_label, "tickCount": 5},
+    }
+    return {**_start(description, rows), "height": 300, "layer": _line_layers(x, y, list(names), _has_band(curves))}
+
+
+def histogram(curve: Curve, *, description: str) -> Spec:
+    """A bar of equal width for each point of the curve, `x` in its middle; both axes are shares."""
+    half = 0.5 / max(len(curve.x), 1)
+    rows = [
+        {"from": x - half, "to": x + half, "y": y, "tip": _with_count(f"{100 * y:.1f} %", curve, place)}
+        for place, (x, y) in enumerate(zip(curve.x, curve.y, strict=True))
+        if math.isfinite(y)
+    ]
+    x: Spec = {
+        "field": "from",
+        "type": "quantitative",
+        "bin": "binned",
+        "scale": SHARE,
+        "axis": _axis(curve.x_label, PERCENT),
+    }
+    y: Spec = {"field": "y", "type": "quantitative", "axis": _axis(curve.y_label, PERCENT)}
+    tooltip = [{"field": "tip", "title": curve.y_label}]
+    return {
+        **_start(description, rows),
+        "height": 300,
+        "mark": {"type": "bar", "color": COLOURS[0], "binSpacing": 2},
+        "encoding": {"x": x, "x2": {"field": "to"}, "y": y, "tooltip": tooltip},
+    }
+
+
+def _axis(title: str, ticks: Spec) -> Spec:
+    return {"title": title, "tickCount": 5, **ticks}
+
+
+def _with_count(text: str, curve: Curve, place: int) -> str:
+    return f"{text} ({curve.counts[place]:,} images)" if curve.counts else text
+
+
+def _start(description: str, rows: list[Spec]) -> Spec:
+    return {
+        "$schema": SCHEMA,
+        "config": CONFIG,
+        "description": description,
+        "width": "container",
+        "autosize": {"type": "fit-x", "contains": "padding"},
+        "data": {"values": rows},
+    }
+
+
+def _line_layers(x: Spec, y: Spec, names: list[str], band: bool) -> list[Spec]:
+    several = len(names) > 1
+    colour: Spec = {"color": _by_series(names, COLOURS)} if several else {}
+    shape: Spec = {"shape": _by_series(names, SHAPES)} if several else {}
+    dash: Spec = {"strokeDash": {**_by_series(names, DASHES), "legend": None}} if several else {}
+    tooltip = [
+        {"field": "series", "title": "series"},
+        {"field": "x_tip", "title": x["axis"]["title"]},
+        {"field": "tip", "title": y["axis"]["title"]},
+    ]
+    layers: list[Spec] = []
+    if band:
+        layers.append(
+            {
+                "mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.35, "color": COLOURS[0]},
+                "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, **colour},
+            }
+        )
+    layers.append(
+        {"mark": {"type": "line", "strokeWidth": 2, "color": COLOURS[0]}, "encoding": {"x": x, "y": y, **colour, **dash}}
+    )
+    layers.append(
+        {
+            "mark": {"type": "point", "filled": True, "size": 55, "opacity": 1, "color": COLOURS[0]},
+            "encoding": {"x": x, "y": y, "tooltip": tooltip, **colour, **shape},
+        }
+    )
+    return layers
+
+
+def _mark_at_zero() -> Spec:
+    return {
+        "mark": {"type": "rule", "color": "var(--muted)", "strokeDash": [3, 4]},
+        "encoding": {"x": {"datum": 0, "type": "quantitative"}, "y": None, "yOffset": None, "tooltip": None},
+    }
+
+
+def _by_series(names: Sequence[str], values: Sequence[Any]) -> Spec:
+    chosen = [values[place % len(values)] for place in range(len(names))]
+    return {"field": "series", "type": "nominal", "scale": {"domain": list(names), "range": chosen}}
+
+
+def _only(encoding: Spec, channel: str) -> Spec:
+    return {channel: encoding[channel]} if channel in encoding else {}
+
+
+def _dot_row(dot: Dot) -> Spec:
+    return {
+        "label": dot.label,
+        "series": dot.series,
+        "value": _finite(dot.value),
+        "low": _finite(dot.interval[0]) if dot.interval else None,
+        "high": _finite(dot.interval[1]) if dot.interval else None,
+        "text": dot.text,
+        "tip": dot.detail,
+    }
+
+
+def _curve_rows(curve: Curve, name: str) -> list[Spec]:
+    points = range(len(curve.x))
+    return [
+        {
+            "series": name,
+            "x": curve.x[place],
+            "y": curve.y[place],
+            "low": _finite(curve.low[place]) if curve.low else None,
+            "high": _finite(curve.high[place]) if curve.high else None,
+            "x_tip": f"{curve.x[place]:.4g}",
+            "tip": f"{curve.y[place]:.4g}" + (f" ({curve.counts[place]:,} images)" if curve.counts else ""),
+        }
+        for place in points
+        if math.isfinite(curve.x[place]) and math.isfinite(curve.y[place])
+    ]
+
+
+def _has_band(curves: Sequence[Curve]) -> bool:
+    return any(curve.low and curve.high for curve in curves)
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None

@@ -1,0 +1,71 @@
+"""Where the numbers come from: conventions, models, image sets, images set aside, the command and the versions."""
+
+from __future__ import annotations
+
+from shiftproof.reports.page import name_of
+from shiftproof.reports.parts import Cell, Code, Column, Definitions, Part, Section, Table
+from shiftproof.reports.words import count, metric_of
+from shiftproof.studies.results import ImageSetCard, ModelCard, Results
+from shiftproof.types import Gallery
+
+
+def draw_origins(results: Results) -> list[Section]:
+    """The sections that close every report."""
+    subjects: list[Part] = [*(_model(card) for card in results.models), *(_image_set(card) for card in results.image_sets)]
+    aside = [(card.name, image) for card in results.image_sets for image in card.set_aside]
+    sections = [Section("subjects", "Models and images", "What was tested, on what.", subjects)] if subjects else []
+    if aside:
+        rows = [[Cell(name), Cell(image.id), Cell(image.reason)] for name, image in aside]
+        table = Table(f"{count(len(rows))} set aside", [Column("Image set"), Column("Image"), Column("Reason")], rows)
+        lead = "These could not be read. They are counted here and are part of no other number."
+        sections.append(Section("set-aside", "Images set aside", lead, [table]))
+    lead = "The choices behind each number; two numbers compare only where these agree."
+    if conventions := _conventions(results):
+        sections.append(Section("conventions", "Conventions", lead, [conventions]))
+    return [*sections, Section("origin", "How this was made", "", _origin(results))]
+
+
+def _model(card: ModelCard) -> Definitions:
+    entries = {
+        "Gives": card.gives,
+        "Classes": "not declared" if card.classes is None else count(card.classes),
+        "Preparation": [f"{name}: {value}" for name, value in card.preparation.items()],
+        "Trained on": card.seen.training_data,
+        "Augmentations": ", ".join(card.seen.augmentations) or "not declared",
+        "Helped to choose": ", ".join(card.seen.filtered) or "no image set that it declares",
+        "Notes": card.notes,
+        "Fingerprint": card.fingerprint,
+    }
+    return Definitions(f"Model: {card.name}", {name: value for name, value in entries.items() if value})
+
+
+def _image_set(card: ImageSetCard) -> Definitions:
+    entries = {
+        "Images": f"{count(card.images)}, {count(card.labelled)} of them labelled",
+        "Set aside": count(len(card.set_aside)),
+        "Classes": "not declared" if card.classes is None else count(card.classes),
+        "Location": card.location or "in memory",
+        "Credits": card.credits,
+        "Notes": card.notes,
+        "Fingerprint": card.fingerprint,
+    }
+    return Definitions(f"Image set: {card.name}", {name: value for name, value in entries.items() if value})
+
+
+def _conventions(results: Results) -> Table | None:
+    found = dict.fromkeys(
+        (metric_of(name_of(finding)).title, key, value)
+        for finding in results.findings
+        if not isinstance(finding, Gallery)
+        for key, value in finding.convention.items()
+    )
+    rows = [[Cell(title), Cell(key.replace("_", " ")), Cell(value)] for title, key, value in found]
+    return Table("Conventions", [Column("Number"), Column("Choice"), Column("Taken")], rows) if rows else None
+
+
+def _origin(results: Results) -> list[Part]:
+    made = {"Made": results.made, **results.versions}
+    return [
+        *([Code("Command", results.command)] if results.command else []),
+        Definitions("Time and versions", {name: value for name, value in made.items() if value}),
+    ]

@@ -1,0 +1,96 @@
+"""What every section may ask of the page it stands on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from shiftproof.reports.parts import Picture, Pictures
+from shiftproof.reports.thumbnails import OpenImage, thumbnail_or_reason
+from shiftproof.studies.results import Results
+from shiftproof.types import About, Curve, Finding, Gallery, Measurement
+
+SUBJECT = ("model", "image_set", "condition", "severity")
+"""The keys of `about` that say whose number it is; the others say which of its numbers."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """The results being reported, and the way to their pixels."""
+
+    results: Results
+    open_image: OpenImage | None = None
+
+    def subject(self, about: About) -> str:
+        """The model, image set and condition of a finding, leaving out whatever is the same on the whole page."""
+        parts = [str(about["model"])] if "model" in about and len(self.models) > 1 else []
+        if "image_set" in about and len(self.image_sets) > 1:
+            parts.append(("on " if parts else "") + str(about["image_set"]))
+        if "condition" in about:
+            parts.append(f"under {about['condition']} {about.get('severity', '')}".strip())
+        return " ".join(parts)
+
+    def label(self, about: About) -> str:
+        """Everything that tells a finding apart: its own keys, then its subject."""
+        own = [str(value) for key, value in about.items() if key not in SUBJECT]
+        return " · ".join(part for part in (*own, self.subject(about)) if part)
+
+    @property
+    def models(self) -> Sequence[str]:
+        return self._values("model") or [card.name for card in self.results.models]
+
+    @property
+    def image_sets(self) -> Sequence[str]:
+        return self._values("image_set") or [card.name for card in self.results.image_sets]
+
+    def pictures(self, gallery: Gallery) -> Pictures:
+        """A gallery with its thumbnails."""
+        return Pictures(
+            gallery.title,
+            [
+                Picture(item.id, item.caption, *thumbnail_or_reason(self.open_image, gallery.image_set, item.id))
+                for item in gallery.items
+            ],
+        )
+
+    def _values(self, key: str) -> Sequence[str]:
+        return list(dict.fromkeys(str(found.about[key]) for found in self.results.findings if key in found.about))
+
+
+def name_of(finding: Finding) -> str:
+    """The metric of a measurement, the name of a curve or gallery."""
+    return finding.metric if isinstance(finding, Measurement) else finding.name
+
+
+def subject_key(about: About) -> tuple[str, ...]:
+    """Equal for findings of the same model, image set and condition."""
+    return tuple(str(about.get(key, "")) for key in SUBJECT)
+
+
+def by_subject(findings: Iterable[Finding]) -> dict[tuple[str, ...], list[Finding]]:
+    """Findings of each model, image set and condition, in the order they first come."""
+    groups: dict[tuple[str, ...], list[Finding]] = {}
+    for finding in findings:
+        groups.setdefault(subject_key(finding.about), []).append(finding)
+    return groups
+
+
+def by_images(curves: Iterable[Curve]) -> dict[tuple[str, ...], list[Curve]]:
+    """Curves that can share a chart: those of different models on the same images."""
+    groups: dict[tuple[str, ...], list[Curve]] = {}
+    for curve in curves:
+        groups.setdefault(subject_key({**curve.about, "model": ""}), []).append(curve)
+    return groups
+
+
+def named(findings: Iterable[Finding], name: str) -> list[Measurement]:
+    """The measurements of one metric."""
+    return [finding for finding in findings if isinstance(finding, Measurement) and finding.metric == name]
+
+
+def curves_named(findings: Iterable[Finding], name: str) -> list[Curve]:
+    return [finding for finding in findings if isinstance(finding, Curve) and finding.name == name]
+
+
+def galleries_named(findings: Iterable[Finding], name: str) -> list[Gallery]:
+    return [finding for finding in findings if isinstance(finding, Gallery) and finding.name == name]

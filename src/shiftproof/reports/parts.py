@@ -1,0 +1,112 @@
+"""What a page is put together from: sections, and in them charts, tables and pictures, ready to be drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, TypeAlias
+
+from shiftproof.reports.charts import Spec
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell: what it says, and what it is sorted by. A share with its interval is also drawn as a small bar."""
+
+    text: str
+    order: float | str = ""
+    bar: tuple[float, float, float] | None = None  # low, value, high as shares of the bar
+
+
+@dataclass(frozen=True)
+class Column:
+    title: str
+    numeric: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows that sort by any column; long ones can be filtered, folded ones wait behind their title."""
+
+    kind: ClassVar[str] = "table"
+    title: str
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Cell]]
+    note: str = ""
+    folded: bool = False
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A drawing; the description in its specification is what a screen reader says."""
+
+    kind: ClassVar[str] = "chart"
+    title: str
+    spec: Spec
+    note: str = ""
+    half: bool = False  # two of these stand side by side where there is room
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A thumbnail as a ``data:`` address, or the reason why there is none."""
+
+    id: str
+    caption: str
+    address: str
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Pictures:
+    kind: ClassVar[str] = "pictures"
+    title: str
+    pictures: Sequence[Picture]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Prose:
+    """Sentences worth reading before the charts, such as a verdict."""
+
+    kind: ClassVar[str] = "prose"
+    sentences: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Heading:
+    """Which model and image set the parts below it are about, where there are several."""
+
+    kind: ClassVar[str] = "heading"
+    title: str
+
+
+@dataclass(frozen=True)
+class Definitions:
+    """Names and their values, one line each."""
+
+    kind: ClassVar[str] = "definitions"
+    title: str
+    entries: Mapping[str, str | Sequence[str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Code:
+    """Text to be read letter by letter, such as a command."""
+
+    kind: ClassVar[str] = "code"
+    title: str
+    text: str
+
+
+Part: TypeAlias = Table | Chart | Pictures | Prose | Heading | Definitions | Code
+
+
+@dataclass(frozen=True)
+class Section:
+    """One study, or one thing worth knowing about it; `key` is its place in the page's address."""
+
+    key: str
+    title: str
+    lead: str
+    parts: Sequence[Part]

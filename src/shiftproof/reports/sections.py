@@ -1,0 +1,45 @@
+"""The sections of a report, in their order, and which findings each of them draws.
+
+A study plugs in by one entry here: the names of its metrics, curves and galleries, and a function that draws them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from shiftproof.reports import accuracy, calibration, comparison
+from shiftproof.reports.generic import draw_rest
+from shiftproof.reports.origins import draw_origins
+from shiftproof.reports.page import Page, name_of
+from shiftproof.reports.parts import Section
+from shiftproof.types import Finding
+
+
+@dataclass(frozen=True)
+class SectionMaker:
+    """Names of findings, and what draws them; the first maker that knows a name gets it."""
+
+    names: frozenset[str]
+    draw: Callable[[Sequence[Finding], Page], Section]
+
+
+MAKERS = (
+    SectionMaker(comparison.NAMES, comparison.draw_comparison),
+    SectionMaker(accuracy.NAMES, accuracy.draw_accuracy),
+    SectionMaker(calibration.NAMES, calibration.draw_calibration),
+)
+
+
+def draw_sections(page: Page) -> list[Section]:
+    """Every finding in exactly one section, unknown ones in a general one, and last where it all comes from."""
+    left = list(page.results.findings)
+    sections = []
+    for maker in MAKERS:
+        taken = [finding for finding in left if name_of(finding) in maker.names]
+        left = [finding for finding in left if name_of(finding) not in maker.names]
+        if taken:
+            sections.append(maker.draw(taken, page))
+    if left:
+        sections.append(draw_rest(left, page))
+    return [*sections, *draw_origins(page.results)]

@@ -1,0 +1,99 @@
+"""Measurements as rows: what each is about, its value, its interval and the images behind it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from shiftproof.reports.parts import Cell, Column, Table
+from shiftproof.reports.words import Unit, count, figure, metric_of, span
+from shiftproof.types import Curve, Measurement
+
+
+def measurement_table(
+    title: str,
+    found: Sequence[Measurement],
+    *,
+    value_title: str,
+    keys: Sequence[str] | None = None,
+    folded: bool = False,
+    note: str = "",
+) -> Table:
+    """A row for each measurement; by default a column for every key of `about` that tells rows apart."""
+    keys = telling_keys(found) if keys is None else keys
+    columns = [
+        *(Column(key_title(key)) for key in keys),
+        Column(value_title, True),
+        Column("Interval", True),
+        Column("Images", True),
+    ]
+    rows = [[*(Cell(str(one.about.get(key, ""))) for key in keys), *number_cells(one)] for one in found]
+    return Table(title, columns, rows, note, folded)
+
+
+def number_cells(found: Measurement) -> list[Cell]:
+    """Value, interval and image count of one measurement."""
+    unit = metric_of(found.metric).unit
+    return [
+        Cell(figure(found.value, unit), order_of(found.value)),
+        Cell(span(found.interval, unit), order_of(found.interval[0]) if found.interval else "", _bar(found, unit)),
+        Cell(count(found.images), found.images),
+    ]
+
+
+def curve_table(title: str, curves: Sequence[Curve], names: Sequence[str]) -> Table:
+    """The points of some curves that share their axes, folded away under the chart they belong to."""
+    columns = [
+        Column("Series"),
+        Column(curves[0].x_label, True),
+        Column(curves[0].y_label, True),
+        Column("Interval", True),
+        Column("Images", True),
+    ]
+    rows = [
+        _point_cells(curve, name, place) for curve, name in zip(curves, names, strict=True) for place in range(len(curve.x))
+    ]
+    return Table(title, columns, rows, folded=True)
+
+
+def _point_cells(curve: Curve, name: str, place: int) -> list[Cell]:
+    x, y = curve.x[place], curve.y[place]
+    bounds = (curve.low[place], curve.high[place]) if curve.low and curve.high else None
+    behind = curve.counts[place] if curve.counts else curve.images
+    return [
+        Cell(name),
+        Cell(figure(x, "number"), order_of(x)),
+        Cell(figure(y, "number"), order_of(y)),
+        Cell(span(bounds, "number"), order_of(bounds[0]) if bounds else ""),
+        Cell(count(behind), behind),
+    ]
+
+
+def telling_keys(found: Sequence[Measurement]) -> list[str]:
+    """The keys of `about` whose values differ from row to row, in the order they first come; of one row, all of them."""
+    keys = dict.fromkeys(key for one in found for key in one.about)
+    if len(found) == 1:
+        return list(keys)
+    return [key for key in keys if len({one.about.get(key) for one in found}) > 1]
+
+
+def key_title(key: str) -> str:
+    """A key of `about` as a heading.
+
+    >>> key_title("image_set")
+    'Image set'
+    """
+    return key.replace("_", " ").capitalize()
+
+
+def order_of(value: float) -> float | str:
+    """What a cell sorts by; unknown values sort last."""
+    return value if math.isfinite(value) else ""
+
+
+def _bar(found: Measurement, unit: Unit) -> tuple[float, float, float] | None:
+    if unit != "share" or found.interval is None or not math.isfinite(found.value):
+        return None
+    low, high = found.interval
+    # a few errors, such as ratios to a baseline, exceed 1; the bar ends there, the figure does not
+    return max(0.0, low), min(1.0, max(0.0, found.value)), min(1.0, high)

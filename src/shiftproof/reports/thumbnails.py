@@ -1,0 +1,37 @@
+"""Small pictures that live inside the page."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Callable
+from typing import TypeAlias
+
+from PIL import Image as Pillow
+
+from shiftproof.errors import ShiftproofError
+from shiftproof.types import Image, ImageSetRef
+
+OpenImage: TypeAlias = Callable[[ImageSetRef, str], Image]
+"""Pixels of one image of a set, by its id."""
+
+LONG_SIDE = 320
+
+
+def thumbnail(image: Image, *, long_side: int = LONG_SIDE) -> str:
+    """A JPEG of at most `long_side` pixels as a ``data:`` address; small images keep their size."""
+    picture = Pillow.fromarray(image)
+    picture.thumbnail((long_side, long_side), Pillow.Resampling.BICUBIC, reducing_gap=2.0)
+    data = io.BytesIO()
+    picture.save(data, "JPEG", quality=82, optimize=True)
+    return "data:image/jpeg;base64," + base64.b64encode(data.getvalue()).decode("ascii")
+
+
+def thumbnail_or_reason(open_image: OpenImage | None, image_set: ImageSetRef, image_id: str) -> tuple[str, str]:
+    """The thumbnail and "", or "" and why there is none: a picture that is gone should not cost the report."""
+    if open_image is None:
+        return "", "no image set at hand"
+    try:
+        return thumbnail(open_image(image_set, image_id)), ""
+    except (ShiftproofError, OSError) as problem:
+        return "", str(problem)
