@@ -73,8 +73,8 @@ def row_means(values: NDArray[np.floating]) -> NDArray[np.floating]:
 
 def bootstrap_interval(
     values: NDArray[np.floating],
-    statistic: Statistic = row_means,
     *,
+    statistic: Statistic = row_means,
     level: float = 0.95,
     resamples: int = 1000,
     bias_corrected: bool = True,

@@ -1,0 +1,144 @@
+"""Calibration against the loops of its papers, and against answers drawn to be calibrated."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from shiftproof.errors import BadInput
+from shiftproof.metrics import (
+    brier_score,
+    chance_calibration_error,
+    clopper_pearson,
+    expected_calibration_error,
+    reliability,
+    rms_calibration_error,
+    to_probabilities,
+    top_confidence,
+)
+from shiftproof.types import Top5
+
+
+def calibrated_case(images: int, seed: int = 0) -> tuple[NDArray[np.floating], NDArray[np.bool_]]:
+    generator = np.random.default_rng(seed)
+    confidence = generator.uniform(0.2, 1.0, size=images)
+    return confidence, generator.random(images) < confidence
+
+
+def rms_by_loop(confidence: NDArray[np.floating], correct: NDArray[np.bool_], size: int, *, last: bool) -> float:
+    order = np.argsort(confidence)
+    edges = [[start * size, (start + 1) * size] for start in range(len(order) // size)]
+    edges[-1][1] = len(order)
+    total = 0.0
+    for low, high in edges if last else edges[:-1]:
+        rows = order[low:high]
+        total += len(rows) / len(order) * (confidence[rows].mean() - correct[rows].mean()) ** 2
+    return float(np.sqrt(total))
+
+
+@pytest.mark.parametrize("images", [100, 199, 200, 1234])
+@pytest.mark.parametrize("published", [False, True])
+def test_the_rms_error_is_what_the_loop_over_bins_gives(images: int, published: bool) -> None:
+    confidence, correct = calibrated_case(images)
+    error = rms_calibration_error(confidence**2, correct, published_bins=published)
+    assert error == pytest.approx(rms_by_loop(confidence**2, correct, 100, last=not published), abs=1e-12)
+
+
+def test_published_bins_forget_the_most_confident_images() -> None:
+    confidence, correct = np.repeat([0.1, 0.9], 100), np.repeat([False, False], 100)
+    assert rms_calibration_error(confidence, correct) == pytest.approx(np.sqrt((0.1**2 + 0.9**2) / 2))
+    assert rms_calibration_error(confidence, correct, published_bins=True) == pytest.approx(np.sqrt(0.1**2 / 2))
+    with pytest.raises(BadInput, match="at least 100 images, got 99"):
+        rms_calibration_error(confidence[:99], correct[:99], published_bins=True)
+
+
+def test_the_order_of_images_of_equal_confidence_does_not_matter() -> None:
+    generator = np.random.default_rng(0)
+    confidence, correct = np.round(generator.random(950), 1), generator.random(950) < 0.5
+    order = np.lexsort((correct, confidence))  # the worst order: equals sorted by whether they are right
+    assert rms_calibration_error(confidence[order], correct[order]) == pytest.approx(
+        rms_calibration_error(confidence, correct), abs=1e-12
+    )
+
+
+def test_the_bound_of_chance_holds_a_calibrated_model_95_times_in_100_and_not_an_overconfident_one() -> None:
+    # 200 sets: a true rate of 0.95 gives 0.90 or more all but once in 800 times, a true rate of 0.80 once in 9000
+    below = [
+        rms_calibration_error(*calibrated_case(500, seed)) < chance_calibration_error(calibrated_case(500, seed)[0])
+        for seed in range(200)
+    ]
+    assert 0.90 <= np.mean(below) < 1
+    confidence, correct = calibrated_case(500)
+    overconfident = np.sqrt(confidence)
+    assert rms_calibration_error(overconfident, correct) > chance_calibration_error(overconfident)
+
+
+def test_the_expected_error_is_what_the_loop_over_equal_widths_gives() -> None:
+    confidence, correct = calibrated_case(777)
+    total = 0.0
+    for place in range(15):
+        rows = (confidence > place / 15) & (confidence <= (place + 1) / 15)
+        if rows.any():
+            total += rows.mean() * abs(confidence[rows].mean() - correct[rows].mean())
+    assert expected_calibration_error(confidence, correct) == pytest.approx(total)
+
+
+def test_one_image_is_one_bin_whose_gap_is_the_error() -> None:
+    one = np.array([0.75]), np.array([True])
+    assert rms_calibration_error(*one) == expected_calibration_error(*one) == pytest.approx(0.25)
+    assert reliability(*one).images.tolist() == [1]
+
+
+def test_a_reliability_point_has_the_exact_interval_of_its_images() -> None:
+    confidence, correct = calibrated_case(300)
+    points = reliability(confidence, correct, bins=10)
+    right = np.rint(points.accuracy * points.images).astype(int)
+    assert points.images.sum() == 300
+    for place, (low, high) in enumerate(zip(points.low, points.high, strict=True)):
+        assert (low, high) == pytest.approx(clopper_pearson(int(right[place]), int(points.images[place])))
+
+
+def test_confidence_from_a_stored_row_is_the_softmax_of_all_logits() -> None:
+    logits = np.random.default_rng(0).normal(size=(20, 30)).astype(np.float32) * 5
+    top = np.argsort(-logits, axis=1)[:, :5]
+    row = Top5(top, np.take_along_axis(logits, top, axis=1), np.log(np.exp(logits.astype(float)).sum(axis=1)))
+    assert top_confidence(row, "logits") == pytest.approx(to_probabilities(logits, "logits").max(axis=1), rel=1e-5)
+
+
+def test_probabilities_are_their_own_confidence_and_never_above_one() -> None:
+    row = Top5(np.array([[1], [2]]), np.array([[0.4], [1.0003]]), np.full(2, np.nan))
+    assert top_confidence(row, "probabilities").tolist() == [0.4, 1.0]
+
+
+def test_scores_have_neither_confidence_nor_probabilities() -> None:
+    with pytest.raises(BadInput, match="gives scores"):
+        top_confidence(Top5(np.array([[1]]), np.array([[3.0]]), np.array([np.nan])), "scores")
+    with pytest.raises(BadInput, match="gives scores"):
+        to_probabilities(np.array([[3.0]]), "scores")
+
+
+def test_the_brier_score_is_the_squared_distance_to_the_truth() -> None:
+    generator = np.random.default_rng(2)
+    probabilities = to_probabilities(generator.normal(size=(40, 6)), "logits")
+    labels = generator.integers(6, size=40)
+    truth = np.eye(6)[labels]
+    assert brier_score(labels, probabilities) == pytest.approx(((probabilities - truth) ** 2).sum(axis=1).mean())
+
+
+def test_of_several_right_labels_the_brier_score_takes_the_most_probable() -> None:
+    probabilities = np.array([[0.1, 0.7, 0.2]])
+    assert brier_score(np.array([[0, 1, -1]]), probabilities) == brier_score(np.array([1]), probabilities)
+
+
+@pytest.mark.parametrize("confidence", [np.array([1.5]), np.array([np.nan]), np.array([-3.0])])
+def test_what_is_no_confidence_is_refused(confidence: NDArray[np.floating]) -> None:
+    with pytest.raises(BadInput, match="between 0 and 1"):
+        rms_calibration_error(confidence, np.array([True]))
+
+
+def test_no_images_and_lengths_that_differ_are_refused() -> None:
+    with pytest.raises(BadInput, match="at least one image"):
+        expected_calibration_error(np.array([]), np.array([], dtype=bool))
+    with pytest.raises(BadInput, match="1 confidences but correct has shape"):
+        reliability(np.array([0.5]), np.array([True, False]))
