@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from shiftproof.errors import MissingRuns
 from shiftproof.store import Contents, Store, StoredModel, StoredRun
-from shiftproof.types import Fact, ImageSet, Keep, Precision, Predictions, Run, Sample, SetAside, Top5
+from shiftproof.types import Fact, ImageSet, Keep, ModelRef, Precision, Predictions, Run, Sample, SetAside, Top5
 
 PRECISIONS: tuple[Precision, ...] = ("float32", "float16")
 
@@ -50,6 +50,13 @@ def load_predictions(run: Run, images: ImageSet, *, store: Store, keep: Keep = "
     if images.classes is None:
         return predictions
     return match_classes(images.classes, model.classes, outputs=model.outputs or 0, scored=scored).project(predictions)
+
+
+def has_answered(model: ModelRef, images: ImageSet, *, store: Store) -> bool:
+    """Whether some of these images have a stored answer of this model."""
+    ids = {sample.id for sample in images.samples}
+    contents = _fullest(store, Run(model, images.ref), "top5")[1]
+    return any(image_id in ids for image_id, _ in contents.rows)
 
 
 def _rows_of(arrays: dict[str, NDArray[Any]], name: str, model: StoredModel) -> NDArray[Any]:

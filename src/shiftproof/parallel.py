@@ -36,6 +36,9 @@ Job = TypeVar("Job")
 QUEUED = 2
 """Jobs a worker holds at a time: one in work, one waiting, so that it never idles."""
 
+MEMORIES = 8
+"""Shared memories of a worker: for its jobs, and for answers still looked at."""
+
 Work = Callable[[Any], tuple[Arrays, Any]]
 """A module-level function: a job in; arrays, and anything small that pickles, out."""
 
@@ -70,17 +73,20 @@ class Workers:
             worker.close()
         self._workers = []
 
-    def blocks(self, work: Work, jobs: Iterable[Job]) -> Iterator[Block[Job]]:
+    def blocks(self, work: Work, jobs: Iterable[Job], *, held: int = 1) -> Iterator[Block[Job]]:
         """Each job with its answer, in the order of the jobs, a few worked on ahead.
 
-        The batch lies in memory that later blocks use again: it is good until the next block is asked for.
+        A batch lies in memory that later blocks use again: it is good until `held` more blocks were asked for.
         """
+        if held > MEMORIES - QUEUED:
+            raise ValueError(f"at most {MEMORIES - QUEUED} blocks can be held, not {held}")
         if self.count == 0 or os.name != "posix":
             return (Block(job, stacked(arrays), said) for job in jobs for arrays, said in [work(job)])
-        return self._blocks(f"{work.__module__}:{work.__qualname__}", iter(jobs))
+        return self._blocks(f"{work.__module__}:{work.__qualname__}", iter(jobs), held)
 
-    def _blocks(self, work: str, jobs: Iterator[Job]) -> Iterator[Block[Job]]:
+    def _blocks(self, work: str, jobs: Iterator[Job], held: int) -> Iterator[Block[Job]]:
         turns: deque[tuple[_Worker, Job]] = deque()
+        shown: deque[_Worker] = deque()
         try:
             while True:
                 while len(turns) < self.count * QUEUED:
@@ -92,19 +98,24 @@ class Workers:
                 if not turns:
                     return
                 worker, job = turns[0]
-                yield Block(job, *worker.receive())
-                worker.free_slot()
+                batch, said = worker.receive()
                 turns.popleft()
+                shown.append(worker)
+                yield Block(job, batch, said)
+                if len(shown) == held:
+                    shown.popleft().free_memory()
         finally:
+            for worker in shown:
+                worker.free_memory()
             # an abandoned loop leaves answers behind; only fresh workers are free of them
             if turns:
                 self.close()
 
     def _give(self, work: str, job: Any) -> _Worker:
         # a new worker before a second job for an old one
-        if len(self._workers) < self.count and all(worker.slots for worker in self._workers):
+        if len(self._workers) < self.count and all(worker.unanswered for worker in self._workers):
             self._workers.append(_Worker())
-        worker = min(self._workers, key=lambda worker: len(worker.slots))
+        worker = min(self._workers, key=lambda worker: worker.unanswered)
         worker.send(work, job)
         return worker
 
@@ -124,10 +135,11 @@ class _Worker:
     def __init__(self) -> None:
         ours, theirs = Pipe()
         self._connection: Connection = ours
-        memory = [_shared_file() for _ in range(QUEUED)]
-        self._memory = [_Memory(file) for file in memory]
-        self.slots: deque[int] = deque()  # which memory each unanswered job writes to
-        inherited = [theirs.fileno(), *memory]
+        files = [_shared_file() for _ in range(MEMORIES)]
+        self._memory = [_Memory(file) for file in files]
+        self._busy: deque[int] = deque()  # memory of the jobs sent, oldest first, until it is freed
+        self.unanswered = 0
+        inherited = [theirs.fileno(), *files]
         # our own end is not inherited, so the child sees its socket end as soon as this process is gone
         self._process = subprocess.Popen(  # noqa: S603 ourselves
             [sys.executable, "-m", "shiftproof.parallel", *map(str, inherited)],
@@ -138,25 +150,29 @@ class _Worker:
         self._connection.send(sys.path)
 
     def send(self, work: str, job: Any) -> None:
-        slot = next(slot for slot in range(QUEUED) if slot not in self.slots)
+        memory = next(number for number in range(MEMORIES) if number not in self._busy)
         try:
-            self._connection.send((work, slot, job))
+            self._connection.send((work, memory, job))
         except (BrokenPipeError, ConnectionResetError) as ended:
             raise self._died() from ended
-        self.slots.append(slot)
+        self._busy.append(memory)
+        self.unanswered += 1
 
     def receive(self) -> tuple[Batch, Any]:
-        """The answer to the oldest job; its slot stays taken until `free_slot`."""
+        """The answer to the oldest unanswered job; its memory stays taken until `free_memory`."""
         try:
             layout, inline, said, failure = self._connection.recv()
         except (EOFError, ConnectionResetError) as ended:
             raise self._died() from ended
+        memory = self._memory[self._busy[-self.unanswered]]
+        self.unanswered -= 1
         if failure is not None:
             raise failure
-        return self._memory[self.slots[0]].batch(layout) if inline is None else stacked(inline), said
+        return memory.batch(layout) if inline is None else stacked(inline), said
 
-    def free_slot(self) -> None:
-        self.slots.popleft()
+    def free_memory(self) -> None:
+        """Gives back the memory of the oldest answer."""
+        self._busy.popleft()
 
     def close(self) -> None:
         self._connection.close()
@@ -244,13 +260,13 @@ def serve(connection: Connection, memories: list[_Memory]) -> None:
 
 def _answer(message: bytes, memories: list[_Memory]) -> tuple[Layout, Arrays | None, Any, Exception | None]:
     try:
-        work, slot, job = pickle.loads(message)  # noqa: S301 from our own parent
+        work, memory, job = pickle.loads(message)  # noqa: S301 from our own parent
         module, _, function = work.partition(":")
         arrays, said = getattr(importlib.import_module(module), function)(job)
     except Exception as error:  # whatever it is, it is raised where the job came from
         return [], None, None, error
     try:
-        return memories[slot].place(arrays), None, said, None
+        return memories[memory].place(arrays), None, said, None
     except OSError:
         return [], arrays, said, None  # no shared memory left: through the socket, slower
 

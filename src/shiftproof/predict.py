@@ -7,7 +7,9 @@ same batches, and the same bytes come out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,10 +21,11 @@ from numpy.typing import NDArray
 from shiftproof.digests import digest_of, stamp_of
 from shiftproof.errors import BadInput, NotKept, UnknownName, UnreadableImage
 from shiftproof.loading import load_predictions
-from shiftproof.parallel import Arrays, Batch, Workers
+from shiftproof.parallel import Arrays, Batch, Block, Workers
 from shiftproof.store import Contents, Rows, Store, StoredModel, StoredRun
 from shiftproof.types import (
     CLEAN,
+    KEEPS,
     Classifier,
     Condition,
     Features,
@@ -38,6 +41,7 @@ from shiftproof.types import (
     Run,
     Sample,
     SetAside,
+    Study,
     Top5,
 )
 
@@ -73,7 +77,7 @@ def predict(
     store: str | Path | Store = "runs",
     keep: Keep = "top5",
     precision: Precision = "float32",
-    batch_size: int = BATCH,
+    batch_size: int | None = None,
     workers: Workers | int | None = None,
     strict: bool = False,
     progress: Progress | None = None,
@@ -103,7 +107,7 @@ def fill(
     condition: Condition = CLEAN,
     keep: Keep = "top5",
     precision: Precision = "float32",
-    batch_size: int = BATCH,
+    batch_size: int | None = None,
     workers: Workers | int | None = None,
     strict: bool = False,
     shard: tuple[int, int] = (1, 1),
@@ -114,26 +118,43 @@ def fill(
         raise UnknownName("condition", condition.name, ["clean"])
     stored = store.run(model.ref, condition, precision)
     stored.clear_unfinished()
+    batch_size = batch_size or int(getattr(model, "good_batch", BATCH))
     plan = plan_blocks(images, stored.contents(keep), store, batch_size=batch_size, shard=shard)
     if strict and plan.set_aside:
         raise _refusal(plan.set_aside[0])
     if progress:
         progress.begin(f"{model.ref.name} · {images.ref.name} · {condition}", plan.total, plan.done)
     writer = _Writer(model, store, stored, keep, precision)
+    aside = list(plan.set_aside)
     jobs = (_Job(block, [images.source(sample) for sample in block], condition, model.preparation) for block in plan.blocks)
     with _pool(workers, plan, model.preparation, images) as pool:
-        aside = list(plan.set_aside)
-        for block in pool.blocks(prepare, jobs):
-            now_aside = writer.write(block.job, block.batch, block.said)
+        for job, read, outputs in _answers(pool, jobs, writer.ask, at_once=int(getattr(model, "at_once", 1))):
+            now_aside = writer.write(job, read, outputs)
             if strict and now_aside:
                 raise _refusal(now_aside[0])
             aside += now_aside
             if progress:
-                progress.advance(len(block.job.samples))
+                progress.advance(len(job.samples))
     writer.finish(sealed=shard == (1, 1))
     if progress:
         progress.end()
     return Tally(writer.written, plan.done - len(plan.set_aside), tuple(aside))
+
+
+def _answers(
+    pool: Workers, jobs: Iterable[_Job], ask: Callable[[Batch], Outputs | None], *, at_once: int
+) -> Iterator[tuple[_Job, list[_Read], Outputs | None]]:
+    """Every job with what became of its images and the model's answers, `at_once` batches in the model at a time."""
+    waiting: deque[tuple[Block[_Job], Future[Outputs | None]]] = deque()
+    ahead = at_once if at_once == 1 else at_once + 1  # one more than are in work, so that no thread of the model idles
+    with ThreadPoolExecutor(at_once, thread_name_prefix="model") as threads:
+        for block in pool.blocks(prepare, jobs, held=ahead):
+            waiting.append((block, threads.submit(ask, block.batch)))
+            if len(waiting) == ahead:
+                done, outputs = waiting.popleft()
+                yield done.job, done.said, outputs.result()
+        for done, outputs in waiting:
+            yield done.job, done.said, outputs.result()
 
 
 class Plan(NamedTuple):
@@ -167,7 +188,21 @@ def plan_blocks(
     return Plan([block for block in left if block], len(mine), len(answered) + len(aside), set_aside)
 
 
-# ------------------------------------------------------------------ in the worker
+def plan_runs(studies: Iterable[Study], image_sets: Iterable[ImageSet], *, store: Store) -> list[dict[str, str | int]]:
+    """Every run the studies name, once, with how much of it is stored."""
+    sets = {images.ref: images for images in image_sets}
+    keeps: dict[Run, Keep] = {}
+    for study in studies:
+        for run in study.runs():
+            keeps[run] = max(keeps.get(run, study.keep), study.keep, key=KEEPS.index)
+    rows: list[dict[str, str | int]] = []
+    for run, keep in keeps.items():
+        stored = store.run(run.model, run.condition).contents(keep)
+        plan = plan_blocks(sets[run.image_set], stored, store)
+        names: dict[str, str | int] = {"model": run.model.name, "image set": run.image_set.name}
+        asked: dict[str, str | int] = {"condition": str(run.condition), "keep": keep}
+        rows.append({**names, **asked, "images": plan.total, "stored": plan.done, "to do": plan.total - plan.done})
+    return rows
 
 
 class _Job(NamedTuple):
@@ -219,9 +254,6 @@ def _refusal(image: SetAside) -> BadInput:
     return BadInput(f"{image.id}: {image.reason}; mend or remove it, or leave out --strict to set it aside")
 
 
-# ------------------------------------------------------------------ beside the model
-
-
 class _Writer:
     """Gives blocks to the model and its answers to the store."""
 
@@ -229,16 +261,30 @@ class _Writer:
         self._model, self._store, self._stored, self._keep = model, store, stored, keep
         self._kind = np.dtype(precision)
         self._stamps: list[tuple[str | None, str | None]] = []
+        self._introduced = False
         self.written = 0
 
-    def write(self, job: _Job, batch: Batch, read: Sequence[_Read]) -> list[SetAside]:
+    def ask(self, batch: Batch) -> Outputs | None:
+        """The model's answers to one block; None where no image of it could be read."""
+        if len(batch) == 0:
+            return None
+        features = self._keep == "features"
+        if isinstance(batch, np.ndarray):
+            outputs = self._model(batch, features=features)
+        else:
+            outputs = _by_shape(self._model, batch, features)
+        if features and outputs.features is None:
+            raise NotKept(f"{self._model.ref.name} has no features to keep; predict with --keep logits")
+        return outputs
+
+    def write(self, job: _Job, read: Sequence[_Read], outputs: Outputs | None) -> list[SetAside]:
         """Commits one block; the images of it that were set aside."""
         fates = list(zip((sample.id for sample in job.samples), read, strict=True))
         aside = [(key, seen.digest, seen.reason) for key, seen in fates if seen.reason]
         good = [(key, seen.digest or "") for key, seen in fates if not seen.reason]
         rows: dict[str, NDArray[Any]] = {}
-        if good:
-            outputs = self._answer(batch)
+        if outputs is not None:
+            self._introduce(outputs)
             sound = ~np.isnan(outputs.scores).any(axis=1)
             aside += [(*good[row], "the model answered with values that are not numbers") for row in np.flatnonzero(~sound)]
             good = [good[row] for row in np.flatnonzero(sound)]
@@ -256,18 +302,12 @@ class _Writer:
         if sealed and self.written:
             self._stored.seal()
 
-    def _answer(self, batch: Batch) -> Outputs:
-        features = self._keep == "features"
-        if isinstance(batch, np.ndarray):
-            outputs = self._model(batch, features=features)
-        else:
-            outputs = _by_shape(self._model, batch, features)
-        if features and outputs.features is None:
-            raise NotKept(f"{self._model.ref.name} has no features to keep; predict with --keep logits")
-        if self.written == 0:
-            head = self._model.head if features else None
+    def _introduce(self, outputs: Outputs) -> None:
+        """Tells the store what the model is, before its first row."""
+        if not self._introduced:
+            head = self._model.head if self._keep == "features" else None
             self._store.save_model(StoredModel.of(self._model, outputs.scores.shape[1]), head)
-        return outputs
+            self._introduced = True
 
     def _rows(self, scores: Logits, features: Features | None) -> dict[str, NDArray[Any]]:
         top5 = to_top5(scores, self._model.gives)

@@ -14,9 +14,7 @@ grow without doing anything twice. Labels are not here: they may be corrected at
 from __future__ import annotations
 
 import dataclasses
-import errno
 import json
-import os
 import re
 import shutil
 import time
@@ -34,6 +32,7 @@ from safetensors import numpy as tensors
 
 from shiftproof.digests import DigestCache
 from shiftproof.errors import StoreError
+from shiftproof.files import write_whole, writing
 from shiftproof.types import (
     KEEPS,
     Classes,
@@ -141,11 +140,8 @@ class Store:
         for path in sorted([*other.root.glob("models/*/*"), *other.root.glob("rows/*/*")]):
             here = self.root / path.relative_to(other.root)
             if not here.exists() and not path.name.startswith("."):
-                with _for_people(here):
-                    here.parent.mkdir(parents=True, exist_ok=True)
-                    unfinished = here.with_name(f".{uuid.uuid4().hex}")
+                with writing(here) as unfinished:
                     shutil.copyfile(path, unfinished)
-                    unfinished.replace(here)
                 new += 1
         return new
 
@@ -254,33 +250,6 @@ class Contents:
 
     rows: dict[tuple[str, str], tuple[Path, int]] = dataclasses.field(default_factory=dict)
     aside: dict[tuple[str, str], str] = dataclasses.field(default_factory=dict)
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Writes a file that is there whole or not at all, even after a power cut."""
-    with _for_people(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = path.with_name(f".{uuid.uuid4().hex}")
-        try:
-            with unfinished.open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            unfinished.replace(path)
-        finally:
-            unfinished.unlink(missing_ok=True)
-
-
-@contextmanager
-def _for_people(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise StoreError(
-                f"no space left for {path.parent}; what was committed is kept: make room and start again"
-            ) from error
-        raise StoreError(f"cannot write {path}: {error.strerror}") from error
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from shiftproof.registry import missing_extra
 from shiftproof.types import Curve, Fact, Finding, Gallery, GalleryItem, ImageSetRef, Measurement, Seen, SetAside
 
 
@@ -111,6 +112,14 @@ class Results:
         writer.writeheader()
         writer.writerows(rows)
         return text.getvalue()
+
+    def to_parquet(self) -> bytes:
+        """The measurements as a Parquet file."""
+        try:
+            from shiftproof.studies.parquet import table_bytes
+        except ModuleNotFoundError as missing:
+            raise missing_extra("Parquet", missing) from missing
+        return table_bytes(self.rows())
 
 
 def _shallow(results: Results) -> dict[str, Any]:

@@ -1,0 +1,55 @@
+"""Interleaved timing with an A/A control: only ratios within one run mean anything on a noisy machine.
+
+Every round times each contestant once, in an order that changes from round to round; the first contestant runs twice a
+round under two names, and the ratio of those two is what chance alone makes of this machine today.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+AGAIN = "{} (again)"
+
+
+class Ratio(NamedTuple):
+    """How many times as fast as the first contestant, over rounds."""
+
+    median: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.median:.3f} ({self.low:.3f} to {self.high:.3f})"
+
+
+def race(contestants: Mapping[str, Callable[[], object]], *, rounds: int = 5, work: int = 1) -> dict[str, Ratio]:
+    """Runs everyone in turn and prints rates and ratios; `work` is how many things one call does."""
+    first = next(iter(contestants))
+    entries = {**contestants, AGAIN.format(first): contestants[first]}
+    names = list(entries)
+    seconds: dict[str, list[float]] = {name: [] for name in names}
+    for turn in range(rounds):
+        for name in names[turn % len(names) :] + names[: turn % len(names)]:
+            started = time.perf_counter()
+            entries[name]()
+            seconds[name].append(time.perf_counter() - started)
+    ratios = {}
+    for name in names:
+        each = sorted(base / own for base, own in zip(seconds[first], seconds[name], strict=True))
+        ratios[name] = Ratio(statistics.median(each), each[0], each[-1])
+        rate = work / statistics.median(seconds[name])
+        print(f"{name:44} {rate:12.1f} /s   x {first}: {ratios[name]}")
+    print(f"A/A control: {ratios[AGAIN.format(first)]}; {rounds} rounds")
+    return ratios
+
+
+def save(name: str, figures: object) -> None:
+    """Writes figures as JSON where the command line names a file."""
+    if len(sys.argv) > 1:
+        Path(sys.argv[1]).write_text(json.dumps({name: figures}, indent=1) + "\n")

@@ -1,0 +1,56 @@
+"""End-to-end prediction beside the bare onnxruntime session on ready tensors: what everything around the model costs.
+
+    SHIFTPROOF_TEST_DATA=... python benchmarks/predict_speed.py
+
+Aim: at least 0.85 of the bare rate, with Pillow's antialiased resizing. The same with OpenCV's decoder and resizer shows
+what a faster one would bring; it is offered as ``--prepare engine=opencv,decoder=opencv``.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from harness import race, save
+
+import shiftproof as sp
+from shiftproof.predict import fill
+from shiftproof.store import Store
+from shiftproof.types import Classifier
+
+BATCH = 32
+
+
+def main() -> None:
+    photos = Path(os.environ["SHIFTPROOF_TEST_DATA"]) / "ilsvrc-sample-1000"
+    images = sp.open_images(photos)
+    model, fast = sp.load_model("lite:0"), sp.load_model("lite:0", prepare="engine=opencv,decoder=opencv")
+    some = [images.source(sample) for sample in images.samples[: 8 * BATCH]]
+    ready = np.stack([model.preparation.from_image(source.decode(source.read())) for source in some])
+    model(ready[:BATCH])
+
+    def bare() -> None:
+        for start in range(0, len(images.samples), BATCH):
+            at = start % len(ready)
+            model(ready[at : at + min(BATCH, len(images.samples) - start)])
+
+    def end_to_end(which: Classifier) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            fill(which, images, store=Store(folder), batch_size=BATCH)
+
+    ratios = race(
+        {
+            "bare session, ready tensors": bare,
+            "predict, Pillow (the published way)": lambda: end_to_end(model),
+            "predict, OpenCV": lambda: end_to_end(fast),
+        },
+        rounds=int(os.environ.get("ROUNDS", "4")),
+        work=len(images.samples),
+    )
+    save("predict_speed", {name: ratio.median for name, ratio in ratios.items()})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,455 @@
+"""The command: each sub-command is one function of the library plus printing.
+
+Commands import what they need inside their bodies, so that help and mistakes in typing are answered at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+import shiftproof
+from shiftproof import catalog
+from shiftproof.errors import BadInput, ShiftproofError
+from shiftproof.registry import Registry
+
+if TYPE_CHECKING:
+    from shiftproof.store import Store
+    from shiftproof.studies.results import Results
+    from shiftproof.types import Classifier, ImageSet, Keep, ModelRef, Precision, Study
+
+INTERRUPTED = 130
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(shiftproof.__version__, message="shiftproof %(version)s")
+def cli() -> None:
+    """Measure how a vision model holds up outside its test set.
+
+    Start with `shiftproof demo`, then `shiftproof run MODEL IMAGES`.
+    """
+
+
+def main() -> None:
+    """The entry point: mistakes of the user are one line and exit code 1, bugs keep their traceback."""
+    try:
+        cli()
+    except ShiftproofError as error:
+        print(f"shiftproof: {error}", file=sys.stderr)  # noqa: T201
+        sys.exit(1)
+
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def _options(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Several options as one decorator, shown in help in this order."""
+
+    def decorate(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+about_model = _options(
+    click.option("--name", help="What to call the model in results."),
+    click.option("--prepare", help="Preparation: a preset or key=value pairs, e.g. imagenet,size=244 (see docs/models.md)."),
+    click.option("--classes", help="File with the names or wnids of the model's outputs, one a line, or JSON."),
+    click.option("--gives", type=click.Choice(["logits", "probabilities", "scores"]), help="What the outputs are."),
+    click.option("--features", help="Tensor or layer to take features from; found by itself where the model allows."),
+    click.option("--weights", help="File of weights for an architecture named by the model."),
+    click.option("--device", help="cpu, cuda, or a provider of onnxruntime."),
+    click.option("--autocast", default="float32", help="Arithmetic of torch models: float32, bfloat16 or float16."),
+    click.option("--threads", type=int, help="Threads of the model; all cores where not given."),
+    click.option("--trained-on", help="What the model was trained on, e.g. imagenet-train; printed in reports."),
+    click.option("--augmented", multiple=True, help="An augmentation used in training."),
+    click.option("--filtered", multiple=True, help="A published set this model helped to choose, e.g. imagenet-a."),
+)
+about_images = _options(
+    click.option("--kind", help="How to read IMAGES, where its layout does not say: see shiftproof list image-sets."),
+    click.option("--labels", help="Labels instead of those of the layout: a ReaL JSON or an .npy file."),
+)
+about_store = click.option("--store", default="runs", show_default=True, help="Folder of predictions.")
+about_predicting = _options(
+    click.option(
+        "--keep", type=click.Choice(["top5", "logits", "features"]), help="What to store; by default what the studies need."
+    ),
+    click.option("--half", is_flag=True, help="Store logits and features as float16: half the space, see docs/store.md."),
+    click.option("--batch-size", type=click.IntRange(1), help="Images given to the model at a time; its own choice else."),
+    click.option("--workers", type=click.IntRange(0), help="Processes that prepare images; one a core where not given."),
+    click.option("--strict", is_flag=True, help="Stop at the first image that cannot be read instead of setting it aside."),
+    click.option("--quiet", is_flag=True, help="No progress."),
+)
+about_studies = _options(
+    click.option("--studies", help="Comma-separated; all that fit where not given: see shiftproof list studies."),
+    click.option(
+        "--scored",
+        type=click.Choice(["full", "subset"]),
+        default="full",
+        show_default=True,
+        help="Score all classes of the model, or only those of the images (200 of 1000).",
+    ),
+)
+about_output = _options(
+    click.option("--json", "as_json", is_flag=True, help="Print everything as JSON."),
+    click.option("--csv", type=click.Path(dir_okay=False), help="Also write the measurements as CSV."),
+    click.option("--parquet", type=click.Path(dir_okay=False), help="Also write the measurements as Parquet."),
+)
+as_json_option = click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+
+
+@cli.command()
+@click.option("-o", "--output", default="shiftproof-demo", show_default=True, help="Folder for report and predictions.")
+@click.option("--quiet", is_flag=True, help="No progress.")
+def demo(output: str, quiet: bool) -> None:
+    """A real network and real photos through the whole bench; the last line is the report's path.
+
+    Example: shiftproof demo -o try
+    """
+    from shiftproof.console import Bar, remark, say, say_results
+    from shiftproof.demo import run_demo
+
+    with _interruptible(Bar(quiet=quiet)) as progress:
+        results, report = run_demo(Path(output), progress=progress, tell=remark)
+    say_results(results)
+    say(str(report))
+
+
+@cli.command()
+@click.argument("model")
+@click.argument("images")
+@about_model
+@about_images
+@about_studies
+@about_predicting
+@about_store
+@about_output
+@click.option("-o", "--report", default="report.html", show_default=True, help="Where to write the report.")
+def run(model: str, images: str, report: str, **options: Any) -> None:
+    """Predict, measure and report: the whole job in one command.
+
+    Example: shiftproof run lite:0 photos/ -o report.html
+    """
+    classifier, image_set = _load_model(model, options), _open_images(images, options)
+    studies = _studies([classifier], image_set, options)
+    _fill(classifier, image_set, options, keep=_richest(studies))
+    results = _measure(studies, image_set, options)
+    _show(results, options)
+    _save_report(report, results, image_set, options)
+
+
+@cli.command()
+@click.argument("model")
+@click.argument("images")
+@about_model
+@about_images
+@about_predicting
+@about_store
+@click.option("--shard", help="This machine's part of the work, as 2/8; join the stores later with shiftproof merge.")
+@as_json_option
+def predict(model: str, images: str, shard: str | None, **options: Any) -> None:
+    """Put the model's answers into the store; what is there already is not done again.
+
+    Example: shiftproof predict lite:0 photos/ --keep features
+    """
+    from shiftproof.console import remark, say_json
+
+    tally = _fill(_load_model(model, options), _open_images(images, options), options, keep="top5", shard=_shard(shard))
+    if options["as_json"]:
+        aside = [{"id": image.id, "reason": image.reason} for image in tally.set_aside]
+        say_json({"predicted": tally.predicted, "stored_before": tally.stored_before, "set_aside": aside})
+        return
+    for image in tally.set_aside:
+        remark(f"set aside: {image.id}: {image.reason}")
+    before = f", {tally.stored_before:,} were stored before" if tally.stored_before else ""
+    remark(f"{tally.predicted:,} images predicted{before}, {len(tally.set_aside):,} set aside; store: {options['store']}")
+
+
+@cli.command()
+@click.argument("model")
+@click.argument("images")
+@about_model
+@about_images
+@about_studies
+@about_store
+@as_json_option
+def plan(model: str, images: str, **options: Any) -> None:
+    """Show the runs the studies need, and how much of each is stored already.
+
+    Example: shiftproof plan lite:0 photos/
+    """
+    from shiftproof.console import say_json, say_table
+    from shiftproof.predict import plan_runs
+    from shiftproof.store import Store
+
+    classifier, image_set = _load_model(model, options), _open_images(images, options)
+    studies = _studies([classifier], image_set, options)
+    rows = plan_runs(studies, [image_set], store=Store(options["store"]))
+    if options["as_json"]:
+        say_json(rows)
+    else:
+        say_table(rows, right=("images", "stored", "to do"))
+
+
+@cli.command()
+@click.argument("model")
+@click.argument("images")
+@about_model
+@about_images
+@about_studies
+@about_store
+@about_output
+def measure(model: str, images: str, **options: Any) -> None:
+    """Ask the studies of stored predictions; never runs the model.
+
+    MODEL may also be the name of a stored model. Example: shiftproof measure lite:0 photos/ --studies accuracy
+    """
+    image_set = _open_images(images, options)
+    studies = _studies([_stored_or_loaded(model, options)], image_set, options)
+    _show(_measure(studies, image_set, options), options)
+
+
+@cli.command()
+@click.argument("model")
+@click.argument("images")
+@about_model
+@about_images
+@about_studies
+@about_store
+@about_output
+@click.option("-o", "--report", default="report.html", show_default=True, help="Where to write the report.")
+def report(model: str, images: str, report: str, **options: Any) -> None:
+    """Write the report of stored predictions; never runs the model.
+
+    Example: shiftproof report lite:0 photos/ -o report.html
+    """
+    image_set = _open_images(images, options)
+    studies = _studies([_stored_or_loaded(model, options)], image_set, options)
+    results = _measure(studies, image_set, options)
+    _show(results, options)
+    _save_report(report, results, image_set, options)
+
+
+@cli.command()
+@click.argument("models", nargs=-1)
+@click.argument("images")
+@about_images
+@about_studies
+@about_store
+@about_output
+@click.option("-o", "--report", help="Also write a report.")
+def compare(models: Sequence[str], images: str, report: str | None, **options: Any) -> None:
+    """Put stored models side by side on the same images, with paired tests.
+
+    Without MODELS, every stored model that has answered these images. Example: shiftproof compare lite:0 lite:1 photos/
+    """
+    from shiftproof.loading import has_answered
+    from shiftproof.store import Store
+
+    image_set = _open_images(images, options)
+    store = Store(options["store"])
+    if models:
+        chosen = [_stored(name, store) for name in models]
+    else:
+        chosen = [model.ref for model in store.models() if has_answered(model.ref, image_set, store=store)]
+    if len(chosen) < 2:
+        found = ", ".join(model.ref.name for model in store.models()) or "none"
+        raise BadInput(f"comparing needs two models with stored answers for {images}; stored in {store.root}: {found}")
+    results = _measure(_studies(chosen, image_set, options), image_set, options)
+    _show(results, options)
+    if report:
+        _save_report(report, results, image_set, options)
+
+
+@cli.command()
+@click.argument("store")
+@click.argument("others", nargs=-1, required=True)
+def merge(store: str, others: Sequence[str]) -> None:
+    """Join other stores into STORE, as after a run split with --shard.
+
+    Example: shiftproof merge runs machine-1/runs machine-2/runs
+    """
+    from shiftproof.console import remark
+    from shiftproof.store import Store
+
+    for other in others:
+        remark(f"{other}: {Store(store).absorb(Store(other)):,} new files")
+
+
+@cli.command(name="list")
+@click.argument("kind", type=click.Choice(list(catalog.KINDS)))
+@as_json_option
+def list_(kind: str, as_json: bool) -> None:
+    """List what there is of one kind, each with a line that says what it is.
+
+    Example: shiftproof list models
+    """
+    from shiftproof.console import say_json, say_table
+
+    registry = catalog.KINDS[kind]
+    rows = [{"name": name, "what it is": _first_line(registry, name)} for name in registry]
+    if as_json:
+        say_json(rows)
+    else:
+        say_table(rows)
+
+
+def _first_line(registry: Registry, name: str) -> str:
+    try:
+        return str(registry.load(name).__doc__ or "").strip().partition("\n")[0]
+    except ShiftproofError as missing:
+        return f"({missing})"
+
+
+def _load_model(spec: str, options: dict[str, Any]) -> Classifier:
+    from shiftproof.models import load_model
+    from shiftproof.types import Seen
+
+    own_word = options["trained_on"] or options["augmented"] or options["filtered"]
+    seen = Seen(options["trained_on"] or "not declared", tuple(options["augmented"]), tuple(options["filtered"]))
+    return load_model(
+        spec,
+        name=options["name"],
+        prepare=options["prepare"],
+        classes=options["classes"],
+        gives=options["gives"],
+        features=options["features"],
+        weights=options["weights"],
+        device=options["device"],
+        precision=options["autocast"],
+        threads=options["threads"],
+        seen=seen if own_word else None,
+    )
+
+
+def _open_images(location: str, options: dict[str, Any]) -> ImageSet:
+    from shiftproof.image_sets import open_images
+
+    return open_images(location, kind=options["kind"], labels=options["labels"])
+
+
+def _stored(name: str, store: Store) -> ModelRef:
+    """A stored model by its name, or by the beginning of its fingerprint where names repeat."""
+    from shiftproof.errors import UnknownName
+
+    found = [model.ref for model in store.models() if name == model.ref.name or model.ref.fingerprint.startswith(name)]
+    if len(found) > 1:
+        prints = ", ".join(ref.fingerprint[:8] for ref in found)
+        raise BadInput(f"{len(found)} stored models are called {name!r}; name one by its fingerprint: {prints}")
+    if not found:
+        raise UnknownName("stored model", name, (model.ref.name for model in store.models()))
+    return found[0]
+
+
+def _stored_or_loaded(name: str, options: dict[str, Any]) -> ModelRef:
+    from shiftproof.errors import UnknownName
+    from shiftproof.store import Store
+
+    try:
+        return _stored(name, Store(options["store"]))
+    except UnknownName:
+        return _load_model(name, options).ref
+
+
+def _studies(models: Sequence[Classifier | ModelRef], image_set: ImageSet, options: dict[str, Any]) -> list[Study]:
+    """The chosen studies, or all that can say something about this many models."""
+    chosen = options["studies"].split(",") if options["studies"] else list(catalog.STUDIES)
+    kinds = [catalog.STUDIES.load(name.strip()) for name in chosen]
+    fitting = [kind for kind in kinds if len(models) >= getattr(kind, "least_models", 1)]
+    if options["studies"] and len(fitting) < len(kinds):
+        raise BadInput(f"some of {options['studies']} need several models; use shiftproof compare")
+    return [kind(models=models, image_set=image_set) for kind in fitting]
+
+
+def _richest(studies: Sequence[Study]) -> Keep:
+    from shiftproof.types import KEEPS
+
+    return max((study.keep for study in studies), key=KEEPS.index)
+
+
+def _fill(
+    model: Classifier, images: ImageSet, options: dict[str, Any], *, keep: Keep, shard: tuple[int, int] = (1, 1)
+) -> Any:
+    from shiftproof.console import Bar, remark
+    from shiftproof.predict import fill
+    from shiftproof.store import Store
+
+    if not options["quiet"]:
+        described = ", ".join(f"{key} {value}" for key, value in model.preparation.describe().items() if value is not None)
+        remark(f"{model.ref.name}: {described}")
+        for note in (*getattr(model, "notes", ()), *getattr(images, "notes", ())):
+            remark(f"note: {note}")
+    precision: Precision = "float16" if options["half"] else "float32"
+    with _interruptible(Bar(quiet=options["quiet"])) as progress:
+        return fill(
+            model,
+            images,
+            store=Store(options["store"]),
+            keep=options["keep"] or keep,
+            precision=precision,
+            batch_size=options["batch_size"],
+            workers=options["workers"],
+            strict=options["strict"],
+            shard=shard,
+            progress=progress,
+        )
+
+
+class _interruptible:  # noqa: N801 reads as a statement
+    """Ctrl-C becomes a sentence: nothing that was committed is lost."""
+
+    def __init__(self, progress: Any) -> None:
+        self._progress = progress
+
+    def __enter__(self) -> Any:
+        return self._progress
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        self._progress.stop()
+        if kind is KeyboardInterrupt:
+            print("\nstopped; every finished batch is stored: the same command goes on from here", file=sys.stderr)  # noqa: T201
+            sys.exit(INTERRUPTED)
+
+
+def _shard(text: str | None) -> tuple[int, int]:
+    if text is None:
+        return 1, 1
+    part, _, parts = text.partition("/")
+    if not (part.isdigit() and parts.isdigit() and 1 <= int(part) <= int(parts)):
+        raise click.BadParameter(f"expected i/n with 1 <= i <= n, as 2/8; got {text!r}", param_hint="--shard")
+    return int(part), int(parts)
+
+
+def _measure(studies: Sequence[Study], image_set: ImageSet, options: dict[str, Any]) -> Results:
+    from shiftproof.studies import measure as measure_studies
+
+    return measure_studies(studies, store=options["store"], image_sets=[image_set], scored=options["scored"])
+
+
+def _show(results: Results, options: dict[str, Any]) -> None:
+    from shiftproof.console import say_json, say_results
+    from shiftproof.files import write_whole
+
+    if options["csv"]:
+        write_whole(Path(options["csv"]), results.to_csv().encode())
+    if options["parquet"]:
+        write_whole(Path(options["parquet"]), results.to_parquet())
+    if options["as_json"]:
+        say_json(results.to_json())
+    else:
+        say_results(results)
+
+
+def _save_report(path: str, results: Results, image_set: ImageSet, options: dict[str, Any]) -> None:
+    from shiftproof.console import remark, say
+    from shiftproof.image_sets.opener import image_opener
+    from shiftproof.reports import save_report
+
+    saved = save_report(path, results, open_image=image_opener([image_set]))
+    (remark if options["as_json"] else say)(str(saved))

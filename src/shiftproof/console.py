@@ -1,0 +1,144 @@
+"""What the command prints: tables for people on standard output, progress and remarks on standard error."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from shiftproof.metrics.meanings import MEANINGS
+from shiftproof.studies.results import Results
+from shiftproof.types import Measurement
+
+SUMMARY_ABOUT = {"model", "image_set", "condition", "severity", "versus", "fact", "group"}
+LINE_SECONDS = 10
+
+
+def remark(text: str) -> None:
+    """A line for the person at the terminal, out of the way of what other programs read."""
+    print(text, file=sys.stderr)  # noqa: T201
+
+
+def say(text: str) -> None:
+    print(text)  # noqa: T201
+
+
+def say_json(value: object) -> None:
+    say(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1))
+
+
+def say_table(rows: Sequence[Mapping[str, Any]], *, right: Sequence[str] = ()) -> None:
+    """Rows under their keys, numbers to the right; plain text where the output is not a terminal."""
+    console = Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    columns = list(rows[0]) if rows else []
+    for column in columns:
+        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(str(row[column])) for column in columns))
+    if not sys.stdout.isatty():
+        console.width = 400
+    console.print(table)
+
+
+def say_results(results: Results, *, details: bool = False) -> None:
+    """The headline numbers; with `details` every measurement."""
+    found = [one for one in results.measurements if details or _is_headline(one)]
+    say_table([_row(one, found) for one in found], right=("value", "95 % interval", "images"))
+    for image_set in results.image_sets:
+        for image in image_set.set_aside[:20]:
+            remark(f"set aside: {image.id}: {image.reason}")
+        if len(image_set.set_aside) > 20:
+            remark(f"set aside: {len(image_set.set_aside) - 20} more in {image_set.name}; --json lists them all")
+    for reason in results.skipped:
+        remark(f"left out: {reason}")
+    for warning in results.warnings:
+        remark(f"warning: {warning}")
+
+
+def _is_headline(measurement: Measurement) -> bool:
+    per_group = measurement.metric == "group_accuracy"
+    return not per_group and set(measurement.about) <= SUMMARY_ABOUT
+
+
+def _row(measurement: Measurement, beside: Sequence[Measurement]) -> dict[str, str]:
+    meaning = MEANINGS.get(measurement.metric)
+    keys = list(dict.fromkeys(key for one in beside for key in one.about))
+    several = [key for key in keys if key in ("model", "image_set") or len({one.about.get(key) for one in beside}) > 1]
+    return {
+        **{key.replace("_", " "): str(measurement.about.get(key, "")) for key in several},
+        "metric": meaning.title if meaning else measurement.metric.replace("_", " "),
+        "value": _value(measurement.value, measurement.metric),
+        "95 % interval": " to ".join(_value(bound, measurement.metric) for bound in measurement.interval or ()),
+        "images": f"{measurement.images:,}",
+    }
+
+
+def _value(value: float, metric: str) -> str:
+    unit = MEANINGS[metric].unit if metric in MEANINGS else ""
+    return (
+        f"{100 * value:.1f} %"
+        if unit == "share"
+        else f"{100 * value:+.1f}"
+        if unit == "difference of shares"
+        else f"{value:.4g}"
+    )
+
+
+class _Rate(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        speed = task.finished_speed or task.speed
+        return Text("" if speed is None else f"{speed:.0f} images/s")
+
+
+class Bar:
+    """Progress of a run: a bar on a terminal, a line now and then elsewhere."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self._quiet = quiet
+        self._bar: Progress | None = None
+        self._task: Any = None
+
+    def begin(self, what: str, total: int, done: int) -> None:
+        self._what, self._total, self._done, self._before = what, total, done, done
+        self._started = self._spoke = time.monotonic()
+        if self._quiet or done == total:
+            return
+        if sys.stderr.isatty():
+            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), _Rate(), TimeRemainingColumn())
+            self._bar = Progress(*columns, console=Console(stderr=True))
+            self._bar.start()
+            self._task = self._bar.add_task(what, total=total, completed=done)
+        else:
+            again = f", {done:,} of them answered before" if done else ""
+            remark(f"{what}: {total:,} images{again}")
+
+    def advance(self, images: int) -> None:
+        self._done += images
+        if self._bar is not None:
+            self._bar.advance(self._task, images)
+        elif not self._quiet and time.monotonic() - self._spoke > LINE_SECONDS:
+            self._spoke = time.monotonic()
+            rate = (self._done - self._before) / (self._spoke - self._started)
+            left = (self._total - self._done) / rate
+            remark(f"{self._what}: {self._done:,} of {self._total:,}, {rate:.0f} images/s, {left:.0f} s left")
+
+    def end(self) -> None:
+        now = self._done - self._before
+        seconds = time.monotonic() - self._started
+        self.stop()
+        if now and not self._quiet:
+            remark(f"{self._what}: {now:,} images in {seconds:.1f} s, {now / max(seconds, 1e-9):.0f} images/s")
+
+    def stop(self) -> None:
+        """Takes the bar off the screen, finished or not."""
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None

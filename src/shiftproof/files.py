@@ -1,0 +1,44 @@
+"""Files that are there whole or not at all, and the folder for what can be made again."""
+
+from __future__ import annotations
+
+import errno
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from shiftproof.errors import StoreError
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Writes a file that is there whole or not at all, even after a power cut."""
+    with writing(path) as unfinished, unfinished.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[Path]:
+    """A hidden path beside the given one, moved into its place once it is written; StoreError in a sentence otherwise."""
+    unfinished = path.with_name(f".{uuid.uuid4().hex}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield unfinished
+        unfinished.replace(path)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            told = f"no space left for {path}; what was committed is kept: make room and start again"
+            raise StoreError(told) from error
+        raise StoreError(f"cannot write {path}: {error.strerror or error}") from error
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def cache_folder() -> Path:
+    """Where things are kept that can be made again: SHIFTPROOF_CACHE, or the user's own cache folder."""
+    if named := os.environ.get("SHIFTPROOF_CACHE"):
+        return Path(named)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "shiftproof"

@@ -1,0 +1,60 @@
+"""What many tests share: drawn images, toy classifiers and the folder of real data."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image as Pillow
+
+from shiftproof.models import wrap_model
+from shiftproof.types import Classifier, Inputs, Logits
+
+COLOURS = {"blue": (30, 40, 220), "green": (30, 210, 40), "red": (220, 40, 30)}
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """The folder of real photos and models that SHIFTPROOF_TEST_DATA names."""
+    folder = os.environ.get("SHIFTPROOF_TEST_DATA")
+    if not folder:
+        pytest.skip("SHIFTPROOF_TEST_DATA is not set: no real photos to test with")
+    return Path(folder)
+
+
+@pytest.fixture
+def draw_photos(tmp_path: Path) -> Callable[..., Path]:
+    """Draws a folder a class of noisy single-coloured images."""
+
+    def draw(count: int = 5, name: str = "photos") -> Path:
+        rng = np.random.default_rng(3)
+        for colour, rgb in COLOURS.items():
+            folder = tmp_path / name / colour
+            folder.mkdir(parents=True)
+            for number in range(count):
+                pixels = np.clip(np.array(rgb) + rng.normal(0, 60, (24, 32, 3)), 0, 255).astype(np.uint8)
+                Pillow.fromarray(pixels).save(folder / f"{number:03}.png")
+        return tmp_path / name
+
+    return draw
+
+
+def colour_scores(inputs: Inputs) -> Logits:
+    """How blue, green and red each image is, sharpened so that some drawn images are taken for another colour."""
+    return 20 * np.asarray(inputs, np.float32).mean(axis=(2, 3))[:, ::-1]
+
+
+@pytest.fixture
+def colour_model() -> Classifier:
+    return wrap_model(
+        lambda inputs: (colour_scores(inputs), np.asarray(inputs, np.float32).mean(axis=3).reshape(len(inputs), -1)),
+        name="colours",
+        version="1",
+        class_names=sorted(COLOURS),
+        size=(16, 16),
+        prepare="squash,mean=0,std=1",
+        has_features=True,
+    )
