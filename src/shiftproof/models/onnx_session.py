@@ -11,6 +11,7 @@ import onnxruntime
 from numpy.typing import NDArray
 
 from shiftproof.errors import BadInput
+from shiftproof.models.batches import in_batches
 from shiftproof.types import Inputs, Outputs
 
 PROVIDERS = {
@@ -53,23 +54,17 @@ class OnnxSession:
 
     def __call__(self, inputs: Inputs, features: bool) -> Outputs:
         names = [self.scores, self.features] if features and self.features else [self.scores]
-        inputs = np.ascontiguousarray(inputs, self.input_type)
-        size = self.batch_size or max(len(inputs), 1)
-        parts = [self._run(names, inputs[start : start + size], size) for start in range(0, len(inputs), size)]
-        columns = [np.concatenate(column) if len(column) > 1 else column[0] for column in zip(*parts, strict=True)]
-        return Outputs(*columns)
+        return in_batches(lambda batch: self._run(names, batch), inputs, self.batch_size)
 
-    def _run(self, names: list[str], inputs: Inputs, size: int) -> list[NDArray[np.floating]]:
-        count = len(inputs)
-        if count < size:
-            inputs = np.concatenate([inputs, np.repeat(inputs[-1:], size - count, axis=0)])
+    def _run(self, names: list[str], inputs: Inputs) -> Outputs:
+        session = self.session
         try:
-            answers = self.session.run(names, {self.input_name: inputs})
+            answers = session.run(names, {self.input_name: np.ascontiguousarray(inputs, self.input_type)})
         except Exception as problem:  # onnxruntime's errors share no narrower root
             raise BadInput(
                 f"onnxruntime cannot run the model on inputs of shape {inputs.shape}: {first_line(problem)}"
             ) from problem
-        return [flat(answer, size)[:count] for answer in answers]
+        return Outputs(*(flat(answer, len(inputs)) for answer in answers))
 
     @cached_property
     def session(self) -> onnxruntime.InferenceSession:

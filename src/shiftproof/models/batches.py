@@ -1,0 +1,30 @@
+"""Batches of any size for models that take only one size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from shiftproof.types import Inputs, Outputs
+
+
+def in_batches(run: Callable[[Inputs], Outputs], inputs: Inputs, size: int | None) -> Outputs:
+    """The answers of a model that takes batches of exactly `size`; the last batch is filled up with its last image.
+
+    >>> in_batches(lambda batch: Outputs(batch * 2), np.arange(5), 2).scores.tolist()
+    [0, 2, 4, 6, 8]
+    """
+    if size is None or len(inputs) == size:
+        return run(inputs)
+    parts = [_filled(run, inputs[start : start + size], size) for start in range(0, len(inputs), size)]
+    features = [part.features for part in parts if part.features is not None]
+    return Outputs(np.concatenate([part.scores for part in parts]), np.concatenate(features) if features else None)
+
+
+def _filled(run: Callable[[Inputs], Outputs], inputs: Inputs, size: int) -> Outputs:
+    count = len(inputs)
+    scores, features = run(
+        np.concatenate([inputs, np.repeat(inputs[-1:], size - count, axis=0)]) if count < size else inputs
+    )
+    return Outputs(scores[:count], None if features is None else features[:count])

@@ -1,0 +1,112 @@
+"""Signs that a model is fed or read wrongly: worth a warning, never an error."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+from shiftproof.models.preparation import ImagePreparation
+from shiftproof.types import Gives, Image, Inputs, Logits, Preparation
+
+SURPRISE = 0.001
+"""Accuracy that guessing reaches more often than this counts as near chance."""
+
+
+def accuracy_hint(accuracy: float, classes: int, images: int) -> str | None:
+    """A warning where accuracy is no better than guessing would be (one-sided binomial test), else None.
+
+    >>> accuracy_hint(0.88, classes=1000, images=200) is None
+    True
+    >>> accuracy_hint(0.005, classes=1000, images=200)
+    '1 of 200 right is no better than guessing among 1000 classes; check the preparation and the order of the classes'
+    """
+    right = round(accuracy * images)
+    if images == 0 or classes < 2 or binom.sf(right - 1, images, 1 / classes) < SURPRISE:
+        return None
+    return (
+        f"{right} of {images} right is no better than guessing among {classes} classes; "
+        "check the preparation and the order of the classes"
+    )
+
+
+def preparation_warnings(
+    preparation: Preparation,
+    *,
+    inputs: Inputs | None = None,
+    accuracy: float | None = None,
+    classes: int | None = None,
+    images: int | None = None,
+) -> tuple[str, ...]:
+    """Everything that speaks against a preparation, in sentences; accuracy needs the count of classes and images."""
+    found: list[str | None] = []
+    if isinstance(preparation, ImagePreparation):
+        found.append(figures_hint(preparation))
+        if inputs is not None:
+            found.append(range_hint(inputs, preparation))
+    if accuracy is not None and classes is not None and images is not None:
+        found.append(accuracy_hint(accuracy, classes, images))
+    return tuple(hint for hint in found if hint)
+
+
+def figures_hint(preparation: ImagePreparation) -> str | None:
+    """A warning where mean and std belong to another range than the one named, else None.
+
+    >>> from shiftproof.models.presets import parse_preparation
+    >>> figures_hint(parse_preparation("imagenet,range=255"))
+    'inputs run from -2.12 to 1.14e+03: mean and std look like figures for range=0..1, but range is 0..255'
+    """
+    if preparation.dtype == "uint8":
+        return None
+    low, high = preparation.bounds
+    small = max(map(abs, (*preparation.mean, *preparation.std))) <= 1
+    if preparation.value_range == "0..255" and small and max(preparation.std) < 1:
+        other = "0..1"
+    elif preparation.value_range != "0..255" and not small:
+        other = "0..255"
+    else:
+        return None
+    return (
+        f"inputs run from {low:.3g} to {high:.3g}: mean and std look like figures for range={other}, "
+        f"but range is {preparation.value_range}"
+    )
+
+
+def range_hint(inputs: Inputs, preparation: ImagePreparation) -> str | None:
+    """A warning where a batch is not what the preparation makes of pictures, else None."""
+    values = np.asarray(inputs, np.float32)
+    if values.size == 0:
+        return None
+    low, high = preparation.bounds
+    least, most = float(values.min()), float(values.max())
+    if not np.isfinite([least, most]).all():
+        return "inputs hold values that are not numbers"
+    margin = 0.01 * (high - low)
+    if least < low - margin or most > high + margin:
+        return f"inputs run from {least:.3g} to {most:.3g}, but this preparation makes {low:.3g} to {high:.3g}"
+    if most - least < 0.02 * (high - low):
+        return f"inputs run from {least:.3g} to {most:.3g} only: the images are as good as blank"
+    return None
+
+
+def pixels_hint(image: Image) -> str | None:
+    """A warning where bytes were scaled to 0..1 before they were stored as bytes, else None."""
+    if image.size > 64 and 0 < int(image.max()) <= 1:
+        return "pixels are 0 and 1 only: they were scaled to 0..1 before being stored as bytes; store 0..255"
+    return None
+
+
+def scores_hint(scores: Logits, gives: Gives) -> str | None:
+    """A warning where scores are not what the model is said to give, else None."""
+    if scores.size == 0 or scores.shape[1] < 2:
+        return None
+    alike = _are_probabilities(np.asarray(scores, np.float64))
+    if gives == "probabilities" and not alike:
+        return "the model is said to give probabilities, but its scores do not sum to 1; say gives=logits or gives=scores"
+    if gives == "logits" and alike:
+        return "the model is said to give logits, but its scores look like probabilities; say gives=probabilities"
+    return None
+
+
+def _are_probabilities(scores: NDArray[np.float64]) -> bool:
+    return bool(scores.min() >= 0 and np.allclose(scores.sum(axis=1), 1, atol=0.01))
