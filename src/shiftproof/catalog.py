@@ -26,8 +26,12 @@ IMAGE_SETS = Registry(
         "manifest": "shiftproof.image_sets.manifest:open_manifest",
         "arrays": "shiftproof.image_sets.arrays:open_arrays",
         "tar": "shiftproof.image_sets.tar:open_tar",
-        "imagenet-ood": "shiftproof.image_sets.published:open_imagenet_ood",
-        "openimage-o": "shiftproof.image_sets.published:open_openimage_o",
+        "imagenet-c": "shiftproof.image_sets.layouts:open_imagenet_c",
+        "imagenet-v2": "shiftproof.image_sets.layouts:open_imagenet_v2",
+        "objectnet": "shiftproof.image_sets.objectnet:open_objectnet",
+        "tiny-imagenet": "shiftproof.image_sets.layouts:open_tiny_imagenet",
+        "imagenet-ood": "shiftproof.image_sets.file_lists:open_imagenet_ood",
+        "openimage-o": "shiftproof.image_sets.file_lists:open_openimage_o",
     },
 )
 

@@ -1,0 +1,97 @@
+"""Image sets: which images there are, with their labels and facts.
+
+`open_images` recognises what lies at a location; nothing is decoded before a picture is asked for.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, quote
+
+from shiftproof.catalog import IMAGE_SETS
+from shiftproof.errors import BadInput
+from shiftproof.image_sets.image_list import ImageList
+from shiftproof.types import Classes
+
+__all__ = ["ImageList", "open_images"]
+
+
+def open_images(
+    location: str | Path,
+    *,
+    kind: str | None = None,
+    labels: str | Path | Sequence[Any] | None = None,
+    label: str | None = None,
+    classes: Classes | Sequence[str] | str | Path | None = None,
+    name: str | None = None,
+    **options: Any,
+) -> ImageList:
+    """The image set at a location, which may be a folder, a manifest, ``.npy`` arrays or ``.tar`` shards.
+
+    `kind` names an entry of the catalog where recognition should not decide. `labels` replaces the labels: a file of
+    ReaL labels, a text or ``.npy`` file, a sequence in the order of the ids, or ``"none"``. `label` gives every image one
+    class. `classes` names the classes in order: a list, a file or ``"ilsvrc2012"``. Other options belong to the kind.
+
+    Everything can also be said in the location, as in ``imagenet-ood:/data/21k?list_file=/data/imagenetood.txt``.
+    """
+    from shiftproof.image_sets.labels import relabelled
+    from shiftproof.image_sets.published import with_recognition
+    from shiftproof.image_sets.recognition import recognise
+
+    place, kind, said = _parsed(os.fspath(location), kind)
+    given = {"labels": labels, "label": label, "classes": classes, "name": name, **options}
+    said |= {option: value for option, value in given.items() if value is not None}
+    found = kind or recognise(place)
+    opened = with_recognition(_open(found, place, said))
+    opened = relabelled(opened, labels=said.get("labels"), label=said.get("label"), classes=said.get("classes"))
+    return dataclasses.replace(opened, location=_location(place, kind, said))
+
+
+def _open(kind: str, place: str, said: Mapping[str, Any]) -> ImageList:
+    from shiftproof.image_sets.labels import given_classes
+
+    own = {option: value for option, value in said.items() if option not in ("labels", "label", "classes")}
+    # classes given beside new labels are the classes of those labels, not of the ones they replace
+    classes = None if "labels" in said or "label" in said else given_classes(said.get("classes"))
+    loader = IMAGE_SETS.load(kind)
+    try:
+        opened: ImageList = loader(place, classes=classes, **own)
+    except TypeError as problem:
+        unknown = re.search(r"unexpected keyword argument '(\w+)'", str(problem))
+        if unknown is None or unknown[1] not in own:
+            raise
+        raise BadInput(f"image sets of kind {kind!r} have no option {unknown[1]!r}") from problem
+    return opened
+
+
+def _parsed(location: str, kind: str | None) -> tuple[str, str | None, dict[str, Any]]:
+    """The place, the kind and the options that a location spells out; what exists on disk is taken as it is."""
+    said: dict[str, Any] = {}
+    if os.path.exists(location):
+        return location, kind, said
+    place, _, query = location.rpartition("?")
+    if place and re.match(r"\w+=", query):
+        location, said = place, dict(parse_qsl(query, errors="surrogateescape"))
+    prefix, _, rest = location.partition(":")
+    if kind is None and rest and prefix in IMAGE_SETS:
+        return rest, prefix, said
+    return location, kind, said
+
+
+def _location(place: str, kind: str | None, said: Mapping[str, Any]) -> str | None:
+    """What opens the set again, or None where something in it was given in memory."""
+    options = {option: value for option, value in said.items() if option != "name"}
+    if not all(isinstance(value, (str, Path, int, float)) for value in options.values()):
+        return None
+    query = "&".join(f"{option}={quote(_absolute(value), errors='surrogateescape')}" for option, value in options.items())
+    return (f"{kind}:" if kind else "") + os.path.abspath(place) + (f"?{query}" if query else "")
+
+
+def _absolute(value: object) -> str:
+    text = str(value)
+    return os.path.abspath(text) if os.path.exists(text) else text

@@ -1,0 +1,155 @@
+"""Images as rows of ``.npy`` arrays: one array with its labels, or a folder in the layout of CIFAR-10-C."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftproof.errors import BadInput, UnreadableImage
+from shiftproof.image_sets.class_keys import numbered_classes
+from shiftproof.image_sets.folder import folder_name
+from shiftproof.image_sets.image_list import ImageList
+from shiftproof.image_sets.labels import load_label_array
+from shiftproof.image_sets.layouts import CORRUPTIONS
+from shiftproof.types import Classes, Decoder, Fact, Image, Sample
+
+LABELS = "labels.npy"
+SEVERITIES = 5
+CIFAR10 = Classes(("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"))
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayRow:
+    """An image that is one row of an array file."""
+
+    path: str
+    row: int
+
+    def stamp(self) -> str:
+        status = os.stat(self.path)
+        return f"{self.path}\0{status.st_size}\0{status.st_mtime_ns}\0{self.row}"
+
+    def read(self) -> bytes:
+        status = os.stat(self.path)
+        try:
+            return _mapped(self.path, status.st_size, status.st_mtime_ns)[self.row].tobytes()
+        except (ValueError, IndexError) as problem:
+            raise OSError(f"the array has changed: {problem}") from problem
+
+    def decode(self, data: bytes, *, decoder: Decoder = "pillow") -> Image:  # noqa: ARG002 - rows are pixels already
+        status = os.stat(self.path)
+        shape = _mapped(self.path, status.st_size, status.st_mtime_ns).shape[1:]
+        try:
+            return _to_rgb(np.frombuffer(data, np.uint8).reshape(shape))
+        except ValueError as problem:
+            raise UnreadableImage(f"a row of another size: {problem}") from problem
+
+
+@dataclass(frozen=True)
+class ArrayRows:
+    """Finds an image by the file and row behind its id."""
+
+    places: Mapping[str, tuple[str, int]]
+
+    def __call__(self, image_id: str) -> ArrayRow:
+        return ArrayRow(*self.places[image_id])
+
+
+def open_arrays(location: str, *, name: str | None = None, classes: Classes | None = None) -> ImageList:
+    """The rows of one ``.npy`` file, or of all in a folder, as images.
+
+    Labels come from ``labels.npy`` or ``NAME_labels.npy`` beside them. An array called after a corruption has its
+    severities 1 to 5 one behind the other; its images have the facts `corruption` and `severity`.
+    """
+    files = _files(location)
+    samples: list[Sample] = []
+    places: dict[str, tuple[str, int]] = {}
+    for path in files:
+        array = _checked(path)
+        labels = _labels_beside(path, len(array))
+        for row, (image_id, facts) in enumerate(_rows(path, len(array))):
+            samples.append(Sample(image_id, () if labels is None else (int(labels[row]),), facts))
+            places[image_id] = (path, row)
+    highest = max((label for sample in samples for label in sample.labels), default=-1)
+    if classes is not None and highest >= len(classes):
+        raise BadInput(f"labels go up to {highest} but only {len(classes)} classes are named")
+    notes = (f"severities 1 to 5 of {sum(map(_is_corrupted, files))} corruptions",) if any(map(_is_corrupted, files)) else ()
+    found = None if highest < 0 else classes or (CIFAR10 if _is_cifar10(files, highest) else numbered_classes(highest + 1))
+    return ImageList(name or folder_name(location), samples, found, ArrayRows(places), notes=notes)
+
+
+def _files(location: str) -> list[str]:
+    root = os.path.abspath(location)
+    if not os.path.isdir(root):
+        return [root]
+    names = sorted(entry for entry in os.listdir(root) if entry.endswith(".npy") and not entry.endswith(LABELS))
+    if not names:
+        raise BadInput(f"{location} holds no .npy file of images")
+    return [os.path.join(root, entry) for entry in names]
+
+
+def _checked(path: str) -> NDArray[np.uint8]:
+    try:
+        status = os.stat(path)
+        array = _mapped(path, status.st_size, status.st_mtime_ns)
+    except (OSError, ValueError) as problem:
+        raise BadInput(f"{path} cannot be read as an array: {problem}") from problem
+    if array.dtype != np.uint8:
+        raise BadInput(f"{path} should hold uint8 pixels from 0 to 255, got {array.dtype}; convert it first")
+    one_channel = array.ndim == 3 or (array.ndim == 4 and 1 in (array.shape[1], array.shape[3]))
+    if not one_channel and not (array.ndim == 4 and 3 in (array.shape[1], array.shape[3])):
+        raise BadInput(f"{path} should be (images, height, width, 3) or (images, height, width), got shape {array.shape}")
+    return array
+
+
+def _labels_beside(path: str, rows: int) -> NDArray[np.integer] | None:
+    folder, file = os.path.split(path)
+    beside = [Path(folder, f"{file.removesuffix('.npy')}_{LABELS}"), Path(folder, LABELS)]
+    found = next((candidate for candidate in beside if candidate.is_file()), None)
+    if found is None:
+        return None
+    labels = load_label_array(found)
+    if len(labels) * SEVERITIES == rows and _is_corrupted(path):
+        labels = np.tile(labels, SEVERITIES)
+    if len(labels) != rows:
+        raise BadInput(f"{path} has {rows:,} images but {found} has {len(labels):,} labels")
+    return labels
+
+
+def _rows(path: str, rows: int) -> list[tuple[str, dict[str, Fact]]]:
+    """Id and facts of every row; the number in the id is that of the clean image."""
+    stem = os.path.basename(path).removesuffix(".npy")
+    if not _is_corrupted(path):
+        return [(f"{stem}/{row:05d}", {}) for row in range(rows)]
+    if rows % SEVERITIES:
+        raise BadInput(f"{path} should hold {SEVERITIES} severities of equally many images, got {rows:,} rows")
+    block = rows // SEVERITIES
+    facts: list[dict[str, Fact]] = [{"corruption": stem, "severity": severity} for severity in range(1, SEVERITIES + 1)]
+    return [(f"{stem}/{row // block + 1}/{row % block:05d}", facts[row // block]) for row in range(rows)]
+
+
+def _is_corrupted(path: str) -> bool:
+    return os.path.basename(path).removesuffix(".npy") in CORRUPTIONS
+
+
+def _is_cifar10(files: list[str], highest: int) -> bool:
+    """Whether these are the published files, whose labels are numbers of known classes."""
+    return highest == 9 and all(_is_corrupted(path) and _checked(path).shape == (50_000, 32, 32, 3) for path in files)
+
+
+def _to_rgb(row: NDArray[np.uint8]) -> Image:
+    if row.ndim == 3 and row.shape[2] not in (1, 3):
+        row = row.transpose(1, 2, 0)
+    return np.ascontiguousarray(np.broadcast_to(row if row.ndim == 3 else row[:, :, None], (*row.shape[:2], 3)))
+
+
+@lru_cache(maxsize=64)
+def _mapped(path: str, size: int, time: int) -> NDArray[np.uint8]:  # noqa: ARG001 - a file that changed is mapped anew
+    array: NDArray[np.uint8] = np.load(path, mmap_mode="r", allow_pickle=False)
+    return array

@@ -1,0 +1,98 @@
+"""From the names that folders and files carry to classes and places in them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
+
+from shiftproof.errors import ClassMismatch, listed
+from shiftproof.reference import ilsvrc_classes, load_table
+from shiftproof.types import Classes
+
+WNID = re.compile(r"n\d{8}")
+NUMBER = re.compile(r"0|[1-9]\d{0,4}")
+
+
+def plain_name(name: str) -> str:
+    """A class name without what writers differ in: case, underscores and spaces.
+
+    >>> plain_name("Great_White  shark")
+    'great white shark'
+    """
+    return re.sub(r"[\s_]+", " ", name).strip().casefold()
+
+
+@cache
+def readable_names() -> Mapping[str, str]:
+    """A name for every wnid we know one for."""
+    outside = {row["wnid"]: row["name"].replace("_", " ") for row in load_table("imagenet_ood_classes")}
+    ilsvrc = ilsvrc_classes()
+    return outside | dict(zip(ilsvrc.keys, ilsvrc.names, strict=True))
+
+
+def classes_of_wnids(wnids: Iterable[str]) -> Classes:
+    """Classes in the order of their wnids, which for ILSVRC-2012 is the order of its labels."""
+    ordered = tuple(sorted(set(wnids)))
+    return Classes(tuple(readable_names().get(wnid, wnid) for wnid in ordered), ordered)
+
+
+def numbered_classes(count: int) -> Classes:
+    """Classes that are known by their number alone.
+
+    >>> numbered_classes(3).names
+    ('0', '1', '2')
+    """
+    return Classes(tuple(map(str, range(count))))
+
+
+def is_numbered(classes: Classes) -> bool:
+    """Whether the classes are numbers in order, so that a label is a number and not a name."""
+    return classes.wnids is None and classes.names == numbered_classes(len(classes)).names
+
+
+def places_of(keys: Iterable[str], classes: Classes | None = None) -> tuple[Classes, dict[str, int]]:
+    """The classes that these keys name, and the place of each key among them.
+
+    Wnids are ordered as wnids, whole numbers are places themselves, and other names are sorted. Classes that are given
+    keep their order, and the keys are looked up in them.
+
+    >>> places_of(["dog", "cat"])
+    (Classes(names=('cat', 'dog'), wnids=None), {'dog': 1, 'cat': 0})
+    >>> places_of(["2", "0"])[0].names
+    ('0', '1', '2')
+    """
+    wanted = list(dict.fromkeys(keys))
+    if classes is not None:
+        return classes, _places_in(wanted, classes)
+    if wanted and all(WNID.fullmatch(key) for key in wanted):
+        classes = classes_of_wnids(wanted)
+        return classes, {key: classes.keys.index(key) for key in wanted}
+    if wanted and all(NUMBER.fullmatch(key) for key in wanted):
+        return numbered_classes(max(map(int, wanted)) + 1), {key: int(key) for key in wanted}
+    names = tuple(sorted(wanted))
+    order = {name: place for place, name in enumerate(names)}
+    return Classes(names), {key: order[key] for key in wanted}
+
+
+def _places_in(keys: list[str], classes: Classes) -> dict[str, int]:
+    by_key = {key: place for place, key in enumerate(classes.keys)}
+    by_name: dict[str, list[int]] = {}
+    for place, name in enumerate(classes.names):
+        by_name.setdefault(plain_name(name), []).append(place)
+    places: dict[str, int] = {}
+    for key in keys:
+        named = by_name.get(plain_name(key), [])
+        if key in by_key:
+            places[key] = by_key[key]
+        elif len(named) == 1:
+            places[key] = named[0]
+        elif NUMBER.fullmatch(key) and int(key) < len(classes):
+            places[key] = int(key)
+    unknown = [key for key in keys if key not in places]
+    if unknown:
+        raise ClassMismatch(
+            f"{len(unknown)} of {len(keys)} labels are not among the {len(classes)} classes given: {listed(unknown)}; "
+            "name each class once, as the images do"
+        )
+    return places

@@ -1,0 +1,146 @@
+"""Labels that come from elsewhere than the images: ReaL labels, text and array files, sequences, one class for all."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftproof.errors import BadInput, listed
+from shiftproof.image_sets.class_keys import places_of
+from shiftproof.image_sets.image_list import ImageList
+from shiftproof.models.class_lists import classes_from
+from shiftproof.reference import ilsvrc_classes
+from shiftproof.types import Classes, Sample
+
+LabelKeys: TypeAlias = tuple[str, ...]
+"""The classes of one image, each by its name, wnid or number; none for an unlabelled image."""
+
+GivenClasses: TypeAlias = Classes | Sequence[str] | str | Path | None
+
+_VALIDATION_NUMBER = re.compile(r"ILSVRC2012_val_(\d{8})")
+
+
+def given_classes(named: GivenClasses) -> Classes | None:
+    """The classes that a user named: a list, a file, or the 1000 of ILSVRC-2012."""
+    if named is None:
+        return None
+    return ilsvrc_classes() if named == "ilsvrc2012" else classes_from(named)
+
+
+def relabelled(
+    images: ImageList, *, labels: str | Path | Sequence[Any] | None, label: str | None, classes: GivenClasses
+) -> ImageList:
+    """The same images under other labels; unchanged where none are given."""
+    if label is not None:
+        return _with_keys(
+            images, [(label,)] * len(images.samples), given_classes(classes), f"every image is labelled {label}"
+        )
+    if labels is None:
+        return images
+    if isinstance(labels, str) and labels == "none":
+        bare = [dataclasses.replace(sample, labels=()) for sample in images.samples]
+        return dataclasses.replace(images, samples=bare, classes=None)
+    if not isinstance(labels, (str, Path)):
+        return _with_keys(images, _in_order(images.samples, labels, "the labels given"), given_classes(classes))
+    read = _LABEL_FILES.get(Path(labels).suffix.lower())
+    if read is None:
+        raise BadInput(f"labels should come in a .json, .txt or .npy file, got {labels}")
+    keys, own_classes = read(Path(labels), images.samples)
+    return _with_keys(images, keys, given_classes(classes) or own_classes, f"labels from {Path(labels).name}")
+
+
+def _with_keys(images: ImageList, keys: Sequence[LabelKeys], classes: Classes | None, note: str = "") -> ImageList:
+    classes, places = places_of((key for image in keys for key in image), classes)
+    samples = [
+        dataclasses.replace(sample, labels=tuple(places[key] for key in image))
+        for sample, image in zip(images.samples, keys, strict=True)
+    ]
+    return dataclasses.replace(images, samples=samples, classes=classes, notes=(*images.notes, *([note] if note else [])))
+
+
+def _from_json(path: Path, samples: Sequence[Sample]) -> tuple[list[LabelKeys], Classes | None]:
+    try:
+        data = json.loads(_text(path))
+    except json.JSONDecodeError as problem:
+        raise BadInput(f"{path} is not JSON: {problem}") from problem
+    if isinstance(data, dict):
+        return _by_name(path, samples, {name: _keys(label) for name, label in data.items()}), None
+    if not isinstance(data, list):
+        raise BadInput(f"{path} should hold a list of labels or a mapping from image to labels")
+    if data and all(isinstance(entry, list) for entry in data) and _VALIDATION_NUMBER.search(samples[0].id):
+        return _real_labels(path, samples, data), ilsvrc_classes()
+    return _in_order(samples, data, str(path)), None
+
+
+def _real_labels(path: Path, samples: Sequence[Sample], data: list[list[int]]) -> list[LabelKeys]:
+    """ReaL labels (Beyer et al., 2020): one list for each validation image, in the order of their numbers."""
+    numbers = [int(found[1]) if (found := _VALIDATION_NUMBER.search(sample.id)) else 0 for sample in samples]
+    strangers = [sample.id for sample, number in zip(samples, numbers, strict=True) if not 1 <= number <= len(data)]
+    if strangers:
+        raise BadInput(
+            f"{path} has labels for ILSVRC2012_val_00000001 to {len(data):08d}, but {len(strangers)} images have no such "
+            f"name: {listed(strangers, most=3)}"
+        )
+    return [_keys(data[number - 1]) for number in numbers]
+
+
+def _from_text(path: Path, samples: Sequence[Sample]) -> tuple[list[LabelKeys], Classes | None]:
+    """Lines of ``label`` in the order of the ids, or of ``image label`` in any order."""
+    lines = [line.strip() for line in _text(path).splitlines() if line.strip()]
+    pairs = [line.rsplit(maxsplit=1) for line in lines]
+    ids = {sample.id for sample in samples} | {sample.id.rpartition("/")[2] for sample in samples}
+    if all(len(pair) == 2 for pair in pairs) and any(pair[0] in ids for pair in pairs):
+        return _by_name(path, samples, {image: (key,) for image, key in pairs}), None
+    return _in_order(samples, lines, str(path)), None
+
+
+def _from_array(path: Path, samples: Sequence[Sample]) -> tuple[list[LabelKeys], Classes | None]:
+    return _in_order(samples, load_label_array(path).tolist(), str(path)), None
+
+
+def load_label_array(path: str | Path) -> NDArray[np.integer]:
+    """Whole numbers from an ``.npy`` file, one for each image."""
+    try:
+        labels: NDArray[Any] = np.load(path, allow_pickle=False)
+    except (OSError, ValueError) as problem:
+        raise BadInput(f"{path} is not an .npy file of labels: {problem}") from problem
+    labels = labels.reshape(-1) if labels.size == max(labels.shape, default=0) else labels
+    if labels.ndim != 1 or not np.issubdtype(labels.dtype, np.integer):
+        raise BadInput(f"{path} should hold one whole number an image, got {labels.dtype} of shape {labels.shape}")
+    return labels
+
+
+def _by_name(path: Path, samples: Sequence[Sample], labels: Mapping[str, LabelKeys]) -> list[LabelKeys]:
+    found = [labels.get(sample.id, labels.get(sample.id.rpartition("/")[2])) for sample in samples]
+    if not any(entry is not None for entry in found):
+        raise BadInput(f"{path} names none of these images; it should use their ids, such as {samples[0].id}")
+    return [entry or () for entry in found]
+
+
+def _in_order(samples: Sequence[Sample], labels: Sequence[Any], where: str) -> list[LabelKeys]:
+    if len(labels) != len(samples):
+        raise BadInput(f"{len(samples):,} images but {len(labels):,} labels in {where}; they should match one to one")
+    return [_keys(entry) for entry in labels]
+
+
+def _keys(entry: object) -> LabelKeys:
+    """One image's labels as keys; -1 and None stand for no label."""
+    entries = entry if isinstance(entry, (list, tuple, np.ndarray)) else [entry]
+    return tuple(str(key) for key in entries if key is not None and str(key) not in ("", "-1"))
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as problem:
+        raise BadInput(f"labels cannot be read from {path}: {problem}") from problem
+
+
+_LABEL_FILES = {".json": _from_json, ".txt": _from_text, ".npy": _from_array}

@@ -1,0 +1,110 @@
+"""The image files below a folder, found without opening any of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from shiftproof.errors import BadInput, listed
+
+IMAGE_ENDINGS = frozenset({".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"})
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Image names by the folder they lie in; "" is the root, other folders are POSIX paths below it."""
+
+    folders: Mapping[str, list[str]]
+    others: tuple[str, ...] = ()  # files that are not images by their ending
+
+    def ids(self) -> list[str]:
+        """Every image as a path below the root, in order."""
+        return sorted(f"{folder}/{name}" if folder else name for folder, names in self.folders.items() for name in names)
+
+    def notes(self) -> tuple[str, ...]:
+        """What was passed over, in a sentence."""
+        if not self.others:
+            return ()
+        count = "1 file is" if len(self.others) == 1 else f"{len(self.others):,} files are"
+        return (f"{count} not an image by name and passed over: {listed(self.others, most=3)}",)
+
+
+def is_image_name(name: str) -> bool:
+    """Whether a file name ends as images do; hidden files, such as ``._photo.jpg``, do not count.
+
+    >>> is_image_name("Photo.JPEG"), is_image_name("._Photo.JPEG"), is_image_name("notes.txt")
+    (True, False, False)
+    """
+    return os.path.splitext(name)[1].lower() in IMAGE_ENDINGS and not name.startswith(".")
+
+
+def list_images(root: str) -> Listing:
+    """Every image below a folder; links are followed, but never in a circle."""
+    folders: dict[str, list[str]] = {}
+    others: list[str] = []
+    for folder, names in _walk(root, "", frozenset({os.path.realpath(root)})):
+        images = sorted(name for name in names if is_image_name(name))
+        if images:
+            folders[folder] = images
+        prefix = f"{folder}/" if folder else ""
+        others += [prefix + name for name in names if not is_image_name(name) and not name.startswith(".")]
+    return Listing(folders, tuple(sorted(others)))
+
+
+def group_by_folder(ids: Iterable[str]) -> Listing:
+    """The same view of images that are named by path but lie elsewhere, such as in an archive."""
+    folders: dict[str, list[str]] = {}
+    for image_id in sorted(ids):
+        folder, _, name = image_id.rpartition("/")
+        folders.setdefault(folder, []).append(name)
+    return Listing(folders)
+
+
+def subfolders(root: str) -> list[str]:
+    """Names of the folders directly inside one, hidden ones left out."""
+    return visible_entries(root)[0]
+
+
+def visible_entries(root: str) -> tuple[list[str], list[str]]:
+    """Names of the folders and of the files directly inside a folder, hidden ones left out."""
+    folders: list[str] = []
+    files: list[str] = []
+    with _scan(root) as entries:
+        for entry in entries:
+            if _is_visible_folder(entry):
+                folders.append(entry.name)
+            elif entry.is_file() and not entry.name.startswith("."):
+                files.append(entry.name)
+    return sorted(folders), sorted(files)
+
+
+def _walk(path: str, below: str, entered: frozenset[str]) -> Iterator[tuple[str, list[str]]]:
+    names: list[str] = []
+    inner: list[tuple[str, str, frozenset[str]]] = []
+    with _scan(path) as entries:
+        for entry in entries:
+            if _is_visible_folder(entry):
+                reached = entered
+                if entry.is_symlink():
+                    target = os.path.realpath(entry.path)
+                    if target in entered or os.path.realpath(path).startswith(target + os.sep):
+                        continue
+                    reached = entered | {target}
+                inner.append((entry.path, f"{below}/{entry.name}" if below else entry.name, reached))
+            elif entry.is_file():
+                names.append(entry.name)
+    yield below, names
+    for folder in sorted(inner):
+        yield from _walk(*folder)
+
+
+def _scan(path: str) -> os._ScandirIterator[str]:
+    try:
+        return os.scandir(path)
+    except OSError as problem:
+        raise BadInput(f"{path} cannot be listed: {problem.strerror}") from problem
+
+
+def _is_visible_folder(entry: os.DirEntry[str]) -> bool:
+    return entry.is_dir() and not entry.name.startswith((".", "__MACOSX"))

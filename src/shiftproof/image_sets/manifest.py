@@ -1,0 +1,184 @@
+"""Images named in a table: CSV, JSON lines or Parquet, with labels and any other column as a fact."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from shiftproof.errors import BadInput, listed
+from shiftproof.image_sets.class_keys import places_of
+from shiftproof.image_sets.folder import folder_name
+from shiftproof.image_sets.image_list import FileImage, ImageList
+from shiftproof.image_sets.recognition import MANIFEST_NAMES
+from shiftproof.registry import missing_extra
+from shiftproof.types import Classes, Fact, Sample
+
+Row: TypeAlias = Mapping[str, Any]
+
+PATH_COLUMNS = ("path", "file_name", "filename")
+LABEL_COLUMNS = ("label", "labels", "wnid", "class")
+OWN_COLUMNS = frozenset({"id", "credit", *PATH_COLUMNS, *LABEL_COLUMNS})
+SEPARATOR = "|"
+"""Stands between several labels in one cell of the column `labels`."""
+
+
+@dataclass(frozen=True)
+class ManifestFiles:
+    """Finds an image by the path that the manifest gives for its id."""
+
+    root: str
+    paths: Mapping[str, str]
+
+    def __call__(self, image_id: str) -> FileImage:
+        return FileImage(os.path.join(self.root, self.paths[image_id]))
+
+
+def open_manifest(location: str, *, name: str | None = None, classes: Classes | None = None) -> ImageList:
+    """The images of a table with a column `path`, relative to the table's folder.
+
+    A column `label` holds one class; `labels` several, of which any is right. `id` replaces the path as the image's id,
+    `credit` says where images come from, and every other column is a fact.
+    """
+    path = _manifest_in(location) if os.path.isdir(location) else location
+    rows = _load_rows(path)
+    if not rows:
+        raise BadInput(f"{path} lists no images")
+    path_column = _column(rows, PATH_COLUMNS)
+    if path_column is None:
+        raise BadInput(f"{path} should have a column 'path', but has {listed(rows[0])}")
+    root = os.path.dirname(os.path.abspath(path))
+    paths = _paths(path, rows, path_column, root)
+    keys = _label_keys(rows)
+    found, places = places_of((key for image in keys for key in image), classes)
+    facts = _facts(rows)
+    samples = [
+        Sample(image_id, tuple(places[key] for key in image), fact)
+        for image_id, image, fact in zip(paths, keys, facts, strict=True)
+    ]
+    return ImageList(
+        name or folder_name(os.path.splitext(path)[0] if path == location else location),
+        samples,
+        found if any(keys) else None,
+        ManifestFiles(root, paths),
+        notes=(f"listed by {os.path.basename(path)}",),
+        credits=tuple(dict.fromkeys(str(row["credit"]) for row in rows if row.get("credit"))),
+    )
+
+
+def _manifest_in(folder: str) -> str:
+    for name in MANIFEST_NAMES:
+        if os.path.isfile(os.path.join(folder, name)):
+            return os.path.join(folder, name)
+    raise BadInput(f"{folder} has no manifest; expected one of {', '.join(MANIFEST_NAMES)}")
+
+
+def _load_rows(path: str) -> list[Row]:
+    ending = os.path.splitext(path)[1].lower()
+    if ending == ".parquet":
+        try:
+            from shiftproof.image_sets.parquet import load_parquet_rows
+        except ModuleNotFoundError as missing:
+            raise missing_extra("a Parquet manifest", missing) from missing
+        return [*load_parquet_rows(path)]
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig", errors="surrogateescape")
+    except OSError as problem:
+        raise BadInput(f"{path} cannot be read: {problem.strerror}") from problem
+    return _json_rows(path, text) if ending == ".jsonl" else _csv_rows(path, text, "\t" if ending == ".tsv" else ",")
+
+
+def _csv_rows(path: str, text: str, delimiter: str) -> list[Row]:
+    try:
+        rows = list(csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
+    except csv.Error as problem:
+        raise BadInput(f"{path} is not a table: {problem}") from problem
+    # the csv module files cells without a column under None, and columns without a cell as None
+    uneven = next((line for line, row in enumerate(rows, 2) if None in row or None in row.values()), None)
+    if uneven:
+        raise BadInput(f"{path}, row {uneven}: not as many cells as the heading has columns")
+    columns: dict[str, list[Fact]] = {
+        column: [row[column] for row in rows] if column in OWN_COLUMNS else _typed([row[column] for row in rows])
+        for column in (rows[0] if rows else ())
+    }
+    return [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
+
+
+def _typed(cells: Sequence[str]) -> list[Fact]:
+    """A column as whole numbers, numbers or text, whichever fits every cell; an empty cell is None.
+
+    A number with a zero in front, such as 007, is a name.
+    """
+    filled = [cell for cell in cells if cell]
+    named = any(cell.lstrip("-").startswith("0") and cell.lstrip("-")[1:2].isdecimal() for cell in filled)
+    for kind in (int, float) if filled and not named else ():
+        try:
+            return [kind(cell) if cell else None for cell in cells]
+        except ValueError:
+            continue
+    return [cell or None for cell in cells]
+
+
+def _json_rows(path: str, text: str) -> list[Row]:
+    rows: list[Row] = []
+    # not splitlines: JSON text may hold other line separators
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError as problem:
+            raise BadInput(f"{path}, line {number}: not JSON ({problem.msg})") from problem
+        if not isinstance(row, dict):
+            raise BadInput(f'{path}, line {number}: should be an object such as {{"path": "a.jpg", "label": "cat"}}')
+        rows.append(row)
+    return rows
+
+
+def _paths(path: str, rows: Sequence[Row], column: str, root: str) -> dict[str, str]:
+    """The file of every id, in the order of the table."""
+    paths: dict[str, str] = {}
+    for number, row in enumerate(rows, 1):
+        file = str(row.get(column) or "")
+        image_id = str(row.get("id") or file.replace(os.sep, "/"))
+        if not file:
+            raise BadInput(f"{path}, image {number}: no path")
+        if image_id in paths:
+            raise BadInput(f"{path} lists {image_id} twice; give each row an id of its own in a column 'id'")
+        paths[image_id] = file
+    first = list(paths.values())[:50]
+    if not any(os.path.exists(os.path.join(root, file)) for file in first):
+        raise BadInput(f"{path} lists {first[0]}, but there is no such file; paths are relative to {root}")
+    return paths
+
+
+def _label_keys(rows: Sequence[Row]) -> list[tuple[str, ...]]:
+    column = _column(rows, LABEL_COLUMNS)
+    if column is None:
+        return [()] * len(rows)
+    return [_cell_keys(row.get(column), several=column == "labels") for row in rows]
+
+
+def _cell_keys(cell: object, *, several: bool) -> tuple[str, ...]:
+    if isinstance(cell, str) and several:
+        cell = cell.split(SEPARATOR)
+    entries = cell if isinstance(cell, (list, tuple)) else [cell]
+    return tuple(str(entry).strip() for entry in entries if entry is not None and str(entry).strip())
+
+
+def _facts(rows: Sequence[Row]) -> list[dict[str, Fact]]:
+    facts = []
+    for row in rows:
+        own = {column: value for column, value in row.items() if column not in OWN_COLUMNS}
+        facts.append({c: v if isinstance(v, (str, int, float, bool, type(None))) else json.dumps(v) for c, v in own.items()})
+    return facts
+
+
+def _column(rows: Sequence[Row], names: Sequence[str]) -> str | None:
+    there = {column for row in rows for column in row}
+    return next((name for name in names if name in there), None)

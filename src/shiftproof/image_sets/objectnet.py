@@ -1,0 +1,94 @@
+"""ObjectNet: its folders, its red border, and its own mapping to ILSVRC-2012 classes."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from shiftproof.errors import BadInput
+from shiftproof.image_sets.folder import open_folder
+from shiftproof.image_sets.image_list import FileImage, ImageList
+from shiftproof.image_sets.recognition import has_objectnet_mappings
+from shiftproof.reference import load_table
+from shiftproof.types import Classes, Decoder, Image, ImageSource
+
+BORDER = 2
+"""Pixels cut from every side, as ObjectNet's own loader does: the images carry a red frame."""
+
+
+@dataclass(frozen=True, slots=True)
+class FramedImage:
+    """A file whose outermost pixels are a frame, not part of the picture."""
+
+    file: FileImage
+    border: int
+
+    def stamp(self) -> str:
+        return self.file.stamp()
+
+    def read(self) -> bytes:
+        return self.file.read()
+
+    def decode(self, data: bytes, *, decoder: Decoder = "pillow") -> Image:
+        image = self.file.decode(data, decoder=decoder)
+        return image[self.border : -self.border, self.border : -self.border] if self.border else image
+
+
+@dataclass(frozen=True)
+class FramedBelow:
+    """Finds a framed image by its path below the root."""
+
+    root: str
+    border: int
+
+    def __call__(self, image_id: str) -> ImageSource:
+        return FramedImage(FileImage(os.path.join(self.root, image_id)), self.border)
+
+
+def open_objectnet(
+    location: str, *, name: str | None = None, classes: Classes | None = None, border: int | str = BORDER
+) -> ImageList:
+    """ObjectNet's images without their frame, under its own class names; `objectnet_groups` leads to ILSVRC-2012."""
+    root = location
+    if os.path.isdir(os.path.join(location, "images")):
+        root = os.path.join(location, "images")
+    opened = open_folder(root, name=name or os.path.basename(os.path.abspath(location)))
+    if opened.classes is None:
+        raise BadInput(f"{location} should hold a folder for each class of ObjectNet, but has only loose images")
+    labels = _mapping(root, "folder_to_objectnet_label.json") if has_objectnet_mappings(root) else {}
+    named = classes or Classes(tuple(labels.get(key, key) for key in opened.classes.names))
+    find = FramedBelow(getattr(opened.find, "root", root), int(border))
+    notes = (*opened.notes, f"{border} pixels are cut from each side: the red frame") if int(border) else opened.notes
+    return dataclasses.replace(opened, classes=named, find=find, notes=notes, published="objectnet")
+
+
+def objectnet_groups(location: str) -> dict[str, list[str]]:
+    """The wnids of the ILSVRC-2012 classes that each ObjectNet class stands for, from its own mapping files.
+
+    What `merge_classes` takes; classes of ObjectNet that ILSVRC lacks are not in it.
+    """
+    root = os.path.join(location, "images") if os.path.isdir(os.path.join(location, "images")) else location
+    wnids = {row["names"]: row["wnid"] for row in load_table("ilsvrc2012_classes")}
+    groups: dict[str, list[str]] = {}
+    for label, names in _mapping(root, "objectnet_to_imagenet_1k.json").items():
+        members = [entry.strip() for entry in names.split(";")]
+        unknown = [entry for entry in members if entry not in wnids]
+        if unknown:
+            raise BadInput(f"the mapping of ObjectNet names {unknown[0]!r}, which is no class of ILSVRC-2012")
+        groups[label] = [wnids[entry] for entry in members]
+    return groups
+
+
+def _mapping(root: str, file: str) -> dict[str, str]:
+    for up in ("", ".."):
+        path = Path(root, up, "mappings", file)
+        if path.is_file():
+            try:
+                mapping: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))
+            except ValueError as problem:
+                raise BadInput(f"{path} is not JSON: {problem}") from problem
+            return mapping
+    raise BadInput(f"no mappings/{file} in or beside {root}; it comes with ObjectNet")

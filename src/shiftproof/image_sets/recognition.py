@@ -1,0 +1,80 @@
+"""Which kind of image set a location holds, told from names alone."""
+
+from __future__ import annotations
+
+import os
+import re
+from glob import has_magic
+
+from shiftproof.errors import BadInput
+from shiftproof.image_sets.folder import inner_root
+from shiftproof.image_sets.listing import is_image_name, subfolders, visible_entries
+
+MANIFEST_ENDINGS = (".csv", ".tsv", ".jsonl", ".parquet")
+MANIFEST_NAMES = tuple(f"manifest{ending}" for ending in MANIFEST_ENDINGS)
+_NUMBERS = {str(number) for number in range(1000)}
+
+
+def recognise(location: str) -> str:
+    """The name of the kind in the catalog; BadInput in one sentence where there is none."""
+    if os.path.isdir(location):
+        return _kind_of_folder(location)
+    if os.path.isfile(location):
+        return _kind_of_file(location)
+    if location.endswith(".tar") and (has_magic(location) or re.search(r"\{.*\}", location)):
+        return "tar"
+    if re.match(r"[a-z][a-z0-9+.-]*://", location):
+        raise BadInput(f"{location} is not on this machine; download it and name the folder")
+    raise BadInput(f"no such file or folder: {location}")
+
+
+def _kind_of_file(location: str) -> str:
+    lower = location.lower()
+    if lower.endswith(MANIFEST_ENDINGS):
+        return "manifest"
+    if lower.endswith(".npy"):
+        return "arrays"
+    if lower.endswith(".tar"):
+        return "tar"
+    if lower.endswith((".zip", ".tgz", ".gz", ".7z", ".rar", ".zst", ".bz2", ".xz")):
+        raise BadInput(f"{location} is compressed; unpack it and name the folder (plain .tar files are read as they are)")
+    if is_image_name(os.path.basename(location)):
+        raise BadInput(f"{location} is one image; name the folder it lies in")
+    raise BadInput(f"{location} is no image set: expected a folder, a manifest (.csv, .jsonl, .parquet), .npy or .tar")
+
+
+def _kind_of_folder(location: str) -> str:
+    root = inner_root(location)
+    folders, names = visible_entries(root)
+    if any(name in names for name in MANIFEST_NAMES):
+        return "manifest"
+    if "val_annotations.txt" in names:
+        return "tiny-imagenet"
+    if has_objectnet_mappings(root):
+        return "objectnet"
+    if not folders and not any(map(is_image_name, names)):
+        if any(name.endswith(".npy") for name in names):
+            return "arrays"
+        if any(name.endswith(".tar") for name in names):
+            return "tar"
+    if set(folders) == _NUMBERS:
+        return "imagenet-v2"
+    return "imagenet-c" if folders and is_by_severity(location) else "folder"
+
+
+def has_objectnet_mappings(root: str) -> bool:
+    """Whether the files that explain ObjectNet's folders lie in the folder or beside it."""
+    return any(os.path.isfile(os.path.join(root, up, "mappings", "folder_to_objectnet_label.json")) for up in ("", ".."))
+
+
+def is_by_severity(root: str, depth: int = 3) -> bool:
+    """Whether the first folders read corruption / severity / class, at most `depth` steps down."""
+    steps = [root]
+    for _ in range(depth + 1):
+        inner = subfolders(steps[-1])
+        if inner and set(inner) <= set("12345"):
+            return bool(subfolders(os.path.join(steps[-1], inner[0])))
+        if not inner:
+            return False
+        steps.append(os.path.join(steps[-1], inner[0]))
+    return False
