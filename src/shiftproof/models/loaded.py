@@ -37,6 +37,16 @@ class LoadedClassifier:
         """The last linear layer, or None where it cannot be read; the notes then say why."""
         return self.read_head()
 
+    @property
+    def at_once(self) -> int:
+        """How many batches may be asked at the same time, from as many threads."""
+        return int(getattr(self.answer, "at_once", 1))
+
+    @property
+    def good_batch(self) -> int:
+        """The number of images a batch had best have."""
+        return int(getattr(self.answer, "good_batch", 32))
+
     def __call__(self, inputs: Inputs, *, features: bool = False) -> Outputs:
         """Scores of a batch of prepared images, float32; features too, where asked."""
         if features and not self.has_features:

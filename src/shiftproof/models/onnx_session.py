@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
+from threading import Lock
 
 import numpy as np
 import onnxruntime
@@ -24,6 +26,8 @@ PROVIDERS = {
     "openvino": "OpenVINOExecutionProvider",
 }
 ERRORS_ONLY = 3
+MOST_AT_ONCE = 4
+"""Batches in the model at a time on a CPU; each needs memory of its own for what lies between the layers."""
 
 
 class OnnxSession:
@@ -49,15 +53,22 @@ class OnnxSession:
         self.batch_size = batch_size
         self.input_type = np.dtype(input_type)
         self.provider = provider_of(device)
-        self.threads = threads
         self.data_folder = data_folder
+        cores = os.cpu_count() or 1
+        on_cpu = self.provider == PROVIDERS["cpu"]
+        # batches side by side with few threads each beat one batch on all threads: none waits for the slowest at every layer
+        self.at_once = max(1, min(MOST_AT_ONCE, cores // (threads or 1))) if on_cpu else 1
+        self.threads = threads or max(1, cores // self.at_once)
+        self.good_batch = 8 if on_cpu else 64
+        self._making = Lock()
 
     def __call__(self, inputs: Inputs, features: bool) -> Outputs:
         names = [self.scores, self.features] if features and self.features else [self.scores]
         return in_batches(lambda batch: self._run(names, batch), inputs, self.batch_size)
 
     def _run(self, names: list[str], inputs: Inputs) -> Outputs:
-        session = self.session
+        with self._making:
+            session = self.session
         try:
             answers = session.run(names, {self.input_name: np.ascontiguousarray(inputs, self.input_type)})
         except Exception as problem:  # onnxruntime's errors share no narrower root
@@ -70,8 +81,7 @@ class OnnxSession:
     def session(self) -> onnxruntime.InferenceSession:
         options = onnxruntime.SessionOptions()
         options.log_severity_level = ERRORS_ONLY
-        if self.threads is not None:
-            options.intra_op_num_threads = self.threads
+        options.intra_op_num_threads = self.threads
         if self.data_folder is not None:
             folder = str(self.data_folder)
             options.add_session_config_entry("session.model_external_initializers_file_folder_path", folder)
