@@ -60,7 +60,7 @@ class CalibrationStudy:
             counted = np.isfinite(confidence) & (predictions.labelled | ~predictions.labelled.any())
             if not counted.any():
                 continue
-            convention = evidence.convention_of(run, predictions)
+            convention = {**evidence.convention_of(run, predictions), **_without_confidence(confidence)}
             yield evidence.mean("mean_confidence", confidence[counted], run.about(), convention)
             yield self._histogram(confidence[counted], run.about(), convention)
             if predictions.labelled.any():
@@ -74,9 +74,14 @@ class CalibrationStudy:
                 evidence.no_confidence(run, predictions),
                 evidence.nothing_labelled(run, predictions, "calibration"),
             ]
-            if not any(reasons) and predictions.logits is None:
-                reasons = [f"{run.model.name}: the Brier score needs all logits; predict again with --keep logits"]
+            if not any(reasons):
+                reasons = [self._too_few(run, predictions), _no_brier_score(run, predictions)]
             yield from (reason for reason in reasons if reason)
+
+    def _too_few(self, run: Run, predictions: Predictions) -> str | None:
+        if not self.published_bins or predictions.labelled.sum() >= self.bin_size:
+            return None
+        return f"{run.image_set.name}: the RMS calibration error by published bins needs at least {self.bin_size} images"
 
     def _errors(
         self, about: About, predictions: Predictions, confidence: NDArray[np.floating], convention: Mapping[str, str]
@@ -135,3 +140,14 @@ class CalibrationStudy:
             convention={**convention, "bins": f"{self.bins} of equal width"},
             counts=tuple(counts.tolist()),
         )
+
+
+def _no_brier_score(run: Run, predictions: Predictions) -> str | None:
+    if predictions.logits is not None:
+        return None
+    return f"{run.model.name}: the Brier score needs all logits; predict again with --keep logits"
+
+
+def _without_confidence(confidence: NDArray[np.floating]) -> dict[str, str]:
+    missing = int(np.isnan(confidence).sum())
+    return {"without confidence": f"{missing} of {len(confidence)}, left out: not a number"} if missing else {}

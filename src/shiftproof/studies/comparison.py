@@ -84,15 +84,13 @@ class _Together:
     def of(cls, runs: Sequence[Run], load: Callable[[Run], Predictions]) -> _Together:
         # only the best classes are compared; the scores of all classes of all models would fill the memory
         loaded = [dataclasses.replace(load(run), logits=None, features=None) for run in runs]
-        convention: dict[str, str] = {}
-        for run, predictions in zip(runs, loaded, strict=True):
-            for key, text in evidence.convention_of(run, predictions).items():
-                stated = convention.setdefault(key, text)
-                convention[key] = stated if text in stated else f"{stated}; {run.model.name}: {text}"
         labelled = all(predictions.labelled.any() for predictions in loaded)
         usable = [evidence.labelled_only(predictions) if labelled else predictions for predictions in loaded]
-        common = set.intersection(*(set(predictions.ids) for predictions in usable))
-        return cls([_in_order(predictions, common) for predictions in usable], labelled, convention)
+        read, common = (set.intersection(*(set(model.ids) for model in models)) for models in (loaded, usable))
+        known = {image for model in loaded for image in (*model.ids, *(aside.id for aside in model.set_aside))}
+        left = evidence.left_out(set_aside=len(known) - len(read), read=len(read), labelled=len(common))
+        convention = _joined([{**run.convention(), **model.convention} for run, model in zip(runs, loaded, strict=True)])
+        return cls([_in_order(model, common) for model in usable], labelled, {**convention, **left})
 
     @property
     def images(self) -> int:
@@ -107,6 +105,12 @@ class _Together:
     def confidence(self) -> NDArray[np.floating]:
         """(models, images), nan where a model does not tell."""
         return np.array([evidence.confidence_or_nan(model) for model in self.predictions])
+
+
+def _joined(conventions: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """One convention of several; where they differ, all of what they say."""
+    keys = dict.fromkeys(key for convention in conventions for key in convention)
+    return {key: "; ".join(dict.fromkeys(convention.get(key, "not stated") for convention in conventions)) for key in keys}
 
 
 def _in_order(predictions: Predictions, wanted: set[str]) -> Predictions:

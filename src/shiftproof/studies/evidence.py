@@ -16,14 +16,20 @@ RESAMPLED = {"interval": "95 %, bootstrap over images"}
 
 def convention_of(run: Run, predictions: Predictions) -> dict[str, str]:
     """What stands beside every number of a run: how pixels came to the model, which classes and images counted."""
-    convention = {**run.convention(), **predictions.convention}
-    if predictions.set_aside:
-        aside = len(predictions.set_aside)
-        convention["set aside"] = f"{aside} of {len(predictions) + aside}"
-    unlabelled = len(predictions) - int(predictions.labelled.sum())
-    if 0 < unlabelled < len(predictions):
-        convention["without label"] = f"{unlabelled} of {len(predictions)}, left out of what needs labels"
-    return convention
+    read, labelled = len(predictions), int(predictions.labelled.sum())
+    left = left_out(set_aside=len(predictions.set_aside), read=read, labelled=labelled)
+    return {**run.convention(), **predictions.convention, **left}
+
+
+def left_out(*, set_aside: int, read: int, labelled: int) -> dict[str, str]:
+    """How many images a number goes without, in words; nothing where it has them all.
+
+    >>> left_out(set_aside=3, read=997, labelled=900)
+    {'set aside': '3 of 1000', 'without label': '97 of 997, left out of what needs labels'}
+    """
+    aside = {"set aside": f"{set_aside} of {set_aside + read}"} if set_aside else {}
+    partly = {"without label": f"{read - labelled} of {read}, left out of what needs labels"} if 0 < labelled < read else {}
+    return {**aside, **partly}
 
 
 def labelled_only(predictions: Predictions) -> Predictions:

@@ -1,0 +1,169 @@
+"""The accuracy study on predictions small enough to count by hand."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+from shiftproof.errors import BadInput
+from shiftproof.metrics import clopper_pearson
+from shiftproof.studies.accuracy import AccuracyStudy
+from shiftproof.types import Classes, Gallery, ImageSetRef, Measurement, ModelRef, Predictions, Run, Top5
+
+MODEL, PHOTOS = ModelRef("toy", "1"), ImageSetRef("photos", "2")
+
+
+def findings(predictions: Predictions, **options: Any) -> list[Any]:
+    return list(AccuracyStudy([MODEL], PHOTOS, **options).measure(lambda run: predictions))
+
+
+def measured(predictions: Predictions, metric: str, **options: Any) -> list[Measurement]:
+    found = findings(predictions, **options)
+    return [finding for finding in found if isinstance(finding, Measurement) and finding.metric == metric]
+
+
+def test_top_1_and_top_5_are_shares_with_exact_intervals(predictions_of: Any) -> None:
+    predictions = predictions_of([0, 1, 2, 3], [0, 1, 1, 5])  # eel is second to dog; fox is sixth after hen
+    (top1,), (top5,) = measured(predictions, "top1_accuracy"), measured(predictions, "top5_accuracy")
+    assert (top1.value, top1.images, top1.interval) == (0.5, 4, clopper_pearson(2, 4))
+    assert (top5.value, top5.interval) == (0.75, clopper_pearson(3, 4))
+    assert top1.about == {"model": "toy", "image_set": "photos"}
+
+
+def test_top_5_of_five_classes_or_fewer_is_not_worth_saying(predictions_of: Any) -> None:
+    assert measured(predictions_of([0, 1], [0, 0], classes=Classes(tuple("abcde"))), "top5_accuracy") == []
+    assert measured(predictions_of([0, 1], [0, 0], classes=Classes(tuple("abc"))), "top5_accuracy") == []
+
+
+def test_any_of_several_right_labels_counts(predictions_of: Any) -> None:
+    several = dataclasses.replace(predictions_of([0, 0], [1, 1]), labels=np.array([[0, 1], [0, -1]]))
+    assert measured(several, "top1_accuracy")[0].value == 0.5
+    assert {found.about["class"]: found.value for found in measured(several, "class_accuracy")} == {"cat": 0.5, "dog": 1.0}
+
+
+def test_images_without_a_label_are_left_out_and_said_to_be(predictions_of: Any) -> None:
+    (top1,) = measured(predictions_of([0, -1, 1], [0, 1, 0], set_aside=2), "top1_accuracy")
+    assert (top1.value, top1.images) == (0.5, 2)
+    assert top1.convention["without label"].startswith("1 of 3")
+    assert top1.convention["set aside"] == "2 of 5"
+
+
+def test_each_class_that_has_images_has_its_accuracy(predictions_of: Any) -> None:
+    by_class = measured(predictions_of([0, 0, 0, 4], [0, 0, 1, 4]), "class_accuracy")
+    assert [(found.about["class"], found.value, found.images) for found in by_class] == [("cat", 2 / 3, 3), ("gnu", 1, 1)]
+    assert by_class[0].interval == pytest.approx(clopper_pearson(2, 3))
+
+
+def test_two_classes_of_one_name_stay_apart(predictions_of: Any) -> None:
+    classes = Classes(("crane", "crane", "eel"), ("n02012849", "n03126707", "n01440764"))
+    by_class = measured(predictions_of([0, 1], [0, 0], classes=classes), "class_accuracy")
+    assert [found.about["class"] for found in by_class] == ["crane (n02012849)", "crane (n03126707)"]
+
+
+def test_groups_are_counted_and_the_worst_of_the_large_ones_is_named(predictions_of: Any) -> None:
+    site = ["pier"] * 20 + ["dune"] * 20 + ["cave"] * 2
+    wrong = [1] * 5 + [0] * 15 + [1] * 10 + [0] * 10 + [1] * 2
+    predictions = predictions_of([0] * 42, wrong, facts={"site": site})
+    groups = {found.about["group"]: (found.value, found.images) for found in measured(predictions, "group_accuracy")}
+    assert groups == {"cave": (0, 2), "dune": (0.5, 20), "pier": (0.75, 20)}
+    (worst,) = measured(predictions, "worst_group_accuracy")
+    assert (worst.about["fact"], worst.about["group"], worst.value) == ("site", "dune", 0.5)
+    assert worst.convention["groups looked at"] == "2 of 3, those with at least 10 images"
+    assert worst.interval == clopper_pearson(10, 20, level=0.975)
+
+
+def test_groups_of_all_facts_count_when_the_worst_is_chosen(predictions_of: Any) -> None:
+    facts = {"site": ["pier", "dune"] * 20, "night": [False] * 20 + [True] * 20}
+    (worst,) = measured(predictions_of([0] * 40, [0] * 30 + [1] * 10, facts=facts), "worst_group_accuracy")
+    assert (worst.about["fact"], worst.about["group"]) == ("night", "True")
+    assert worst.convention["groups looked at"].startswith("4 of 4")
+
+
+def test_the_worst_of_one_large_group_is_not_named(predictions_of: Any) -> None:
+    predictions = predictions_of([0] * 24, [1] * 24, facts={"site": ["pier"] * 20 + ["dune"] * 4})
+    assert len(measured(predictions, "group_accuracy")) == 2
+    assert measured(predictions, "worst_group_accuracy") == []
+
+
+def test_a_fact_of_nearly_every_image_its_own_makes_no_groups_and_says_why(predictions_of: Any) -> None:
+    predictions = predictions_of([0] * 20, [0] * 20, facts={"photographer": [f"person {place}" for place in range(20)]})
+    assert measured(predictions, "group_accuracy") == []
+    (reason,) = AccuracyStudy([MODEL], PHOTOS).skipped(lambda run: predictions)
+    assert "photographer" in reason
+
+
+def test_the_worst_classes_say_what_they_are_taken_for(predictions_of: Any) -> None:
+    predictions = predictions_of([0] * 10 + [1] * 1 + [2] * 5, [1] * 6 + [3] * 2 + [0] * 2 + [2] + [2] * 5)
+    confusions = measured(predictions, "confusion_rate", worst_classes=1)
+    assert [(found.about["class"], found.about["predicted"], found.value, found.images) for found in confusions] == [
+        ("cat", "dog", 0.6, 10),
+        ("cat", "fox", 0.2, 10),
+    ]
+
+
+def test_the_gallery_shows_the_surest_mistakes_first(predictions_of: Any) -> None:
+    predictions = predictions_of([0, 0, 1, 2], [0, 1, 2, 3], [0.99, 0.6, 0.98, 0.7])
+    (gallery,) = [found for found in findings(predictions, shown=2) if isinstance(found, Gallery)]
+    assert [(item.id, item.caption) for item in gallery.items] == [
+        ("002.png", "predicted eel 98 %, labelled dog"),
+        ("003.png", "predicted fox 70 %, labelled eel"),
+    ]
+    assert gallery.image_set == PHOTOS
+
+
+def test_mistakes_of_a_model_of_scores_are_ranked_but_have_no_percentage(predictions_of: Any) -> None:
+    predictions = predictions_of([0, 1], [2, 3], [0.6, 0.9], gives="scores")
+    (gallery,) = [found for found in findings(predictions) if isinstance(found, Gallery)]
+    assert [item.caption for item in gallery.items] == ["predicted fox, labelled dog", "predicted eel, labelled cat"]
+
+
+def test_a_faultless_model_has_no_gallery_and_no_confusions(predictions_of: Any) -> None:
+    predictions = predictions_of([0, 1], [0, 1])
+    assert not any(isinstance(found, Gallery) for found in findings(predictions))
+    assert measured(predictions, "confusion_rate") == []
+
+
+def test_an_unlabelled_set_says_what_was_predicted_and_how_surely(predictions_of: Any) -> None:
+    predictions = predictions_of([-1] * 4, [2, 2, 2, 5], [0.9, 0.8, 0.7, 0.6])
+    shares = measured(predictions, "predicted_share")
+    assert [(found.about["predicted"], found.value) for found in shares] == [("eel", 0.75), ("hen", 0.25)]
+    (confidence,) = measured(predictions, "mean_confidence")
+    assert confidence.value == pytest.approx(0.75)
+    assert measured(predictions, "top1_accuracy") == []
+
+
+def test_two_models_of_one_name_and_no_model_at_all_are_refused() -> None:
+    with pytest.raises(BadInput, match="both called toy"):
+        AccuracyStudy([MODEL, ModelRef("toy", "3")], PHOTOS)
+    with pytest.raises(BadInput, match="at least one model"):
+        AccuracyStudy([], PHOTOS)
+
+
+def test_fifty_thousand_images_of_a_thousand_classes_take_half_a_second_of_processor_time() -> None:
+    generator = np.random.default_rng(0)
+    labels, top = generator.integers(1000, size=(50_000, 1)), generator.integers(1000, size=(50_000, 5))
+    scores = -np.sort(-generator.normal(size=(50_000, 5)), axis=1)
+    predictions = Predictions(
+        tuple(map(str, range(50_000))),
+        labels,
+        "logits",
+        Top5(top, scores, np.full(50_000, 9.0)),
+        Classes(tuple(map(str, range(1000)))),
+        facts={
+            "site": tuple(map(str, generator.integers(50, size=50_000))),
+            "width": tuple(generator.random(50_000).tolist()),
+        },
+    )
+    list(AccuracyStudy([MODEL], PHOTOS).measure(lambda run: predictions))  # imports are not counted
+    started = time.process_time()
+    found = list(AccuracyStudy([MODEL], PHOTOS).measure(lambda run: predictions))
+    assert time.process_time() - started < 0.5
+    assert len(found) > 1000
+
+
+def test_the_runs_of_a_study_are_the_clean_images_of_each_model() -> None:
+    assert AccuracyStudy([MODEL], PHOTOS).runs() == [Run(MODEL, PHOTOS)]

@@ -1,0 +1,116 @@
+"""What every study of the catalog promises, whatever the predictions hold."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from shiftproof import catalog
+from shiftproof.metrics import MEANINGS
+from shiftproof.types import Curve, Gallery, Measurement, Predictions, Study
+
+CASES = [
+    "ordinary",
+    "one image",
+    "one class",
+    "all set aside",
+    "no images",
+    "unlabelled",
+    "partly labelled",
+    "scores",
+    "no names",
+]
+
+
+@pytest.fixture(params=CASES)
+def case(request: pytest.FixtureRequest, predictions_of: Any) -> tuple[str, Predictions, Predictions]:
+    """A name and what two models said."""
+    generator = np.random.default_rng(3)
+    images = {"one image": 1, "all set aside": 0, "no images": 0}.get(request.param, 40)
+    labels = generator.integers(1 if request.param == "one class" else 6, size=images)
+    guesses = generator.integers(7, size=(2, images))
+    predicted = np.where(generator.random((2, images)) < 0.6, labels, guesses)
+    seen = labels.copy()
+    seen[: {"unlabelled": images, "partly labelled": 15}.get(request.param, 0)] = -1
+    options: dict[str, Any] = {
+        "gives": "scores" if request.param == "scores" else "logits",
+        "set_aside": 0 if request.param == "no images" else 3,
+        "facts": {"site": generator.choice(["pier", "dune"], size=images).tolist(), "width": list(range(images))},
+    }
+    if request.param == "no names":
+        options["classes"] = None
+    first, second = (predictions_of(seen, row, generator.uniform(0.3, 1, size=images), **options) for row in predicted)
+    return request.param, first, second
+
+
+@pytest.mark.parametrize("name", catalog.STUDIES)
+def test_a_study_names_its_runs_first_reads_no_others_and_repeats(name: str, case: Any, stored: Any) -> None:
+    _, first, second = case
+    store = stored(first=first, second=second)
+    study = catalog.STUDIES.load(name)(store.models, store.image_set)
+    runs = study.runs()
+    assert isinstance(catalog.STUDIES.load(name)(store.models, store.image_set), Study)
+    assert store.asked == []
+    findings, again = list(study.measure(store.load)), list(study.measure(store.load))
+    reasons = list(study.skipped(store.load))
+    assert set(store.asked) <= set(runs)
+    assert repr(findings) == repr(again)
+    assert findings or reasons
+
+
+@pytest.mark.parametrize("name", catalog.STUDIES)
+def test_every_number_says_what_it_is_of_how_many_images_and_by_which_convention(name: str, case: Any, stored: Any) -> None:
+    title, first, second = case
+    store = stored(first=first, second=second)
+    findings = list(catalog.STUDIES.load(name)(store.models, store.image_set).measure(store.load))
+    for found in findings:
+        assert found.about["image_set"] == "photos"
+        if isinstance(found, Gallery):
+            assert {item.id for item in found.items} <= set(first.ids)
+            continue
+        assert 1 <= found.images <= len(first)
+        assert found.convention["classes"] == "all 7"
+        assert found.convention["picture"]
+        assert found.convention["set aside"] == f"3 of {len(first) + 3}"
+        assert ("without label" in found.convention) == (title == "partly labelled")
+        if isinstance(found, Measurement):
+            low, high = found.interval or (found.value, found.value)
+            assert low <= found.value <= high
+            assert math.isfinite(found.value)
+            assert found.metric in MEANINGS
+        if isinstance(found, Curve):
+            assert found.counts is not None
+            assert sum(found.counts) == found.images
+
+
+@pytest.mark.parametrize("name", catalog.STUDIES)
+def test_nothing_read_is_nothing_measured_and_the_reason_is_given(name: str, predictions_of: Any, stored: Any) -> None:
+    nothing = predictions_of([], [], set_aside=4)
+    store = stored(first=nothing, second=nothing)
+    study = catalog.STUDIES.load(name)(store.models, store.image_set)
+    assert list(study.measure(store.load)) == []
+    assert any("photos" in reason for reason in study.skipped(store.load))
+
+
+@pytest.mark.parametrize("name", catalog.STUDIES)
+def test_without_labels_the_reason_is_given(name: str, predictions_of: Any, stored: Any) -> None:
+    unlabelled = predictions_of([-1, -1], [0, 1])
+    store = stored(first=unlabelled, second=unlabelled)
+    study = catalog.STUDIES.load(name)(store.models, store.image_set)
+    assert any("needs labels" in reason for reason in study.skipped(store.load))
+
+
+@pytest.mark.parametrize("name", catalog.STUDIES)
+def test_a_study_takes_objects_that_have_a_ref_and_holds_only_the_ref(name: str, stored: Any) -> None:
+    class Referred:
+        def __init__(self, ref: Any) -> None:
+            self.ref = ref
+
+    store = stored(first=None, second=None)
+    study = catalog.STUDIES.load(name)
+    by_object = study([Referred(model) for model in store.models], Referred(store.image_set))
+    assert by_object == study(store.models, store.image_set)
+    assert hash(by_object) == hash(study(store.models, store.image_set))
