@@ -87,7 +87,13 @@ def test_without_all_logits_only_the_brier_score_is_missing(answers: Predictions
 def test_a_model_of_scores_is_left_out_with_the_reason(predictions_of: Any) -> None:
     predictions = predictions_of([0, 1], [0, 0], gives="scores")
     assert numbers(predictions) == {}
-    assert "toy: confidence needs logits or probabilities" in reasons(predictions)[0]
+    assert "toy: a model that gives scores has no confidence" in reasons(predictions)[0]
+
+
+def test_logits_declared_as_probabilities_are_left_out_with_the_reason(predictions_of: Any) -> None:
+    predictions = predictions_of([0, 1], [0, 0], [0.9, 12.5], gives="probabilities")
+    assert numbers(predictions) == {}
+    assert "should not exceed 1, got 12.5" in reasons(predictions)[0]
 
 
 def test_without_labels_there_is_confidence_but_no_calibration(predictions_of: Any) -> None:

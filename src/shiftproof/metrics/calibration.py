@@ -36,6 +36,8 @@ def top_confidence(top5: Top5, gives: Gives) -> Confidence:
     if gives == "scores":
         raise BadInput("a model that gives scores has no confidence; calibration needs logits or probabilities")
     best = top5.scores[:, 0].astype(float)
+    if gives == "probabilities" and best.max(initial=0) > 1.01:
+        raise BadInput(f"probabilities should not exceed 1, got {best.max():.3g}; does the model give logits?")
     # rounding in a stored score may lift a sure answer above 1
     return np.asarray(np.minimum(np.exp(best - top5.log_total) if gives == "logits" else best, 1.0))
 

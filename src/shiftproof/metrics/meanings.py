@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-Unit = Literal["share", "difference of shares", "probability", "error"]
-"""How a value reads: shares and their differences as percent and points, the others as plain numbers."""
+Unit = Literal["share", "points", "number"]
+"""How a value is read: a share of 0 to 1, a difference of two shares, or a plain number."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ MEANINGS: Mapping[str, Meaning] = {
     "overconfidence": Meaning(
         "Overconfidence",
         "Mean confidence minus accuracy: above zero the model promises more than it keeps, below zero less.",
-        "difference of shares",
+        "points",
         None,
     ),
     "rms_calibration_error": Meaning(
@@ -67,19 +67,19 @@ MEANINGS: Mapping[str, Meaning] = {
     "brier_score": Meaning(
         "Brier score",
         "Mean squared distance between probabilities and truth, over all classes: 0 is perfect, 2 certain and wrong.",
-        "error",
+        "number",
         "low",
     ),
     "accuracy_difference": Meaning(
         "Difference of accuracy",
         "Accuracy of one model minus that of another on the same images; above zero the first is ahead.",
-        "difference of shares",
+        "points",
         "high",
     ),
     "mcnemar_p": Meaning(
         "P-value of the difference",
         "Chance of a split at least this uneven if both models were equally good, corrected for all comparisons made.",
-        "probability",
+        "number",
         None,
     ),
     "shared_mistakes": Meaning(
@@ -93,11 +93,15 @@ MEANINGS: Mapping[str, Meaning] = {
 
 
 def meaning_of(metric: str) -> Meaning:
-    """The meaning of a metric; one that is not in the table goes by its name.
+    """The meaning of a metric; one that is not in the table goes by its name, whose last word tells a share.
 
     >>> meaning_of("top1_accuracy").title
     'Top-1 accuracy'
-    >>> meaning_of("odd_frames").title
-    'Odd frames'
+    >>> meaning_of("mean_flip_rate").title, meaning_of("mean_flip_rate").unit
+    ('Mean flip rate', 'share')
     """
-    return MEANINGS.get(metric) or Meaning(metric.replace("_", " ").capitalize(), "", "error", None)
+    if metric in MEANINGS:
+        return MEANINGS[metric]
+    title = metric.replace("_", " ")
+    is_share = title.rpartition(" ")[2] in {"accuracy", "confidence", "error", "rate", "share"}
+    return Meaning(title[:1].upper() + title[1:], "", "share" if is_share else "number", None)

@@ -132,10 +132,10 @@ def _groups(
 
 def _classes(tally: Tally, names: ClassNames, about: About, convention: Mapping[str, str]) -> Iterator[Measurement]:
     low, high = clopper_pearson(tally.right, tally.total)
-    stated = {**convention, **evidence.EXACT}
+    accuracy, stated = tally.accuracy, {**convention, **evidence.EXACT}
     for place in np.flatnonzero(tally.total).tolist():
         named, interval = {**about, "class": names[place]}, (float(low[place]), float(high[place]))
-        yield Measurement("class_accuracy", float(tally.accuracy[place]), named, int(tally.total[place]), stated, interval)
+        yield Measurement("class_accuracy", float(accuracy[place]), named, int(tally.total[place]), stated, interval)
 
 
 def _worst_first(tally: Tally) -> list[int]:

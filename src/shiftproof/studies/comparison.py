@@ -43,10 +43,11 @@ class ComparisonStudy:
     shown: int = 24  # images in the gallery
 
     keep: ClassVar[Keep] = "top5"
+    least_models: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
         hold_refs(self)
-        if len(self.models) < 2:
+        if len(self.models) < self.least_models:
             raise BadInput("a comparison needs at least two models")
 
     def runs(self) -> list[Run]:
@@ -83,7 +84,7 @@ class _Together:
     @classmethod
     def of(cls, runs: Sequence[Run], load: Callable[[Run], Predictions]) -> _Together:
         # only the best classes are compared; the scores of all classes of all models would fill the memory
-        loaded = [dataclasses.replace(load(run), logits=None, features=None) for run in runs]
+        loaded = [dataclasses.replace(load(run), logits=None, features=None, facts={}) for run in runs]
         labelled = all(predictions.labelled.any() for predictions in loaded)
         usable = [evidence.labelled_only(predictions) if labelled else predictions for predictions in loaded]
         read, common = (set.intersection(*(set(model.ids) for model in models)) for models in (loaded, usable))
@@ -122,9 +123,10 @@ def _in_order(predictions: Predictions, wanted: set[str]) -> Predictions:
 def _differences(together: _Together, abouts: Sequence[About]) -> Iterator[Measurement]:
     pairs = [paired_counts(first, second) for first, second in combinations(together.correct, 2)]
     p_values = holm(np.array([mcnemar_p(pair.only_first, pair.only_second) for pair in pairs]))
-    joint = f"for all {len(pairs)} comparisons together" if len(pairs) > 1 else "for this comparison"
-    interval = {"interval": f"95 % {joint}, Bonett-Price" + (" with Bonferroni's correction" if len(pairs) > 1 else "")}
-    test = {"test": "exact McNemar" + (f", Holm's correction {joint}" if len(pairs) > 1 else "")}
+    interval, test = {"interval": "95 %, Bonett-Price"}, {"test": "exact McNemar"}
+    if len(pairs) > 1:
+        interval["interval"] = f"95 % for all {len(pairs)} comparisons together, Bonett-Price with Bonferroni's correction"
+        test["test"] = f"exact McNemar, Holm's correction for {len(pairs)} comparisons"
     for about, pair, p_value in zip(abouts, pairs, p_values.tolist(), strict=True):
         bounds = difference_interval(pair, level=1 - FALSE_ALARMS / len(pairs))
         images, convention = pair.images, together.convention
@@ -161,9 +163,7 @@ def _disagreements(together: _Together, runs: Sequence[Run], *, shown: int) -> I
         sureness = np.where(together.correct, 0.0, confidence).max(axis=0)
     else:
         matches = [_same_class(together.predictions[0], other) for other in together.predictions[1:]]
-        differ = np.zeros(together.images, dtype=bool)
-        for same in matches:
-            differ |= ~same if same is not None else False
+        differ = np.any([~same for same in matches if same is not None], axis=0)
         sureness = confidence.min(axis=0)
     rows = np.flatnonzero(differ)
     rows = rows[np.argsort(-sureness[rows], kind="stable")][:shown]
@@ -178,7 +178,7 @@ def _caption(together: _Together, runs: Sequence[Run], row: int) -> str:
         f"{run.model.name}: {sure_of(ClassNames(model.classes)[int(model.top5.classes[row, 0])], confidence)}"
         for run, model, confidence in zip(runs, together.predictions, together.confidence[:, row], strict=True)
     ]
+    if not together.labelled:
+        return "; ".join(answers)
     first = together.predictions[0]
-    return "; ".join(
-        [*([f"labelled {ClassNames(first.classes).of_labels(first.labels[row])}"] if together.labelled else []), *answers]
-    )
+    return "; ".join([f"labelled {ClassNames(first.classes).of_labels(first.labels[row])}", *answers])

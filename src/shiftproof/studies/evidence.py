@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from shiftproof.errors import BadInput
 from shiftproof.metrics import bootstrap_interval, clopper_pearson, top_confidence
 from shiftproof.types import About, Measurement, Predictions, Run
 
@@ -42,7 +43,8 @@ def nothing_read(run: Run, predictions: Predictions) -> str | None:
     if len(predictions):
         return None
     aside = len(predictions.set_aside)
-    return f"{run.image_set.name}: nothing to measure, " + (f"all {aside} images were set aside" if aside else "no images")
+    why = f"all {aside} images were set aside" if aside else "it has no images"
+    return f"{run.image_set.name}: nothing to measure, {why}"
 
 
 def nothing_labelled(run: Run, predictions: Predictions, what: str) -> str | None:
@@ -59,19 +61,21 @@ def said_of(name: str, reason: str | None) -> str | None:
 
 def no_confidence(run: Run, predictions: Predictions) -> str | None:
     """Why nothing can be said of the model's confidence, or None."""
-    if predictions.gives == "scores":
-        return f"{run.model.name}: confidence needs logits or probabilities, and this model gives neither, only scores"
-    if len(predictions) and not np.isfinite(confidence_or_nan(predictions)).any():
+    try:
+        confidence = top_confidence(predictions.top5, predictions.gives)
+    except BadInput as reason:
+        return f"{run.model.name}: {reason}"
+    if len(confidence) and not np.isfinite(confidence).any():
         return f"{run.model.name}: confidence needs all logits here; predict again with --keep logits"
     return None
 
 
 def confidence_or_nan(predictions: Predictions) -> NDArray[np.floating]:
     """Confidence in each first class, nan where the model does not tell."""
-    if predictions.gives == "scores":
+    try:
+        return top_confidence(predictions.top5, predictions.gives)
+    except BadInput:  # `no_confidence` passes the reason on
         return np.full(len(predictions), np.nan)
-    confidence = top_confidence(predictions.top5, predictions.gives)
-    return np.where(confidence >= 0, confidence, np.nan)
 
 
 def share(metric: str, right: int, total: int, about: About, convention: Mapping[str, str]) -> Measurement:
