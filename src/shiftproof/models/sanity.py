@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
 
 from shiftproof.models.preparation import ImagePreparation
 from shiftproof.types import Gives, Image, Inputs, Logits, Preparation
@@ -21,8 +20,12 @@ def accuracy_hint(accuracy: float, classes: int, images: int) -> str | None:
     >>> accuracy_hint(0.005, classes=1000, images=200)
     '1 of 200 right is no better than guessing among 1000 classes; check the preparation and the order of the classes'
     """
+    from scipy.special import betainc
+
     right = round(accuracy * images)
-    if images == 0 or classes < 2 or binom.sf(right - 1, images, 1 / classes) < SURPRISE:
+    # the chance that guessing gets at least as many right; with none right that is certain
+    chance = betainc(right, images - right + 1, 1 / classes) if right else 1.0
+    if images == 0 or classes < 2 or chance < SURPRISE:
         return None
     return (
         f"{right} of {images} right is no better than guessing among {classes} classes; "

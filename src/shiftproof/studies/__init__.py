@@ -14,9 +14,10 @@ from typing import TypeVar
 import shiftproof
 from shiftproof.errors import BadInput, MissingRuns
 from shiftproof.loading import load_predictions
+from shiftproof.models.sanity import accuracy_hint
 from shiftproof.store import Store, StoredModel
 from shiftproof.studies.results import ImageSetCard, ModelCard, Results
-from shiftproof.types import Finding, ImageSet, ImageSetRef, Keep, Predictions, Run, SetAside, Study
+from shiftproof.types import Finding, ImageSet, ImageSetRef, Keep, Measurement, Predictions, Run, SetAside, Study
 
 NAMED_VERSIONS = ("numpy", "pillow", "scipy", "onnxruntime", "torch", "opencv-python-headless")
 """Libraries on which pixels or numbers depend; those installed are named in every result."""
@@ -42,7 +43,7 @@ def measure(
         findings,
         models=_unique(_model_card(loader.model(run)) for run in runs),
         image_sets=_unique(loader.image_set_card(run.image_set) for run in runs),
-        warnings=tuple(dict.fromkeys(warning for run in runs for warning in loader.warnings(run))),
+        warnings=tuple(dict.fromkeys(warning for run in runs for warning in loader.warnings(run, findings))),
         skipped=tuple(dict.fromkeys(reason for study in studies for reason in loader.skipped(study))),
         command=_command(),
         made=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -77,8 +78,8 @@ class _Loader:
         if hasattr(study, "skipped"):
             yield from study.skipped(self._load(study))
 
-    def warnings(self, run: Run) -> Iterator[str]:
-        """What the model declares of its past that spoils this set as a test of it."""
+    def warnings(self, run: Run, findings: Iterable[Finding]) -> Iterator[str]:
+        """What spoils this set as a test of this model: its declared past, or signs that it is fed or read wrongly."""
         model, published = self.model(run), getattr(self.image_set(run.image_set), "published", None)
         if published and published in model.seen.filtered:
             yield (
@@ -87,6 +88,11 @@ class _Loader:
             )
         if published and published in model.seen.training_data.split(", "):
             yield f"{model.ref.name} was trained on {published}: its accuracy there says nothing about new images"
+        about = run.about()
+        for found in findings:
+            if isinstance(found, Measurement) and found.metric == "top1_accuracy" and found.about == about:
+                hint = accuracy_hint(found.value, model.outputs or 0, found.images)
+                yield from [f"{model.ref.name} on {run.image_set.name}: {hint}"] if hint else []
 
     def model(self, run: Run) -> StoredModel:
         model = self._store.model(run.model)

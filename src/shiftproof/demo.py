@@ -1,0 +1,78 @@
+"""The demo: two real networks and real photographs through everything the bench can do."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+
+from shiftproof import catalog
+from shiftproof.errors import MissingExtra
+from shiftproof.files import write_whole
+from shiftproof.image_sets import open_images
+from shiftproof.image_sets.opener import image_opener
+from shiftproof.models import load_model
+from shiftproof.parallel import Workers
+from shiftproof.predict import Progress, fill
+from shiftproof.reference import load_table
+from shiftproof.reports import save_report
+from shiftproof.store import Store
+from shiftproof.studies import measure
+from shiftproof.studies.results import Results
+from shiftproof.types import Classifier, ImageSet, Study
+
+MODELS = ("lite:0", "lite:1")
+SETS = ("inside", "outside")
+"""Photographs of classes the models know, with labels; and photographs of what they were never shown, without."""
+
+
+def run_demo(
+    folder: Path, *, progress: Progress | None = None, tell: Callable[[str], None] = lambda _: None
+) -> tuple[Results, Path]:
+    """Everything found, and the path of the report; predictions are kept beside it, so a second time is quick."""
+    models = [load_model(name) for name in MODELS]
+    sets = {name: open_images(photo_list(name, folder)) for name in SETS}
+    store = Store(folder / "runs")
+    tell(f"{' and '.join(MODELS)} on {' and '.join(f'{len(images.samples)} photos {name}' for name, images in sets.items())}")
+    with Workers() as workers:
+        for model in models:
+            for images in sets.values():
+                fill(model, images, store=store, keep="features", workers=workers, progress=progress)
+    studies = [study for images in sets.values() for study in _studies(models, images)]
+    results = measure(studies, store=store, image_sets=sets.values())
+    report = save_report(
+        folder / "report.html", results, open_image=image_opener(sets.values()), title="shiftproof demo: EfficientNet-Lite"
+    )
+    return results, report
+
+
+def photo_list(name: str, folder: Path) -> Path:
+    """A manifest of the photos of one set, written into the folder; they stay where their packages have them."""
+    rows = []
+    for photo in load_table("demo_photos"):
+        if photo["set"] == name:
+            path = _package_folder(photo["package"]) / photo["file"]
+            made = {"id": path.name, "path": os.path.relpath(path.resolve(), folder.resolve()), "labels": photo["labels"]}
+            rows.append({**made, "package": photo["package"], "credit": photo["credit"]})
+    text = io.StringIO()
+    writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    manifest = folder / f"{name}.csv"
+    write_whole(manifest, text.getvalue().encode())
+    return manifest
+
+
+def _package_folder(package: str) -> Path:
+    found = find_spec(package)  # finds the package without importing it
+    if found is None or found.origin is None:
+        raise MissingExtra("the demo", "demo")
+    return Path(found.origin).parent
+
+
+def _studies(models: list[Classifier], images: ImageSet) -> list[Study]:
+    kinds = [catalog.STUDIES.load(name) for name in catalog.STUDIES]
+    return [kind(models=models, image_set=images) for kind in kinds]
