@@ -1,0 +1,38 @@
+# `make demo` and `make test` work from a fresh clone with Python 3.11+, pip and make; both make .venv once.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: demo test setup setup-test check benchmarks clean
+
+demo: setup
+	@$(BIN)/shiftproof demo
+
+test: setup-test
+	$(BIN)/python -m pytest
+
+setup: .venv/.demo
+
+setup-test: .venv/.test
+
+# torch is for the tests alone, so the demo never waits for it
+.venv/.demo: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(PIP) -e '.[demo]'
+	@touch $@
+
+.venv/.test: .venv/.demo
+	$(PIP) torch
+	$(PIP) -e '.[dev]'
+	@touch $@
+
+check: setup-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+benchmarks: setup-test
+	for file in benchmarks/[a-z]*_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+
+clean:
+	rm -rf .venv shiftproof-demo
