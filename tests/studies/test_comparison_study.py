@@ -10,7 +10,7 @@ import pytest
 from shiftproof.errors import BadInput
 from shiftproof.metrics import PairedCounts, difference_interval, mcnemar_p
 from shiftproof.studies.comparison import ComparisonStudy
-from shiftproof.studies.verdicts import verdicts
+from shiftproof.studies.verdicts import verdict, verdicts
 from shiftproof.types import Classes, Gallery, ImageSetRef, Measurement, ModelRef
 
 
@@ -27,7 +27,7 @@ def gallery(store: Any) -> Gallery | None:
 
 def texts(store: Any) -> list[str]:
     found = ComparisonStudy(store.models, store.image_set).measure(store.load)
-    return [verdict.text for verdict in verdicts(finding for finding in found if isinstance(finding, Measurement))]
+    return [said.text for said in verdicts(finding for finding in found if isinstance(finding, Measurement))]
 
 
 def test_two_models_are_compared_by_the_images_only_one_gets_right(predictions_of: Any, stored: Any) -> None:
@@ -45,6 +45,14 @@ def test_the_order_of_the_models_does_not_change_who_is_better(predictions_of: A
     good, poor = predictions_of([0] * 20, [0] * 20), predictions_of([0] * 20, [1] * 20)
     for store in (stored(good=good, poor=poor), stored(poor=poor, good=good)):
         assert texts(store)[0].startswith("good is better than poor on photos by 100.0 points")
+
+
+@pytest.mark.parametrize(("interval", "p_value"), [((0.01, 0.2), 0.06), ((-0.01, 0.2), 0.04)])
+def test_better_needs_both_the_test_and_the_interval(interval: tuple[float, float], p_value: float) -> None:
+    about = {"model": "first", "versus": "second", "image_set": "photos"}
+    difference = Measurement("accuracy_difference", 0.1, about, 100, {}, interval)
+    assert verdict(difference, p_value).better is None
+    assert verdict(Measurement("accuracy_difference", 0.1, about, 100, {}, (0.01, 0.2)), 0.04).better == "first"
 
 
 def test_models_equally_good_are_said_to_be_indistinguishable(predictions_of: Any, stored: Any) -> None:
@@ -81,10 +89,12 @@ def test_equal_models_are_called_better_in_at_most_one_set_of_comparisons_in_twe
 
 
 def test_only_images_that_every_model_read_are_compared_whatever_their_order(predictions_of: Any, stored: Any) -> None:
-    first = predictions_of([0, 1, 2], [0, 1, 0], ids=["a", "b", "c"])
-    second = predictions_of([1, 0, 3], [1, 1, 3], ids=["b", "a", "d"], set_aside=1)
-    difference = measured(stored(first=first, second=second), "accuracy_difference")["first", "second"]
-    assert (difference.value, difference.images) == (0.5, 2)
+    first = predictions_of([0, 1, 2], [0, 0, 2], ids=["a", "b", "c"])
+    second = predictions_of([1, 0, 3], [2, 0, 0], ids=["b", "a", "d"], set_aside=1)
+    store, pair = stored(first=first, second=second), ("first", "second")
+    difference = measured(store, "accuracy_difference")[pair]
+    assert (difference.value, difference.images) == (0, 2)
+    assert measured(store, "shared_mistakes")[pair].value == 1  # both are wrong on b and nowhere else
     assert difference.convention["set aside"] == "3 of 5"
 
 

@@ -28,6 +28,10 @@ def test_a_number_of_many_values_is_cut_into_ranges_of_about_as_many_images() ->
     assert slices.names[0].endswith(f"to {highest[0]:.6g}")
 
 
+def test_a_number_on_the_edge_belongs_to_the_lower_range() -> None:
+    assert slices_by("width", list(range(11)), ranges=2).names == ("0 to 5", "6 to 10")
+
+
 def test_equal_numbers_never_fall_into_two_ranges() -> None:
     slices = slices_by("width", [640] * 80 + list(range(20)), ranges=4)
     assert len(set(slices.groups[:80].tolist())) == 1
