@@ -27,6 +27,7 @@ def load_onnx(path: str, options: ModelOptions) -> LoadedClassifier:
     """The classifier in an ONNX file."""
     file = Path(path)
     model = _read(file)
+    weights = _digest([file, *external_files(model, file.parent)])
     graph = OnnxGraph(model, file.parent)
     facts, output = graph.input(), graph.scores(options.output)
     name = options.name or file.stem
@@ -46,7 +47,6 @@ def load_onnx(path: str, options: ModelOptions) -> LoadedClassifier:
         threads=options.threads,
         data_folder=file.parent.resolve(),
     )
-    weights = _digest([file, *external_files(model, file.parent)])
     return LoadedClassifier(
         ref=model_ref(name, weights, preparation, gives=gives, features=layer.features, output=output.name),
         preparation=preparation,

@@ -118,10 +118,10 @@ class ImagePreparation:
         top = round((resized_height - self._size[0]) / 2)
         left = round((resized_width - self._size[1]) / 2)
         bottom, right = top + self._size[0], left + self._size[1]
-        if self.engine == "opencv" or width == resized_width:
+        if self.engine == "opencv" or width <= height or width == resized_width:
             return self._resized(image, (resized_height, resized_width))[top:bottom, left:right]
-        # Pillow resamples along rows first, then along columns; between the two the columns that the crop
-        # drops can be dropped already, and the pixels that stay are the same to the bit
+        # Pillow resamples wide images along rows first, then along columns; between the two the columns that
+        # the crop drops can be dropped already, and the pixels that stay are the same to the bit
         pixels = Pillow.fromarray(image).resize((resized_width, height), self._filter)
         pixels = pixels.crop((left, 0, right, height))
         if height != resized_height:

@@ -32,6 +32,8 @@ PRESETS: dict[str, ImagePreparation] = {
         std=(0.26862954, 0.26130258, 0.27577711),
     ),
     "cifar": ImagePreparation(size=(32, 32), rule="squash", mean=(0.4914, 0.4822, 0.4465), std=(0.2470, 0.2435, 0.2616)),
+    # the whole image, whatever its shape
+    "squash": dataclasses.replace(IMAGENET, rule="squash"),
     # only scaled, for networks that normalise inside
     "unit": ImagePreparation(mean=(0.0,), std=(1.0,)),
     "bytes": ImagePreparation(value_range="0..255", mean=(0.0,), std=(1.0,)),

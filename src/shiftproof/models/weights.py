@@ -58,7 +58,7 @@ class StoredTensor:
         if values is None or min((self.offset, *self.strides), default=0) < 0 or last >= max(len(values), 1):
             raise BadInput("a tensor reaches outside its storage")
         strides = tuple(step * values.itemsize for step in self.strides)
-        return np.ascontiguousarray(np.lib.stride_tricks.as_strided(values[self.offset :], self.shape, strides))
+        return np.lib.stride_tricks.as_strided(values[self.offset :], self.shape, strides).copy("C")
 
 
 def load_legacy_checkpoint(path: Path) -> dict[str, NDArray[Any]]:

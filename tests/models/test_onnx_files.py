@@ -1,0 +1,199 @@
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from shiftproof.errors import BadInput, ClassMismatch
+from shiftproof.models import load_model
+from shiftproof.models.loaded import LoadedClassifier
+
+onnx = pytest.importorskip("onnx", reason="onnx is not installed")
+ort = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+
+
+def load(path: Path, **options: Any) -> LoadedClassifier:
+    model = load_model(str(path), **{"classes": list("abcde"), **options})
+    assert isinstance(model, LoadedClassifier)
+    return model
+
+
+def batch(images: int = 3, dtype: str = "float32", layout: str = "nchw") -> Any:
+    shape = (images, 8, 8, 3) if layout == "nhwc" else (images, 3, 8, 8)
+    return np.random.default_rng(1).uniform(0, 3, shape).astype(dtype)
+
+
+def plain_run(path: Path, inputs: Any) -> Any:
+    """What onnxruntime says of the file as it is."""
+    session = ort.InferenceSession(str(path))
+    return session.run(None, {session.get_inputs()[0].name: inputs})[0]
+
+
+@pytest.mark.parametrize("head", ["gemm", "gemm-plain", "matmul", "quantised"])
+@pytest.mark.parametrize("ending", [None, "LogSoftmax"])
+def test_features_are_found_and_the_head_turns_them_into_logits(make_onnx: Any, head: str, ending: str | None) -> None:
+    path = make_onnx(head=head, ending=ending)
+    model = load(path)
+    scores, features = model(batch(), features=True)
+    assert np.allclose(scores, plain_run(path, batch()), atol=1e-5)
+    assert features is not None
+    assert features.shape == (3, 6)
+    assert model.head is not None
+    logits = features @ model.head.weights.T + model.head.bias
+    if ending:
+        logits = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+    assert np.abs(logits - scores).max() < 1e-4
+
+
+def test_a_classifier_of_convolutions_has_no_head_and_says_so(make_onnx: Any) -> None:
+    model = load(make_onnx(head="conv", ending="Softmax"))
+    assert model.head is None
+    assert any("global pooling" in note for note in model.notes)
+    assert model(batch()).scores.shape == (3, 5)
+    with pytest.raises(BadInput, match="name a tensor"):
+        model(batch(), features=True)
+
+
+def test_features_can_be_taken_from_a_named_tensor(make_onnx: Any) -> None:
+    model = load(make_onnx(), features="pooled")
+    features = model(batch(), features=True).features
+    assert features is not None
+    assert features.shape == (3, 6)
+    assert model.head is None
+    with pytest.raises(BadInput, match="no tensor 'nowhere'"):
+        load(make_onnx(), features="nowhere")
+
+
+@pytest.mark.parametrize(
+    ("ending", "gives"), [(None, "logits"), ("Softmax", "probabilities"), ("LogSoftmax", "logits"), ("Sigmoid", "scores")]
+)
+def test_what_the_scores_are_is_read_from_the_graph(make_onnx: Any, ending: str | None, gives: str) -> None:
+    path = make_onnx(ending=ending)
+    assert load(path).gives == gives
+    assert load(path, gives="scores").gives == "scores"
+    assert (load(path).head is not None) == (load(path).has_features)
+
+
+@pytest.mark.parametrize("images", [1, 3, 4, 7])
+def test_a_fixed_batch_size_takes_any_number_of_images(make_onnx: Any, images: int) -> None:
+    fixed, free = load(make_onnx("fixed.onnx", batch=4)), load(make_onnx("free.onnx"))
+    assert (fixed.batch_size, free.batch_size) == (4, None)
+    ours, theirs = (model(batch(images), features=True) for model in (fixed, free))
+    assert np.allclose(ours.scores, theirs.scores, atol=1e-5)
+    assert np.allclose(ours.features, theirs.features, atol=1e-5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "uint8"])
+def test_inputs_are_made_in_the_type_the_graph_takes(make_onnx: Any, dtype: str) -> None:
+    path = make_onnx(dtype=dtype)
+    model = load(path)
+    inputs = model.preparation.from_image(np.full((20, 30, 3), 7, np.uint8))[None]
+    assert inputs.dtype == dtype
+    scores, features = model(inputs, features=True)
+    assert features is not None
+    assert scores.dtype == features.dtype == np.float32
+    assert np.allclose(scores, plain_run(path, inputs), rtol=1e-3, atol=5e-3)  # half precision rounds where it is shown
+
+
+def test_channels_last_is_read_from_the_graph(make_onnx: Any) -> None:
+    model = load(make_onnx(layout="nhwc"))
+    assert model.preparation.from_image(np.zeros((20, 30, 3), np.uint8)).shape == (8, 8, 3)
+    assert model(batch(layout="nhwc")).scores.shape == (3, 5)
+
+
+def test_weights_beside_the_file_are_read_and_part_of_the_fingerprint(make_onnx: Any) -> None:
+    inside, beside = make_onnx("inside.onnx"), make_onnx("beside.onnx", external=True)
+    data = beside.parent / "beside.onnx.data"
+    assert data.exists()
+    model = load(beside)
+    ours, theirs = model(batch(), features=True), load(inside)(batch(), features=True)
+    assert np.allclose(ours.scores, theirs.scores, atol=1e-5)
+    assert model.head is not None
+    before = model.ref.fingerprint
+    data.write_bytes(bytes([data.read_bytes()[0] ^ 1]) + data.read_bytes()[1:])
+    assert load(beside).ref.fingerprint != before
+    data.unlink()
+    with pytest.raises(BadInput, match="not beside it"):
+        load(beside)
+
+
+def test_a_file_that_reaches_outside_its_folder_is_refused(make_onnx: Any, tmp_path: Path) -> None:
+    path = make_onnx(external=True)
+    model = onnx.load(path, load_external_data=False)
+    for tensor in model.graph.initializer:
+        for entry in tensor.external_data:
+            if entry.key == "location":
+                entry.value = "../secret"
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    (tmp_path / "secret").write_bytes(b"0" * 4096)
+    (inner / "model.onnx").write_bytes(model.SerializeToString())
+    with pytest.raises(BadInput, match="outside its own folder"):
+        load(inner / "model.onnx")
+
+
+def test_classes_come_from_the_file_where_the_exporter_left_them(make_onnx: Any) -> None:
+    path = make_onnx(metadata={"names": "{0: 'ant', 1: 'bee', 2: 'cat', 3: 'dog', 4: 'eel'}"})
+    model = load_model(str(path))
+    assert model.classes is not None
+    assert model.classes.names == ("ant", "bee", "cat", "dog", "eel")
+
+
+def test_classes_come_from_a_file_of_the_users_and_must_fit(make_onnx: Any, tmp_path: Path) -> None:
+    names = tmp_path / "names.txt"
+    names.write_text("ant\nbee\ncat\ndog\neel\n")
+    classes = load(make_onnx(), classes=str(names)).classes
+    assert classes is not None
+    assert classes.names[4] == "eel"
+    names.write_text("ant\nbee\n")
+    with pytest.raises(ClassMismatch, match="5 scores an image but 2 classes"):
+        load(make_onnx(), classes=names)
+    unnamed = load_model(str(make_onnx()))
+    assert unnamed.classes is None
+
+
+def test_of_several_outputs_one_must_be_chosen_unless_only_one_fits(make_onnx: Any) -> None:
+    path = make_onnx(more_outputs=("flat",))
+    assert load(path).ref.name == "small"
+    assert load(path, output="raw")(batch()).scores.shape == (3, 5)
+    assert load(path, output="flat", classes=list("abcdef"))(batch()).scores.shape == (3, 6)
+    with pytest.raises(BadInput, match="no output 'probs'; it has raw, flat"):
+        load(path, output="probs")
+
+
+def test_the_preparation_must_make_the_size_the_graph_takes(make_onnx: Any) -> None:
+    assert load(make_onnx(), prepare="caffe").preparation.describe()["size"] == "8x8"
+    with pytest.raises(BadInput, match="takes 8x8 only, but the preparation makes 16x16"):
+        load(make_onnx(), prepare="caffe,size=16")
+
+
+def test_a_preparation_nobody_gave_is_said_to_be_assumed(make_onnx: Any) -> None:
+    assert any("taken as imagenet" in note for note in load(make_onnx()).notes)
+    assert not any("taken as imagenet" in note for note in load(make_onnx(), prepare="imagenet").notes)
+
+
+def test_nothing_heavy_happens_before_the_first_batch(make_onnx: Any) -> None:
+    model = load(make_onnx())
+    assert model.ref.fingerprint
+    assert model.head is not None
+    assert "session" not in vars(model.answer)
+    model(batch())
+    assert "session" in vars(model.answer)
+
+
+def test_missing_broken_and_foreign_files_are_named(tmp_path: Path, make_onnx: Any) -> None:
+    with pytest.raises(BadInput, match="there is no file"):
+        load(tmp_path / "none.onnx")
+    broken = tmp_path / "broken.onnx"
+    broken.write_bytes(make_onnx().read_bytes()[:-40])
+    with pytest.raises(BadInput, match=r"broken\.onnx"):
+        load(broken)
+    broken.write_bytes(b"")
+    with pytest.raises(BadInput, match="holds no graph"):
+        load(broken)
+
+
+def test_a_device_that_is_not_there_is_named(make_onnx: Any) -> None:
+    with pytest.raises(BadInput, match="no device 'warp'"):
+        load(make_onnx(), device="warp")
+    assert load(make_onnx(), device="CPUExecutionProvider", threads=1)(batch()).scores.shape == (3, 5)

@@ -1,0 +1,119 @@
+import io
+import os
+import pickle
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from shiftproof.errors import BadInput
+from shiftproof.models.cache import cache_folder, save_whole
+from shiftproof.models.lite import checkpoint_of
+from shiftproof.models.weights import MAGIC, load_legacy_checkpoint
+
+
+def legacy_file(path: Path, body: bytes) -> Path:
+    """A checkpoint in the older format around a pickle of the caller's choice."""
+    system = {"protocol_version": 1001, "little_endian": True, "type_sizes": {}}
+    path.write_bytes(b"".join(pickle.dumps(part, 2) for part in (MAGIC, 1001, system)) + body)
+    return path
+
+
+def test_tensors_equal_torchs_reading_of_the_same_file(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    base = torch.arange(24, dtype=torch.float32)
+    state = {
+        "plain": torch.randn(3, 4),
+        "transposed": torch.randn(5, 2).t(),
+        "part": base.reshape(4, 6)[1:3, ::2],
+        "same storage": base[20:],
+        "half": torch.randn(7).half(),
+        "count": torch.tensor(3),
+        "flags": torch.tensor([True, False]),
+        "empty": torch.zeros(0, 3),
+        "note": "not a tensor",
+    }
+    path = tmp_path / "state.pth"
+    torch.save(state, path, _use_new_zipfile_serialization=False)
+    ours = load_legacy_checkpoint(path)
+    assert set(ours) == set(state) - {"note"}
+    for name, values in ours.items():
+        assert np.array_equal(values, state[name].numpy()), name
+
+
+def test_the_lite_checkpoint_is_read_as_torch_reads_it() -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    path = checkpoint_of(0)
+    theirs = torch.load(path, weights_only=True)
+    ours = load_legacy_checkpoint(path)
+    assert set(ours) == set(theirs)
+    assert all(np.array_equal(values, theirs[name].numpy()) for name, values in ours.items())
+
+
+class Malicious:
+    def __init__(self, marker: Path) -> None:
+        self.marker = marker
+
+    def __reduce__(self) -> Any:
+        return os.system, (f"touch {self.marker}",)
+
+
+def test_a_checkpoint_that_would_run_a_command_is_refused_and_nothing_runs(tmp_path: Path) -> None:
+    marker = tmp_path / "ran"
+    path = legacy_file(tmp_path / "evil.pth", pickle.dumps({"weights": Malicious(marker)}, 2))
+    with pytest.raises(BadInput, match="only tensors are read"):
+        load_legacy_checkpoint(path)
+    assert not marker.exists()
+    # the same bytes do run in an ordinary unpickler: the refusal is ours
+    pickle.loads(pickle.dumps({"weights": Malicious(marker)}, 2))
+    assert marker.exists()
+
+
+def test_a_tensor_that_reaches_outside_its_storage_is_refused(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    buffer = io.BytesIO()
+    torch.save({"weights": torch.zeros(4)}, buffer, _use_new_zipfile_serialization=False)
+    shape = pickle.dumps((4,), 2)[2:-1]
+    larger = pickle.dumps((9,), 2)[2:-1]
+    assert buffer.getvalue().count(shape[:3]) >= 1
+    path = tmp_path / "long.pth"
+    path.write_bytes(buffer.getvalue().replace(shape[:3], larger[:3]))
+    with pytest.raises(BadInput, match="outside its storage"):
+        load_legacy_checkpoint(path)
+
+
+@pytest.mark.parametrize("kept", [0, 10, 3000, 400_000])
+def test_a_checkpoint_cut_short_is_refused(tmp_path: Path, kept: int) -> None:
+    path = tmp_path / "short.pth"
+    path.write_bytes(checkpoint_of(0).read_bytes()[:kept])
+    with pytest.raises(BadInput, match=r"short\.pth"):
+        load_legacy_checkpoint(path)
+
+
+def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "other.pth"
+    path.write_bytes(pickle.dumps({"a": 1}, 2) + struct.pack("<q", 3))
+    with pytest.raises(BadInput, match="older format"):
+        load_legacy_checkpoint(path)
+
+
+def test_a_saved_file_is_whole_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "file.bin"
+    save_whole(path, b"whole")
+    assert path.read_bytes() == b"whole"
+    with pytest.raises(TypeError):
+        save_whole(path, "not bytes")  # type: ignore[arg-type]
+    assert [entry.name for entry in path.parent.iterdir()] == ["file.bin"]
+    assert path.read_bytes() == b"whole"
+
+
+def test_the_cache_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("SHIFTPROOF_CACHE", str(tmp_path))
+    assert cache_folder() == tmp_path
+    monkeypatch.delenv("SHIFTPROOF_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache_folder() == tmp_path / "shiftproof"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert cache_folder() == Path.home() / ".cache" / "shiftproof"
