@@ -105,6 +105,11 @@ def test_the_worst_classes_say_what_they_are_taken_for(predictions_of: Any) -> N
     ]
 
 
+def test_a_class_of_one_image_has_no_confusions_worth_a_share(predictions_of: Any) -> None:
+    found = measured(predictions_of([0, 1, 1], [1, 0, 0]), "confusion_rate")
+    assert [(one.about["class"], one.value, one.images) for one in found] == [("dog", 1, 2)]
+
+
 def test_the_gallery_shows_the_surest_mistakes_first(predictions_of: Any) -> None:
     predictions = predictions_of([0, 0, 1, 2], [0, 1, 2, 3], [0.99, 0.6, 0.98, 0.7])
     (gallery,) = [found for found in findings(predictions, shown=2) if isinstance(found, Gallery)]
@@ -127,12 +132,10 @@ def test_a_faultless_model_has_no_gallery_and_no_confusions(predictions_of: Any)
     assert measured(predictions, "confusion_rate") == []
 
 
-def test_an_unlabelled_set_says_what_was_predicted_and_how_surely(predictions_of: Any) -> None:
-    predictions = predictions_of([-1] * 4, [2, 2, 2, 5], [0.9, 0.8, 0.7, 0.6])
+def test_an_unlabelled_set_says_what_was_predicted(predictions_of: Any) -> None:
+    predictions = predictions_of([-1] * 4, [2, 2, 2, 5])
     shares = measured(predictions, "predicted_share")
     assert [(found.about["predicted"], found.value) for found in shares] == [("eel", 0.75), ("hen", 0.25)]
-    (confidence,) = measured(predictions, "mean_confidence")
-    assert confidence.value == pytest.approx(0.75)
     assert measured(predictions, "top1_accuracy") == []
 
 

@@ -76,7 +76,7 @@ def rms_calibration_error(
         raise BadInput(f"bin size should be at least 1, got {bin_size}")
     if published_bins and len(confidence) < bin_size:
         raise BadInput(f"published bins need at least {bin_size} images, got {len(confidence)}")
-    order = np.argsort(confidence, kind="stable")
+    order = np.argsort(confidence)
     gaps = confidence[order] - _mean_over_ties(confidence[order], correct[order])
     return _rms_over_bins(gaps, bin_size, published_bins)
 

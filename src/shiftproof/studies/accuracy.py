@@ -62,13 +62,10 @@ class AccuracyStudy:
     def skipped(self, load: Callable[[Run], Predictions]) -> Iterator[str]:
         for run in self.runs():
             predictions = load(run)
-            slices = all_slices(predictions.facts, ranges=self.ranges) if predictions.labelled.any() else []
-            reasons = [
-                evidence.nothing_read(run, predictions),
-                evidence.nothing_labelled(run, predictions, "accuracy"),
-                *(evidence.said_of(run.image_set.name, groups.why_useless) for groups in slices),
-            ]
+            reasons = [evidence.nothing_read(run, predictions), evidence.nothing_labelled(run, predictions, "accuracy")]
             yield from (reason for reason in reasons if reason)
+            slices = all_slices(evidence.labelled_only(predictions).facts, ranges=self.ranges)
+            yield from (f"{run.image_set.name}: {groups.why_useless}" for groups in slices if groups.why_useless)
 
     def _with_labels(self, run: Run, predictions: Predictions, convention: Mapping[str, str]) -> Iterator[Finding]:
         about = run.about()
@@ -94,10 +91,6 @@ class AccuracyStudy:
             about = {**run.about(), "predicted": names[int(place)]}
             if counts[place]:
                 yield evidence.share("predicted_share", int(counts[place]), len(predictions), about, convention)
-        confidence = evidence.confidence_or_nan(predictions)
-        known = confidence[np.isfinite(confidence)]
-        if len(known):
-            yield evidence.mean("mean_confidence", known, run.about(), convention)
 
 
 def _groups(
@@ -141,7 +134,8 @@ def _classes(tally: Tally, names: ClassNames, about: About, convention: Mapping[
 def _worst_first(tally: Tally) -> list[int]:
     """Classes with a mistake, those first that are most surely bad: 0 of 1 says less than 2 of 10."""
     _, high = clopper_pearson(tally.right, tally.total)
-    mistaken = np.flatnonzero(tally.right < tally.total)
+    # of a class with one image the gallery tells as much
+    mistaken = np.flatnonzero((tally.right < tally.total) & (tally.total > 1))
     return [int(place) for place in mistaken[np.argsort(high[mistaken], kind="stable")]]
 
 

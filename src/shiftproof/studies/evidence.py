@@ -54,11 +54,6 @@ def nothing_labelled(run: Run, predictions: Predictions, what: str) -> str | Non
     return f"{run.image_set.name}: {what} needs labels, and no image has one"
 
 
-def said_of(name: str, reason: str | None) -> str | None:
-    """The reason with the name of what it is about."""
-    return reason and f"{name}: {reason}"
-
-
 def no_confidence(run: Run, predictions: Predictions) -> str | None:
     """Why nothing can be said of the model's confidence, or None."""
     try:
