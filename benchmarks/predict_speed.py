@@ -18,7 +18,7 @@ import onnxruntime
 import shiftproof as sp
 from harness import race, save
 from shiftproof.files import cache_folder
-from shiftproof.predict import fill
+from shiftproof.prediction import fill
 from shiftproof.store import Store
 from shiftproof.types import Classifier
 

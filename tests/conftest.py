@@ -11,9 +11,8 @@ import pytest
 from PIL import Image as Pillow
 
 from shiftproof.models import wrap_model
-from shiftproof.types import Classifier, Inputs, Logits
-
-COLOURS = {"blue": (30, 40, 220), "green": (30, 210, 40), "red": (220, 40, 30)}
+from shiftproof.types import Classifier
+from toys import COLOURS, colour_scores
 
 
 @pytest.fixture(scope="session")
@@ -40,11 +39,6 @@ def draw_photos(tmp_path: Path) -> Callable[..., Path]:
         return tmp_path / name
 
     return draw
-
-
-def colour_scores(inputs: Inputs) -> Logits:
-    """How blue, green and red each image is, sharpened so that some drawn images are taken for another colour."""
-    return 20 * np.asarray(inputs, np.float32).mean(axis=(2, 3))[:, ::-1]
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ _HOMES = {
     "measure": "shiftproof.studies",
     "metrics": "shiftproof.metrics",
     "open_images": "shiftproof.image_sets",
-    "predict": "shiftproof.predict",
+    "predict": "shiftproof.prediction",
     "wrap_model": "shiftproof.models",
 }
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from shiftproof.image_sets import open_images as open_images
     from shiftproof.models import load_model as load_model
     from shiftproof.models import wrap_model as wrap_model
-    from shiftproof.predict import predict as predict
+    from shiftproof.prediction import predict as predict
     from shiftproof.studies import measure as measure
     from shiftproof.studies.accuracy import AccuracyStudy as AccuracyStudy
     from shiftproof.studies.calibration import CalibrationStudy as CalibrationStudy

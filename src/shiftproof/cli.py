@@ -185,7 +185,7 @@ def plan(model: str, images: str, **options: Any) -> None:
     Example: shiftproof plan lite:0 photos/
     """
     from shiftproof.console import say_json, say_table
-    from shiftproof.predict import plan_runs
+    from shiftproof.prediction import plan_runs
     from shiftproof.store import Store
 
     classifier, image_set = _load_model(model, options), _open_images(images, options)
@@ -377,7 +377,7 @@ def _fill(
     model: Classifier, images: ImageSet, options: dict[str, Any], *, keep: Keep, shard: tuple[int, int] = (1, 1)
 ) -> Any:
     from shiftproof.console import Bar, remark
-    from shiftproof.predict import fill
+    from shiftproof.prediction import fill
     from shiftproof.store import Store
 
     if not options["quiet"]:

@@ -16,7 +16,7 @@ from shiftproof.image_sets import open_images
 from shiftproof.image_sets.opener import image_opener
 from shiftproof.models import load_model
 from shiftproof.parallel import Workers
-from shiftproof.predict import Progress, fill
+from shiftproof.prediction import Progress, fill
 from shiftproof.reference import load_table
 from shiftproof.reports import save_report
 from shiftproof.store import Store
@@ -36,7 +36,9 @@ def run_demo(
     models = [load_model(name) for name in MODELS]
     sets = {name: open_images(photo_list(name, folder)) for name in SETS}
     store = Store(folder / "runs")
-    tell(f"{' and '.join(MODELS)} on {' and '.join(f'{len(images.samples)} photos {name}' for name, images in sets.items())}")
+    tell(
+        f"{' and '.join(MODELS)} on {' and '.join(f'{len(images.samples)} photos {name}' for name, images in sets.items())}"
+    )
     with Workers() as workers:
         for model in models:
             for images in sets.values():

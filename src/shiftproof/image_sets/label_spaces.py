@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from shiftproof.errors import BadInput, ClassMismatch, listed
 from shiftproof.image_sets.class_matching import described, match_columns, resolve, with_wnids
+from shiftproof.metrics.top5 import to_top5
 from shiftproof.reference import ilsvrc_classes
 from shiftproof.types import Classes, Head, Labels, Logits, Predictions, Sample
 
@@ -58,8 +59,6 @@ class LabelSpace:
             return dataclasses.replace(
                 predictions, labels=labels, classes=self.classes, convention=convention, logits=logits, head=head
             )
-        from shiftproof.predict import to_top5
-
         logits = self._scores(predictions.need_logits(), predictions.gives)
         return dataclasses.replace(
             predictions,

@@ -1,0 +1,206 @@
+"""Rows on disk: whole or not at all, merged, sealed, and readable beside other processes."""
+
+from __future__ import annotations
+
+import errno
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from shiftproof import files
+from shiftproof.errors import StoreError
+from shiftproof.store import SEALED_ROWS, Rows, Store, StoredModel, StoredRun
+from shiftproof.types import CLEAN, Classes, Condition, Head, ModelRef, Seen
+
+MODEL = ModelRef("toy", "f" * 32)
+
+
+def rows(*ids: str, level: float = 1.0, digest: str = "d", width: int = 3, logits: bool = False) -> Rows:
+    arrays: dict[str, Any] = {
+        "top5_classes": np.tile(np.arange(width, dtype=np.int32), (len(ids), 1)),
+        "top5_scores": np.full((len(ids), width), level, np.float32),
+        "log_total": np.full(len(ids), level, np.float32),
+    }
+    if logits:
+        arrays["logits"] = np.full((len(ids), width), level, np.float16)
+    return Rows(list(ids), [digest] * len(ids), arrays)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> StoredRun:
+    return Store(tmp_path).run(MODEL, CLEAN)
+
+
+def test_rows_come_back_in_the_order_they_are_asked_for(run: StoredRun) -> None:
+    run.append(rows("a", "b", level=1), "top5")
+    run.append(rows("c", level=2), "top5")
+    assert run.load([("c", "d"), ("a", "d")])["log_total"].tolist() == [2, 1]
+
+
+def test_a_changed_file_has_no_row(run: StoredRun) -> None:
+    run.append(rows("a", digest="old"), "top5")
+    assert ("a", "old") in run.contents().rows
+    assert ("a", "new") not in run.contents().rows
+
+
+def test_richer_rows_satisfy_poorer_questions_and_not_the_other_way(run: StoredRun) -> None:
+    run.append(rows("poor"), "top5")
+    run.append(rows("rich", logits=True), "logits")
+    assert {key for key, _ in run.contents("top5").rows} == {"poor", "rich"}
+    assert {key for key, _ in run.contents("logits").rows} == {"rich"}
+
+
+def test_half_precision_comes_back_as_single(run: StoredRun) -> None:
+    run.append(rows("a", logits=True, level=0.5), "logits")
+    loaded = run.load([("a", "d")], "logits")["logits"]
+    assert loaded.dtype == np.float32
+    assert loaded.tolist() == [[0.5, 0.5, 0.5]]
+
+
+def test_the_first_committed_row_of_an_image_stays(run: StoredRun) -> None:
+    run.append(rows("a", level=1), "top5")
+    run.append(rows("a", level=2), "top5")
+    assert run.load([("a", "d")])["log_total"].tolist() == [1]
+
+
+def test_sealing_joins_files_and_loses_nothing(run: StoredRun) -> None:
+    for number in range(20):
+        run.append(rows(f"{number}", level=number), "top5")
+    run.append(Rows([], [], {}, [("broken", "x", "empty file")]), "top5")
+    run.append(rows("rich", logits=True), "logits")
+    run.seal()
+    assert len(list(run.folder.glob("*.safetensors"))) == 2
+    wanted = [(f"{number}", "d") for number in range(20)]
+    assert run.load(wanted)["log_total"].tolist() == list(range(20))
+    assert run.contents().aside == {("broken", "x"): "empty file"}
+
+
+def test_sealing_keeps_files_below_a_bound(run: StoredRun) -> None:
+    for part in range(5):
+        run.append(rows(*(f"{part}-{row}" for row in range(SEALED_ROWS // 3))), "top5")
+    run.seal()
+    assert len(list(run.folder.glob("*.safetensors"))) == 2
+    assert len(run.contents().rows) == 5 * (SEALED_ROWS // 3)
+
+
+def test_a_kill_between_sealing_and_deleting_is_harmless(run: StoredRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(3):
+        run.append(rows(f"{number}", level=number), "top5")
+    monkeypatch.setattr(Path, "unlink", lambda *_, **__: None)
+    run.seal()
+    assert len(list(run.folder.glob("*.safetensors"))) == 4
+    assert run.load([("0", "d"), ("1", "d"), ("2", "d")])["log_total"].tolist() == [0, 1, 2]
+
+
+def test_a_reader_survives_files_joined_under_its_hands(run: StoredRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(4):
+        run.append(rows(f"{number}", level=number), "top5")
+    listed = list(run._files())
+    calls = []
+
+    def stale() -> list[Path]:
+        calls.append(1)
+        return listed if len(calls) == 1 else sorted(run.folder.glob("*.safetensors"))
+
+    run.seal()
+    monkeypatch.setattr(run, "_files", stale)
+    assert run.load([("3", "d")])["log_total"].tolist() == [3]
+    assert len(calls) == 2
+
+
+def test_a_half_written_file_is_invisible_and_later_removed(run: StoredRun) -> None:
+    run.append(rows("a"), "top5")
+    left = run.folder / ".0123456789abcdef"
+    left.write_bytes(b"half")
+    import os
+
+    os.utime(left, (0, 0))
+    fresh = run.folder / ".fedcba9876543210"
+    fresh.write_bytes(b"someone is writing this")
+    assert len(run.contents().rows) == 1
+    run.clear_unfinished()
+    assert not left.exists()
+    assert fresh.exists()
+
+
+def test_a_damaged_file_is_named_with_what_to_do(run: StoredRun) -> None:
+    run.append(rows("a"), "top5")
+    damaged = next(run.folder.glob("*.safetensors"))
+    damaged.write_bytes(damaged.read_bytes()[:20])
+    with pytest.raises(StoreError, match="delete it and predict again"):
+        run.contents()
+
+
+def test_a_full_disk_is_one_sentence_and_leaves_nothing_half_done(run: StoredRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    run.append(rows("a"), "top5")
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(files.os, "fsync", full)
+    with pytest.raises(StoreError, match=r"no space left for .*; what was committed is kept: make room and start again"):
+        run.append(rows("b"), "top5")
+    monkeypatch.undo()
+    assert {key for key, _ in run.contents().rows} == {"a"}
+    assert not list(run.folder.glob(".*"))
+
+
+def test_stores_merge_by_image(tmp_path: Path) -> None:
+    first, second = Store(tmp_path / "first"), Store(tmp_path / "second")
+    first.run(MODEL, CLEAN).append(rows("a", level=1), "top5")
+    second.run(MODEL, CLEAN).append(rows("b", level=2), "top5")
+    assert first.absorb(second) == 1
+    assert first.absorb(second) == 0, "merging again adds nothing"
+    assert first.run(MODEL, CLEAN).load([("b", "d"), ("a", "d")])["log_total"].tolist() == [2, 1]
+
+
+def test_merging_what_is_no_store_says_so(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="no store at"):
+        Store(tmp_path).absorb(Store(tmp_path / "nothing"))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        (ModelRef("toy", "e" * 32), CLEAN, "float32"),
+        (MODEL, Condition("clean", seed=1), "float32"),
+        (MODEL, CLEAN, "float16"),
+    ],
+)
+def test_weights_condition_and_format_each_make_another_run(tmp_path: Path, other: tuple[Any, Any, Any]) -> None:
+    store = Store(tmp_path)
+    assert store.run(*other).folder != store.run(MODEL, CLEAN).folder
+
+
+def test_names_of_any_kind_make_folders(tmp_path: Path) -> None:
+    odd = ModelRef("../..//étrange\0" + "x" * 300, "a" * 32)
+    folder = Store(tmp_path).run(odd, CLEAN).folder
+    assert folder.parent == tmp_path / "rows"
+    assert len(folder.name) < 120
+
+
+def test_run_json_says_all_in_the_open(run: StoredRun) -> None:
+    run.append(rows("a"), "top5")
+    about = json.loads((run.folder / "run.json").read_text())
+    assert about["model"] == {"name": "toy", "fingerprint": "f" * 32}
+    assert about["condition"]["name"] == "clean"
+    assert about["precision"] == "float32"
+
+
+def test_models_are_remembered_whole(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    model = StoredModel(
+        MODEL, "logits", {"size": "224x224"}, Seen("imagenet-train", ("augmix",), ("imagenet-a",)),
+        Classes(("crane", "crane"), ("n1", "n2")), 2, ("a note",),
+    )  # fmt: skip
+    head = Head(np.arange(6.0).reshape(2, 3), np.ones(2))
+    store.save_model(model, head)
+    assert store.models() == [model]
+    assert store.model(MODEL) == model
+    found = store.head(MODEL)
+    assert found is not None
+    assert np.array_equal(found.weights, head.weights)
+    assert store.model(ModelRef("other", "0")) is None
