@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -121,9 +124,6 @@ def test_shards_are_disjoint_and_merge_to_the_whole(
 
 
 def test_several_batches_in_the_model_at_once_keep_their_rows(images: ImageSet, store: Store, tmp_path: Path) -> None:
-    import threading
-    import time
-
     running, most, lock = [0], [0], threading.Lock()
 
     class Slow:
@@ -143,7 +143,6 @@ def test_several_batches_in_the_model_at_once_keep_their_rows(images: ImageSet, 
     one = sp.wrap_model(
         lambda inputs: colour_scores(inputs), name="m", version="1", class_names=sorted(COLOURS), size=(16, 16)
     )
-    import dataclasses
 
     several = dataclasses.replace(one, answer=Slow())  # type: ignore[type-var]
     first = sp.predict(one, images, store=store, keep="logits", batch_size=2)
@@ -153,8 +152,6 @@ def test_several_batches_in_the_model_at_once_keep_their_rows(images: ImageSet, 
 
 
 def test_images_of_mixed_sizes_are_batched_by_shape(tmp_path: Path, store: Store) -> None:
-    from PIL import Image
-
     folder = tmp_path / "mixed"
     folder.mkdir()
     for number in range(9):
