@@ -38,7 +38,7 @@ class ArrayRow:
     def read(self) -> bytes:
         status = os.stat(self.path)
         try:
-            return _mapped(self.path, status.st_size, status.st_mtime_ns)[self.row].tobytes()
+            return np.asarray(_mapped(self.path, status.st_size, status.st_mtime_ns)[self.row]).tobytes()
         except (ValueError, IndexError) as problem:
             raise OSError(f"the array has changed: {problem}") from problem
 

@@ -11,6 +11,7 @@ import os
 import struct
 import warnings
 import zlib
+from collections.abc import Callable
 from functools import cache
 from io import BytesIO
 
@@ -25,6 +26,7 @@ from PIL.TiffImagePlugin import TiffImageFile
 from PIL.WebPImagePlugin import WebPImageFile
 
 from shiftproof.errors import BadInput, UnreadableImage
+from shiftproof.registry import missing_extra
 from shiftproof.types import Decoder, Image
 
 PIXEL_LIMIT = 178_956_970
@@ -35,15 +37,17 @@ BACKDROP = (255, 255, 255)
 """What shows through transparent pixels."""
 
 _ORIENTATION = 0x0112
-_TURNS = {
-    2: Pillow.Transpose.FLIP_LEFT_RIGHT,
-    3: Pillow.Transpose.ROTATE_180,
-    4: Pillow.Transpose.FLIP_TOP_BOTTOM,
-    5: Pillow.Transpose.TRANSPOSE,
-    6: Pillow.Transpose.ROTATE_270,
-    7: Pillow.Transpose.TRANSVERSE,
-    8: Pillow.Transpose.ROTATE_90,
+_TURNS: dict[int, Callable[[Image], Image]] = {
+    2: lambda image: image[:, ::-1],
+    3: lambda image: image[::-1, ::-1],
+    4: lambda image: image[::-1],
+    5: lambda image: image.swapaxes(0, 1),
+    6: lambda image: image.swapaxes(0, 1)[:, ::-1],
+    7: lambda image: image.swapaxes(0, 1)[::-1, ::-1],
+    8: lambda image: image.swapaxes(0, 1)[::-1],
 }
+"""What makes an image upright, by its EXIF orientation."""
+
 _OPENERS: tuple[tuple[str, tuple[bytes, ...], type[ImageFile]], ...] = (
     ("JPEG", (b"\xff\xd8\xff",), JpegImageFile),
     ("PNG", (b"\x89PNG\r\n\x1a\n",), PngImageFile),
@@ -76,29 +80,26 @@ def decode_image(data: bytes, *, decoder: Decoder = "pillow", pixel_limit: int |
 
 def _decoded(data: bytes, kind: str, opener: type[ImageFile], limit: int, decoder: Decoder) -> Image:
     try:
+        if kind == "PNG":
+            # its size stands first in the file; Pillow would read on to the pixels before it tells
+            _check_size(struct.unpack(">2I", data[16:24]), limit)
         with opener(BytesIO(data)) as picture:
-            width, height = picture.size
-            if width * height > limit:
-                raise UnreadableImage(
-                    f"{width} x {height} pixels, limit is {limit:,}; raise it with {LIMIT_VARIABLE}={width * height}"
-                )
-            if decoder == "opencv" and kind in ("JPEG", "PNG"):
-                from shiftproof.image_sets.opencv import opencv_pixels
-
-                pixels = opencv_pixels(data, picture)
-                if pixels is not None:
-                    return _turned(Pillow.fromarray(pixels), picture) if _turn(picture) else pixels
-            return _turned(_to_rgb(picture), picture)
-    except ModuleNotFoundError as missing:
-        from shiftproof.registry import missing_extra
-
-        raise missing_extra("decoder 'opencv'", missing) from missing
+            _check_size(picture.size, limit)
+            pixels = _by_opencv(data, picture) if decoder == "opencv" and kind in ("JPEG", "PNG") else None
+            return _upright(np.asarray(_to_rgb(picture)) if pixels is None else pixels, picture)
     except UnreadableImage:
         raise
     except Pillow.DecompressionBombError as problem:
         raise UnreadableImage(f"too many pixels: {problem}") from problem
     except _BROKEN as problem:
         raise UnreadableImage(_reason(kind, problem)) from problem
+
+
+def _check_size(size: tuple[int, ...], limit: int) -> None:
+    width, height = size
+    if width * height > limit:
+        advice = f"raise it with {LIMIT_VARIABLE}={width * height}"
+        raise UnreadableImage(f"{width} x {height} pixels, limit is {limit:,}; {advice}")
 
 
 def _opener(data: bytes) -> tuple[str, type[ImageFile]]:
@@ -137,16 +138,20 @@ def _on_backdrop(picture: Pillow.Image) -> Pillow.Image:
     return Pillow.alpha_composite(backdrop, picture).convert("RGB")
 
 
-def _turn(picture: ImageFile) -> Pillow.Transpose | None:
-    """How to turn it upright; a TIFF has been turned by Pillow as it was loaded, and says so by having no orientation."""
-    if isinstance(picture, (JpegImageFile, WebPImageFile)) and "exif" not in picture.info:
-        return None
-    return _TURNS.get(picture.getexif().get(_ORIENTATION, 1))
+def _by_opencv(data: bytes, header: ImageFile) -> Image | None:
+    try:
+        from shiftproof.image_sets.opencv import opencv_pixels
+    except ModuleNotFoundError as missing:
+        raise missing_extra("decoder 'opencv'", missing) from missing
+    return opencv_pixels(data, header)
 
 
-def _turned(pixels: Pillow.Image, picture: ImageFile) -> Image:
-    turn = _turn(picture)
-    return np.asarray(pixels if turn is None else pixels.transpose(turn))
+def _upright(image: Image, header: ImageFile) -> Image:
+    # a TIFF was turned by Pillow as it was loaded, and has no orientation any more
+    if isinstance(header, JpegImageFile) and "exif" not in header.info:
+        return image
+    turn = _TURNS.get(header.getexif().get(_ORIENTATION, 1))
+    return image if turn is None else np.ascontiguousarray(turn(image))
 
 
 def _reason(kind: str, problem: BaseException) -> str:

@@ -1,0 +1,125 @@
+"""Manifests: paths, labels and facts from a table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from shiftproof.errors import BadInput
+from shiftproof.image_sets import open_images
+
+Draw = Callable[..., Path]
+
+ROWS: list[dict[str, Any]] = [
+    {"path": "a.png", "label": "cat", "site": "north", "camera": 3, "exposure": 0.5},
+    {"path": "sub/b.png", "label": "dog", "site": "south", "camera": 4, "exposure": 1.0},
+    {"path": "c.png", "label": None, "site": None, "camera": None, "exposure": None},
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, draw: Draw) -> Path:
+    for row in ROWS:
+        draw(tmp_path / str(row["path"]))
+    return tmp_path
+
+
+def _write(path: Path) -> Path:
+    if path.suffix == ".parquet":
+        pq.write_table(pa.Table.from_pylist(ROWS), path)
+    elif path.suffix == ".jsonl":
+        path.write_text("\n".join(json.dumps(row) for row in ROWS) + "\n", encoding="utf-8")
+    else:
+        mark = "\t" if path.suffix == ".tsv" else ","
+        lines = [mark.join(ROWS[0])] + [
+            mark.join("" if cell is None else str(cell) for cell in row.values()) for row in ROWS
+        ]
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])
+def test_every_kind_of_table_says_the_same(ending: str, folder: Path) -> None:
+    images = open_images(_write(folder / f"list.{ending}"))
+    assert images.classes is not None
+    assert images.classes.names == ("cat", "dog")
+    assert [(sample.id, sample.labels) for sample in images.samples] == [("a.png", (0,)), ("sub/b.png", (1,)), ("c.png", ())]
+    assert [dict(sample.facts) for sample in images.samples] == [
+        {"site": "north", "camera": 3, "exposure": 0.5},
+        {"site": "south", "camera": 4, "exposure": 1.0},
+        {"site": None, "camera": None, "exposure": None},
+    ]
+    assert images.ref.name == "list"
+    source = images.source(images.samples[1])
+    assert source.decode(source.read()).shape == (8, 12, 3)
+
+
+def test_a_folder_with_a_manifest_is_opened_by_it_unless_told_otherwise(folder: Path) -> None:
+    _write(folder / "manifest.csv")
+    images = open_images(folder)
+    assert images.notes == ("listed by manifest.csv",)
+    assert images.ref.name == folder.name
+    assert {"site", "camera"} <= set(images.samples[0].facts)
+    plain = open_images(folder, kind="folder")
+    assert not plain.samples[0].facts
+    again = open_images(plain.ref.location or "")
+    assert again.ref == plain.ref
+
+
+def test_facts_change_the_fingerprint(folder: Path) -> None:
+    before = open_images(_write(folder / "list.csv")).ref.fingerprint
+    (folder / "list.csv").write_text((folder / "list.csv").read_text().replace("north", "west"))
+    assert open_images(folder / "list.csv").ref.fingerprint != before
+
+
+def test_several_labels_ids_and_credits_have_columns_of_their_own(folder: Path) -> None:
+    (folder / "list.csv").write_text(
+        "id,path,labels,credit\nfirst,a.png,cat|dog,NASA (free)\nsecond,a.png,,NASA (free)\nthird,c.png,eel,\n"
+    )
+    images = open_images(folder / "list.csv")
+    assert [(sample.id, sample.labels) for sample in images.samples] == [("first", (0, 1)), ("second", ()), ("third", (2,))]
+    assert images.credits == ("NASA (free)",)
+    assert images.samples[0].facts == {}
+
+
+def test_numbers_with_leading_zeros_stay_names_and_bare_numbers_are_places(folder: Path) -> None:
+    (folder / "list.csv").write_text("path,label,patient\na.png,2,007\nc.png,0,012\n")
+    images = open_images(folder / "list.csv")
+    assert images.classes is not None
+    assert images.classes.names == ("0", "1", "2")
+    assert images.samples[0].facts == {"patient": "007"}
+
+
+def test_quoted_commas_line_breaks_and_byte_order_marks_are_read(folder: Path, draw: Draw) -> None:
+    draw(folder / "x, y.png")
+    (folder / "list.csv").write_bytes('\ufeffpath,note\n"x, y.png","two\nlines"\n'.encode())
+    images = open_images(folder / "list.csv")
+    assert images.samples[0].id == "x, y.png"
+    assert images.samples[0].facts == {"note": "two\nlines"}
+    assert images.classes is None
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("m.csv", "file,label\na.png,cat\n", "should have a column 'path', but has file, label"),
+        ("m.csv", "path,label\n", "lists no images"),
+        ("m.csv", "path,label\na.png,cat,extra\n", "row 2: not as many cells"),
+        ("m.csv", "path,label\na.png,cat\na.png,dog\n", "lists a.png twice; give each row an id"),
+        ("m.csv", "path,label\ngone.png,cat\n", "but there is no such file; paths are relative to"),
+        ("m.csv", "path,label\n,cat\n", "image 1: no path"),
+        ("m.jsonl", '{"path": "a.png"}\n{"path": \n', "line 2: not JSON"),
+        ("m.jsonl", '["a.png"]\n', "line 1: should be an object"),
+        ("m.parquet", "PAR1 nonsense", "cannot be read as Parquet"),
+    ],
+)
+def test_a_bad_manifest_gets_one_sentence(name: str, text: str, says: str, folder: Path) -> None:
+    (folder / name).write_text(text)
+    with pytest.raises(BadInput, match=says):
+        open_images(folder / name)
