@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from shiftproof.metrics.meanings import meaning_of
 from shiftproof.reports.generic import dot_chart
 from shiftproof.reports.page import Page, by_subject, galleries_named, named
-from shiftproof.reports.parts import Heading, Part, Section
-from shiftproof.reports.tables import measurement_table
-from shiftproof.reports.words import count, evidence, figure, metric_of
+from shiftproof.reports.parts import Cell, Chart, Column, Heading, Part, Section, Table
+from shiftproof.reports.tables import NUMBER_COLUMNS, measurement_table, number_cells
+from shiftproof.reports.words import count, evidence, figure
 from shiftproof.types import Finding, Measurement
 
 OVERALL = ("top1_accuracy", "top5_accuracy")
@@ -28,26 +29,30 @@ WORST_SHOWN = 20
 
 def draw_accuracy(findings: Sequence[Finding], page: Page) -> Section:
     """All models together first, then each of them in detail."""
-    parts: list[Part] = []
-    for name in OVERALL:
-        parts += _overall(named(findings, name), page)
+    parts: list[Part] = [*_overall([one for name in OVERALL for one in named(findings, name)], page)]
     for about in by_subject(findings).values():
         details = _details(about, page)
         if details and (subject := page.subject(about[0].about)):
             parts.append(Heading(subject))
         parts += details
-    return Section(
-        "accuracy", "Accuracy", "The share of images whose right name comes first, or is among the first five.", parts
-    )
+    lead = "The share of images whose right name comes first, or is among the first five."
+    return Section("accuracy", "Accuracy", lead, parts)
 
 
 def _overall(found: Sequence[Measurement], page: Page) -> list[Part]:
     if not found:
         return []
-    title = metric_of(found[0].metric).title
-    labels = [page.subject(one.about) or str(one.about.get("model", "")) for one in found]
-    chart = dot_chart(title, found, x_title="share of images", labels=labels)
-    return [chart, measurement_table(f"{title}: the figures", found, value_title=title, folded=True)]
+    titles = [meaning_of(one.metric).title for one in found]
+    subjects = [page.subject(one.about) for one in found]
+    alone = not any(subjects)
+    columns = [*([] if alone else [Column("Whose")]), Column("Number"), *NUMBER_COLUMNS]
+    rows = [
+        [*([] if alone else [Cell(subject)]), Cell(title), *number_cells(one)]
+        for subject, title, one in zip(subjects, titles, found, strict=True)
+    ]
+    labels, series = (titles, None) if alone else (subjects, titles)
+    figures = Table("Accuracy", columns, rows)
+    return [dot_chart("Overall", found, figures, x_title="share of images right", labels=labels, series=series)]
 
 
 def _details(findings: Sequence[Finding], page: Page) -> list[Part]:
@@ -61,35 +66,37 @@ def _details(findings: Sequence[Finding], page: Page) -> list[Part]:
 
 
 def _groups(found: Sequence[Measurement], worst: Sequence[Measurement]) -> list[Part]:
-    """A chart for each fact, its groups from the worst to the best, and all of them as one table."""
-    facts = list(dict.fromkeys(str(one.about["fact"]) for one in found))
-    note = " ".join(
-        f"Worst: {one.about['fact']} {one.about['group']}, {figure(one.value, 'share')} ({evidence(one)})." for one in worst
-    )
-    charts: list[Part] = [
-        dot_chart(
+    """A chart for each fact, its groups from the worst to the best."""
+    facts: dict[str, list[Measurement]] = {}
+    for one in sorted(found, key=_badness):
+        facts.setdefault(str(one.about["fact"]), []).append(one)
+    return [
+        _worst_chart(
             f"By {fact.replace('_', ' ')}",
-            sorted((one for one in found if one.about["fact"] == fact), key=_badness)[:WORST_SHOWN],
-            x_title="share of images right",
-            keys=["group"],
-            half=len(facts) > 1,
+            groups,
+            "group",
+            note=" ".join(_worst_note(one) for one in worst if one.about["fact"] == fact),
         )
-        for fact in facts
+        for fact, groups in facts.items()
     ]
-    table = measurement_table("Every group", found, value_title="Accuracy", keys=["fact", "group"], folded=True, note=note)
-    return [*charts, table] if found else []
+
+
+def _worst_note(found: Measurement) -> str:
+    return f"The worst group of all is {found.about['group']}: {figure(found.value, 'share')} ({evidence(found)})."
 
 
 def _classes(found: Sequence[Measurement]) -> list[Part]:
-    if not found:
-        return []
-    worst_first = sorted(found, key=_badness)
+    few = len(found) <= WORST_SHOWN
+    title = "Every class" if few else f"The {WORST_SHOWN} worst of {count(len(found))} classes"
+    note = "The worst first, by the upper end of the interval: a class of which few images were seen is seldom surely bad."
+    return [_worst_chart(title, sorted(found, key=_badness), "class", note=note)] if found else []
+
+
+def _worst_chart(title: str, worst_first: Sequence[Measurement], key: str, *, note: str) -> Chart:
     shown = worst_first[:WORST_SHOWN]
-    title = "Every class" if len(shown) == len(found) else f"The {len(shown)} worst of {count(len(found))} classes"
-    note = "In the order of the upper end of the interval: a class with a single image is seldom surely bad."
-    chart = dot_chart(title, shown, x_title="share of images right", keys=["class"], note=note)
-    title = f"All {count(len(found))} classes"
-    return [chart, measurement_table(title, worst_first, value_title="Accuracy", keys=["class"], folded=True)]
+    labels = [str(one.about[key]) for one in shown]
+    figures = measurement_table(title, worst_first, value_title="Accuracy", keys=[key])
+    return dot_chart(title, shown, figures, x_title="share of images right", labels=labels, note=note)
 
 
 def _confusions(found: Sequence[Measurement]) -> list[Part]:
@@ -100,8 +107,9 @@ def _confusions(found: Sequence[Measurement]) -> list[Part]:
 
 def _predicted(found: Sequence[Measurement]) -> list[Part]:
     title = "What the model sees in images without labels"
-    shown = found[:WORST_SHOWN]
-    return [dot_chart(title, shown, x_title="share of images given this name", keys=["predicted"])] if found else []
+    figures = measurement_table(title, found, value_title="Share", keys=["predicted"])
+    labels = [str(one.about["predicted"]) for one in found]
+    return [dot_chart(title, found, figures, x_title="share of images given this name", labels=labels)] if found else []
 
 
 def _badness(found: Measurement) -> tuple[float, float]:

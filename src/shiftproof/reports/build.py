@@ -11,13 +11,13 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from shiftproof.files import write_whole
 from shiftproof.reports.bundle import chart_script
-from shiftproof.reports.files import save_whole
 from shiftproof.reports.page import Page
 from shiftproof.reports.sections import draw_sections
 from shiftproof.reports.summary import summarise
 from shiftproof.reports.thumbnails import OpenImage
-from shiftproof.reports.words import count, images
+from shiftproof.reports.words import count, images, moment
 from shiftproof.studies.results import Results
 
 
@@ -47,7 +47,7 @@ def save_report(
     path = Path(path)
     text = build_report(results, open_image=open_image, title=title)
     # file names may hold bytes that are no text; they show as question marks
-    save_whole(path, text.encode("utf-8", "replace"))
+    write_whole(path, text.encode("utf-8", "replace"))
     return path
 
 
@@ -62,7 +62,7 @@ def subtitle(page: Page) -> str:
     """How many images, and when."""
     cards = page.results.image_sets
     shown = [images(sum(card.images for card in cards))] if cards else []
-    return " · ".join([*shown, *([page.results.made.replace("T", " ")] if page.results.made else [])])
+    return " · ".join([*shown, *([moment(page.results.made)] if page.results.made else [])])
 
 
 @cache
@@ -75,6 +75,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["count_text"] = count
+    environment.policies["json.dumps_kwargs"] = {"sort_keys": False, "separators": (",", ":")}
     return environment
 
 

@@ -3,18 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from importlib.metadata import version
-from pathlib import Path
 
-from shiftproof.reports.files import save_whole
-
-
-def cache_folder() -> Path:
-    """Where files that can be made again are kept: ``SHIFTPROOF_CACHE``, or the user's own cache folder."""
-    if chosen := os.environ.get("SHIFTPROOF_CACHE"):
-        return Path(chosen)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "shiftproof"
+from shiftproof.errors import StoreError
+from shiftproof.files import cache_folder, write_whole
 
 
 def chart_script() -> str:
@@ -25,8 +17,8 @@ def chart_script() -> str:
     except (OSError, UnicodeDecodeError):
         script = _make_script()
     # a cache that cannot be written costs a second next time, nothing more
-    with contextlib.suppress(OSError):
-        save_whole(path, script.encode())
+    with contextlib.suppress(StoreError, OSError):
+        write_whole(path, script.encode())
     return script
 
 

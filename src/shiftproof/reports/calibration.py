@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from shiftproof.metrics.meanings import meaning_of
 from shiftproof.reports import charts
 from shiftproof.reports.page import Page, by_images, curves_named
 from shiftproof.reports.parts import Cell, Chart, Column, Part, Section, Table
-from shiftproof.reports.tables import curve_table, number_cells
-from shiftproof.reports.words import images, metric_of
+from shiftproof.reports.tables import NUMBER_COLUMNS, curve_table, number_cells
+from shiftproof.reports.words import images
 from shiftproof.types import Curve, Finding, Measurement
 
 NAMES = frozenset(
@@ -26,13 +27,12 @@ NAMES = frozenset(
 
 
 def draw_calibration(findings: Sequence[Finding], page: Page) -> Section:
-    """The diagrams, every number that sums them up, and the points behind them."""
+    """The diagrams, then every number that sums them up."""
     together = list(by_images(curves_named(findings, "reliability")).values())
     parts: list[Part] = [
         *(_reliability(curves, page) for curves in together),
         *(_histogram(curve, page) for curve in curves_named(findings, "confidence_histogram")),
         *_numbers([found for found in findings if isinstance(found, Measurement)], page),
-        *(curve_table("Reliability: the figures", curves, _names(curves, page)) for curves in together),
     ]
     lead = "A model that says it is 80 % sure should be right 80 times of 100; where it is not, its confidence misleads."
     return Section("calibration", "Confidence", lead, parts)
@@ -45,20 +45,22 @@ def _reliability(curves: Sequence[Curve], page: Page) -> Chart:
         f"On the dashed line confidence is earned; below it, it is too high. Bars are intervals; {images(curves[0].images)}."
     )
     spec = charts.reliability(curves, _names(curves, page), description=description)
-    return Chart(f"Reliability{on}", spec, note, half=True)
+    figures = curve_table(f"Reliability{on}", curves, _names(curves, page))
+    return Chart(f"Reliability{on}", spec, figures, note, half=True)
 
 
 def _histogram(curve: Curve, page: Page) -> Chart:
-    title = " ".join(filter(None, ["How sure", page.subject(curve.about), "is"]))
-    note = f"Bars hold {images(curve.images)} by the confidence in their first answer."
-    return Chart(title, charts.histogram(curve, description=f"{title}: a histogram of confidence."), note, half=True)
+    title = f"How sure {page.subject(curve.about) or 'the model'} is"
+    note = f"{images(curve.images)} by the confidence in their first answer."
+    spec = charts.histogram(curve, description=f"{title}: a histogram of confidence.")
+    return Chart(title, spec, curve_table(title, [curve], _names([curve], page)), note, half=True)
 
 
 def _numbers(found: Sequence[Measurement], page: Page) -> list[Part]:
     whose = [Column("Whose")] if len(page.models) * len(page.image_sets) > 1 else []
-    columns = [*whose, Column("Number"), Column("Value", True), Column("Interval", True), Column("Images", True)]
+    columns = [*whose, Column("Number"), *NUMBER_COLUMNS]
     rows = [
-        [*(Cell(page.subject(one.about)) for _ in whose), Cell(metric_of(one.metric).title), *number_cells(one)]
+        [*(Cell(page.subject(one.about)) for _ in whose), Cell(meaning_of(one.metric).title), *number_cells(one)]
         for one in found
     ]
     return [Table("Confidence in numbers", columns, rows)] if rows else []

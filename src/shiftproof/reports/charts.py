@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from shiftproof.reports.words import Unit
+from shiftproof.metrics.meanings import Unit
 from shiftproof.types import Curve
 
 Spec: TypeAlias = dict[str, Any]
@@ -22,7 +22,13 @@ SHAPES = ("circle", "square", "diamond", "triangle-up", "triangle-down", "cross"
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [4, 4], [1, 3])
 
 PERCENT = {"labelExpr": "format(datum.value * 100, '~r') + ' %'"}
-TICKS: dict[Unit, Spec] = {"share": PERCENT, "points": {"labelExpr": "format(datum.value * 100, '+~r')"}, "number": {}}
+TICKS: dict[Unit, Spec] = {
+    "share": PERCENT,
+    "points": {"labelExpr": "datum.value == 0 ? '0' : format(datum.value * 100, '+~r')"},
+    "number": {},
+}
+NARROW = "containerSize()[0] < 480"
+"""True on a phone, where labels are cut sooner and less stands beside the dots."""
 SHARE = {"domain": [0, 1], "nice": False}
 
 CONFIG: Spec = {
@@ -40,7 +46,14 @@ CONFIG: Spec = {
         "domainColor": "var(--rule)",
         "tickColor": "var(--rule)",
     },
-    "legend": {"labelColor": "var(--ink)", "labelFontSize": 12, "orient": "top", "title": None, "labelLimit": 260},
+    "legend": {
+        "labelColor": "var(--ink)",
+        "labelFontSize": 12,
+        "orient": "top",
+        "title": None,
+        "labelLimit": 260,
+        "symbolOpacity": 1,
+    },
     "header": {"labelColor": "var(--ink)", "titleColor": "var(--muted)"},
     "text": {"color": "var(--ink)", "fontSize": 12},
 }
@@ -48,11 +61,12 @@ CONFIG: Spec = {
 
 @dataclass(frozen=True)
 class Dot:
-    """One row of a dot-and-interval chart; `text` stands at its right end, `detail` in its tooltip."""
+    """One row of a dot-and-interval chart: `text` at its right end, on a phone only `figure`, `detail` in its tooltip."""
 
     label: str
     value: float
     interval: tuple[float, float] | None
+    figure: str
     text: str
     detail: str
     series: str = ""
@@ -66,14 +80,13 @@ def intervals(dots: Sequence[Dot], *, x_title: str, description: str, unit: Unit
     rows = [_dot_row(dot) for dot in dots]
     series = list(dict.fromkeys(dot.series for dot in dots))
     labels = list(dict.fromkeys(dot.label for dot in dots))
-    width_of_text = 7 * max((len(dot.text) for dot in dots), default=0)
     y: Spec = {
         "field": "label",
         "type": "nominal",
         "sort": labels,
         "axis": {
             "title": None,
-            "labelLimit": 150,
+            "labelLimit": {"expr": f"{NARROW} ? 96 : 190"},
             "domain": False,
             "ticks": False,
             "labelPadding": 8,
@@ -81,7 +94,7 @@ def intervals(dots: Sequence[Dot], *, x_title: str, description: str, unit: Unit
         },
     }
     share = unit == "share"
-    x_axis: Spec = {"title": x_title, "tickCount": 5, **TICKS[unit]}
+    x_axis: Spec = {"title": x_title, "tickCount": {"expr": f"{NARROW} ? 3 : 5"}, **TICKS[unit]}
     x: Spec = {
         "field": "value",
         "type": "quantitative",
@@ -96,16 +109,19 @@ def intervals(dots: Sequence[Dot], *, x_title: str, description: str, unit: Unit
         dot = {"color": _by_series(series, COLOURS), "shape": _by_series(series, SHAPES)}
     layers: list[Spec] = [
         {
-            "mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.45, "color": COLOURS[0]},
+            "mark": {"type": "rule", "strokeWidth": 9, "opacity": 0.35, "color": COLOURS[0]},
             "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}, **_only(dot, "color")},
         },
         {
-            "mark": {"type": "point", "filled": True, "size": 80, "opacity": 1, "color": COLOURS[0]},
+            "mark": {"type": "point", "filled": True, "size": 50, "opacity": 1, "color": COLOURS[0]},
             "encoding": {"x": x, **dot},
         },
         {
             "mark": {"type": "text", "align": "left", "dx": 10, "clip": False},
-            "encoding": {"x": {"value": "width"}, "text": {"field": "text"}},
+            "encoding": {
+                "x": {"value": "width"},
+                "text": {"condition": {"test": NARROW, "field": "figure"}, "field": "text"},
+            },
         },
     ]
     if not share:
@@ -113,7 +129,6 @@ def intervals(dots: Sequence[Dot], *, x_title: str, description: str, unit: Unit
     return {
         **_start(description, rows),
         "height": max(60, len(labels) * max(26, 20 * len(series))),
-        "padding": {"left": 4, "right": width_of_text + 8, "top": 4, "bottom": 4},
         "encoding": shared,
         "layer": layers,
     }
@@ -141,7 +156,7 @@ def reliability(curves: Sequence[Curve], names: Sequence[str], *, description: s
     }
     return {
         **_start(description, rows),
-        "height": 320,
+        "height": 300,
         "layer": [diagonal, *_line_layers(x, y, list(names), _has_band(curves))],
     }
 
@@ -212,7 +227,7 @@ def _line_layers(x: Spec, y: Spec, names: list[str], band: bool) -> list[Spec]:
     several = len(names) > 1
     colour: Spec = {"color": _by_series(names, COLOURS)} if several else {}
     shape: Spec = {"shape": _by_series(names, SHAPES)} if several else {}
-    dash: Spec = {"strokeDash": {**_by_series(names, DASHES), "legend": None}} if several else {}
+    dash: Spec = {"strokeDash": _by_series(names, DASHES)} if several else {}
     tooltip = [
         {"field": "series", "title": "series"},
         {"field": "x_tip", "title": x["axis"]["title"]},
@@ -247,7 +262,8 @@ def _mark_at_zero() -> Spec:
 
 def _by_series(names: Sequence[str], values: Sequence[Any]) -> Spec:
     chosen = [values[place % len(values)] for place in range(len(names))]
-    return {"field": "series", "type": "nominal", "scale": {"domain": list(names), "range": chosen}}
+    legend = {"columns": {"expr": f"{NARROW} ? 1 : 0"}}
+    return {"field": "series", "type": "nominal", "scale": {"domain": list(names), "range": chosen}, "legend": legend}
 
 
 def _only(encoding: Spec, channel: str) -> Spec:
@@ -261,6 +277,7 @@ def _dot_row(dot: Dot) -> Spec:
         "value": _finite(dot.value),
         "low": _finite(dot.interval[0]) if dot.interval else None,
         "high": _finite(dot.interval[1]) if dot.interval else None,
+        "figure": dot.figure,
         "text": dot.text,
         "tip": dot.detail,
     }

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from shiftproof.metrics.meanings import meaning_of
 from shiftproof.reports.generic import dot_chart
 from shiftproof.reports.page import Page, galleries_named, named
 from shiftproof.reports.parts import Cell, Column, Part, Prose, Section, Table
-from shiftproof.reports.tables import number_cells, order_of
-from shiftproof.reports.words import figure, metric_of, span
+from shiftproof.reports.tables import compact_cell, number_cells
+from shiftproof.reports.words import kept_together
 from shiftproof.studies.verdicts import verdicts
 from shiftproof.types import Finding, Measurement
 
@@ -22,16 +23,21 @@ def draw_comparison(findings: Sequence[Finding], page: Page) -> Section:
     differences = named(findings, "accuracy_difference")
     parts: list[Part] = []
     if differences:
-        parts += [Prose([f"{verdict.text}." for verdict in verdicts(found)]), _chart(differences, page)]
-    parts += [_pairs(found, page), *(page.pictures(gallery) for gallery in galleries_named(findings, "disagreements"))]
+        parts += [
+            Prose([kept_together(f"{verdict.text}.") for verdict in verdicts(found)]),
+            _chart(differences, _pairs(found, page), page),
+        ]
+    elif found:
+        parts.append(_pairs(found, page))
+    parts += [*(page.pictures(gallery) for gallery in galleries_named(findings, "disagreements"))]
     lead = "Pairs of models on the same images. Better is only said where chance is an unlikely explanation."
     return Section("comparison", "Comparison", lead, parts)
 
 
-def _chart(differences: Sequence[Measurement], page: Page) -> Part:
+def _chart(differences: Sequence[Measurement], figures: Table, page: Page) -> Part:
     labels = [_pair_name(one, page) for one in differences]
     note = "Right of zero the first model of the pair is ahead; an interval that covers zero settles nothing."
-    return dot_chart("Differences in accuracy", differences, x_title="points of accuracy", labels=labels, note=note)
+    return dot_chart("Differences in accuracy", differences, figures, x_title="points of accuracy", labels=labels, note=note)
 
 
 def _pair_name(found: Measurement, page: Page) -> str:
@@ -45,19 +51,12 @@ def _pairs(found: Sequence[Measurement], page: Page) -> Table:
     for one in found:
         pairs.setdefault(_pair_name(one, page), {})[one.metric] = one
     metrics = list(dict.fromkeys(one.metric for one in found))
-    columns = [Column("Pair"), *(Column(metric_of(metric).title, True) for metric in metrics), Column("Images", True)]
+    columns = [Column("Pair"), *(Column(meaning_of(metric).title, True) for metric in metrics), Column("Images", True)]
     rows = [
-        [Cell(name), *(_cell(numbers, metric) for metric in metrics), _images(numbers)] for name, numbers in pairs.items()
+        [Cell(name), *(compact_cell(numbers.get(metric)) for metric in metrics), _images(numbers)]
+        for name, numbers in pairs.items()
     ]
     return Table("Pair by pair", columns, rows)
-
-
-def _cell(numbers: Mapping[str, Measurement], metric: str) -> Cell:
-    if metric not in numbers:
-        return Cell("–")
-    found, unit = numbers[metric], metric_of(metric).unit
-    bounds = f" ({span(found.interval, unit)})" if found.interval else ""
-    return Cell(figure(found.value, unit) + bounds, order_of(found.value))
 
 
 def _images(numbers: Mapping[str, Measurement]) -> Cell:

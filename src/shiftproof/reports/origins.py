@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from shiftproof.metrics.meanings import meaning_of
 from shiftproof.reports.page import name_of
 from shiftproof.reports.parts import Cell, Code, Column, Definitions, Part, Section, Table
-from shiftproof.reports.words import count, metric_of
+from shiftproof.reports.words import count, moment
 from shiftproof.studies.results import ImageSetCard, ModelCard, Results
 from shiftproof.types import Gallery
 
@@ -20,8 +21,8 @@ def draw_origins(results: Results) -> list[Section]:
         lead = "These could not be read. They are counted here and are part of no other number."
         sections.append(Section("set-aside", "Images set aside", lead, [table]))
     lead = "The choices behind each number; two numbers compare only where these agree."
-    if conventions := _conventions(results):
-        sections.append(Section("conventions", "Conventions", lead, [conventions]))
+    if tables := [*_glossary(results), *_conventions(results)]:
+        sections.append(Section("conventions", "Conventions", lead, tables))
     return [*sections, Section("origin", "How this was made", "", _origin(results))]
 
 
@@ -52,19 +53,36 @@ def _image_set(card: ImageSetCard) -> Definitions:
     return Definitions(f"Image set: {card.name}", {name: value for name, value in entries.items() if value})
 
 
-def _conventions(results: Results) -> Table | None:
-    found = dict.fromkeys(
-        (metric_of(name_of(finding)).title, key, value)
-        for finding in results.findings
-        if not isinstance(finding, Gallery)
-        for key, value in finding.convention.items()
+def _glossary(results: Results) -> list[Table]:
+    """What each metric is, and which way is good."""
+    meanings = [meaning_of(name) for name in dict.fromkeys(found.metric for found in results.measurements)]
+    rows = [
+        [Cell(meaning.title), Cell(meaning.explanation), Cell(meaning.good or "neither")]
+        for meaning in meanings
+        if meaning.explanation
+    ]
+    return (
+        [Table("What each number is", [Column("Number"), Column("What it is"), Column("Good when")], rows)] if rows else []
     )
-    rows = [[Cell(title), Cell(key.replace("_", " ")), Cell(value)] for title, key, value in found]
-    return Table("Conventions", [Column("Number"), Column("Choice"), Column("Taken")], rows) if rows else None
+
+
+def _conventions(results: Results) -> list[Table]:
+    """A row for each choice that was taken, and the numbers it was taken for."""
+    numbers = [finding for finding in results.findings if not isinstance(finding, Gallery)]
+    titles = dict.fromkeys(meaning_of(name_of(finding)).title for finding in numbers)
+    taken: dict[tuple[str, str], dict[str, None]] = {}
+    for finding in numbers:
+        for choice in finding.convention.items():
+            taken.setdefault(choice, {})[meaning_of(name_of(finding)).title] = None
+    rows = [
+        [Cell(choice.replace("_", " ")), Cell(value), Cell("everything" if len(found) == len(titles) else ", ".join(found))]
+        for (choice, value), found in taken.items()
+    ]
+    return [Table("Choices", [Column("Choice"), Column("Taken"), Column("Holds for")], rows)] if rows else []
 
 
 def _origin(results: Results) -> list[Part]:
-    made = {"Made": results.made, **results.versions}
+    made = {"Made": moment(results.made), **results.versions}
     return [
         *([Code("Command", results.command)] if results.command else []),
         Definitions("Time and versions", {name: value for name, value in made.items() if value}),

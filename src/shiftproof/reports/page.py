@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from shiftproof.reports.parts import Picture, Pictures
 from shiftproof.reports.thumbnails import OpenImage, thumbnail_or_reason
+from shiftproof.reports.words import kept_together
 from shiftproof.studies.results import Results
 from shiftproof.types import About, Curve, Finding, Gallery, Measurement
 
@@ -48,7 +49,9 @@ class Page:
         return Pictures(
             gallery.title,
             [
-                Picture(item.id, item.caption, *thumbnail_or_reason(self.open_image, gallery.image_set, item.id))
+                Picture(
+                    item.id, kept_together(item.caption), *thumbnail_or_reason(self.open_image, gallery.image_set, item.id)
+                )
                 for item in gallery.items
             ],
         )

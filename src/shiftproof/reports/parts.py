@@ -15,6 +15,7 @@ class Cell:
 
     text: str
     order: float | str = ""
+    below: str = ""
     bar: tuple[float, float, float] | None = None  # low, value, high as shares of the bar
 
 
@@ -26,23 +27,23 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows that sort by any column; long ones can be filtered, folded ones wait behind their title."""
+    """Rows that sort by any column; long ones can be filtered."""
 
     kind: ClassVar[str] = "table"
     title: str
     columns: Sequence[Column]
     rows: Sequence[Sequence[Cell]]
     note: str = ""
-    folded: bool = False
 
 
 @dataclass(frozen=True)
 class Chart:
-    """A drawing; the description in its specification is what a screen reader says."""
+    """A drawing, and its figures as a table; the description in the specification is what a screen reader says."""
 
     kind: ClassVar[str] = "chart"
     title: str
     spec: Spec
+    figures: Table
     note: str = ""
     half: bool = False  # two of these stand side by side where there is room
 

@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from shiftproof.metrics.meanings import meaning_of
 from shiftproof.reports.page import SUBJECT, Page, by_subject, name_of
 from shiftproof.reports.parts import Cell, Column, Table
-from shiftproof.reports.tables import order_of
-from shiftproof.reports.words import count, evidence, figure, images, metric_of, of_hundred, span
+from shiftproof.reports.tables import compact_cell
+from shiftproof.reports.words import count, evidence, figure, images, kept_together, of_hundred, span
+from shiftproof.studies.results import ImageSetCard
 from shiftproof.studies.verdicts import verdicts
 from shiftproof.types import Finding, Measurement
 
+KEY_NUMBERS = ("top1_accuracy", "top5_accuracy", "worst_group_accuracy", "rms_calibration_error", "overconfidence")
 MOST_HEADLINES = 4
+MOST_TILES = 5
+MOST_VERDICTS = 3
 
 
 @dataclass(frozen=True)
@@ -21,6 +26,7 @@ class Tile:
 
     title: str
     value: str
+    unit: str
     detail: str
 
 
@@ -35,15 +41,20 @@ class Summary:
 
 
 def summarise(page: Page) -> Summary:
-    """What the results come to."""
+    """What the results come to: of one model on one set in sentences and tiles, of several in a table."""
     measurements = page.results.measurements
-    overall = [found for found in measurements if set(found.about) <= set(SUBJECT)]
-    subjects = by_subject(overall)
+    overall = [
+        found
+        for found in measurements
+        if set(found.about) <= {*SUBJECT, "fact", "group"} and found.metric != "group_accuracy"
+    ]
+    alone = len(by_subject(overall)) <= 1
+    details = [*_weakest(measurements), *_confidence(overall)] if alone else _verdicts(measurements)
     return Summary(
         headlines=_headlines(overall, page),
-        sentences=[*_weakest(measurements, page), *_confidence(overall, page), *_verdicts(measurements)],
-        tiles=_tiles(overall, page) if len(subjects) == 1 else [],
-        table=_side_by_side(overall, page) if len(subjects) > 1 else None,
+        sentences=details,
+        tiles=_tiles(overall, page) if alone else [],
+        table=None if alone else _side_by_side(overall, page),
         warnings=_warnings(page),
         not_measured=page.results.skipped,
     )
@@ -65,21 +76,17 @@ def _headline(found: Measurement, page: Page) -> str:
     return f"{opening} images are named right ({evidence(found)})."
 
 
-def _weakest(measurements: Sequence[Measurement], page: Page) -> list[str]:
+def _weakest(measurements: Sequence[Measurement]) -> list[str]:
     return [
-        f"{_opening(one, page)}Weakest group: {str(one.about['fact']).replace('_', ' ')} {one.about['group']}, "
+        f"Weakest group: {one.about['group']} ({str(one.about['fact']).replace('_', ' ')}), "
         f"{figure(one.value, 'share')} right ({evidence(one)})."
         for one in measurements
         if one.metric == "worst_group_accuracy"
     ]
 
 
-def _confidence(overall: Sequence[Measurement], page: Page) -> list[str]:
-    return [
-        f"{_opening(one, page)}{_trust(one)} ({evidence(one)})."
-        for one in overall
-        if one.metric == "overconfidence" and one.interval
-    ]
+def _confidence(overall: Sequence[Measurement]) -> list[str]:
+    return [f"{_trust(one)} ({evidence(one)})." for one in overall if one.metric == "overconfidence" and one.interval]
 
 
 def _trust(found: Measurement) -> str:
@@ -92,57 +99,47 @@ def _trust(found: Measurement) -> str:
     return f"On average confidence is neither surely too high nor too low: {figure(found.value, 'points')}"
 
 
-def _opening(found: Measurement, page: Page) -> str:
-    subject = page.subject(found.about)
-    return f"{subject}: " if subject else ""
-
-
 def _verdicts(measurements: Sequence[Measurement]) -> list[str]:
-    return [f"{verdict.text}." for verdict in verdicts(measurements)]
+    sentences = [kept_together(f"{verdict.text}.") for verdict in verdicts(measurements)]
+    more = [f"{len(sentences) - MOST_VERDICTS} more pairs are compared below."] if len(sentences) > MOST_VERDICTS else []
+    return [*sentences[:MOST_VERDICTS], *more]
 
 
 def _tiles(overall: Sequence[Measurement], page: Page) -> list[Tile]:
-    tiles = [
-        Tile(metric_of(one.metric).title, figure(one.value, metric_of(one.metric).unit), _behind(one)) for one in overall
-    ]
-    return [*tiles[:7], *_image_tile(page)]
+    """The key numbers that there are, else the first of the others, and the images behind them."""
+    key = [one for name in KEY_NUMBERS for one in overall if one.metric == name]
+    return [*map(_tile, (key or overall)[:MOST_TILES]), *map(_image_tile, page.results.image_sets)]
 
 
-def _behind(found: Measurement) -> str:
-    bounds = f"{span(found.interval, metric_of(found.metric).unit)} · " if found.interval else ""
-    return bounds + images(found.images)
+def _tile(found: Measurement) -> Tile:
+    metric = meaning_of(found.metric)
+    value, _, unit = figure(found.value, metric.unit).partition(" ")
+    group = f"{found.about['group']} · " if "group" in found.about else ""
+    bounds = f"{span(found.interval, metric.unit)} · " if found.interval else ""
+    return Tile(metric.title, value, unit, f"{group}{bounds}{images(found.images)}")
 
 
-def _image_tile(page: Page) -> list[Tile]:
-    return [
-        Tile(
-            "Images",
-            count(card.images - len(card.set_aside)),
-            f"{count(card.labelled)} labelled, {count(len(card.set_aside))} set aside",
-        )
-        for card in page.results.image_sets
-    ]
+def _image_tile(card: ImageSetCard) -> Tile:
+    aside = count(len(card.set_aside))
+    return Tile(
+        "Images", count(card.images - len(card.set_aside)), "", f"{count(card.labelled)} labelled, {aside} set aside"
+    )
 
 
 def _side_by_side(overall: Sequence[Measurement], page: Page) -> Table:
-    """A row for each model, image set and condition; a column for each number that all of its images stand behind."""
-    metrics = list(dict.fromkeys(one.metric for one in overall))
-    columns = [Column(""), *(Column(metric_of(metric).title, True) for metric in metrics), Column("Images", True)]
-    rows = [_row(found, metrics, page) for found in by_subject(overall).values()]
+    """A row for each model, image set and condition; a column for each key number, or for all where none is there."""
+    found = {one.metric for one in overall}
+    metrics = [name for name in KEY_NUMBERS if name in found] or list(dict.fromkeys(one.metric for one in overall))
+    columns = [Column("Whose"), *(Column(meaning_of(metric).title, True) for metric in metrics), Column("Images", True)]
+    rows = [_row(group, metrics, page) for group in by_subject(overall).values()]
     return Table("Side by side", columns, rows)
 
 
 def _row(found: Sequence[Finding], metrics: Sequence[str], page: Page) -> list[Cell]:
     numbers = {name_of(one): one for one in found if isinstance(one, Measurement)}
     most = max(one.images for one in numbers.values())
-    cells = [_cell(numbers[metric]) if metric in numbers else Cell("–") for metric in metrics]
-    return [Cell(page.subject(found[0].about) or "clean"), *cells, Cell(count(most), most)]
-
-
-def _cell(found: Measurement) -> Cell:
-    unit = metric_of(found.metric).unit
-    bounds = f" ({span(found.interval, unit)})" if found.interval else ""
-    return Cell(figure(found.value, unit) + bounds, order_of(found.value))
+    cells = [compact_cell(numbers.get(metric)) for metric in metrics]
+    return [Cell(page.subject(found[0].about) or "as they are"), *cells, Cell(count(most), most)]
 
 
 def _warnings(page: Page) -> list[str]:

@@ -5,9 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from shiftproof.metrics.meanings import Unit, meaning_of
 from shiftproof.reports.parts import Cell, Column, Table
-from shiftproof.reports.words import Unit, count, figure, metric_of, span
+from shiftproof.reports.words import count, figure, span
 from shiftproof.types import Curve, Measurement
+
+NUMBER_COLUMNS = (Column("Value", True), Column("Interval", True), Column("Images", True))
+"""What `number_cells` fills."""
 
 
 def measurement_table(
@@ -16,7 +20,6 @@ def measurement_table(
     *,
     value_title: str,
     keys: Sequence[str] | None = None,
-    folded: bool = False,
     note: str = "",
 ) -> Table:
     """A row for each measurement; by default a column for every key of `about` that tells rows apart."""
@@ -28,21 +31,29 @@ def measurement_table(
         Column("Images", True),
     ]
     rows = [[*(Cell(str(one.about.get(key, ""))) for key in keys), *number_cells(one)] for one in found]
-    return Table(title, columns, rows, note, folded)
+    return Table(title, columns, rows, note)
 
 
 def number_cells(found: Measurement) -> list[Cell]:
     """Value, interval and image count of one measurement."""
-    unit = metric_of(found.metric).unit
+    unit = meaning_of(found.metric).unit
     return [
         Cell(figure(found.value, unit), order_of(found.value)),
-        Cell(span(found.interval, unit), order_of(found.interval[0]) if found.interval else "", _bar(found, unit)),
+        Cell(span(found.interval, unit), order_of(found.interval[0]) if found.interval else "", bar=_bar(found, unit)),
         Cell(count(found.images), found.images),
     ]
 
 
+def compact_cell(found: Measurement | None) -> Cell:
+    """A value with its interval below it, for tables that have a column for each metric."""
+    if found is None:
+        return Cell("–")
+    unit = meaning_of(found.metric).unit
+    return Cell(figure(found.value, unit), order_of(found.value), below=span(found.interval, unit) if found.interval else "")
+
+
 def curve_table(title: str, curves: Sequence[Curve], names: Sequence[str]) -> Table:
-    """The points of some curves that share their axes, folded away under the chart they belong to."""
+    """The points of some curves that share their axes, a row each."""
     columns = [
         Column("Series"),
         Column(curves[0].x_label, True),
@@ -53,7 +64,7 @@ def curve_table(title: str, curves: Sequence[Curve], names: Sequence[str]) -> Ta
     rows = [
         _point_cells(curve, name, place) for curve, name in zip(curves, names, strict=True) for place in range(len(curve.x))
     ]
-    return Table(title, columns, rows, folded=True)
+    return Table(title, columns, rows)
 
 
 def _point_cells(curve: Curve, name: str, place: int) -> list[Cell]:

@@ -3,53 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
+import re
+from datetime import datetime
 
+from shiftproof.metrics.meanings import Unit, meaning_of
 from shiftproof.types import Measurement
 
-Unit = Literal["share", "points", "number"]
-"""How a value is written: 0.887 as 88.7 %, 0.021 as +2.1 points, or as it is."""
-
 GAP = "\u202f"  # a narrow space that no line breaks at
-
-
-@dataclass(frozen=True)
-class Metric:
-    """How a metric is called and written."""
-
-    title: str
-    unit: Unit
-
-
-METRICS: Mapping[str, Metric] = {
-    "top1_accuracy": Metric("Top-1 accuracy", "share"),
-    "top5_accuracy": Metric("Top-5 accuracy", "share"),
-    "group_accuracy": Metric("Accuracy of a group", "share"),
-    "worst_group_accuracy": Metric("Accuracy of the worst group", "share"),
-    "class_accuracy": Metric("Accuracy of a class", "share"),
-    "rms_calibration_error": Metric("RMS calibration error", "share"),
-    "overconfidence": Metric("Overconfidence", "points"),
-    "accuracy_difference": Metric("Difference in accuracy", "points"),
-    "mcnemar_p": Metric("p (McNemar)", "number"),
-    "shared_mistakes": Metric("Shared mistakes", "share"),
-    "agreement": Metric("Same answer", "share"),
-}
-"""Metrics whose name does not tell enough."""
-
-
-def metric_of(name: str) -> Metric:
-    """How to call and write a metric; unless listed, accuracies, rates, errors and shares are percentages.
-
-    >>> metric_of("mean_flip_rate")
-    Metric(title='Mean flip rate', unit='share')
-    """
-    if name in METRICS:
-        return METRICS[name]
-    title = name.replace("_", " ")
-    is_share = title.rpartition(" ")[2] in {"accuracy", "rate", "share", "confidence", "error", "probability"}
-    return Metric(title[:1].upper() + title[1:], "share" if is_share else "number")
 
 
 def figure(value: float, unit: Unit) -> str:
@@ -98,6 +58,27 @@ def images(number: int) -> str:
     return "1 image" if number == 1 else f"{count(number)} images"
 
 
+def kept_together(text: str) -> str:
+    r"""A sentence written elsewhere, with no line break between a number and its sign.
+
+    >>> kept_together("predicted crane 98 % (p < 0.001)").split(" ")
+    ['predicted', 'crane', '98\u202f%', '(p\xa0<\xa00.001)']
+    """
+    return re.sub(r" ([<=]) (?=\d)", "\xa0\\1\xa0", re.sub(r"(?<=\d) %", f"{GAP}%", text))
+
+
+def moment(iso_time: str) -> str:
+    """A time as people write it, or the text itself where it is no time.
+
+    >>> moment("2026-11-15T21:38:12+00:00")
+    '2026-11-15 21:38 UTC'
+    """
+    try:
+        return f"{datetime.fromisoformat(iso_time):%Y-%m-%d %H:%M %Z}".strip()
+    except ValueError:
+        return iso_time
+
+
 def of_hundred(value: float) -> str:
     """A share as people say it.
 
@@ -118,7 +99,7 @@ def evidence(found: Measurement) -> str:
     >>> evidence(Measurement("top1_accuracy", 0.9, {}, 50, {"interval": "95 %, Clopper-Pearson"}, (0.78, 0.97)))
     '78.0 to 97.0\u202f% with 95\u202f% confidence, 50 images'
     """
-    bounds = span(found.interval, metric_of(found.metric).unit)
+    bounds = span(found.interval, meaning_of(found.metric).unit)
     # a convention begins with the level: "95 %, Clopper-Pearson" or "95 % for all groups together, ..."
     level = found.convention.get("interval", "").partition(",")[0].replace(" %", f"{GAP}% confidence", 1)
     return ", ".join([f"{bounds} with {level}" if found.interval and level else bounds, images(found.images)])

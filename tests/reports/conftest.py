@@ -1,0 +1,168 @@
+"""Results of each kind a report may be asked to draw, and a browser to open it in."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from shiftproof.reports import save_report
+from shiftproof.studies.results import ImageSetCard, ModelCard, Results
+from shiftproof.types import Curve, Finding, Gallery, GalleryItem, Image, ImageSetRef, Measurement, Seen, SetAside
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+PHOTOS = ImageSetRef("photos", "f00d", "/photos")
+CONVENTION = {"picture": "the image", "interval": "95 %, Clopper-Pearson"}
+NASTY = "<script>alert(1)</script>"
+NASTY_ID = """a "quoted" 'id' & </script><b>.jpg"""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The script is made once for all these tests, and never in the user's own cache."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SHIFTPROOF_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+def share(metric: str, right: int, total: int, **about: str) -> Measurement:
+    """A share with a made-up interval around it."""
+    value = right / total
+    interval = (max(0.0, value - 0.1), min(1.0, value + 0.1))
+    return Measurement(metric, value, {"image_set": "photos", **about}, total, CONVENTION, interval)
+
+
+def findings_of(model: str, right: int, *, classes: int = 30) -> list[Finding]:
+    """Everything the studies of accuracy and calibration give for one model on 1,000 images."""
+    about = {"model": model, "image_set": "photos"}
+    names = [NASTY, *(f"class {place}" for place in range(1, classes))]
+    mistakes = (GalleryItem(NASTY_ID, f"predicted {NASTY} 98 %, labelled cat"), GalleryItem("b.jpg", "predicted dog 90 %"))
+    return [
+        share("top1_accuracy", right, 1000, model=model),
+        share("top5_accuracy", 980, 1000, model=model),
+        share("group_accuracy", 90, 100, model=model, fact="site", group="meadow"),
+        share("group_accuracy", 25, 50, model=model, fact="site", group="pier"),
+        share("worst_group_accuracy", 25, 50, model=model, fact="site", group="pier"),
+        *(share("class_accuracy", place % 11, 10, **about, **{"class": name}) for place, name in enumerate(names)),
+        share("confusion_rate", 3, 10, **about, **{"class": NASTY, "predicted": "class 2"}),
+        Gallery("confident_mistakes", about, PHOTOS, "Most confident mistakes", mistakes),
+        Measurement("overconfidence", 0.038, about, 1000, CONVENTION, (0.03, 0.046)),
+        Measurement("rms_calibration_error", 0.052, about, 1000, {"bins": "10 of 100 images"}),
+        Curve(
+            "reliability",
+            about,
+            "mean confidence",
+            "share right",
+            x=(0.25, 0.9),
+            y=(0.2, 0.8),
+            images=1000,
+            convention=CONVENTION,
+            counts=(100, 900),
+            low=(0.1, 0.75),
+            high=(0.3, 0.85),
+        ),
+        Curve(
+            "confidence_histogram",
+            about,
+            "confidence",
+            "share of images",
+            x=(0.25, 0.75),
+            y=(0.1, 0.9),
+            images=1000,
+            convention={},
+            counts=(100, 900),
+        ),
+    ]
+
+
+def results_of(*findings: Finding, models: tuple[str, ...] = ("toy",)) -> Results:
+    """Findings with a card for each model and for the photos."""
+    return Results(
+        findings,
+        models=tuple(
+            ModelCard(name, "cafe", "logits", {"size": 224}, Seen("drawings", filtered=("photos",))) for name in models
+        ),
+        image_sets=(ImageSetCard("photos", "f00d", 1001, 1001, "/photos", set_aside=(SetAside("bad.jpg", "truncated"),)),),
+        warnings=("toy helped to choose photos",),
+        skipped=("the Brier score needs all logits",),
+        command="shiftproof run toy photos",
+        made="2026-01-02T03:04:05+00:00",
+        versions={"shiftproof": "0.1.0"},
+    )
+
+
+@pytest.fixture(scope="session")
+def results() -> Results:
+    """One model on one image set."""
+    return results_of(*findings_of("toy", 887))
+
+
+@pytest.fixture(scope="session")
+def compared() -> Results:
+    """Two models on the same images, and a study the report knows nothing of."""
+    about = {"model": "toy", "versus": "other", "image_set": "photos"}
+    return results_of(
+        *findings_of("toy", 887),
+        *findings_of("other", 700),
+        Measurement("accuracy_difference", 0.187, about, 1000, CONVENTION, (0.15, 0.22)),
+        Measurement("mcnemar_p", 1e-9, about, 1000, {"test": "exact McNemar"}),
+        share("agreement", 800, 1000, **about),
+        share("flip_rate", 3, 100, model="toy", perturbation="tilt"),
+        share("flip_rate", 5, 100, model="toy", perturbation="snow"),
+        Curve("wobble", {"model": "toy"}, "level", "change", (1.0, 2.0, 3.0), (0.1, float("nan"), 0.4), 100, {}),
+        models=("toy", "other"),
+    )
+
+
+@pytest.fixture(scope="session")
+def open_photo() -> Callable[[ImageSetRef, str], Image]:
+    """A gradient of 800 x 600 in place of a photo."""
+
+    def open_image(image_set: ImageSetRef, image_id: str) -> Image:
+        assert image_set == PHOTOS
+        return np.stack([np.tile(np.linspace(0, 255, 800), (600, 1))] * 3, axis=2).astype(np.uint8)
+
+    return open_image
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    if chromium is None:
+        pytest.skip("no chromium found")
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as started:
+        opened = started.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def show(browser: Browser, tmp_path: Path, open_photo: Callable[[ImageSetRef, str], Image]) -> Iterator[Callable[..., Page]]:
+    """Opens a report offline from its file; whatever the page complains of or asks for fails the test."""
+    complaints: list[str] = []
+    contexts = []
+
+    def open_report(results: Results, *, width: int = 1280, color_scheme: str = "light") -> Page:
+        path = save_report(tmp_path / "report.html", results, open_image=open_photo)
+        context = browser.new_context(viewport={"width": width, "height": 800}, offline=True, color_scheme=color_scheme)  # type: ignore[arg-type]
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("dialog", lambda dialog: complaints.append(f"dialog: {dialog.message}"))
+        page.on("request", lambda request: complaints.extend([request.url] if request.url.startswith("http") else []))
+        page.goto(path.as_uri())
+        page.wait_for_selector("html[data-drawn]")
+        return page
+
+    yield open_report
+    for context in contexts:
+        context.close()
+    assert complaints == []

@@ -1,0 +1,157 @@
+"""A report as a person meets it: opened offline from its file in Chromium, with mouse and keyboard."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from shiftproof.studies.results import Results
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+pytestmark = pytest.mark.real
+
+Show = Callable[..., "Page"]
+
+
+def test_every_chart_is_drawn_without_a_complaint(show: Show, compared: Results) -> None:
+    page = show(compared)
+    drawings = page.locator(".drawing")
+    assert drawings.count() > 8
+    assert page.locator(".drawing svg").count() == drawings.count()
+
+
+def test_a_table_sorts_by_keyboard_and_says_so(show: Show, results: Results) -> None:
+    page = show(results)
+    figures = page.locator("details", has=page.locator("th", has_text="Class"))
+    figures.locator("summary").first.focus()
+    page.keyboard.press("Enter")
+    table = figures.locator("table")
+    head = table.locator("th", has_text="Accuracy")
+    column = "tbody tr td:nth-child(2)"
+    head.locator("button").focus()
+    page.keyboard.press("Enter")
+    assert head.get_attribute("aria-sort") == "ascending"
+    rising = [float(text.rstrip("\u202f%")) for text in table.locator(column).all_inner_texts()]
+    assert rising == sorted(rising)
+    page.keyboard.press("Space")
+    assert head.get_attribute("aria-sort") == "descending"
+    falling = [float(text.rstrip("\u202f%")) for text in table.locator(column).all_inner_texts()]
+    assert falling == sorted(falling, reverse=True)
+    assert falling != rising
+    assert table.locator("th[aria-sort]").count() == 1
+
+
+def test_a_long_table_is_filtered_as_one_types(show: Show, results: Results) -> None:
+    page = show(results)
+    figures = page.locator("details", has=page.locator("th", has_text="Class"))
+    figures.locator("summary").first.click()
+    figures.get_by_role("searchbox").fill("CLASS 2")
+    assert figures.locator("tbody tr:visible").count() == 11  # class 2 and class 20 to 29
+    assert figures.locator("output").inner_text() == "11 of 30 rows"
+
+
+def test_a_picture_is_enlarged_and_put_away_by_keyboard(show: Show, results: Results) -> None:
+    page = show(results)
+    picture = page.locator(".gallery button").first
+    dialog = page.locator("dialog")
+    picture.focus()
+    page.keyboard.press("Enter")
+    assert dialog.is_visible()
+    assert "a \"quoted\" 'id' & </script><b>.jpg" in dialog.inner_text()
+    assert dialog.locator("img").evaluate("picture => picture.naturalWidth") == 320
+    page.keyboard.press("Escape")
+    assert not dialog.is_visible()
+    assert picture.evaluate("button => button === document.activeElement")
+
+
+@pytest.mark.parametrize(("scheme", "first", "then"), [("light", "light", "dark"), ("dark", "dark", "light")])
+def test_the_theme_follows_the_system_until_one_chooses(
+    show: Show, results: Results, scheme: str, first: str, then: str
+) -> None:
+    page = show(results, color_scheme=scheme)
+    paper = {"light": "rgb(251, 250, 247)", "dark": "rgb(18, 22, 28)"}
+    background = "getComputedStyle(document.body).backgroundColor"
+    ink = "getComputedStyle(document.querySelector('.drawing .role-axis-label text')).fill"
+    assert page.evaluate(background) == paper[first]
+    ink_before = page.evaluate(ink)
+    page.get_by_role("button", name=f"{then.capitalize()} theme").click()
+    assert page.evaluate(background) == paper[then]
+    assert page.evaluate(ink) != ink_before
+
+
+def test_paper_is_white_also_after_a_dark_screen(show: Show, results: Results) -> None:
+    page = show(results, color_scheme="dark")
+    page.emulate_media(media="print")
+    assert page.evaluate("getComputedStyle(document.body).color") == "rgb(27, 36, 48)"
+
+
+@pytest.mark.parametrize("width", [390, 768, 1280])
+def test_no_width_makes_the_page_scroll_sideways(show: Show, compared: Results, width: int) -> None:
+    page = show(compared, width=width)
+    page.evaluate("document.querySelectorAll('details').forEach((fold) => (fold.open = true))")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    too_wide = (
+        "[...document.querySelectorAll('.drawing svg')].filter((svg) => svg.getBoundingClientRect().right > innerWidth)"
+    )
+    assert page.evaluate(f"{too_wide}.length") == 0
+
+
+def test_charts_follow_the_width_of_the_window(show: Show, results: Results) -> None:
+    page = show(results)
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.wait_for_function("document.querySelector('.drawing svg').getBoundingClientRect().width < 390")
+    # drawn anew rather than only scaled down: letters keep their size
+    page.wait_for_function("Number(document.querySelector('.drawing svg').getAttribute('width')) < 390")
+
+
+def test_the_page_gives_its_measurements_as_csv(show: Show, compared: Results) -> None:
+    page = show(compared)
+    with page.expect_download() as download:
+        page.get_by_role("button", name=re.compile("CSV")).click()
+    assert as_values(Path(download.value.path()).read_text(encoding="utf-8")) == as_values(compared.to_csv())
+
+
+def as_values(text: str) -> list[dict[str, str | float]]:
+    """Rows of a CSV with their numbers as numbers: Python and JavaScript write the same one in different ways."""
+    numbers = ("value", "low", "high")
+    return [{**row, **{key: float(row[key]) for key in numbers if row[key]}} for row in csv.DictReader(io.StringIO(text))]
+
+
+def test_text_stands_out_from_its_ground_in_both_themes(show: Show, results: Results) -> None:
+    page = show(results)
+    for _ in range(2):
+        ratios = page.evaluate(CONTRAST)
+        assert min(ratios.values()) >= 4.5, ratios
+        page.locator("#theme").click()
+
+
+CONTRAST = """() => {
+  const probe = document.body.appendChild(document.createElement("span"));
+  const channels = (name) => {
+    probe.style.color = `var(${name})`;
+    return getComputedStyle(probe).color.match(/[0-9.]+/g).slice(0, 3).map((value) => {
+      const share = Number(value) / 255;
+      return share <= 0.03928 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+    });
+  };
+  const light = (name) => channels(name).reduce((sum, value, place) => sum + value * [0.2126, 0.7152, 0.0722][place], 0);
+  const ratio = (ink, ground) => {
+    const [low, high] = [light(ink), light(ground)].sort((first, second) => first - second);
+    return (high + 0.05) / (low + 0.05);
+  };
+  const pairs = [["--warning-ink", "--warning-paper"]];
+  for (const ground of ["--paper", "--card", "--sunken"])
+    for (const ink of ["--ink", "--muted", "--accent"]) pairs.push([ink, ground]);
+  for (const place of [1, 2, 3, 4, 5, 6]) pairs.push([`--series-${place}`, "--card"]);
+  const found = Object.fromEntries(pairs.map(([ink, ground]) => [`${ink} on ${ground}`, ratio(ink, ground)]));
+  probe.remove();
+  return found;
+}"""

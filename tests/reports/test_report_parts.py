@@ -1,0 +1,104 @@
+"""Charts that Vega-Lite accepts, thumbnails, and the cached script."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image as Pillow
+
+from shiftproof.reports import bundle, sections
+from shiftproof.reports.page import Page
+from shiftproof.reports.parts import Chart, Section
+from shiftproof.reports.thumbnails import thumbnail
+from shiftproof.studies.results import Results
+
+
+def charts_of(results: Results) -> Iterator[Chart]:
+    for section in sections.draw_sections(Page(results)):
+        yield from (part for part in section.parts if isinstance(part, Chart))
+
+
+@pytest.mark.parametrize("which", ["results", "compared"])
+def test_every_chart_is_drawn_by_vega_lite_with_all_its_marks(which: str, request: pytest.FixtureRequest) -> None:
+    import vl_convert
+
+    for chart in charts_of(request.getfixturevalue(which)):
+        svg = vl_convert.vegalite_to_svg({**chart.spec, "width": 500})
+        assert "<path" in svg, chart.title
+        assert "NaN" not in svg, chart.title
+        assert chart.spec["description"]
+
+
+def test_series_differ_in_shape_as_well_as_in_colour(compared: Results) -> None:
+    overall = next(chart for chart in charts_of(compared) if chart.title == "Overall")
+    shapes = [
+        layer["encoding"]["shape"]["scale"]["range"] for layer in overall.spec["layer"] if "shape" in layer["encoding"]
+    ]
+    assert shapes == [["circle", "square"]]
+
+
+def test_the_worst_classes_come_first_and_at_most_twenty_are_drawn(results: Results) -> None:
+    chart = next(chart for chart in charts_of(results) if chart.title == "The 20 worst of 30 classes")
+    values = [row["value"] for row in chart.spec["data"]["values"]]
+    assert values == sorted(values)
+    assert len(values) == 20
+    assert len(chart.figures.rows) == 30
+
+
+def test_each_finding_is_drawn_in_exactly_one_section(compared: Results) -> None:
+    def keys(drawn: list[Section]) -> list[str]:
+        return [section.key for section in drawn]
+
+    assert keys(sections.draw_sections(Page(compared))) == [
+        "comparison",
+        "accuracy",
+        "calibration",
+        "more",
+        "subjects",
+        "set-aside",
+        "conventions",
+        "origin",
+    ]
+    known = [name for maker in sections.MAKERS for name in maker.names]
+    assert len(known) == len(set(known))
+
+
+def decoded(address: str) -> Pillow.Image:
+    return Pillow.open(io.BytesIO(base64.b64decode(address.removeprefix("data:image/jpeg;base64,"))))
+
+
+@pytest.mark.parametrize(
+    ("height", "width", "expected"), [(600, 800, (320, 240)), (900, 300, (107, 320)), (32, 32, (32, 32))]
+)
+def test_a_thumbnail_keeps_its_shape_and_never_grows(height: int, width: int, expected: tuple[int, int]) -> None:
+    picture = decoded(thumbnail(np.full((height, width, 3), (200, 100, 50), np.uint8)))
+    assert picture.size == expected
+    assert picture.format == "JPEG"
+    assert np.abs(np.asarray(picture)[5, 5].astype(int) - (200, 100, 50)).max() <= 3
+
+
+def test_the_script_is_made_once_and_then_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+    monkeypatch.setenv("SHIFTPROOF_CACHE", str(tmp_path / "new"))
+    monkeypatch.setattr(bundle, "_make_script", lambda: made.append("once") or "draw()")  # type: ignore[func-returns-value]
+    assert bundle.chart_script() == bundle.chart_script() == "draw()"
+    assert made == ["once"]
+
+
+def test_a_cache_that_cannot_be_written_costs_only_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("SHIFTPROOF_CACHE", str(tmp_path / "file"))
+    monkeypatch.setattr(bundle, "_make_script", lambda: "draw()")
+    assert bundle.chart_script() == "draw()"
+
+
+def test_the_script_sets_up_the_charts_and_cannot_close_its_element() -> None:
+    script = bundle.chart_script()
+    assert "window.vegaEmbed=" in script
+    assert "</script" not in script.lower()
+    assert "<!--" not in script

@@ -1,0 +1,208 @@
+"""What a report says, and that nothing in it can be more than text."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import re
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+
+import jinja2
+import pytest
+
+from shiftproof.errors import StoreError, UnreadableImage
+from shiftproof.reports import build_report, save_report
+from shiftproof.reports.build import _environment
+from shiftproof.studies.results import Results
+from shiftproof.types import Curve, Gallery, GalleryItem, Image, ImageSetRef, Measurement
+
+OpenPhoto = Callable[[ImageSetRef, str], Image]
+
+
+class Tree(HTMLParser):
+    """Tags with their attributes, and the text outside scripts and styles."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.scripts: list[str] = []
+        self._inside = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self._inside = tag
+
+    def handle_endtag(self, tag: str) -> None:
+        self._inside = ""
+
+    def handle_data(self, data: str) -> None:
+        {"script": self.scripts, "style": []}.get(self._inside, self.words).append(data)
+
+    @property
+    def text(self) -> str:
+        return re.sub(r"\s+", " ", " ".join(self.words))
+
+
+def test_the_headline_has_the_number_its_interval_and_the_images_in_words(results: Results) -> None:
+    text = Tree(build_report(results)).text
+    assert "About 89 of 100 images are named right (78.7 to 98.7 % with 95 % confidence, 1,000 images)." in text
+    assert "Weakest group: pier (site), 50.0 % right (40.0 to 60.0 % with 95 % confidence, 50 images)." in text
+    assert "Confidence is too high, on average by 3.8 points" in text
+
+
+def test_warnings_what_was_skipped_and_images_set_aside_are_said(results: Results) -> None:
+    text = Tree(build_report(results)).text
+    assert "toy helped to choose photos" in text
+    assert "the Brier score needs all logits" in text
+    assert "1 of 1,001 images of photos could not be read" in text
+    assert "bad.jpg" in text
+    assert "truncated" in text
+
+
+def test_command_versions_time_and_conventions_are_printed(results: Results) -> None:
+    text = Tree(build_report(results)).text
+    for wanted in (
+        "shiftproof run toy photos",
+        "2026-01-02 03:04 UTC",
+        "0.1.0",
+        "10 of 100 images",
+        "size: 224",
+        "drawings",
+    ):
+        assert wanted in text
+
+
+def test_better_is_said_only_where_a_pair_differs_surely(compared: Results) -> None:
+    assert "toy is better than other on photos" in Tree(build_report(compared)).text
+    unsure = [
+        dataclasses.replace(found, value=0.4) if found.metric == "mcnemar_p" else found for found in compared.measurements
+    ]
+    text = Tree(build_report(dataclasses.replace(compared, findings=tuple(unsure)))).text
+    assert "better than" not in text
+    assert "cannot be told apart" in text
+
+
+def test_findings_of_an_unknown_study_are_drawn_all_the_same(compared: Results) -> None:
+    text = Tree(build_report(compared)).text
+    assert "More measurements" in text
+    assert "Flip rate" in text
+    assert "tilt" in text
+    assert "Wobble" in text
+
+
+def test_names_and_ids_are_text_and_never_markup(results: Results, open_photo: OpenPhoto) -> None:
+    html = build_report(results, open_image=open_photo, title="<b>bold</b>")
+    tree = Tree(html)
+    assert "<script>alert(1)</script>" in tree.text
+    assert not any("alert(1)" in script for script in tree.scripts if not script.lstrip().startswith("{"))
+    assert not any(tag == "b" for tag, _ in tree.tags)
+    assert """a "quoted" 'id' & </script><b>.jpg""" in tree.text
+
+
+def test_nothing_is_loaded_from_elsewhere(results: Results, open_photo: OpenPhoto) -> None:
+    tree = Tree(build_report(results, open_image=open_photo))
+    addresses = [value or "" for _, attributes in tree.tags for name, value in attributes.items() if name in {"src", "href"}]
+    assert addresses
+    assert all(address.startswith(("#", "data:")) for address in addresses)
+    assert not any(tag in {"link", "iframe", "object", "base"} for tag, _ in tree.tags)
+
+
+def test_the_embedded_results_read_back_as_they_were(compared: Results) -> None:
+    html = build_report(compared)
+    block = re.search(r'<script type="application/json" id="results">(.*?)</script>', html, re.DOTALL)
+    assert block
+    again = Results.from_json(block[1])
+    assert again.to_json() == compared.to_json()
+
+
+def test_every_picture_has_a_text_in_its_place(results: Results, open_photo: OpenPhoto) -> None:
+    pictures = [attributes for tag, attributes in Tree(build_report(results, open_image=open_photo)).tags if tag == "img"]
+    in_gallery = [picture for picture in pictures if (picture["src"] or "").startswith("data:image/jpeg")]
+    assert len(in_gallery) == 2
+    assert all(picture["alt"] for picture in in_gallery)
+
+
+def test_a_picture_that_cannot_be_opened_is_named_with_the_reason(results: Results) -> None:
+    def open_nothing(image_set: ImageSetRef, image_id: str) -> Image:
+        raise UnreadableImage("the disk is gone")
+
+    assert Tree(build_report(results, open_image=open_nothing)).text.count("Not shown: the disk is gone") == 2
+
+
+def test_results_without_anything_still_make_a_report() -> None:
+    assert "0 measurements" in Tree(build_report(Results(()))).text
+
+
+def test_a_value_that_is_not_known_is_said_to_be_so() -> None:
+    results = Results((Measurement("flip_rate", float("nan"), {"model": "toy"}, 0, {}),))
+    html = build_report(results)
+    assert "not known" in Tree(html).text
+    assert not any("NaN" in script for script in Tree(html).scripts if script.startswith("{"))
+
+
+def test_one_set_without_labels_is_told_by_what_the_model_sees() -> None:
+    about = {"model": "toy", "image_set": "photos"}
+    found = (
+        Measurement("predicted_share", 0.7, {**about, "predicted": "cat"}, 10, {}, (0.3, 0.9)),
+        Measurement("mean_confidence", 0.6, about, 10, {}, (0.5, 0.7)),
+    )
+    text = Tree(build_report(Results(found))).text
+    assert "cat" in text
+    assert "Mean confidence" in text
+
+
+def test_a_report_appears_whole_or_not_at_all(results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "deep" / "report.html"
+    save_report(path, results)
+    before = path.read_bytes()
+
+    def full_disk(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full_disk)
+    with pytest.raises(StoreError, match="no space left"):
+        save_report(path, results, title="another")
+    assert path.read_bytes() == before
+    assert [file.name for file in path.parent.iterdir()] == ["report.html"]
+
+
+def test_a_file_name_that_is_no_text_does_not_stop_the_report(tmp_path: Path) -> None:
+    odd = os.fsdecode(b"caf\xe9.jpg")
+    gallery = Gallery("odd", {}, ImageSetRef("photos", "f00d"), "Odd", (GalleryItem(odd, "predicted cup"),))
+    path = save_report(tmp_path / "report.html", Results((gallery,)))
+    assert "caf?.jpg" in path.read_text(encoding="utf-8")
+
+
+def test_templates_fail_on_a_missing_variable() -> None:
+    with pytest.raises(jinja2.UndefinedError):
+        _environment().get_template("report.html").render(title="only this")
+
+
+def test_a_thousand_classes_of_one_model_stay_under_three_megabytes() -> None:
+    about = {"model": "toy", "image_set": "photos"}
+    classes = [
+        Measurement(
+            "class_accuracy", 0.5, {**about, "class": f"a class of some length {place}"}, 50, {"output": "raw"}, (0.3, 0.7)
+        )
+        for place in range(1000)
+    ]
+    assert len(build_report(Results(tuple(classes)))) < 3_000_000
+
+
+def test_json_of_charts_is_valid(compared: Results) -> None:
+    specs = [json.loads(script) for script in Tree(build_report(compared)).scripts if script.startswith('{"$schema"')]
+    assert len(specs) > 8
+
+
+def test_curves_are_also_given_as_figures() -> None:
+    curve = Curve("roc", {"model": "toy"}, "false alarms", "hits", (0.0, 0.25, 1.0), (0.0, 0.8, 1.0), 40, {})
+    text = Tree(build_report(Results((curve,)))).text
+    assert "false alarms" in text
+    assert "0.25" in text
+    assert "0.8" in text
