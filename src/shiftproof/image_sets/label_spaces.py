@@ -18,9 +18,8 @@ from shiftproof.errors import BadInput, ClassMismatch, listed
 from shiftproof.image_sets.class_matching import described, match_columns, resolve, with_wnids
 from shiftproof.metrics.top5 import to_top5
 from shiftproof.reference import ilsvrc_classes
-from shiftproof.types import Classes, Head, Labels, Logits, Predictions, Sample
+from shiftproof.types import Classes, Head, Labels, Logits, Predictions, Sample, Scored
 
-Scored = Literal["full", "subset"]
 Unmatched = Literal["error", "unlabelled", "wrong"]
 Rule = Literal["max", "mean", "sum", "median"]
 

@@ -1,0 +1,122 @@
+"""Labels that come from elsewhere, and locations that spell everything out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shiftproof.errors import BadInput, UnknownName
+from shiftproof.image_sets import open_images
+from shiftproof.reference import ilsvrc_classes
+
+Draw = Callable[..., Path]
+
+
+@pytest.fixture
+def validation(tmp_path: Path, draw: Draw) -> Path:
+    draw(tmp_path / "val" / "n01440764" / "ILSVRC2012_val_00000003.JPEG")
+    draw(tmp_path / "val" / "n01443537" / "ILSVRC2012_val_00000001.JPEG")
+    draw(tmp_path / "val" / "n01443537" / "ILSVRC2012_val_00000002.JPEG")
+    return tmp_path / "val"
+
+
+def _json(path: Path, value: Any) -> Path:
+    path.write_text(json.dumps(value))
+    return path
+
+
+def test_real_labels_replace_those_of_the_folders(validation: Path, tmp_path: Path) -> None:
+    real = _json(tmp_path / "real.json", [[970, 795], [], [0]])
+    images = open_images(validation, labels=real)
+    assert {sample.id[-9:-5]: sample.labels for sample in images.samples} == {"0003": (0,), "0001": (970, 795), "0002": ()}
+    assert images.classes == ilsvrc_classes()
+    assert images.ref != open_images(validation).ref
+    assert images.ref.location == f"{validation}?labels={real}"
+    assert open_images(images.ref.location).ref == images.ref
+
+
+def test_real_labels_for_images_that_are_not_validation_images_are_refused(validation: Path, tmp_path: Path) -> None:
+    real = _json(tmp_path / "real.json", [[970], []])
+    with pytest.raises(BadInput, match="labels for ILSVRC2012_val_00000001 to 00000002, but 1 images have no such name"):
+        open_images(validation, labels=real)
+
+
+def test_labels_by_name_in_json_or_text(validation: Path, tmp_path: Path) -> None:
+    by_name = _json(tmp_path / "labels.json", {"ILSVRC2012_val_00000001.JPEG": ["cat", "dog"], "other.jpg": "eel"})
+    images = open_images(validation, labels=by_name)
+    assert [sample.labels for sample in images.samples] == [(), (0, 1), ()]
+    caffe = tmp_path / "val.txt"
+    caffe.write_text("ILSVRC2012_val_00000002.JPEG 65\nILSVRC2012_val_00000001.JPEG 970\nILSVRC2012_val_00000003.JPEG 230\n")
+    images = open_images(validation, labels=caffe, classes="ilsvrc2012")
+    assert [sample.labels for sample in images.samples] == [(230,), (970,), (65,)]
+    with pytest.raises(BadInput, match="names none of these images; it should use their ids, such as n01440764/"):
+        open_images(validation, labels=_json(tmp_path / "labels.json", {"x.jpg": 1}))
+
+
+def test_labels_in_the_order_of_the_ids(validation: Path, tmp_path: Path) -> None:
+    (tmp_path / "labels.txt").write_text("n02084071\nn02084071\nn01440764\n")
+    images = open_images(validation, labels=tmp_path / "labels.txt")
+    assert images.classes is not None
+    assert images.classes.wnids == ("n01440764", "n02084071")
+    assert [sample.labels for sample in images.samples] == [(1,), (1,), (0,)]
+    given = open_images(validation, labels=[2, None, [0, 1]], classes=["a", "b", "c"])
+    assert [sample.labels for sample in given.samples] == [(2,), (), (0, 1)]
+    with pytest.raises(BadInput, match="3 images but 2 labels in the labels given"):
+        open_images(validation, labels=[1, 2])
+
+
+def test_labels_can_be_dropped_or_be_one_for_all(validation: Path) -> None:
+    bare = open_images(validation, labels="none")
+    assert bare.classes is None
+    assert not any(sample.labels for sample in bare.samples)
+    assert open_images(bare.ref.location or "").ref == bare.ref
+    one = open_images(validation, label="n01514668")
+    assert one.classes is not None
+    assert one.classes.names == ("cock",)
+    assert {sample.labels for sample in one.samples} == {(0,)}
+    among = open_images(validation, label="cock", classes="ilsvrc2012")
+    assert {sample.labels for sample in among.samples} == {(7,)}
+
+
+def test_label_files_of_other_kinds_are_refused(validation: Path, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"\.json, \.txt or \.npy file, got labels\.xls"):
+        open_images(validation, labels="labels.xls")
+    with pytest.raises(BadInput, match="labels cannot be read from"):
+        open_images(validation, labels=tmp_path / "missing.txt")
+    (tmp_path / "broken.json").write_text("[[")
+    with pytest.raises(BadInput, match="is not JSON"):
+        open_images(validation, labels=tmp_path / "broken.json")
+
+
+def test_a_location_may_name_its_kind_and_options(validation: Path) -> None:
+    spelled = open_images(f"folder:{validation}?labels=none&name=bare")
+    assert spelled.classes is None
+    assert spelled.ref.name == "bare"
+    assert open_images(f"folder:{validation}").ref.fingerprint == open_images(validation).ref.fingerprint
+
+
+def test_a_folder_with_a_question_mark_or_colon_in_its_name_opens_as_it_is(tmp_path: Path, draw: Draw) -> None:
+    draw(tmp_path / "folder:what?a=1" / "cat" / "a.png")
+    images = open_images(tmp_path / "folder:what?a=1", labels="none")
+    assert open_images(images.ref.location or "").ref == images.ref
+
+
+def test_unknown_kinds_and_options_are_named(validation: Path) -> None:
+    with pytest.raises(UnknownName, match="no image set called 'foldr'; did you mean folder"):
+        open_images(validation, kind="foldr")
+    with pytest.raises(BadInput, match="image sets of kind 'folder' have no option 'list_file'"):
+        open_images(validation, list_file="x.txt")
+
+
+@pytest.mark.real
+def test_the_published_real_labels_are_read_in_the_order_of_the_numbers(real_data: Path, tmp_path: Path, draw: Draw) -> None:
+    path = real_data / "lists" / "imagenet_real_labels.json"
+    published = json.loads(path.read_text())
+    for number in (1, 2, 3, 25_000, 50_000):
+        draw(tmp_path / "val" / f"ILSVRC2012_val_{number:08d}.JPEG")
+    images = open_images(tmp_path / "val", labels=path)
+    assert [list(sample.labels) for sample in images.samples] == [published[n - 1] for n in (1, 2, 3, 25_000, 50_000)]

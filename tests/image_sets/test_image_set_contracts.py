@@ -1,0 +1,133 @@
+"""What every image set in the catalog promises."""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from shiftproof import catalog
+from shiftproof.image_sets import open_images
+from shiftproof.types import ImageSet
+
+Draw = Callable[..., Path]
+Example = tuple[str | Path, dict[str, Any]]
+
+
+def _folder(root: Path, draw: Draw) -> Example:
+    draw(root / "cat" / "a.png")
+    draw(root / "dog" / "b.jpg")
+    return root, {}
+
+
+def _manifest(root: Path, draw: Draw) -> Example:
+    draw(root / "a.png")
+    (root / "list.csv").write_text("path,label,site\na.png,cat,north\n")
+    return root / "list.csv", {}
+
+
+def _arrays(root: Path, draw: Draw) -> Example:
+    np.save(root / "fog.npy", np.arange(10 * 4 * 5 * 3, dtype=np.uint8).reshape(10, 4, 5, 3))
+    np.save(root / "labels.npy", np.array([1, 0] * 5))
+    return root, {}
+
+
+def _tar(root: Path, draw: Draw) -> Example:
+    picture = draw(root / "a.png").read_bytes()
+    with tarfile.open(root / "set.tar", "w") as archive:
+        for name, data in (("x.png", picture), ("x.cls", b"1")):
+            entry = tarfile.TarInfo(name)
+            entry.size = len(data)
+            archive.addfile(entry, io.BytesIO(data))
+    return root / "set.tar", {}
+
+
+def _imagenet_c(root: Path, draw: Draw) -> Example:
+    draw(root / "fog" / "3" / "n01440764" / "a.png")
+    return root, {}
+
+
+def _imagenet_v2(root: Path, draw: Draw) -> Example:
+    draw(root / "7" / "a.png")
+    return root, {}
+
+
+def _objectnet(root: Path, draw: Draw) -> Example:
+    draw(root / "images" / "alarm_clock" / "a.png")
+    (root / "mappings").mkdir()
+    (root / "mappings" / "folder_to_objectnet_label.json").write_text(json.dumps({"alarm_clock": "Alarm clock"}))
+    return root, {}
+
+
+def _tiny_imagenet(root: Path, draw: Draw) -> Example:
+    draw(root / "images" / "val_0.JPEG")
+    (root / "val_annotations.txt").write_text("val_0.JPEG\tn01440764\t0\t0\t1\t1\n")
+    return root, {}
+
+
+def _file_list(root: Path, draw: Draw) -> Example:
+    draw(root / "n02666943" / "a.png")
+    (root / "list.txt").write_text("n02666943/a.png\n")
+    return root, {"list_file": root / "list.txt"}
+
+
+EXAMPLES = {
+    "folder": _folder,
+    "manifest": _manifest,
+    "arrays": _arrays,
+    "tar": _tar,
+    "imagenet-c": _imagenet_c,
+    "imagenet-v2": _imagenet_v2,
+    "objectnet": _objectnet,
+    "tiny-imagenet": _tiny_imagenet,
+    "imagenet-ood": _file_list,
+    "openimage-o": _file_list,
+}
+
+
+@pytest.mark.parametrize("kind", catalog.IMAGE_SETS)
+def test_an_image_set_repeats_has_unique_ids_and_gives_pixels_in_another_process(
+    kind: str, tmp_path: Path, draw: Draw
+) -> None:
+    location, options = EXAMPLES[kind](tmp_path, draw)
+    images = open_images(location, kind=kind, **options)
+    again = open_images(location, kind=kind, **options)
+    assert isinstance(images, ImageSet)
+    assert images.samples
+    assert list(images.samples) == list(again.samples)
+    assert images.ref == again.ref
+    assert len({sample.id for sample in images.samples}) == len(images.samples)
+    assert all(not sample.id.startswith("/") and ".." not in sample.id.split("/") for sample in images.samples)
+    highest = max((label for sample in images.samples for label in sample.labels), default=-1)
+    assert highest < (len(images.classes) if images.classes else 0)
+    for sample in images.samples:
+        source = pickle.loads(pickle.dumps(images.source(sample)))
+        decoded = source.decode(source.read())
+        assert decoded.dtype == np.uint8
+        assert decoded.ndim == 3
+        assert decoded.shape[2] == 3
+        assert source.stamp() == images.source(sample).stamp()
+
+
+@pytest.mark.parametrize("kind", catalog.IMAGE_SETS)
+def test_the_location_of_a_set_opens_it_again(kind: str, tmp_path: Path, draw: Draw) -> None:
+    location, options = EXAMPLES[kind](tmp_path, draw)
+    images = open_images(location, kind=kind, **options)
+    assert images.ref.location is not None
+    assert open_images(images.ref.location).ref == images.ref
+
+
+@pytest.mark.parametrize("kind", ["folder", "manifest", "arrays", "tar", "imagenet-c", "objectnet", "tiny-imagenet"])
+def test_the_kind_is_recognised_from_the_location_alone(kind: str, tmp_path: Path, draw: Draw) -> None:
+    location, options = EXAMPLES[kind](tmp_path, draw)
+    named = open_images(location, kind=kind, **options)
+    recognised = open_images(location)
+    assert recognised.ref.fingerprint == named.ref.fingerprint
+    assert recognised.ref.location == str(location)
