@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import shiftproof as sp
 from shiftproof.errors import BadInput, MissingRuns, NotKept, UnknownName
@@ -144,7 +145,7 @@ def test_several_batches_in_the_model_at_once_keep_their_rows(images: ImageSet, 
         lambda inputs: colour_scores(inputs), name="m", version="1", class_names=sorted(COLOURS), size=(16, 16)
     )
 
-    several = dataclasses.replace(one, answer=Slow())  # type: ignore[type-var]
+    several = dataclasses.replace(one, answer=Slow())
     first = sp.predict(one, images, store=store, keep="logits", batch_size=2)
     second = sp.predict(several, images, store=tmp_path / "other", keep="logits", batch_size=2, workers=1)
     assert most[0] > 1, "batches did run side by side"

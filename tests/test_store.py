@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from shiftproof import files
 from shiftproof.errors import StoreError
 from shiftproof.store import SEALED_ROWS, Rows, Store, StoredModel, StoredRun
 from shiftproof.types import CLEAN, Classes, Condition, Head, ModelRef, Seen
@@ -115,8 +115,6 @@ def test_a_half_written_file_is_invisible_and_later_removed(run: StoredRun) -> N
     run.append(rows("a"), "top5")
     left = run.folder / ".0123456789abcdef"
     left.write_bytes(b"half")
-    import os
-
     os.utime(left, (0, 0))
     fresh = run.folder / ".fedcba9876543210"
     fresh.write_bytes(b"someone is writing this")
@@ -140,7 +138,7 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing_half_done(run: StoredRun
     def full(_: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(files.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(StoreError, match=r"no space left for .*; what was committed is kept: make room and start again"):
         run.append(rows("b"), "top5")
     monkeypatch.undo()

@@ -13,7 +13,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.table import Table
 from rich.text import Text
 
-from shiftproof.metrics.meanings import MEANINGS
+from shiftproof.metrics.meanings import meaning_of
+from shiftproof.reports.words import figure
 from shiftproof.studies.results import Results
 from shiftproof.types import Measurement
 
@@ -69,27 +70,16 @@ def _is_headline(measurement: Measurement) -> bool:
 
 
 def _row(measurement: Measurement, beside: Sequence[Measurement]) -> dict[str, str]:
-    meaning = MEANINGS.get(measurement.metric)
+    meaning = meaning_of(measurement.metric)
     keys = list(dict.fromkeys(key for one in beside for key in one.about))
     several = [key for key in keys if key in ("model", "image_set") or len({one.about.get(key) for one in beside}) > 1]
     return {
         **{key.replace("_", " "): str(measurement.about.get(key, "")) for key in several},
-        "metric": meaning.title if meaning else measurement.metric.replace("_", " "),
-        "value": _value(measurement.value, measurement.metric),
-        "95 % interval": " to ".join(_value(bound, measurement.metric) for bound in measurement.interval or ()),
+        "metric": meaning.title,
+        "value": figure(measurement.value, meaning.unit),
+        "95 % interval": " to ".join(figure(bound, meaning.unit) for bound in measurement.interval or ()),
         "images": f"{measurement.images:,}",
     }
-
-
-def _value(value: float, metric: str) -> str:
-    unit = MEANINGS[metric].unit if metric in MEANINGS else ""
-    return (
-        f"{100 * value:.1f} %"
-        if unit == "share"
-        else f"{100 * value:+.1f}"
-        if unit == "difference of shares"
-        else f"{value:.4g}"
-    )
 
 
 class _Rate(ProgressColumn):

@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 
 from shiftproof.errors import MissingRuns
 from shiftproof.store import Contents, Store, StoredModel, StoredRun
-from shiftproof.types import Fact, ImageSet, Keep, ModelRef, Precision, Predictions, Run, Sample, SetAside, Top5
+from shiftproof.types import Fact, ImageSet, Keep, ModelRef, Precision, Predictions, Run, Sample, Scored, SetAside, Top5
 
 PRECISIONS: tuple[Precision, ...] = ("float32", "float16")
 
 
-def load_predictions(run: Run, images: ImageSet, *, store: Store, keep: Keep = "top5", scored: str = "full") -> Predictions:
+def load_predictions(
+    run: Run, images: ImageSet, *, store: Store, keep: Keep = "top5", scored: Scored = "full"
+) -> Predictions:
     """The stored answers of a run, labelled by the set as it is now; MissingRuns where some were never made."""
     from shiftproof.image_sets.label_spaces import match_classes, padded_labels
 

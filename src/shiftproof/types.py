@@ -44,6 +44,8 @@ Gives = Literal["logits", "probabilities", "scores"]
 Keep = Literal["top5", "logits", "features", "boxes"]
 Precision = Literal["float32", "float16"]
 Decoder = Literal["pillow", "opencv"]
+Scored = Literal["full", "subset"]
+"""Which columns compete for the first place: all of the model's, or only those of the images' classes."""
 
 KEEPS: tuple[Keep, ...] = ("top5", "logits", "features")
 """What rows may hold, poorer first: each satisfies those before it. Boxes stand apart."""

@@ -17,7 +17,7 @@ from shiftproof.loading import load_predictions
 from shiftproof.models.sanity import accuracy_hint
 from shiftproof.store import Store, StoredModel
 from shiftproof.studies.results import ImageSetCard, ModelCard, Results
-from shiftproof.types import Finding, ImageSet, ImageSetRef, Keep, Measurement, Predictions, Run, SetAside, Study
+from shiftproof.types import Finding, ImageSet, ImageSetRef, Keep, Measurement, Predictions, Run, Scored, SetAside, Study
 
 NAMED_VERSIONS = ("numpy", "pillow", "scipy", "onnxruntime", "torch", "opencv-python-headless")
 """Libraries on which pixels or numbers depend; those installed are named in every result."""
@@ -28,7 +28,7 @@ def measure(
     *,
     store: str | Path | Store = "runs",
     image_sets: Iterable[ImageSet] = (),
-    scored: str = "full",
+    scored: Scored = "full",
 ) -> Results:
     """Everything the studies find in stored predictions.
 
@@ -65,7 +65,7 @@ def versions() -> dict[str, str]:
 class _Loader:
     """Predictions for studies, each run read once for as long as one study needs it."""
 
-    def __init__(self, store: Store, image_sets: Iterable[ImageSet], scored: str) -> None:
+    def __init__(self, store: Store, image_sets: Iterable[ImageSet], scored: Scored) -> None:
         self._store = store
         self._scored = scored
         self._sets = {images.ref.fingerprint: images for images in image_sets}
