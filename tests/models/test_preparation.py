@@ -57,6 +57,16 @@ def test_normalisation_is_what_the_figures_say(photo: NDArray[np.uint8]) -> None
     assert np.abs(np.subtract(ours, expected.transpose(2, 0, 1))).max() < 1e-6
 
 
+@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+def test_layouts_and_half_precision_hold_the_same_numbers(photo: NDArray[np.uint8], layout: str) -> None:
+    single = PRESETS["imagenet"].from_image(photo)
+    other = parse_preparation(f"imagenet,layout={layout}").from_image(photo)
+    half = parse_preparation(f"imagenet,layout={layout},dtype=float16").from_image(photo)
+    assert half.dtype == np.float16
+    assert np.array_equal(half, other.astype(np.float16))
+    assert np.array_equal(other if layout == "nchw" else other.transpose(2, 0, 1), single)
+
+
 def test_blue_comes_first_where_asked_and_the_mean_follows_the_models_order(photo: NDArray[np.uint8]) -> None:
     ours = PRESETS["caffe"].from_image(photo)
     pixels = published_pixels(photo, 256, 224, Image.Resampling.BILINEAR).astype(np.float64)

@@ -28,6 +28,9 @@ def load_lite(number: str, options: ModelOptions) -> LoadedClassifier:
     """EfficientNet-Lite of this number (0, 1 or 2)."""
     if number not in map(str, SIZES):
         raise UnknownName("EfficientNet-Lite", number, map(str, SIZES))
+    options.refuse(
+        "classes", "gives", "features", "output", "weights", "precision", "channels_last", "version", what=f"lite:{number}"
+    )
     variant = int(number)
     checkpoint = checkpoint_of(variant)
     size = (SIZES[variant], SIZES[variant])
@@ -43,9 +46,9 @@ def load_lite(number: str, options: ModelOptions) -> LoadedClassifier:
         threads=options.threads,
     )
     return LoadedClassifier(
-        ref=model_ref(options.name or f"lite:{number}", f"{digest} {BUILDER}", preparation, gives=options.gives or "logits"),
+        ref=model_ref(options.name or f"lite:{number}", f"{digest} {BUILDER}", preparation, gives="logits"),
         preparation=preparation,
-        gives=options.gives or "logits",
+        gives="logits",
         answer=session,
         classes=ilsvrc_classes(),
         seen=options.seen_or(SEEN),

@@ -56,10 +56,11 @@ def load_torchvision(name: str, options: ModelOptions) -> LoadedClassifier:
 
 def load_transformers(name: str, options: ModelOptions) -> LoadedClassifier:
     """An image classifier of transformers, by its hub name or a local folder."""
+    options.refuse("weights", what="a transformers model")
     from transformers import AutoModelForImageClassification
     from transformers.image_processing_utils import BaseImageProcessor
 
-    with _weights_from_afar(f"hf:{name}"):
+    with _weights_from_afar(f"hf:{name}", advice="hf:FOLDER takes a saved one from this machine"):
         module = AutoModelForImageClassification.from_pretrained(name, trust_remote_code=False, use_safetensors=True)
         settings, _ = BaseImageProcessor.get_image_processor_dict(name)
     labels = module.config.id2label
@@ -151,10 +152,10 @@ def _same_random_weights() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _weights_from_afar(what: str) -> Iterator[None]:
+def _weights_from_afar(what: str, advice: str = "weights=FILE takes them from a file") -> Iterator[None]:
     """What goes wrong when a library fetches weights, in one sentence."""
     try:
         yield
     except (OSError, RuntimeError, ValueError) as problem:
         reason = str(problem).strip().partition("\n")[0]
-        raise BadInput(f"{what} could not be had: {reason}; weights=FILE takes them from a file") from problem
+        raise BadInput(f"{what} could not be had: {reason.rstrip(chr(46))}; {advice}") from problem

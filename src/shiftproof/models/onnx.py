@@ -25,6 +25,7 @@ from shiftproof.types import Classes
 
 def load_onnx(path: str, options: ModelOptions) -> LoadedClassifier:
     """The classifier in an ONNX file."""
+    options.refuse("weights", "precision", "channels_last", "version", what="an ONNX file")
     file = Path(path)
     model = _read(file)
     weights = _digest([file, *external_files(model, file.parent)])

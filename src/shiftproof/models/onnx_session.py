@@ -81,6 +81,8 @@ class OnnxSession:
     def session(self) -> onnxruntime.InferenceSession:
         options = onnxruntime.SessionOptions()
         options.log_severity_level = ERRORS_ONLY
+        # threads that wait in a busy loop would take the cores from the workers that prepare the next images
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         options.intra_op_num_threads = self.threads
         if self.data_folder is not None:
             folder = str(self.data_folder)

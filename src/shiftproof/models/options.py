@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from shiftproof.errors import BadInput
+from shiftproof.errors import BadInput, listed
 from shiftproof.models.preparation import ImagePreparation
 from shiftproof.models.presets import IMAGENET, parse_preparation
 from shiftproof.types import Classes, Gives, Seen
@@ -34,6 +34,12 @@ class ModelOptions:
     def __post_init__(self) -> None:
         if self.gives not in {None, "logits", "probabilities", "scores"}:
             raise BadInput(f"a model gives logits, probabilities or scores, not {self.gives!r}")
+
+    def refuse(self, *names: str, what: str) -> None:
+        """BadInput where one of these was given, so that nothing the user says is passed over in silence."""
+        given = [name for name in names if getattr(self, name) != getattr(ModelOptions(), name)]
+        if given:
+            raise BadInput(f"{what} takes no {listed(given)}")
 
     def preparation(
         self, own: ImagePreparation | None, *, size: tuple[int, int] | None = None

@@ -29,7 +29,9 @@ FILE_ENDINGS = {".pt", ".pth", ".pt2", ".ts"}
 
 def load_torch(rest: str, options: ModelOptions) -> LoadedClassifier:
     """The classifier a factory makes (``module:factory``, ``file.py:factory``) or a file holds."""
+    options.refuse("output", what="a torch model")
     if Path(rest).suffix in FILE_ENDINGS:
+        options.refuse("weights", what="a file that holds its own weights")
         path = Path(rest)
         digest = _file_digest(path)
         return torch_classifier(_module_in_file(path), options, name=path.stem, digest=digest)
