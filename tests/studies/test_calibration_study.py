@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from shiftproof.errors import NotKept
 from shiftproof.metrics import brier_score, rms_calibration_error, to_probabilities
 from shiftproof.studies.calibration import CalibrationStudy
 from shiftproof.types import Curve, ImageSetRef, Measurement, ModelRef, Predictions
@@ -38,7 +39,7 @@ def reasons(predictions: Predictions, **options: Any) -> list[str]:
 
 
 def test_every_number_is_that_of_its_metric_and_names_its_bins(answers: Predictions) -> None:
-    found = numbers(answers)
+    found = numbers(answers, brier=True)
     confidence, correct = np.exp(answers.top5.scores[:, 0]), np.arange(250) < 150
     assert found["rms_calibration_error"].value == pytest.approx(rms_calibration_error(confidence, correct))
     assert found["rms_calibration_error"].convention["bins"].startswith("2 of 100 images")
@@ -78,10 +79,13 @@ def test_the_histogram_counts_every_image_once(answers: Predictions) -> None:
     assert sum(histogram.y) == pytest.approx(1)
 
 
-def test_without_all_logits_only_the_brier_score_is_missing(answers: Predictions) -> None:
+def test_only_the_brier_score_needs_all_logits(answers: Predictions) -> None:
     poorer = dataclasses.replace(answers, logits=None)
-    assert set(numbers(answers)) - set(numbers(poorer)) == {"brier_score"}
-    assert [("Brier" in reason, "--keep logits" in reason) for reason in reasons(poorer)] == [(True, True)]
+    assert set(numbers(answers, brier=True)) - set(numbers(poorer)) == {"brier_score"}
+    assert CalibrationStudy([MODEL], PHOTOS).keep == "top5"
+    assert CalibrationStudy([MODEL], PHOTOS, brier=True).keep == "logits"
+    with pytest.raises(NotKept, match="--keep logits"):
+        numbers(poorer, brier=True)
 
 
 def test_a_model_of_scores_is_left_out_with_the_reason(predictions_of: Any) -> None:

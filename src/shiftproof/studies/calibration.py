@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,15 +36,18 @@ from shiftproof.types import (
 
 @dataclass(frozen=True)
 class CalibrationStudy:
-    """Calibration errors, Brier score and overconfidence, with the reliability diagram and the spread of confidence."""
+    """Calibration errors and overconfidence, with the reliability diagram and the spread of confidence."""
 
     models: Sequence[ModelRef | Classifier]
     image_set: ImageSetRef | ImageSet
     bin_size: int = 100  # images a bin of the RMS calibration error
     bins: int = 15  # of equal width, for the expected calibration error and the curves
     published_bins: bool = False  # leave the most confident bin out of the RMS error, as the ImageNet-A paper's code does
+    brier: bool = False  # the Brier score too, which needs all logits
 
-    keep: ClassVar[Keep] = "top5"
+    @property
+    def keep(self) -> Keep:
+        return "logits" if self.brier else "top5"
 
     def __post_init__(self) -> None:
         hold_refs(self)
@@ -75,7 +77,7 @@ class CalibrationStudy:
                 evidence.nothing_labelled(run, predictions, "calibration"),
             ]
             if not any(reasons):
-                reasons = [self._too_few(run, predictions), _no_brier_score(run, predictions)]
+                reasons = [self._too_few(run, predictions)]
             yield from (reason for reason in reasons if reason)
 
     def _too_few(self, run: Run, predictions: Predictions) -> str | None:
@@ -99,8 +101,8 @@ class CalibrationStudy:
         error = expected_calibration_error(confidence, correct, bins=self.bins)
         yield Measurement("expected_calibration_error", error, about, images, stated)
         yield evidence.mean("overconfidence", confidence - correct, about, convention)
-        if predictions.logits is not None:
-            scores = brier_scores(predictions.labels, to_probabilities(predictions.logits, predictions.gives))
+        if self.brier:
+            scores = brier_scores(predictions.labels, to_probabilities(predictions.need_logits(), predictions.gives))
             yield evidence.mean("brier_score", scores, about, convention)
         yield self._reliability(confidence, correct, about, stated)
 
@@ -140,12 +142,6 @@ class CalibrationStudy:
             convention={**convention, "bins": f"{self.bins} of equal width"},
             counts=tuple(counts.tolist()),
         )
-
-
-def _no_brier_score(run: Run, predictions: Predictions) -> str | None:
-    if predictions.logits is not None:
-        return None
-    return f"{run.model.name}: the Brier score needs all logits; predict again with --keep logits"
 
 
 def _without_confidence(confidence: NDArray[np.floating]) -> dict[str, str]:

@@ -1,0 +1,117 @@
+"""A run killed at any moment, resumed, and the same to the byte; two runs on one store; a stop by Ctrl-C."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import shiftproof as sp
+from shiftproof.loading import load_predictions
+from shiftproof.store import Store
+from shiftproof.types import Run
+
+PHOTOS = 240
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture(scope="module")
+def photos(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Links to some of the real photos, and two files that are no images."""
+    folder = tmp_path_factory.mktemp("photos")
+    for photo in sorted((real_data / "ilsvrc-sample-1000").glob("*.jpg"))[:PHOTOS]:
+        (folder / photo.name).symlink_to(photo)
+    (folder / "n01440764_empty.jpg").write_bytes(b"")
+    (folder / "n03445777_text.jpg").write_text("not an image")
+    return folder
+
+
+def command(photos: Path, store: Path) -> list[str]:
+    predict = ["-m", "shiftproof", "predict", "lite:0", str(photos), "--store", str(store), "--keep", "features"]
+    return [sys.executable, *predict, "--quiet", "--json", "--batch-size", "8"]
+
+
+def digest(photos: Path, store: Path) -> str:
+    """Of everything a study could read."""
+    images, model = sp.open_images(photos), sp.load_model("lite:0")
+    found = load_predictions(Run(model.ref, images.ref), images, store=Store(store), keep="features")
+    assert len(found) == PHOTOS
+    assert len(found.set_aside) == 2
+    arrays = [found.top5.classes, found.top5.scores, found.top5.log_total, found.need_logits(), found.need_features()]
+    return hashlib.sha256(b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)).hexdigest()
+
+
+def rows_stored(store: Path) -> int:
+    return len(Store(store).run(sp.load_model("lite:0").ref, sp.CLEAN).contents("features").rows)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    store = tmp_path_factory.mktemp("undisturbed") / "runs"
+    subprocess.run(command(photos, store), check=True, capture_output=True)
+    return digest(photos, store)
+
+
+def test_ten_kills_at_random_moments_leave_the_same_bytes(photos: Path, undisturbed: str, tmp_path: Path) -> None:
+    store, moments = tmp_path / "runs", random.Random(2)
+    killed = 0
+    while killed < 10:
+        process = subprocess.Popen(command(photos, store), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        # a kill in start-up, in the work, or in the last commits; runs get shorter as the store fills
+        time.sleep(moments.uniform(0.1, 1.6))
+        process.kill()
+        output, _ = process.communicate()
+        killed += 1
+        if process.returncode == 0:
+            assert json.loads(output)["predicted"] + json.loads(output)["stored_before"] == PHOTOS
+            break
+    subprocess.run(command(photos, store), check=True, capture_output=True)
+    assert digest(photos, store) == undisturbed
+
+
+def test_a_kill_loses_nothing_that_was_committed(photos: Path, tmp_path: Path) -> None:
+    store = tmp_path / "runs"
+    process = subprocess.Popen(command(photos, store), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while rows_stored(store) < 64:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.kill()
+    process.wait()
+    kept = rows_stored(store)
+    again = subprocess.run(command(photos, store), check=True, capture_output=True, text=True)
+    tally = json.loads(again.stdout)
+    assert tally["stored_before"] == kept
+    assert tally["predicted"] == PHOTOS - kept
+
+
+def test_two_processes_on_one_store_do_not_hurt_each_other(photos: Path, undisturbed: str, tmp_path: Path) -> None:
+    store = tmp_path / "runs"
+    both = [subprocess.Popen(command(photos, store), stdout=subprocess.DEVNULL) for _ in range(2)]
+    assert [process.wait() for process in both] == [0, 0]
+    assert digest(photos, store) == undisturbed
+
+
+def test_ctrl_c_is_one_sentence_and_the_next_run_goes_on(photos: Path, undisturbed: str, tmp_path: Path) -> None:
+    store = tmp_path / "runs"
+    process = subprocess.Popen(command(photos, store), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while rows_stored(store) < 24:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "the same command goes on from here" in told
+    assert "Traceback" not in told
+    subprocess.run(command(photos, store), check=True, capture_output=True)
+    assert digest(photos, store) == undisturbed
