@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 from PIL import Image as Pillow
 
+from shiftproof.metrics.meanings import MEANINGS
 from shiftproof.reports import bundle, sections
 from shiftproof.reports.page import Page
 from shiftproof.reports.parts import Chart, Section
 from shiftproof.reports.thumbnails import thumbnail
 from shiftproof.studies.results import Results
+from shiftproof.types import Measurement
 
 
 def charts_of(results: Results) -> Iterator[Chart]:
@@ -66,6 +68,22 @@ def test_each_finding_is_drawn_in_exactly_one_section(compared: Results) -> None
     ]
     known = [name for maker in sections.MAKERS for name in maker.names]
     assert len(known) == len(set(known))
+
+
+def test_every_metric_that_a_study_measures_has_its_section() -> None:
+    known = {name for maker in sections.MAKERS for name in maker.names}
+    assert set(MEANINGS) <= known
+
+
+def test_subjects_of_an_unknown_metric_become_series() -> None:
+    found = [
+        Measurement("flip_rate", 0.1, {"model": model, "perturbation": name}, 10, {}, (0.0, 0.2))
+        for model in ("toy", "other")
+        for name in ("tilt", "snow")
+    ]
+    (chart,) = charts_of(Results(tuple(found)))
+    rows = [(row["label"], row["series"]) for row in chart.spec["data"]["values"]]
+    assert rows == [("tilt", "toy"), ("snow", "toy"), ("tilt", "other"), ("snow", "other")]
 
 
 def decoded(address: str) -> Pillow.Image:

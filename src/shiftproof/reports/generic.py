@@ -8,7 +8,7 @@ from shiftproof.metrics.meanings import Unit, meaning_of
 from shiftproof.reports import charts
 from shiftproof.reports.page import Page, curves_named, galleries_named, named
 from shiftproof.reports.parts import Chart, Part, Section, Table
-from shiftproof.reports.tables import curve_table, measurement_table, telling_keys
+from shiftproof.reports.tables import curve_table, measurement_table
 from shiftproof.reports.words import count, evidence, figure, images
 from shiftproof.types import Curve, Finding, Gallery, Measurement
 
@@ -22,19 +22,30 @@ def draw_rest(findings: Sequence[Finding], page: Page) -> Section:
     curves = dict.fromkeys(found.name for found in findings if isinstance(found, Curve))
     galleries = dict.fromkeys(found.name for found in findings if isinstance(found, Gallery))
     parts = [
-        *(metric_part(named(findings, name)) for name in metrics),
+        *(metric_part(named(findings, name), page) for name in metrics),
         *(curve_chart(curves_named(findings, name), page) for name in curves),
         *(page.pictures(gallery) for name in galleries for gallery in galleries_named(findings, name)),
     ]
     return Section("more", "More measurements", "", parts)
 
 
-def metric_part(found: Sequence[Measurement]) -> Part:
+def metric_part(found: Sequence[Measurement], page: Page) -> Part:
     """A dot-and-interval chart where there are few enough rows, else a table."""
     title = meaning_of(found[0].metric).title
+    table = measurement_table(title, found, value_title=title)
     if not 1 < len(found) <= MOST_DOTS:
-        return measurement_table(title, found, value_title=title)
-    return dot_chart(title, found, measurement_table(title, found, value_title=title), x_title=title.lower())
+        return table
+    labels, series = _labels_and_series(found, page)
+    return dot_chart(title, found, table, x_title=title.lower(), labels=labels, series=series)
+
+
+def _labels_and_series(found: Sequence[Measurement], page: Page) -> tuple[list[str], list[str]]:
+    """Subjects as series and the rest as labels, where there are few of the one and any of the other; else all as labels."""
+    own = [page.own(one.about) for one in found]
+    subjects = [page.subject(one.about) for one in found]
+    if all(own) and len(set(subjects)) <= len(charts.SHAPES):
+        return own, subjects
+    return [page.label(one.about) for one in found], [""] * len(found)
 
 
 def dot_chart(
@@ -43,20 +54,17 @@ def dot_chart(
     figures: Table,
     *,
     x_title: str,
-    labels: Sequence[str] | None = None,
+    labels: Sequence[str],
     series: Sequence[str] | None = None,
     note: str = "",
 ) -> Chart:
-    """Each measurement as a dot with its interval; all are of one unit, and labelled by what tells them apart."""
+    """Each measurement as a dot with its interval; all are of one unit."""
     unit = meaning_of(found[0].metric).unit
-    if labels is None:
-        keys = telling_keys(found)
-        labels = [" · ".join(str(one.about[key]) for key in keys if key in one.about) for one in found]
     dots = [
         charts.Dot(label, one.value, one.interval, figure(one.value, unit), _beside(one, unit), _detail(one, unit), group)
         for label, one, group in zip(labels, found, series or [""] * len(found), strict=True)
     ]
-    described = "; ".join(f"{dot.label} {dot.series} {dot.text}" for dot in dots)
+    described = "; ".join(" ".join(filter(None, [dot.label, dot.series, dot.text])) for dot in dots)
     spec = charts.intervals(dots, x_title=x_title, description=f"{title}: {described}.", unit=unit)
     return Chart(title, spec, figures, note)
 

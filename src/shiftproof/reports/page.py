@@ -31,10 +31,13 @@ class Page:
             parts.append(f"under {about['condition']} {about.get('severity', '')}".strip())
         return " ".join(parts)
 
+    def own(self, about: About) -> str:
+        """What a finding is about beside its subject: a class, a perturbation."""
+        return " · ".join(str(value) for key, value in about.items() if key not in SUBJECT)
+
     def label(self, about: About) -> str:
-        """Everything that tells a finding apart: its own keys, then its subject."""
-        own = [str(value) for key, value in about.items() if key not in SUBJECT]
-        return " · ".join(part for part in (*own, self.subject(about)) if part)
+        """Everything that tells a finding apart."""
+        return " · ".join(filter(None, [self.own(about), self.subject(about)]))
 
     @property
     def models(self) -> Sequence[str]:
