@@ -161,7 +161,8 @@ def _reason(kind: str, problem: BaseException) -> str:
         return f"truncated {kind}"
     if isinstance(problem, MemoryError):
         return f"{kind} too large for the memory of this machine"
-    return f"broken {kind}: {str(problem) or type(problem).__name__}"
+    tells = isinstance(problem, (OSError, SyntaxError, ValueError)) and text
+    return f"broken {kind}: {problem}" if tells else f"broken {kind}"
 
 
 @cache
