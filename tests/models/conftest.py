@@ -48,6 +48,7 @@ def make_onnx(tmp_path: Path) -> MakeOnnx:
         external: bool = False,
         layout: str = "nchw",
         more_outputs: tuple[str, ...] = (),
+        normalises: bool = False,
     ) -> Path:
         kind = getattr(onnx.TensorProto, {"float32": "FLOAT", "float16": "FLOAT16", "uint8": "UINT8"}[dtype])
         work = np.float16 if dtype == "float16" else np.float32
@@ -65,6 +66,10 @@ def make_onnx(tmp_path: Path) -> MakeOnnx:
         if layout == "nhwc":
             nodes.append(helper.make_node("Transpose", [source], ["planes"], perm=[0, 3, 1, 2]))
             source = "planes"
+        if normalises:
+            constants["mean"] = np.full((1, 3, 1, 1), 0.5, work)
+            nodes.append(helper.make_node("Sub", [source, "mean"], ["centred"]))
+            source = "centred"
         nodes += [
             helper.make_node("Conv", [source, "kernel"], ["maps"], pads=[1, 1, 1, 1]),
             helper.make_node("Relu", ["maps"], ["positive"]),
@@ -87,6 +92,10 @@ def make_onnx(tmp_path: Path) -> MakeOnnx:
             constants["zero"] = np.zeros(5, np.int8)
             nodes.append(helper.make_node("DequantizeLinear", ["weights", "scale", "zero"], ["real"], axis=0))
             nodes.append(helper.make_node("Gemm", ["flat", "real", "bias"], ["raw"], transB=1))
+        elif head == "pooled-conv":
+            constants["weights"] = constants["weights"][:, :, None, None]
+            nodes.append(helper.make_node("Conv", ["pooled", "weights", "bias"], ["raw"]))
+            shape = [batch, 5, 1, 1]
         elif head == "conv":
             constants["weights"] = constants["weights"][:, :, None, None]
             nodes.append(helper.make_node("Conv", ["positive", "weights"], ["class_maps"]))

@@ -29,13 +29,13 @@ def plain_run(path: Path, inputs: Any) -> Any:
     return session.run(None, {session.get_inputs()[0].name: inputs})[0]
 
 
-@pytest.mark.parametrize("head", ["gemm", "gemm-plain", "matmul", "quantised"])
+@pytest.mark.parametrize("head", ["gemm", "gemm-plain", "matmul", "quantised", "pooled-conv"])
 @pytest.mark.parametrize("ending", [None, "LogSoftmax"])
 def test_features_are_found_and_the_head_turns_them_into_logits(make_onnx: Any, head: str, ending: str | None) -> None:
     path = make_onnx(head=head, ending=ending)
     model = load(path)
     scores, features = model(batch(), features=True)
-    assert np.allclose(scores, plain_run(path, batch()), atol=1e-5)
+    assert np.allclose(scores, plain_run(path, batch()).reshape(3, 5), atol=1e-5)
     assert features is not None
     assert features.shape == (3, 6)
     assert model.head is not None
@@ -170,6 +170,11 @@ def test_the_preparation_must_make_the_size_the_graph_takes(make_onnx: Any) -> N
 def test_a_preparation_nobody_gave_is_said_to_be_assumed(make_onnx: Any) -> None:
     assert any("taken as imagenet" in note for note in load(make_onnx()).notes)
     assert not any("taken as imagenet" in note for note in load(make_onnx(), prepare="imagenet").notes)
+
+
+def test_a_graph_that_seems_to_normalise_its_input_is_noted(make_onnx: Any) -> None:
+    assert any("begins with Sub" in note for note in load(make_onnx("own.onnx", normalises=True)).notes)
+    assert not any("begins with" in note for note in load(make_onnx()).notes)
 
 
 def test_nothing_heavy_happens_before_the_first_batch(make_onnx: Any) -> None:

@@ -55,7 +55,7 @@ def load_onnx(path: str, options: ModelOptions) -> LoadedClassifier:
         answer=session,
         classes=classes,
         seen=options.seen_or(),
-        notes=(*preparation_notes, *class_notes, *layer_notes),
+        notes=(*preparation_notes, *_own_normalisation(graph), *class_notes, *layer_notes),
         batch_size=facts.batch_size,
         has_features=layer.features is not None,
         read_head=lambda: layer.head,
@@ -86,13 +86,23 @@ def _preparation(facts: InputFacts, options: ModelOptions) -> tuple[ImagePrepara
     return dataclasses.replace(preparation, layout=facts.layout, dtype=facts.dtype), notes
 
 
+def _own_normalisation(graph: OnnxGraph) -> tuple[str, ...]:
+    first = graph.first_arithmetic()
+    if first is None:
+        return ()
+    return (f"the graph begins with {first}: it may normalise its input itself, and then wants --prepare unit or bytes",)
+
+
 def _last_layer(graph: OnnxGraph, scores: str, options: ModelOptions) -> tuple[LastLayer, tuple[str, ...]]:
     found = graph.last_layer(scores)
     if options.features is not None and options.features != found.features:
         if options.features not in graph.makers:
             raise BadInput(f"the model has no tensor {options.features!r} to take features from")
         return LastLayer(options.features, None), (f"no head: features are taken from {options.features}, as asked",)
-    return found, () if found.why is None else (f"no head: {found.why}",)
+    if found.why is not None:
+        return found, (f"no head: {found.why}",)
+    rounded = "the scores are quantised after the last layer: features and head give them up to a step"
+    return found, (rounded,) if graph.rounds_its_scores(scores) else ()
 
 
 def _classes(

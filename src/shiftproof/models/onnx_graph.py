@@ -42,6 +42,9 @@ SAME_VALUES = {
 }
 """Nodes that hand on the numbers of their first input, up to rounding."""
 
+POOLING = {"AveragePool", "GlobalAveragePool", "ReduceMean"}
+ARITHMETIC = {"Add", "BatchNormalization", "Div", "Mul", "Sub"}
+
 ENDINGS: dict[str, Gives] = {"Softmax": "probabilities", "LogSoftmax": "logits", "Sigmoid": "scores"}
 """What a model gives that ends so; a log-softmax is the logits less a number an image, which no use of them sees."""
 
@@ -145,9 +148,30 @@ class OnnxGraph:
             return self._from_gemm(node)
         if node.op_type == "MatMul":
             return self._from_product(node, bias)
-        if node.op_type in {"GlobalAveragePool", "ReduceMean", "AveragePool"}:
+        if node.op_type == "Conv" and self._is_linear(node):
+            return self._from_convolution(node)
+        if node.op_type in POOLING:
             return LastLayer(None, None, "the graph ends in global pooling, after its last weights")
         return LastLayer(None, None, f"the graph ends in {node.op_type}, not in a linear layer")
+
+    def rounds_its_scores(self, scores: str) -> bool:
+        """Whether the scores are quantised after the last layer, so that they are a little off its product."""
+        node = self.makers.get(scores)
+        while node is not None and node.op_type in SAME_VALUES:
+            if node.op_type == "QuantizeLinear":
+                return True
+            node = self.makers.get(node.input[0])
+        return False
+
+    def first_arithmetic(self) -> str | None:
+        """What the graph does to its input before its first layer, where that looks like a normalisation of its own."""
+        name = self.input().name
+        for node in self.model.graph.node:
+            if name in node.input and node.op_type in SAME_VALUES | {"Transpose"}:
+                name = node.output[0]
+            elif name in node.input:
+                return node.op_type if node.op_type in ARITHMETIC else None
+        return None
 
     def constant(self, name: str) -> NDArray[Any] | None:
         """The stored numbers behind a name, dequantised where need be; None where they are computed from the input."""
@@ -194,6 +218,20 @@ class OnnxGraph:
         if bias is None:
             return LastLayer(node.input[0], None, "the last layer's bias is computed, not stored")
         return LastLayer(node.input[0], _head(weights, given.get("beta", 1.0) * bias))
+
+    def _is_linear(self, node: onnx.NodeProto) -> bool:
+        """Whether a convolution sees one pooled pixel and looks at it whole."""
+        before, given = self._source(node.input[0]), attributes(node)
+        weights = self.constant(node.input[1])
+        whole = weights is not None and weights.shape[2:] == (1, 1) and given.get("group", 1) == 1
+        return whole and before is not None and before.op_type in POOLING
+
+    def _from_convolution(self, node: onnx.NodeProto) -> LastLayer:
+        weights = self.constant(node.input[1])
+        bias = self.constant(node.input[2]) if len(node.input) > 2 else np.zeros(())
+        if weights is None or bias is None:
+            return LastLayer(node.input[0], None, "the last layer's bias is computed, not stored")
+        return LastLayer(node.input[0], _head(weights[:, :, 0, 0], bias))
 
     def _from_product(self, node: onnx.NodeProto, bias: NDArray[Any] | None) -> LastLayer:
         weights = self.constant(node.input[1])

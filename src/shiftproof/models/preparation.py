@@ -181,7 +181,7 @@ class ImagePreparation:
         for place in range(self._depth):
             plane = (place,) if self.layout == "nchw" else (..., place)
             table = (np.arange(256, dtype=np.float32) * scale[place] + shift[place]).astype(np.float16)
-            values[plane] = table[image[plane]]
+            values[plane] = table.take(image[plane], mode="clip")  # every byte has its entry, so none is checked
         return values
 
 
