@@ -79,6 +79,10 @@ def make_onnx(tmp_path: Path) -> MakeOnnx:
         last, shape = "raw", [batch, 5]
         if head == "gemm":
             nodes.append(helper.make_node("Gemm", ["flat", "weights", "bias"], ["raw"], transB=1))
+        elif head == "gemm-and-add":
+            constants["more"] = np.arange(5, dtype=work)
+            nodes.append(helper.make_node("Gemm", ["flat", "weights", "bias"], ["product"], transB=1))
+            nodes.append(helper.make_node("Add", ["product", "more"], ["raw"]))
         elif head == "gemm-plain":
             constants["weights"] = constants["weights"].T
             nodes.append(helper.make_node("Gemm", ["flat", "weights", "bias"], ["raw"], alpha=0.5, beta=2.0))

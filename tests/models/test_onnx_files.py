@@ -29,7 +29,7 @@ def plain_run(path: Path, inputs: Any) -> Any:
     return session.run(None, {session.get_inputs()[0].name: inputs})[0]
 
 
-@pytest.mark.parametrize("head", ["gemm", "gemm-plain", "matmul", "quantised", "pooled-conv"])
+@pytest.mark.parametrize("head", ["gemm", "gemm-plain", "matmul", "quantised", "pooled-conv", "gemm-and-add"])
 @pytest.mark.parametrize("ending", [None, "LogSoftmax"])
 def test_features_are_found_and_the_head_turns_them_into_logits(make_onnx: Any, head: str, ending: str | None) -> None:
     path = make_onnx(head=head, ending=ending)

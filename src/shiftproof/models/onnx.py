@@ -15,7 +15,8 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from shiftproof.errors import BadInput
 from shiftproof.models.class_lists import classes_for, json_entries
 from shiftproof.models.loaded import LoadedClassifier, check_size, model_ref
-from shiftproof.models.onnx_graph import InputFacts, LastLayer, OnnxGraph, external_files, shape_of
+from shiftproof.models.onnx_graph import InputFacts, OnnxGraph, external_files, shape_of
+from shiftproof.models.onnx_heads import LastLayer, last_layer
 from shiftproof.models.onnx_session import OnnxSession
 from shiftproof.models.options import ModelOptions
 from shiftproof.models.preparation import ImagePreparation
@@ -94,7 +95,7 @@ def _own_normalisation(graph: OnnxGraph) -> tuple[str, ...]:
 
 
 def _last_layer(graph: OnnxGraph, scores: str, options: ModelOptions) -> tuple[LastLayer, tuple[str, ...]]:
-    found = graph.last_layer(scores)
+    found = last_layer(graph, scores)
     if options.features is not None and options.features != found.features:
         if options.features not in graph.makers:
             raise BadInput(f"the model has no tensor {options.features!r} to take features from")

@@ -1,4 +1,4 @@
-"""What an ONNX graph says about itself: input, class scores, features and the last linear layer.
+"""What an ONNX graph says about itself: what it takes, where its class scores are and what they are.
 
 Everything is read from the structure of the graph, never guessed from the values it gives.
 """
@@ -17,7 +17,7 @@ from onnx import numpy_helper
 
 from shiftproof.errors import BadInput
 from shiftproof.models.preparation import InputType, Layout
-from shiftproof.types import Gives, Head
+from shiftproof.types import Gives
 
 Dimension = int | str | None
 """A fixed size, the name of a free one, or None where the graph is silent."""
@@ -42,7 +42,6 @@ SAME_VALUES = {
 }
 """Nodes that hand on the numbers of their first input, up to rounding."""
 
-POOLING = {"AveragePool", "GlobalAveragePool", "ReduceMean"}
 ARITHMETIC = {"Add", "BatchNormalization", "Div", "Mul", "Sub"}
 
 ENDINGS: dict[str, Gives] = {"Softmax": "probabilities", "LogSoftmax": "logits", "Sigmoid": "scores"}
@@ -59,15 +58,6 @@ class InputFacts:
     channels: int | None
     size: tuple[int, int] | None  # height, width; None where free
     batch_size: int | None
-
-
-@dataclass(frozen=True)
-class LastLayer:
-    """Where the features are and what follows them; `head` is None where `why` says so."""
-
-    features: str | None
-    head: Head | None
-    why: str | None = None
 
 
 class OnnxGraph:
@@ -130,29 +120,10 @@ class OnnxGraph:
 
     def gives(self, scores: str) -> Gives:
         """What the scores are, by the node they come from."""
-        node = self._source(scores)
+        node = self.source(scores)
         if node is not None and node.op_type == "Div" and self._is_softmax_written_out(node):
             return "probabilities"
         return ENDINGS.get(node.op_type, "logits") if node is not None else "logits"
-
-    def last_layer(self, scores: str) -> LastLayer:
-        """The last product with stored weights on the way to the scores."""
-        node, bias = self._source(scores), None
-        if node is not None and node.op_type in ENDINGS:
-            node = self._source(node.input[0])
-        if node is not None and node.op_type == "Add":
-            bias, node = self._added(node)
-        if node is None:
-            return LastLayer(None, None, "the scores come straight from the input")
-        if node.op_type == "Gemm":
-            return self._from_gemm(node)
-        if node.op_type == "MatMul":
-            return self._from_product(node, bias)
-        if node.op_type == "Conv" and self._is_linear(node):
-            return self._from_convolution(node)
-        if node.op_type in POOLING:
-            return LastLayer(None, None, "the graph ends in global pooling, after its last weights")
-        return LastLayer(None, None, f"the graph ends in {node.op_type}, not in a linear layer")
 
     def rounds_its_scores(self, scores: str) -> bool:
         """Whether the scores are quantised after the last layer, so that they are a little off its product."""
@@ -191,53 +162,16 @@ class OnnxGraph:
             return values.transpose(attributes(node).get("perm", range(values.ndim)[::-1]))
         return values if node.op_type in {"Identity", "Cast"} else None
 
-    def _source(self, name: str) -> onnx.NodeProto | None:
+    def source(self, name: str) -> onnx.NodeProto | None:
+        """The node that computed these numbers, past those that only hand them on."""
         node = self.makers.get(name)
         while node is not None and node.op_type in SAME_VALUES:
             node = self.makers.get(node.input[0])
         return node
 
     def _is_softmax_written_out(self, node: onnx.NodeProto) -> bool:
-        above, below = (self._source(name) for name in node.input[:2])
+        above, below = (self.source(name) for name in node.input[:2])
         return above is not None and below is not None and (above.op_type, below.op_type) == ("Exp", "ReduceSum")
-
-    def _added(self, node: onnx.NodeProto) -> tuple[NDArray[Any] | None, onnx.NodeProto | None]:
-        for place in (0, 1):
-            bias = self.constant(node.input[1 - place])
-            if bias is not None:
-                return bias, self._source(node.input[place])
-        return None, node
-
-    def _from_gemm(self, node: onnx.NodeProto) -> LastLayer:
-        given = attributes(node)
-        weights = self.constant(node.input[1])
-        if weights is None or given.get("transA", 0):
-            return LastLayer(None, None, "the last layer's weights are computed, not stored")
-        weights = given.get("alpha", 1.0) * (weights if given.get("transB", 0) else weights.T)
-        bias = self.constant(node.input[2]) if len(node.input) > 2 and node.input[2] else np.zeros(())
-        if bias is None:
-            return LastLayer(node.input[0], None, "the last layer's bias is computed, not stored")
-        return LastLayer(node.input[0], _head(weights, given.get("beta", 1.0) * bias))
-
-    def _is_linear(self, node: onnx.NodeProto) -> bool:
-        """Whether a convolution sees one pooled pixel and looks at it whole."""
-        before, given = self._source(node.input[0]), attributes(node)
-        weights = self.constant(node.input[1])
-        whole = weights is not None and weights.shape[2:] == (1, 1) and given.get("group", 1) == 1
-        return whole and before is not None and before.op_type in POOLING
-
-    def _from_convolution(self, node: onnx.NodeProto) -> LastLayer:
-        weights = self.constant(node.input[1])
-        bias = self.constant(node.input[2]) if len(node.input) > 2 else np.zeros(())
-        if weights is None or bias is None:
-            return LastLayer(node.input[0], None, "the last layer's bias is computed, not stored")
-        return LastLayer(node.input[0], _head(weights[:, :, 0, 0], bias))
-
-    def _from_product(self, node: onnx.NodeProto, bias: NDArray[Any] | None) -> LastLayer:
-        weights = self.constant(node.input[1])
-        if weights is None or weights.ndim != 2:
-            return LastLayer(None, None, "the last layer's weights are computed, not stored")
-        return LastLayer(node.input[0], _head(weights.T, np.zeros(()) if bias is None else bias))
 
     def _dequantised(self, node: onnx.NodeProto, values: NDArray[Any]) -> NDArray[Any] | None:
         scale = self.constant(node.input[1])
@@ -250,11 +184,6 @@ class OnnxGraph:
             along[axis] = -1
             scale, zero = scale.reshape(along), zero.reshape(along)
         return np.asarray((values.astype(np.float32) - zero.astype(np.float32)) * scale)
-
-
-def _head(weights: NDArray[Any], bias: NDArray[Any]) -> Head:
-    weights = np.ascontiguousarray(weights, np.float32)
-    return Head(weights, np.ascontiguousarray(np.broadcast_to(bias.ravel(), len(weights)), np.float32))
 
 
 def attributes(node: onnx.NodeProto) -> dict[str, Any]:

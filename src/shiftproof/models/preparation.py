@@ -87,8 +87,8 @@ class ImagePreparation:
             "engine": self.engine,
             "decoder": self.decoder,
             "range": self.value_range,
-            "mean": "/".join(f"{value:g}" if value == float(f"{value:g}") else repr(value) for value in self.mean),
-            "std": "/".join(f"{value:g}" if value == float(f"{value:g}") else repr(value) for value in self.std),
+            "mean": _typed(self.mean),
+            "std": _typed(self.std),
             "channels": self.channels,
             "layout": self.layout,
             "dtype": self.dtype,
@@ -183,6 +183,11 @@ class ImagePreparation:
             table = (np.arange(256, dtype=np.float32) * scale[place] + shift[place]).astype(np.float16)
             values[plane] = table.take(image[plane], mode="clip")  # every byte has its entry, so none is checked
         return values
+
+
+def _typed(figures: tuple[float, ...]) -> str:
+    """Figures as one would type them, without losing any digit that counts."""
+    return "/".join(f"{figure:g}" if float(f"{figure:g}") == figure else repr(figure) for figure in figures)
 
 
 def _centre_square(image: Image, share: float) -> Image:
