@@ -157,6 +157,17 @@ def test_one_set_without_labels_is_told_by_what_the_model_sees() -> None:
     assert "Mean confidence" in text
 
 
+def test_classes_of_a_single_image_are_listed_but_not_drawn_as_the_worst() -> None:
+    about = {"model": "toy", "image_set": "photos"}
+    found = [
+        Measurement("class_accuracy", place % 2, {**about, "class": f"kind {place}"}, 1, {}, (0, 1)) for place in range(30)
+    ]
+    tree = Tree(build_report(Results(tuple(found))))
+    assert "too few to say of any that it is bad" in tree.text
+    assert "kind 29" in tree.text
+    assert not any("$schema" in script for script in tree.scripts if script.startswith("{"))
+
+
 def test_a_report_appears_whole_or_not_at_all(results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "deep" / "report.html"
     save_report(path, results)

@@ -25,6 +25,8 @@ NAMES = frozenset(
     }
 )
 WORST_SHOWN = 20
+ENOUGH_TO_JUDGE = 5
+"""With fewer images than this in every class a chart of classes would show nothing but intervals."""
 
 
 def draw_accuracy(findings: Sequence[Finding], page: Page) -> Section:
@@ -86,10 +88,15 @@ def _worst_note(found: Measurement) -> str:
 
 
 def _classes(found: Sequence[Measurement]) -> list[Part]:
-    few = len(found) <= WORST_SHOWN
-    title = "Every class" if few else f"The {WORST_SHOWN} worst of {count(len(found))} classes"
+    if not found:
+        return []
+    worst_first = sorted(found, key=_badness)
+    if max(one.images for one in found) < ENOUGH_TO_JUDGE:
+        note = f"No class has {ENOUGH_TO_JUDGE} images, too few to say of any that it is bad."
+        return [measurement_table("Every class", worst_first, value_title="Accuracy", keys=["class"], note=note)]
+    title = "Every class" if len(found) <= WORST_SHOWN else f"The {WORST_SHOWN} worst of {count(len(found))} classes"
     note = "The worst first, by the upper end of the interval: a class of which few images were seen is seldom surely bad."
-    return [_worst_chart(title, sorted(found, key=_badness), "class", note=note)] if found else []
+    return [_worst_chart(title, worst_first, "class", note=note)]
 
 
 def _worst_chart(title: str, worst_first: Sequence[Measurement], key: str, *, note: str) -> Chart:

@@ -108,15 +108,22 @@ def _verdicts(measurements: Sequence[Measurement]) -> list[str]:
 def _tiles(overall: Sequence[Measurement], page: Page) -> list[Tile]:
     """The key numbers that there are, else the first of the others, and the images behind them."""
     key = [one for name in KEY_NUMBERS for one in overall if one.metric == name]
-    return [*map(_tile, (key or overall)[:MOST_TILES]), *map(_image_tile, page.results.image_sets)]
+    by_chance = next((one for one in overall if one.metric == "chance_calibration_error"), None)
+    return [
+        *(_tile(found, by_chance) for found in (key or overall)[:MOST_TILES]),
+        *(_image_tile(card) for card in page.results.image_sets),
+    ]
 
 
-def _tile(found: Measurement) -> Tile:
-    metric = meaning_of(found.metric)
-    value, _, unit = figure(found.value, metric.unit).partition(" ")
-    group = f"{found.about['group']} · " if "group" in found.about else ""
-    bounds = f"{span(found.interval, metric.unit)} · " if found.interval else ""
-    return Tile(metric.title, value, unit, f"{group}{bounds}{images(found.images)}")
+def _tile(found: Measurement, by_chance: Measurement | None) -> Tile:
+    meaning = meaning_of(found.metric)
+    value, _, unit = figure(found.value, meaning.unit).partition(" ")
+    details = [str(found.about["group"])] if "group" in found.about else []
+    if found.interval:
+        details.append(span(found.interval, meaning.unit))
+    if found.metric == "rms_calibration_error" and by_chance:
+        details.append(f"up to {figure(by_chance.value, 'share')} may be chance")
+    return Tile(meaning.title, value, unit, " · ".join([*details, images(found.images)]))
 
 
 def _image_tile(card: ImageSetCard) -> Tile:

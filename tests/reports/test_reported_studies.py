@@ -1,0 +1,55 @@
+"""Real findings of the studies, from predictions drawn at random, all the way into a report."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from shiftproof.reports import build_report
+from shiftproof.reports.page import Page
+from shiftproof.reports.sections import draw_sections
+from shiftproof.studies.accuracy import AccuracyStudy
+from shiftproof.studies.calibration import CalibrationStudy
+from shiftproof.studies.comparison import ComparisonStudy
+from shiftproof.studies.results import Results
+from shiftproof.types import Classes, Finding, ImageSetRef, ModelRef, Predictions, Run, Study, Top5
+
+IMAGES = ImageSetRef("drawn", "0")
+MODELS = (ModelRef("first", "1"), ModelRef("second", "2"))
+
+
+def predictions(run: Run, *, labelled: bool) -> Predictions:
+    """400 images of 8 classes from two sites; the second model knows less."""
+    rng = np.random.default_rng(7)
+    labels = rng.integers(0, 8, (400, 1))
+    knowledge = 3.0 if run.model.name == "first" else 1.0
+    logits = rng.normal(size=(400, 8)) + knowledge * (np.arange(8) == labels)
+    order = np.argsort(-logits, axis=1)[:, :5]
+    top5 = Top5(order, np.take_along_axis(logits, order, axis=1), np.log(np.exp(logits).sum(axis=1)))
+    return Predictions(
+        ids=tuple(f"{place}.png" for place in range(400)),
+        labels=labels if labelled else np.full((400, 1), -1),
+        gives="logits",
+        top5=top5,
+        classes=Classes(tuple(f"kind {place}" for place in range(8))),
+        logits=logits,
+        facts={"site": tuple("north" if place % 3 else "south" for place in range(400))},
+    )
+
+
+def findings(*, labelled: bool) -> tuple[Finding, ...]:
+    studies: list[Study] = [study(MODELS, IMAGES) for study in (AccuracyStudy, CalibrationStudy, ComparisonStudy)]
+    return tuple(found for study in studies for found in study.measure(lambda run: predictions(run, labelled=labelled)))
+
+
+@pytest.mark.parametrize("labelled", [True, False])
+def test_everything_the_studies_find_has_a_section_of_its_own(labelled: bool) -> None:
+    keys = [section.key for section in draw_sections(Page(Results(findings(labelled=labelled))))]
+    assert "more" not in keys
+    assert {"comparison", "accuracy", "calibration"} <= set(keys)
+
+
+def test_the_report_of_two_unequal_models_names_the_better_one() -> None:
+    html = build_report(Results(findings(labelled=True)))
+    assert "first is better than second on drawn" in html
+    assert "second is better" not in html
