@@ -54,6 +54,10 @@ def rows_stored(store: Path) -> int:
     return len(Store(store).run(sp.load_model("lite:0").ref, sp.CLEAN).contents("features").rows)
 
 
+def commits_stored(store: Path) -> int:
+    return len(list(store.glob("rows/*/*.safetensors")))
+
+
 @pytest.fixture(scope="module")
 def undisturbed(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     store = tmp_path_factory.mktemp("undisturbed") / "runs"
@@ -63,17 +67,17 @@ def undisturbed(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def test_ten_kills_at_random_moments_leave_the_same_bytes(photos: Path, undisturbed: str, tmp_path: Path) -> None:
     store, moments = tmp_path / "runs", random.Random(2)
-    killed = 0
-    while killed < 10:
-        process = subprocess.Popen(command(photos, store), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        # a kill in start-up, in the work, or in the last commits; runs get shorter as the store fills
-        time.sleep(moments.uniform(0.1, 1.6))
+    for kill in range(10):
+        process = subprocess.Popen(command(photos, store), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        # some commits further than the last one, and then anywhere between, before or in the next
+        commits = moments.randrange(3 * kill) if kill else 0
+        deadline = time.monotonic() + 60
+        while commits_stored(store) < commits:
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+        time.sleep(moments.uniform(0, 0.2))
         process.kill()
-        output, _ = process.communicate()
-        killed += 1
-        if process.returncode == 0:
-            assert json.loads(output)["predicted"] + json.loads(output)["stored_before"] == PHOTOS
-            break
+        assert process.wait() == -signal.SIGKILL, "the run was over before it was killed"
     subprocess.run(command(photos, store), check=True, capture_output=True)
     assert digest(photos, store) == undisturbed
 
