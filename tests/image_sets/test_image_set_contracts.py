@@ -124,6 +124,20 @@ def test_the_location_of_a_set_opens_it_again(kind: str, tmp_path: Path, draw: D
     assert open_images(images.ref.location).ref == images.ref
 
 
+@pytest.mark.parametrize("kind", ["folder", "manifest", "arrays", "tar", "tiny-imagenet"])
+def test_a_set_is_found_in_the_only_folder_of_a_folder(kind: str, tmp_path: Path, draw: Draw) -> None:
+    inner = tmp_path / "download" / "data"
+    inner.mkdir(parents=True)
+    location, _ = EXAMPLES[kind](inner, draw)
+    if kind == "manifest":
+        Path(location).rename(inner / "manifest.csv")
+    if kind == "tar":
+        (inner / "a.png").unlink()
+    direct, from_above = open_images(inner), open_images(tmp_path / "download")
+    assert from_above.ref.fingerprint == direct.ref.fingerprint
+    assert from_above.source(from_above.samples[0]).read()
+
+
 @pytest.mark.parametrize("kind", ["folder", "manifest", "arrays", "tar", "imagenet-c", "objectnet", "tiny-imagenet"])
 def test_the_kind_is_recognised_from_the_location_alone(kind: str, tmp_path: Path, draw: Draw) -> None:
     location, options = EXAMPLES[kind](tmp_path, draw)

@@ -216,12 +216,33 @@ def test_a_group_the_model_lacks_never_wins() -> None:
 
 
 def test_members_that_are_unknown_or_stand_twice_are_refused() -> None:
-    with pytest.raises(ClassMismatch, match="1 members of the groups are not classes of the model: unicorn"):
+    with pytest.raises(ClassMismatch, match="members of the groups that are not classes of the model: unicorn"):
         merge_classes({"horse": ["unicorn"]})
     with pytest.raises(ClassMismatch, match="stand in more than one group: tench"):
         merge_classes({"fish": ["tench"], "food": ["Tinca tinca"]})
     with pytest.raises(BadInput, match="max, mean, sum, median"):
         merge_classes(GROUPS, rule="min")  # type: ignore[arg-type]
+
+
+def test_two_classes_of_the_images_that_are_one_of_the_model_cannot_be_a_subset() -> None:
+    twice = Classes(("tench", "goldfish", "Tinca_tinca"))
+    assert match_classes(twice, ILSVRC, outputs=1000).label_of == (0, 1, 0)
+    with pytest.raises(ClassMismatch, match="tench and Tinca_tinca are one class of the model; join them"):
+        match_classes(twice, ILSVRC, outputs=1000, scored="subset")
+
+
+def test_scores_of_another_width_are_refused() -> None:
+    space = merge_classes(GROUPS)
+    with pytest.raises(ClassMismatch, match="of a model with 1000 outputs, but the scores have 1001"):
+        space.project(_predictions(np.zeros((1, 1001)), [[0]]))
+
+
+def test_an_ambiguous_name_is_no_trouble_where_wnids_decide() -> None:
+    of_set = classes_of_wnids(["n02012849", "n01440764"])
+    assert of_set.names == ("tench", "crane")
+    assert match_classes(of_set, Classes(("crane", "tench")), outputs=2).label_of == (1, 0)
+    with pytest.raises(ClassMismatch, match="'crane' is the name of 2 classes of the model; use wnids on both sides"):
+        match_classes(of_set, Classes(("tench", "crane", "crane")), outputs=3)
 
 
 def test_half_precision_scores_are_merged_in_full_precision() -> None:

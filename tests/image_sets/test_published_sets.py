@@ -57,7 +57,7 @@ def test_a_copy_with_gaps_says_what_is_missing() -> None:
     val = _listed("ilsvrc2012_classes", 49_999, "ILSVRC2012_val_")
     assert check_published(val, "imagenet") == [
         "49,999 of 50,000 images",
-        "1 classes without exactly 50 images: n15075141 (49)",
+        "classes without exactly 50 images: n15075141 (49)",
     ]
 
 
@@ -66,6 +66,16 @@ def test_other_images_in_the_same_folders_are_not_mistaken_for_a_published_set()
     assert recognised_as(_listed("imagenet_r_classes", 10_000, "ILSVRC2012_val_")) is None
     assert recognised_as(_listed("ilsvrc2012_classes", 1_000, "photo_")) is None
     assert recognised_as(dataclasses.replace(_listed("imagenet_a_classes", 7_500), classes=None)) is None
+
+
+def test_a_set_that_names_more_classes_than_it_has_images_of_is_still_recognised() -> None:
+    plain = _listed("imagenet_a_classes", 7_500)
+    keys = ilsvrc_classes().keys
+    assert plain.classes is not None
+    samples = [dataclasses.replace(s, labels=(keys.index(plain.classes.keys[s.labels[0]]),)) for s in plain.samples]
+    among_all = dataclasses.replace(plain, samples=samples, classes=ilsvrc_classes())
+    assert recognised_as(among_all) == "imagenet-a"
+    assert check_published(among_all, "imagenet-a") == []
 
 
 def test_a_check_names_missing_and_foreign_classes() -> None:
@@ -109,6 +119,25 @@ def test_one_corruption_of_imagenet_c_takes_its_name_from_its_folder(tmp_path: P
         open_images(tmp_path / "fog" / "1", kind="imagenet-c")
 
 
+def test_numbered_folders_that_are_no_severities_stay_a_folder_set(tmp_path: Path, draw: Draw) -> None:
+    for stars in (1, 2, 5):
+        draw(tmp_path / "ratings" / str(stars) / "sunny" / "a.png")
+    assert [sample.labels for sample in open_images(tmp_path / "ratings").samples] == [(1,), (2,), (5,)]
+    draw(tmp_path / "mixed" / "cat" / "1" / "sunny" / "a.png")
+    draw(tmp_path / "mixed" / "dog" / "a.png")
+    classes = open_images(tmp_path / "mixed").classes
+    assert classes is not None
+    assert classes.names == ("cat", "dog")
+
+
+def test_a_condition_of_imagenet_c_has_fifty_thousand_images() -> None:
+    val = _listed("ilsvrc2012_classes", 50_000, "ILSVRC2012_val_")
+    samples = [Sample(f"fog/1/{s.id}", s.labels, {"corruption": "fog", "severity": 1}) for s in val.samples]
+    assert check_published(dataclasses.replace(val, samples=samples), "imagenet-c") == []
+    problems = check_published(dataclasses.replace(val, samples=samples[:-5]), "imagenet-c")
+    assert problems == ["conditions without exactly 50,000 images: fog 1 (49,995)"]
+
+
 def test_own_classes_in_the_layout_of_imagenet_c_are_welcome_but_not_published(tmp_path: Path, draw: Draw) -> None:
     draw(tmp_path / "fog" / "2" / "cat" / "a.png")
     draw(tmp_path / "fog" / "2" / "dog" / "a.png")
@@ -127,7 +156,7 @@ def test_the_thousand_numbered_folders_of_imagenet_v2_are_class_numbers(tmp_path
     assert images.classes == ilsvrc_classes()
     assert {sample.id: sample.labels[0] for sample in images.samples}["10/a.png"] == 10
     assert images.notes[0].startswith(
-        "looks like ImageNetV2 but has 1,000 of 10,000 images; 1000 classes without exactly 10"
+        "looks like ImageNetV2 but has 1,000 of 10,000 images; classes without exactly 10 images: n0"
     )
     with pytest.raises(BadInput, match="folders called 0 to 999, but has 'cat'"):
         open_images(draw(tmp_path / "pets" / "cat" / "a.png").parent.parent, kind="imagenet-v2")

@@ -40,7 +40,7 @@ def test_labels_and_facts_come_from_the_members_beside_an_image(tmp_path: Path, 
     ]
     assert images.notes == (
         "read from one shard without unpacking",
-        "1 further pictures beside the image of their sample are passed over",
+        "further pictures beside the image of their sample, passed over: 1",
     )
     assert images.ref.name == "set"
 

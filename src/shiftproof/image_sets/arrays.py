@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from shiftproof.errors import BadInput, UnreadableImage
 from shiftproof.image_sets.class_keys import numbered_classes
-from shiftproof.image_sets.folder import folder_name
+from shiftproof.image_sets.folder import folder_name, inner_root
 from shiftproof.image_sets.image_list import ImageList
 from shiftproof.image_sets.labels import load_label_array
 from shiftproof.image_sets.layouts import CORRUPTIONS
@@ -36,19 +36,16 @@ class ArrayRow:
         return f"{self.path}\0{status.st_size}\0{status.st_mtime_ns}\0{self.row}"
 
     def read(self) -> bytes:
-        status = os.stat(self.path)
         try:
-            return np.asarray(_mapped(self.path, status.st_size, status.st_mtime_ns)[self.row]).tobytes()
+            return np.asarray(_array_at(self.path)[self.row]).tobytes()
         except (ValueError, IndexError) as problem:
             raise OSError(f"the array has changed: {problem}") from problem
 
     def decode(self, data: bytes, *, decoder: Decoder = "pillow") -> Image:  # noqa: ARG002 - rows are pixels already
-        status = os.stat(self.path)
-        shape = _mapped(self.path, status.st_size, status.st_mtime_ns).shape[1:]
         try:
-            return _to_rgb(np.frombuffer(data, np.uint8).reshape(shape))
+            return _to_rgb(np.frombuffer(data, np.uint8).reshape(_array_at(self.path).shape[1:]))
         except ValueError as problem:
-            raise UnreadableImage(f"a row of another size: {problem}") from problem
+            raise UnreadableImage(f"the array has changed: {problem}") from problem
 
 
 @dataclass(frozen=True)
@@ -85,9 +82,9 @@ def open_arrays(location: str, *, name: str | None = None, classes: Classes | No
 
 
 def _files(location: str) -> list[str]:
-    root = os.path.abspath(location)
-    if not os.path.isdir(root):
-        return [root]
+    if not os.path.isdir(location):
+        return [os.path.abspath(location)]
+    root = inner_root(location)
     names = sorted(entry for entry in os.listdir(root) if entry.endswith(".npy") and not entry.endswith(LABELS))
     if not names:
         raise BadInput(f"{location} holds no .npy file of images")
@@ -96,8 +93,7 @@ def _files(location: str) -> list[str]:
 
 def _checked(path: str) -> NDArray[np.uint8]:
     try:
-        status = os.stat(path)
-        array = _mapped(path, status.st_size, status.st_mtime_ns)
+        array = _array_at(path)
     except (OSError, ValueError) as problem:
         raise BadInput(f"{path} cannot be read as an array: {problem}") from problem
     if array.dtype != np.uint8:
@@ -149,7 +145,13 @@ def _to_rgb(row: NDArray[np.uint8]) -> Image:
     return np.ascontiguousarray(np.broadcast_to(row if row.ndim == 3 else row[:, :, None], (*row.shape[:2], 3)))
 
 
+def _array_at(path: str) -> NDArray[np.uint8]:
+    """The file as an array that is read from disk where it is touched; opened once, and again when it has changed."""
+    status = os.stat(path)
+    return _mapped(path, status.st_size, status.st_mtime_ns)
+
+
 @lru_cache(maxsize=64)
-def _mapped(path: str, size: int, time: int) -> NDArray[np.uint8]:  # noqa: ARG001 - a file that changed is mapped anew
+def _mapped(path: str, size: int, time: int) -> NDArray[np.uint8]:  # noqa: ARG001 - what tells a changed file
     array: NDArray[np.uint8] = np.load(path, mmap_mode="r", allow_pickle=False)
     return array

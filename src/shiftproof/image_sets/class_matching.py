@@ -80,8 +80,8 @@ def _columns(of_set: Classes, of_model: Classes) -> tuple[int, ...]:
     if of_set.wnids:
         # the model's own names lead to wnids where they are names of one ILSVRC class only
         by_wnid = {wnid: column for column, name in enumerate(of_model.names) if (wnid := _wnid_named(name))}
-        by_name, _ = resolve(of_set.names, of_model)
-        pairs = zip(of_set.wnids, of_set.names, strict=True)
+        pairs = list(zip(of_set.wnids, of_set.names, strict=True))
+        by_name, _ = resolve((name for wnid, name in pairs if wnid not in by_wnid), of_model)
         return tuple(by_wnid.get(wnid, by_name.get(name, -1)) for wnid, name in pairs)
     found, _ = resolve(of_set.names, of_model)
     return tuple(found.get(name, -1) for name in of_set.names)
@@ -139,7 +139,7 @@ def _by_name(key: str, columns: tuple[dict[str, list[int]], dict[str, list[int]]
     for table in columns:
         places = table.get(plain, [])
         if len(places) > 1:
-            raise ClassMismatch(f"{key!r} is the name of {len(places)} classes of the model; use wnids instead of names")
+            raise ClassMismatch(f"{key!r} is the name of {len(places)} classes of the model; use wnids on both sides")
         if places:
             return places[0]
     return None

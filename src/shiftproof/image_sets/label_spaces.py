@@ -50,6 +50,9 @@ class LabelSpace:
 
     def project(self, predictions: Predictions) -> Predictions:
         """The same predictions with labels and scores in these classes; a class the model lacks never wins."""
+        columns = self.outputs if predictions.logits is None else predictions.logits.shape[1]
+        if columns != self.outputs:
+            raise ClassMismatch(f"these classes are of a model with {self.outputs} outputs, but the scores have {columns}")
         labels = self._labels(predictions.labels)
         convention = {**predictions.convention, **self.convention}
         if self.keeps_scores:
@@ -59,6 +62,8 @@ class LabelSpace:
                 predictions, labels=labels, classes=self.classes, convention=convention, logits=logits, head=head
             )
         logits = self._scores(predictions.need_logits(), predictions.gives)
+        if predictions.gives == "probabilities":
+            convention["probabilities"] = "made to sum to one over these classes"
         return dataclasses.replace(
             predictions,
             labels=labels,
@@ -89,7 +94,7 @@ class LabelSpace:
             if len(columns) > 1:
                 scores[:, place] = RULES[self.rule](logits[:, list(columns)].astype(scores.dtype), axis=1)
         if gives == "probabilities":
-            # what is left of them sums to one again, as a softmax over these classes alone would
+            # as a softmax over these classes alone would have them
             scores /= np.maximum(scores.sum(axis=1, keepdims=True), np.finfo(scores.dtype).tiny)
         return scores
 
@@ -153,29 +158,30 @@ def merge_classes(
     model = with_wnids(of_model or ilsvrc_classes())
     found, missing = resolve((member for members in groups.values() for member in members), model)
     if missing:
-        raise ClassMismatch(f"{len(missing)} members of the groups are not classes of the model: {listed(missing)}")
+        raise ClassMismatch(f"members of the groups that are not classes of the model: {listed(missing)}")
     columns = tuple(tuple(dict.fromkeys(found[member] for member in members)) for members in groups.values())
     taken = [column for group in columns for column in group]
     if len(set(taken)) < len(taken):
         twice = sorted({model.names[column] for column in taken if taken.count(column) > 1})
         raise ClassMismatch(f"classes of the model stand in more than one group: {listed(twice)}")
     classes = Classes(tuple(groups))
-    label_of = tuple(range(len(groups))) if of_set is None else _places_in_groups(of_set, classes, columns, model)
+    of_set = of_set or classes
+    label_of = _places_in_groups(of_set, classes, columns, model)
     lacking = [place for place, group in enumerate(label_of) if group < 0 or not columns[group]]
     if lacking and unmatched == "error":
-        raise ClassMismatch(_mismatch(of_set or classes, lacking, len(groups)))
+        raise ClassMismatch(_mismatch(of_set, lacking, len(groups)))
     if unmatched == "unlabelled":
-        label_of = tuple(-1 if place in set(lacking) else group for place, group in enumerate(label_of))
-    elif unmatched == "wrong":
-        strangers = [place for place in lacking if label_of[place] < 0]
-        classes = _joined(classes, of_set or classes, strangers)
-        label_of = tuple(len(groups) + strangers.index(p) if p in strangers else g for p, g in enumerate(label_of))
-        columns += tuple(() for _ in strangers)
+        label_of = [-1 if place in lacking else group for place, group in enumerate(label_of)]
+    strangers = [place for place in lacking if label_of[place] < 0] if unmatched == "wrong" else []
+    for extra, place in enumerate(strangers):
+        label_of[place] = len(groups) + extra
+    classes = _joined(classes, of_set, strangers)
+    columns += ((),) * len(strangers)
     convention = {
         "classes": f"{len(groups)} merged by {rule} from {len(taken)} of {len(model)}",
         **_lacking_convention(lacking, unmatched),
     }
-    return LabelSpace(classes, columns, label_of, len(model), convention, rule)
+    return LabelSpace(classes, columns, tuple(label_of), len(model), convention, rule)
 
 
 def padded_labels(samples: Sequence[Sample]) -> Labels:
@@ -194,6 +200,7 @@ def padded_labels(samples: Sequence[Sample]) -> Labels:
 def _subset(
     of_set: Classes, columns: Sequence[int], outputs: int, unmatched: Unmatched, convention: Mapping[str, str]
 ) -> LabelSpace:
+    _refuse_doubles(of_set, columns)
     kept = [place for place, column in enumerate(columns) if column >= 0 or unmatched == "wrong"]
     order = {place: new for new, place in enumerate(kept)}
     classes = _joined(Classes((), () if of_set.wnids else None), of_set, kept)
@@ -201,6 +208,15 @@ def _subset(
     label_of = tuple(order.get(place, -1) for place in range(len(of_set)))
     scored = f"{sum(column >= 0 for column in columns)} of {outputs}"
     return LabelSpace(classes, sources, label_of, outputs, {"classes": scored, **convention})
+
+
+def _refuse_doubles(of_set: Classes, columns: Sequence[int]) -> None:
+    """Two classes with one column would tie on every image, and the second never win."""
+    first_with: dict[int, str] = {}
+    for name, column in zip(of_set.names, columns, strict=True):
+        if column >= 0 and column in first_with:
+            raise ClassMismatch(f"{first_with[column]} and {name} are one class of the model; join them to score a subset")
+        first_with[column] = name
 
 
 def _joined(first: Classes, second: Classes, places: Sequence[int]) -> Classes:
@@ -211,15 +227,13 @@ def _joined(first: Classes, second: Classes, places: Sequence[int]) -> Classes:
     return Classes(names, first.wnids + tuple(second.keys[place] for place in places))
 
 
-def _places_in_groups(of_set: Classes, groups: Classes, columns: Sequence[Sequence[int]], model: Classes) -> tuple[int, ...]:
+def _places_in_groups(of_set: Classes, groups: Classes, columns: Sequence[Sequence[int]], model: Classes) -> list[int]:
+    """The group that each class of the images is, or is a member of; -1 where it is neither."""
     by_name, others = resolve(of_set.names, groups)
-    members, _ = resolve(others if of_set.wnids is None else of_set.wnids, model)
+    members, _ = resolve(of_set.wnids or others, model)
     group_of = {column: group for group, inside in enumerate(columns) for column in inside}
-    places = []
-    for name, key in zip(of_set.names, of_set.keys, strict=True):
-        column = members.get(key, -1)
-        places.append(by_name.get(name, group_of.get(column, -1)))
-    return tuple(places)
+    pairs = zip(of_set.names, of_set.keys, strict=True)
+    return [by_name.get(name, group_of.get(members.get(key, -1), -1)) for name, key in pairs]
 
 
 def _mismatch(of_set: Classes, lacking: Sequence[int], outputs: int) -> str:

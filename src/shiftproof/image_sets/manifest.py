@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from shiftproof.errors import BadInput, listed
 from shiftproof.image_sets.class_keys import places_of
-from shiftproof.image_sets.folder import folder_name
+from shiftproof.image_sets.folder import folder_name, inner_root
 from shiftproof.image_sets.image_list import FileImage, ImageList
 from shiftproof.image_sets.recognition import MANIFEST_NAMES
 from shiftproof.registry import missing_extra
@@ -71,11 +71,12 @@ def open_manifest(location: str, *, name: str | None = None, classes: Classes | 
     )
 
 
-def _manifest_in(folder: str) -> str:
+def _manifest_in(location: str) -> str:
+    folder = inner_root(location)
     for name in MANIFEST_NAMES:
         if os.path.isfile(os.path.join(folder, name)):
             return os.path.join(folder, name)
-    raise BadInput(f"{folder} has no manifest; expected one of {', '.join(MANIFEST_NAMES)}")
+    raise BadInput(f"{location} has no manifest; expected one of {', '.join(MANIFEST_NAMES)}")
 
 
 def _load_rows(path: str) -> list[Row]:

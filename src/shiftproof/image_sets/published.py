@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from shiftproof.errors import UnknownName, listed
@@ -23,6 +23,7 @@ class Published:
     per_class: int | None = None  # where every class has as many
     class_list: str | None = None  # the reference table of its wnids
     file_start: str = ""  # how its file names begin
+    per_condition: int | None = None  # images under each corruption at each severity
 
 
 PUBLISHED = {
@@ -33,7 +34,7 @@ PUBLISHED = {
     "imagenet-r": Published("ImageNet-R", 30_000, 200, None, "imagenet_r_classes"),
     "imagenet-sketch": Published("ImageNet-Sketch", 50_889, 1000, None, "ilsvrc2012_classes", "sketch_"),
     "imagenet-v2": Published("ImageNetV2", 10_000, 1000, 10),
-    "imagenet-c": Published("ImageNet-C", None, 1000),
+    "imagenet-c": Published("ImageNet-C", None, 1000, per_condition=50_000),
     "objectnet": Published("ObjectNet", 50_273, 313),
     "tiny-imagenet": Published("Tiny-ImageNet validation", 10_000, 200, 50),
     "imagenet-ood": Published("ImageNet-OOD", 31_802, 637, None, "imagenet_ood_classes"),
@@ -63,7 +64,7 @@ def recognised_as(images: ImageList) -> str | None:
     """The published set with these class folders, such file names and not more images; None where none fits."""
     if images.classes is None or images.classes.wnids is None:
         return None
-    wnids, count = set(images.classes.wnids), len(images.samples)
+    wnids, count = _used_classes(images), len(images.samples)
     if count == PUBLISHED["imagenet-a-plus"].images and wnids <= set(wnids_of("imagenet_a_classes")):
         return "imagenet-a-plus"
     first = images.samples[0].id.rpartition("/")[2]
@@ -93,11 +94,14 @@ def check_published(images: ImageList, name: str) -> list[str]:
     if images.classes is None:
         return problems
     if known.class_list:
-        problems += _class_problems(images.classes.keys, wnids_of(known.class_list))
-    elif known.classes not in (None, len(images.classes)):
-        problems.append(f"{len(images.classes):,} of {known.classes:,} classes")
+        problems += _class_problems(_used_classes(images), wnids_of(known.class_list))
+    elif known.classes not in (None, len(_used_classes(images))):
+        problems.append(f"{len(_used_classes(images)):,} of {known.classes:,} classes")
     if known.per_class:
-        problems += _uneven(images, known.per_class)
+        problems += _uneven(Counter(_keys(images)), known.per_class, "classes")
+    if known.per_condition:
+        conditions = (f"{sample.facts.get('corruption')} {sample.facts.get('severity')}" for sample in images.samples)
+        problems += _uneven(Counter(conditions), known.per_condition, "conditions")
     return problems
 
 
@@ -110,14 +114,23 @@ def _sentence(name: str, images: ImageList) -> str:
     return f"{known.title}: {len(images.samples):,} images{classes}{', as published' if known.images else ''}"
 
 
-def _class_problems(found: Iterable[str], published: Iterable[str]) -> list[str]:
-    missing, foreign = sorted(set(published) - set(found)), sorted(set(found) - set(published))
-    problems = [f"no images of {len(missing)} classes: {listed(missing, most=3)}"] if missing else []
-    return problems + ([f"{len(foreign)} classes it should not have: {listed(foreign, most=3)}"] if foreign else [])
+def _class_problems(found: set[str], published: Iterable[str]) -> list[str]:
+    missing, foreign = sorted(set(published) - found), sorted(found - set(published))
+    problems = [f"no images of {listed(missing, most=3)}"] if missing else []
+    return problems + ([f"classes it should not have: {listed(foreign, most=3)}"] if foreign else [])
 
 
-def _uneven(images: ImageList, per_class: int) -> list[str]:
+def _uneven(counts: Mapping[str, int], each: int, what: str) -> list[str]:
+    uneven = [f"{key} ({count:,})" for key, count in sorted(counts.items()) if count != each]
+    return [f"{what} without exactly {each:,} images: {listed(uneven, most=3)}"] if uneven else []
+
+
+def _keys(images: ImageList) -> Iterator[str]:
+    """The class of every labelled image."""
     keys = images.classes.keys if images.classes else ()
-    counts = Counter(label for sample in images.samples for label in sample.labels[:1])
-    uneven = [f"{keys[label]} ({counts[label]})" for label in sorted(counts) if counts[label] != per_class]
-    return [f"{len(uneven)} classes without exactly {per_class} images: {listed(uneven, most=3)}"] if uneven else []
+    return (keys[sample.labels[0]] for sample in images.samples if sample.labels)
+
+
+def _used_classes(images: ImageList) -> set[str]:
+    """The classes that have images; a set may name more."""
+    return set(_keys(images))

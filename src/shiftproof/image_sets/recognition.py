@@ -8,6 +8,7 @@ from glob import has_magic
 
 from shiftproof.errors import BadInput
 from shiftproof.image_sets.folder import inner_root
+from shiftproof.image_sets.layouts import CORRUPTIONS
 from shiftproof.image_sets.listing import is_image_name, subfolders, visible_entries
 
 MANIFEST_ENDINGS = (".csv", ".tsv", ".jsonl", ".parquet")
@@ -67,14 +68,19 @@ def has_objectnet_mappings(root: str) -> bool:
     return any(os.path.isfile(os.path.join(root, up, "mappings", "folder_to_objectnet_label.json")) for up in ("", ".."))
 
 
-def is_by_severity(root: str, depth: int = 3) -> bool:
-    """Whether the first folders read corruption / severity / class, at most `depth` steps down."""
-    steps = [root]
-    for _ in range(depth + 1):
-        inner = subfolders(steps[-1])
-        if inner and set(inner) <= set("12345"):
-            return bool(subfolders(os.path.join(steps[-1], inner[0])))
-        if not inner:
-            return False
-        steps.append(os.path.join(steps[-1], inner[0]))
-    return False
+def is_by_severity(root: str) -> bool:
+    """Whether the folders read corruption / severity / class, the corruptions perhaps in groups, or one corruption alone."""
+    if _holds_severities(root):
+        return os.path.basename(os.path.abspath(root)) in CORRUPTIONS
+    inner = [os.path.join(root, folder) for folder in subfolders(root)]
+    return all(_holds_severities(path) or _is_group(path) for path in inner)
+
+
+def _is_group(path: str) -> bool:
+    inner = subfolders(path)
+    return bool(inner) and all(_holds_severities(os.path.join(path, folder)) for folder in inner)
+
+
+def _holds_severities(path: str) -> bool:
+    inner = subfolders(path)
+    return bool(inner) and set(inner) <= set("12345") and bool(subfolders(os.path.join(path, inner[0])))

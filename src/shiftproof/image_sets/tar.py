@@ -15,7 +15,7 @@ from typing import Any
 from shiftproof.errors import BadInput
 from shiftproof.image_sets.class_keys import places_of
 from shiftproof.image_sets.decoding import decode_image
-from shiftproof.image_sets.folder import Labelled, folder_name, labelled
+from shiftproof.image_sets.folder import Labelled, folder_name, inner_root, labelled
 from shiftproof.image_sets.image_list import ImageList
 from shiftproof.image_sets.listing import group_by_folder, is_image_name
 from shiftproof.types import Classes, Decoder, Fact, Image, Sample
@@ -93,7 +93,7 @@ def open_tar(location: str, *, name: str | None = None, classes: Classes | None 
 def shards_at(location: str) -> list[str]:
     """The archives that a file, a folder or a pattern stands for, in order."""
     if os.path.isdir(location):
-        shards = sorted(glob.glob(os.path.join(glob.escape(location), "*.tar")))
+        shards = sorted(glob.glob(os.path.join(glob.escape(inner_root(location)), "*.tar")))
     elif os.path.isfile(location):
         shards = [location]
     else:
@@ -192,7 +192,7 @@ def _annotated(groups: Iterable[_Sample], classes: Classes | None) -> Labelled:
         for group in with_picture
     ]
     further = sum(len(group.pictures) - 1 for group in with_picture)
-    notes = (f"{further:,} further pictures beside the image of their sample are passed over",) if further else ()
+    notes = (f"further pictures beside the image of their sample, passed over: {further:,}",) if further else ()
     return sorted(samples, key=lambda sample: sample.id), found if keys else None, notes
 
 
