@@ -75,6 +75,13 @@ def test_every_metric_that_a_study_measures_has_its_section() -> None:
     assert set(MEANINGS) <= known
 
 
+def test_errors_above_one_are_not_cut_off() -> None:
+    found = tuple(Measurement("corruption_error", value, {"noise": str(value)}, 10, {}) for value in (0.5, 1.4))
+    (chart,) = charts_of(Results(found))
+    scales = [layer["encoding"]["x"]["scale"] for layer in chart.spec["layer"] if "scale" in layer["encoding"]["x"]]
+    assert all("domain" not in scale for scale in scales)
+
+
 def test_subjects_of_an_unknown_metric_become_series() -> None:
     found = [
         Measurement("flip_rate", 0.1, {"model": model, "perturbation": name}, 10, {}, (0.0, 0.2))

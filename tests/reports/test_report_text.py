@@ -16,6 +16,8 @@ import pytest
 from shiftproof.errors import StoreError, UnreadableImage
 from shiftproof.reports import build_report, save_report
 from shiftproof.reports.build import _environment
+from shiftproof.reports.page import Page
+from shiftproof.reports.summary import summarise
 from shiftproof.studies.results import Results
 from shiftproof.types import Curve, Gallery, GalleryItem, Image, ImageSetRef, Measurement
 
@@ -136,7 +138,7 @@ def test_a_picture_that_cannot_be_opened_is_named_with_the_reason(results: Resul
 
 
 def test_results_without_anything_still_make_a_report() -> None:
-    assert "0 measurements" in Tree(build_report(Results(()))).text
+    assert "0 measurements of 0 models on 0 image sets." in Tree(build_report(Results(()))).text
 
 
 def test_a_value_that_is_not_known_is_said_to_be_so() -> None:
@@ -144,6 +146,15 @@ def test_a_value_that_is_not_known_is_said_to_be_so() -> None:
     html = build_report(results)
     assert "not known" in Tree(html).text
     assert not any("NaN" in script for script in Tree(html).scripts if script.startswith("{"))
+
+
+def test_conditions_stay_out_of_the_summary(results: Results) -> None:
+    under_fog = dataclasses.replace(
+        results.measurements[0], about={"model": "toy", "image_set": "photos", "condition": "fog"}
+    )
+    summary = summarise(Page(dataclasses.replace(results, findings=(*results.findings, under_fog))))
+    assert summary.table is None
+    assert len(summary.headlines) == 1
 
 
 def test_one_set_without_labels_is_told_by_what_the_model_sees() -> None:

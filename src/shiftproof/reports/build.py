@@ -17,7 +17,7 @@ from shiftproof.reports.page import Page
 from shiftproof.reports.sections import draw_sections
 from shiftproof.reports.summary import summarise
 from shiftproof.reports.thumbnails import OpenImage
-from shiftproof.reports.words import count, images, moment
+from shiftproof.reports.words import count, images, moment, names_or_count
 from shiftproof.studies.results import Results
 
 
@@ -35,7 +35,7 @@ def build_report(results: Results, *, open_image: OpenImage | None = None, title
             results=json.loads(results.to_json()),
             style=_static("report.css"),
             script=_static("report.js"),
-            chart_script=Markup(chart_script()),  # noqa: S704 -- made by vl-convert from its own library, and cannot close its script element
+            chart_script=Markup(chart_script()),  # noqa: S704 -- a library's own text, without an end of script
         )
     )
 
@@ -53,9 +53,7 @@ def save_report(
 
 def default_title(page: Page) -> str:
     """The models and the images, as far as they fit into a line."""
-    models = page.models[0] if len(page.models) == 1 else f"{len(page.models)} models"
-    image_sets = page.image_sets[0] if len(page.image_sets) == 1 else f"{len(page.image_sets)} image sets"
-    return f"{models} on {image_sets}"
+    return f"{names_or_count(page.models, 'models')} on {names_or_count(page.image_sets, 'image sets')}"
 
 
 def subtitle(page: Page) -> str:

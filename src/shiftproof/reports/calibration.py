@@ -39,11 +39,9 @@ def draw_calibration(findings: Sequence[Finding], page: Page) -> Section:
 
 
 def _reliability(curves: Sequence[Curve], page: Page) -> Chart:
-    on = f" on {curves[0].about['image_set']}" if len(page.image_sets) > 1 else ""
+    on = f" on {curves[0].about.get('image_set')}" if len(page.image_sets) > 1 else ""
     description = f"Reliability diagram{on}: share right against confidence for {', '.join(_names(curves, page))}."
-    note = (
-        f"On the dashed line confidence is earned; below it, it is too high. Bars are intervals; {images(curves[0].images)}."
-    )
+    note = f"Below the dashed line confidence is too high, above it too low. Bars: intervals; {images(curves[0].images)}."
     spec = charts.reliability(curves, _names(curves, page), description=description)
     figures = curve_table(f"Reliability{on}", curves, _names(curves, page))
     return Chart(f"Reliability{on}", spec, figures, note, half=True)

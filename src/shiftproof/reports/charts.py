@@ -54,7 +54,6 @@ CONFIG: Spec = {
         "labelLimit": 260,
         "symbolOpacity": 1,
     },
-    "header": {"labelColor": "var(--ink)", "titleColor": "var(--muted)"},
     "text": {"color": "var(--ink)", "fontSize": 12},
 }
 
@@ -77,106 +76,51 @@ def intervals(dots: Sequence[Dot], *, x_title: str, description: str, unit: Unit
 
     Shares are drawn from 0 to 1; other numbers on a scale that reaches zero, which is marked.
     """
-    rows = [_dot_row(dot) for dot in dots]
     series = list(dict.fromkeys(dot.series for dot in dots))
     labels = list(dict.fromkeys(dot.label for dot in dots))
-    y: Spec = {
-        "field": "label",
-        "type": "nominal",
-        "sort": labels,
-        "axis": {
-            "title": None,
-            "labelLimit": {"expr": f"{NARROW} ? 96 : 190"},
-            "domain": False,
-            "ticks": False,
-            "labelPadding": 8,
-            "labelColor": "var(--ink)",
-        },
-    }
-    share = unit == "share"
-    x_axis: Spec = {"title": x_title, "tickCount": {"expr": f"{NARROW} ? 3 : 5"}, **TICKS[unit]}
-    x: Spec = {
-        "field": "value",
-        "type": "quantitative",
-        "scale": SHARE if share else {"zero": True, "nice": True},
-        "axis": x_axis,
-    }
-    shared: Spec = {"y": y, "tooltip": [{"field": "label", "title": "what"}, {"field": "tip", "title": "value"}]}
-    dot: Spec = {}
+    within = unit == "share" and all(0 <= end <= 1 for dot in dots for end in (dot.value, *(dot.interval or ())))
+    x = _channel("value", x_title, SHARE if within else {"zero": True, "nice": True}, TICKS[unit])
+    x["axis"]["tickCount"] = {"expr": f"{NARROW} ? 3 : 5"}
+    tooltip = [{"field": "label", "title": "what"}, {"field": "tip", "title": "value"}]
+    shared: Spec = {"y": _rows_by_label(labels), "tooltip": tooltip}
+    colour: Spec = {}
+    shape: Spec = {}
     if len(series) > 1:
-        shared["yOffset"] = {"field": "series", "sort": series}
-        shared["tooltip"].insert(0, {"field": "series", "title": "series"})
-        dot = {"color": _by_series(series, COLOURS), "shape": _by_series(series, SHAPES)}
-    layers: list[Spec] = [
-        {
-            "mark": {"type": "rule", "strokeWidth": 9, "opacity": 0.35, "color": COLOURS[0]},
-            "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}, **_only(dot, "color")},
-        },
-        {
-            "mark": {"type": "point", "filled": True, "size": 50, "opacity": 1, "color": COLOURS[0]},
-            "encoding": {"x": x, **dot},
-        },
-        {
-            "mark": {"type": "text", "align": "left", "dx": 10, "clip": False},
-            "encoding": {
-                "x": {"value": "width"},
-                "text": {"condition": {"test": NARROW, "field": "figure"}, "field": "text"},
-            },
-        },
-    ]
-    if not share:
-        layers.insert(0, _mark_at_zero())
+        shared |= {"yOffset": {"field": "series", "sort": series}, "tooltip": [{"field": "series"}, *tooltip]}
+        colour, shape = {"color": _by_series(series, COLOURS)}, {"shape": _by_series(series, SHAPES)}
+    bar = {"type": "rule", "strokeWidth": 9, "opacity": 0.35, "color": COLOURS[0]}
+    point = {"type": "point", "filled": True, "size": 50, "opacity": 1, "color": COLOURS[0]}
+    beside = {"condition": {"test": NARROW, "field": "figure"}, "field": "text"}
     return {
-        **_start(description, rows),
+        **_start(description, [_dot_row(dot) for dot in dots]),
         "height": max(60, len(labels) * max(26, 20 * len(series))),
         "encoding": shared,
-        "layer": layers,
+        "layer": [
+            *([] if within else [_mark_at_zero()]),
+            {"mark": bar, "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}, **colour}},
+            {"mark": point, "encoding": {"x": x, **colour, **shape}},
+            {"mark": {"type": "text", "align": "left", "dx": 10}, "encoding": {"x": {"value": "width"}, "text": beside}},
+        ],
     }
 
 
 def reliability(curves: Sequence[Curve], names: Sequence[str], *, description: str) -> Spec:
     """How often answers of each confidence are right, against the line where the two agree."""
-    rows = [row for curve, name in zip(curves, names, strict=True) for row in _curve_rows(curve, name)]
-    x: Spec = {
-        "field": "x",
-        "type": "quantitative",
-        "scale": SHARE,
-        "axis": {"title": curves[0].x_label, **PERCENT, "tickCount": 5},
-    }
-    y: Spec = {
-        "field": "y",
-        "type": "quantitative",
-        "scale": SHARE,
-        "axis": {"title": curves[0].y_label, **PERCENT, "tickCount": 5},
-    }
+    x = _channel("x", curves[0].x_label, SHARE, PERCENT)
+    y = _channel("y", curves[0].y_label, SHARE, PERCENT)
     diagonal: Spec = {
         "data": {"values": [{"x": 0, "y": 0}, {"x": 1, "y": 1}]},
         "mark": {"type": "line", "color": "var(--muted)", "strokeDash": [3, 4], "strokeWidth": 1.5},
         "encoding": {"x": x, "y": y},
     }
-    return {
-        **_start(description, rows),
-        "height": 300,
-        "layer": [diagonal, *_line_layers(x, y, list(names), _has_band(curves))],
-    }
+    return _curve_spec(curves, names, x, y, description, behind=[diagonal])
 
 
 def lines(curves: Sequence[Curve], names: Sequence[str], *, description: str) -> Spec:
     """One line a curve on common axes, with its interval where it has one."""
-    rows = [row for curve, name in zip(curves, names, strict=True) for row in _curve_rows(curve, name)]
-    x: Spec = {
-        "field": "x",
-        "type": "quantitative",
-        "scale": {"zero": False},
-        "axis": {"title": curves[0].x_label, "tickCount": 6},
-    }
-    y: Spec = {
-        "field": "y",
-        "type": "quantitative",
-        "scale": {"zero": False},
-        "axis": {"title": curves[0].y_label, "tickCount": 5},
-    }
-    return {**_start(description, rows), "height": 300, "layer": _line_layers(x, y, list(names), _has_band(curves))}
+    x = _channel("x", curves[0].x_label, {"zero": False})
+    y = _channel("y", curves[0].y_label, {"zero": False})
+    return _curve_spec(curves, names, x, y, description)
 
 
 def histogram(curve: Curve, *, description: str) -> Spec:
@@ -187,29 +131,35 @@ def histogram(curve: Curve, *, description: str) -> Spec:
         for place, (x, y) in enumerate(zip(curve.x, curve.y, strict=True))
         if math.isfinite(y)
     ]
-    x: Spec = {
-        "field": "from",
-        "type": "quantitative",
-        "bin": "binned",
-        "scale": SHARE,
-        "axis": _axis(curve.x_label, PERCENT),
-    }
-    y: Spec = {"field": "y", "type": "quantitative", "axis": _axis(curve.y_label, PERCENT)}
-    tooltip = [{"field": "tip", "title": curve.y_label}]
     return {
         **_start(description, rows),
         "height": 300,
         "mark": {"type": "bar", "color": COLOURS[0], "binSpacing": 2},
-        "encoding": {"x": x, "x2": {"field": "to"}, "y": y, "tooltip": tooltip},
+        "encoding": {
+            "x": {**_channel("from", curve.x_label, SHARE, PERCENT), "bin": "binned"},
+            "x2": {"field": "to"},
+            "y": _channel("y", curve.y_label, {"zero": True}, PERCENT),
+            "tooltip": [{"field": "tip", "title": curve.y_label}],
+        },
     }
 
 
-def _axis(title: str, ticks: Spec) -> Spec:
-    return {"title": title, "tickCount": 5, **ticks}
+def _channel(field: str, title: str, scale: Spec, ticks: Spec | None = None) -> Spec:
+    axis = {"title": title, "tickCount": 5, **(ticks or {})}
+    return {"field": field, "type": "quantitative", "scale": scale, "axis": axis}
 
 
-def _with_count(text: str, curve: Curve, place: int) -> str:
-    return f"{text} ({curve.counts[place]:,} images)" if curve.counts else text
+def _rows_by_label(labels: Sequence[str]) -> Spec:
+    limit = {"expr": f"{NARROW} ? 96 : 190"}
+    axis = {
+        "title": None,
+        "labelLimit": limit,
+        "domain": False,
+        "ticks": False,
+        "labelPadding": 8,
+        "labelColor": "var(--ink)",
+    }
+    return {"field": "label", "type": "nominal", "sort": list(labels), "axis": axis}
 
 
 def _start(description: str, rows: list[Spec]) -> Spec:
@@ -223,34 +173,33 @@ def _start(description: str, rows: list[Spec]) -> Spec:
     }
 
 
-def _line_layers(x: Spec, y: Spec, names: list[str], band: bool) -> list[Spec]:
+def _curve_spec(
+    curves: Sequence[Curve], names: Sequence[str], x: Spec, y: Spec, description: str, behind: Sequence[Spec] = ()
+) -> Spec:
+    """Intervals, lines and points of the curves, in front of what is given."""
     several = len(names) > 1
     colour: Spec = {"color": _by_series(names, COLOURS)} if several else {}
     shape: Spec = {"shape": _by_series(names, SHAPES)} if several else {}
     dash: Spec = {"strokeDash": _by_series(names, DASHES)} if several else {}
     tooltip = [
-        {"field": "series", "title": "series"},
+        {"field": "series"},
         {"field": "x_tip", "title": x["axis"]["title"]},
         {"field": "tip", "title": y["axis"]["title"]},
     ]
-    layers: list[Spec] = []
-    if band:
-        layers.append(
-            {
-                "mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.35, "color": COLOURS[0]},
-                "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, **colour},
-            }
-        )
-    layers.append(
-        {"mark": {"type": "line", "strokeWidth": 2, "color": COLOURS[0]}, "encoding": {"x": x, "y": y, **colour, **dash}}
-    )
-    layers.append(
-        {
-            "mark": {"type": "point", "filled": True, "size": 55, "opacity": 1, "color": COLOURS[0]},
-            "encoding": {"x": x, "y": y, "tooltip": tooltip, **colour, **shape},
-        }
-    )
-    return layers
+    bar = {"type": "rule", "strokeWidth": 3, "opacity": 0.35, "color": COLOURS[0]}
+    line = {"type": "line", "strokeWidth": 2, "color": COLOURS[0]}
+    point = {"type": "point", "filled": True, "size": 55, "opacity": 1, "color": COLOURS[0]}
+    bars = {"mark": bar, "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, **colour}}
+    return {
+        **_start(description, [row for curve, name in zip(curves, names, strict=True) for row in _curve_rows(curve, name)]),
+        "height": 300,
+        "layer": [
+            *behind,
+            *([bars] if any(curve.low and curve.high for curve in curves) else []),
+            {"mark": line, "encoding": {"x": x, "y": y, **colour, **dash}},
+            {"mark": point, "encoding": {"x": x, "y": y, "tooltip": tooltip, **colour, **shape}},
+        ],
+    }
 
 
 def _mark_at_zero() -> Spec:
@@ -264,10 +213,6 @@ def _by_series(names: Sequence[str], values: Sequence[Any]) -> Spec:
     chosen = [values[place % len(values)] for place in range(len(names))]
     legend = {"columns": {"expr": f"{NARROW} ? 1 : 0"}}
     return {"field": "series", "type": "nominal", "scale": {"domain": list(names), "range": chosen}, "legend": legend}
-
-
-def _only(encoding: Spec, channel: str) -> Spec:
-    return {channel: encoding[channel]} if channel in encoding else {}
 
 
 def _dot_row(dot: Dot) -> Spec:
@@ -284,7 +229,6 @@ def _dot_row(dot: Dot) -> Spec:
 
 
 def _curve_rows(curve: Curve, name: str) -> list[Spec]:
-    points = range(len(curve.x))
     return [
         {
             "series": name,
@@ -293,15 +237,15 @@ def _curve_rows(curve: Curve, name: str) -> list[Spec]:
             "low": _finite(curve.low[place]) if curve.low else None,
             "high": _finite(curve.high[place]) if curve.high else None,
             "x_tip": f"{curve.x[place]:.4g}",
-            "tip": f"{curve.y[place]:.4g}" + (f" ({curve.counts[place]:,} images)" if curve.counts else ""),
+            "tip": _with_count(f"{curve.y[place]:.4g}", curve, place),
         }
-        for place in points
+        for place in range(len(curve.x))
         if math.isfinite(curve.x[place]) and math.isfinite(curve.y[place])
     ]
 
 
-def _has_band(curves: Sequence[Curve]) -> bool:
-    return any(curve.low and curve.high for curve in curves)
+def _with_count(text: str, curve: Curve, place: int) -> str:
+    return f"{text} ({curve.counts[place]:,} images)" if curve.counts else text
 
 
 def _finite(value: float | None) -> float | None:

@@ -13,8 +13,7 @@ from shiftproof.reports.words import kept_together
 from shiftproof.studies.verdicts import verdicts
 from shiftproof.types import Finding, Measurement
 
-BESIDE = ("mcnemar_p", "shared_mistakes", "agreement")
-NAMES = frozenset({"accuracy_difference", *BESIDE, "disagreements"})
+NAMES = frozenset({"accuracy_difference", "mcnemar_p", "shared_mistakes", "agreement", "disagreements"})
 
 
 def draw_comparison(findings: Sequence[Finding], page: Page) -> Section:
@@ -29,7 +28,7 @@ def draw_comparison(findings: Sequence[Finding], page: Page) -> Section:
         ]
     elif found:
         parts.append(_pairs(found, page))
-    parts += [*(page.pictures(gallery) for gallery in galleries_named(findings, "disagreements"))]
+    parts += [page.pictures(gallery) for gallery in galleries_named(findings, "disagreements")]
     lead = "Pairs of models on the same images. Better is only said where chance is an unlikely explanation."
     return Section("comparison", "Comparison", lead, parts)
 

@@ -61,9 +61,8 @@ def _glossary(results: Results) -> list[Table]:
         for meaning in meanings
         if meaning.explanation
     ]
-    return (
-        [Table("What each number is", [Column("Number"), Column("What it is"), Column("Good when")], rows)] if rows else []
-    )
+    columns = [Column("Number"), Column("What it is"), Column("Good when")]
+    return [Table("What each number is", columns, rows)] if rows else []
 
 
 def _conventions(results: Results) -> list[Table]:

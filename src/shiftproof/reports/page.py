@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from shiftproof.reports.parts import Picture, Pictures
 from shiftproof.reports.thumbnails import OpenImage, thumbnail_or_reason
@@ -39,11 +40,11 @@ class Page:
         """Everything that tells a finding apart."""
         return " · ".join(filter(None, [self.own(about), self.subject(about)]))
 
-    @property
+    @cached_property
     def models(self) -> Sequence[str]:
         return self._values("model") or [card.name for card in self.results.models]
 
-    @property
+    @cached_property
     def image_sets(self) -> Sequence[str]:
         return self._values("image_set") or [card.name for card in self.results.image_sets]
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from shiftproof.metrics.meanings import meaning_of
-from shiftproof.reports.page import SUBJECT, Page, by_subject, name_of
+from shiftproof.reports.page import Page, by_subject, name_of
 from shiftproof.reports.parts import Cell, Column, Table
 from shiftproof.reports.tables import compact_cell
-from shiftproof.reports.words import count, evidence, figure, images, kept_together, of_hundred, span
+from shiftproof.reports.words import count, evidence, figure, images, kept_together, names_or_count, of_hundred, span
 from shiftproof.studies.results import ImageSetCard
 from shiftproof.studies.verdicts import verdicts
 from shiftproof.types import Finding, Measurement
 
 KEY_NUMBERS = ("top1_accuracy", "top5_accuracy", "worst_group_accuracy", "rms_calibration_error", "overconfidence")
+ON_THE_WHOLE = {"model", "image_set", "fact", "group"}
+"""What a number of the summary may be about; conditions and classes have their own sections."""
 MOST_HEADLINES = 4
 MOST_TILES = 5
 MOST_VERDICTS = 3
@@ -43,11 +46,7 @@ class Summary:
 def summarise(page: Page) -> Summary:
     """What the results come to: of one model on one set in sentences and tiles, of several in a table."""
     measurements = page.results.measurements
-    overall = [
-        found
-        for found in measurements
-        if set(found.about) <= {*SUBJECT, "fact", "group"} and found.metric != "group_accuracy"
-    ]
+    overall = [found for found in measurements if set(found.about) <= ON_THE_WHOLE and found.metric != "group_accuracy"]
     alone = len(by_subject(overall)) <= 1
     details = [*_weakest(measurements), *_confidence(overall)] if alone else _verdicts(measurements)
     return Summary(
@@ -61,12 +60,11 @@ def summarise(page: Page) -> Summary:
 
 
 def _headlines(overall: Sequence[Measurement], page: Page) -> list[str]:
-    found = [one for one in overall if one.metric == "top1_accuracy"]
-    if not found:
-        return [
-            f"{count(len(page.results.measurements))} measurements of {_listed(page.models)} on {_listed(page.image_sets)}."
-        ]
-    return [_headline(one, page) for one in found[:MOST_HEADLINES]]
+    found = [one for one in overall if one.metric == "top1_accuracy" and math.isfinite(one.value)]
+    if found:
+        return [_headline(one, page) for one in found[:MOST_HEADLINES]]
+    subject = f"{names_or_count(page.models, 'models')} on {names_or_count(page.image_sets, 'image sets')}"
+    return [f"{count(len(page.results.measurements))} measurements of {subject}."]
 
 
 def _headline(found: Measurement, page: Page) -> str:
@@ -146,7 +144,7 @@ def _row(found: Sequence[Finding], metrics: Sequence[str], page: Page) -> list[C
     numbers = {name_of(one): one for one in found if isinstance(one, Measurement)}
     most = max(one.images for one in numbers.values())
     cells = [compact_cell(numbers.get(metric)) for metric in metrics]
-    return [Cell(page.subject(found[0].about) or "as they are"), *cells, Cell(count(most), most)]
+    return [Cell(page.subject(found[0].about) or str(found[0].about.get("model", ""))), *cells, Cell(count(most), most)]
 
 
 def _warnings(page: Page) -> list[str]:
@@ -157,7 +155,3 @@ def _warnings(page: Page) -> list[str]:
         if card.set_aside
     ]
     return [*page.results.warnings, *aside]
-
-
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join(names) if len(names) < 3 else f"{len(names)} of them"

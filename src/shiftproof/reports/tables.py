@@ -15,21 +15,11 @@ NUMBER_COLUMNS = (Column("Value", True), Column("Interval", True), Column("Image
 
 
 def measurement_table(
-    title: str,
-    found: Sequence[Measurement],
-    *,
-    value_title: str,
-    keys: Sequence[str] | None = None,
-    note: str = "",
+    title: str, found: Sequence[Measurement], *, value_title: str, keys: Sequence[str] | None = None, note: str = ""
 ) -> Table:
     """A row for each measurement; by default a column for every key of `about` that tells rows apart."""
     keys = telling_keys(found) if keys is None else keys
-    columns = [
-        *(Column(key_title(key)) for key in keys),
-        Column(value_title, True),
-        Column("Interval", True),
-        Column("Images", True),
-    ]
+    columns = [*(Column(key_title(key)) for key in keys), Column(value_title, True), *NUMBER_COLUMNS[1:]]
     rows = [[*(Cell(str(one.about.get(key, ""))) for key in keys), *number_cells(one)] for one in found]
     return Table(title, columns, rows, note)
 
@@ -54,13 +44,8 @@ def compact_cell(found: Measurement | None) -> Cell:
 
 def curve_table(title: str, curves: Sequence[Curve], names: Sequence[str]) -> Table:
     """The points of some curves that share their axes, a row each."""
-    columns = [
-        Column("Series"),
-        Column(curves[0].x_label, True),
-        Column(curves[0].y_label, True),
-        Column("Interval", True),
-        Column("Images", True),
-    ]
+    axes = [Column(curves[0].x_label, True), Column(curves[0].y_label, True)]
+    columns = [Column("Series"), *axes, *NUMBER_COLUMNS[1:]]
     rows = [
         _point_cells(curve, name, place) for curve, name in zip(curves, names, strict=True) for place in range(len(curve.x))
     ]

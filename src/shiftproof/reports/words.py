@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from datetime import datetime
 
 from shiftproof.metrics.meanings import Unit, meaning_of
@@ -58,6 +59,15 @@ def images(number: int) -> str:
     return "1 image" if number == 1 else f"{count(number)} images"
 
 
+def names_or_count(names: Sequence[str], kind: str) -> str:
+    """Up to two names, or how many there are.
+
+    >>> names_or_count(["old", "new"], "models"), names_or_count(["a", "b", "c"], "models")
+    ('old and new', '3 models')
+    """
+    return " and ".join(names) if 0 < len(names) < 3 else f"{len(names)} {kind}"
+
+
 def kept_together(text: str) -> str:
     r"""A sentence written elsewhere, with no line break between a number and its sign.
 
@@ -82,11 +92,11 @@ def moment(iso_time: str) -> str:
 def of_hundred(value: float) -> str:
     """A share as people say it.
 
-    >>> of_hundred(0.887), of_hundred(0.998), of_hundred(0.002)
-    ('About 89 of 100', 'More than 99 of 100', 'Fewer than 1 of 100')
+    >>> of_hundred(0.887), of_hundred(0.998), of_hundred(0.002), of_hundred(0.0)
+    ('About 89 of 100', 'More than 99 of 100', 'Fewer than 1 of 100', 'None of the')
     """
     if value in (0.0, 1.0):
-        return "All" if value else "None"
+        return "All" if value else "None of the"
     whole = round(100 * value)
     if whole == 100:
         return "More than 99 of 100"
