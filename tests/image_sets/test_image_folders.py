@@ -108,7 +108,7 @@ def test_loose_images_beside_class_folders_are_unlabelled_and_noted(tmp_path: Pa
     assert images.notes == (
         "1 of 3 images lie outside the class folders and are unlabelled",
         "folders without images are no classes: empty",
-        "1 file is not an image by name and passed over: notes.txt",
+        "files that do not end like images, passed over: notes.txt",
     )
 
 

@@ -88,7 +88,10 @@ def test_a_check_names_missing_and_foreign_classes() -> None:
 
 
 def test_imagenet_o_has_facts_instead_of_labels() -> None:
-    images = with_recognition(_listed("imagenet_o_classes", 2_000))
+    whole = _listed("imagenet_o_classes", 2_000)
+    loose = dataclasses.replace(whole, samples=[*whole.samples[:-1], Sample("stray.jpg")])
+    assert with_recognition(loose).samples[-1].facts == {"folder": ""}
+    images = with_recognition(whole)
     assert images.classes is None
     assert all(not sample.labels for sample in images.samples)
     assert images.samples[0].facts == {"folder": wnids_of("imagenet_o_classes")[0]}
@@ -158,7 +161,7 @@ def test_the_thousand_numbered_folders_of_imagenet_v2_are_class_numbers(tmp_path
     assert images.notes[0].startswith(
         "looks like ImageNetV2 but has 1,000 of 10,000 images; classes without exactly 10 images: n0"
     )
-    with pytest.raises(BadInput, match="folders called 0 to 999, but has 'cat'"):
+    with pytest.raises(BadInput, match="folders called 0 to 999, but has images in cat"):
         open_images(draw(tmp_path / "pets" / "cat" / "a.png").parent.parent, kind="imagenet-v2")
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import posixpath
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from shiftproof.errors import BadInput
@@ -70,18 +71,11 @@ def _lines(location: str, list_file: str | Path | None, usual_name: str) -> list
 
 def _found(location: str, listed: Sequence[str], folders: Sequence[str]) -> list[str]:
     """The listed images as paths below the location, which may keep them in another folder than the list says."""
-
-    def as_listed(entry: str) -> str:
-        return entry
-
-    def by_name(entry: str) -> str:
-        return entry.rpartition("/")[2]
-
-    ways: list[tuple[str, Callable[[str], str]]] = [(folder, way) for way in (as_listed, by_name) for folder in folders]
-    for folder, way in ways:
-        ids = [f"{folder}/{way(entry)}" if folder else way(entry) for entry in listed]
-        if any(os.path.isfile(os.path.join(location, image_id)) for image_id in ids[:100]):
-            return ids
+    for names in (listed, [posixpath.basename(entry) for entry in listed]):
+        for folder in folders:
+            ids = [posixpath.join(folder, name) for name in names]
+            if any(os.path.isfile(os.path.join(location, image_id)) for image_id in ids[:100]):
+                return ids
     return list(listed)
 
 

@@ -240,7 +240,7 @@ def _mismatch(of_set: Classes, lacking: Sequence[int], outputs: int) -> str:
     return (
         f"{len(lacking)} of {len(of_set)} classes of the images are not among the {outputs} classes of the model: "
         f"{described(of_set, lacking)}; name the folders by the model's class names or wnids, give the model its class "
-        "names, or leave these images unlabelled with unmatched='unlabelled'"
+        "names, or leave these images unlabelled with --unmatched unlabelled"
     )
 
 

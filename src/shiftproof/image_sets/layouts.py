@@ -20,6 +20,9 @@ CORRUPTIONS = (
 )  # fmt: skip
 """The folders and files of ImageNet-C and CIFAR-10-C: fifteen, then the four extra ones."""
 
+SEVERITIES = ("1", "2", "3", "4", "5")
+"""The folders inside each of them."""
+
 
 def open_imagenet_c(location: str, *, name: str | None = None, classes: Classes | None = None) -> ImageList:
     """Images in ``corruption/severity/class`` folders, with the facts `corruption` and `severity`.
@@ -29,11 +32,10 @@ def open_imagenet_c(location: str, *, name: str | None = None, classes: Classes 
     root = os.path.abspath(location)
     listing = list_images(root)
     steps = {folder: _steps(root, folder) for folder in listing.folders}
-    strange = [folder for folder, path in steps.items() if len(path) < 3 or path[-2] not in "12345"]
+    strange = [folder for folder, path in steps.items() if len(path) < 3 or path[-2] not in SEVERITIES]
     if strange or not steps:
-        raise BadInput(
-            f"{location} should hold corruption/severity/class folders, but has {strange[0] if strange else 'no images'!r}"
-        )
+        found = f"images in {strange[0] or location}" if strange else "no images"
+        raise BadInput(f"{location} should hold corruption/severity/class folders, but has {found}")
     classes, places = places_of((path[-1] for path in steps.values()), classes)
     samples: list[Sample] = []
     for folder, names in listing.folders.items():
@@ -59,7 +61,8 @@ def open_imagenet_v2(location: str, *, name: str | None = None, classes: Classes
     classes = classes or ilsvrc_classes()
     strange = [folder for folder in listing.folders if not NUMBER.fullmatch(folder) or int(folder) >= len(classes)]
     if strange or not listing.folders:
-        raise BadInput(f"{location} should hold folders called 0 to 999, but has {strange[0] if strange else 'no images'!r}")
+        found = f"images in {strange[0] or location}" if strange else "no images"
+        raise BadInput(f"{location} should hold folders called 0 to 999, but has {found}")
     samples = [Sample(f"{folder}/{image}", (int(folder),)) for folder, names in listing.folders.items() for image in names]
     samples.sort(key=lambda sample: sample.id)
     return ImageList(

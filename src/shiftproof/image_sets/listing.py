@@ -26,8 +26,7 @@ class Listing:
         """What was passed over, in a sentence."""
         if not self.others:
             return ()
-        count = "1 file is" if len(self.others) == 1 else f"{len(self.others):,} files are"
-        return (f"{count} not an image by name and passed over: {listed(self.others, most=3)}",)
+        return (f"files that do not end like images, passed over: {listed(self.others, most=3)}",)
 
 
 def is_image_name(name: str) -> bool:

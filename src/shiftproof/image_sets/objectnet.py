@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shiftproof.errors import BadInput
-from shiftproof.image_sets.folder import open_folder
+from shiftproof.image_sets.folder import folder_name, inner_root, open_folder
 from shiftproof.image_sets.image_list import FileImage, ImageList
 from shiftproof.image_sets.recognition import has_objectnet_mappings
 from shiftproof.reference import load_table
@@ -52,15 +52,13 @@ def open_objectnet(
     location: str, *, name: str | None = None, classes: Classes | None = None, border: int | str = BORDER
 ) -> ImageList:
     """ObjectNet's images without their frame, under its own class names; `objectnet_groups` leads to ILSVRC-2012."""
-    root = location
-    if os.path.isdir(os.path.join(location, "images")):
-        root = os.path.join(location, "images")
-    opened = open_folder(root, name=name or os.path.basename(os.path.abspath(location)))
+    root = _image_folder(location)
+    opened = open_folder(root, name=name or folder_name(location), classes=classes)
     if opened.classes is None:
         raise BadInput(f"{location} should hold a folder for each class of ObjectNet, but has only loose images")
     labels = _mapping(root, "folder_to_objectnet_label.json") if has_objectnet_mappings(root) else {}
     named = classes or Classes(tuple(labels.get(key, key) for key in opened.classes.names))
-    find = FramedBelow(getattr(opened.find, "root", root), int(border))
+    find = FramedBelow(inner_root(root), int(border))
     notes = (*opened.notes, f"{border} pixels are cut from each side: the red frame") if int(border) else opened.notes
     return dataclasses.replace(opened, classes=named, find=find, notes=notes, published="objectnet")
 
@@ -70,16 +68,20 @@ def objectnet_groups(location: str) -> dict[str, list[str]]:
 
     What `merge_classes` takes; classes of ObjectNet that ILSVRC lacks are not in it.
     """
-    root = os.path.join(location, "images") if os.path.isdir(os.path.join(location, "images")) else location
     wnids = {row["names"]: row["wnid"] for row in load_table("ilsvrc2012_classes")}
     groups: dict[str, list[str]] = {}
-    for label, names in _mapping(root, "objectnet_to_imagenet_1k.json").items():
+    for label, names in _mapping(_image_folder(location), "objectnet_to_imagenet_1k.json").items():
         members = [entry.strip() for entry in names.split(";")]
         unknown = [entry for entry in members if entry not in wnids]
         if unknown:
             raise BadInput(f"the mapping of ObjectNet names {unknown[0]!r}, which is no class of ILSVRC-2012")
         groups[label] = [wnids[entry] for entry in members]
     return groups
+
+
+def _image_folder(location: str) -> str:
+    inner = os.path.join(location, "images")
+    return inner if os.path.isdir(inner) else location
 
 
 def _mapping(root: str, file: str) -> dict[str, str]:

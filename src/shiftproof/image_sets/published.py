@@ -46,7 +46,8 @@ PUBLISHED = {
 def with_recognition(images: ImageList) -> ImageList:
     """The set, saying which published set it is or looks like.
 
-    The folders of ImageNet-O name the class that a network mistook each image for, so they become facts, not labels.
+    The folders of ImageNet-O are called after ILSVRC classes, but its images are outside all of them: the folder becomes
+    a fact, and there are no labels.
     """
     name = images.published or recognised_as(images)
     if name is None:
@@ -54,8 +55,7 @@ def with_recognition(images: ImageList) -> ImageList:
     notes = (_sentence(name, images), *images.notes)
     if name != "imagenet-o" or images.classes is None:
         return dataclasses.replace(images, published=name, notes=notes)
-    keys = images.classes.keys
-    samples = [Sample(sample.id, facts={**sample.facts, "folder": keys[sample.labels[0]]}) for sample in images.samples]
+    samples = [Sample(s.id, facts={**s.facts, "folder": s.id.rpartition("/")[0]}) for s in images.samples]
     notes = (*notes, "its images are outside every ILSVRC class, so they have no labels")
     return dataclasses.replace(images, samples=samples, classes=None, published=name, notes=notes)
 
@@ -73,12 +73,8 @@ def recognised_as(images: ImageList) -> str | None:
         known = PUBLISHED[name]
         named_so = first.startswith(known.file_start) and is_validation == (name == "imagenet")
         # a fifth is enough to look like a set with gaps, and too much for a few samples of each class
-        if (
-            named_so
-            and known.images
-            and known.images / 5 <= count <= known.images
-            and wnids == set(wnids_of(known.class_list or ""))
-        ):
+        as_many = known.images is not None and known.images / 5 <= count <= known.images
+        if named_so and as_many and known.class_list and wnids == set(wnids_of(known.class_list)):
             return name
     return None
 
@@ -88,9 +84,8 @@ def check_published(images: ImageList, name: str) -> list[str]:
     if name not in PUBLISHED:
         raise UnknownName("published set", name, PUBLISHED)
     known = PUBLISHED[name]
-    problems = (
-        [f"{len(images.samples):,} of {known.images:,} images"] if known.images not in (None, len(images.samples)) else []
-    )
+    count = len(images.samples)
+    problems = [f"{count:,} of {known.images:,} images"] if known.images not in (None, count) else []
     if images.classes is None:
         return problems
     if known.class_list:

@@ -8,7 +8,7 @@ from glob import has_magic
 
 from shiftproof.errors import BadInput
 from shiftproof.image_sets.folder import inner_root
-from shiftproof.image_sets.layouts import CORRUPTIONS
+from shiftproof.image_sets.layouts import CORRUPTIONS, SEVERITIES
 from shiftproof.image_sets.listing import is_image_name, subfolders, visible_entries
 
 MANIFEST_ENDINGS = (".csv", ".tsv", ".jsonl", ".parquet")
@@ -83,4 +83,4 @@ def _is_group(path: str) -> bool:
 
 def _holds_severities(path: str) -> bool:
     inner = subfolders(path)
-    return bool(inner) and set(inner) <= set("12345") and bool(subfolders(os.path.join(path, inner[0])))
+    return bool(inner) and set(inner) <= set(SEVERITIES) and bool(subfolders(os.path.join(path, inner[0])))
