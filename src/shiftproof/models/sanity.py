@@ -57,7 +57,7 @@ def figures_hint(preparation: ImagePreparation) -> str | None:
 
     >>> from shiftproof.models.presets import parse_preparation
     >>> figures_hint(parse_preparation("imagenet,range=255"))
-    'inputs run from -2.12 to 1.14e+03: mean and std look like figures for range=0..1, but range is 0..255'
+    'inputs run from -2.118 to 1136: mean and std look like figures for range=0..1, but range is 0..255'
     """
     if preparation.dtype == "uint8":
         return None
@@ -70,7 +70,7 @@ def figures_hint(preparation: ImagePreparation) -> str | None:
     else:
         return None
     return (
-        f"inputs run from {low:.3g} to {high:.3g}: mean and std look like figures for range={other}, "
+        f"inputs run from {low:.4g} to {high:.4g}: mean and std look like figures for range={other}, "
         f"but range is {preparation.value_range}"
     )
 
@@ -86,9 +86,9 @@ def range_hint(inputs: Inputs, preparation: ImagePreparation) -> str | None:
         return "inputs hold values that are not numbers"
     margin = 0.01 * (high - low)
     if least < low - margin or most > high + margin:
-        return f"inputs run from {least:.3g} to {most:.3g}, but this preparation makes {low:.3g} to {high:.3g}"
+        return f"inputs run from {least:.4g} to {most:.4g}, but this preparation makes {low:.4g} to {high:.4g}"
     if most - least < 0.02 * (high - low):
-        return f"inputs run from {least:.3g} to {most:.3g} only: the images are as good as blank"
+        return f"inputs run from {least:.4g} to {most:.4g} only: the images are as good as blank"
     return None
 
 
