@@ -20,6 +20,7 @@ from scipy.stats import rankdata
 
 import shiftproof as sp
 from harness import save
+from shiftproof.image_sets.scoring import Scoring
 from shiftproof.types import Precision, Predictions
 
 Scores = NDArray[np.floating]
@@ -43,7 +44,7 @@ def scores(inside: Predictions, outside: Predictions) -> Iterator[tuple[str, Sco
 
 def main() -> None:
     data = Path(os.environ["SHIFTPROOF_TEST_DATA"])
-    model = sp.load_model("lite:0")
+    model, outside = sp.load_model("lite:0"), Scoring(unmatched="unlabelled")
     sets = [sp.open_images(data / "ilsvrc-sample-1000"), sp.open_images(data / "ood-clothing" / "test")]
     found: dict[Precision, list[Predictions]] = {}
     precisions: tuple[Precision, ...] = ("float32", "float16")
@@ -51,7 +52,8 @@ def main() -> None:
         for precision in precisions:
             store = Path(folder) / precision
             found[precision] = [
-                sp.predict(model, images, store=store, keep="features", precision=precision) for images in sets
+                sp.predict(model, images, store=store, keep="features", precision=precision, scoring=outside)
+                for images in sets
             ]
             size = sum(file.stat().st_size for file in store.rglob("rows/*/*.safetensors"))
             print(f"{precision}: {size / sum(len(images.samples) for images in sets):,.0f} bytes an image")

@@ -18,6 +18,7 @@ from shiftproof.errors import BadInput, ShiftproofError
 from shiftproof.registry import Registry
 
 if TYPE_CHECKING:
+    from shiftproof.image_sets.scoring import Scoring
     from shiftproof.store import Store
     from shiftproof.studies.results import Results
     from shiftproof.types import Classifier, ImageSet, Keep, ModelRef, Precision, Study
@@ -95,6 +96,14 @@ about_studies = _options(
         show_default=True,
         help="Score all classes of the model, or only those of the images (200 of 1000).",
     ),
+    click.option(
+        "--unmatched",
+        type=click.Choice(["error", "unlabelled", "wrong"]),
+        default="error",
+        show_default=True,
+        help="What becomes of images whose class the model lacks.",
+    ),
+    click.option("--merge", help='JSON of groups that count as one class, as {"dog": ["n02085620", ...]}.'),
 )
 about_output = _options(
     click.option("--json", "as_json", is_flag=True, help="Print everything as JSON."),
@@ -136,8 +145,11 @@ def run(model: str, images: str, report: str, **options: Any) -> None:
 
     Example: shiftproof run lite:0 photos/ -o report.html
     """
+    from shiftproof.prediction import check_classes
+
     classifier, image_set = _load_model(model, options), _open_images(images, options)
     studies = _studies([classifier], image_set, options)
+    check_classes(classifier, image_set, _scoring(options))
     _fill(classifier, image_set, options, keep=_richest(studies))
     results = _measure(studies, image_set, options)
     _show(results, options)
@@ -429,7 +441,14 @@ def _shard(text: str | None) -> tuple[int, int]:
 def _measure(studies: Sequence[Study], image_set: ImageSet, options: dict[str, Any]) -> Results:
     from shiftproof.studies import measure as measure_studies
 
-    return measure_studies(studies, store=options["store"], image_sets=[image_set], scored=options["scored"])
+    return measure_studies(studies, store=options["store"], image_sets=[image_set], scoring=_scoring(options))
+
+
+def _scoring(options: dict[str, Any]) -> Scoring:
+    from shiftproof.image_sets.scoring import Scoring, load_groups
+
+    groups = load_groups(options["merge"]) if options["merge"] else None
+    return Scoring(options["scored"], options["unmatched"], groups)
 
 
 def _show(results: Results, options: dict[str, Any]) -> None:

@@ -10,18 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftproof.errors import MissingRuns
+from shiftproof.image_sets.label_spaces import padded_labels
+from shiftproof.image_sets.scoring import Scoring
 from shiftproof.store import Contents, Store, StoredModel, StoredRun
-from shiftproof.types import Fact, ImageSet, Keep, ModelRef, Precision, Predictions, Run, Sample, Scored, SetAside, Top5
+from shiftproof.types import Fact, ImageSet, Keep, ModelRef, Precision, Predictions, Run, Sample, SetAside, Top5
 
 PRECISIONS: tuple[Precision, ...] = ("float32", "float16")
 
 
 def load_predictions(
-    run: Run, images: ImageSet, *, store: Store, keep: Keep = "top5", scored: Scored = "full"
+    run: Run, images: ImageSet, *, store: Store, keep: Keep = "top5", scoring: Scoring | None = None
 ) -> Predictions:
     """The stored answers of a run, labelled by the set as it is now; MissingRuns where some were never made."""
-    from shiftproof.image_sets.label_spaces import match_classes, padded_labels
-
     model = store.model(run.model)
     samples = list(images.samples)
     digests = store.digests.digests([images.source(sample) for sample in samples])
@@ -51,7 +51,8 @@ def load_predictions(
     )
     if images.classes is None:
         return predictions
-    return match_classes(images.classes, model.classes, outputs=model.outputs or 0, scored=scored).project(predictions)
+    space = (scoring or Scoring()).space(images.classes, model.classes, outputs=model.outputs or 0)
+    return space.project(predictions)
 
 
 def has_answered(model: ModelRef, images: ImageSet, *, store: Store) -> bool:

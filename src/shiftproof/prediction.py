@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from shiftproof.digests import digest_of, stamp_of
 from shiftproof.errors import BadInput, NotKept, UnknownName, UnreadableImage
+from shiftproof.image_sets.scoring import Scoring
 from shiftproof.loading import load_predictions
 from shiftproof.metrics.top5 import to_top5
 from shiftproof.parallel import Arrays, Batch, Block, Workers
@@ -79,9 +80,11 @@ def predict(
     batch_size: int | None = None,
     workers: Workers | int | None = None,
     strict: bool = False,
+    scoring: Scoring | None = None,
     progress: Progress | None = None,
 ) -> Predictions:
     """What the model says of every image of the set; only images without a stored answer are given to it."""
+    check_classes(model, images, scoring)
     store = store if isinstance(store, Store) else Store(store)
     fill(
         model,
@@ -95,7 +98,13 @@ def predict(
         strict=strict,
         progress=progress,
     )
-    return load_predictions(Run(model.ref, images.ref, condition), images, store=store, keep=keep)
+    return load_predictions(Run(model.ref, images.ref, condition), images, store=store, keep=keep, scoring=scoring)
+
+
+def check_classes(model: Classifier, images: ImageSet, scoring: Scoring | None = None) -> None:
+    """ClassMismatch now rather than after an hour, where the model says what its outputs are."""
+    if images.classes is not None and model.classes is not None:
+        (scoring or Scoring()).space(images.classes, model.classes, outputs=len(model.classes))
 
 
 def fill(

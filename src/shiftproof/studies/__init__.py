@@ -13,11 +13,13 @@ from typing import TypeVar
 
 import shiftproof
 from shiftproof.errors import BadInput, MissingRuns
+from shiftproof.image_sets import open_images
+from shiftproof.image_sets.scoring import Scoring
 from shiftproof.loading import load_predictions
 from shiftproof.models.sanity import accuracy_hint
 from shiftproof.store import Store, StoredModel
 from shiftproof.studies.results import ImageSetCard, ModelCard, Results
-from shiftproof.types import Finding, ImageSet, ImageSetRef, Keep, Measurement, Predictions, Run, Scored, SetAside, Study
+from shiftproof.types import Finding, ImageSet, ImageSetRef, Keep, Measurement, Predictions, Run, SetAside, Study
 
 NAMED_VERSIONS = ("numpy", "pillow", "scipy", "onnxruntime", "torch", "opencv-python-headless")
 """Libraries on which pixels or numbers depend; those installed are named in every result."""
@@ -28,7 +30,7 @@ def measure(
     *,
     store: str | Path | Store = "runs",
     image_sets: Iterable[ImageSet] = (),
-    scored: Scored = "full",
+    scoring: Scoring | None = None,
 ) -> Results:
     """Everything the studies find in stored predictions.
 
@@ -36,7 +38,7 @@ def measure(
     MissingRuns names every run that was never made, with the command that makes it.
     """
     studies = [studies] if isinstance(studies, Study) else list(studies)
-    loader = _Loader(store if isinstance(store, Store) else Store(store), image_sets, scored)
+    loader = _Loader(store if isinstance(store, Store) else Store(store), image_sets, scoring)
     findings = tuple(finding for study in studies for finding in loader.findings(study))
     runs = list(dict.fromkeys(run for study in studies for run in study.runs()))
     return Results(
@@ -65,9 +67,9 @@ def versions() -> dict[str, str]:
 class _Loader:
     """Predictions for studies, each run read once for as long as one study needs it."""
 
-    def __init__(self, store: Store, image_sets: Iterable[ImageSet], scored: Scored) -> None:
+    def __init__(self, store: Store, image_sets: Iterable[ImageSet], scoring: Scoring | None) -> None:
         self._store = store
-        self._scored = scored
+        self._scoring = scoring
         self._sets = {images.ref.fingerprint: images for images in image_sets}
         self._aside: dict[str, dict[str, SetAside]] = {}
 
@@ -101,8 +103,6 @@ class _Loader:
         return model
 
     def image_set(self, ref: ImageSetRef) -> ImageSet:
-        from shiftproof.image_sets import open_images
-
         if ref.fingerprint not in self._sets:
             if ref.location is None:
                 raise BadInput(f"{ref.name} lives in memory; give it to measure as image_sets=[...]")
@@ -127,7 +127,9 @@ class _Loader:
         return _Load(self, study.keep)
 
     def load(self, run: Run, keep: Keep) -> Predictions:
-        predictions = load_predictions(run, self.image_set(run.image_set), store=self._store, keep=keep, scored=self._scored)
+        predictions = load_predictions(
+            run, self.image_set(run.image_set), store=self._store, keep=keep, scoring=self._scoring
+        )
         aside = self._aside.setdefault(run.image_set.fingerprint, {})
         aside.update((image.id, image) for image in predictions.set_aside)
         return predictions
