@@ -86,6 +86,12 @@ def test_the_network_is_made_once_and_kept(own_cache: Path) -> None:
     assert kept.stat().st_mtime_ns == before
 
 
+def test_a_cache_that_cannot_be_written_is_done_without(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("a file where the folder should be")
+    monkeypatch.setenv("SHIFTPROOF_CACHE", str(tmp_path / "file" / "cache"))
+    assert load_model("lite:0")(noise(1, 224)).scores.shape == (1, 1000)
+
+
 def test_looking_at_the_model_makes_no_session_and_reads_no_graph() -> None:
     looked_at = (
         "import sys; from shiftproof.models import load_model; m = load_model('lite:0'); "

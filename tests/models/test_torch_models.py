@@ -186,6 +186,20 @@ def test_pickled_modules_are_refused_with_advice_and_never_run(module: Any, tmp_
     assert not (tmp_path / "ran").exists()
 
 
+def test_an_exported_program_with_stored_constants_is_read(module: Any, tmp_path: Path) -> None:
+    class Centred(torch.nn.Module):  # type: ignore[misc,name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.body, self.mean = module, torch.full((1, 3, 1, 1), 0.25)
+
+        def forward(self, images: Any) -> Any:
+            return self.body(images - self.mean)
+
+    network = Centred().eval()
+    torch.export.save(torch.export.export(network, (torch.zeros(2, 3, 16, 16),)), tmp_path / "centred.pt2")
+    check(load(f"torch:{tmp_path / 'centred.pt2'}", prepare="imagenet"), network)
+
+
 def test_an_exported_program_with_a_pickle_inside_is_refused_and_never_run(module: Any, tmp_path: Path) -> None:
     import zipfile
 

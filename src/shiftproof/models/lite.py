@@ -78,13 +78,18 @@ def checkpoint_of(number: int) -> Path:
     return next(Path(found.origin).parent.joinpath("models").glob("*.pth"))
 
 
-def graph_file(number: int, checkpoint: Path, digest: str) -> Path:
-    """The network as an ONNX file, made on first use and cached."""
+def graph_file(number: int, checkpoint: Path, digest: str) -> Path | bytes:
+    """The network as an ONNX file, made on first use and cached; in memory where the cache cannot be written."""
     path = cache_folder() / "models" / f"lite{number}-{digest[:16]}-{BUILDER}.onnx"
-    if not path.exists():
-        from shiftproof.models.lite_graph import lite_graph
+    if path.exists():
+        return path
+    from shiftproof.models.lite_graph import lite_graph
 
-        save_whole(path, lite_graph(load_legacy_checkpoint(checkpoint), number, SIZES[number]).SerializeToString())
+    graph: bytes = lite_graph(load_legacy_checkpoint(checkpoint), number, SIZES[number]).SerializeToString()
+    try:
+        save_whole(path, graph)
+    except OSError:
+        return graph
     return path
 
 

@@ -64,7 +64,7 @@ def torch_classifier(
     if watched is not None:
         network.watch(watched)
     outputs = network(example, watched is not None)
-    if head is not None and (why := _unlike(outputs, head)):
+    if head is not None and (why := _unlike(outputs, head, options.precision)):
         head, head_notes = None, (f"no head: {why}",)
     found, class_notes = classes_for(outputs.scores.shape[1], options.classes if options.classes is not None else classes)
     gives = options.gives or "logits"
@@ -134,7 +134,7 @@ def _watched(
     return found.layer, found.head, ()
 
 
-def _unlike(outputs: Outputs, head: Head) -> str | None:
+def _unlike(outputs: Outputs, head: Head, precision: str) -> str | None:
     """Why the layer that was found cannot be the head, or None where its product is the scores or their softmax."""
     if outputs.features is None or outputs.features.shape[1] != head.weights.shape[1]:
         return "the last linear layer does not see one row an image"
@@ -142,8 +142,9 @@ def _unlike(outputs: Outputs, head: Head) -> str | None:
     if logits.shape != outputs.scores.shape:
         return "the last linear layer does not give the class scores"
     powers = np.exp(logits - logits.max(axis=1, keepdims=True))
+    slack = 1e-3 if precision == "float32" else 0.03
     for candidate in (logits, powers / powers.sum(axis=1, keepdims=True)):
-        if np.allclose(candidate, outputs.scores, rtol=0.02, atol=0.02 * np.abs(outputs.scores).max()):
+        if np.abs(candidate - outputs.scores).max() < slack * np.abs(outputs.scores).max():
             return None
     return "the scores are more than the last linear layer's product"
 
@@ -203,7 +204,7 @@ def _imported(home: str) -> Any:
     return module
 
 
-def _file_digest(path: Path) -> str | None:
+def _file_digest(path: Path) -> str:
     if not path.is_file():
         raise BadInput(f"there is no file {path}")
     with path.open("rb") as file:

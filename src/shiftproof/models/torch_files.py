@@ -24,6 +24,9 @@ FileKind = Literal["script", "program", "checkpoint"]
 
 ADVICE = "save its state_dict and load it with weights=FILE into a torch:MODULE:FACTORY, or export it with torch.export"
 
+TENSOR_PARTS = (".pt", "serialized_state_dict.json", "serialized_constants.json")
+"""How the parts of an exported program end that torch reads as checkpoints, and would unpickle."""
+
 
 def kind_of_file(path: Path) -> FileKind:
     """What a torch file holds, by what lies in its archive."""
@@ -67,7 +70,7 @@ def load_weights(path: Path) -> dict[str, torch.Tensor]:
         from safetensors.torch import load_file
 
         return load_file(path)
-    state = _load_tensors(path)
+    state = _load_tensors(path, str(path))
     for key in ("state_dict", "model_state_dict", "model"):
         if isinstance(state, dict) and isinstance(state.get(key), dict):
             state = state[key]
@@ -85,13 +88,13 @@ def digest_of_module(module: nn.Module) -> str:
     return total.hexdigest()
 
 
-def _load_tensors(source: Any) -> Any:
+def _load_tensors(source: Any, where: str) -> Any:
     try:
         return torch.load(source, map_location="cpu", weights_only=True)
     except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError) as problem:
         refused = "Weights only load failed" in str(problem)
         what = "holds pickled Python objects, which could run any code when read" if refused else "is not a whole checkpoint"
-        raise BadInput(f"{source} {what}; {ADVICE}") from problem
+        raise BadInput(f"{where} {what}; {ADVICE}") from problem
 
 
 def _refuse_pickled_parts(path: Path) -> None:
@@ -103,9 +106,9 @@ def _refuse_pickled_parts(path: Path) -> None:
         for name in names:
             if name.endswith("_config.json") and _names_pickles(json.loads(archive.read(name))):
                 raise BadInput(f"{path} holds pickled Python objects in {name}; {ADVICE}")
-            if name.endswith(".pt"):
+            if name.endswith(TENSOR_PARTS):
                 with archive.open(name) as part:
-                    _load_tensors(part)
+                    _load_tensors(part, f"{path} in {name}")
 
 
 def _names_pickles(config: Any) -> bool:
