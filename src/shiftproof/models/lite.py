@@ -21,7 +21,7 @@ SIZES = {0: 224, 1: 240, 2: 260}
 BUILDER = 1
 """Raised whenever the graph made from the same weights changes."""
 
-SEEN = Seen("ILSVRC-2012 training set", augmentations=("random resized crop", "horizontal flip", "AutoAugment"))
+SEEN = Seen("ILSVRC-2012 training set")
 
 
 def load_lite(number: str, options: ModelOptions) -> LoadedClassifier:
