@@ -460,7 +460,7 @@ def _show(results: Results, options: dict[str, Any]) -> None:
     if options["parquet"]:
         write_whole(Path(options["parquet"]), results.to_parquet())
     if options["as_json"]:
-        say_json(results.to_json())
+        say_json(results.to_json(indent=1))
     else:
         say_results(results)
 

@@ -16,6 +16,7 @@ from rich.text import Text
 from shiftproof.metrics.meanings import meaning_of
 from shiftproof.reports.words import figure
 from shiftproof.studies.results import Results
+from shiftproof.studies.verdicts import verdicts
 from shiftproof.types import Measurement
 
 SUMMARY_ABOUT = {"model", "image_set", "condition", "severity", "versus", "fact", "group"}
@@ -49,10 +50,12 @@ def say_table(rows: Sequence[Mapping[str, Any]], *, right: Sequence[str] = ()) -
     console.print(table)
 
 
-def say_results(results: Results, *, details: bool = False) -> None:
-    """The headline numbers; with `details` every measurement."""
-    found = [one for one in results.measurements if details or _is_headline(one)]
+def say_results(results: Results) -> None:
+    """The headline numbers, what may be said of models compared, and what was set aside or left out."""
+    found = [one for one in results.measurements if _is_headline(one)]
     say_table([_row(one, found) for one in found], right=("value", "95 % interval", "images"))
+    for verdict in verdicts(results.measurements):
+        say(verdict.text)
     for image_set in results.image_sets:
         for image in image_set.set_aside[:20]:
             remark(f"set aside: {image.id}: {image.reason}")
@@ -77,9 +80,14 @@ def _row(measurement: Measurement, beside: Sequence[Measurement]) -> dict[str, s
         **{key.replace("_", " "): str(measurement.about.get(key, "")) for key in several},
         "metric": meaning.title,
         "value": figure(measurement.value, meaning.unit),
-        "95 % interval": " to ".join(figure(bound, meaning.unit) for bound in measurement.interval or ()),
+        "95 % interval": " to ".join(_bare(figure(bound, meaning.unit)) for bound in measurement.interval or ()),
         "images": f"{measurement.images:,}",
     }
+
+
+def _bare(text: str) -> str:
+    """A figure without its unit, which stands beside it already."""
+    return text.removesuffix("points").removesuffix("%").strip()
 
 
 class _Rate(ProgressColumn):

@@ -6,7 +6,7 @@ import errno
 import os
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from shiftproof.errors import StoreError
@@ -34,7 +34,8 @@ def writing(path: Path) -> Iterator[Path]:
             raise StoreError(told) from error
         raise StoreError(f"cannot write {path}: {error.strerror or error}") from error
     finally:
-        unfinished.unlink(missing_ok=True)
+        with suppress(OSError):
+            unfinished.unlink(missing_ok=True)
 
 
 def cache_folder() -> Path:
