@@ -18,6 +18,7 @@ from shiftproof.errors import BadInput, ShiftproofError
 from shiftproof.registry import Registry
 
 if TYPE_CHECKING:
+    from shiftproof.image_sets.image_list import ImageList
     from shiftproof.image_sets.scoring import Scoring
     from shiftproof.store import Store
     from shiftproof.studies.results import Results
@@ -163,16 +164,21 @@ def run(model: str, images: str, report: str, **options: Any) -> None:
 @about_images
 @about_predicting
 @about_store
-@click.option("--shard", help="This machine's part of the work, as 2/8; join the stores later with shiftproof merge.")
+@click.option(
+    "--shard",
+    default="1/1",
+    callback=lambda _context, _option, text: _shard(text),
+    help="This machine's part of the work, as 2/8; join the stores later with shiftproof merge.",
+)
 @as_json_option
-def predict(model: str, images: str, shard: str | None, **options: Any) -> None:
+def predict(model: str, images: str, shard: tuple[int, int], **options: Any) -> None:
     """Put the model's answers into the store; what is there already is not done again.
 
     Example: shiftproof predict lite:0 photos/ --keep features
     """
     from shiftproof.console import remark, say_json
 
-    tally = _fill(_load_model(model, options), _open_images(images, options), options, keep="top5", shard=_shard(shard))
+    tally = _fill(_load_model(model, options), _open_images(images, options), options, keep="top5", shard=shard)
     if options["as_json"]:
         aside = [{"id": image.id, "reason": image.reason} for image in tally.set_aside]
         say_json({"predicted": tally.predicted, "stored_before": tally.stored_before, "set_aside": aside})
@@ -280,6 +286,37 @@ def compare(models: Sequence[str], images: str, report: str | None, **options: A
 
 
 @cli.command()
+@click.argument("images")
+@about_images
+@click.option("--published", help="The published set it should be, e.g. imagenet-a; recognised by itself where possible.")
+@as_json_option
+def check(images: str, published: str | None, as_json: bool, **options: Any) -> None:
+    """Say what an image set is, and how it differs from the published one it looks like; opens no image.
+
+    Example: shiftproof check /data/imagenet-a --published imagenet-a
+    """
+    from shiftproof.console import say, say_json
+    from shiftproof.image_sets.published import check_published
+
+    image_set = _open_images(images, options)
+    name = published or image_set.published
+    problems = check_published(image_set, name) if name else []
+    labelled = sum(bool(sample.labels) for sample in image_set.samples)
+    classes = len(image_set.classes or ())
+    if as_json:
+        counts = {"images": len(image_set.samples), "labelled": labelled, "classes": classes}
+        say_json({**counts, "notes": image_set.notes, "published": name, "differences": problems})
+    else:
+        say(f"{image_set.ref.name}: {len(image_set.samples):,} images, {labelled:,} labelled, {classes:,} classes")
+        for note in image_set.notes:
+            say(note)
+        for problem in problems:
+            say(f"differs from {name}: {problem}")
+    if published and problems:
+        sys.exit(1)
+
+
+@cli.command()
 @click.argument("store")
 @click.argument("others", nargs=-1, required=True)
 def merge(store: str, others: Sequence[str]) -> None:
@@ -340,7 +377,7 @@ def _load_model(spec: str, options: dict[str, Any]) -> Classifier:
     )
 
 
-def _open_images(location: str, options: dict[str, Any]) -> ImageSet:
+def _open_images(location: str, options: dict[str, Any]) -> ImageList:
     from shiftproof.image_sets import open_images
 
     return open_images(location, kind=options["kind"], labels=options["labels"])
@@ -429,12 +466,10 @@ class _interruptible:  # noqa: N801 reads as a statement
             sys.exit(INTERRUPTED)
 
 
-def _shard(text: str | None) -> tuple[int, int]:
-    if text is None:
-        return 1, 1
+def _shard(text: str) -> tuple[int, int]:
     part, _, parts = text.partition("/")
     if not (part.isdigit() and parts.isdigit() and 1 <= int(part) <= int(parts)):
-        raise click.BadParameter(f"expected i/n with 1 <= i <= n, as 2/8; got {text!r}", param_hint="--shard")
+        raise click.BadParameter(f"expected i/n with 1 <= i <= n, as 2/8; got {text!r}")
     return int(part), int(parts)
 
 

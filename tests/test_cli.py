@@ -1,0 +1,269 @@
+"""The command as people use it: what it prints, what it writes, how it refuses."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from click.testing import CliRunner
+
+from shiftproof import catalog
+from shiftproof.cli import cli, main
+from toys import COLOURS, save_colour_network
+
+Draw = Callable[..., Path]
+
+
+class Said(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+Shiftproof = Callable[..., Said]
+
+
+@pytest.fixture
+def shiftproof(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shiftproof:
+    """Runs the command in an empty folder of its own."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: object) -> Said:
+        monkeypatch.setattr(sys, "argv", ["shiftproof", *map(str, arguments)])
+        capsys.readouterr()
+        try:
+            main()
+            code: Any = 0
+        except SystemExit as ended:
+            code = ended.code or 0
+        return Said(code, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def network(tmp_path: Path) -> list[str]:
+    """A model on the command line."""
+    save_colour_network(tmp_path / "colours.onnx")
+    (tmp_path / "classes.txt").write_text("\n".join(sorted(COLOURS)))
+    return ["colours.onnx", "--prepare", "unit,resize=squash", "--classes", "classes.txt"]
+
+
+def arguments(network: list[str], images: Path) -> list[object]:
+    return [network[0], images, *network[1:]]
+
+
+def test_run_predicts_measures_and_reports(
+    shiftproof: Shiftproof, network: list[str], draw_photos: Draw, tmp_path: Path
+) -> None:
+    said = shiftproof("run", *arguments(network, draw_photos()))
+    assert said.code == 0
+    assert "Top-1 accuracy" in said.out
+    assert said.out.splitlines()[-1] == "report.html"
+    report = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "15 images" in report
+    assert "shiftproof run colours.onnx" in report, "the report names the command that made it"
+    assert "15 images in" in said.err, "progress and rate go to standard error"
+
+
+def test_a_second_run_does_not_predict(shiftproof: Shiftproof, network: list[str], draw_photos: Draw) -> None:
+    photos = draw_photos()
+    first = shiftproof("run", *arguments(network, photos))
+    second = shiftproof("run", *arguments(network, photos))
+    assert second.out == first.out
+    assert "images/s" not in second.err
+
+
+def test_the_steps_one_at_a_time_give_the_same_numbers(
+    shiftproof: Shiftproof, network: list[str], draw_photos: Draw
+) -> None:
+    photos = draw_photos()
+    whole = shiftproof("run", *arguments(network, photos), "--store", "whole", "--json")
+    planned = json.loads(shiftproof("plan", *arguments(network, photos), "--json").out)
+    assert [(row["images"], row["stored"], row["to do"]) for row in planned] == [(15, 0, 15)]
+    early = shiftproof("measure", *arguments(network, photos))
+    assert early.code == 1
+    assert "shiftproof predict" in early.err
+    predicted = json.loads(shiftproof("predict", *arguments(network, photos), "--json").out)
+    assert predicted == {"predicted": 15, "stored_before": 0, "set_aside": []}
+    assert json.loads(shiftproof("plan", *arguments(network, photos), "--json").out)[0]["to do"] == 0
+    measured = shiftproof("measure", *arguments(network, photos), "--json")
+    assert json.loads(measured.out)["findings"] == json.loads(whole.out)["findings"]
+    by_name = shiftproof("measure", "colours", photos, "--json")
+    assert json.loads(by_name.out)["findings"] == json.loads(whole.out)["findings"], "a stored model needs no file any more"
+    assert shiftproof("report", "colours", photos, "-o", "late.html").out.splitlines()[-1] == "late.html"
+    assert Path("late.html").exists()
+
+
+def test_measurements_come_as_csv_and_parquet_too(shiftproof: Shiftproof, network: list[str], draw_photos: Draw) -> None:
+    from pyarrow import parquet
+
+    shiftproof("run", *arguments(network, draw_photos()), "--csv", "m.csv", "--parquet", "m.parquet")
+    with Path("m.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    table = parquet.read_table("m.parquet").to_pylist()
+    assert [row["metric"] for row in rows] == [row["metric"] for row in table]
+    assert [float(row["value"]) for row in rows] == [row["value"] for row in table]
+    assert rows[0]["metric"] == "top1_accuracy"
+    assert rows[0]["images"] == "15"
+
+
+def test_compare_needs_only_the_store(shiftproof: Shiftproof, network: list[str], draw_photos: Draw, tmp_path: Path) -> None:
+    photos = draw_photos()
+    shiftproof("predict", *arguments(network, photos), "--name", "sharp")
+    alone = shiftproof("compare", photos)
+    assert alone.code == 1
+    assert "two models" in alone.err
+    shiftproof(
+        "predict", network[0], photos, "--prepare", "unit,channels=bgr", "--classes", "classes.txt", "--name", "swapped"
+    )
+    (tmp_path / "colours.onnx").unlink()
+    said = shiftproof("compare", photos, "-o", "compared.html")
+    assert said.code == 0
+    assert "sharp is better than swapped" in said.out
+    assert Path("compared.html").exists()
+    chosen = shiftproof("compare", "swapped", "sharp", photos, "--json")
+    assert [card["name"] for card in json.loads(chosen.out)["models"]] == ["swapped", "sharp"]
+    unknown = shiftproof("compare", "sharb", "swapped", photos)
+    assert (unknown.code, unknown.err) == (1, "shiftproof: no stored model called 'sharb'; did you mean sharp?\n")
+
+
+def test_shards_of_two_machines_merge(shiftproof: Shiftproof, network: list[str], draw_photos: Draw) -> None:
+    photos = draw_photos(20)
+    whole = json.loads(shiftproof("run", *arguments(network, photos), "--store", "whole", "--json").out)
+    for part in (1, 2):
+        shiftproof("predict", *arguments(network, photos), "--shard", f"{part}/2", "--store", f"machine{part}")
+    assert shiftproof("measure", "colours", photos, "--store", "machine1").code == 1, "one shard is not the whole"
+    shiftproof("merge", "runs", "machine1", "machine2")
+    assert json.loads(shiftproof("measure", "colours", photos, "--json").out)["findings"] == whole["findings"]
+
+
+def test_unreadable_images_are_listed_and_counted(shiftproof: Shiftproof, network: list[str], draw_photos: Draw) -> None:
+    photos = draw_photos()
+    (photos / "red" / "broken.jpg").write_text("no image")
+    said = shiftproof("run", *arguments(network, photos))
+    assert said.code == 0
+    assert "set aside: red/broken.jpg" in said.err
+    assert "broken.jpg" in Path("report.html").read_text(encoding="utf-8")
+    found = json.loads(shiftproof("measure", "colours", photos, "--json").out)
+    assert found["image_sets"][0]["set_aside"][0]["id"] == "red/broken.jpg"
+    assert all(
+        finding["convention"]["set aside"] == "1 of 16" for finding in found["findings"] if finding["kind"] == "Measurement"
+    )
+    strict = shiftproof("run", *arguments(network, photos), "--strict")
+    assert (strict.code, strict.err.count("\n") > 0) == (1, True)
+    assert "leave out --strict" in strict.err
+
+
+def test_unlabelled_images_skip_what_needs_labels_and_say_so(
+    shiftproof: Shiftproof, network: list[str], draw_photos: Draw, tmp_path: Path
+) -> None:
+    flat = tmp_path / "flat"
+    flat.mkdir()
+    for number, photo in enumerate(draw_photos().rglob("*.png")):
+        photo.rename(flat / f"{number}.png")
+    said = shiftproof("run", *arguments(network, flat))
+    assert said.code == 0
+    assert "Top-1" not in said.out
+    assert "left out: flat: accuracy needs labels" in said.err
+
+
+def test_near_chance_accuracy_is_warned_about(shiftproof: Shiftproof, draw_photos: Draw, network: list[str]) -> None:
+    photos = draw_photos()
+    said = shiftproof("run", network[0], photos, "--prepare", "unit,channels=bgr", "--classes", "classes.txt")
+    assert "no better than guessing" in said.err
+    assert "no better than guessing" in Path("report.html").read_text(encoding="utf-8")
+
+
+def test_a_model_that_chose_the_images_is_warned_about(shiftproof: Shiftproof, tmp_path: Path) -> None:
+    from PIL import Image
+
+    from shiftproof.reference import wnids_of
+
+    for number, wnid in enumerate(wnids_of("imagenet_a_classes")):
+        (tmp_path / "hard" / wnid).mkdir(parents=True)
+        for copy in range(8):
+            Image.new("RGB", (8, 8), (number, copy, 0)).save(tmp_path / "hard" / wnid / f"{copy}.png")
+    save_colour_network(tmp_path / "colours.onnx")
+    said = shiftproof(
+        "run", "colours.onnx", "hard", "--classes", "classes.txt", "--filtered", "imagenet-a", "--unmatched", "wrong"
+    )
+    assert said.code == 1, "the classes file is missing"
+    (tmp_path / "classes.txt").write_text("n01498041\nn01531178\nn01534433")
+    said = shiftproof(
+        "run", "colours.onnx", "hard", "--classes", "classes.txt", "--filtered", "imagenet-a", "--unmatched", "wrong"
+    )
+    assert said.code == 0
+    assert "helped to choose imagenet-a" in said.err
+    differences = shiftproof("check", "hard", "--published", "imagenet-a")
+    assert differences.code == 1
+    assert "differs from imagenet-a: 1,600 of 7,500 images" in differences.out
+    assert json.loads(shiftproof("check", "hard", "--json").out)["published"] == "imagenet-a"
+
+
+@pytest.mark.parametrize("kind", catalog.KINDS)
+def test_list_shows_every_entry(kind: str, shiftproof: Shiftproof) -> None:
+    listed = shiftproof("list", kind)
+    assert listed.code == 0
+    as_json = json.loads(shiftproof("list", kind, "--json").out)
+    assert [row["name"] for row in as_json] == list(catalog.KINDS[kind])
+    assert all(row["name"] in listed.out and row["what it is"] for row in as_json)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "advice"),
+    [
+        (["run", "onyx:model", "photos"], "no model called 'onyx'; did you mean onnx?"),
+        (["run", "nothing.onnx", "photos"], "nothing.onnx"),
+        (["run", "lite:0", "no/such/folder"], "no/such/folder"),
+        (["run", "lite:0", "photos", "--studies", "acuracy"], "no study called 'acuracy'; did you mean accuracy?"),
+        (["run", "lite:0", "photos", "--studies", "comparison"], "shiftproof compare"),
+        (["run", "lite:0", "photos", "--prepare", "imagnet"], "did you mean imagenet"),
+        (["run", "lite:0", "photos"], "classes of the images are not among"),
+        (["run", "lite:0", "empty"], "empty"),
+        (["measure", "lite:0", "photos", "--unmatched", "unlabelled"], "shiftproof predict lite:0"),
+        (["merge", "runs", "nowhere"], "no store at nowhere"),
+    ],
+)
+def test_a_users_mistake_is_one_sentence_and_exit_code_1(
+    wrong: list[str], advice: str, shiftproof: Shiftproof, draw_photos: Draw, tmp_path: Path
+) -> None:
+    draw_photos()
+    (tmp_path / "photos" / "red").rename(tmp_path / "photos" / "reddish")
+    (tmp_path / "empty").mkdir()
+    said = shiftproof(*wrong)
+    assert said.code == 1
+    assert advice in said.err
+    assert said.err.startswith("shiftproof: ")
+    assert said.err.count("\n") == 1
+    assert said.out == ""
+
+
+@pytest.mark.parametrize(
+    "wrong", [["run"], ["run", "lite:0"], ["list", "modles"], ["predict", "a", "b", "--shard", "3/2"], ["nothing"]]
+)
+def test_wrong_usage_is_exit_code_2(wrong: list[str], shiftproof: Shiftproof) -> None:
+    assert shiftproof(*wrong).code == 2
+
+
+def test_a_bug_keeps_its_traceback(shiftproof: Shiftproof, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shiftproof.image_sets.open_images", lambda *_, **__: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        shiftproof("run", "lite:0", "photos")
+
+
+@pytest.mark.parametrize("name", sorted(cli.commands))
+def test_every_command_explains_itself_with_an_example(name: str) -> None:
+    help_text = CliRunner().invoke(cli, [name, "--help"]).output
+    assert f"Example: shiftproof {name}" in " ".join(help_text.split())
+
+
+@pytest.mark.parametrize("name", sorted(cli.commands))
+def test_every_command_is_in_the_docs(name: str) -> None:
+    page = Path(__file__).parent.parent / "docs" / "command.md"
+    assert f"shiftproof {name}" in page.read_text()
