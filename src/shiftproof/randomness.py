@@ -14,8 +14,8 @@ def rng_for(key: str, condition: Condition | str, seed: int = 0) -> np.random.Ge
 
     Counter-based (Philox; Salmon et al., 2011): the key is a digest, so no two streams share a start.
 
-    >>> rng_for("a.png", "fog", 0).integers(1000) == rng_for("a.png", "fog", 0).integers(1000)
-    True
+    >>> [int(rng_for("a.png", "fog").integers(1000)) for _ in range(2)]
+    [472, 472]
     """
     if isinstance(condition, Condition):
         # not the output or the picture: the same draws serve raw and jpeg85, so the two can be compared
