@@ -9,7 +9,7 @@ demo: setup
 	@$(BIN)/shiftproof demo
 
 test: setup-test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 setup: .venv/.demo
 
