@@ -113,6 +113,25 @@ def test_measurements_come_as_csv_and_parquet_too(shiftproof: Shiftproof, networ
     assert rows[0]["images"] == "15"
 
 
+@pytest.mark.parametrize("keep", [[], ["--keep", "top5"], ["--half"]])
+@pytest.mark.parametrize("scored", ["subset", "merge"])
+def test_answers_are_scored_among_other_classes_than_the_models(
+    scored: str, keep: list[str], shiftproof: Shiftproof, network: list[str], draw_photos: Draw
+) -> None:
+    images = draw_photos()
+    for photo in (images / "red").iterdir():
+        photo.write_bytes((images / "green" / photo.name).read_bytes())
+    (images / "blue").rename(images.parent / "blue")
+    Path("groups.json").write_text(json.dumps({"warm": ["red"], "other": ["blue", "green"]}))
+    how = {"subset": ["--scored", "subset"], "merge": ["--merge", "groups.json"]}[scored]
+    said = shiftproof("run", *arguments(network, images), *how, *keep, "--json")
+    found = {one["metric"]: one for one in json.loads(said.out)["findings"] if "metric" in one}
+    assert found["top1_accuracy"]["value"] == 0.5
+    assert found["top1_accuracy"]["convention"]["classes"].startswith("2 ")
+    planned = json.loads(shiftproof("plan", *arguments(network, images), *how, "--json").out)
+    assert {run["keep"] for run in planned} == {"logits"}
+
+
 def test_compare_needs_only_the_store(shiftproof: Shiftproof, network: list[str], draw_photos: Draw, tmp_path: Path) -> None:
     photos = draw_photos()
     shiftproof("predict", *arguments(network, photos), "--name", "sharp")

@@ -284,6 +284,30 @@ def test_half_precision_halves_the_file_and_is_found_by_studies(
     assert np.array_equal(half.top5.classes, full.top5.classes)
 
 
+def test_each_image_set_is_found_at_the_precision_it_was_stored_at(
+    draw_photos: Draw, colour_model: Classifier, store: Store
+) -> None:
+    first, second = (sp.open_images(draw_photos(count, name)) for count, name in [(2, "first"), (3, "second")])
+    sp.predict(colour_model, first, store=store)
+    assert len(sp.predict(colour_model, second, store=store, precision="float16")) == 9
+
+
+def test_the_command_that_makes_what_is_missing_keeps_enough(
+    images: ImageSet, colour_model: Classifier, store: Store
+) -> None:
+    fill(colour_model, images, store=store)
+    with pytest.raises(MissingRuns, match=r"21 of 21 .* --keep features$"):
+        load_predictions(Run(colour_model.ref, images.ref), images, store=store, keep="features")
+
+
+def test_other_images_of_the_same_names_are_not_answered(draw_photos: Draw, colour_model: Classifier, store: Store) -> None:
+    folder = draw_photos(1)
+    fill(colour_model, sp.open_images(folder), store=store)
+    for photo in folder.glob("*/*.png"):
+        Image.new("RGB", (8, 8)).save(photo)
+    assert not has_answered(colour_model.ref, sp.open_images(folder), store=store)
+
+
 def test_a_store_knows_who_answered_which_images(images: ImageSet, colour_model: Classifier, store: Store) -> None:
     assert not has_answered(colour_model.ref, images, store=store)
     fill(colour_model, images, store=store)

@@ -80,7 +80,7 @@ about_images = _options(
 about_store = click.option("--store", default="runs", show_default=True, help="Folder of predictions.")
 about_predicting = _options(
     click.option(
-        "--keep", type=click.Choice(["top5", "logits", "features"]), help="What to store; by default what the studies need."
+        "--keep", type=click.Choice(["top5", "logits", "features"]), help="What to store; at least what the studies need."
     ),
     click.option("--half", is_flag=True, help="Store logits and features as float16: half the space, see docs/store.md."),
     click.option("--batch-size", type=click.IntRange(1), help="Images given to the model at a time; its own choice else."),
@@ -151,7 +151,7 @@ def run(model: str, images: str, report: str, **options: Any) -> None:
     classifier, image_set = _load_model(model, options), _open_images(images, options)
     studies = _studies([classifier], image_set, options)
     check_classes(classifier, image_set, _scoring(options))
-    _fill(classifier, image_set, options, keep=_richest(studies))
+    _fill(classifier, image_set, options, keep=_least_keep(studies, options))
     results = _measure(studies, image_set, options)
     _show(results, options)
     _save_report(report, results, image_set, options)
@@ -208,7 +208,7 @@ def plan(model: str, images: str, **options: Any) -> None:
 
     classifier, image_set = _load_model(model, options), _open_images(images, options)
     studies = _studies([classifier], image_set, options)
-    rows = plan_runs(studies, [image_set], store=Store(options["store"]))
+    rows = plan_runs(studies, [image_set], store=Store(options["store"]), scoring=_scoring(options))
     if options["as_json"]:
         say_json(rows)
     else:
@@ -416,10 +416,10 @@ def _studies(models: Sequence[Classifier | ModelRef], image_set: ImageSet, optio
     return [kind(models=models, image_set=image_set) for kind in fitting]
 
 
-def _richest(studies: Sequence[Study]) -> Keep:
-    from shiftproof.types import KEEPS
+def _least_keep(studies: Sequence[Study], options: dict[str, Any]) -> Keep:
+    from shiftproof.types import richest
 
-    return max((study.keep for study in studies), key=KEEPS.index)
+    return richest([_scoring(options).keep, *(study.keep for study in studies)])
 
 
 def _fill(
@@ -428,6 +428,7 @@ def _fill(
     from shiftproof.console import Bar, remark
     from shiftproof.prediction import fill
     from shiftproof.store import Store
+    from shiftproof.types import richest
 
     if not options["quiet"]:
         described = ", ".join(f"{key} {value}" for key, value in model.preparation.describe().items() if value is not None)
@@ -440,7 +441,7 @@ def _fill(
             model,
             images,
             store=Store(options["store"]),
-            keep=options["keep"] or keep,
+            keep=richest([options["keep"] or keep, keep]),
             precision=precision,
             batch_size=options["batch_size"],
             workers=options["workers"],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from shiftproof.errors import MissingRuns
 from shiftproof.image_sets.label_spaces import padded_labels
 from shiftproof.image_sets.scoring import Scoring
 from shiftproof.store import Contents, Store, StoredModel, StoredRun
-from shiftproof.types import Fact, ImageSet, Keep, ModelRef, Precision, Predictions, Run, Sample, SetAside, Top5
+from shiftproof.types import Fact, ImageSet, Keep, ModelRef, Precision, Predictions, Run, SetAside, Top5, richest
 
 PRECISIONS: tuple[Precision, ...] = ("float32", "float16")
 
@@ -22,19 +22,17 @@ def load_predictions(
     run: Run, images: ImageSet, *, store: Store, keep: Keep = "top5", scoring: Scoring | None = None
 ) -> Predictions:
     """The stored answers of a run, labelled by the set as it is now; MissingRuns where some were never made."""
+    scoring = scoring or Scoring()
+    keep = richest([keep, scoring.keep])
     model = store.model(run.model)
-    samples = list(images.samples)
-    digests = store.digests.digests([images.source(sample) for sample in samples])
-    stored, contents = _fullest(store, run, keep)
-    if model is None or stored is None:
-        raise _missing(run, store, len(samples), len(samples))
-    pairs = zip(samples, digests, strict=True)
-    good = [(sample, digest) for sample, digest in pairs if (sample.id, digest) in contents.rows]
-    aside = tuple(_aside(samples, digests, contents))
-    if len(good) + len(aside) < len(samples):
-        raise _missing(run, store, len(samples) - len(good) - len(aside), len(samples))
-    arrays = stored.load([(sample.id, digest or "") for sample, digest in good], keep)
-    kept = [sample for sample, _ in good]
+    digests = _digests(images, store)
+    stored, contents = _fullest(store, run, keep, digests)
+    aside = tuple(_aside(digests, contents))
+    kept = [sample for sample in images.samples if (sample.id, digests[sample.id]) in contents.rows]
+    missing = len(digests) - len(kept) - len(aside)
+    if model is None or missing:
+        raise _missing(run, store, keep, missing, len(digests))
+    arrays = stored.load([(sample.id, digests[sample.id] or "") for sample in kept], keep)
     names = dict.fromkeys(name for sample in kept for name in sample.facts)
     facts: dict[str, tuple[Fact, ...]] = {name: tuple(sample.facts.get(name) for sample in kept) for name in names}
     predictions = Predictions(
@@ -51,15 +49,22 @@ def load_predictions(
     )
     if images.classes is None:
         return predictions
-    space = (scoring or Scoring()).space(images.classes, model.classes, outputs=model.outputs or 0)
+    space = scoring.space(images.classes, model.classes, outputs=model.outputs or 0)
     return space.project(predictions)
 
 
 def has_answered(model: ModelRef, images: ImageSet, *, store: Store) -> bool:
     """Whether some of these images have a stored answer of this model."""
-    ids = {sample.id for sample in images.samples}
-    contents = _fullest(store, Run(model, images.ref), "top5")[1]
-    return any(image_id in ids for image_id, _ in contents.rows)
+    digests = _digests(images, store)
+    contents = _fullest(store, Run(model, images.ref), "top5", digests)[1]
+    return any(pair in contents.rows for pair in digests.items())
+
+
+def _digests(images: ImageSet, store: Store) -> dict[str, str | None]:
+    """The digest of every image by its id, in the order of the set; None for one that cannot be read."""
+    samples = images.samples
+    digests = store.digests.digests([images.source(sample) for sample in samples])
+    return dict(zip((sample.id for sample in samples), digests, strict=True))
 
 
 def _rows_of(arrays: dict[str, NDArray[Any]], name: str, model: StoredModel) -> NDArray[Any]:
@@ -69,27 +74,25 @@ def _rows_of(arrays: dict[str, NDArray[Any]], name: str, model: StoredModel) -> 
     return np.empty((0, *width), np.int32 if name == "top5_classes" else np.float32)
 
 
-def _fullest(store: Store, run: Run, keep: Keep) -> tuple[StoredRun | None, Contents]:
-    """The rows at full precision where there are any, else those at half."""
-    for precision in PRECISIONS:
-        stored = store.run(run.model, run.condition, precision)
-        contents = stored.contents(keep)
-        if contents.rows or contents.aside:
-            return stored, contents
-    return None, Contents()
+def _fullest(store: Store, run: Run, keep: Keep, digests: Mapping[str, str | None]) -> tuple[StoredRun, Contents]:
+    """The rows that answer most of these images; full precision where both answer as many."""
+    stored = [store.run(run.model, run.condition, precision) for precision in PRECISIONS]
+    found = [(one, one.contents(keep)) for one in stored]
+    return max(found, key=lambda one: sum(pair in one[1].rows for pair in digests.items()))
 
 
-def _aside(samples: Sequence[Sample], digests: Sequence[str | None], contents: Contents) -> Iterator[SetAside]:
-    for sample, digest in zip(samples, digests, strict=True):
+def _aside(digests: Mapping[str, str | None], contents: Contents) -> Iterator[SetAside]:
+    for image_id, digest in digests.items():
         if digest is None:
-            yield SetAside(sample.id, "cannot be read")
-        elif (sample.id, digest) not in contents.rows and (sample.id, digest) in contents.aside:
-            yield SetAside(sample.id, contents.aside[sample.id, digest])
+            yield SetAside(image_id, "cannot be read")
+        elif (image_id, digest) not in contents.rows and (image_id, digest) in contents.aside:
+            yield SetAside(image_id, contents.aside[image_id, digest])
 
 
-def _missing(run: Run, store: Store, missing: int, images: int) -> MissingRuns:
+def _missing(run: Run, store: Store, keep: Keep, missing: int, images: int) -> MissingRuns:
     place = run.image_set.location or run.image_set.name
-    command = shlex.join(["shiftproof", "predict", run.model.name, place, "--store", str(store.root)])
+    kept = [] if keep == "top5" else ["--keep", keep]
+    command = shlex.join(["shiftproof", "predict", run.model.name, place, "--store", str(store.root), *kept])
     return MissingRuns(
         f"{run.model.name} on {run.image_set.name} ({run.condition}): {missing} of {images} images have no prediction; "
         f"make them with: {command}"

@@ -27,7 +27,6 @@ from shiftproof.parallel import Arrays, Batch, Block, Workers
 from shiftproof.store import Contents, Rows, Store, StoredModel, StoredRun
 from shiftproof.types import (
     CLEAN,
-    KEEPS,
     Classifier,
     Condition,
     Features,
@@ -43,6 +42,7 @@ from shiftproof.types import (
     Sample,
     SetAside,
     Study,
+    richest,
 )
 
 BATCH = 32
@@ -86,6 +86,7 @@ def predict(
     """What the model says of every image of the set; only images without a stored answer are given to it."""
     check_classes(model, images, scoring)
     store = store if isinstance(store, Store) else Store(store)
+    keep = richest([keep, (scoring or Scoring()).keep])
     fill(
         model,
         images,
@@ -196,13 +197,16 @@ def plan_blocks(
     return Plan([block for block in left if block], len(mine), len(answered) + len(aside), set_aside)
 
 
-def plan_runs(studies: Iterable[Study], image_sets: Iterable[ImageSet], *, store: Store) -> list[dict[str, str | int]]:
+def plan_runs(
+    studies: Iterable[Study], image_sets: Iterable[ImageSet], *, store: Store, scoring: Scoring | None = None
+) -> list[dict[str, str | int]]:
     """Every run the studies name, once, with how much of it is stored."""
     sets = {images.ref: images for images in image_sets}
+    least = (scoring or Scoring()).keep
     keeps: dict[Run, Keep] = {}
     for study in studies:
         for run in study.runs():
-            keeps[run] = max(keeps.get(run, study.keep), study.keep, key=KEEPS.index)
+            keeps[run] = richest([keeps.get(run, least), study.keep])
     rows: list[dict[str, str | int]] = []
     for run, keep in keeps.items():
         stored = store.run(run.model, run.condition).contents(keep)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
@@ -49,6 +49,15 @@ Scored = Literal["full", "subset"]
 
 KEEPS: tuple[Keep, ...] = ("top5", "logits", "features")
 """What rows may hold, poorer first: each satisfies those before it. Boxes stand apart."""
+
+
+def richest(keeps: Iterable[Keep]) -> Keep:
+    """The one that satisfies all of these.
+
+    >>> richest(["top5", "features", "logits"])
+    'features'
+    """
+    return max(keeps, key=KEEPS.index)
 
 
 def fingerprint_of(*parts: object) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from shiftproof.errors import BadInput
 from shiftproof.image_sets.label_spaces import LabelSpace, Rule, Unmatched, match_classes, merge_classes
-from shiftproof.types import Classes, Scored
+from shiftproof.types import Classes, Keep, Scored
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,11 @@ class Scoring:
     unmatched: Unmatched = "error"
     groups: Mapping[str, Sequence[str]] | None = None
     rule: Rule = "max"
+
+    @property
+    def keep(self) -> Keep:
+        """The least that must be stored: among other classes than the model's own, the five best are other five."""
+        return "top5" if self.classes == "full" and self.groups is None else "logits"
 
     def space(self, of_set: Classes, of_model: Classes | None, *, outputs: int) -> LabelSpace:
         """The label space of these images and this model; ClassMismatch where they do not meet."""
