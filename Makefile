@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test setup setup-test check benchmarks clean
+.PHONY: demo test test-libraries setup setup-test check benchmarks clean
 
 demo: setup
 	@$(BIN)/shiftproof demo
@@ -25,6 +25,11 @@ setup-test: .venv/.test
 	$(PIP) torch
 	$(PIP) -e '.[dev]'
 	@touch $@
+
+# timm, torchvision and transformers beside torch: large, so only where their models are to be tested
+test-libraries: setup-test
+	$(PIP) torchvision==0.28.0 timm transformers
+	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest tests/models/test_library_names.py tests/models/test_model_contract.py $(PYTEST_ARGS)
 
 check: setup-test
 	$(BIN)/ruff check .
