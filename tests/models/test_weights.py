@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from shiftproof.errors import BadInput
-from shiftproof.models.cache import cache_folder, save_whole
 from shiftproof.models.lite import checkpoint_of
 from shiftproof.models.weights import MAGIC, load_legacy_checkpoint
 
@@ -97,23 +96,3 @@ def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
     path.write_bytes(pickle.dumps({"a": 1}, 2) + struct.pack("<q", 3))
     with pytest.raises(BadInput, match="older format"):
         load_legacy_checkpoint(path)
-
-
-def test_a_saved_file_is_whole_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
-    path = tmp_path / "deep" / "file.bin"
-    save_whole(path, b"whole")
-    assert path.read_bytes() == b"whole"
-    with pytest.raises(TypeError):
-        save_whole(path, "not bytes")  # type: ignore[arg-type]
-    assert [entry.name for entry in path.parent.iterdir()] == ["file.bin"]
-    assert path.read_bytes() == b"whole"
-
-
-def test_the_cache_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("SHIFTPROOF_CACHE", str(tmp_path))
-    assert cache_folder() == tmp_path
-    monkeypatch.delenv("SHIFTPROOF_CACHE")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert cache_folder() == tmp_path / "shiftproof"
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    assert cache_folder() == Path.home() / ".cache" / "shiftproof"

@@ -7,8 +7,8 @@ import importlib.util
 from functools import partial
 from pathlib import Path
 
-from shiftproof.errors import MissingExtra, UnknownName
-from shiftproof.models.cache import cache_folder, save_whole
+from shiftproof.errors import MissingExtra, StoreError, UnknownName
+from shiftproof.files import cache_folder, write_whole
 from shiftproof.models.loaded import LoadedClassifier, check_size, model_ref
 from shiftproof.models.onnx_session import OnnxSession
 from shiftproof.models.options import ModelOptions
@@ -87,8 +87,8 @@ def graph_file(number: int, checkpoint: Path, digest: str) -> Path | bytes:
 
     graph: bytes = lite_graph(load_legacy_checkpoint(checkpoint), number, SIZES[number]).SerializeToString()
     try:
-        save_whole(path, graph)
-    except OSError:
+        write_whole(path, graph)
+    except StoreError:
         return graph
     return path
 
