@@ -14,9 +14,9 @@ from typing import Any
 from urllib.parse import parse_qsl, quote
 
 from shiftproof.catalog import IMAGE_SETS
+from shiftproof.class_lists import ClassList, classes_from
 from shiftproof.errors import BadInput
 from shiftproof.image_sets.image_list import ImageList
-from shiftproof.types import Classes
 
 __all__ = ["ImageList", "open_images"]
 
@@ -27,7 +27,7 @@ def open_images(
     kind: str | None = None,
     labels: str | Path | Sequence[Any] | None = None,
     label: str | None = None,
-    classes: Classes | Sequence[str] | str | Path | None = None,
+    classes: ClassList | None = None,
     name: str | None = None,
     **options: Any,
 ) -> ImageList:
@@ -53,11 +53,10 @@ def open_images(
 
 
 def _open(kind: str, place: str, said: Mapping[str, Any]) -> ImageList:
-    from shiftproof.image_sets.labels import given_classes
-
     own = {option: value for option, value in said.items() if option not in ("labels", "label", "classes")}
     # classes given beside new labels are the classes of those labels, not of the ones they replace
-    classes = None if "labels" in said or "label" in said else given_classes(said.get("classes"))
+    applies = "classes" in said and "labels" not in said and "label" not in said
+    classes = classes_from(said["classes"]) if applies else None
     loader = IMAGE_SETS.load(kind)
     try:
         opened: ImageList = loader(place, classes=classes, **own)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from functools import cache
+from collections.abc import Iterable
 
+from shiftproof.class_lists import WNID
 from shiftproof.errors import ClassMismatch, listed
-from shiftproof.reference import ilsvrc_classes, load_table
+from shiftproof.reference import readable_names
 from shiftproof.types import Classes
 
-WNID = re.compile(r"n\d{8}")
 NUMBER = re.compile(r"0|[1-9]\d{0,4}")
 
 
@@ -21,14 +20,6 @@ def plain_name(name: str) -> str:
     'great white shark'
     """
     return re.sub(r"[\s_]+", " ", name).strip().casefold()
-
-
-@cache
-def readable_names() -> Mapping[str, str]:
-    """A name for every wnid we know one for."""
-    outside = {row["wnid"]: row["name"].replace("_", " ") for row in load_table("imagenet_ood_classes")}
-    ilsvrc = ilsvrc_classes()
-    return outside | dict(zip(ilsvrc.keys, ilsvrc.names, strict=True))
 
 
 def classes_of_wnids(wnids: Iterable[str]) -> Classes:

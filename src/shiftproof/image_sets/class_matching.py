@@ -6,12 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
+from shiftproof.class_lists import BACKGROUND, WNID, usual_classes
 from shiftproof.errors import ClassMismatch, listed
-from shiftproof.image_sets.class_keys import WNID, is_numbered, plain_name
+from shiftproof.image_sets.class_keys import is_numbered, numbered_classes, plain_name
 from shiftproof.reference import ilsvrc_all_names, ilsvrc_classes
 from shiftproof.types import Classes
-
-BACKGROUND = "background"
 
 
 @dataclass(frozen=True)
@@ -89,19 +88,16 @@ def _columns(of_set: Classes, of_model: Classes) -> tuple[int, ...]:
 
 def _assumed_model(of_set: Classes, outputs: int) -> tuple[Classes | None, str]:
     """ILSVRC-2012 for a model of 1000 or 1001 outputs that does not name them, where the images are of its classes."""
-    ilsvrc = ilsvrc_classes()
-    speaks_ilsvrc = of_set.wnids is not None or all(_wnid_named(name) for name in of_set.names)
-    if outputs == 1000 and speaks_ilsvrc:
-        return ilsvrc, "the model's 1000 outputs taken as ILSVRC-2012"
-    if outputs == 1001 and speaks_ilsvrc:
-        classes = Classes((BACKGROUND, *ilsvrc.names), (BACKGROUND, *ilsvrc.keys))
-        return classes, "the model's 1001 outputs taken as background and ILSVRC-2012"
-    return None, ""
+    usual = usual_classes(outputs)
+    if usual is None or not (of_set.wnids or all(map(_wnid_named, of_set.names))):
+        return None, ""
+    first = "background and " if usual.names[0] == BACKGROUND else ""
+    return usual, f"the model's {outputs} outputs taken as {first}ILSVRC-2012"
 
 
 def _by_place(of_set: Classes, outputs: int, of_model: Classes | None = None) -> Matching:
     """Class 0 is column 0 and so on."""
-    columns = Classes(tuple(map(str, range(outputs)))) if of_model is None else of_model
+    columns = numbered_classes(outputs) if of_model is None else of_model
     if is_numbered(of_set):
         if len(of_set) > outputs:
             raise ClassMismatch(f"labels go up to {len(of_set) - 1} but the model has {outputs} outputs, 0 to {outputs - 1}")

@@ -6,8 +6,9 @@ import os
 from collections.abc import Mapping
 from typing import TypeAlias
 
+from shiftproof.class_lists import WNID
 from shiftproof.errors import BadInput, listed
-from shiftproof.image_sets.class_keys import WNID, places_of
+from shiftproof.image_sets.class_keys import places_of
 from shiftproof.image_sets.image_list import FilesBelow, ImageList
 from shiftproof.image_sets.listing import Listing, is_image_name, list_images, subfolders, visible_entries
 from shiftproof.types import Classes, Sample

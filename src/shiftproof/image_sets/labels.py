@@ -12,48 +12,38 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from shiftproof.class_lists import ClassList, classes_from
 from shiftproof.errors import BadInput, listed
 from shiftproof.image_sets.class_keys import places_of
 from shiftproof.image_sets.image_list import ImageList
-from shiftproof.models.class_lists import classes_from
 from shiftproof.reference import ilsvrc_classes
 from shiftproof.types import Classes, Sample
 
 LabelKeys: TypeAlias = tuple[str, ...]
 """The classes of one image, each by its name, wnid or number; none for an unlabelled image."""
 
-GivenClasses: TypeAlias = Classes | Sequence[str] | str | Path | None
-
 _VALIDATION_NUMBER = re.compile(r"ILSVRC2012_val_(\d{8})")
 
 
-def given_classes(named: GivenClasses) -> Classes | None:
-    """The classes that a user named: a list, a file, or the 1000 of ILSVRC-2012."""
-    if named is None:
-        return None
-    return ilsvrc_classes() if named == "ilsvrc2012" else classes_from(named)
-
-
 def relabelled(
-    images: ImageList, *, labels: str | Path | Sequence[Any] | None, label: str | None, classes: GivenClasses
+    images: ImageList, *, labels: str | Path | Sequence[Any] | None, label: str | None, classes: ClassList | None
 ) -> ImageList:
     """The same images under other labels; unchanged where none are given."""
+    named = None if classes is None else classes_from(classes)
     if label is not None:
-        return _with_keys(
-            images, [(label,)] * len(images.samples), given_classes(classes), f"every image is labelled {label}"
-        )
+        return _with_keys(images, [(label,)] * len(images.samples), named, f"every image is labelled {label}")
     if labels is None:
         return images
     if isinstance(labels, str) and labels == "none":
         bare = [dataclasses.replace(sample, labels=()) for sample in images.samples]
         return dataclasses.replace(images, samples=bare, classes=None)
     if not isinstance(labels, (str, Path)):
-        return _with_keys(images, _in_order(images.samples, labels, "the labels given"), given_classes(classes))
+        return _with_keys(images, _in_order(images.samples, labels, "the labels given"), named)
     read = _LABEL_FILES.get(Path(labels).suffix.lower())
     if read is None:
         raise BadInput(f"labels should come in a .json, .txt or .npy file, got {labels}")
     keys, own_classes = read(Path(labels), images.samples)
-    return _with_keys(images, keys, given_classes(classes) or own_classes, f"labels from {Path(labels).name}")
+    return _with_keys(images, keys, named or own_classes, f"labels from {Path(labels).name}")
 
 
 def _with_keys(images: ImageList, keys: Sequence[LabelKeys], classes: Classes | None, note: str = "") -> ImageList:

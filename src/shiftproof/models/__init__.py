@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from shiftproof.catalog import MODELS
+from shiftproof.class_lists import ClassList
 from shiftproof.errors import BadInput
 from shiftproof.models.options import ModelOptions
 from shiftproof.models.preparation import ImagePreparation
 from shiftproof.models.presets import PRESETS, parse_preparation
 from shiftproof.models.wrapped import wrap_model
 from shiftproof.registry import missing_extra
-from shiftproof.types import Classes, Classifier, Gives, Seen
+from shiftproof.types import Classifier, Gives, Seen
 
 __all__ = ["PRESETS", "ImagePreparation", "ModelOptions", "load_model", "parse_preparation", "wrap_model"]
 
@@ -26,7 +26,7 @@ def load_model(
     *,
     name: str | None = None,
     prepare: str | ImagePreparation | None = None,
-    classes: Classes | Sequence[str] | Path | str | None = None,
+    classes: ClassList | None = None,
     gives: Gives | None = None,
     features: str | None = None,
     output: str | None = None,

@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from PIL import Image as Pillow
 
+from shiftproof.class_lists import classes_from
 from shiftproof.errors import BadInput, UnknownName
-from shiftproof.models.class_lists import classes_from
 from shiftproof.models.loaded import LoadedClassifier
 from shiftproof.models.options import ModelOptions
 from shiftproof.models.preparation import ImagePreparation

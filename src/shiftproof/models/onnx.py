@@ -12,8 +12,8 @@ from pathlib import Path
 import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
+from shiftproof.class_lists import json_entries
 from shiftproof.errors import BadInput
-from shiftproof.models.class_lists import classes_for, json_entries
 from shiftproof.models.loaded import LoadedClassifier, check_size, model_ref
 from shiftproof.models.onnx_graph import InputFacts, OnnxGraph, external_files, shape_of
 from shiftproof.models.onnx_heads import LastLayer, last_layer
@@ -113,7 +113,7 @@ def _classes(
     count = sizes[0] if sizes and isinstance(sizes[0], int) else None
     if count is None and layer.head is not None:
         count = len(layer.head.bias)
-    return classes_for(count, options.classes or _named_inside(model))
+    return options.classes_of(count, _named_inside(model))
 
 
 def _named_inside(model: onnx.ModelProto) -> list[str] | None:

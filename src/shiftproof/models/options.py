@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from shiftproof.errors import BadInput, listed
+from shiftproof.class_lists import ClassList, classes_from, usual_classes
+from shiftproof.errors import BadInput, ClassMismatch, listed
 from shiftproof.models.preparation import ImagePreparation
 from shiftproof.models.presets import IMAGENET, parse_preparation
 from shiftproof.types import Classes, Gives, Seen
@@ -19,7 +18,7 @@ class ModelOptions:
 
     name: str | None = None
     prepare: str | ImagePreparation | None = None
-    classes: Classes | Sequence[str] | Path | str | None = None  # a path may come as text
+    classes: ClassList | None = None
     gives: Gives | None = None
     features: str | None = None  # the tensor or layer to take them from
     output: str | None = None  # which output holds the class scores
@@ -51,6 +50,20 @@ class ModelOptions:
         if self.prepare is None and own is None:
             return preparation, ("the model does not say how images are prepared: taken as imagenet; --prepare changes it",)
         return preparation, ()
+
+    def classes_of(self, outputs: int | None, own: ClassList | None = None) -> tuple[Classes | None, tuple[str, ...]]:
+        """What the model's outputs mean, by the user's word or its own, and a note where it was assumed rather than said."""
+        named = own if self.classes is None else self.classes
+        if named is not None:
+            classes = classes_from(named)
+            if outputs not in (None, len(classes)):
+                raise ClassMismatch(f"the model gives {outputs} scores an image but {len(classes)} classes are named")
+            return classes, ()
+        usual = usual_classes(outputs)
+        if usual is None:
+            return None, ("the model does not name its classes; --classes gives them",)
+        behind = "background, then " if outputs == 1001 else ""
+        return usual, (f"{outputs} outputs taken as {behind}ILSVRC-2012 in its usual order; --classes names others",)
 
     def seen_or(self, own: Seen | None = None) -> Seen:
         """What the model was trained on, by the user's word or its own."""

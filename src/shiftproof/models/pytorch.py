@@ -14,7 +14,6 @@ import torch
 from torch import fx, nn
 
 from shiftproof.errors import BadInput
-from shiftproof.models.class_lists import classes_for
 from shiftproof.models.loaded import LoadedClassifier, check_size, model_ref
 from shiftproof.models.options import ModelOptions
 from shiftproof.models.preparation import ImagePreparation
@@ -66,7 +65,7 @@ def torch_classifier(
     outputs = network(example, watched is not None)
     if head is not None and (why := _unlike(outputs, head, options.precision)):
         head, head_notes = None, (f"no head: {why}",)
-    found, class_notes = classes_for(outputs.scores.shape[1], options.classes if options.classes is not None else classes)
+    found, class_notes = options.classes_of(outputs.scores.shape[1], classes)
     gives = options.gives or "logits"
     choices = {"precision": options.precision, "features": options.features, "version": options.version}
     return LoadedClassifier(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from shiftproof.models.class_lists import classes_from
+from shiftproof.class_lists import classes_from
 from shiftproof.models.loaded import LoadedClassifier, model_ref
 from shiftproof.models.options import ModelOptions
 from shiftproof.types import Classes, Gives, Head, Inputs, Outputs, Preparation, Seen

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 
@@ -33,6 +34,14 @@ def ilsvrc_classes() -> Classes:
 def ilsvrc_all_names() -> tuple[tuple[str, ...], ...]:
     """Every name of each of the 1000 classes, in order."""
     return tuple(tuple(name.strip() for name in row["names"].split(",")) for row in load_table("ilsvrc2012_classes"))
+
+
+@cache
+def readable_names() -> Mapping[str, str]:
+    """A name for every wnid we know one for."""
+    outside = {row["wnid"]: row["name"].replace("_", " ") for row in load_table("imagenet_ood_classes")}
+    ilsvrc = ilsvrc_classes()
+    return outside | dict(zip(ilsvrc.keys, ilsvrc.names, strict=True))
 
 
 def wnids_of(name: str) -> tuple[str, ...]:

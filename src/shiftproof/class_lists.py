@@ -1,4 +1,4 @@
-"""What the columns of a model's scores mean: a list in memory, a file, or the usual order of ILSVRC-2012."""
+"""Lists of classes as people name them: in memory, in a file, or ILSVRC-2012 by its name or by its count."""
 
 from __future__ import annotations
 
@@ -6,16 +6,22 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeAlias
 
-from shiftproof.errors import BadInput, ClassMismatch
-from shiftproof.reference import ilsvrc_classes
+from shiftproof.errors import BadInput
+from shiftproof.reference import ilsvrc_classes, readable_names
 from shiftproof.types import Classes
 
+ClassList: TypeAlias = Classes | Sequence[str] | Path | str
+"""What `classes_from` reads; a path may come as text."""
+
+ILSVRC = "ilsvrc2012"
+BACKGROUND = "background"
 WNID = re.compile(r"n\d{8}")
 
 
-def classes_from(named: Classes | Sequence[str] | Path | str) -> Classes:
-    """The classes that were named: as they are, as a list of names or wnids, or in a file.
+def classes_from(named: ClassList) -> Classes:
+    """The classes that were named: as they are, as a list of names or wnids, in a file, or as ``ilsvrc2012``.
 
     A file has one name, or one wnid, or a wnid and a name, a line; or it is JSON, a list or a mapping from place to name.
 
@@ -24,27 +30,21 @@ def classes_from(named: Classes | Sequence[str] | Path | str) -> Classes:
     """
     if isinstance(named, Classes):
         return named
+    if named == ILSVRC:
+        return ilsvrc_classes()
     if isinstance(named, (str, Path)):
         return _from_entries(_file_entries(Path(named)))
     return _from_entries(list(named))
 
 
-def classes_for(
-    outputs: int | None, named: Classes | Sequence[str] | Path | str | None
-) -> tuple[Classes | None, tuple[str, ...]]:
-    """The classes of a model with this many outputs, and a note where they were assumed rather than said."""
-    if named is not None:
-        classes = classes_from(named)
-        if outputs is not None and outputs != len(classes):
-            raise ClassMismatch(f"the model gives {outputs} scores an image but {len(classes)} classes are named")
-        return classes, ()
+def usual_classes(outputs: int | None) -> Classes | None:
+    """What so many outputs without names usually are: ILSVRC-2012, or of 1001 a background class and ILSVRC-2012."""
     ilsvrc = ilsvrc_classes()
-    if outputs == 1000:
-        return ilsvrc, ("1000 outputs taken as ILSVRC-2012 in its usual order",)
-    if outputs == 1001 and ilsvrc.wnids is not None:
-        background = Classes(("background", *ilsvrc.names), ("background", *ilsvrc.wnids))
-        return background, ("1001 outputs taken as background, then ILSVRC-2012 in its usual order",)
-    return None, ("the model does not name its classes; --classes gives them",)
+    if outputs == len(ilsvrc):
+        return ilsvrc
+    if outputs == len(ilsvrc) + 1:
+        return Classes((BACKGROUND, *ilsvrc.names), (BACKGROUND, *ilsvrc.keys))
+    return None
 
 
 def _file_entries(path: Path) -> list[str]:
@@ -78,9 +78,8 @@ def _from_entries(entries: list[str]) -> Classes:
         raise BadInput("the list of classes is empty")
     if not all(WNID.match(entry) for entry in entries):
         return Classes(tuple(entries))
-    ilsvrc = ilsvrc_classes()
-    known = dict(zip(ilsvrc.keys, ilsvrc.names, strict=True))
     wnids = [entry[:9] for entry in entries]
+    known = readable_names()
     names = [entry[9:].strip(" ,\t") or known.get(wnid, wnid) for entry, wnid in zip(entries, wnids, strict=True)]
     if len(set(wnids)) != len(wnids):
         raise BadInput("a wnid stands twice in the list of classes")

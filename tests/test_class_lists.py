@@ -3,29 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from shiftproof.errors import BadInput, ClassMismatch
-from shiftproof.models.class_lists import classes_for, classes_from
+from shiftproof.class_lists import classes_from
+from shiftproof.errors import BadInput
+from shiftproof.reference import ilsvrc_classes
 from shiftproof.types import Classes
-
-
-def test_a_thousand_outputs_are_ilsvrc_and_the_note_says_so() -> None:
-    classes, notes = classes_for(1000, None)
-    assert classes is not None
-    assert classes.keys[0] == "n01440764"
-    assert "ILSVRC-2012" in notes[0]
-
-
-def test_a_thousand_and_one_begin_with_the_background() -> None:
-    classes, _ = classes_for(1001, None)
-    assert classes is not None
-    assert classes.names[:2] == ("background", "tench")
-    assert len(set(classes.keys)) == 1001
-
-
-def test_other_counts_stay_unnamed() -> None:
-    classes, notes = classes_for(10, None)
-    assert classes is None
-    assert "--classes" in notes[0]
 
 
 @pytest.mark.parametrize(
@@ -53,8 +34,10 @@ def test_names_may_repeat_but_wnids_may_not() -> None:
 def test_classes_that_are_given_stay_as_they_are() -> None:
     given = Classes(("a", "b"))
     assert classes_from(given) is given
-    with pytest.raises(ClassMismatch):
-        classes_for(3, given)
+
+
+def test_ilsvrc_goes_by_its_name() -> None:
+    assert classes_from("ilsvrc2012") == ilsvrc_classes()
 
 
 @pytest.mark.parametrize(("name", "text"), [("a.json", "{"), ("b.json", '{"x": "y"}'), ("c.json", "3"), ("d.txt", "")])
