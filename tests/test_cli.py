@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -179,6 +180,30 @@ def test_unreadable_images_are_listed_and_counted(shiftproof: Shiftproof, networ
     assert "leave out --strict" in strict.err
 
 
+def test_images_that_are_all_unreadable_leave_nothing_to_measure(
+    shiftproof: Shiftproof, network: list[str], draw_photos: Draw
+) -> None:
+    images = draw_photos(1)
+    for photo in images.glob("*/*.png"):
+        photo.write_text("no image")
+    said = shiftproof("run", *arguments(network, images))
+    assert said.code == 0
+    assert "nothing to measure, all 3 images were set aside" in said.err
+
+
+def test_file_names_that_are_not_text_come_as_valid_json(
+    shiftproof: Shiftproof, network: list[str], draw_photos: Draw
+) -> None:
+    images = draw_photos(1)
+    name = os.fsdecode(b"caf\xe9.png")
+    (images / "red" / "000.png").rename(images / "red" / name)
+    (images / "blue" / name).write_text("no image")
+    for command in (["run"], ["measure"], ["predict"]):
+        said = shiftproof(*command, *arguments(network, images), "--json")
+        said.out.encode()
+        assert f"blue/{name}" in json.dumps(json.loads(said.out), ensure_ascii=False)
+
+
 def test_unlabelled_images_skip_what_needs_labels_and_say_so(
     shiftproof: Shiftproof, network: list[str], draw_photos: Draw, tmp_path: Path
 ) -> None:
@@ -246,6 +271,8 @@ def test_list_shows_every_entry(kind: str, shiftproof: Shiftproof) -> None:
         (["run", "lite:0", "photos"], "classes of the images are not among"),
         (["run", "lite:0", "empty"], "empty"),
         (["measure", "lite:0", "photos", "--unmatched", "unlabelled"], "shiftproof predict lite:0"),
+        (["measure", "lite:0", "photos", "--unmatched", "unlabelled", "--store", "file"], "shiftproof predict lite:0"),
+        (["predict", "lite:0", "photos", "--store", "file", "--quiet"], "cannot write file"),
         (["merge", "runs", "nowhere"], "no store at nowhere"),
     ],
 )
@@ -255,6 +282,7 @@ def test_a_users_mistake_is_one_sentence_and_exit_code_1(
     draw_photos()
     (tmp_path / "photos" / "red").rename(tmp_path / "photos" / "reddish")
     (tmp_path / "empty").mkdir()
+    (tmp_path / "file").write_text("")
     said = shiftproof(*wrong)
     assert said.code == 1
     assert advice in said.err

@@ -5,12 +5,15 @@ from __future__ import annotations
 import errno
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import shiftproof as sp
+from shiftproof.digests import digest_of
 from shiftproof.errors import StoreError
 from shiftproof.store import SEALED_ROWS, Rows, Store, StoredModel, StoredRun
 from shiftproof.types import CLEAN, Classes, Condition, Head, ModelRef, Seen
@@ -156,8 +159,43 @@ def test_stores_merge_by_image(tmp_path: Path) -> None:
 
 
 def test_merging_what_is_no_store_says_so(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="no store at"):
-        Store(tmp_path).absorb(Store(tmp_path / "nothing"))
+    (tmp_path / "photos" / "red").mkdir(parents=True)
+    for other in ("nothing", "photos"):
+        with pytest.raises(StoreError, match="no store at"):
+            Store(tmp_path).absorb(Store(tmp_path / other))
+
+
+def test_sealing_and_merging_survive_files_joined_under_their_hands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = Store(tmp_path / "ours"), Store(tmp_path / "theirs")
+    run, other_process = theirs.run(MODEL, CLEAN), theirs.run(MODEL, CLEAN)
+    for name in "abcd":
+        run.append(rows(name), "top5")
+    listed = run._files()
+    other_process.seal()
+    monkeypatch.setattr(run, "_files", lambda: listed)
+    run.seal()
+    run.append(rows("e"), "top5")
+    read_bytes = Path.read_bytes
+
+    def joined_while_reading(path: Path) -> bytes:
+        other_process.seal()
+        return read_bytes(path)
+
+    monkeypatch.setattr(Path, "read_bytes", joined_while_reading)
+    ours.absorb(theirs)
+    assert {key for key, _ in ours.run(MODEL, CLEAN).contents().rows} == set("abcde")
+
+
+@pytest.mark.parametrize("spoil", ["a folder in its place", "not a database"])
+def test_digests_that_cannot_be_remembered_are_made_again(
+    spoil: str, draw_photos: Callable[..., Path], tmp_path: Path
+) -> None:
+    images = sp.open_images(draw_photos(1))
+    cache = Store(tmp_path / "runs").digests
+    cache.path.parent.mkdir()
+    cache.path.mkdir() if spoil == "a folder in its place" else cache.path.write_text("no")
+    sources = [images.source(sample) for sample in images.samples]
+    assert cache.digests(sources) == [digest_of(source.read()) for source in sources]
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ about_model = _options(
     click.option("--weights", help="File of weights for an architecture named by the model."),
     click.option("--device", help="cpu, cuda, or a provider of onnxruntime."),
     click.option("--autocast", default="float32", help="Arithmetic of torch models: float32, bfloat16 or float16."),
-    click.option("--threads", type=int, help="Threads of the model; all cores where not given."),
+    click.option("--threads", type=click.IntRange(1), help="Threads of the model; all cores where not given."),
     click.option("--trained-on", help="What the model was trained on, e.g. imagenet-train; printed in reports."),
     click.option("--augmented", multiple=True, help="An augmentation used in training."),
     click.option("--filtered", multiple=True, help="A published set this model helped to choose, e.g. imagenet-a."),

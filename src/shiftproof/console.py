@@ -15,7 +15,7 @@ from rich.text import Text
 
 from shiftproof.metrics.meanings import meaning_of
 from shiftproof.reports.words import figure
-from shiftproof.studies.results import Results
+from shiftproof.studies.results import Results, encodable
 from shiftproof.studies.verdicts import verdicts
 from shiftproof.types import Measurement
 
@@ -33,7 +33,7 @@ def say(text: str) -> None:
 
 
 def say_json(value: object) -> None:
-    say(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1))
+    say(value if isinstance(value, str) else encodable(json.dumps(value, ensure_ascii=False, indent=1)))
 
 
 def say_table(rows: Sequence[Mapping[str, Any]], *, right: Sequence[str] = ()) -> None:

@@ -1,4 +1,7 @@
-"""Digests of stored images, remembered by path, size and time so that no file is read twice for them."""
+"""Digests of stored images, remembered by path, size and time so that no file is read twice for them.
+
+A cache that cannot be read or written (a full disk, a store without write permission) costs time, never an answer.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import hashlib
 import sqlite3
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 from shiftproof.types import ImageSource
@@ -37,14 +40,14 @@ class DigestCache:
         """Adds what a run learned while it had the bytes in hand."""
         rows = [(stamp, digest) for stamp, digest in pairs if stamp is not None and digest is not None]
         if rows:
-            with closing(self._connect()) as database, database:
+            with suppress(OSError, sqlite3.Error), closing(self._connect()) as database, database:
                 database.executemany("INSERT OR REPLACE INTO digests VALUES (?, ?)", rows)
 
     def _known(self) -> dict[str, str]:
-        if not self.path.exists():
-            return {}
-        with closing(self._connect()) as database:
-            return dict(database.execute("SELECT stamp, digest FROM digests"))
+        if self.path.exists():
+            with suppress(OSError, sqlite3.Error), closing(self._connect()) as database:
+                return dict(database.execute("SELECT stamp, digest FROM digests"))
+        return {}
 
     def _connect(self) -> sqlite3.Connection:
         self.path.parent.mkdir(parents=True, exist_ok=True)

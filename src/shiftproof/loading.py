@@ -25,12 +25,14 @@ def load_predictions(
     scoring = scoring or Scoring()
     keep = richest([keep, scoring.keep])
     model = store.model(run.model)
+    if model is None:
+        raise _missing(run, store, keep, len(images.samples), len(images.samples))
     digests = _digests(images, store)
     stored, contents = _fullest(store, run, keep, digests)
     aside = tuple(_aside(digests, contents))
     kept = [sample for sample in images.samples if (sample.id, digests[sample.id]) in contents.rows]
     missing = len(digests) - len(kept) - len(aside)
-    if model is None or missing:
+    if missing:
         raise _missing(run, store, keep, missing, len(digests))
     arrays = stored.load([(sample.id, digests[sample.id] or "") for sample in kept], keep)
     names = dict.fromkeys(name for sample in kept for name in sample.facts)
@@ -47,7 +49,7 @@ def load_predictions(
         facts=facts,
         set_aside=aside,
     )
-    if images.classes is None:
+    if images.classes is None or not kept:
         return predictions
     space = scoring.space(images.classes, model.classes, outputs=model.outputs or 0)
     return space.project(predictions)

@@ -296,7 +296,7 @@ class _Writer:
         good = [(key, seen.digest or "") for key, seen in fates if not seen.reason]
         rows: dict[str, NDArray[Any]] = {}
         if outputs is not None:
-            self._introduce(outputs)
+            self._introduce(outputs.scores.shape[1])
             sound = ~np.isnan(outputs.scores).any(axis=1)
             aside += [(*good[row], "the model answered with values that are not numbers") for row in np.flatnonzero(~sound)]
             good = [good[row] for row in np.flatnonzero(sound)]
@@ -311,14 +311,16 @@ class _Writer:
 
     def finish(self, *, sealed: bool) -> None:
         self._remember([], least=1)
+        if self._store.model(self._model.ref) is None:
+            self._introduce(None)  # no image could be read, which is an answer too
         if sealed and self.written:
             self._stored.seal()
 
-    def _introduce(self, outputs: Outputs) -> None:
+    def _introduce(self, columns: int | None) -> None:
         """Tells the store what the model is, before its first row."""
         if not self._introduced:
             head = self._model.head if self._keep == "features" else None
-            self._store.save_model(StoredModel.of(self._model, outputs.scores.shape[1]), head)
+            self._store.save_model(StoredModel.of(self._model, columns), head)
             self._introduced = True
 
     def _rows(self, scores: Logits, features: Features | None) -> dict[str, NDArray[Any]]:

@@ -16,11 +16,10 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-import shutil
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,7 +31,7 @@ from safetensors import numpy as tensors
 
 from shiftproof.digests import DigestCache
 from shiftproof.errors import StoreError
-from shiftproof.files import write_whole, writing
+from shiftproof.files import write_whole
 from shiftproof.types import (
     KEEPS,
     Classes,
@@ -134,16 +133,20 @@ class Store:
 
     def absorb(self, other: Store) -> int:
         """Adds what another store holds; the number of files that were new here."""
-        if not other.root.is_dir():
-            raise StoreError(f"no store at {other.root}: expected a folder made by shiftproof predict")
         new = 0
-        for path in sorted([*other.root.glob("models/*/*"), *other.root.glob("rows/*/*")]):
-            here = self.root / path.relative_to(other.root)
-            if not here.exists() and not path.name.startswith("."):
-                with writing(here) as unfinished:
-                    shutil.copyfile(path, unfinished)
-                new += 1
-        return new
+        while True:
+            paths = sorted([*other.root.glob("models/*/*"), *other.root.glob("rows/*/*")])
+            if not paths:
+                raise StoreError(f"no store at {other.root}: expected a folder made by shiftproof predict")
+            try:
+                for path in paths:
+                    here = self.root / path.relative_to(other.root)
+                    if not here.exists() and not path.name.startswith("."):
+                        write_whole(here, path.read_bytes())
+                        new += 1
+                return new
+            except FileNotFoundError:
+                continue  # another process joined some files since we listed them
 
     def _model_folder(self, ref: ModelRef) -> Path:
         return self.root / "models" / ref.fingerprint
@@ -215,6 +218,10 @@ class StoredRun:
 
     def seal(self) -> None:
         """Joins small files into large ones. A kill between writing and deleting leaves rows twice, which is harmless."""
+        with suppress(FileNotFoundError):  # another process is joining them
+            self._seal()
+
+    def _seal(self) -> None:
         small: dict[str, list[Path]] = {}
         for path in self._files():
             with _reading(path) as file:

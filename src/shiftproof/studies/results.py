@@ -71,7 +71,8 @@ class Results:
     def to_json(self, *, indent: int | None = None) -> str:
         """One JSON document that `from_json` reads back; a value that is not a number becomes null."""
         findings = [{"kind": type(finding).__name__, **_fields(finding)} for finding in self.findings]
-        return json.dumps(_finite({**_shallow(self), "findings": findings}), ensure_ascii=False, indent=indent)
+        text = json.dumps(_finite({**_shallow(self), "findings": findings}), ensure_ascii=False, indent=indent)
+        return encodable(text)
 
     @classmethod
     def from_json(cls, text: str) -> Results:
@@ -111,7 +112,7 @@ class Results:
         writer = csv.DictWriter(text, fieldnames=list(rows[0]) if rows else ["metric", "value"], lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
-        return text.getvalue()
+        return encodable(text.getvalue())
 
     def to_parquet(self) -> bytes:
         """The measurements as a Parquet file."""
@@ -120,6 +121,15 @@ class Results:
         except ModuleNotFoundError as missing:
             raise missing_extra("Parquet", missing) from missing
         return table_bytes(self.rows())
+
+
+def encodable(text: str) -> str:
+    r"""The text with \u escapes for what no encoding has: parts of file names that are not valid text.
+
+    >>> json.loads(encodable('"caf\\udce9"')) == "caf\udce9"
+    True
+    """
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _fields(finding: Finding) -> dict[str, Any]:
