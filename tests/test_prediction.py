@@ -130,8 +130,6 @@ def test_several_batches_in_the_model_at_once_keep_their_rows(images: ImageSet, 
     class Slow:
         """Answers later batches sooner."""
 
-        at_once, good_batch = 3, 2
-
         def __call__(self, inputs: Inputs, features: bool) -> Outputs:
             with lock:
                 running[0] += 1
@@ -145,7 +143,7 @@ def test_several_batches_in_the_model_at_once_keep_their_rows(images: ImageSet, 
         lambda inputs: colour_scores(inputs), name="m", version="1", class_names=sorted(COLOURS), size=(16, 16)
     )
 
-    several = dataclasses.replace(one, answer=Slow())
+    several = dataclasses.replace(one, answer=Slow(), at_once=3)
     first = sp.predict(one, images, store=store, keep="logits", batch_size=2)
     second = sp.predict(several, images, store=tmp_path / "other", keep="logits", batch_size=2, workers=1)
     assert most[0] > 1, "batches did run side by side"

@@ -62,3 +62,16 @@ def test_any_size_and_any_preparation_can_be_asked_for() -> None:
     assert free.preparation.from_image(np.zeros((9, 7, 3), np.uint8)).shape == (3, 9, 7)
     own = ImagePreparation(size=(4, 4), rule="squash")
     assert wrap_model(colours, name="own", version="1", prepare=own).preparation is own
+
+
+def test_a_function_of_one_batch_size_is_only_given_that_size() -> None:
+    sizes = []
+
+    def counting(inputs: Inputs) -> Logits:
+        sizes.append(len(inputs))
+        return colours(inputs)
+
+    inputs = np.random.default_rng(0).normal(size=(5, 3, 8, 8))
+    scores = wrap_model(counting, name="fixed", version="1", batch_size=2)(inputs).scores
+    assert sizes == [2, 2, 2]
+    assert np.allclose(scores, colours(inputs))

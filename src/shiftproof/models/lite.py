@@ -50,6 +50,8 @@ def load_lite(number: str, options: ModelOptions) -> LoadedClassifier:
         preparation=preparation,
         gives="logits",
         answer=session,
+        good_batch=session.good_batch,
+        at_once=session.at_once,
         classes=ilsvrc_classes(),
         seen=options.seen_or(SEEN),
         read_head=partial(head_of, checkpoint),

@@ -10,6 +10,7 @@ from typing import NoReturn
 import numpy as np
 
 from shiftproof.errors import BadInput, ClassMismatch
+from shiftproof.models.batches import in_batches
 from shiftproof.models.preparation import ImagePreparation
 from shiftproof.types import Classes, Gives, Head, Inputs, ModelRef, Outputs, Preparation, Seen, fingerprint_of
 
@@ -28,7 +29,9 @@ class LoadedClassifier:
     classes: Classes | None = None
     seen: Seen = field(default_factory=Seen)
     notes: tuple[str, ...] = ()
-    batch_size: int | None = None  # None: batches of any size
+    batch_size: int | None = None  # the only size that `answer` takes; None: any
+    good_batch: int = 32  # images a batch had best have
+    at_once: int = 1  # batches that may be asked at the same time, from as many threads
     has_features: bool = True
     read_head: Callable[[], Head | None] = lambda: None
 
@@ -37,21 +40,11 @@ class LoadedClassifier:
         """The last linear layer, or None where it cannot be read; the notes then say why."""
         return self.read_head()
 
-    @property
-    def at_once(self) -> int:
-        """How many batches may be asked at the same time, from as many threads."""
-        return int(getattr(self.answer, "at_once", 1))
-
-    @property
-    def good_batch(self) -> int:
-        """The number of images a batch had best have."""
-        return int(getattr(self.answer, "good_batch", 32))
-
     def __call__(self, inputs: Inputs, *, features: bool = False) -> Outputs:
         """Scores of a batch of prepared images, float32; features too, where asked."""
         if features and not self.has_features:
             raise BadInput(f"{self.ref.name} shows no features; name a tensor or layer to take them from, or keep logits")
-        scores, points = self.answer(inputs, features)
+        scores, points = in_batches(lambda batch: self.answer(batch, features), inputs, self.batch_size)
         if scores.ndim != 2 or len(scores) != len(inputs):
             raise BadInput(f"{self.ref.name} should answer {len(inputs)} images with (images, classes), got {scores.shape}")
         if self.classes is not None and scores.shape[1] != len(self.classes):

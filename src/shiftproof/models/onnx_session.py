@@ -13,7 +13,6 @@ import onnxruntime
 from numpy.typing import NDArray
 
 from shiftproof.errors import BadInput
-from shiftproof.models.batches import in_batches
 from shiftproof.types import Inputs, Outputs
 
 PROVIDERS = {
@@ -31,7 +30,7 @@ MOST_AT_ONCE = 4
 
 
 class OnnxSession:
-    """Answers batches with scores and, where asked, features; a fixed batch size is looped and the last batch padded."""
+    """Answers batches with scores and, where asked, features."""
 
     def __init__(
         self,
@@ -40,7 +39,6 @@ class OnnxSession:
         input_name: str,
         scores: str,
         features: str | None = None,
-        batch_size: int | None = None,
         input_type: str = "float32",
         device: str | None = None,
         threads: int | None = None,
@@ -50,7 +48,6 @@ class OnnxSession:
         self.input_name = input_name
         self.scores = scores
         self.features = features
-        self.batch_size = batch_size
         self.input_type = np.dtype(input_type)
         self.provider = provider_of(device)
         self.data_folder = data_folder
@@ -64,9 +61,6 @@ class OnnxSession:
 
     def __call__(self, inputs: Inputs, features: bool) -> Outputs:
         names = [self.scores, self.features] if features and self.features else [self.scores]
-        return in_batches(lambda batch: self._run(names, batch), inputs, self.batch_size)
-
-    def _run(self, names: list[str], inputs: Inputs) -> Outputs:
         with self._making:
             session = self.session
         try:

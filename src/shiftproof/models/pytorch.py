@@ -56,7 +56,7 @@ def torch_classifier(
     batch_size, size = _fixed_sizes(module)
     preparation, preparation_notes = options.preparation(own, size=size)
     check_size(preparation, size, name)
-    network = _network(module, options, batch_size)
+    network = _network(module, options)
     example = example_inputs(preparation, batch_size or 1)
     layer = head_layer_of(network.module, lambda: network(example, False))
     watched, head, head_notes = _watched(network.module, layer, options)
@@ -98,7 +98,7 @@ def fill(module: nn.Module, path: Path) -> None:
         raise BadInput(f"the weights in {path} do not fit the module: {' '.join(lines[1:3])[:300]}") from problem
 
 
-def _network(module: nn.Module, options: ModelOptions, batch_size: int | None) -> TorchNetwork:
+def _network(module: nn.Module, options: ModelOptions) -> TorchNetwork:
     if options.precision not in PRECISIONS:
         raise BadInput(f"precision should be one of {', '.join(PRECISIONS)}, got {options.precision!r}")
     try:
@@ -112,7 +112,7 @@ def _network(module: nn.Module, options: ModelOptions, batch_size: int | None) -
         module = module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     if options.threads is not None:
         torch.set_num_threads(options.threads)
-    return TorchNetwork(module, device, PRECISIONS[options.precision], options.channels_last, batch_size)
+    return TorchNetwork(module, device, PRECISIONS[options.precision], options.channels_last)
 
 
 def _watched(

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from shiftproof.errors import BadInput
-from shiftproof.models.batches import in_batches
 from shiftproof.types import Inputs, Outputs
 
 
@@ -23,12 +22,17 @@ class TorchNetwork:
     device: torch.device
     autocast: torch.dtype | None = None
     channels_last: bool = False
-    batch_size: int | None = None
     _asked: bool = False
     _seen: list[Tensor] = field(default_factory=list)
 
     def __call__(self, inputs: Inputs, features: bool) -> Outputs:
-        return in_batches(lambda batch: self._run(batch, features), inputs, self.batch_size)
+        self._asked = features
+        mixed = torch.autocast(self.device.type, dtype=self.autocast, enabled=self.autocast is not None)
+        with torch.inference_mode(), mixed:
+            scores = first_tensor(self.module(self._to_device(inputs)))
+        points = _rows(self._seen[-1], len(inputs)) if self._seen else None
+        self._seen.clear()
+        return Outputs(_rows(scores, len(inputs)), points)
 
     def watch(self, layer: nn.Module) -> None:
         """Take the features from here: what a linear layer sees, what any other layer gives."""
@@ -40,15 +44,6 @@ class TorchNetwork:
     def _keep(self, value: Any) -> None:
         if self._asked:
             self._seen.append(first_tensor(value))
-
-    def _run(self, inputs: Inputs, features: bool) -> Outputs:
-        self._asked = features
-        mixed = torch.autocast(self.device.type, dtype=self.autocast, enabled=self.autocast is not None)
-        with torch.inference_mode(), mixed:
-            scores = first_tensor(self.module(self._to_device(inputs)))
-        points = _rows(self._seen[-1], len(inputs)) if self._seen else None
-        self._seen.clear()
-        return Outputs(_rows(scores, len(inputs)), points)
 
     def _to_device(self, inputs: Inputs) -> Tensor:
         tensor = torch.from_numpy(np.array(inputs, copy=None)).to(self.device)
