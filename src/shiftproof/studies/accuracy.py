@@ -13,42 +13,21 @@ from shiftproof.metrics import clopper_pearson, grouped_accuracy, is_correct, pe
 from shiftproof.metrics.accuracy import Tally
 from shiftproof.studies import evidence
 from shiftproof.studies.class_names import ClassNames, sure_of
-from shiftproof.studies.clean_runs import clean_runs, hold_refs
+from shiftproof.studies.clean_study import CleanStudy
 from shiftproof.studies.slices import Slices, all_slices
-from shiftproof.types import (
-    About,
-    Classifier,
-    Finding,
-    Gallery,
-    GalleryItem,
-    ImageSet,
-    ImageSetRef,
-    Keep,
-    Measurement,
-    ModelRef,
-    Predictions,
-    Run,
-)
+from shiftproof.types import About, Finding, Gallery, GalleryItem, Keep, Measurement, Predictions, Run
 
 
 @dataclass(frozen=True)
-class AccuracyStudy:
+class AccuracyStudy(CleanStudy):
     """Top-1 and top-5 accuracy, each class and each group of images, the worst of them, and the most confident mistakes."""
 
-    models: Sequence[ModelRef | Classifier]
-    image_set: ImageSetRef | ImageSet
     at_least: int = 10  # images a group needs before it may be called the worst
     ranges: int = 4  # groups a numeric fact of many values is cut into
     worst_classes: int = 10  # classes whose confusions are shown
     shown: int = 24  # images in the gallery, and predicted classes of an unlabelled set
 
     keep: ClassVar[Keep] = "top5"
-
-    def __post_init__(self) -> None:
-        hold_refs(self)
-
-    def runs(self) -> list[Run]:
-        return clean_runs(self)
 
     def measure(self, load: Callable[[Run], Predictions]) -> Iterator[Finding]:
         for run in self.runs():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,28 +18,14 @@ from shiftproof.metrics import (
 )
 from shiftproof.metrics.calibration import brier_scores, confidence_bins
 from shiftproof.studies import evidence
-from shiftproof.studies.clean_runs import clean_runs, hold_refs
-from shiftproof.types import (
-    About,
-    Classifier,
-    Curve,
-    Finding,
-    ImageSet,
-    ImageSetRef,
-    Keep,
-    Measurement,
-    ModelRef,
-    Predictions,
-    Run,
-)
+from shiftproof.studies.clean_study import CleanStudy
+from shiftproof.types import About, Curve, Finding, Keep, Measurement, Predictions, Run
 
 
 @dataclass(frozen=True)
-class CalibrationStudy:
+class CalibrationStudy(CleanStudy):
     """Calibration errors and overconfidence, with the reliability diagram and the spread of confidence."""
 
-    models: Sequence[ModelRef | Classifier]
-    image_set: ImageSetRef | ImageSet
     bin_size: int = 100  # images a bin of the RMS calibration error
     bins: int = 15  # of equal width, for the expected calibration error and the curves
     published_bins: bool = False  # leave the most confident bin out of the RMS error, as the ImageNet-A paper's code does
@@ -48,12 +34,6 @@ class CalibrationStudy:
     @property
     def keep(self) -> Keep:
         return "logits" if self.brier else "top5"
-
-    def __post_init__(self) -> None:
-        hold_refs(self)
-
-    def runs(self) -> list[Run]:
-        return clean_runs(self)
 
     def measure(self, load: Callable[[Run], Predictions]) -> Iterator[Finding]:
         for run in self.runs():

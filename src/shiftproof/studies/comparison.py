@@ -16,42 +16,24 @@ from shiftproof.errors import BadInput
 from shiftproof.metrics import difference_interval, holm, is_correct, mcnemar_p, paired_counts
 from shiftproof.studies import evidence
 from shiftproof.studies.class_names import ClassNames, sure_of
-from shiftproof.studies.clean_runs import clean_runs, hold_refs
+from shiftproof.studies.clean_study import CleanStudy
 from shiftproof.studies.verdicts import FALSE_ALARMS
-from shiftproof.types import (
-    About,
-    Classifier,
-    Finding,
-    Gallery,
-    GalleryItem,
-    ImageSet,
-    ImageSetRef,
-    Keep,
-    Measurement,
-    ModelRef,
-    Predictions,
-    Run,
-)
+from shiftproof.types import About, Finding, Gallery, GalleryItem, Keep, Measurement, Predictions, Run
 
 
 @dataclass(frozen=True)
-class ComparisonStudy:
+class ComparisonStudy(CleanStudy):
     """Every pair of models on the images all of them read: paired difference, exact test, shared mistakes, agreement."""
 
-    models: Sequence[ModelRef | Classifier]
-    image_set: ImageSetRef | ImageSet
     shown: int = 24  # images in the gallery
 
     keep: ClassVar[Keep] = "top5"
     least_models: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
-        hold_refs(self)
+        super().__post_init__()
         if len(self.models) < self.least_models:
             raise BadInput("a comparison needs at least two models")
-
-    def runs(self) -> list[Run]:
-        return clean_runs(self)
 
     def measure(self, load: Callable[[Run], Predictions]) -> Iterator[Finding]:
         runs = self.runs()
