@@ -101,6 +101,25 @@ def test_the_steps_one_at_a_time_give_the_same_numbers(
     assert Path("late.html").exists()
 
 
+def first_value(said: Said) -> Any:
+    assert said.code == 0, said.err
+    return json.loads(said.out)["findings"][0]["value"]
+
+
+@pytest.mark.parametrize("again", ["run", "measure", "report"])
+def test_what_is_said_of_a_model_later_counts(
+    again: str, shiftproof: Shiftproof, network: list[str], draw_photos: Draw, tmp_path: Path
+) -> None:
+    images = draw_photos()
+    model, options = network[0], network[1:]
+    (tmp_path / "wrong.txt").write_text("\n".join(sorted(COLOURS, reverse=True)))
+    wrong = first_value(shiftproof("run", model, images, *options[:-1], "wrong.txt", "--json"))
+    right = first_value(shiftproof(again, model, images, *options, "--name", "other", "--json"))
+    assert (wrong, right) == (pytest.approx(1 / 3), 1)
+    assert json.loads(shiftproof("measure", "other", images, "--json").out)["models"][0]["name"] == "other"
+    assert shiftproof("measure", model, images, *options, "--prepare", "imagenet").code == 1, "that one was never run"
+
+
 def test_measurements_come_as_csv_and_parquet_too(shiftproof: Shiftproof, network: list[str], draw_photos: Draw) -> None:
     from pyarrow import parquet
 

@@ -211,9 +211,15 @@ def test_weights_condition_and_format_each_make_another_run(tmp_path: Path, othe
     assert store.run(*other).folder != store.run(MODEL, CLEAN).folder
 
 
+def test_a_model_called_something_else_keeps_its_rows(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    odd = ModelRef("../..//étrange\0" + "x" * 300, MODEL.fingerprint)
+    store.run(MODEL, CLEAN).append(rows("a"), "top5")
+    assert len(store.run(odd, CLEAN).contents().rows) == 1
+
+
 def test_names_of_any_kind_make_folders(tmp_path: Path) -> None:
-    odd = ModelRef("../..//étrange\0" + "x" * 300, "a" * 32)
-    folder = Store(tmp_path).run(odd, CLEAN).folder
+    folder = Store(tmp_path).run(MODEL, Condition("../..//étrange\0" + "x" * 300, 1)).folder
     assert folder.parent == tmp_path / "rows"
     assert len(folder.name) < 120
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from shiftproof.types import Classifier, ImageSet, Keep, ModelRef, Precision, Study
 
 INTERRUPTED = 130
+ABOUT_MODEL = ("name", "prepare", "classes", "gives", "features", "weights", "trained_on", "augmented", "filtered")
+"""Options that say which model it is, or what to know of it."""
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -397,13 +399,20 @@ def _stored(name: str, store: Store) -> ModelRef:
 
 
 def _stored_or_loaded(name: str, options: dict[str, Any]) -> ModelRef:
+    """A stored model by its name; the model itself where options say something of it, which the store then learns."""
     from shiftproof.errors import UnknownName
-    from shiftproof.store import Store
+    from shiftproof.store import Store, StoredModel
 
-    try:
-        return _stored(name, Store(options["store"]))
-    except UnknownName:
-        return _load_model(name, options).ref
+    store = Store(options["store"])
+    if not any(options[option] for option in ABOUT_MODEL):
+        try:
+            return _stored(name, store)
+        except UnknownName:
+            pass
+    model = _load_model(name, options)
+    if store.model(model.ref) is not None:
+        store.save_model(StoredModel.of(model))
+    return model.ref
 
 
 def _studies(models: Sequence[Classifier | ModelRef], image_set: ImageSet, options: dict[str, Any]) -> list[Study]:

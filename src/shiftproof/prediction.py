@@ -311,13 +311,12 @@ class _Writer:
 
     def finish(self, *, sealed: bool) -> None:
         self._remember([], least=1)
-        if self._store.model(self._model.ref) is None:
-            self._introduce(None)  # no image could be read, which is an answer too
+        self._introduce(None)
         if sealed and self.written:
             self._stored.seal()
 
     def _introduce(self, columns: int | None) -> None:
-        """Tells the store what the model is, before its first row."""
+        """Tells the store what the model is, before its first row, and also where there is none to add."""
         if not self._introduced:
             head = self._model.head if self._keep == "features" else None
             self._store.save_model(StoredModel.of(self._model, columns), head)

@@ -3,7 +3,7 @@
     runs/
       digests.sqlite                     which file had which bytes
       models/<fingerprint>/model.json    what the model is; head.safetensors beside it, where it has one
-      rows/<model>-<condition>-<key>/    key = model fingerprint (preparation included), condition, format
+      rows/<condition>-<key>/            key = model fingerprint (preparation included), condition, format
         run.json                         all of that in the open
         <time>-<writer>.safetensors      some rows; there whole or not at all
 
@@ -118,18 +118,23 @@ class Store:
         return Head(**tensors.load_file(path)) if path.exists() else None
 
     def save_model(self, model: StoredModel, head: Head | None = None) -> None:
+        """Remembers what the model says of itself now: its name, classes and past may change while its answers stay."""
+        known = self.model(model.ref)
+        if known is not None and model.outputs is None:
+            model = dataclasses.replace(model, outputs=known.outputs)
         folder = self._model_folder(model.ref)
         if head is not None and not (folder / "head.safetensors").exists():
             weights = {"weights": np.ascontiguousarray(head.weights), "bias": np.ascontiguousarray(head.bias)}
             write_whole(folder / "head.safetensors", tensors.save(weights))
-        write_whole(folder / "model.json", _json(dataclasses.asdict(model)))
+        if model != known:
+            write_whole(folder / "model.json", _json(dataclasses.asdict(model)))
 
     def run(self, ref: ModelRef, condition: Condition, precision: Precision = "float32") -> StoredRun:
         """The rows of one model under one condition, whether there are any yet or not."""
         key = fingerprint_of(ref.fingerprint, condition, precision, FORMAT)[:16]
-        name = "-".join([_slug(ref.name), _slug(str(condition)), key])
         about = {"format": FORMAT, "model": dataclasses.asdict(ref), "condition": dataclasses.asdict(condition)}
-        return StoredRun(self.root / "rows" / name, {**about, "precision": precision})
+        # without the model's name: one that is called something else keeps its rows
+        return StoredRun(self.root / "rows" / f"{_slug(str(condition))}-{key}", {**about, "precision": precision})
 
     def absorb(self, other: Store) -> int:
         """Adds what another store holds; the number of files that were new here."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import platform
 import shlex
 import sys
@@ -100,7 +101,7 @@ class _Loader:
         model = self._store.model(run.model)
         if model is None:
             raise MissingRuns(f"nothing of {run.model.name} is stored in {self._store.root}; predict first")
-        return model
+        return dataclasses.replace(model, ref=run.model)
 
     def image_set(self, ref: ImageSetRef) -> ImageSet:
         if ref.fingerprint not in self._sets:
