@@ -1,4 +1,4 @@
-"""Charts that Vega-Lite accepts, thumbnails, and the cached script."""
+"""Charts that Vega-Lite accepts, tables, thumbnails, and the cached script."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from shiftproof.metrics.meanings import MEANINGS
 from shiftproof.reports import bundle, sections
 from shiftproof.reports.page import Page
 from shiftproof.reports.parts import Chart, Section
+from shiftproof.reports.tables import number_table
 from shiftproof.reports.thumbnails import thumbnail
 from shiftproof.studies.results import Results
 from shiftproof.types import Measurement
@@ -127,3 +128,28 @@ def test_the_script_sets_up_the_charts_and_cannot_close_its_element() -> None:
     assert "window.vegaEmbed=" in script
     assert "</script" not in script.lower()
     assert "<!--" not in script
+
+
+@pytest.mark.parametrize(
+    ("abouts", "title", "names"),
+    [
+        ([{"model": "old"}, {"model": "new"}], "Model", ["old", "new"]),
+        ([{"model": "old", "image_set": "a"}, {"model": "old", "image_set": "b"}], "Image set", ["a", "b"]),
+        (
+            [{"model": "old", "image_set": "a"}, {"model": "new", "image_set": "b"}],
+            "Model, image set",
+            ["old on a", "new on b"],
+        ),
+        ([{"model": "old"}, {"model": "old", "condition": "fog", "severity": 3}], "Condition", ["", "under fog 3"]),
+    ],
+)
+def test_a_table_says_whose_its_numbers_are(abouts: list[dict[str, str | int]], title: str, names: list[str]) -> None:
+    found = [Measurement("mean_confidence", 0.5, about, 10, {}) for about in abouts]
+    table = number_table("Numbers", found, Page(Results(tuple(found))))
+    assert table.columns[0].title == title
+    assert [row[0].text for row in table.rows] == names
+
+
+def test_a_table_of_one_model_names_it_nowhere() -> None:
+    found = [Measurement("mean_confidence", 0.5, {"model": "old", "image_set": "a"}, 10, {})]
+    assert number_table("Numbers", found, Page(Results(tuple(found)))).columns[0].title == "Number"

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from shiftproof.metrics.meanings import meaning_of
 from shiftproof.reports.generic import dot_chart
 from shiftproof.reports.page import Page, by_subject, galleries_named, named
-from shiftproof.reports.parts import Cell, Chart, Column, Heading, Part, Section, Table
-from shiftproof.reports.tables import NUMBER_COLUMNS, measurement_table, number_cells
+from shiftproof.reports.parts import Chart, Heading, Part, Section
+from shiftproof.reports.tables import measurement_table, number_table
 from shiftproof.reports.words import count, evidence, figure
 from shiftproof.types import Finding, Measurement
 
@@ -46,14 +46,8 @@ def _overall(found: Sequence[Measurement], page: Page) -> list[Part]:
         return []
     titles = [meaning_of(one.metric).title for one in found]
     subjects = [page.subject(one.about) for one in found]
-    alone = not any(subjects)
-    columns = [*([] if alone else [Column("Whose")]), Column("Number"), *NUMBER_COLUMNS]
-    rows = [
-        [*([] if alone else [Cell(subject)]), Cell(title), *number_cells(one)]
-        for subject, title, one in zip(subjects, titles, found, strict=True)
-    ]
-    labels, series = (titles, None) if alone else (subjects, titles)
-    figures = Table("Accuracy", columns, rows)
+    labels, series = (subjects, titles) if any(subjects) else (titles, None)
+    figures = number_table("Accuracy", found, page)
     return [dot_chart("Overall", found, figures, x_title="share of images right", labels=labels, series=series)]
 
 

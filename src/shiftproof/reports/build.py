@@ -17,7 +17,7 @@ from shiftproof.reports.page import Page
 from shiftproof.reports.sections import draw_sections
 from shiftproof.reports.summary import summarise
 from shiftproof.reports.thumbnails import OpenImage
-from shiftproof.reports.words import count, images, moment, names_or_count
+from shiftproof.reports.words import count, images, moment
 from shiftproof.studies.results import Results
 
 
@@ -28,7 +28,7 @@ def build_report(results: Results, *, open_image: OpenImage | None = None, title
         _environment()
         .get_template("report.html")
         .render(
-            title=title or default_title(page),
+            title=title or page.title,
             subtitle=subtitle(page),
             summary=summarise(page),
             sections=draw_sections(page),
@@ -49,11 +49,6 @@ def save_report(
     # file names may hold bytes that are no text; they show as question marks
     write_whole(path, text.encode("utf-8", "replace"))
     return path
-
-
-def default_title(page: Page) -> str:
-    """The models and the images, as far as they fit into a line."""
-    return f"{names_or_count(page.models, 'models')} on {names_or_count(page.image_sets, 'image sets')}"
 
 
 def subtitle(page: Page) -> str:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from shiftproof.metrics.meanings import meaning_of
 from shiftproof.reports import charts
 from shiftproof.reports.page import Page, by_images, curves_named
-from shiftproof.reports.parts import Cell, Chart, Column, Part, Section, Table
-from shiftproof.reports.tables import NUMBER_COLUMNS, curve_table, number_cells
+from shiftproof.reports.parts import Chart, Part, Section
+from shiftproof.reports.tables import curve_table, number_table
 from shiftproof.reports.words import images
 from shiftproof.types import Curve, Finding, Measurement
 
@@ -55,13 +54,7 @@ def _histogram(curve: Curve, page: Page) -> Chart:
 
 
 def _numbers(found: Sequence[Measurement], page: Page) -> list[Part]:
-    whose = [Column("Whose")] if len(page.models) * len(page.image_sets) > 1 else []
-    columns = [*whose, Column("Number"), *NUMBER_COLUMNS]
-    rows = [
-        [*(Cell(page.subject(one.about)) for _ in whose), Cell(meaning_of(one.metric).title), *number_cells(one)]
-        for one in found
-    ]
-    return [Table("Confidence in numbers", columns, rows)] if rows else []
+    return [number_table("Confidence in numbers", found, page)] if found else []
 
 
 def _names(curves: Sequence[Curve], page: Page) -> list[str]:

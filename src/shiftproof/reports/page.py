@@ -8,7 +8,7 @@ from functools import cached_property
 
 from shiftproof.reports.parts import Picture, Pictures
 from shiftproof.reports.thumbnails import OpenImage, thumbnail_or_reason
-from shiftproof.reports.words import kept_together
+from shiftproof.reports.words import kept_together, names_or_count
 from shiftproof.studies.results import Results
 from shiftproof.types import About, Curve, Finding, Gallery, Measurement
 
@@ -31,6 +31,19 @@ class Page:
         if "condition" in about:
             parts.append(f"under {about['condition']} {about.get('severity', '')}".strip())
         return " ".join(parts)
+
+    @cached_property
+    def subject_title(self) -> str:
+        """What `subject` names, as the heading of a column."""
+        named = ["model"] if len(self.models) > 1 else []
+        named += ["image set"] if len(self.image_sets) > 1 else []
+        named += ["condition"] if self._values("condition") else []
+        return ", ".join(named).capitalize() or "Model"
+
+    @cached_property
+    def title(self) -> str:
+        """The models and the images, as far as they fit into a line."""
+        return f"{names_or_count(self.models, 'models')} on {names_or_count(self.image_sets, 'image sets')}"
 
     def own(self, about: About) -> str:
         """What a finding is about beside its subject: a class, a perturbation."""

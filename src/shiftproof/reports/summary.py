@@ -10,7 +10,7 @@ from shiftproof.metrics.meanings import meaning_of
 from shiftproof.reports.page import Page, by_subject, name_of
 from shiftproof.reports.parts import Cell, Column, Table
 from shiftproof.reports.tables import compact_cell
-from shiftproof.reports.words import count, evidence, figure, images, kept_together, names_or_count, of_hundred, span
+from shiftproof.reports.words import count, evidence, figure, images, kept_together, of_hundred, span
 from shiftproof.studies.results import ImageSetCard
 from shiftproof.studies.verdicts import verdicts
 from shiftproof.types import Finding, Measurement
@@ -63,8 +63,7 @@ def _headlines(overall: Sequence[Measurement], page: Page) -> list[str]:
     found = [one for one in overall if one.metric == "top1_accuracy" and math.isfinite(one.value)]
     if found:
         return [_headline(one, page) for one in found[:MOST_HEADLINES]]
-    subject = f"{names_or_count(page.models, 'models')} on {names_or_count(page.image_sets, 'image sets')}"
-    return [f"{count(len(page.results.measurements))} measurements of {subject}."]
+    return [f"{count(len(page.results.measurements))} measurements of {page.title}."]
 
 
 def _headline(found: Measurement, page: Page) -> str:
@@ -135,9 +134,9 @@ def _side_by_side(overall: Sequence[Measurement], page: Page) -> Table:
     """A row for each model, image set and condition; a column for each key number, or for all where none is there."""
     found = {one.metric for one in overall}
     metrics = [name for name in KEY_NUMBERS if name in found] or list(dict.fromkeys(one.metric for one in overall))
-    columns = [Column("Whose"), *(Column(meaning_of(metric).title, True) for metric in metrics), Column("Images", True)]
+    numbers = [Column(meaning_of(metric).title, True) for metric in metrics]
     rows = [_row(group, metrics, page) for group in by_subject(overall).values()]
-    return Table("Side by side", columns, rows)
+    return Table("Side by side", [Column(page.subject_title), *numbers, Column("Images", True)], rows)
 
 
 def _row(found: Sequence[Finding], metrics: Sequence[str], page: Page) -> list[Cell]:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from shiftproof.metrics.meanings import Unit, meaning_of
+from shiftproof.reports.page import Page
 from shiftproof.reports.parts import Cell, Column, Table
 from shiftproof.reports.words import count, figure, span
 from shiftproof.types import Curve, Measurement
@@ -22,6 +23,18 @@ def measurement_table(
     columns = [*(Column(key_title(key)) for key in keys), Column(value_title, True), *NUMBER_COLUMNS[1:]]
     rows = [[*(Cell(str(one.about.get(key, ""))) for key in keys), *number_cells(one)] for one in found]
     return Table(title, columns, rows, note)
+
+
+def number_table(title: str, found: Sequence[Measurement], page: Page) -> Table:
+    """A row for each measurement under the name of its metric, behind whose it is where the page has several."""
+    subjects = [page.subject(one.about) for one in found]
+    whose = [Column(page.subject_title)] if any(subjects) else []
+    columns = [*whose, Column("Number"), *NUMBER_COLUMNS]
+    rows = [
+        [*(Cell(subject) for _ in whose), Cell(meaning_of(one.metric).title), *number_cells(one)]
+        for subject, one in zip(subjects, found, strict=True)
+    ]
+    return Table(title, columns, rows)
 
 
 def number_cells(found: Measurement) -> list[Cell]:
