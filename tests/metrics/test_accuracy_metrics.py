@@ -136,3 +136,15 @@ def test_confusions_are_counted_once_an_image_and_the_diagonal_is_what_was_right
     assert counts.sum() == len(labels)
     assert np.trace(counts) == is_correct(labels, predicted[:, None]).sum()
     assert counts.sum(axis=0).tolist() == np.bincount(predicted, minlength=7).tolist()
+
+
+def test_a_label_given_twice_counts_its_image_once() -> None:
+    tally = per_class_accuracy(np.array([[1, 1], [1, 2], [2, -1]]), np.array([True, False, True]), classes=3)
+    assert (tally.right.tolist(), tally.total.tolist()) == ([0, 1, 1], [0, 2, 2])
+
+
+def test_classes_beyond_those_counted_are_refused() -> None:
+    with pytest.raises(BadInput, match="class 5 is beyond the 3 classes"):
+        per_class_accuracy(np.array([5]), np.array([True]), classes=3)
+    with pytest.raises(BadInput, match="class 2 is beyond the 2 classes"):
+        confusion_counts(np.array([0, 1]), np.array([2, 0]), classes=2)

@@ -67,15 +67,17 @@ def is_correct(labels: Labels, top_classes: NDArray[np.integer], *, k: int = 1) 
 
 
 def per_class_accuracy(labels: Labels, correct: NDArray[np.bool_], *, classes: int) -> Tally:
-    """Right and total of each class; an image with several right labels counts in each of them.
+    """Right and total of each class; an image with several right labels counts once in each of them.
 
     >>> tally = per_class_accuracy(np.array([0, 0, 2]), np.array([True, False, True]), classes=3)
     >>> tally.accuracy
     array([0.5, nan, 1. ])
     """
     rows = label_rows(labels)
+    _check_places(rows, classes)
     images, columns = np.nonzero(rows >= 0)
-    places = rows[images, columns]
+    # labels of a row may repeat, where classes of the images were merged into one
+    images, places = np.divmod(np.unique(images * classes + rows[images, columns]), classes)
     right = np.bincount(places[correct[images]], minlength=classes)
     return Tally(right, np.bincount(places, minlength=classes))
 
@@ -114,6 +116,7 @@ def confusion_counts(labels: Labels, predicted: NDArray[np.integer], *, classes:
            [0, 1]])
     """
     true = true_class(labels, predicted)
+    _check_places(np.append(true, predicted), classes)
     return np.bincount(true * classes + predicted, minlength=classes**2).reshape(classes, classes)
 
 
@@ -149,6 +152,11 @@ def label_rows(labels: Labels) -> Labels:
     if unlabelled:
         raise BadInput(f"{unlabelled} of {len(rows)} images have no label; leave them out before asking for accuracy")
     return rows
+
+
+def _check_places(places: NDArray[np.integer], classes: int) -> None:
+    if places.max() >= classes:
+        raise BadInput(f"class {places.max()} is beyond the {classes} classes counted")
 
 
 def _checked_k(k: int) -> int:
