@@ -17,6 +17,7 @@ from shiftproof.metrics import (
     to_probabilities,
     top_confidence,
 )
+from shiftproof.metrics.top5 import to_top5
 from shiftproof.types import Top5
 
 
@@ -142,3 +143,25 @@ def test_no_images_and_lengths_that_differ_are_refused() -> None:
         expected_calibration_error(np.array([]), np.array([], dtype=bool))
     with pytest.raises(BadInput, match="1 confidences but correct has shape"):
         reliability(np.array([0.5]), np.array([True, False]))
+
+
+def test_chance_is_what_the_error_of_calibrated_models_stays_below_also_where_confidences_tie() -> None:
+    confidence = np.full(1000, 0.7)
+    generator = np.random.default_rng(1)
+    errors = [rms_calibration_error(confidence, generator.random(1000) < confidence) for _ in range(400)]
+    below = np.mean(np.array(errors) <= chance_calibration_error(confidence, draws=1000))
+    assert 0.91 < below < 0.98
+
+
+@pytest.mark.parametrize("best", [-0.3, 1.5])
+def test_what_cannot_be_a_probability_is_no_confidence(best: float) -> None:
+    row = Top5(np.array([[0]]), np.array([[best]]), np.array([np.nan]))
+    with pytest.raises(BadInput, match="does the model give logits"):
+        top_confidence(row, "probabilities")
+
+
+def test_infinite_scores_have_an_order_and_no_confidence() -> None:
+    top5 = to_top5(np.array([[np.inf, 0.0, 1.0], [-np.inf, -np.inf, -np.inf], [-np.inf, 2.0, 2.0]]), "logits")
+    assert top5.classes.tolist() == [[0, 2, 1], [0, 1, 2], [1, 2, 0]]
+    assert top5.log_total.tolist() == [np.inf, -np.inf, pytest.approx(2 + np.log(2))]
+    assert top_confidence(top5, "logits") == pytest.approx([np.nan, np.nan, 0.5], nan_ok=True)

@@ -97,7 +97,7 @@ def test_a_model_of_scores_is_left_out_with_the_reason(predictions_of: Any) -> N
 def test_logits_declared_as_probabilities_are_left_out_with_the_reason(predictions_of: Any) -> None:
     predictions = predictions_of([0, 1], [0, 0], [0.9, 12.5], gives="probabilities")
     assert numbers(predictions) == {}
-    assert "should not exceed 1, got 12.5" in reasons(predictions)[0]
+    assert "should lie between 0 and 1, got 12.5" in reasons(predictions)[0]
 
 
 def test_without_labels_there_is_confidence_but_no_calibration(predictions_of: Any) -> None:

@@ -36,10 +36,15 @@ def top_confidence(top5: Top5, gives: Gives) -> Confidence:
     if gives == "scores":
         raise BadInput("a model that gives scores has no confidence; calibration needs logits or probabilities")
     best = top5.scores[:, 0].astype(float)
-    if gives == "probabilities" and best.max(initial=0) > 1.01:
-        raise BadInput(f"probabilities should not exceed 1, got {best.max():.3g}; does the model give logits?")
+    if gives == "probabilities":
+        strange = best[(best < 0) | (best > 1.01)]
+        if len(strange):
+            raise BadInput(f"probabilities should lie between 0 and 1, got {strange[0]:.3g}; does the model give logits?")
+    else:
+        with np.errstate(invalid="ignore"):  # of an infinite score nothing can be said: not a number
+            best = np.exp(best - top5.log_total)
     # rounding in a stored score may lift a sure answer above 1
-    return np.asarray(np.minimum(np.exp(best - top5.log_total) if gives == "logits" else best, 1.0))
+    return np.asarray(np.minimum(best, 1.0))
 
 
 def to_probabilities(logits: Logits, gives: Gives) -> NDArray[np.floating]:
@@ -72,13 +77,10 @@ def rms_calibration_error(
     0.0354
     """
     _check_pairs(confidence, correct)
-    if bin_size < 1:
-        raise BadInput(f"bin size should be at least 1, got {bin_size}")
     if published_bins and len(confidence) < bin_size:
         raise BadInput(f"published bins need at least {bin_size} images, got {len(confidence)}")
     order = np.argsort(confidence)
-    gaps = confidence[order] - _mean_over_ties(confidence[order], correct[order])
-    return _rms_over_bins(gaps, bin_size, published_bins)
+    return _ordered_rms_error(confidence[order], correct[order], bin_size, published_bins)
 
 
 def chance_calibration_error(
@@ -102,7 +104,7 @@ def chance_calibration_error(
     generator = np.random.default_rng(seed)
     ordered = np.sort(confidence)
     answers = (generator.random(len(ordered)) < ordered for _ in range(draws))
-    errors = [_rms_over_bins(ordered - correct, bin_size, published_bins) for correct in answers]
+    errors = [_ordered_rms_error(ordered, correct, bin_size, published_bins) for correct in answers]
     return float(np.quantile(errors, level))
 
 
@@ -174,7 +176,10 @@ def _mean_over_ties(ordered: Confidence, correct: NDArray[np.bool_]) -> NDArray[
     return np.repeat(np.add.reduceat(correct, starts, dtype=float) / sizes, sizes)
 
 
-def _rms_over_bins(gaps: NDArray[np.floating], bin_size: int, leave_out_last: bool) -> float:
+def _ordered_rms_error(ordered: Confidence, correct: NDArray[np.bool_], bin_size: int, leave_out_last: bool) -> float:
+    if bin_size < 1:
+        raise BadInput(f"bin size should be at least 1, got {bin_size}")
+    gaps = ordered - _mean_over_ties(ordered, correct)
     starts = np.arange(max(1, len(gaps) // bin_size)) * bin_size
     sizes = np.diff(np.append(starts, len(gaps)))
     squares = np.add.reduceat(gaps, starts) ** 2 / sizes
