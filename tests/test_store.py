@@ -15,7 +15,7 @@ import pytest
 import shiftproof as sp
 from shiftproof.digests import digest_of
 from shiftproof.errors import StoreError
-from shiftproof.store import SEALED_ROWS, Rows, Store, StoredModel, StoredRun
+from shiftproof.store import SEALED_BYTES, Rows, Store, StoredModel, StoredRun
 from shiftproof.types import CLEAN, Classes, Condition, Head, ModelRef, Seen
 
 MODEL = ModelRef("toy", "f" * 32)
@@ -82,11 +82,14 @@ def test_sealing_joins_files_and_loses_nothing(run: StoredRun) -> None:
 
 
 def test_sealing_keeps_files_below_a_bound(run: StoredRun) -> None:
-    for part in range(5):
-        run.append(rows(*(f"{part}-{row}" for row in range(SEALED_ROWS // 3))), "top5")
+    wide = SEALED_BYTES // 3 // 100 // 8  # a file of 100 rows is a third of a sealed one
+    for part in range(7):
+        run.append(rows(*(f"{part}-{row}" for row in range(100)), width=wide), "top5")
     run.seal()
-    assert len(list(run.folder.glob("*.safetensors"))) == 2
-    assert len(run.contents().rows) == 5 * (SEALED_ROWS // 3)
+    sizes = sorted(path.stat().st_size for path in run.folder.glob("*.safetensors"))
+    assert len(sizes) == 3
+    assert sizes[-1] < 1.5 * SEALED_BYTES
+    assert len(run.contents().rows) == 700
 
 
 def test_a_kill_between_sealing_and_deleting_is_harmless(run: StoredRun, monkeypatch: pytest.MonkeyPatch) -> None:

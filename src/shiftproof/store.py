@@ -47,8 +47,8 @@ from shiftproof.types import (
 )
 
 FORMAT = 1
-SEALED_ROWS = 4096
-"""Small files are joined into files of this many rows when a run is complete."""
+SEALED_BYTES = 8 * 2**20
+"""Small files are joined into files of about this size when a run is complete; joining takes a few times as much memory."""
 
 TOP5 = ("top5_classes", "top5_scores", "log_total")
 
@@ -229,12 +229,11 @@ class StoredRun:
     def _seal(self) -> None:
         small: dict[str, list[Path]] = {}
         for path in self._files():
-            with _reading(path) as file:
-                metadata = file.metadata()
-            if len(json.loads(metadata["ids"])) < SEALED_ROWS // 2:
-                small.setdefault(metadata["keep"], []).append(path)
+            if path.stat().st_size < SEALED_BYTES // 2:
+                with _reading(path) as file:
+                    small.setdefault(file.metadata()["keep"], []).append(path)
         for keep, paths in small.items():
-            for some in _groups(paths, SEALED_ROWS):
+            for some in _groups(paths):
                 if len(some) > 1:
                     self.append(_joined(some), keep)  # type: ignore[arg-type]
                     for path in some:
@@ -273,15 +272,14 @@ def _reading(path: Path) -> Iterator[Any]:
         raise StoreError(f"{path} is damaged ({error}); delete it and predict again: only its rows are lost") from error
 
 
-def _groups(paths: Sequence[Path], rows: int) -> Iterator[list[Path]]:
-    """Paths in runs that hold about `rows` rows each."""
+def _groups(paths: Sequence[Path]) -> Iterator[list[Path]]:
+    """Paths, in order, that together make a sealed file each."""
     some: list[Path] = []
     held = 0
     for path in paths:
-        with _reading(path) as file:
-            held += len(json.loads(file.metadata()["ids"]))
         some.append(path)
-        if held >= rows:
+        held += path.stat().st_size
+        if held >= SEALED_BYTES:
             yield some
             some, held = [], 0
     yield some

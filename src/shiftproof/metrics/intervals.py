@@ -15,7 +15,7 @@ Bounds: TypeAlias = NDArray[np.floating]
 Statistic: TypeAlias = Callable[[NDArray[np.floating]], NDArray[np.floating]]
 """A number from each row of values, (resamples, images) to (resamples,)."""
 
-_VALUES_AT_ONCE = 4_000_000  # resampled values in memory together: 32 MB
+_VALUES_AT_ONCE = 1_000_000  # resampled values in memory together: 8 MB
 
 
 @overload
