@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from shiftproof.errors import BadInput, UnknownName
@@ -120,3 +121,20 @@ def test_the_published_real_labels_are_read_in_the_order_of_the_numbers(real_dat
         draw(tmp_path / "val" / f"ILSVRC2012_val_{number:08d}.JPEG")
     images = open_images(tmp_path / "val", labels=path)
     assert [list(sample.labels) for sample in images.samples] == [published[n - 1] for n in (1, 2, 3, 25_000, 50_000)]
+
+
+@pytest.mark.parametrize("missing", [-1, None, "", float("nan"), np.float32("nan"), []])
+def test_an_image_without_a_label_is_said_in_many_ways(validation: Path, missing: object) -> None:
+    images = open_images(validation, labels=[2, missing, 1.0])
+    assert [sample.labels for sample in images.samples] == [(2,), (), (1,)]
+    assert images.classes is not None
+    assert images.classes.names == ("0", "1", "2")
+
+
+def test_labels_that_are_all_missing_leave_no_classes(validation: Path) -> None:
+    assert open_images(validation, labels=[-1, -1, -1]).classes is None
+
+
+def test_a_label_said_twice_is_one_label(validation: Path) -> None:
+    images = open_images(validation, labels=[["cat", "cat"], ["dog"], ["cat", "dog"]])
+    assert [sample.labels for sample in images.samples] == [(0,), (1,), (0, 1)]

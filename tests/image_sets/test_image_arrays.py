@@ -117,3 +117,12 @@ def test_counts_that_do_not_meet_are_refused(tmp_path: Path) -> None:
     (tmp_path / "fog.npy").write_bytes(b"\x93NUMPY nonsense")
     with pytest.raises(BadInput, match="cannot be read as an array"):
         open_images(tmp_path / "fog.npy")
+
+
+def test_minus_one_beside_an_array_is_an_image_without_a_label(tmp_path: Path) -> None:
+    np.save(tmp_path / "rows.npy", np.zeros((3, 8, 8, 3), np.uint8))
+    np.save(tmp_path / "labels.npy", np.array([1, -1, 0]))
+    assert [sample.labels for sample in open_images(tmp_path / "rows.npy").samples] == [(1,), (), (0,)]
+    np.save(tmp_path / "labels.npy", np.array([1, -2, 0]))
+    with pytest.raises(BadInput, match="-1 for an image without a label, got -2"):
+        open_images(tmp_path / "rows.npy")

@@ -123,3 +123,13 @@ def test_a_bad_manifest_gets_one_sentence(name: str, text: str, says: str, folde
     (folder / name).write_text(text)
     with pytest.raises(BadInput, match=says):
         open_images(folder / name)
+
+
+def test_minus_one_in_a_table_is_an_image_without_a_label(tmp_path: Path, draw: Draw) -> None:
+    for name in "abc":
+        draw(tmp_path / f"{name}.png")
+    (tmp_path / "manifest.csv").write_text("path,label\na.png,2\nb.png,-1\nc.png,0\n")
+    images = open_images(tmp_path)
+    assert [sample.labels for sample in images.samples] == [(2,), (), (0,)]
+    assert images.classes is not None
+    assert images.classes.names == ("0", "1", "2")

@@ -71,7 +71,7 @@ def open_arrays(location: str, *, name: str | None = None, classes: Classes | No
         array = _checked(path)
         labels = _labels_beside(path, len(array))
         for row, (image_id, facts) in enumerate(_rows(path, len(array))):
-            samples.append(Sample(image_id, () if labels is None else (int(labels[row]),), facts))
+            samples.append(Sample(image_id, () if labels is None or labels[row] < 0 else (int(labels[row]),), facts))
             places[image_id] = (path, row)
     highest = max((label for sample in samples for label in sample.labels), default=-1)
     if classes is not None and highest >= len(classes):

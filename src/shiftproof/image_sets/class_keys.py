@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import TypeAlias
+
+import numpy as np
 
 from shiftproof.class_lists import WNID
 from shiftproof.errors import ClassMismatch, listed
@@ -11,6 +14,28 @@ from shiftproof.reference import readable_names
 from shiftproof.types import Classes
 
 NUMBER = re.compile(r"0|[1-9]\d{0,4}")
+
+
+LabelKeys: TypeAlias = tuple[str, ...]
+"""The classes of one image, each by its name, wnid or number; none for an unlabelled image."""
+
+
+def label_keys(entry: object) -> LabelKeys:
+    """The labels of one image, given alone or in a list; None, -1, an empty text and not-a-number stand for no label.
+
+    >>> label_keys("cat"), label_keys([3, 3.0, 5]), label_keys(-1)
+    (('cat',), ('3', '5'), ())
+    """
+    entries = entry if isinstance(entry, (list, tuple, np.ndarray)) else [entry]
+    keys = (_label_text(label) for label in entries)
+    return tuple(dict.fromkeys(key for key in keys if key not in ("", "-1")))
+
+
+def _label_text(label: object) -> str:
+    if label is None or (isinstance(label, (float, np.floating)) and np.isnan(label)):
+        return ""
+    # tables with gaps keep whole numbers as 3.0
+    return str(int(label)) if isinstance(label, (float, np.floating)) and label.is_integer() else str(label).strip()
 
 
 def plain_name(name: str) -> str:

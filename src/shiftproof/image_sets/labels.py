@@ -7,20 +7,17 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shiftproof.class_lists import ClassList, classes_from
 from shiftproof.errors import BadInput, listed
-from shiftproof.image_sets.class_keys import places_of
+from shiftproof.image_sets.class_keys import LabelKeys, label_keys, places_of
 from shiftproof.image_sets.image_list import ImageList
 from shiftproof.reference import ilsvrc_classes
 from shiftproof.types import Classes, Sample
-
-LabelKeys: TypeAlias = tuple[str, ...]
-"""The classes of one image, each by its name, wnid or number; none for an unlabelled image."""
 
 _VALIDATION_NUMBER = re.compile(r"ILSVRC2012_val_(\d{8})")
 
@@ -47,12 +44,13 @@ def relabelled(
 
 
 def _with_keys(images: ImageList, keys: Sequence[LabelKeys], classes: Classes | None, note: str = "") -> ImageList:
-    classes, places = places_of((key for image in keys for key in image), classes)
+    found, places = places_of((key for image in keys for key in image), classes)
     samples = [
         dataclasses.replace(sample, labels=tuple(places[key] for key in image))
         for sample, image in zip(images.samples, keys, strict=True)
     ]
-    return dataclasses.replace(images, samples=samples, classes=classes, notes=(*images.notes, *([note] if note else [])))
+    notes = (*images.notes, note) if note else images.notes
+    return dataclasses.replace(images, samples=samples, classes=found if any(keys) else None, notes=notes)
 
 
 def _from_json(path: Path, samples: Sequence[Sample]) -> tuple[list[LabelKeys], Classes | None]:
@@ -61,7 +59,7 @@ def _from_json(path: Path, samples: Sequence[Sample]) -> tuple[list[LabelKeys], 
     except json.JSONDecodeError as problem:
         raise BadInput(f"{path} is not JSON: {problem}") from problem
     if isinstance(data, dict):
-        return _by_name(path, samples, {name: _keys(label) for name, label in data.items()}), None
+        return _by_name(path, samples, {name: label_keys(label) for name, label in data.items()}), None
     if not isinstance(data, list):
         raise BadInput(f"{path} should hold a list of labels or a mapping from image to labels")
     if data and all(isinstance(entry, list) for entry in data) and _VALIDATION_NUMBER.search(samples[0].id):
@@ -78,7 +76,7 @@ def _real_labels(path: Path, samples: Sequence[Sample], data: list[list[int]]) -
             f"{path} has labels for ILSVRC2012_val_00000001 to {len(data):08d}, but {len(strangers)} images have no such "
             f"name: {listed(strangers, most=3)}"
         )
-    return [_keys(data[number - 1]) for number in numbers]
+    return [label_keys(data[number - 1]) for number in numbers]
 
 
 def _from_text(path: Path, samples: Sequence[Sample]) -> tuple[list[LabelKeys], Classes | None]:
@@ -87,7 +85,7 @@ def _from_text(path: Path, samples: Sequence[Sample]) -> tuple[list[LabelKeys], 
     pairs = [line.rsplit(maxsplit=1) for line in lines]
     ids = {sample.id for sample in samples} | {sample.id.rpartition("/")[2] for sample in samples}
     if all(len(pair) == 2 for pair in pairs) and any(pair[0] in ids for pair in pairs):
-        return _by_name(path, samples, {image: (key,) for image, key in pairs}), None
+        return _by_name(path, samples, {image: label_keys(key) for image, key in pairs}), None
     return _in_order(samples, lines, str(path)), None
 
 
@@ -96,7 +94,7 @@ def _from_array(path: Path, samples: Sequence[Sample]) -> tuple[list[LabelKeys],
 
 
 def load_label_array(path: str | Path) -> NDArray[np.integer]:
-    """Whole numbers from an ``.npy`` file, one for each image."""
+    """Numbers of classes from an ``.npy`` file, one for each image, -1 for one without a label."""
     try:
         labels: NDArray[Any] = np.load(path, allow_pickle=False)
     except (OSError, ValueError) as problem:
@@ -104,6 +102,8 @@ def load_label_array(path: str | Path) -> NDArray[np.integer]:
     labels = labels.reshape(-1) if labels.size == max(labels.shape, default=0) else labels
     if labels.ndim != 1 or not np.issubdtype(labels.dtype, np.integer):
         raise BadInput(f"{path} should hold one whole number an image, got {labels.dtype} of shape {labels.shape}")
+    if labels.min(initial=0) < -1:
+        raise BadInput(f"{path} should hold numbers of classes, or -1 for an image without a label, got {labels.min()}")
     return labels
 
 
@@ -117,13 +117,7 @@ def _by_name(path: Path, samples: Sequence[Sample], labels: Mapping[str, LabelKe
 def _in_order(samples: Sequence[Sample], labels: Sequence[Any], where: str) -> list[LabelKeys]:
     if len(labels) != len(samples):
         raise BadInput(f"{len(samples):,} images but {len(labels):,} labels in {where}; they should match one to one")
-    return [_keys(entry) for entry in labels]
-
-
-def _keys(entry: object) -> LabelKeys:
-    """One image's labels as keys; -1 and None stand for no label."""
-    entries = entry if isinstance(entry, (list, tuple, np.ndarray)) else [entry]
-    return tuple(str(key) for key in entries if key is not None and str(key) not in ("", "-1"))
+    return [label_keys(entry) for entry in labels]
 
 
 def _text(path: Path) -> str:

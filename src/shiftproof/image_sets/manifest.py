@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from shiftproof.errors import BadInput, listed
-from shiftproof.image_sets.class_keys import places_of
+from shiftproof.image_sets.class_keys import LabelKeys, label_keys, places_of
 from shiftproof.image_sets.folder import folder_name, inner_root
 from shiftproof.image_sets.image_list import FileImage, ImageList
 from shiftproof.image_sets.recognition import MANIFEST_NAMES
@@ -158,18 +158,14 @@ def _paths(path: str, rows: Sequence[Row], column: str, root: str) -> dict[str, 
     return paths
 
 
-def _label_keys(rows: Sequence[Row]) -> list[tuple[str, ...]]:
+def _label_keys(rows: Sequence[Row]) -> list[LabelKeys]:
     column = _column(rows, LABEL_COLUMNS)
     if column is None:
         return [()] * len(rows)
-    return [_cell_keys(row.get(column), several=column == "labels") for row in rows]
-
-
-def _cell_keys(cell: object, *, several: bool) -> tuple[str, ...]:
-    if isinstance(cell, str) and several:
-        cell = cell.split(SEPARATOR)
-    entries = cell if isinstance(cell, (list, tuple)) else [cell]
-    return tuple(str(entry).strip() for entry in entries if entry is not None and str(entry).strip())
+    cells = [row.get(column) for row in rows]
+    if column == "labels":
+        cells = [cell.split(SEPARATOR) if isinstance(cell, str) else cell for cell in cells]
+    return [label_keys(cell) for cell in cells]
 
 
 def _facts(rows: Sequence[Row]) -> list[dict[str, Fact]]:

@@ -10,10 +10,9 @@ import re
 import tarfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from shiftproof.errors import BadInput
-from shiftproof.image_sets.class_keys import places_of
+from shiftproof.image_sets.class_keys import LabelKeys, label_keys, places_of
 from shiftproof.image_sets.decoding import decode_image
 from shiftproof.image_sets.folder import Labelled, folder_name, inner_root, labelled
 from shiftproof.image_sets.image_list import ImageList
@@ -62,7 +61,7 @@ class _Sample:
     """Members that share a name up to the first dot: pictures, and what is said about them."""
 
     pictures: dict[str, TarImage] = field(default_factory=dict)
-    labels: list[str] = field(default_factory=list)
+    labels: LabelKeys = ()
     facts: dict[str, Fact] = field(default_factory=dict)
 
 
@@ -160,7 +159,7 @@ def _add(groups: dict[str, _Sample], prefix: str, member: str, place: TarImage) 
         return
     group = groups.setdefault(f"{prefix}{folder}/{stem}", _Sample())
     if ending == "cls":
-        group.labels = [place.read().decode("utf-8", "replace").strip()]
+        group.labels = label_keys(place.read().decode("utf-8", "replace"))
     elif ending == "json":
         _add_json(group, member, place)
     elif is_image_name(file):
@@ -175,9 +174,9 @@ def _add_json(group: _Sample, member: str, place: TarImage) -> None:
         raise BadInput(f"{member} in {place.path} is not JSON: {problem}") from problem
     if not isinstance(data, dict):
         raise BadInput(f"{member} in {place.path} should be a JSON object of labels and facts")
-    label: Any = next((data[name] for name in LABEL_FIELDS if data.get(name) is not None), None)
+    label = next((data[name] for name in LABEL_FIELDS if data.get(name) is not None), None)
     if label is not None:
-        group.labels = [str(entry) for entry in (label if isinstance(label, list) else [label])]
+        group.labels = label_keys(label)
     plain = (str, int, float, bool)
     group.facts = {name: fact for name, fact in data.items() if name not in LABEL_FIELDS and isinstance(fact, plain)}
 
