@@ -317,6 +317,14 @@ def test_wrong_usage_is_exit_code_2(wrong: list[str], shiftproof: Shiftproof) ->
     assert shiftproof(*wrong).code == 2
 
 
+def test_a_file_without_permission_is_one_sentence(shiftproof: Shiftproof, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied", "model.onnx")
+
+    monkeypatch.setattr("shiftproof.models.load_model", refuse)
+    assert shiftproof("run", "model.onnx", "photos") == Said(1, "", "shiftproof: no permission to use model.onnx\n")
+
+
 def test_a_bug_keeps_its_traceback(shiftproof: Shiftproof, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shiftproof.image_sets.open_images", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):

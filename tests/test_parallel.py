@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from shiftproof.errors import MissingExtra, ShiftproofError
 from shiftproof.parallel import Arrays, WorkerDied, Workers
 
 
@@ -32,6 +33,16 @@ def fails_on_three(job: int) -> tuple[Arrays, int]:
     return [], job
 
 
+def fails_awkwardly(job: int) -> tuple[Arrays, int]:
+    if job:
+        raise MissingExtra("this", "demo")
+
+    class Local(Exception):
+        pass
+
+    raise Local("of this function")
+
+
 def dies(job: int) -> tuple[Arrays, int]:
     os.kill(os.getpid(), signal.SIGKILL)
     return [], job
@@ -42,7 +53,7 @@ def importable(monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers import a job's function by module name, so this file must be importable by its own."""
     folder = str(Path(__file__).parent)
     monkeypatch.syspath_prepend(folder)
-    for function in (squares, alike, fails_on_three, dies):
+    for function in (squares, alike, fails_on_three, fails_awkwardly, dies):
         monkeypatch.setattr(function, "__module__", "test_parallel")
 
 
@@ -81,6 +92,29 @@ def test_an_abandoned_loop_leaves_no_answers_behind() -> None:
 def test_an_error_in_a_job_is_raised_here() -> None:
     with Workers(2) as workers, pytest.raises(ValueError, match="three"):
         list(workers.blocks(fails_on_three, range(6)))
+
+
+@pytest.mark.parametrize(
+    ("job", "kind", "text"), [(0, RuntimeError, "of this function"), (1, ShiftproofError, "this needs")]
+)
+def test_an_error_that_cannot_travel_says_the_same(job: int, kind: type[Exception], text: str) -> None:
+    with Workers(1) as workers, pytest.raises(kind, match=text):
+        list(workers.blocks(fails_awkwardly, [job]))
+
+
+def test_workers_do_not_import_from_the_folder_they_start_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("types", "numpy"):
+        (tmp_path / f"{module}.py").write_text("raise ImportError")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if path])
+    with Workers(1) as workers:
+        assert [block.job for block in workers.blocks(squares, [4])] == [4]
+
+
+def test_ctrl_c_on_the_terminal_reaches_no_worker() -> None:
+    with Workers(1) as workers:
+        list(workers.blocks(squares, [4]))
+        assert os.getpgid(workers._workers[0]._process.pid) != os.getpgrp()
 
 
 def test_a_worker_that_dies_is_one_sentence() -> None:

@@ -45,6 +45,9 @@ def main() -> None:
     except ShiftproofError as error:
         print(f"shiftproof: {error}", file=sys.stderr)  # noqa: T201
         sys.exit(1)
+    except PermissionError as error:
+        print(f"shiftproof: no permission to use {error.filename}", file=sys.stderr)  # noqa: T201
+        sys.exit(1)
 
 
 Command = TypeVar("Command", bound=Callable[..., Any])

@@ -11,14 +11,12 @@ import importlib
 import mmap
 import os
 import pickle
-import signal
 import subprocess
 import sys
 import tempfile
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.connection import Connection, Pipe
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -41,6 +39,15 @@ MEMORIES = 8
 
 Work = Callable[[Any], tuple[Arrays, Any]]
 """A module-level function: a job in; arrays, and anything small that pickles, out."""
+
+
+START = """
+import sys
+sys.path[:] = sys.argv.pop().splitlines()
+from shiftproof.parallel import main
+main()
+"""
+"""What a worker runs: it looks for modules where its parent does, not in the folder it happens to start in."""
 
 
 class Block(NamedTuple, Generic[Job]):
@@ -142,12 +149,12 @@ class _Worker:
         inherited = [theirs.fileno(), *files]
         # our own end is not inherited, so the child sees its socket end as soon as this process is gone
         self._process = subprocess.Popen(  # noqa: S603 ourselves
-            [sys.executable, "-m", "shiftproof.parallel", *map(str, inherited)],
+            [sys.executable, "-P", "-c", START, *map(str, inherited), "\n".join(sys.path)],
             pass_fds=inherited,
             stdin=subprocess.DEVNULL,
+            process_group=0,  # Ctrl-C is the parent's to answer; it then closes the socket
         )
         theirs.close()
-        self._connection.send(sys.path)
 
     def send(self, work: str, job: Any) -> None:
         memory = next(number for number in range(MEMORIES) if number not in self._busy)
@@ -241,17 +248,16 @@ class _Memory:
 
 
 def _shared_file() -> int:
-    """A file without a name, in memory where the system has a place for that."""
-    shared = Path("/dev/shm")  # noqa: S108 the file is opened unnamed
-    with tempfile.TemporaryFile(dir=shared if os.access(shared, os.W_OK) else None) as file:
+    """A file without a name: in memory where the system has such, however small its /dev/shm; else where files go."""
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("shiftproof")
+    with tempfile.TemporaryFile() as file:
         return os.dup(file.fileno())
 
 
 def serve(connection: Connection, memories: list[_Memory]) -> None:
     """The life of a worker: answers jobs until its parent closes the socket."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer; it then closes the socket
     try:
-        sys.path[:] = connection.recv()
         while True:
             connection.send(_answer(connection.recv_bytes(), memories))
     except (EOFError, BrokenPipeError, ConnectionResetError):
@@ -264,13 +270,24 @@ def _answer(message: bytes, memories: list[_Memory]) -> tuple[Layout, Arrays | N
         module, _, function = work.partition(":")
         arrays, said = getattr(importlib.import_module(module), function)(job)
     except Exception as error:  # whatever it is, it is raised where the job came from
-        return [], None, None, error
+        return [], None, None, _portable(error)
     try:
         return memories[memory].place(arrays), None, said, None
     except OSError:
         return [], arrays, said, None  # no shared memory left: through the socket, slower
 
 
-if __name__ == "__main__":
+def _portable(error: Exception) -> Exception:
+    """The error, or one that says the same where it cannot go from process to process."""
+    try:
+        pickle.loads(pickle.dumps(error))  # noqa: S301 our own
+    except Exception:  # whatever its class does
+        kind = ShiftproofError if isinstance(error, ShiftproofError) else RuntimeError
+        return kind(f"{error}")
+    return error
+
+
+def main() -> None:
+    """A worker process: its arguments are the files it got from its parent."""
     socket, *files = map(int, sys.argv[1:])
     serve(Connection(socket), [_Memory(file) for file in files])
