@@ -15,13 +15,12 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from shiftproof.class_lists import json_entries
 from shiftproof.errors import BadInput
 from shiftproof.models.loaded import LoadedClassifier, check_size, model_ref
-from shiftproof.models.onnx_graph import InputFacts, OnnxGraph, external_files, shape_of
+from shiftproof.models.onnx_graph import InputFacts, OnnxGraph, external_files, width_of
 from shiftproof.models.onnx_heads import LastLayer, last_layer
 from shiftproof.models.onnx_session import OnnxSession
 from shiftproof.models.options import ModelOptions
 from shiftproof.models.preparation import ImagePreparation
 from shiftproof.models.presets import PRESETS
-from shiftproof.types import Classes
 
 
 def load_onnx(path: str, options: ModelOptions) -> LoadedClassifier:
@@ -35,8 +34,10 @@ def load_onnx(path: str, options: ModelOptions) -> LoadedClassifier:
     name = options.name or file.stem
     preparation, preparation_notes = _preparation(facts, options)
     check_size(preparation, facts.size, name)
-    layer, layer_notes = _last_layer(graph, output.name, options)
-    classes, class_notes = _classes(model, output, layer, options)
+    width = width_of(output)
+    layer, layer_notes = _last_layer(graph, output.name, width, options)
+    width = len(layer.head.bias) if width is None and layer.head is not None else width
+    classes, class_notes = options.classes_of(width, _named_inside(model))
     gives = options.gives or graph.gives(output.name)
     session = OnnxSession(
         partial(_with_output, file, layer.features),
@@ -95,8 +96,10 @@ def _own_normalisation(graph: OnnxGraph) -> tuple[str, ...]:
     return (f"the graph begins with {first}: it may normalise its input itself, and then wants --prepare unit or bytes",)
 
 
-def _last_layer(graph: OnnxGraph, scores: str, options: ModelOptions) -> tuple[LastLayer, tuple[str, ...]]:
-    found = last_layer(graph, scores)
+def _last_layer(
+    graph: OnnxGraph, scores: str, width: int | None, options: ModelOptions
+) -> tuple[LastLayer, tuple[str, ...]]:
+    found = last_layer(graph, scores, classes=width)
     if options.features is not None and options.features != found.features:
         if options.features not in graph.makers:
             raise BadInput(f"the model has no tensor {options.features!r} to take features from")
@@ -105,16 +108,6 @@ def _last_layer(graph: OnnxGraph, scores: str, options: ModelOptions) -> tuple[L
         return found, (f"no head: {found.why}",)
     rounded = "the scores are quantised after the last layer: features and head give them up to a step"
     return found, (rounded,) if graph.rounds_its_scores(scores) else ()
-
-
-def _classes(
-    model: onnx.ModelProto, output: onnx.ValueInfoProto, layer: LastLayer, options: ModelOptions
-) -> tuple[Classes | None, tuple[str, ...]]:
-    sizes = [size for size in shape_of(output)[1:] if size != 1]
-    count = sizes[0] if sizes and isinstance(sizes[0], int) else None
-    if count is None and layer.head is not None:
-        count = len(layer.head.bias)
-    return options.classes_of(count, _named_inside(model))
 
 
 def _named_inside(model: onnx.ModelProto) -> list[str] | None:

@@ -109,8 +109,7 @@ class OnnxGraph:
             ]
         if len(fitting) != 1:
             raise BadInput(f"which output holds the class scores? name one with output=: {', '.join(outputs)}")
-        sizes = [size for size in shape_of(fitting[0])[1:] if size != 1]
-        if len(sizes) > 1:
+        if len(_wide_axes(fitting[0])) > 1:
             raise BadInput(
                 f"output {fitting[0].name!r} has shape {_readable(shape_of(fitting[0]))}, not one score a class: "
                 "this looks like an object detector or a segmenter, not a classifier"
@@ -176,7 +175,7 @@ class OnnxGraph:
     def _dequantised(self, node: onnx.NodeProto, values: NDArray[Any]) -> NDArray[Any] | None:
         scale = self.constant(node.input[1])
         zero = self.constant(node.input[2]) if len(node.input) > 2 else np.zeros((), np.int32)
-        if scale is None or zero is None:
+        if scale is None or zero is None or scale.ndim > 1:  # scales in blocks are not spread out here
             return None
         axis = attributes(node).get("axis", 1)
         if scale.size > 1:
@@ -194,6 +193,17 @@ def attributes(node: onnx.NodeProto) -> dict[str, Any]:
 def shape_of(value: onnx.ValueInfoProto) -> tuple[Dimension, ...]:
     """Sizes of a tensor, fixed, named or unknown."""
     return tuple(_dimension(size) for size in value.type.tensor_type.shape.dim)
+
+
+def width_of(scores: onnx.ValueInfoProto) -> int | None:
+    """How many scores an image gets; None where the graph is silent."""
+    sizes = _wide_axes(scores)
+    return sizes[0] if sizes and isinstance(sizes[0], int) else None
+
+
+def _wide_axes(scores: onnx.ValueInfoProto) -> list[Dimension]:
+    """Sizes of the axes behind the images that hold more than one number."""
+    return [size for size in shape_of(scores)[1:] if size != 1]
 
 
 def _dimension(size: Any) -> Dimension:

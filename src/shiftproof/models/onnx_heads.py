@@ -24,8 +24,8 @@ class LastLayer:
     why: str | None = None
 
 
-def last_layer(graph: OnnxGraph, scores: str) -> LastLayer:
-    """The last product with stored weights on the way to the scores."""
+def last_layer(graph: OnnxGraph, scores: str, *, classes: int | None = None) -> LastLayer:
+    """The last product with stored weights on the way to the scores, of which there are so many an image, if known."""
     node, added = graph.source(scores), np.zeros(())
     if node is not None and node.op_type in ENDINGS:
         node = graph.source(node.input[0])
@@ -40,6 +40,8 @@ def last_layer(graph: OnnxGraph, scores: str) -> LastLayer:
     weights, bias = _weights(graph, node), _bias(graph, node)
     if weights is None or weights.ndim != 2 or bias is None:
         return LastLayer(None, None, "the last layer's weights are computed, not stored")
+    if classes not in (None, len(weights)) or not all(part.size in (1, len(weights)) for part in (bias, added)):
+        return LastLayer(None, None, "the last layer does not give one score a class to each image")
     bias = np.broadcast_to(bias.ravel() + added.ravel(), len(weights))
     return LastLayer(node.input[0], Head(np.ascontiguousarray(weights, np.float32), np.ascontiguousarray(bias, np.float32)))
 
