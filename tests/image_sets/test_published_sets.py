@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image as Pillow
 
-from shiftproof.errors import BadInput, UnknownName
+from shiftproof.errors import BadInput, UnknownName, UnreadableImage
 from shiftproof.image_sets import ImageList, open_images
 from shiftproof.image_sets.class_keys import classes_of_wnids
 from shiftproof.image_sets.image_list import FilesBelow
@@ -195,6 +195,15 @@ def objectnet(tmp_path: Path) -> Path:
     groups = {"Alarm clock": "analog clock; digital clock"}
     (root / "mappings" / "objectnet_to_imagenet_1k.json").write_text(json.dumps(groups))
     return root
+
+
+def test_an_image_that_is_all_frame_cannot_be_read(objectnet: Path) -> None:
+    images = open_images(objectnet, border=5)
+    source = images.source(images.samples[0])
+    with pytest.raises(UnreadableImage, match="14 x 10 pixels: nothing is left within the frame"):
+        source.decode(source.read())
+    with pytest.raises(BadInput, match="border should be a number of pixels"):
+        open_images(objectnet, border="wide")
 
 
 def test_objectnet_has_its_names_its_groups_and_no_red_frame(objectnet: Path) -> None:

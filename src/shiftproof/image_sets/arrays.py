@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 from shiftproof.errors import BadInput, UnreadableImage
 from shiftproof.image_sets.class_keys import numbered_classes
 from shiftproof.image_sets.folder import folder_name, inner_root
-from shiftproof.image_sets.image_list import ImageList
+from shiftproof.image_sets.image_list import ImageList, file_stamp
 from shiftproof.image_sets.labels import load_label_array
-from shiftproof.image_sets.layouts import CORRUPTIONS
+from shiftproof.image_sets.layouts import CORRUPTIONS, SEVERITIES
 from shiftproof.types import Classes, Decoder, Fact, Image, Sample
 
 LABELS = "labels.npy"
-SEVERITIES = 5
 CIFAR10 = Classes(("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"))
 
 
@@ -32,8 +31,7 @@ class ArrayRow:
     row: int
 
     def stamp(self) -> str:
-        status = os.stat(self.path)
-        return f"{self.path}\0{status.st_size}\0{status.st_mtime_ns}\0{self.row}"
+        return f"{file_stamp(self.path)}\0{self.row}"
 
     def read(self) -> bytes:
         try:
@@ -111,8 +109,8 @@ def _labels_beside(path: str, rows: int) -> NDArray[np.integer] | None:
     if found is None:
         return None
     labels = load_label_array(found)
-    if len(labels) * SEVERITIES == rows and _is_corrupted(path):
-        labels = np.tile(labels, SEVERITIES)
+    if len(labels) * len(SEVERITIES) == rows and _is_corrupted(path):
+        labels = np.tile(labels, len(SEVERITIES))
     if len(labels) != rows:
         raise BadInput(f"{path} has {rows:,} images but {found} has {len(labels):,} labels")
     return labels
@@ -123,11 +121,14 @@ def _rows(path: str, rows: int) -> list[tuple[str, dict[str, Fact]]]:
     stem = os.path.basename(path).removesuffix(".npy")
     if not _is_corrupted(path):
         return [(f"{stem}/{row:05d}", {}) for row in range(rows)]
-    if rows % SEVERITIES:
-        raise BadInput(f"{path} should hold {SEVERITIES} severities of equally many images, got {rows:,} rows")
-    block = rows // SEVERITIES
-    facts: list[dict[str, Fact]] = [{"corruption": stem, "severity": severity} for severity in range(1, SEVERITIES + 1)]
-    return [(f"{stem}/{row // block + 1}/{row % block:05d}", facts[row // block]) for row in range(rows)]
+    block, rest = divmod(rows, len(SEVERITIES))
+    if rest:
+        raise BadInput(f"{path} should hold {len(SEVERITIES)} severities of equally many images, got {rows:,} rows")
+    named: list[tuple[str, dict[str, Fact]]] = []
+    for severity in SEVERITIES:
+        facts: dict[str, Fact] = {"corruption": stem, "severity": int(severity)}
+        named += [(f"{stem}/{severity}/{row:05d}", facts) for row in range(block)]
+    return named
 
 
 def _is_corrupted(path: str) -> bool:
@@ -147,11 +148,10 @@ def _to_rgb(row: NDArray[np.uint8]) -> Image:
 
 def _array_at(path: str) -> NDArray[np.uint8]:
     """The file as an array that is read from disk where it is touched; opened once, and again when it has changed."""
-    status = os.stat(path)
-    return _mapped(path, status.st_size, status.st_mtime_ns)
+    return _mapped(path, file_stamp(path))
 
 
 @lru_cache(maxsize=64)
-def _mapped(path: str, size: int, time: int) -> NDArray[np.uint8]:  # noqa: ARG001 - what tells a changed file
+def _mapped(path: str, stamp: str) -> NDArray[np.uint8]:  # noqa: ARG001 - what tells a changed file
     array: NDArray[np.uint8] = np.load(path, mmap_mode="r", allow_pickle=False)
     return array

@@ -38,6 +38,12 @@ class ImageList:
         return self.find(sample.id)
 
 
+def file_stamp(path: str) -> str:
+    """What changes when the file does."""
+    status = os.stat(path)
+    return f"{path}\0{status.st_size}\0{status.st_mtime_ns}"
+
+
 @dataclass(frozen=True, slots=True)
 class FileImage:
     """An image that is a file of its own."""
@@ -45,8 +51,7 @@ class FileImage:
     path: str
 
     def stamp(self) -> str:
-        status = os.stat(self.path)
-        return f"{self.path}\0{status.st_size}\0{status.st_mtime_ns}"
+        return file_stamp(self.path)
 
     def read(self) -> bytes:
         with open(self.path, "rb") as file:

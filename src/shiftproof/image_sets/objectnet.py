@@ -8,7 +8,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from shiftproof.errors import BadInput
+from shiftproof.errors import BadInput, UnreadableImage
 from shiftproof.image_sets.folder import folder_name, inner_root, open_folder
 from shiftproof.image_sets.image_list import FileImage, ImageList
 from shiftproof.image_sets.recognition import has_objectnet_mappings
@@ -34,7 +34,10 @@ class FramedImage:
 
     def decode(self, data: bytes, *, decoder: Decoder = "pillow") -> Image:
         image = self.file.decode(data, decoder=decoder)
-        return image[self.border : -self.border, self.border : -self.border] if self.border else image
+        height, width = image.shape[:2]
+        if min(height, width) <= 2 * self.border:
+            raise UnreadableImage(f"{width} x {height} pixels: nothing is left within the frame")
+        return image[self.border : height - self.border, self.border : width - self.border]
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,8 @@ def open_objectnet(
     location: str, *, name: str | None = None, classes: Classes | None = None, border: int | str = BORDER
 ) -> ImageList:
     """ObjectNet's images without their frame, under its own class names; `objectnet_groups` leads to ILSVRC-2012."""
+    if not str(border).isdecimal():
+        raise BadInput(f"border should be a number of pixels, got {border!r}")
     root = _image_folder(location)
     opened = open_folder(root, name=name or folder_name(location), classes=classes)
     if opened.classes is None:

@@ -15,7 +15,7 @@ from shiftproof.errors import BadInput
 from shiftproof.image_sets.class_keys import LabelKeys, label_keys, places_of
 from shiftproof.image_sets.decoding import decode_image
 from shiftproof.image_sets.folder import Labelled, folder_name, inner_root, labelled
-from shiftproof.image_sets.image_list import ImageList
+from shiftproof.image_sets.image_list import ImageList, file_stamp
 from shiftproof.image_sets.listing import group_by_folder, is_image_name
 from shiftproof.types import Classes, Decoder, Fact, Image, Sample
 
@@ -31,8 +31,7 @@ class TarImage:
     size: int
 
     def stamp(self) -> str:
-        status = os.stat(self.path)
-        return f"{self.path}\0{status.st_size}\0{status.st_mtime_ns}\0{self.offset}"
+        return f"{file_stamp(self.path)}\0{self.offset}"
 
     def read(self) -> bytes:
         with open(self.path, "rb") as file:
