@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 import onnx
-from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]  # comes without types
 
 from shiftproof.class_lists import json_entries
 from shiftproof.errors import BadInput
@@ -81,8 +81,8 @@ def _preparation(facts: InputFacts, options: ModelOptions) -> tuple[ImagePrepara
     own = PRESETS["bytes"] if facts.dtype == "uint8" else None
     preparation, notes = options.preparation(own, size=facts.size)
     if facts.channels == 1 and preparation.channels != "grey":
-        grey = {"mean": preparation.mean[:1], "std": preparation.std[:1]}
-        preparation = dataclasses.replace(preparation, channels="grey", **grey)  # type: ignore[arg-type]
+        mean, std = preparation.mean[:1], preparation.std[:1]
+        preparation = dataclasses.replace(preparation, channels="grey", mean=mean, std=std)
         notes = (*notes, "one input channel: images are turned grey")
     elif facts.channels not in {None, 1, 3}:
         raise BadInput(f"the model takes {facts.channels} channels; images have 3, or 1 when turned grey")

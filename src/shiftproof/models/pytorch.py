@@ -109,7 +109,7 @@ def _network(module: nn.Module, options: ModelOptions) -> TorchNetwork:
     if not isinstance(module, fx.GraphModule):  # an exported program is in the mode it was exported in, and refuses
         module = module.eval()
     if options.channels_last:
-        module = module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        module = module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # missing from torch's types
     if options.threads is not None:
         torch.set_num_threads(options.threads)
     return TorchNetwork(module, device, PRECISIONS[options.precision], options.channels_last)

@@ -46,7 +46,7 @@ def load_script(path: Path) -> nn.Module:
     """The module of a TorchScript file."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
-        module: nn.Module = torch.jit.load(str(path), map_location="cpu")  # type: ignore[no-untyped-call]
+        module: nn.Module = torch.jit.load(str(path), map_location="cpu")  # type: ignore[no-untyped-call]  # torch.jit has no types
     return module
 
 
