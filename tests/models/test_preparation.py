@@ -166,3 +166,22 @@ def test_a_slip_in_the_text_is_named(text: str, answer: str) -> None:
 def test_a_size_needs_a_rule() -> None:
     with pytest.raises(BadInput, match="size=any"):
         ImagePreparation(size=None)
+
+
+@pytest.mark.parametrize("engine", ["pillow", "opencv"])
+@pytest.mark.parametrize("shape", [(60_000, 1), (1, 60_000), (40_000, 7)])
+def test_a_very_long_strip_is_seen_in_its_middle(shape: tuple[int, int], engine: str) -> None:
+    if engine == "opencv":
+        pytest.importorskip("cv2", reason="opencv is not installed")
+    strip = np.zeros((*shape, 3), np.uint8)
+    middle = tuple(slice(side // 2 - 10, side // 2 + 10) if side > 20 else slice(None) for side in shape)
+    strip[middle] = 255
+    seen = parse_preparation(f"unit,engine={engine}").from_image(strip)
+    assert seen.shape == (3, 224, 224)
+    assert seen.min() == 1
+
+
+@pytest.mark.parametrize("text", ["lite,size=300", "caffe,size=227", "squash,size=64x32", "size=any"])
+def test_what_is_printed_can_be_typed_again(text: str) -> None:
+    preparation = parse_preparation(text)
+    assert parse_preparation(str(preparation)) == preparation

@@ -26,6 +26,9 @@ InputType = Literal["float32", "float16", "uint8"]
 OPENCV_FILTERS = {"nearest": "INTER_NEAREST", "box": "INTER_AREA", "bilinear": "INTER_LINEAR", "bicubic": "INTER_CUBIC"}
 """OpenCV's filters of the same name; all but the box skip pixels when they shrink, so they are not Pillow's."""
 
+LONGEST = 64
+"""How many times as long as wide an image may be and still be resized whole."""
+
 
 @dataclass(frozen=True)
 class ImagePreparation:
@@ -110,6 +113,7 @@ class ImagePreparation:
         return self.size
 
     def _shorter_side_then_crop(self, image: Image) -> Image:
+        image = _without_far_ends(image)
         height, width = image.shape[:2]
         least = min(height, width)
         # the longer side is cut to whole pixels, not rounded: the published way
@@ -190,6 +194,17 @@ def _typed(figures: tuple[float, ...]) -> str:
     return "/".join(f"{figure:g}" if float(f"{figure:g}") == figure else repr(figure) for figure in figures)
 
 
+def _without_far_ends(image: Image) -> Image:
+    """The image; of one too long for its width the middle, far more than a crop of the centre sees.
+
+    Resized whole, a strip of 1 x 60,000 pixels would fill the memory.
+    """
+    height, width = image.shape[:2]
+    most = LONGEST * min(height, width)
+    top, left = max(0, height - most) // 2, max(0, width - most) // 2
+    return image[top : top + most, left : left + most]
+
+
 def _centre_square(image: Image, share: float) -> Image:
     height, width = image.shape[:2]
     side = max(1, int(share * min(height, width)))
@@ -257,5 +272,7 @@ def resized_to(preparation: ImagePreparation, size: tuple[int, int]) -> ImagePre
     """
     if preparation.size is None:
         return dataclasses.replace(preparation, size=size, rule="squash")
+    if preparation.rule != "shorter":
+        return dataclasses.replace(preparation, size=size)
     grown = preparation.shorter * min(size) // min(preparation.size)
-    return dataclasses.replace(preparation, size=size, shorter=max(grown, *size) if preparation.rule == "shorter" else grown)
+    return dataclasses.replace(preparation, size=size, shorter=max(grown, *size))
