@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -322,7 +323,42 @@ def test_a_file_without_permission_is_one_sentence(shiftproof: Shiftproof, monke
         raise PermissionError(13, "Permission denied", "model.onnx")
 
     monkeypatch.setattr("shiftproof.models.load_model", refuse)
-    assert shiftproof("run", "model.onnx", "photos") == Said(1, "", "shiftproof: no permission to use model.onnx\n")
+    assert shiftproof("run", "model.onnx", "photos") == Said(1, "", "shiftproof: Permission denied: model.onnx\n")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize(
+    ("streams", "environment", "code", "told"),
+    [
+        ("", {"PYTHONIOENCODING": "ascii"}, 0, ""),
+        (">&-", {}, 0, ""),
+        (">&- <&- 2>&-", {}, 0, ""),
+        ("> /dev/full", {}, 1, "shiftproof: No space left on device: what is printed\n"),
+    ],
+)
+def test_streams_of_any_kind_do(
+    streams: str,
+    environment: dict[str, str],
+    code: int,
+    told: str,
+    shiftproof: Shiftproof,
+    network: list[str],
+    draw_photos: Draw,
+) -> None:
+    images = draw_photos(1)
+    (images / "red" / "000.png").rename(images / "red" / "rött 日.png")
+    shiftproof("run", *arguments(network, images))
+    command = f"{sys.executable} -m shiftproof report colours photos -o again.html {streams}"
+    said = subprocess.run(
+        ["sh", "-c", command],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert (said.returncode, said.stderr) == (code, told)
+    assert Path("again.html").exists() == (code == 0)
 
 
 def test_a_bug_keeps_its_traceback(shiftproof: Shiftproof, monkeypatch: pytest.MonkeyPatch) -> None:

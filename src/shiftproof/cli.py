@@ -5,6 +5,9 @@ Commands import what they need inside their bodies, so that help and mistakes in
 
 from __future__ import annotations
 
+import errno
+import io
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -25,6 +28,9 @@ if TYPE_CHECKING:
     from shiftproof.types import Classifier, ImageSet, Keep, ModelRef, Precision, Study
 
 INTERRUPTED = 130
+REFUSALS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT)
+"""What a machine says where there is no permission or no space: nothing that a traceback would explain."""
+
 ABOUT_MODEL = ("name", "prepare", "classes", "gives", "features", "weights", "trained_on", "augmented", "filtered")
 """Options that say which model it is, or what to know of it."""
 
@@ -40,14 +46,29 @@ def cli() -> None:
 
 def main() -> None:
     """The entry point: mistakes of the user are one line and exit code 1, bugs keep their traceback."""
+    _settle_streams()
     try:
         cli()
     except ShiftproofError as error:
-        print(f"shiftproof: {error}", file=sys.stderr)  # noqa: T201
-        sys.exit(1)
-    except PermissionError as error:
-        print(f"shiftproof: no permission to use {error.filename}", file=sys.stderr)  # noqa: T201
-        sys.exit(1)
+        told = str(error)
+    except OSError as error:
+        if error.errno not in REFUSALS:
+            raise
+        told = f"{error.strerror}: {error.filename or 'what is printed'}"
+    else:
+        return
+    print(f"shiftproof: {told}", file=sys.stderr)  # noqa: T201
+    sys.exit(1)
+
+
+def _settle_streams() -> None:
+    """Every line can be printed: in UTF-8 whatever the locale says, and to nowhere where a stream is closed."""
+    for name in ("stdin", "stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, Path(os.devnull).open("r" if name == "stdin" else "w"))  # noqa: SIM115 for good
+        elif name != "stdin" and isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
 Command = TypeVar("Command", bound=Callable[..., Any])

@@ -11,6 +11,8 @@ from shiftproof.models.sanity import accuracy_hint, figures_hint, pixels_hint, p
         (0, 20, 1000, True),
         (1, 1000, 1000, True),
         (3, 20, 1000, False),
+        (1, 1, 1000, False),
+        (3, 3, 3, False),
         (52, 100, 2, True),
         (75, 100, 2, False),
         (0, 3, 2, True),

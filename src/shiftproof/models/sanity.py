@@ -25,7 +25,8 @@ def accuracy_hint(accuracy: float, classes: int, images: int) -> str | None:
     right = round(accuracy * images)
     # the chance that guessing gets at least as many right; with none right that is certain
     chance = betainc(right, images - right + 1, 1 / classes) if right else 1.0
-    if images == 0 or classes < 2 or chance < SURPRISE:
+    too_few = right > 0 and classes**-images >= SURPRISE  # all could be right and it would say nothing
+    if images == 0 or classes < 2 or too_few or chance < SURPRISE:
         return None
     return (
         f"{right} of {images} right is no better than guessing among {classes} classes; "
