@@ -10,7 +10,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from shiftproof.metrics.meanings import meaning_of
@@ -93,7 +93,7 @@ def _bare(text: str) -> str:
 class _Rate(ProgressColumn):
     def render(self, task: Task) -> Text:
         speed = task.finished_speed or task.speed
-        return Text("" if speed is None else f"{speed:.0f} images/s")
+        return Text("" if speed is None else f"{speed:.0f} images/s", no_wrap=True)
 
 
 class Bar:
@@ -110,8 +110,10 @@ class Bar:
         if self._quiet or done == total:
             return
         if sys.stderr.isatty():
-            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), _Rate(), TimeRemainingColumn())
-            self._bar = Progress(*columns, console=Console(stderr=True))
+            # one line whatever the width: a long name is cut, the figures never
+            name = TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, ratio=1))
+            columns = (name, BarColumn(bar_width=20), MofNCompleteColumn(), _Rate(), TimeRemainingColumn())
+            self._bar = Progress(*columns, console=Console(stderr=True), transient=True, expand=True)
             self._bar.start()
             self._task = self._bar.add_task(what, total=total, completed=done)
         else:

@@ -1,0 +1,47 @@
+"""What people see on a terminal: one line of progress, gone when the run is over."""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+
+import pytest
+
+from shiftproof.console import Bar
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    for name, value in {"TERM": "xterm", "COLUMNS": "60", "LINES": "20"}.items():
+        monkeypatch.setenv(name, value)
+    return terminal
+
+
+def test_a_long_name_leaves_the_figures_on_one_line(terminal: Terminal) -> None:
+    bar = Bar()
+    bar.begin("a[/]model_with_a_name_that_goes_on_and_on · photographs · clean", total=200, done=0)
+    bar.advance(40)
+    bar.advance(40)
+    bar.end()
+    lines = re.split(r"[\r\n]+", re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", terminal.getvalue()))
+    shown = [line for line in lines if " 80/200 " in line]
+    assert shown
+    assert all(line.startswith("a[/]m") and "images/s" in line and len(line) <= 60 for line in shown)
+
+
+def test_the_bar_makes_room_for_one_line_that_sums_up(terminal: Terminal) -> None:
+    bar = Bar()
+    bar.begin("model · photos · clean", total=10, done=4)
+    bar.advance(6)
+    bar.end()
+    erased, summary = terminal.getvalue().rsplit("\x1b[2K", 1)
+    assert erased
+    assert re.fullmatch(r"model · photos · clean: 6 images in [\d.]+ s, \d+ images/s\n", summary)
