@@ -138,6 +138,8 @@ def test_more_than_a_linear_layer_at_the_end_leaves_no_head_and_says_so(factory:
 def test_answers_with_names_and_probabilities_are_read(factory: str) -> None:
     model = load(f"{factory}:Named", gives="probabilities")
     assert model.gives == "probabilities"
+    assert not any("probabilities" in note for note in model.notes)
+    assert any("say gives=probabilities" in note for note in load(f"{factory}:Named").notes)
     assert np.allclose(model(batch()).scores.sum(axis=1), 1, atol=1e-5)
     assert model.head is not None
 

@@ -34,7 +34,7 @@ def load_lite(number: str, options: ModelOptions) -> LoadedClassifier:
     variant = int(number)
     checkpoint = checkpoint_of(variant)
     size = (SIZES[variant], SIZES[variant])
-    preparation, _ = options.preparation(lite_preparation(SIZES[variant]), size=size)
+    preparation, notes = options.preparation(lite_preparation(SIZES[variant]), size=size)
     check_size(preparation, size, f"lite:{number}")
     digest = hashlib.sha256(checkpoint.read_bytes()).hexdigest()
     session = OnnxSession(
@@ -54,6 +54,7 @@ def load_lite(number: str, options: ModelOptions) -> LoadedClassifier:
         at_once=session.at_once,
         classes=ilsvrc_classes(),
         seen=options.seen_or(SEEN),
+        notes=notes,
         read_head=partial(head_of, checkpoint),
     )
 

@@ -9,6 +9,7 @@ from shiftproof.class_lists import ClassList, classes_from, usual_classes
 from shiftproof.errors import BadInput, ClassMismatch, listed
 from shiftproof.models.preparation import ImagePreparation
 from shiftproof.models.presets import IMAGENET, parse_preparation
+from shiftproof.models.sanity import figures_hint
 from shiftproof.types import Classes, Gives, Seen
 
 
@@ -43,13 +44,15 @@ class ModelOptions:
     def preparation(
         self, own: ImagePreparation | None, *, size: tuple[int, int] | None = None
     ) -> tuple[ImagePreparation, tuple[str, ...]]:
-        """The preparation to use, and a note where nobody named one."""
+        """The preparation to use, and a note where nobody named one or its figures look wrong."""
         if isinstance(self.prepare, ImagePreparation):
-            return self.prepare, ()
-        preparation = parse_preparation(self.prepare or "", own or IMAGENET, size=size)
+            preparation = self.prepare
+        else:
+            preparation = parse_preparation(self.prepare or "", own or IMAGENET, size=size)
         if self.prepare is None and own is None:
             return preparation, ("the model does not say how images are prepared: taken as imagenet; --prepare changes it",)
-        return preparation, ()
+        hint = figures_hint(preparation)
+        return preparation, (hint,) if hint else ()
 
     def classes_of(self, outputs: int | None, own: ClassList | None = None) -> tuple[Classes | None, tuple[str, ...]]:
         """What the model's outputs mean, by the user's word or its own, and a note where it was assumed rather than said."""

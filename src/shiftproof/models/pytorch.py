@@ -17,6 +17,7 @@ from shiftproof.errors import BadInput
 from shiftproof.models.loaded import LoadedClassifier, check_size, model_ref
 from shiftproof.models.options import ModelOptions
 from shiftproof.models.preparation import ImagePreparation
+from shiftproof.models.sanity import scores_hint
 from shiftproof.models.torch_files import ADVICE, digest_of_module, kind_of_file, load_program, load_script, load_weights
 from shiftproof.models.torch_heads import HeadLayer, head_layer_of
 from shiftproof.models.torch_network import TorchNetwork
@@ -49,7 +50,6 @@ def torch_classifier(
     own: ImagePreparation | None = None,
     classes: Classes | None = None,
     seen: Seen | None = None,
-    notes: tuple[str, ...] = (),
 ) -> LoadedClassifier:
     """A module as a classifier; one made-up image is put through it to see where its last linear layer is."""
     digest = digest or digest_of_module(module)
@@ -67,6 +67,7 @@ def torch_classifier(
         head, head_notes = None, (f"no head: {why}",)
     found, class_notes = options.classes_of(outputs.scores.shape[1], classes)
     gives = options.gives or "logits"
+    hint = scores_hint(outputs.scores, gives)
     choices = {"precision": options.precision, "features": options.features, "version": options.version}
     return LoadedClassifier(
         ref=model_ref(options.name or name, digest, preparation, gives=gives, **choices),
@@ -75,7 +76,7 @@ def torch_classifier(
         answer=network,
         classes=found,
         seen=options.seen_or(seen),
-        notes=(*notes, *preparation_notes, *class_notes, *head_notes),
+        notes=(*preparation_notes, *class_notes, *head_notes, *([hint] if hint else [])),
         batch_size=batch_size,
         has_features=outputs.features is not None,
         read_head=lambda: head,

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftproof.models.preparation import ImagePreparation
-from shiftproof.types import Gives, Image, Inputs, Logits, Preparation
+from shiftproof.types import Gives, Logits
 
 SURPRISE = 0.001
 """Accuracy that guessing reaches more often than this counts as near chance."""
@@ -34,25 +34,6 @@ def accuracy_hint(accuracy: float, classes: int, images: int) -> str | None:
     )
 
 
-def preparation_warnings(
-    preparation: Preparation,
-    *,
-    inputs: Inputs | None = None,
-    accuracy: float | None = None,
-    classes: int | None = None,
-    images: int | None = None,
-) -> tuple[str, ...]:
-    """Everything that speaks against a preparation, in sentences; accuracy needs the count of classes and images."""
-    found: list[str | None] = []
-    if isinstance(preparation, ImagePreparation):
-        found.append(figures_hint(preparation))
-        if inputs is not None:
-            found.append(range_hint(inputs, preparation))
-    if accuracy is not None and classes is not None and images is not None:
-        found.append(accuracy_hint(accuracy, classes, images))
-    return tuple(hint for hint in found if hint)
-
-
 def figures_hint(preparation: ImagePreparation) -> str | None:
     """A warning where mean and std belong to another range than the one named, else None.
 
@@ -74,30 +55,6 @@ def figures_hint(preparation: ImagePreparation) -> str | None:
         f"inputs run from {low:.4g} to {high:.4g}: mean and std look like figures for range={other}, "
         f"but range is {preparation.value_range}"
     )
-
-
-def range_hint(inputs: Inputs, preparation: ImagePreparation) -> str | None:
-    """A warning where a batch is not what the preparation makes of pictures, else None."""
-    values = np.asarray(inputs, np.float32)
-    if values.size == 0:
-        return None
-    low, high = preparation.bounds
-    least, most = float(values.min()), float(values.max())
-    if not np.isfinite([least, most]).all():
-        return "inputs hold values that are not numbers"
-    margin = 0.01 * (high - low)
-    if least < low - margin or most > high + margin:
-        return f"inputs run from {least:.4g} to {most:.4g}, but this preparation makes {low:.4g} to {high:.4g}"
-    if most - least < 0.02 * (high - low):
-        return f"inputs run from {least:.4g} to {most:.4g} only: the images are as good as blank"
-    return None
-
-
-def pixels_hint(image: Image) -> str | None:
-    """A warning where bytes were scaled to 0..1 before they were stored as bytes, else None."""
-    if image.size > 64 and 0 < int(image.max()) <= 1:
-        return "pixels are 0 and 1 only: they were scaled to 0..1 before being stored as bytes; store 0..255"
-    return None
 
 
 def scores_hint(scores: Logits, gives: Gives) -> str | None:
