@@ -9,7 +9,12 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed")
 
 from shiftproof.errors import BadInput
-from shiftproof.models.names import timm_preparation, torchvision_preparation, transformers_preparation
+from shiftproof.models.names import (
+    timm_preparation,
+    torchvision_preparation,
+    transformers_classes,
+    transformers_preparation,
+)
 
 FIGURES = {"mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
 
@@ -61,3 +66,11 @@ def test_our_inputs_are_torchvisions_own(shape: tuple[int, int]) -> None:
         theirs = weights.transforms()(Image.fromarray(image)).numpy()
         ours = torchvision_preparation(weights.transforms()).from_image(image)
         assert np.abs(theirs - ours).max() < 1e-6
+
+
+def test_names_of_a_configuration_are_kept_in_order_unless_it_made_them_up() -> None:
+    thousand = {place: f"part {place}" for place in range(1000)}
+    classes = transformers_classes(thousand)
+    assert classes is not None
+    assert classes.names == tuple(thousand.values())
+    assert transformers_classes({place: f"LABEL_{place}" for place in range(12)}) is None

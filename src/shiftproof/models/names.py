@@ -63,10 +63,8 @@ def load_transformers(name: str, options: ModelOptions) -> LoadedClassifier:
     with _weights_from_afar(f"hf:{name}", advice="hf:FOLDER takes a saved one from this machine"):
         module = AutoModelForImageClassification.from_pretrained(name, trust_remote_code=False, use_safetensors=True)
         settings, _ = BaseImageProcessor.get_image_processor_dict(name)
-    labels = module.config.id2label
-    names = [str(labels[place]) for place in sorted(labels)]
-    classes = None if len(names) == 1000 else Classes(tuple(names))
-    return torch_classifier(module, options, name=Path(name).name, own=transformers_preparation(settings), classes=classes)
+    own, classes = transformers_preparation(settings), transformers_classes(module.config.id2label)
+    return torch_classifier(module, options, name=Path(name).name, own=own, classes=classes)
 
 
 def timm_preparation(config: Mapping[str, Any]) -> ImagePreparation:
@@ -111,6 +109,13 @@ def transformers_preparation(settings: Mapping[str, Any]) -> ImagePreparation:
         mean=tuple(settings["image_mean"]) if normalises else (0.0,),
         std=tuple(settings["image_std"]) if normalises else (1.0,),
     )
+
+
+def transformers_classes(names: Mapping[int, str]) -> Classes | None:
+    """The names that a configuration has for the outputs; None where they are the ones it makes up, LABEL_0 and so on."""
+    in_order = tuple(str(names[place]) for place in sorted(names, key=int))
+    made_up = in_order == tuple(f"LABEL_{place}" for place in range(len(in_order)))
+    return None if made_up else Classes(in_order)
 
 
 def _transformers_size(settings: Mapping[str, Any]) -> tuple[tuple[int, int], int | None]:
