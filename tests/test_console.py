@@ -16,8 +16,8 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.fixture
-def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+def open_terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """Standard error as a terminal of 60 columns."""
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     for name, value in {"TERM": "xterm", "COLUMNS": "60", "LINES": "20"}.items():
@@ -25,7 +25,8 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     return terminal
 
 
-def test_a_long_name_leaves_the_figures_on_one_line(terminal: Terminal) -> None:
+def test_a_long_name_leaves_the_figures_on_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = open_terminal(monkeypatch)
     bar = Bar()
     bar.begin("a[/]model_with_a_name_that_goes_on_and_on · photographs · clean", total=200, done=0)
     bar.advance(40)
@@ -37,7 +38,8 @@ def test_a_long_name_leaves_the_figures_on_one_line(terminal: Terminal) -> None:
     assert all(line.startswith("a[/]m") and "images/s" in line and len(line) <= 60 for line in shown)
 
 
-def test_the_bar_makes_room_for_one_line_that_sums_up(terminal: Terminal) -> None:
+def test_the_bar_makes_room_for_one_line_that_sums_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = open_terminal(monkeypatch)
     bar = Bar()
     bar.begin("model · photos · clean", total=10, done=4)
     bar.advance(6)
