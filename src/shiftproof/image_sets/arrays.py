@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from shiftproof.errors import BadInput, UnreadableImage
 from shiftproof.image_sets.class_keys import numbered_classes
-from shiftproof.image_sets.folder import folder_name, inner_root
 from shiftproof.image_sets.image_list import ImageList, file_stamp
 from shiftproof.image_sets.labels import load_label_array
 from shiftproof.image_sets.layouts import CORRUPTIONS, SEVERITIES
+from shiftproof.image_sets.listing import folder_name, inner_root
 from shiftproof.types import Classes, Decoder, Fact, Image, Sample
 
 LABELS = "labels.npy"

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from shiftproof.errors import BadInput
-from shiftproof.image_sets.folder import folder_name
 from shiftproof.image_sets.image_list import FilesBelow, ImageList
+from shiftproof.image_sets.listing import folder_name
 from shiftproof.types import Classes, Sample
 
 

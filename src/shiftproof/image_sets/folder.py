@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import TypeAlias
 
@@ -10,12 +9,8 @@ from shiftproof.class_lists import WNID
 from shiftproof.errors import BadInput, listed
 from shiftproof.image_sets.class_keys import places_of
 from shiftproof.image_sets.image_list import FilesBelow, ImageList
-from shiftproof.image_sets.listing import Listing, is_image_name, list_images, subfolders, visible_entries
+from shiftproof.image_sets.listing import SPLITS, Listing, folder_name, inner_root, list_images, subfolders
 from shiftproof.types import Classes, Sample
-
-SPLITS = frozenset({"train", "training", "val", "valid", "validation", "test", "testing", "dev"})
-WRAPPERS = SPLITS | {"images", "image", "imgs", "photos", "pictures", "data"}
-"""Names of a folder that holds a whole set rather than one class."""
 
 Labelled: TypeAlias = tuple[list[Sample], Classes | None, tuple[str, ...]]
 """Samples in the order of their ids, their classes, and what to say about how the labels were found."""
@@ -39,19 +34,6 @@ def open_folder(location: str, *, name: str | None = None, classes: Classes | No
     return ImageList(name or folder_name(location), samples, classes, FilesBelow(root), notes=(*notes, *listing.notes()))
 
 
-def inner_root(location: str) -> str:
-    """The folder that holds the set: one that contains nothing but one such folder is stepped into."""
-    root = os.path.abspath(location)
-    while True:
-        folders, files = visible_entries(root)
-        if len(folders) != 1 or any(_belongs_to_a_set(file) for file in files) or WNID.fullmatch(folders[0]):
-            return root
-        inner = os.path.join(root, folders[0])
-        if folders[0].lower() not in WRAPPERS and not subfolders(inner):
-            return root
-        root = inner
-
-
 def labelled(listing: Listing, classes: Classes | None = None) -> Labelled:
     """The images of a listing under the labels that their folders or file names give."""
     keys = _keys_by_folder(listing.folders)
@@ -68,11 +50,6 @@ def labelled(listing: Listing, classes: Classes | None = None) -> Labelled:
     loose = len(listing.folders.get("", ()))
     notes = (f"{loose:,} of {len(samples):,} images lie outside the class folders and are unlabelled",) if loose else ()
     return samples, classes, notes
-
-
-def folder_name(location: str) -> str:
-    """What to call a set that was not given a name."""
-    return os.path.basename(os.path.abspath(location)) or location
 
 
 def _keys_by_folder(folders: Mapping[str, list[str]]) -> dict[str, str]:
@@ -93,7 +70,3 @@ def _named_by_wnid(listing: Listing, classes: Classes | None) -> Labelled:
 
 def _begins_with_wnid(name: str) -> bool:
     return WNID.match(name) is not None and name[9:10] in ("_", ".")
-
-
-def _belongs_to_a_set(file: str) -> bool:
-    return is_image_name(file) or file.endswith((".npy", ".tar", "_annotations.txt")) or file.startswith("manifest.")

@@ -7,9 +7,8 @@ from pathlib import Path
 
 from shiftproof.errors import BadInput
 from shiftproof.image_sets.class_keys import NUMBER, places_of
-from shiftproof.image_sets.folder import folder_name, inner_root
 from shiftproof.image_sets.image_list import FilesBelow, ImageList
-from shiftproof.image_sets.listing import list_images
+from shiftproof.image_sets.listing import folder_name, inner_root, list_images
 from shiftproof.reference import ilsvrc_classes
 from shiftproof.types import Classes, Fact, Sample
 

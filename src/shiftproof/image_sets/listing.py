@@ -6,9 +6,14 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from shiftproof.class_lists import WNID
 from shiftproof.errors import BadInput, listed
 
 IMAGE_ENDINGS = frozenset({".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"})
+
+SPLITS = frozenset({"train", "training", "val", "valid", "validation", "test", "testing", "dev"})
+WRAPPERS = SPLITS | {"images", "image", "imgs", "photos", "pictures", "data"}
+"""Names of a folder that holds a whole set rather than one class."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +81,28 @@ def visible_entries(root: str) -> tuple[list[str], list[str]]:
             elif entry.is_file() and not entry.name.startswith("."):
                 files.append(entry.name)
     return sorted(folders), sorted(files)
+
+
+def folder_name(location: str) -> str:
+    """What to call a set that was not given a name."""
+    return os.path.basename(os.path.abspath(location)) or location
+
+
+def inner_root(location: str) -> str:
+    """The folder that holds the set: one that contains nothing but one such folder is stepped into."""
+    root = os.path.abspath(location)
+    while True:
+        folders, files = visible_entries(root)
+        if len(folders) != 1 or any(_belongs_to_a_set(file) for file in files) or WNID.fullmatch(folders[0]):
+            return root
+        inner = os.path.join(root, folders[0])
+        if folders[0].lower() not in WRAPPERS and not subfolders(inner):
+            return root
+        root = inner
+
+
+def _belongs_to_a_set(file: str) -> bool:
+    return is_image_name(file) or file.endswith((".npy", ".tar", "_annotations.txt")) or file.startswith("manifest.")
 
 
 def _walk(path: str, below: str, entered: frozenset[str]) -> Iterator[tuple[str, list[str]]]:

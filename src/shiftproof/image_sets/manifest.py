@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 
 from shiftproof.errors import BadInput, listed
 from shiftproof.image_sets.class_keys import LabelKeys, label_keys, places_of
-from shiftproof.image_sets.folder import folder_name, inner_root
 from shiftproof.image_sets.image_list import FileImage, ImageList
+from shiftproof.image_sets.listing import folder_name, inner_root
 from shiftproof.image_sets.recognition import MANIFEST_NAMES
 from shiftproof.registry import missing_extra
 from shiftproof.types import Classes, Fact, Sample

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shiftproof.errors import BadInput, UnreadableImage
-from shiftproof.image_sets.folder import folder_name, inner_root, open_folder
+from shiftproof.image_sets.folder import open_folder
 from shiftproof.image_sets.image_list import FileImage, ImageList
+from shiftproof.image_sets.listing import folder_name, inner_root
 from shiftproof.image_sets.recognition import has_objectnet_mappings
 from shiftproof.reference import load_table
 from shiftproof.types import Classes, Decoder, Image, ImageSource

@@ -7,9 +7,8 @@ import re
 from glob import has_magic
 
 from shiftproof.errors import BadInput
-from shiftproof.image_sets.folder import inner_root
 from shiftproof.image_sets.layouts import CORRUPTIONS, SEVERITIES
-from shiftproof.image_sets.listing import is_image_name, subfolders, visible_entries
+from shiftproof.image_sets.listing import inner_root, is_image_name, subfolders, visible_entries
 
 MANIFEST_ENDINGS = (".csv", ".tsv", ".jsonl", ".parquet")
 MANIFEST_NAMES = tuple(f"manifest{ending}" for ending in MANIFEST_ENDINGS)

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from shiftproof.errors import BadInput
 from shiftproof.image_sets.class_keys import LabelKeys, label_keys, places_of
 from shiftproof.image_sets.decoding import decode_image
-from shiftproof.image_sets.folder import Labelled, folder_name, inner_root, labelled
+from shiftproof.image_sets.folder import Labelled, labelled
 from shiftproof.image_sets.image_list import ImageList, file_stamp
-from shiftproof.image_sets.listing import group_by_folder, is_image_name
+from shiftproof.image_sets.listing import folder_name, group_by_folder, inner_root, is_image_name
 from shiftproof.types import Classes, Decoder, Fact, Image, Sample
 
 LABEL_FIELDS = ("label", "labels", "cls", "wnid", "class")
