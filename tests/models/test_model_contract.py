@@ -61,7 +61,7 @@ def small_transformer(folder: Path) -> Path:
 
     torch.manual_seed(0)
     sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
-    config = ViTConfig(image_size=32, patch_size=8, num_labels=5, **sizes)
+    config = ViTConfig(image_size=32, patch_size=8, id2label=dict(enumerate("abcde")), **sizes)
     ViTForImageClassification(config).save_pretrained(folder / "vit")
     settings = {"size": {"height": 32, "width": 32}, "image_mean": [0.5] * 3, "image_std": [0.5] * 3, "resample": 2}
     settings["image_processor_type"] = "ViTImageProcessor"

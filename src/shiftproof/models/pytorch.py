@@ -30,7 +30,7 @@ FILE_ENDINGS = {".pt", ".pth", ".pt2", ".ts"}
 def load_torch(rest: str, options: ModelOptions) -> LoadedClassifier:
     """The classifier a factory makes (``module:factory``, ``file.py:factory``) or a file holds."""
     options.refuse("output", what="a torch model")
-    if Path(rest).suffix in FILE_ENDINGS:
+    if Path(rest).suffix.lower() in FILE_ENDINGS:
         options.refuse("weights", what="a file that holds its own weights")
         path = Path(rest)
         digest = _file_digest(path)
