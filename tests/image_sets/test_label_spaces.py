@@ -75,6 +75,14 @@ def test_probabilities_of_a_subset_are_those_of_a_softmax_over_it() -> None:
     assert projected.logits == pytest.approx(part / part.sum(axis=1, keepdims=True))
 
 
+def test_probabilities_that_are_none_are_left_as_they_are() -> None:
+    scores = np.array([[-1.0, -2.0, -3.0], [0.0, 1.0, 0.0]])
+    space = match_classes(Classes(("eel", "cat")), PETS, outputs=3, scored="subset")
+    projected = space.project(_predictions(scores, [[0]] * 2, gives="probabilities"))
+    assert projected.logits is not None
+    assert projected.logits.tolist() == [[-3.0, -1.0], [0.0, 0.0]]
+
+
 def test_a_class_the_model_lacks_is_an_error_that_lists_it() -> None:
     with pytest.raises(
         ClassMismatch, match="2 of 3 classes of the images are not among the 3 classes of the model: pants, hat;"

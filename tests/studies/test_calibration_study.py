@@ -115,7 +115,9 @@ def test_an_answer_that_is_not_a_number_is_left_out_and_said_to_be(answers: Pred
     assert error.convention["without confidence"].startswith("1 of 250")
 
 
-def test_a_label_space_without_its_total_is_left_out_with_the_remedy(answers: Predictions) -> None:
-    top5 = dataclasses.replace(answers.top5, log_total=np.full(250, np.nan))
+def test_scores_that_are_all_infinite_are_left_out_with_the_reason(answers: Predictions) -> None:
+    top5 = dataclasses.replace(
+        answers.top5, scores=np.full((250, 5), np.inf, np.float32), log_total=np.full(250, np.inf, np.float32)
+    )
     assert numbers(dataclasses.replace(answers, top5=top5)) == {}
-    assert "--keep logits" in reasons(dataclasses.replace(answers, top5=top5))[0]
+    assert "toy: its scores are infinite or not numbers" in reasons(dataclasses.replace(answers, top5=top5))[0]

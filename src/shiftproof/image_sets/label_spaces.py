@@ -95,7 +95,8 @@ class LabelSpace:
                 scores[:, place] = RULES[self.rule](logits[:, list(columns)].astype(scores.dtype), axis=1)
         if gives == "probabilities":
             # as a softmax over these classes alone would have them
-            scores /= np.maximum(scores.sum(axis=1, keepdims=True), np.finfo(scores.dtype).tiny)
+            total = scores.sum(axis=1, keepdims=True)
+            np.divide(scores, total, out=scores, where=total > 0)
         return scores
 
     def _head(self, head: Head | None) -> Head | None:

@@ -61,7 +61,7 @@ def no_confidence(run: Run, predictions: Predictions) -> str | None:
     except BadInput as reason:
         return f"{run.model.name}: {reason}"
     if len(confidence) and not np.isfinite(confidence).any():
-        return f"{run.model.name}: confidence needs all logits here; predict again with --keep logits"
+        return f"{run.model.name}: its scores are infinite or not numbers, so it has no confidence"
     return None
 
 
