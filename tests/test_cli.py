@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -244,6 +245,15 @@ def test_near_chance_accuracy_is_warned_about(shiftproof: Shiftproof, draw_photo
     assert "no better than guessing" in Path("report.html").read_text(encoding="utf-8")
 
 
+def test_chance_is_that_of_the_classes_scored(shiftproof: Shiftproof, network: list[str], draw_photos: Draw) -> None:
+    images = draw_photos(9)
+    for photo in (images / "blue").iterdir():
+        photo.write_bytes((images / "green" / photo.name).read_bytes())
+    shutil.rmtree(images / "red")
+    said = shiftproof("run", *arguments(network, images), "--scored", "subset")
+    assert "9 of 18 right is no better than guessing among 2 classes" in said.err
+
+
 def test_a_model_that_chose_the_images_is_warned_about(shiftproof: Shiftproof, tmp_path: Path) -> None:
     from PIL import Image
 
@@ -291,6 +301,7 @@ def test_list_shows_every_entry(kind: str, shiftproof: Shiftproof) -> None:
         (["run", "lite:0", "photos"], "classes of the images are not among"),
         (["run", "lite:0", "empty"], "empty"),
         (["measure", "lite:0", "photos", "--unmatched", "unlabelled"], "shiftproof predict lite:0"),
+        (["measure", "lite:0", "photos", "--merge", "none.json"], "should hold groups"),
         (["measure", "lite:0", "photos", "--unmatched", "unlabelled", "--store", "file"], "shiftproof predict lite:0"),
         (["predict", "lite:0", "photos", "--store", "file", "--quiet"], "cannot write file"),
         (["merge", "runs", "nowhere"], "no store at nowhere"),
@@ -303,6 +314,7 @@ def test_a_users_mistake_is_one_sentence_and_exit_code_1(
     (tmp_path / "photos" / "red").rename(tmp_path / "photos" / "reddish")
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").write_text("")
+    (tmp_path / "none.json").write_text("{}")
     said = shiftproof(*wrong)
     assert said.code == 1
     assert advice in said.err

@@ -52,6 +52,12 @@ def test_a_subset_scores_among_the_classes_of_the_images_alone() -> None:
     assert projected.head.weights.tolist() == [[4.0, 5.0], [0.0, 1.0]]
 
 
+def test_a_class_the_model_lacks_is_not_even_among_the_five_best() -> None:
+    space = match_classes(Classes(("eel", "hat", "cat")), PETS, outputs=3, scored="subset", unmatched="wrong")
+    projected = space.project(_predictions(np.array([[1.0, 9.0, 2.0]]), [[1]]))
+    assert projected.top5.classes.tolist() == [[0, 2]]
+
+
 def test_a_subset_needs_logits() -> None:
     space = match_classes(Classes(("eel", "cat")), PETS, outputs=3, scored="subset")
     with pytest.raises(NotKept, match="--keep logits"):

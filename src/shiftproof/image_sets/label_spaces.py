@@ -18,7 +18,7 @@ from shiftproof.errors import BadInput, ClassMismatch, listed
 from shiftproof.image_sets.class_matching import described, match_columns, resolve, with_wnids
 from shiftproof.metrics.top5 import to_top5
 from shiftproof.reference import ilsvrc_classes
-from shiftproof.types import Classes, Head, Labels, Logits, Predictions, Sample, Scored
+from shiftproof.types import Classes, Gives, Head, Labels, Logits, Predictions, Sample, Scored, Top5
 
 Unmatched = Literal["error", "unlabelled", "wrong"]
 Rule = Literal["max", "mean", "sum", "median"]
@@ -70,7 +70,7 @@ class LabelSpace:
             classes=self.classes,
             convention=convention,
             logits=logits,
-            top5=to_top5(logits, predictions.gives),
+            top5=self._top5(logits, predictions.gives),
             head=self._head(predictions.head),
         )
 
@@ -98,6 +98,12 @@ class LabelSpace:
             total = scores.sum(axis=1, keepdims=True)
             np.divide(scores, total, out=scores, where=total > 0)
         return scores
+
+    def _top5(self, logits: Logits, gives: Gives) -> Top5:
+        """The five best, fewer where fewer can win: the rest would be classes the model lacks."""
+        top5 = to_top5(logits, gives)
+        can_win = max(sum(map(bool, self.columns)), 1)
+        return Top5(top5.classes[:, :can_win], top5.scores[:, :can_win], top5.log_total)
 
     def _head(self, head: Head | None) -> Head | None:
         if head is None or any(len(columns) != 1 for columns in self.columns):

@@ -43,6 +43,6 @@ def load_groups(path: str | Path) -> dict[str, list[str]]:
     except (OSError, ValueError) as error:
         raise BadInput(f"cannot read groups from {path}: {error}") from error
     fits = isinstance(groups, dict) and all(isinstance(members, list) for members in groups.values())
-    if not fits:
+    if not fits or not any(groups.values()):
         raise BadInput(f'{path} should hold groups as {{"dog": ["n02085620", ...], ...}}')
     return {name: [str(member) for member in members] for name, members in groups.items()}

@@ -73,6 +73,7 @@ class _Loader:
         self._scoring = scoring
         self._sets = {images.ref.fingerprint: images for images in image_sets}
         self._aside: dict[str, dict[str, SetAside]] = {}
+        self._scored: dict[Run, int] = {}  # how many classes the answers of a run were scored among
 
     def findings(self, study: Study) -> Iterator[Finding]:
         yield from study.measure(self._load(study))
@@ -94,7 +95,7 @@ class _Loader:
         about = run.about()
         for found in findings:
             if isinstance(found, Measurement) and found.metric == "top1_accuracy" and found.about == about:
-                hint = accuracy_hint(found.value, model.outputs or 0, found.images)
+                hint = accuracy_hint(found.value, self._scored.get(run) or model.outputs or 0, found.images)
                 yield from [f"{model.ref.name} on {run.image_set.name}: {hint}"] if hint else []
 
     def model(self, run: Run) -> StoredModel:
@@ -133,6 +134,7 @@ class _Loader:
         )
         aside = self._aside.setdefault(run.image_set.fingerprint, {})
         aside.update((image.id, image) for image in predictions.set_aside)
+        self._scored[run] = len(predictions.classes or ())
         return predictions
 
 
