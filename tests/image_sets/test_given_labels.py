@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from shiftproof.errors import BadInput, UnknownName
 from shiftproof.image_sets import open_images
@@ -138,3 +139,17 @@ def test_labels_that_are_all_missing_leave_no_classes(validation: Path) -> None:
 def test_a_label_said_twice_is_one_label(validation: Path) -> None:
     images = open_images(validation, labels=[["cat", "cat"], ["dog"], ["cat", "dog"]])
     assert [sample.labels for sample in images.samples] == [(0,), (1,), (0, 1)]
+
+
+@pytest.mark.parametrize("labels", [np.zeros((3, 2), int), np.zeros(3), np.zeros((2, 2), int)])
+def test_an_array_of_labels_holds_one_whole_number_an_image(
+    validation: Path, tmp_path: Path, labels: NDArray[np.generic]
+) -> None:
+    np.save(tmp_path / "labels.npy", labels)
+    with pytest.raises(BadInput, match="one whole number an image"):
+        open_images(validation, labels=tmp_path / "labels.npy")
+
+
+def test_an_array_of_labels_may_be_a_column(validation: Path, tmp_path: Path) -> None:
+    np.save(tmp_path / "labels.npy", np.array([[2], [-1], [0]]))
+    assert [sample.labels for sample in open_images(validation, labels=tmp_path / "labels.npy").samples] == [(2,), (), (0,)]

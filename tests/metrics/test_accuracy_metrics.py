@@ -148,3 +148,8 @@ def test_classes_beyond_those_counted_are_refused() -> None:
         per_class_accuracy(np.array([5]), np.array([True]), classes=3)
     with pytest.raises(BadInput, match="class 2 is beyond the 2 classes"):
         confusion_counts(np.array([0, 1]), np.array([2, 0]), classes=2)
+
+
+def test_a_label_one_beyond_the_classes_of_the_logits_is_refused() -> None:
+    with pytest.raises(BadInput, match="label 3 is beyond the 3 classes"):
+        top_k_accuracy(np.array([3]), np.zeros((1, 3)))

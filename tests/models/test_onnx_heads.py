@@ -91,3 +91,22 @@ def test_what_is_no_linear_layer_of_the_scores_is_no_head(
     assert model.head is None
     assert any(why in note for note in model.notes)
     assert model(RNG.normal(size=(4, 3, 8, 8))).scores.shape == (4, width)
+
+
+@pytest.mark.parametrize("options", [{}, {"axis": 1}, {"axis": -1}])
+def test_quantised_weights_are_read_with_the_scale_of_each_class(tmp_path: Path, options: dict[str, int]) -> None:
+    scale = np.array([0.01, 0.02, 0.03, 0.04, 0.05], np.float32)
+    nodes = [node("DequantizeLinear", "w s z", "v", **options), node("MatMul", "flat v", "scores")]
+    offset = np.array([0, 1, 2, 3, 4], np.int8)
+    model = load(tmp_path, nodes, {"w": STEPS, "s": scale, "z": offset}, width=5)
+    assert np.allclose(model.head.weights, ((STEPS.astype(np.float32) - offset) * scale).T)
+
+
+def test_a_softmax_written_out_gives_probabilities(tmp_path: Path) -> None:
+    axes = {"axes": np.array([1])}
+    nodes = [node("MatMul", "flat w", "m"), node("Exp", "m", "e"), node("ReduceSum", "e axes", "t")]
+    model = load(tmp_path, [*nodes, node("Div", "e t", "scores")], {"w": WEIGHTS / 50, **axes}, width=5)
+    assert model.gives == "probabilities"
+    assert np.allclose(model(RNG.normal(size=(4, 3, 8, 8))).scores.sum(axis=1), 1)
+    quotient = load(tmp_path, [*nodes, node("Div", "m t", "scores")], {"w": WEIGHTS / 50, **axes}, width=5)
+    assert quotient.gives == "logits"
