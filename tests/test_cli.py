@@ -380,6 +380,11 @@ def test_a_bug_keeps_its_traceback(shiftproof: Shiftproof, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("name", sorted(cli.commands))
+def test_every_command_answers_in_json_where_asked(name: str) -> None:
+    assert "as_json" in {parameter.name for parameter in cli.commands[name].params}
+
+
+@pytest.mark.parametrize("name", sorted(cli.commands))
 def test_every_command_explains_itself_with_an_example(name: str) -> None:
     help_text = CliRunner().invoke(cli, [name, "--help"]).output
     assert f"Example: shiftproof {name}" in " ".join(help_text.split())

@@ -161,6 +161,22 @@ def test_stores_merge_by_image(tmp_path: Path) -> None:
     assert first.run(MODEL, CLEAN).load([("b", "d"), ("a", "d")])["log_total"].tolist() == [2, 1]
 
 
+@pytest.mark.parametrize("text", ["", "{}", "[]"])
+def test_a_damaged_model_is_named_with_what_to_do(text: str, tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.save_model(StoredModel(MODEL, "logits", {}))
+    (tmp_path / "models" / MODEL.fingerprint / "model.json").write_text(text)
+    for read in (store.models, lambda: store.model(MODEL)):
+        with pytest.raises(StoreError, match=r"model\.json is damaged; delete it and predict again"):
+            read()
+
+
+def test_a_link_to_nowhere_is_no_file_of_rows(run: StoredRun) -> None:
+    run.append(rows("a"), "top5")
+    (run.folder / "0.safetensors").symlink_to("nowhere")
+    assert len(run.contents().rows) == 1
+
+
 def test_merging_what_is_no_store_says_so(tmp_path: Path) -> None:
     (tmp_path / "photos" / "red").mkdir(parents=True)
     for other in ("nothing", "photos"):

@@ -143,18 +143,23 @@ as_json_option = click.option("--json", "as_json", is_flag=True, help="Print as 
 @cli.command()
 @click.option("-o", "--output", default="shiftproof-demo", show_default=True, help="Folder for report and predictions.")
 @click.option("--quiet", is_flag=True, help="No progress.")
-def demo(output: str, quiet: bool) -> None:
+@as_json_option
+def demo(output: str, quiet: bool, as_json: bool) -> None:
     """A real network and real photos through the whole bench; the last line is the report's path.
 
     Example: shiftproof demo -o try
     """
-    from shiftproof.console import Bar, remark, say, say_results
+    from shiftproof.console import Bar, remark, say, say_json, say_results
     from shiftproof.demo import run_demo
 
     with _interruptible(Bar(quiet=quiet)) as progress:
         results, report = run_demo(Path(output), progress=progress, tell=remark)
-    say_results(results)
-    say(str(report))
+    if as_json:
+        say_json(results.to_json(indent=1))
+        remark(str(report))
+    else:
+        say_results(results)
+        say(str(report))
 
 
 @cli.command()
@@ -345,16 +350,21 @@ def check(images: str, published: str | None, as_json: bool, **options: Any) -> 
 @cli.command()
 @click.argument("store")
 @click.argument("others", nargs=-1, required=True)
-def merge(store: str, others: Sequence[str]) -> None:
+@as_json_option
+def merge(store: str, others: Sequence[str], as_json: bool) -> None:
     """Join other stores into STORE, as after a run split with --shard.
 
     Example: shiftproof merge runs machine-1/runs machine-2/runs
     """
-    from shiftproof.console import remark
+    from shiftproof.console import remark, say_json
     from shiftproof.store import Store
 
-    for other in others:
-        remark(f"{other}: {Store(store).absorb(Store(other)):,} new files")
+    new = {other: Store(store).absorb(Store(other)) for other in others}
+    if as_json:
+        say_json([{"store": other, "new_files": files} for other, files in new.items()])
+    else:
+        for other, files in new.items():
+            remark(f"{other}: {files:,} new files")
 
 
 @cli.command(name="list")

@@ -43,7 +43,7 @@ Work = Callable[[Any], tuple[Arrays, Any]]
 
 START = """
 import sys
-sys.path[:] = sys.argv.pop().splitlines()
+sys.path[:] = sys.argv.pop().split("\\n")
 from shiftproof.parallel import main
 main()
 """

@@ -106,12 +106,12 @@ class Store:
 
     def models(self) -> list[StoredModel]:
         """Every model that has rows here, by name."""
-        found = [StoredModel.from_plain(_read_json(path)) for path in self.root.glob("models/*/model.json")]
+        found = [_read_model(path) for path in self.root.glob("models/*/model.json")]
         return sorted(found, key=lambda model: (model.ref.name, model.ref.fingerprint))
 
     def model(self, ref: ModelRef) -> StoredModel | None:
         path = self._model_folder(ref) / "model.json"
-        return StoredModel.from_plain(_read_json(path)) if path.exists() else None
+        return _read_model(path) if path.exists() else None
 
     def head(self, ref: ModelRef) -> Head | None:
         path = self._model_folder(ref) / "head.safetensors"
@@ -249,7 +249,7 @@ class StoredRun:
                 pass  # its writer has just finished it
 
     def _files(self) -> list[Path]:
-        return sorted(path for path in self.folder.glob("*.safetensors"))
+        return sorted(path for path in self.folder.glob("*.safetensors") if path.is_file())
 
     def _new_path(self) -> Path:
         return self.folder / f"{time.time_ns():020d}-{self._writer}.safetensors"
@@ -313,8 +313,10 @@ def _json(value: object) -> bytes:
     return (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode("utf-8", "surrogateescape")
 
 
-def _read_json(path: Path) -> Any:
+def _read_model(path: Path) -> StoredModel:
     try:
-        return json.loads(path.read_text(encoding="utf-8", errors="surrogateescape"))
-    except (OSError, ValueError) as error:
-        raise StoreError(f"cannot read {path}: {error}") from error
+        return StoredModel.from_plain(json.loads(path.read_text(encoding="utf-8", errors="surrogateescape")))
+    except OSError as error:
+        raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise StoreError(f"{path} is damaged; delete it and predict again: the rows are kept") from error
