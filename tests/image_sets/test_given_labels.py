@@ -47,6 +47,13 @@ def test_real_labels_for_images_that_are_not_validation_images_are_refused(valid
         open_images(validation, labels=real)
 
 
+def test_real_labels_are_refused_where_one_image_has_no_number(validation: Path, tmp_path: Path, draw: Draw) -> None:
+    draw(validation / "n01443537" / "stranger.JPEG")
+    real = _json(tmp_path / "real.json", [[970], [], [0]])
+    with pytest.raises(BadInput, match="1 images have no such name: n01443537/stranger.JPEG"):
+        open_images(validation, labels=real)
+
+
 def test_labels_by_name_in_json_or_text(validation: Path, tmp_path: Path) -> None:
     by_name = _json(tmp_path / "labels.json", {"ILSVRC2012_val_00000001.JPEG": ["cat", "dog"], "other.jpg": "eel"})
     images = open_images(validation, labels=by_name)

@@ -148,6 +148,7 @@ def test_a_new_size_keeps_the_part_of_the_image_that_is_seen() -> None:
         ("imagnet", "did you mean imagenet"),
         ("imagenet,chanels=bgr", "did you mean channels"),
         ("imagenet,size=big", "for example size=224"),
+        ("imagenet,size=224x224x3", "for example size=224"),
         ("imagenet,channels=gbr", "rgb, bgr, grey"),
         ("imagenet,mean=1/2", "one a channel"),
         ("imagenet,std=0", "divided by it"),

@@ -89,6 +89,13 @@ def test_the_worst_of_one_large_group_is_not_named(predictions_of: Any) -> None:
     assert measured(predictions, "worst_group_accuracy") == []
 
 
+def test_groups_just_large_enough_count_in_the_correction(predictions_of: Any) -> None:
+    facts = {"site": ["pier"] * 10 + ["dune"] * 10 + ["reef"] * 9}
+    (worst,) = measured(predictions_of([0] * 29, [1] * 5 + [0] * 24, facts=facts), "worst_group_accuracy")
+    assert worst.convention["groups looked at"].startswith("2 of 3")
+    assert worst.interval == clopper_pearson(5, 10, level=0.975)
+
+
 def test_a_fact_of_nearly_every_image_its_own_makes_no_groups_and_says_why(predictions_of: Any) -> None:
     predictions = predictions_of([0] * 20, [0] * 20, facts={"photographer": [f"person {place}" for place in range(20)]})
     assert measured(predictions, "group_accuracy") == []
