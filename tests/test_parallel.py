@@ -111,6 +111,13 @@ def test_workers_do_not_import_from_the_folder_they_start_in(tmp_path: Path, mon
         assert [block.job for block in workers.blocks(squares, [4])] == [4]
 
 
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system does not say which cores are ours")
+@pytest.mark.parametrize(("cores", "workers"), [(3, 3), (500, 64)])
+def test_there_is_a_worker_for_each_core_we_may_use(cores: int, workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(cores)))
+    assert Workers().count == workers
+
+
 def test_ctrl_c_on_the_terminal_reaches_no_worker() -> None:
     with Workers(1) as workers:
         list(workers.blocks(squares, [4]))

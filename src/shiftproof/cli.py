@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from shiftproof.types import Classifier, ImageSet, Keep, ModelRef, Precision, Study
 
 INTERRUPTED = 130
-REFUSALS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT)
-"""What a machine says where there is no permission or no space: nothing that a traceback would explain."""
+REFUSALS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE)
+"""What a machine says where there is no permission or no room: nothing that a traceback would explain."""
 
 ABOUT_MODEL = ("name", "prepare", "classes", "gives", "features", "weights", "trained_on", "augmented", "filtered")
 """Options that say which model it is, or what to know of it."""
@@ -54,7 +54,7 @@ def main() -> None:
     except OSError as error:
         if error.errno not in REFUSALS:
             raise
-        told = f"{error.strerror}: {error.filename or 'what is printed'}"
+        told = ": ".join(map(str, filter(None, (error.strerror, error.filename))))
     else:
         return
     print(f"shiftproof: {told}", file=sys.stderr)  # noqa: T201

@@ -37,6 +37,9 @@ QUEUED = 2
 MEMORIES = 8
 """Shared memories of a worker: for its jobs, and for answers still looked at."""
 
+MOST = 64
+"""Workers that are started unasked: each keeps some files open, and a process may open about a thousand."""
+
 Work = Callable[[Any], tuple[Arrays, Any]]
 """A module-level function: a job in; arrays, and anything small that pickles, out."""
 
@@ -66,7 +69,7 @@ class Workers:
     """A few processes that answer jobs in the order they were given; with ``count=0`` this process does the work."""
 
     def __init__(self, count: int | None = None) -> None:
-        self.count = (os.cpu_count() or 1) if count is None else count
+        self.count = min(_cores(), MOST) if count is None else count
         self._workers: list[_Worker] = []
 
     def __enter__(self) -> Workers:
@@ -245,6 +248,11 @@ class _Memory:
         if self._map is None or len(self._map) < size:
             self._map = mmap.mmap(self.file, size)
         return self._map
+
+
+def _cores() -> int:
+    """The cores this process may use, which on a shared machine are fewer than there are."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _shared_file() -> int:
