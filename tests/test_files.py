@@ -1,27 +1,46 @@
-"""Files that are there whole or not at all, and the folder for what can be made again."""
+"""Files that are there whole or not at all, and what is no plain file left in its place."""
 
+from __future__ import annotations
+
+import os
 from pathlib import Path
 
 import pytest
 
-from shiftproof.files import cache_folder, write_whole
+from shiftproof.errors import StoreError
+from shiftproof.files import write_whole
 
 
-def test_a_saved_file_is_whole_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
-    path = tmp_path / "deep" / "file.bin"
-    write_whole(path, b"whole")
-    assert path.read_bytes() == b"whole"
-    with pytest.raises(TypeError):
-        write_whole(path, "not bytes")  # type: ignore[arg-type]
-    assert [entry.name for entry in path.parent.iterdir()] == ["file.bin"]
-    assert path.read_bytes() == b"whole"
+def test_a_file_is_replaced_whole_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "file"
+    write_whole(path, b"first")
+    write_whole(path, b"second")
+    assert path.read_bytes() == b"second"
+    assert list(path.parent.iterdir()) == [path]
 
 
-def test_the_cache_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("SHIFTPROOF_CACHE", str(tmp_path))
-    assert cache_folder() == tmp_path
-    monkeypatch.delenv("SHIFTPROOF_CACHE")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert cache_folder() == tmp_path / "shiftproof"
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    assert cache_folder() == Path.home() / ".cache" / "shiftproof"
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to("target")
+    write_whole(link, b"text")
+    assert link.is_symlink()
+    assert (tmp_path / "target").read_bytes() == b"text"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_a_pipe_stays_a_pipe(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write_whole(pipe, b"text")
+    assert os.read(reader, 10) == b"text"
+    os.close(reader)
+    assert pipe.is_fifo()
+
+
+@pytest.mark.parametrize("path", [".", "folder"])
+def test_what_is_no_file_is_refused_in_a_sentence(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("folder").mkdir()
+    with pytest.raises(StoreError, match="cannot write"):
+        write_whole(Path(path), b"text")

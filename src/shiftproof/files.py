@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -17,17 +18,25 @@ def write_whole(path: Path, data: bytes) -> None:
     with writing(path) as unfinished, unfinished.open("wb") as file:
         file.write(data)
         file.flush()
-        os.fsync(file.fileno())
+        if stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # a pipe cannot be brought to disk
+            os.fsync(file.fileno())
 
 
 @contextmanager
 def writing(path: Path) -> Iterator[Path]:
-    """A hidden path beside the given one, moved into its place once it is written; StoreError in a sentence otherwise."""
+    """A hidden path beside the given one, moved into its place once it is written; StoreError in a sentence otherwise.
+
+    What is no plain file, such as a link or /dev/stdout, is written where it is: moving something there would destroy it.
+    """
+    if not path.name:
+        raise StoreError(f"cannot write {str(path)!r}: it names no file")
+    in_place = path.is_symlink() or (path.exists() and not path.is_file())
     unfinished = path.with_name(f".{uuid.uuid4().hex}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        yield unfinished
-        unfinished.replace(path)
+        yield path if in_place else unfinished
+        if not in_place:
+            unfinished.replace(path)
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             told = f"no space left for {path}; what was committed is kept: make room and start again"
