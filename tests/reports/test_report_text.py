@@ -228,3 +228,19 @@ def test_curves_are_also_given_as_figures() -> None:
     assert "false alarms" in text
     assert "0.25" in text
     assert "0.8" in text
+
+
+def test_of_several_sets_each_is_named_where_its_pictures_are_and_only_where_it_has_numbers(compared: Results) -> None:
+    streets = ImageSetRef("streets", "beef", "/streets")
+    model = compared.models[0].name
+    about, items = {"model": model, "image_set": "streets"}, (GalleryItem("s.jpg", "x"),)
+    found = (
+        *compared.findings,
+        Measurement("mean_confidence", 0.4, about, 12, {}),
+        Gallery("disagreements", {"image_set": "streets"}, streets, "Where the models disagree", items),
+    )
+    text = build_report(dataclasses.replace(compared, findings=found))
+    assert "Where the models disagree: streets" in text
+    side_by_side = text.partition("Side by side")[2].partition("</table>")[0]
+    assert f"{model} on photos" in side_by_side
+    assert f"{model} on streets" not in side_by_side, "a row without any of the key numbers is left out"

@@ -121,3 +121,11 @@ def test_scores_that_are_all_infinite_are_left_out_with_the_reason(answers: Pred
     )
     assert numbers(dataclasses.replace(answers, top5=top5)) == {}
     assert "toy: its scores are infinite or not numbers" in reasons(dataclasses.replace(answers, top5=top5))[0]
+
+
+@pytest.mark.parametrize(("images", "bins"), [(250, 15), (40, 5), (9, 3)])
+def test_few_images_are_drawn_in_few_bins(answers: Predictions, images: int, bins: int) -> None:
+    curve = curves(answers.take(np.arange(images)))["reliability"]
+    assert curve.convention["bins"] == f"{bins} of equal width"
+    assert len(curve.x) <= bins
+    assert sum(curve.counts or ()) == images

@@ -63,8 +63,9 @@ class Page:
 
     def pictures(self, gallery: Gallery) -> Pictures:
         """A gallery with its thumbnails."""
+        several = len(self.image_sets) > 1 and "model" not in gallery.about  # else the heading above names the set
         return Pictures(
-            gallery.title,
+            f"{gallery.title}: {gallery.image_set.name}" if several else gallery.title,
             [
                 Picture(
                     item.id, kept_together(item.caption), *thumbnail_or_reason(self.open_image, gallery.image_set, item.id)

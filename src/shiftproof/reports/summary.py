@@ -135,7 +135,8 @@ def _side_by_side(overall: Sequence[Measurement], page: Page) -> Table:
     found = {one.metric for one in overall}
     metrics = [name for name in KEY_NUMBERS if name in found] or list(dict.fromkeys(one.metric for one in overall))
     numbers = [Column(meaning_of(metric).title, True) for metric in metrics]
-    rows = [_row(group, metrics, page) for group in by_subject(overall).values()]
+    told = [group for group in by_subject(overall).values() if any(name_of(one) in metrics for one in group)]
+    rows = [_row(group, metrics, page) for group in told]
     return Table("Side by side", [Column(page.subject_title), *numbers, Column("Images", True)], rows)
 
 

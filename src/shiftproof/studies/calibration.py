@@ -21,6 +21,9 @@ from shiftproof.studies import evidence
 from shiftproof.studies.clean_study import CleanStudy
 from shiftproof.types import About, Curve, Finding, Keep, Measurement, Predictions, Run
 
+IMAGES_A_POINT = 8
+"""How many images a point of the reliability diagram should have, on average."""
+
 
 @dataclass(frozen=True)
 class CalibrationStudy(CleanStudy):
@@ -94,7 +97,9 @@ class CalibrationStudy(CleanStudy):
     def _reliability(
         self, confidence: NDArray[np.floating], correct: NDArray[np.bool_], about: About, convention: Mapping[str, str]
     ) -> Curve:
-        points = reliability(confidence, correct, bins=self.bins)
+        # with few images, few bins: a point of one image says nothing
+        bins = min(self.bins, max(3, len(correct) // IMAGES_A_POINT))
+        points = reliability(confidence, correct, bins=bins)
         return Curve(
             "reliability",
             about,
@@ -103,7 +108,7 @@ class CalibrationStudy(CleanStudy):
             x=tuple(points.confidence.tolist()),
             y=tuple(points.accuracy.tolist()),
             images=len(correct),
-            convention={**convention, **evidence.EXACT},
+            convention={**convention, **evidence.EXACT, "bins": f"{bins} of equal width"},
             counts=tuple(points.images.tolist()),
             low=tuple(points.low.tolist()),
             high=tuple(points.high.tolist()),

@@ -1,0 +1,61 @@
+"""The demo, as a newcomer sees it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from shiftproof.reference import load_table
+from shiftproof.reports.build import build_report
+from shiftproof.studies.results import Results
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    pytest.importorskip("foolbox", reason="the extra 'demo' is not installed")
+    folder = tmp_path_factory.mktemp("newcomer")
+    run = [sys.executable, "-m", "shiftproof", "demo"]
+    return folder, subprocess.run(run, cwd=folder, capture_output=True, text=True, check=True)
+
+
+def test_its_last_line_is_the_path_of_the_report_and_nothing_else(
+    demo: tuple[Path, subprocess.CompletedProcess[str]],
+) -> None:
+    folder, ran = demo
+    last = ran.stdout.splitlines()[-1]
+    assert (folder / last).is_file()
+    assert last == "shiftproof-demo/report.html"
+
+
+def test_it_needs_no_torch(demo: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+    folder, _ = demo
+    code = "import sys; from pathlib import Path; from shiftproof.demo import run_demo; run_demo(Path('again')); "
+    told = subprocess.run(
+        [sys.executable, "-c", code + "print('torch' in sys.modules)"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert told.stdout.split()[-1] == "False"
+
+
+def test_every_photo_is_credited_and_most_are_named_right(demo: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+    folder, _ = demo
+    page = (folder / "shiftproof-demo" / "report.html").read_text(encoding="utf-8")
+    embedded = json.loads(page.partition('id="results">')[2].partition("</script>")[0])
+    results = Results.from_json(json.dumps(embedded))
+    credited = {credit for card in results.image_sets for credit in card.credits}
+    assert credited == {photo["credit"] for photo in load_table("demo_photos")}
+    top1 = {found.about["model"]: found for found in results.measurements if found.metric == "top1_accuracy"}
+    assert set(top1) == {"lite:0", "lite:1"}
+    for found in top1.values():
+        assert found.images == 26
+        assert found.value > 0.8
+        low, high = found.interval or (0, 0)
+        assert high - low > 0.2, "with so few photos the interval is wide, and shown"
+    assert build_report(results)
