@@ -53,7 +53,7 @@ def importable(monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers import a job's function by module name, so this file must be importable by its own."""
     folder = str(Path(__file__).parent)
     monkeypatch.syspath_prepend(folder)
-    for function in (squares, alike, fails_on_three, fails_awkwardly, dies):
+    for function in (squares, alike, slow, fails_on_three, fails_awkwardly, dies):
         monkeypatch.setattr(function, "__module__", "test_parallel")
 
 
@@ -78,6 +78,20 @@ def test_arrays_of_one_shape_come_as_one_batch(count: int) -> None:
             assert isinstance(block.batch, np.ndarray)
             assert block.batch.shape == (block.job, 2, 5)
             assert block.batch[:, 0, 0].tolist() == list(range(block.job, 2 * block.job))
+
+
+def slow(job: int) -> tuple[Arrays, int]:
+    time.sleep(0.06)
+    return [], os.getpid()
+
+
+def test_processes_are_started_only_while_answers_are_waited_for() -> None:
+    with Workers(3) as workers:
+        for _ in workers.blocks(alike, range(12)):
+            time.sleep(0.05)  # the one who asks is the slow one
+        assert len(workers._workers) == 1
+        who = {block.said for block in workers.blocks(slow, range(60))}
+        assert len(who) == len(workers._workers) == 3
 
 
 def test_an_abandoned_loop_leaves_no_answers_behind() -> None:
@@ -165,7 +179,7 @@ def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
     parent = subprocess.run([sys.executable, script, Path(__file__).parent], capture_output=True, text=True, check=False)
     assert parent.returncode == -signal.SIGKILL
     children = [int(word) for word in parent.stdout.split()]
-    assert len(children) == 2
+    assert children
     deadline = time.monotonic() + 10
     while any(_runs(child) for child in children):
         assert time.monotonic() < deadline, "a worker outlived its parent"

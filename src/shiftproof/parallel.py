@@ -14,6 +14,7 @@ import pickle
 import subprocess
 import sys
 import tempfile
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.connection import Connection, Pipe
@@ -33,6 +34,9 @@ Job = TypeVar("Job")
 
 QUEUED = 2
 """Jobs a worker holds at a time: one in work, one waiting, so that it never idles."""
+
+PATIENCE = 0.3
+"""Seconds that answers may be waited for before another process is started, which takes about as long."""
 
 MEMORIES = 8
 """Shared memories of a worker: for its jobs, and for answers still looked at."""
@@ -71,6 +75,8 @@ class Workers:
     def __init__(self, count: int | None = None) -> None:
         self.count = min(_cores(), MOST) if count is None else count
         self._workers: list[_Worker] = []
+        self._wanted = 1  # processes to have; grows up to `count` while answers are waited for
+        self._waited = 0.0  # seconds, since it last grew
 
     def __enter__(self) -> Workers:
         return self
@@ -99,7 +105,7 @@ class Workers:
         shown: deque[_Worker] = deque()
         try:
             while True:
-                while len(turns) < self.count * QUEUED:
+                while len(turns) < self._wanted * QUEUED:
                     try:
                         job = next(jobs)
                     except StopIteration:
@@ -108,7 +114,7 @@ class Workers:
                 if not turns:
                     return
                 worker, job = turns[0]
-                batch, said = worker.receive()
+                batch, said = self._received(worker)
                 turns.popleft()
                 shown.append(worker)
                 yield Block(job, batch, said)
@@ -121,9 +127,17 @@ class Workers:
             if turns:
                 self.close()
 
+    def _received(self, worker: _Worker) -> tuple[Batch, Any]:
+        starting, since = not worker.has_answered, time.monotonic()
+        answer = worker.receive()
+        self._waited += 0 if starting else time.monotonic() - since
+        if self._waited > PATIENCE:
+            self._wanted, self._waited = min(self.count, self._wanted + 1), 0.0
+        return answer
+
     def _give(self, work: str, job: Any) -> _Worker:
-        # a new worker before a second job for an old one
-        if len(self._workers) < self.count and all(worker.unanswered for worker in self._workers):
+        # each costs memory and time to start, so none is started before one is missing
+        if len(self._workers) < self._wanted:
             self._workers.append(_Worker())
         worker = min(self._workers, key=lambda worker: worker.unanswered)
         worker.send(work, job)
@@ -149,6 +163,7 @@ class _Worker:
         self._memory = [_Memory(file) for file in files]
         self._busy: deque[int] = deque()  # memory of the jobs sent, oldest first, until it is freed
         self.unanswered = 0
+        self.has_answered = False  # before that it may still be starting
         inherited = [theirs.fileno(), *files]
         # our own end is not inherited, so the child sees its socket end as soon as this process is gone
         self._process = subprocess.Popen(  # noqa: S603 ourselves
@@ -176,6 +191,7 @@ class _Worker:
             raise self._died() from ended
         memory = self._memory[self._busy[-self.unanswered]]
         self.unanswered -= 1
+        self.has_answered = True
         if failure is not None:
             raise failure
         return memory.batch(layout) if inline is None else stacked(inline), said

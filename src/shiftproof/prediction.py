@@ -18,12 +18,12 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftproof.digests import digest_of, stamp_of
-from shiftproof.errors import BadInput, NotKept, UnknownName, UnreadableImage
+from shiftproof.errors import BadInput, NotKept, UnknownName
 from shiftproof.image_sets.scoring import Scoring
 from shiftproof.loading import load_predictions
 from shiftproof.metrics.top5 import to_top5
 from shiftproof.parallel import Arrays, Batch, Block, Workers
+from shiftproof.preparing import Job, Read, prepare
 from shiftproof.store import Contents, Rows, Store, StoredModel, StoredRun
 from shiftproof.types import (
     CLEAN,
@@ -31,7 +31,6 @@ from shiftproof.types import (
     Condition,
     Features,
     ImageSet,
-    ImageSource,
     Keep,
     Logits,
     Outputs,
@@ -135,7 +134,7 @@ def fill(
         progress.begin(f"{model.ref.name} · {images.ref.name} · {condition}", plan.total, plan.done)
     writer = _Writer(model, store, stored, keep, precision)
     aside = list(plan.set_aside)
-    jobs = (_Job(block, [images.source(sample) for sample in block], condition, model.preparation) for block in plan.blocks)
+    jobs = (Job(block, [images.source(sample) for sample in block], condition, model.preparation) for block in plan.blocks)
     with _pool(workers, plan, model.preparation, images) as pool:
         for job, read, outputs in _answers(pool, jobs, writer.ask, at_once=int(getattr(model, "at_once", 1))):
             now_aside = writer.write(job, read, outputs)
@@ -151,10 +150,10 @@ def fill(
 
 
 def _answers(
-    pool: Workers, jobs: Iterable[_Job], ask: Callable[[Batch], Outputs | None], *, at_once: int
-) -> Iterator[tuple[_Job, list[_Read], Outputs | None]]:
+    pool: Workers, jobs: Iterable[Job], ask: Callable[[Batch], Outputs | None], *, at_once: int
+) -> Iterator[tuple[Job, list[Read], Outputs | None]]:
     """Every job with what became of its images and the model's answers, `at_once` batches in the model at a time."""
-    waiting: deque[tuple[Block[_Job], Future[Outputs | None]]] = deque()
+    waiting: deque[tuple[Block[Job], Future[Outputs | None]]] = deque()
     ahead = at_once if at_once == 1 else at_once + 1  # one more than are in work, so that no thread of the model idles
     with ThreadPoolExecutor(at_once, thread_name_prefix="model") as threads:
         for block in pool.blocks(prepare, jobs, held=ahead):
@@ -217,41 +216,6 @@ def plan_runs(
     return rows
 
 
-class _Job(NamedTuple):
-    samples: list[Sample]
-    sources: list[ImageSource]
-    condition: Condition
-    preparation: Preparation
-
-
-class _Read(NamedTuple):
-    """What became of one image: its digest and stamp, and the reason where it cannot be used."""
-
-    digest: str | None
-    stamp: str | None
-    reason: str | None
-
-
-def prepare(job: _Job) -> tuple[Arrays, list[_Read]]:
-    """The input of every readable image, in order, and what became of each image."""
-    arrays: Arrays = []
-    read: list[_Read] = []
-    for source in job.sources:
-        digest = stamp = reason = None
-        try:
-            stamp = stamp_of(source)
-            data = source.read()
-            digest = digest_of(data)
-            image = source.decode(data, decoder=job.preparation.decoder)
-            arrays.append(job.preparation.from_image(image))
-        except UnreadableImage as error:
-            reason = str(error)
-        except OSError as error:
-            reason = f"cannot be read: {error.strerror or error}"
-        read.append(_Read(digest, stamp, reason))
-    return arrays, read
-
-
 def _pool(workers: Workers | int | None, plan: Plan, preparation: Preparation, images: ImageSet) -> Any:
     """The given workers, or as many as the work deserves."""
     if isinstance(workers, Workers):
@@ -289,7 +253,7 @@ class _Writer:
             raise NotKept(f"{self._model.ref.name} has no features to keep; predict with --keep logits")
         return outputs
 
-    def write(self, job: _Job, read: Sequence[_Read], outputs: Outputs | None) -> list[SetAside]:
+    def write(self, job: Job, read: Sequence[Read], outputs: Outputs | None) -> list[SetAside]:
         """Commits one block; the images of it that were set aside."""
         fates = list(zip((sample.id for sample in job.samples), read, strict=True))
         aside = [(key, seen.digest, seen.reason) for key, seen in fates if seen.reason]
