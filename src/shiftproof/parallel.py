@@ -1,8 +1,10 @@
-"""Worker processes that decode, change and prepare images while the model runs.
+"""A thread and processes that decode, change and prepare images while the model runs.
 
-Workers are plain child processes on a socket each, not `multiprocessing` children: a user's script needs no
-``if __name__ == "__main__"``, and a worker ends by itself when its parent does, however that ends. Prepared pixels
-come back through memory both sides map, in files without a name, so that nothing is left behind after a kill.
+Work begins in a thread of this process, which is there at once and shares its memory. Where the model has to wait for it,
+worker processes take over, one more at a time. They are plain child processes on a socket each, not `multiprocessing`
+children: a user's script needs no ``if __name__ == "__main__"``, and a worker ends by itself when its parent does,
+however that ends. Prepared pixels come back through memory both sides map, in files without a name, so that nothing is
+left behind after a kill.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from multiprocessing.connection import Connection, Pipe
 from types import TracebackType
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -37,6 +40,9 @@ QUEUED = 2
 
 PATIENCE = 0.3
 """Seconds that answers may be waited for before another process is started, which takes about as long."""
+
+SLACK = 0.25
+"""Share of the time that may go by waiting without one: the model has some batches in stock."""
 
 MEMORIES = 8
 """Shared memories of a worker: for its jobs, and for answers still looked at."""
@@ -70,13 +76,17 @@ class WorkerDied(ShiftproofError):
 
 
 class Workers:
-    """A few processes that answer jobs in the order they were given; with ``count=0`` this process does the work."""
+    """Whoever answers jobs in the order they were given: `count` processes, or with 0 a thread of this one.
+
+    With None it is a thread until answers are waited for, and then as many processes as it takes, up to one a core.
+    """
 
     def __init__(self, count: int | None = None) -> None:
-        self.count = min(_cores(), MOST) if count is None else count
+        self._most = (min(_cores(), MOST) if count is None else count) if os.name == "posix" else 0
+        self._wanted = 0 if count is None else self._most
+        self._waited, self._since = 0.0, time.monotonic()  # since the wish for one more process last grew
+        self._thread = _Thread()
         self._workers: list[_Worker] = []
-        self._wanted = 1  # processes to have; grows up to `count` while answers are waited for
-        self._waited = 0.0  # seconds, since it last grew
 
     def __enter__(self) -> Workers:
         return self
@@ -85,9 +95,10 @@ class Workers:
         self.close()
 
     def close(self) -> None:
+        self._thread.close()
         for worker in self._workers:
             worker.close()
-        self._workers = []
+        self._thread, self._workers = _Thread(), []
 
     def blocks(self, work: Work, jobs: Iterable[Job], *, held: int = 1) -> Iterator[Block[Job]]:
         """Each job with its answer, in the order of the jobs, a few worked on ahead.
@@ -96,16 +107,14 @@ class Workers:
         """
         if held > MEMORIES - QUEUED:
             raise ValueError(f"at most {MEMORIES - QUEUED} blocks can be held, not {held}")
-        if self.count == 0 or os.name != "posix":
-            return (Block(job, stacked(arrays), said) for job in jobs for arrays, said in [work(job)])
-        return self._blocks(f"{work.__module__}:{work.__qualname__}", iter(jobs), held)
+        return self._blocks(work, iter(jobs), held)
 
-    def _blocks(self, work: str, jobs: Iterator[Job], held: int) -> Iterator[Block[Job]]:
-        turns: deque[tuple[_Worker, Job]] = deque()
-        shown: deque[_Worker] = deque()
+    def _blocks(self, work: Work, jobs: Iterator[Job], held: int) -> Iterator[Block[Job]]:
+        turns: deque[tuple[_Thread | _Worker, Job]] = deque()
+        shown: deque[_Thread | _Worker] = deque()
         try:
             while True:
-                while len(turns) < self._wanted * QUEUED:
+                while len(turns) < max(1, self._wanted) * QUEUED:
                     try:
                         job = next(jobs)
                     except StopIteration:
@@ -127,21 +136,24 @@ class Workers:
             if turns:
                 self.close()
 
-    def _received(self, worker: _Worker) -> tuple[Batch, Any]:
-        starting, since = not worker.has_answered, time.monotonic()
+    def _received(self, worker: _Thread | _Worker) -> tuple[Batch, Any]:
+        asked, starting = time.monotonic(), not worker.has_answered
         answer = worker.receive()
-        self._waited += 0 if starting else time.monotonic() - since
-        if self._waited > PATIENCE:
-            self._wanted, self._waited = min(self.count, self._wanted + 1), 0.0
+        now = time.monotonic()
+        self._waited += 0 if starting else now - asked
+        if self._waited > max(PATIENCE, SLACK * (now - self._since)):
+            self._wanted = min(self._most, self._wanted + 1)
+            self._waited, self._since = 0.0, now
         return answer
 
-    def _give(self, work: str, job: Any) -> _Worker:
+    def _give(self, work: Work, job: Any) -> _Thread | _Worker:
         # each costs memory and time to start, so none is started before one is missing
         if len(self._workers) < self._wanted:
             self._workers.append(_Worker())
-        worker = min(self._workers, key=lambda worker: worker.unanswered)
-        worker.send(work, job)
-        return worker
+        hands: list[_Thread | _Worker] = [*self._workers] or [self._thread]
+        freest = min(hands, key=lambda hand: hand.unanswered)
+        freest.send(work, job)
+        return freest
 
 
 def stacked(arrays: Arrays) -> Batch:
@@ -151,6 +163,33 @@ def stacked(arrays: Arrays) -> Batch:
 
 def _alike(arrays: Arrays) -> bool:
     return len({(array.shape, array.dtype) for array in arrays}) == 1
+
+
+class _Thread:
+    """A thread of this process that does what a worker does; libraries that decode and resize let others run meanwhile."""
+
+    has_answered = True
+
+    def __init__(self) -> None:
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix="prepare")
+        self._answers: deque[Future[tuple[Arrays, Any]]] = deque()
+
+    @property
+    def unanswered(self) -> int:
+        return len(self._answers)
+
+    def send(self, work: Work, job: Any) -> None:
+        self._answers.append(self._executor.submit(work, job))
+
+    def receive(self) -> tuple[Batch, Any]:
+        arrays, said = self._answers.popleft().result()
+        return stacked(arrays), said
+
+    def free_memory(self) -> None:
+        """Nothing: what is no longer looked at goes by itself."""
+
+    def close(self) -> None:
+        self._executor.shutdown(cancel_futures=True)
 
 
 class _Worker:
@@ -174,10 +213,10 @@ class _Worker:
         )
         theirs.close()
 
-    def send(self, work: str, job: Any) -> None:
+    def send(self, work: Work, job: Any) -> None:
         memory = next(number for number in range(MEMORIES) if number not in self._busy)
         try:
-            self._connection.send((work, memory, job))
+            self._connection.send((f"{work.__module__}:{work.__qualname__}", memory, job))
         except (BrokenPipeError, ConnectionResetError) as ended:
             raise self._died() from ended
         self._busy.append(memory)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -45,8 +45,6 @@ from shiftproof.types import (
 )
 
 BATCH = 32
-FEW = 96
-"""Sets smaller than this are prepared in this process: starting workers would take longer than the work."""
 
 
 class Progress(Protocol):
@@ -135,7 +133,7 @@ def fill(
     writer = _Writer(model, store, stored, keep, precision)
     aside = list(plan.set_aside)
     jobs = (Job(block, [images.source(sample) for sample in block], condition, model.preparation) for block in plan.blocks)
-    with _pool(workers, plan, model.preparation, images) as pool:
+    with _pool(workers, model.preparation, images) as pool:
         for job, read, outputs in _answers(pool, jobs, writer.ask, at_once=int(getattr(model, "at_once", 1))):
             now_aside = writer.write(job, read, outputs)
             if strict and now_aside:
@@ -216,14 +214,13 @@ def plan_runs(
     return rows
 
 
-def _pool(workers: Workers | int | None, plan: Plan, preparation: Preparation, images: ImageSet) -> Any:
-    """The given workers, or as many as the work deserves."""
+def _pool(workers: Workers | int | None, preparation: Preparation, images: ImageSet) -> AbstractContextManager[Workers]:
+    """The given workers, or some of its own for this run."""
     if isinstance(workers, Workers):
         return nullcontext(workers)
-    left = sum(map(len, plan.blocks))
     # a class that lives in the user's script cannot be found by another process
     at_home = "__main__" in (type(preparation).__module__, type(images).__module__)
-    return Workers(0 if at_home or (workers is None and left < FEW) else workers)
+    return Workers(0 if at_home else workers)
 
 
 def _refusal(image: SetAside) -> BadInput:
