@@ -16,7 +16,7 @@ from PIL import Image
 import shiftproof as sp
 from shiftproof.errors import BadInput, MissingRuns, NotKept, UnknownName
 from shiftproof.loading import has_answered, load_predictions
-from shiftproof.metrics.top5 import to_top5
+from shiftproof.metrics.top5 import best_classes, to_top5
 from shiftproof.prediction import Tally, fill, plan_blocks
 from shiftproof.store import Store
 from shiftproof.types import Classifier, Condition, ImageSet, Inputs, Logits, Outputs, Predictions, Run
@@ -239,6 +239,16 @@ class TestBadImages:
 def test_top5_breaks_ties_by_the_lower_class() -> None:
     scores = np.array([[1.0, 3.0, 3.0, 0.0, 3.0, 1.0, 2.0]])
     assert to_top5(scores, "logits").classes.tolist() == [[1, 2, 4, 6, 0]]
+
+
+@pytest.mark.parametrize("classes", [3, 6, 21, 1000])
+def test_the_best_classes_are_those_of_a_stable_sort_whatever_ties(classes: int) -> None:
+    rng = np.random.default_rng(classes)
+    for levels in (2, 7, 10**6):
+        scores = rng.integers(0, levels, (200, classes)).astype(np.float32)
+        scores[rng.random(scores.shape) < 0.1] = -np.inf
+        expected = np.argsort(-scores, axis=1, kind="stable")[:, :5]
+        assert np.array_equal(best_classes(scores, 5), expected)
 
 
 def test_log_total_is_the_log_of_the_sum_of_exponentials_even_of_large_logits() -> None:

@@ -41,10 +41,10 @@ QUEUED = 2
 PATIENCE = 0.3
 """Seconds that answers may be waited for before another process is started, which takes about as long."""
 
-SLACK = 0.25
+SLACK = 0.5
 """Share of the time that may go by waiting without one: the model has some batches in stock."""
 
-MEMORIES = 8
+MEMORIES = 10
 """Shared memories of a worker: for its jobs, and for answers still looked at."""
 
 MOST = 64
@@ -168,9 +168,8 @@ def _alike(arrays: Arrays) -> bool:
 class _Thread:
     """A thread of this process that does what a worker does; libraries that decode and resize let others run meanwhile."""
 
-    has_answered = True
-
     def __init__(self) -> None:
+        self.has_answered = False  # the first answer waits for imports too
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="prepare")
         self._answers: deque[Future[tuple[Arrays, Any]]] = deque()
 
@@ -183,6 +182,7 @@ class _Thread:
 
     def receive(self) -> tuple[Batch, Any]:
         arrays, said = self._answers.popleft().result()
+        self.has_answered = True
         return stacked(arrays), said
 
     def free_memory(self) -> None:

@@ -152,7 +152,7 @@ def _answers(
 ) -> Iterator[tuple[Job, list[Read], Outputs | None]]:
     """Every job with what became of its images and the model's answers, `at_once` batches in the model at a time."""
     waiting: deque[tuple[Block[Job], Future[Outputs | None]]] = deque()
-    ahead = at_once if at_once == 1 else at_once + 1  # one more than are in work, so that no thread of the model idles
+    ahead = 2 * at_once  # for each thread of the model one in work and one in stock, which it takes while rows are committed
     with ThreadPoolExecutor(at_once, thread_name_prefix="model") as threads:
         for block in pool.blocks(prepare, jobs, held=ahead):
             waiting.append((block, threads.submit(ask, block.batch)))
