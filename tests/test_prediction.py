@@ -320,3 +320,19 @@ def test_a_store_knows_who_answered_which_images(images: ImageSet, colour_model:
     assert not has_answered(colour_model.ref, images, store=store)
     fill(colour_model, images, store=store)
     assert has_answered(colour_model.ref, images, store=store)
+
+
+def test_a_model_that_answered_only_a_part_is_not_taken_for_one_that_answered(
+    images: ImageSet, colour_model: Classifier, store: Store
+) -> None:
+    fill(colour_model, images, store=store, batch_size=4, shard=(1, 2))
+    assert not has_answered(colour_model.ref, images, store=store)
+
+
+def test_a_link_to_nothing_is_set_aside(draw_photos: Draw, colour_model: Classifier, store: Store) -> None:
+    folder = draw_photos(2)
+    (folder / "red" / "lost.png").symlink_to(folder / "gone.png")
+    tally = fill(colour_model, sp.open_images(folder), store=store)
+    assert [(image.id, image.reason) for image in tally.set_aside] == [
+        ("red/lost.png", "cannot be read: No such file or directory")
+    ]

@@ -94,6 +94,8 @@ about_model = _options(
     click.option("--weights", help="File of weights for an architecture named by the model."),
     click.option("--device", help="cpu, cuda, or a provider of onnxruntime."),
     click.option("--autocast", default="float32", help="Arithmetic of torch models: float32, bfloat16 or float16."),
+    click.option("--scores", help="Output that holds the class scores, where a model has several."),
+    click.option("--channels-last", is_flag=True, help="Memory layout of torch models; often faster."),
     click.option("--threads", type=click.IntRange(1), help="Threads of the model; all cores where not given."),
     click.option("--trained-on", help="What the model was trained on, e.g. imagenet-train; printed in reports."),
     click.option("--augmented", multiple=True, help="An augmentation used in training."),
@@ -102,6 +104,7 @@ about_model = _options(
 about_images = _options(
     click.option("--kind", help="How to read IMAGES, where its layout does not say: see shiftproof list image-sets."),
     click.option("--labels", help="Labels instead of those of the layout: a ReaL JSON or an .npy file."),
+    click.option("--label", help="One class, by wnid or name, for all images."),
 )
 about_store = click.option("--store", default="runs", show_default=True, help="Folder of predictions.")
 about_predicting = _options(
@@ -405,6 +408,8 @@ def _load_model(spec: str, options: dict[str, Any]) -> Classifier:
         classes=options["classes"],
         gives=options["gives"],
         features=options["features"],
+        output=options["scores"],
+        channels_last=options["channels_last"],
         weights=options["weights"],
         device=options["device"],
         precision=options["autocast"],
@@ -416,7 +421,7 @@ def _load_model(spec: str, options: dict[str, Any]) -> Classifier:
 def _open_images(location: str, options: dict[str, Any]) -> ImageList:
     from shiftproof.image_sets import open_images
 
-    return open_images(location, kind=options["kind"], labels=options["labels"])
+    return open_images(location, kind=options["kind"], labels=options["labels"], label=options["label"])
 
 
 def _stored(name: str, store: Store) -> ModelRef:

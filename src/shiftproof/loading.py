@@ -56,10 +56,11 @@ def load_predictions(
 
 
 def has_answered(model: ModelRef, images: ImageSet, *, store: Store) -> bool:
-    """Whether some of these images have a stored answer of this model."""
+    """Whether every image of the set that can be read has a stored answer of this model, or was set aside."""
     digests = _digests(images, store)
     contents = _fullest(store, Run(model, images.ref), "top5", digests)[1]
-    return any(pair in contents.rows for pair in digests.items())
+    known = {**contents.rows, **contents.aside}
+    return bool(contents.rows) and all(digest is None or (key, digest) in known for key, digest in digests.items())
 
 
 def _digests(images: ImageSet, store: Store) -> dict[str, str | None]:

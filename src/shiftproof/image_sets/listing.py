@@ -105,6 +105,11 @@ def _belongs_to_a_set(file: str) -> bool:
     return is_image_name(file) or file.endswith((".npy", ".tar", "_annotations.txt")) or file.startswith("manifest.")
 
 
+def _leads_nowhere(entry: os.DirEntry[str]) -> bool:
+    """Whether this is a link to nothing: it is listed, so that it is set aside later and not lost without a word."""
+    return entry.is_symlink() and not os.path.exists(entry.path)
+
+
 def _walk(path: str, below: str, entered: frozenset[str]) -> Iterator[tuple[str, list[str]]]:
     names: list[str] = []
     inner: list[tuple[str, str, frozenset[str]]] = []
@@ -118,7 +123,7 @@ def _walk(path: str, below: str, entered: frozenset[str]) -> Iterator[tuple[str,
                         continue
                     reached = entered | {target}
                 inner.append((entry.path, f"{below}/{entry.name}" if below else entry.name, reached))
-            elif entry.is_file():
+            elif entry.is_file() or _leads_nowhere(entry):
                 names.append(entry.name)
     yield below, names
     for folder in sorted(inner):
