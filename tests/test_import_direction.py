@@ -12,7 +12,7 @@ ROOT = Path(shiftproof.__file__).parent
 LEVELS = (
     {"types", "errors", "registry", "catalog", "randomness", "reference", "class_lists", "files", "digests"},
     {"metrics"},
-    {"image_sets", "models", "store", "prediction", "loading", "parallel"},
+    {"image_sets", "models", "store", "prediction", "loading", "parallel", "preparing"},
     {"studies"},
     {"reports"},
     {"console", "cli", "demo", "__init__", "__main__"},
