@@ -1,6 +1,6 @@
 """Peak memory of a run with 1,000 and with 10,000 images: it should not grow with their number.
 
-    SHIFTPROOF_TEST_DATA=... python benchmarks/memory.py
+    SHIFTPROOF_TEST_DATA=... python benchmarks/peak_memory.py
 
 Each run is a process of its own; the 10,000 are ten links to each of the 1,000 photos. The run of 1,000 is done twice
 (A/A), to show how much the peak differs by itself.
@@ -42,7 +42,7 @@ def main() -> None:
             for name, photos in {"1,000": real, "1,000 (again)": real, "10,000": many}.items():
                 figures[f"{keep}, {name} images"] = peak_megabytes(photos, keep)
                 print(f"keep={keep:9} {name:14} images: peak {figures[f'{keep}, {name} images']:7.0f} MB", flush=True)
-    save("memory", figures)
+    save("peak_memory", figures)
 
 
 if __name__ == "__main__":
