@@ -19,7 +19,7 @@ from shiftproof.loading import load_predictions
 from shiftproof.store import Store
 from shiftproof.types import Run
 
-PHOTOS = 240
+PHOTOS = 480  # 60 commits of 8: enough to be in the middle of, on any machine
 
 pytestmark = pytest.mark.real
 
@@ -35,9 +35,9 @@ def photos(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def command(photos: Path, store: Path) -> list[str]:
+def command(photos: Path, store: Path, *more: str) -> list[str]:
     predict = ["-m", "shiftproof", "predict", "lite:0", str(photos), "--store", str(store), "--keep", "features"]
-    return [sys.executable, *predict, "--quiet", "--json", "--batch-size", "8"]
+    return [sys.executable, *predict, "--quiet", "--json", "--batch-size", "8", *more]
 
 
 def digest(photos: Path, store: Path) -> str:
@@ -58,6 +58,13 @@ def commits_stored(store: Path) -> int:
     return len(list(store.glob("rows/*/*.safetensors")))
 
 
+def wait_for_commits(store: Path, commits: int) -> None:
+    deadline = time.monotonic() + 60
+    while commits_stored(store) < commits:
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
 @pytest.fixture(scope="module")
 def undisturbed(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     store = tmp_path_factory.mktemp("undisturbed") / "runs"
@@ -68,13 +75,11 @@ def undisturbed(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_ten_kills_at_random_moments_leave_the_same_bytes(photos: Path, undisturbed: str, tmp_path: Path) -> None:
     store, moments = tmp_path / "runs", random.Random(2)
     for kill in range(10):
-        process = subprocess.Popen(command(photos, store), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        # every other run prepares its images in another process
+        workers = ["--workers", "1"] if kill % 2 else []
+        process = subprocess.Popen(command(photos, store, *workers), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         # some commits further than the last one, and then anywhere between, before or in the next
-        commits = moments.randrange(3 * kill) if kill else 0
-        deadline = time.monotonic() + 60
-        while commits_stored(store) < commits:
-            assert time.monotonic() < deadline
-            time.sleep(0.005)
+        wait_for_commits(store, moments.randrange(3 * kill) if kill else 0)
         time.sleep(moments.uniform(0, 0.2))
         process.kill()
         assert process.wait() == -signal.SIGKILL, "the run was over before it was killed"
@@ -85,13 +90,11 @@ def test_ten_kills_at_random_moments_leave_the_same_bytes(photos: Path, undistur
 def test_a_kill_loses_nothing_that_was_committed(photos: Path, tmp_path: Path) -> None:
     store = tmp_path / "runs"
     process = subprocess.Popen(command(photos, store), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 60
-    while rows_stored(store) < 64:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_for_commits(store, 8)
     process.kill()
-    process.wait()
+    assert process.wait() == -signal.SIGKILL
     kept = rows_stored(store)
+    assert 7 * 8 <= kept < PHOTOS
     again = subprocess.run(command(photos, store), check=True, capture_output=True, text=True)
     tally = json.loads(again.stdout)
     assert tally["stored_before"] == kept
@@ -108,10 +111,7 @@ def test_two_processes_on_one_store_do_not_hurt_each_other(photos: Path, undistu
 def test_ctrl_c_is_one_sentence_and_the_next_run_goes_on(photos: Path, undisturbed: str, tmp_path: Path) -> None:
     store = tmp_path / "runs"
     process = subprocess.Popen(command(photos, store), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 60
-    while rows_stored(store) < 24:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_for_commits(store, 3)
     process.send_signal(signal.SIGINT)
     _, told = process.communicate(timeout=30)
     assert process.returncode == 130

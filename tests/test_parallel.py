@@ -81,7 +81,7 @@ def test_arrays_of_one_shape_come_as_one_batch(count: int) -> None:
 
 
 def slow(job: int) -> tuple[Arrays, int]:
-    time.sleep(0.06)
+    time.sleep(0.04)
     return [], os.getpid()
 
 
@@ -91,7 +91,7 @@ def test_processes_are_started_only_while_answers_are_waited_for() -> None:
         for _ in workers.blocks(alike, range(12)):
             time.sleep(0.05)  # the one who asks is the slow one
         assert len(workers._workers) == 0
-        who = {block.said for block in workers.blocks(slow, range(60))}
+        who = {block.said for block in workers.blocks(slow, range(150))}
         assert len(who - {os.getpid()}) == len(workers._workers) == 3
 
 
