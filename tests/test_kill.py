@@ -110,7 +110,14 @@ def test_two_processes_on_one_store_do_not_hurt_each_other(photos: Path, undistu
 
 def test_ctrl_c_is_one_sentence_and_the_next_run_goes_on(photos: Path, undisturbed: str, tmp_path: Path) -> None:
     store = tmp_path / "runs"
-    process = subprocess.Popen(command(photos, store), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command(photos, store),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # whoever runs the tests in the background has Ctrl-C switched off for all they start
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     wait_for_commits(store, 3)
     process.send_signal(signal.SIGINT)
     _, told = process.communicate(timeout=30)
