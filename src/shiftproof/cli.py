@@ -9,14 +9,23 @@ import errno
 import io
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 import shiftproof
 from shiftproof import catalog
+from shiftproof.cli_options import (
+    about_images,
+    about_model,
+    about_output,
+    about_predicting,
+    about_store,
+    about_studies,
+    as_json_option,
+)
 from shiftproof.errors import BadInput, ShiftproofError
 from shiftproof.registry import Registry
 
@@ -69,78 +78,6 @@ def _settle_streams() -> None:
             setattr(sys, name, Path(os.devnull).open("r" if name == "stdin" else "w"))  # noqa: SIM115 for good
         elif name != "stdin" and isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
-
-
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-
-def _options(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
-    """Several options as one decorator, shown in help in this order."""
-
-    def decorate(command: Command) -> Command:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorate
-
-
-about_model = _options(
-    click.option("--name", help="What to call the model in results."),
-    click.option("--prepare", help="Preparation: a preset or key=value pairs, e.g. imagenet,size=244 (see docs/models.md)."),
-    click.option("--classes", help="File with the names or wnids of the model's outputs, one a line, or JSON."),
-    click.option("--gives", type=click.Choice(["logits", "probabilities", "scores"]), help="What the outputs are."),
-    click.option("--features", help="Tensor or layer to take features from; found by itself where the model allows."),
-    click.option("--weights", help="File of weights for an architecture named by the model."),
-    click.option("--device", help="cpu, cuda, or a provider of onnxruntime."),
-    click.option("--autocast", default="float32", help="Arithmetic of torch models: float32, bfloat16 or float16."),
-    click.option("--scores", help="Output that holds the class scores, where a model has several."),
-    click.option("--channels-last", is_flag=True, help="Memory layout of torch models; often faster."),
-    click.option("--threads", type=click.IntRange(1), help="Threads of the model; all cores where not given."),
-    click.option("--trained-on", help="What the model was trained on, e.g. imagenet-train; printed in reports."),
-    click.option("--augmented", multiple=True, help="An augmentation used in training."),
-    click.option("--filtered", multiple=True, help="A published set this model helped to choose, e.g. imagenet-a."),
-)
-about_images = _options(
-    click.option("--kind", help="How to read IMAGES, where its layout does not say: see shiftproof list image-sets."),
-    click.option("--labels", help="Labels instead of those of the layout: a ReaL JSON or an .npy file."),
-    click.option("--label", help="One class, by wnid or name, for all images."),
-)
-about_store = click.option("--store", default="runs", show_default=True, help="Folder of predictions.")
-about_predicting = _options(
-    click.option(
-        "--keep", type=click.Choice(["top5", "logits", "features"]), help="What to store; at least what the studies need."
-    ),
-    click.option("--half", is_flag=True, help="Store logits and features as float16: half the space, see docs/store.md."),
-    click.option("--batch-size", type=click.IntRange(1), help="Images given to the model at a time; its own choice else."),
-    click.option("--workers", type=click.IntRange(0), help="Processes that prepare images; one a core where not given."),
-    click.option("--strict", is_flag=True, help="Stop at the first image that cannot be read instead of setting it aside."),
-    click.option("--quiet", is_flag=True, help="No progress."),
-)
-about_studies = _options(
-    click.option("--studies", help="Comma-separated; all that fit where not given: see shiftproof list studies."),
-    click.option(
-        "--scored",
-        type=click.Choice(["full", "subset"]),
-        default="full",
-        show_default=True,
-        help="Score all classes of the model, or only those of the images (200 of 1000).",
-    ),
-    click.option(
-        "--unmatched",
-        type=click.Choice(["error", "unlabelled", "wrong"]),
-        default="error",
-        show_default=True,
-        help="What becomes of images whose class the model lacks.",
-    ),
-    click.option("--merge", help='JSON of groups that count as one class, as {"dog": ["n02085620", ...]}.'),
-)
-about_output = _options(
-    click.option("--json", "as_json", is_flag=True, help="Print everything as JSON."),
-    click.option("--csv", type=click.Path(dir_okay=False), help="Also write the measurements as CSV."),
-    click.option("--parquet", type=click.Path(dir_okay=False), help="Also write the measurements as Parquet."),
-)
-as_json_option = click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 
 
 @cli.command()
