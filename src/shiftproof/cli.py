@@ -19,12 +19,12 @@ import shiftproof
 from shiftproof import catalog
 from shiftproof.cli_options import (
     about_images,
-    about_model,
     about_output,
     about_predicting,
     about_store,
     about_studies,
     as_json_option,
+    model_and_images,
 )
 from shiftproof.errors import BadInput, ShiftproofError
 from shiftproof.registry import Registry
@@ -103,10 +103,7 @@ def demo(output: str, quiet: bool, as_json: bool) -> None:
 
 
 @cli.command()
-@click.argument("model")
-@click.argument("images")
-@about_model
-@about_images
+@model_and_images
 @about_studies
 @about_predicting
 @about_store
@@ -129,10 +126,7 @@ def run(model: str, images: str, report: str, **options: Any) -> None:
 
 
 @cli.command()
-@click.argument("model")
-@click.argument("images")
-@about_model
-@about_images
+@model_and_images
 @about_predicting
 @about_store
 @click.option(
@@ -161,10 +155,7 @@ def predict(model: str, images: str, shard: tuple[int, int], **options: Any) -> 
 
 
 @cli.command()
-@click.argument("model")
-@click.argument("images")
-@about_model
-@about_images
+@model_and_images
 @about_studies
 @about_store
 @as_json_option
@@ -187,10 +178,7 @@ def plan(model: str, images: str, **options: Any) -> None:
 
 
 @cli.command()
-@click.argument("model")
-@click.argument("images")
-@about_model
-@about_images
+@model_and_images
 @about_studies
 @about_store
 @about_output
@@ -205,10 +193,7 @@ def measure(model: str, images: str, **options: Any) -> None:
 
 
 @cli.command()
-@click.argument("model")
-@click.argument("images")
-@about_model
-@about_images
+@model_and_images
 @about_studies
 @about_store
 @about_output

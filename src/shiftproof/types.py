@@ -80,9 +80,6 @@ def _plain(value: object) -> object:
     raise TypeError(f"{type(value).__name__} has no stable text")
 
 
-# ------------------------------------------------------------------ images and their labels
-
-
 @dataclass(frozen=True)
 class Classes:
     """An ordered list of classes; a label is a place in it.
@@ -158,9 +155,6 @@ class SetAside:
     reason: str
 
 
-# ------------------------------------------------------------------ what is asked for
-
-
 @dataclass(frozen=True)
 class Condition:
     """A change of pixels only, as data: ids and labels stay, so two runs of one set line up row by row.
@@ -225,9 +219,6 @@ class Run:
         own_rule = self.condition.picture == "image"
         picture = "the image, prepared by the model's own rule" if own_rule else self.condition.picture
         return {"picture": picture, "output": self.condition.output}
-
-
-# ------------------------------------------------------------------ models
 
 
 @dataclass(frozen=True)
@@ -314,9 +305,6 @@ class ObjectDetector(Protocol):
 
     def detect(self, inputs: Inputs, sizes: Sequence[tuple[int, int]]) -> list[Detections]:
         """Boxes of each image, in the pixels of its original (height, width)."""
-
-
-# ------------------------------------------------------------------ what comes back
 
 
 @dataclass(frozen=True)
