@@ -49,9 +49,7 @@ about_predicting = _options(
     ),
     click.option("--half", is_flag=True, help="Store logits and features as float16: half the space, see docs/store.md."),
     click.option("--batch-size", type=click.IntRange(1), help="Images given to the model at a time; its own choice else."),
-    click.option(
-        "--workers", type=click.IntRange(0), help="Processes that prepare images; as many as it takes else."
-    ),
+    click.option("--workers", type=click.IntRange(0), help="Processes that prepare images; as many as it takes else."),
     click.option("--strict", is_flag=True, help="Stop at the first image that cannot be read instead of setting it aside."),
     click.option("--quiet", is_flag=True, help="No progress."),
 )
