@@ -11,7 +11,7 @@ import shiftproof
 ROOT = Path(shiftproof.__file__).parent
 LEVELS = (
     {"types", "errors", "registry", "catalog", "randomness", "reference", "class_lists", "files", "digests"},
-    {"metrics"},
+    {"metrics", "corruptions"},
     {"image_sets", "models", "store", "prediction", "loading", "parallel", "preparing"},
     {"studies"},
     {"reports"},

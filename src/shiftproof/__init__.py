@@ -15,6 +15,8 @@ _HOMES = {
     "CLEAN": "shiftproof.types",
     "CalibrationStudy": "shiftproof.studies.calibration",
     "Condition": "shiftproof.types",
+    "IMAGENET_C": "shiftproof.corruptions",
+    "corrupt": "shiftproof.corruptions.applying",
     "load_model": "shiftproof.models",
     "measure": "shiftproof.studies",
     "metrics": "shiftproof.metrics",
@@ -25,6 +27,8 @@ _HOMES = {
 
 if TYPE_CHECKING:
     from shiftproof import metrics as metrics
+    from shiftproof.corruptions import IMAGENET_C as IMAGENET_C
+    from shiftproof.corruptions.applying import corrupt as corrupt
     from shiftproof.image_sets import open_images as open_images
     from shiftproof.models import load_model as load_model
     from shiftproof.models import wrap_model as wrap_model

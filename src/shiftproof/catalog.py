@@ -35,6 +35,62 @@ IMAGE_SETS = Registry(
     },
 )
 
+CORRUPTIONS = Registry(
+    "corruption",
+    {
+        "gaussian_noise": "shiftproof.corruptions.noise:gaussian_noise",
+        "shot_noise": "shiftproof.corruptions.noise:shot_noise",
+        "impulse_noise": "shiftproof.corruptions.noise:impulse_noise",
+        "defocus_blur": "shiftproof.corruptions.blur:defocus_blur",
+        "glass_blur": "shiftproof.corruptions.blur:glass_blur",
+        "motion_blur": "shiftproof.corruptions.blur:motion_blur",
+        "zoom_blur": "shiftproof.corruptions.blur:zoom_blur",
+        "snow": "shiftproof.corruptions.weather:snow",
+        "frost": "shiftproof.corruptions.weather:frost",
+        "fog": "shiftproof.corruptions.weather:fog",
+        "brightness": "shiftproof.corruptions.weather:brightness",
+        "contrast": "shiftproof.corruptions.digital:contrast",
+        "elastic_transform": "shiftproof.corruptions.digital:elastic_transform",
+        "pixelate": "shiftproof.corruptions.digital:pixelate",
+        "jpeg_compression": "shiftproof.corruptions.digital:jpeg_compression",
+        "speckle_noise": "shiftproof.corruptions.noise:speckle_noise",
+        "gaussian_blur": "shiftproof.corruptions.blur:gaussian_blur",
+        "spatter": "shiftproof.corruptions.weather:spatter",
+        "saturate": "shiftproof.corruptions.digital:saturate",
+    },
+)
+
+PERTURBATIONS = Registry(
+    "perturbation",
+    {
+        "gaussian_noise": "shiftproof.corruptions.sequences:gaussian_noise",
+        "shot_noise": "shiftproof.corruptions.sequences:shot_noise",
+        "motion_blur": "shiftproof.corruptions.sequences:motion_blur",
+        "zoom_blur": "shiftproof.corruptions.sequences:zoom_blur",
+        "snow": "shiftproof.corruptions.sequences:snow",
+        "brightness": "shiftproof.corruptions.sequences:brightness",
+        "translate": "shiftproof.corruptions.sequences:translate",
+        "rotate": "shiftproof.corruptions.sequences:rotate",
+        "tilt": "shiftproof.corruptions.sequences:tilt",
+        "scale": "shiftproof.corruptions.sequences:scale",
+        "speckle_noise": "shiftproof.corruptions.sequences:speckle_noise",
+        "gaussian_blur": "shiftproof.corruptions.sequences:gaussian_blur",
+        "spatter": "shiftproof.corruptions.sequences:spatter",
+        "shear": "shiftproof.corruptions.sequences:shear",
+    },
+)
+
+EDITIONS = Registry(
+    "edition",
+    {
+        "imagenet-224": "shiftproof.corruptions.editions:IMAGENET_224",
+        "inception-299": "shiftproof.corruptions.editions:INCEPTION_299",
+        "imagenet-64": "shiftproof.corruptions.editions:IMAGENET_64",
+        "tiny-64": "shiftproof.corruptions.editions:TINY_64",
+        "cifar-32": "shiftproof.corruptions.editions:CIFAR_32",
+    },
+)
+
 METRICS = Registry(
     "metric",
     {
@@ -68,5 +124,13 @@ STUDIES = Registry(
     },
 )
 
-KINDS = {"models": MODELS, "image-sets": IMAGE_SETS, "metrics": METRICS, "studies": STUDIES}
+KINDS = {
+    "models": MODELS,
+    "image-sets": IMAGE_SETS,
+    "corruptions": CORRUPTIONS,
+    "perturbations": PERTURBATIONS,
+    "editions": EDITIONS,
+    "metrics": METRICS,
+    "studies": STUDIES,
+}
 """What ``shiftproof list`` can list."""

