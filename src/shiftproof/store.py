@@ -131,8 +131,8 @@ class Store:
 
     def run(self, ref: ModelRef, condition: Condition, precision: Precision = "float32") -> StoredRun:
         """The rows of one model under one condition, whether there are any yet or not."""
-        key = fingerprint_of(ref.fingerprint, condition, precision, FORMAT)[:16]
-        about = {"format": FORMAT, "model": dataclasses.asdict(ref), "condition": dataclasses.asdict(condition)}
+        key = fingerprint_of(ref.fingerprint, condition.key(), precision, FORMAT)[:16]
+        about = {"format": FORMAT, "model": dataclasses.asdict(ref), "condition": condition.key()}
         # without the model's name: one that is called something else keeps its rows
         return StoredRun(self.root / "rows" / f"{_slug(str(condition))}-{key}", {**about, "precision": precision})
 

@@ -191,6 +191,10 @@ class Condition:
     def __str__(self) -> str:
         return self.name if self.severity == 0 else f"{self.name} {self.severity}"
 
+    def key(self) -> dict[str, Fact]:
+        """What the pixels depend on, in plain values; of frost pictures what they are, not where they lie."""
+        return {**dataclasses.asdict(self), "frost": self.frost and self.frost.digest}
+
 
 CLEAN = Condition("clean")
 
@@ -229,9 +233,17 @@ class Run:
 
     def convention(self) -> dict[str, str]:
         """How the pixels came to the model."""
-        own_rule = self.condition.picture == "image"
-        picture = "the image, prepared by the model's own rule" if own_rule else self.condition.picture
-        return {"picture": picture, "output": self.condition.output}
+        condition = self.condition
+        own_rule = condition.picture == "image"
+        picture = "the image, prepared by the model's own rule" if own_rule else condition.picture
+        told = {"picture": picture, "output": condition.output}
+        if condition.edition is not None:
+            told |= {"edition": condition.edition, "seed": str(condition.seed)}
+        if condition.scale_strengths:
+            told["strengths"] = "scaled to the picture's size"
+        if condition.frost is not None:
+            told["frost pictures"] = condition.frost.digest
+        return told
 
 
 @dataclass(frozen=True)
@@ -270,6 +282,9 @@ class Preparation(Protocol):
 
     def from_picture(self, picture: Image) -> NDArray[np.generic]:
         """The whole picture resized to the model's size, no crop, then normalisation."""
+
+    def cut(self, image: Image) -> Image:
+        """The model's own resize and crop alone: what it sees of the image, as bytes."""
 
     def describe(self) -> Mapping[str, Fact]:
         """Every choice in plain values: printed in reports and part of the fingerprint."""

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from types import ModuleType
 from typing import Literal, get_args
 
 import numpy as np
@@ -56,6 +57,7 @@ class ImagePreparation:
     channels: Channels = "rgb"
     layout: Layout = "nchw"
     dtype: InputType = "float32"
+    clahe: float = 0.0  # clip limit of the local histogram equalisation; 0 leaves it out
 
     def __post_init__(self) -> None:
         _check_words(self)
@@ -63,19 +65,23 @@ class ImagePreparation:
 
     def from_image(self, image: Image) -> NDArray[np.generic]:
         """The model's own resize and crop, then normalisation; one image, without the batch axis."""
-        match self.rule:
-            case "shorter":
-                return self._normalised(self._shorter_side_then_crop(image))
-            case "crop":
-                return self._normalised(self._resized(_centre_square(image, self.share), self._size))
-            case "squash":
-                return self._normalised(self._resized(image, self._size))
-            case "none":
-                return self._normalised(image)
+        return self._normalised(self.cut(image))
 
     def from_picture(self, picture: Image) -> NDArray[np.generic]:
         """The whole picture resized to the model's size, no crop, then normalisation."""
         return self._normalised(picture if self.size is None else self._resized(picture, self.size))
+
+    def cut(self, image: Image) -> Image:
+        """The model's own resize and crop alone: what it sees of the image, as bytes."""
+        match self.rule:
+            case "shorter":
+                return self._shorter_side_then_crop(image)
+            case "crop":
+                return self._resized(_centre_square(image, self.share), self._size)
+            case "squash":
+                return self._resized(image, self._size)
+            case "none":
+                return image
 
     def describe(self) -> Mapping[str, Fact]:
         """Every choice in plain values, under the keys that `parse_preparation` reads."""
@@ -85,6 +91,8 @@ class ImagePreparation:
         }
         if self.rule == "crop":
             facts["share"] = self.share
+        if self.clahe:
+            facts["clahe"] = self.clahe
         return facts | {
             "interpolation": self.interpolation,
             "engine": self.engine,
@@ -157,6 +165,8 @@ class ImagePreparation:
         return 1 if self.channels == "grey" else 3
 
     def _normalised(self, image: Image) -> NDArray[np.generic]:
+        if self.clahe:
+            image = _equalised(image, self.clahe)
         if self.channels == "grey":
             image = np.asarray(Pillow.fromarray(image).convert("L"))[:, :, None]
         elif self.channels == "bgr":
@@ -212,11 +222,24 @@ def _centre_square(image: Image, share: float) -> Image:
     return image[top : top + side, left : left + side]
 
 
-def _resized_by_opencv(image: Image, size: tuple[int, int], interpolation: Interpolation) -> Image:
+def _equalised(image: Image, clip_limit: float) -> Image:
+    """Contrast-limited adaptive histogram equalisation (Zuiderveld, 1994) of the lightness, in 8 x 8 tiles."""
+    cv2 = _opencv("clahe")
+    colours = cv2.cvtColor(image, cv2.COLOR_RGB2LAB)
+    colours[:, :, 0] = cv2.createCLAHE(clip_limit, (8, 8)).apply(np.ascontiguousarray(colours[:, :, 0]))
+    return np.asarray(cv2.cvtColor(colours, cv2.COLOR_LAB2RGB), dtype=np.uint8)
+
+
+def _opencv(what: str) -> ModuleType:
     try:
         import cv2
     except ModuleNotFoundError as missing:
-        raise MissingExtra("engine=opencv", "opencv") from missing
+        raise MissingExtra(what, "opencv") from missing
+    return cv2
+
+
+def _resized_by_opencv(image: Image, size: tuple[int, int], interpolation: Interpolation) -> Image:
+    cv2 = _opencv("engine=opencv")
     height, width = size
     resized = cv2.resize(image, (width, height), interpolation=getattr(cv2, OPENCV_FILTERS[interpolation]))
     return np.asarray(resized, dtype=np.uint8)
@@ -252,6 +275,8 @@ def _check_figures(preparation: ImagePreparation) -> None:
     for key, values in [("mean", preparation.mean), ("std", preparation.std)]:
         if len(values) not in {1, 1 if preparation.channels == "grey" else 3}:
             raise BadInput(f"{key} should be one figure or one a channel, got {len(values)}")
+    if preparation.clahe < 0:
+        raise BadInput(f"clahe is a clip limit above 0, for example clahe=2, got {preparation.clahe}")
     if 0 in preparation.std:
         raise BadInput("std should not be 0: inputs are divided by it")
     if preparation.dtype == "uint8" and (preparation.value_range, set(preparation.mean), set(preparation.std)) != (

@@ -53,8 +53,10 @@ def parse_preparation(
     (240, 240)
     >>> parse_preparation("resize=256,crop=224,range=255,mean=104/117/123,std=1,channels=bgr") == PRESETS["caffe"]
     True
+    >>> parse_preparation("clahe", PRESETS["lite"]).clahe
+    2.0
     """
-    items = [item.strip() for item in text.split(",") if item.strip()]
+    items = [SHORT.get(item.strip(), item.strip()) for item in text.split(",") if item.strip()]
     preparation = base
     if items and "=" not in items[0]:
         if items[0] not in PRESETS:
@@ -116,6 +118,7 @@ KEYS: dict[str, Callable[[str], dict[str, Any]]] = {
     "crop": _size,
     "resize": _resize,
     "share": lambda value: {"share": float(value)},
+    "clahe": lambda value: {"clahe": float(value)},
     "interpolation": _word("interpolation"),
     "engine": _word("engine"),
     "decoder": _word("decoder"),
@@ -128,10 +131,14 @@ KEYS: dict[str, Callable[[str], dict[str, Any]]] = {
 }
 """What a text may set; `describe()` uses the same keys, so that what is printed can be typed again."""
 
+SHORT = {"clahe": "clahe=2"}
+"""Words that stand for a key with its usual value."""
+
 EXAMPLES = {
     "size": "for example size=224, size=240x320 (height first) or size=any",
     "crop": "for example crop=224",
     "share": "for example share=0.875",
+    "clahe": "it is a clip limit, for example clahe=2",
     "mean": "for example mean=0.485/0.456/0.406 or mean=0.5",
     "std": "for example std=0.229/0.224/0.225 or std=1",
 }
