@@ -112,6 +112,17 @@ METRICS = Registry(
         "mcnemar_p": "shiftproof.metrics.paired:mcnemar_p",
         "difference_interval": "shiftproof.metrics.paired:difference_interval",
         "holm": "shiftproof.metrics.paired:holm",
+        "corruption_error": "shiftproof.metrics.corruption_error:corruption_error",
+        "mean_corruption_error": "shiftproof.metrics.corruption_error:mean_corruption_error",
+        "relative_corruption_error": "shiftproof.metrics.corruption_error:relative_corruption_error",
+        "relative_mean_corruption_error": "shiftproof.metrics.corruption_error:relative_mean_corruption_error",
+        "flip_probability": "shiftproof.metrics.stability:flip_probability",
+        "sequence_flip_probability": "shiftproof.metrics.stability:sequence_flip_probability",
+        "sequence_top5_distance": "shiftproof.metrics.stability:sequence_top5_distance",
+        "sequence_zipf_distance": "shiftproof.metrics.stability:sequence_zipf_distance",
+        "top5_distance": "shiftproof.metrics.stability:top5_distance",
+        "top5_distance_from_ranks": "shiftproof.metrics.stability:top5_distance_from_ranks",
+        "zipf_distance": "shiftproof.metrics.stability:zipf_distance",
     },
 )
 

@@ -458,10 +458,11 @@ class Curve:
 
 @dataclass(frozen=True)
 class GalleryItem:
-    """One image to show."""
+    """One image to show, under a condition where one is given."""
 
     id: str
     caption: str
+    condition: Condition | None = None
 
 
 @dataclass(frozen=True)
