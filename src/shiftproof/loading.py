@@ -19,20 +19,30 @@ PRECISIONS: tuple[Precision, ...] = ("float32", "float16")
 
 
 def load_predictions(
-    run: Run, images: ImageSet, *, store: Store, keep: Keep = "top5", scoring: Scoring | None = None
+    run: Run,
+    images: ImageSet,
+    *,
+    store: Store,
+    keep: Keep = "top5",
+    scoring: Scoring | None = None,
+    partial: bool = False,
+    digests: Mapping[str, str | None] | None = None,
 ) -> Predictions:
-    """The stored answers of a run, labelled by the set as it is now; MissingRuns where some were never made."""
+    """The stored answers of a run, labelled by the set as it is now; MissingRuns where some were never made.
+
+    `partial` takes what there is instead. `digests`, as of `digests_of`, spare asking for them where many runs are loaded.
+    """
     scoring = scoring or Scoring()
     keep = richest([keep, scoring.keep])
     model = store.model(run.model)
     if model is None:
         raise _missing(run, store, keep, len(images.samples), len(images.samples))
-    digests = _digests(images, store)
+    digests = digests_of(images, store) if digests is None else digests
     stored, contents = _fullest(store, run, keep, digests)
     aside = tuple(_aside(digests, contents))
     kept = [sample for sample in images.samples if (sample.id, digests[sample.id]) in contents.rows]
     missing = len(digests) - len(kept) - len(aside)
-    if missing:
+    if missing and not partial:
         raise _missing(run, store, keep, missing, len(digests))
     arrays = stored.load([(sample.id, digests[sample.id] or "") for sample in kept], keep)
     names = dict.fromkeys(name for sample in kept for name in sample.facts)
@@ -57,13 +67,13 @@ def load_predictions(
 
 def has_answered(model: ModelRef, images: ImageSet, *, store: Store) -> bool:
     """Whether every image of the set that can be read has a stored answer of this model, or was set aside."""
-    digests = _digests(images, store)
+    digests = digests_of(images, store)
     contents = _fullest(store, Run(model, images.ref), "top5", digests)[1]
     known = {**contents.rows, **contents.aside}
     return bool(contents.rows) and all(digest is None or (key, digest) in known for key, digest in digests.items())
 
 
-def _digests(images: ImageSet, store: Store) -> dict[str, str | None]:
+def digests_of(images: ImageSet, store: Store) -> dict[str, str | None]:
     """The digest of every image by its id, in the order of the set; None for one that cannot be read."""
     samples = images.samples
     digests = store.digests.digests([images.source(sample) for sample in samples])

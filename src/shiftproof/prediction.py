@@ -7,24 +7,26 @@ same batches, and the same bytes come out.
 
 from __future__ import annotations
 
+import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftproof.errors import BadInput, NotKept, UnknownName
+from shiftproof.errors import BadInput, NotKept
 from shiftproof.image_sets.scoring import Scoring
-from shiftproof.loading import load_predictions
+from shiftproof.loading import digests_of, load_predictions
 from shiftproof.metrics.top5 import to_top5
 from shiftproof.parallel import Arrays, Batch, Block, Workers
-from shiftproof.preparing import Job, Read, prepare
-from shiftproof.store import Contents, Rows, Store, StoredModel, StoredRun
+from shiftproof.preparing import Job, Read, check_condition, prepare
+from shiftproof.store import Contents, Rows, Store, StoredModel, StoredRun, joined_rows
 from shiftproof.types import (
     CLEAN,
     Classifier,
@@ -45,6 +47,8 @@ from shiftproof.types import (
 )
 
 BATCH = 32
+PATIENCE = 10.0
+"""Seconds of work that a kill may cost where rows of many conditions are gathered."""
 
 
 class Progress(Protocol):
@@ -119,21 +123,61 @@ def fill(
     shard: tuple[int, int] = (1, 1),
     progress: Progress | None = None,
 ) -> Tally:
-    """Puts the rows that are missing into the store, a committed file for each batch."""
-    if condition.name != "clean":
-        raise UnknownName("condition", condition.name, ["clean"])
-    stored = store.run(model.ref, condition, precision)
-    stored.clear_unfinished()
+    """Puts the rows of one condition that are missing into the store, a committed file for each batch."""
+    return fill_conditions(
+        model,
+        images,
+        {condition: None},
+        store=store,
+        keep=keep,
+        precision=precision,
+        batch_size=batch_size,
+        workers=workers,
+        strict=strict,
+        shard=shard,
+        progress=progress,
+    )
+
+
+Chosen: TypeAlias = Mapping[Condition, Collection[str] | None]
+"""Conditions, each with the ids of the images it is wanted for; None for all of them."""
+
+
+def fill_conditions(
+    model: Classifier,
+    images: ImageSet,
+    chosen: Chosen,
+    *,
+    store: Store,
+    keep: Keep = "top5",
+    precision: Precision = "float32",
+    batch_size: int | None = None,
+    workers: Workers | int | None = None,
+    strict: bool = False,
+    shard: tuple[int, int] = (1, 1),
+    progress: Progress | None = None,
+) -> Tally:
+    """Puts the rows of many conditions that are missing into the store; each image is decoded once for all of them."""
+    for condition in chosen:
+        check_condition(condition)
     batch_size = batch_size or int(getattr(model, "good_batch", BATCH))
-    plan = plan_blocks(images, stored.contents(keep), store, batch_size=batch_size, shard=shard)
-    if strict and plan.set_aside:
-        raise _refusal(plan.set_aside[0])
+    writer = _Writer(model, store, keep, precision, batch_size=batch_size, sealed=shard == (1, 1))
+    digests = Digests(images, store)
+    plans = {
+        condition: plan_blocks(
+            images, writer.stored(condition).contents(keep), digests, batch_size=batch_size, shard=shard, only=ids
+        )
+        for condition, ids in chosen.items()
+    }
+    aside = [image for plan in plans.values() for image in plan.set_aside]
+    if strict and aside:
+        raise _refusal(aside[0])
     if progress:
-        progress.begin(f"{model.ref.name} · {images.ref.name} · {condition}", plan.total, plan.done)
-    writer = _Writer(model, store, stored, keep, precision)
-    aside = list(plan.set_aside)
-    jobs = (Job(block, [images.source(sample) for sample in block], condition, model.preparation) for block in plan.blocks)
-    with _pool(workers, model.preparation, images) as pool:
+        what = str(next(iter(plans))) if len(plans) == 1 else f"{len(plans)} conditions"
+        total, done = (sum(counts) for counts in zip(*((plan.total, plan.done) for plan in plans.values()), strict=True))
+        progress.begin(f"{model.ref.name} · {images.ref.name} · {what}", total, done)
+    with _pool(workers, model.preparation, images) as pool, writer:
+        jobs = _jobs(plans, images, model.preparation, batch_size)
         for job, read, outputs in _answers(pool, jobs, writer.ask, at_once=int(getattr(model, "at_once", 1))):
             now_aside = writer.write(job, read, outputs)
             if strict and now_aside:
@@ -141,10 +185,37 @@ def fill(
             aside += now_aside
             if progress:
                 progress.advance(len(job.samples))
-    writer.finish(sealed=shard == (1, 1))
     if progress:
         progress.end()
-    return Tally(writer.written, plan.done - len(plan.set_aside), tuple(aside))
+    before = sum(plan.done - len(plan.set_aside) for plan in plans.values())
+    return Tally(writer.written, before, tuple(dict.fromkeys(aside)))
+
+
+def _jobs(plans: Mapping[Condition, Plan], images: ImageSet, preparation: Preparation, batch_size: int) -> Iterator[Job]:
+    """Block after block of the set, each under all its conditions while its pictures are remembered.
+
+    A condition that wants a whole block is a batch of its own; what others want of it is put together to full batches.
+    """
+    places = sorted({place for plan in plans.values() for place in plan.blocks})
+    again = len(plans) > 1
+    for place in places:
+        scattered: list[tuple[Sample, Condition]] = []
+        for condition, plan in plans.items():
+            block = plan.blocks.get(place, [])
+            if block and plan.whole:
+                yield _job([(sample, condition) for sample in block], images, preparation, again)
+            else:
+                scattered += [(sample, condition) for sample in block]
+        scattered.sort(key=lambda pair: pair[0].id)  # an image after the other, so that few pictures need be remembered
+        for start in range(0, len(scattered), batch_size):
+            yield _job(scattered[start : start + batch_size], images, preparation, again)
+
+
+def _job(pairs: Sequence[tuple[Sample, Condition]], images: ImageSet, preparation: Preparation, again: bool) -> Job:
+    samples = [sample for sample, _ in pairs]
+    return Job(
+        samples, [images.source(sample) for sample in samples], [condition for _, condition in pairs], preparation, again
+    )
 
 
 def _answers(
@@ -166,32 +237,54 @@ def _answers(
 class Plan(NamedTuple):
     """What is left to do of a run."""
 
-    blocks: list[list[Sample]]
+    blocks: dict[int, list[Sample]]  # by their place in the set
     total: int
     done: int
     set_aside: list[SetAside]
+    whole: bool = True  # False where only some images were asked for
+
+
+class Digests:
+    """The digest of every image of a set by its id, read when they are first needed; None for one that cannot be read."""
+
+    def __init__(self, images: ImageSet, store: Store) -> None:
+        self._images, self._store = images, store
+
+    @cached_property
+    def of(self) -> dict[str, str | None]:
+        return digests_of(self._images, self._store)
 
 
 def plan_blocks(
-    images: ImageSet, contents: Contents, store: Store, *, batch_size: int = BATCH, shard: tuple[int, int] = (1, 1)
+    images: ImageSet,
+    contents: Contents,
+    digests: Digests,
+    *,
+    batch_size: int = BATCH,
+    shard: tuple[int, int] = (1, 1),
+    only: Collection[str] | None = None,
 ) -> Plan:
     """The images without a stored answer, in blocks that any machine would cut alike."""
     part, parts = shard
     samples = images.samples
-    blocks = [list(samples[start : start + batch_size]) for start in range(0, len(samples), batch_size)][part - 1 :: parts]
-    mine = [sample for block in blocks for sample in block]
-    if not contents.rows and not contents.aside:
-        return Plan(blocks, len(mine), 0, [])
-    digests = dict(zip((sample.id for sample in mine), store.digests.digests([images.source(s) for s in mine]), strict=True))
-    answered = {sample.id for sample in mine if (sample.id, digests[sample.id]) in contents.rows}
-    aside = {
-        sample.id: contents.aside[pair]
-        for sample in mine
-        if sample.id not in answered and (pair := (sample.id, digests[sample.id] or "")) in contents.aside
+    starts = list(enumerate(range(0, len(samples), batch_size)))[part - 1 :: parts]
+    wanted = None if only is None else frozenset(only)
+    blocks = {
+        place: [sample for sample in samples[start : start + batch_size] if wanted is None or sample.id in wanted]
+        for place, start in starts
     }
-    left = [[sample for sample in block if sample.id not in answered and sample.id not in aside] for block in blocks]
+    mine = [sample for block in blocks.values() for sample in block]
+    if contents.rows or contents.aside:
+        pairs = {sample.id: (sample.id, digests.of[sample.id] or "") for sample in mine}
+        answered = {key for key, pair in pairs.items() if pair in contents.rows}
+        aside = {key: contents.aside[pair] for key, pair in pairs.items() if key not in answered and pair in contents.aside}
+        known = answered | aside.keys()
+        blocks = {place: [sample for sample in block if sample.id not in known] for place, block in blocks.items()}
+    else:
+        answered, aside = set(), {}
     set_aside = [SetAside(*entry) for entry in aside.items()]
-    return Plan([block for block in left if block], len(mine), len(answered) + len(aside), set_aside)
+    left = {place: block for place, block in blocks.items() if block}
+    return Plan(left, len(mine), len(answered) + len(aside), set_aside, only is None)
 
 
 def plan_runs(
@@ -199,6 +292,7 @@ def plan_runs(
 ) -> list[dict[str, str | int]]:
     """Every run the studies name, once, with how much of it is stored."""
     sets = {images.ref: images for images in image_sets}
+    digests = {ref: Digests(images, store) for ref, images in sets.items()}
     least = (scoring or Scoring()).keep
     keeps: dict[Run, Keep] = {}
     for study in studies:
@@ -207,7 +301,7 @@ def plan_runs(
     rows: list[dict[str, str | int]] = []
     for run, keep in keeps.items():
         stored = store.run(run.model, run.condition).contents(keep)
-        plan = plan_blocks(sets[run.image_set], stored, store)
+        plan = plan_blocks(sets[run.image_set], stored, digests[run.image_set])
         names: dict[str, str | int] = {"model": run.model.name, "image set": run.image_set.name}
         asked: dict[str, str | int] = {"condition": str(run.condition), "keep": keep}
         rows.append({**names, **asked, "images": plan.total, "stored": plan.done, "to do": plan.total - plan.done})
@@ -228,17 +322,41 @@ def _refusal(image: SetAside) -> BadInput:
 
 
 class _Writer:
-    """Gives blocks to the model and its answers to the store."""
+    """Gives batches to the model and its answers to the store.
 
-    def __init__(self, model: Classifier, store: Store, stored: StoredRun, keep: Keep, precision: Precision) -> None:
-        self._model, self._store, self._stored, self._keep = model, store, stored, keep
-        self._kind = np.dtype(precision)
+    Rows of a batch under one condition are committed at once. Of mixed batches they are gathered until there are enough
+    of a condition for a file, but none waits longer than `PATIENCE`, and leaving the writer commits what there is.
+    """
+
+    def __init__(
+        self, model: Classifier, store: Store, keep: Keep, precision: Precision, *, batch_size: int, sealed: bool
+    ) -> None:
+        self._model, self._store, self._keep, self._precision = model, store, keep, precision
+        self._batch_size, self._sealed = batch_size, sealed
+        self._runs: dict[Condition, StoredRun] = {}
+        self._waiting: dict[Condition, list[Rows]] = {}
+        self._committed = time.monotonic()
+        self._touched: set[Condition] = set()
         self._stamps: list[tuple[str | None, str | None]] = []
         self._introduced = False
         self.written = 0
 
+    def __enter__(self) -> _Writer:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        self._commit_waiting()
+        if kind is None:
+            self._finish()
+
+    def stored(self, condition: Condition) -> StoredRun:
+        if condition not in self._runs:
+            self._runs[condition] = self._store.run(self._model.ref, condition, self._precision)
+            self._runs[condition].clear_unfinished()
+        return self._runs[condition]
+
     def ask(self, batch: Batch) -> Outputs | None:
-        """The model's answers to one block; None where no image of it could be read."""
+        """The model's answers to one batch; None where no image of it could be read."""
         if len(batch) == 0:
             return None
         features = self._keep == "features"
@@ -251,30 +369,61 @@ class _Writer:
         return outputs
 
     def write(self, job: Job, read: Sequence[Read], outputs: Outputs | None) -> list[SetAside]:
-        """Commits one block; the images of it that were set aside."""
-        fates = list(zip((sample.id for sample in job.samples), read, strict=True))
-        aside = [(key, seen.digest, seen.reason) for key, seen in fates if seen.reason]
-        good = [(key, seen.digest or "") for key, seen in fates if not seen.reason]
-        rows: dict[str, NDArray[Any]] = {}
+        """Commits the rows of a batch, or lets them wait for others; the images of it that were set aside."""
         if outputs is not None:
             self._introduce(outputs.scores.shape[1])
-            sound = ~np.isnan(outputs.scores).any(axis=1)
-            aside += [(*good[row], "the model answered with values that are not numbers") for row in np.flatnonzero(~sound)]
+        conditions = dict.fromkeys(job.conditions)
+        fates = list(zip(job.samples, job.conditions, read, strict=True))
+        given = np.cumsum([not seen.reason for seen in read]) - 1  # the place of each readable image in the model's batch
+        aside: list[SetAside] = []
+        for condition in conditions:
+            mine = [place for place, (_, under, _) in enumerate(fates) if under == condition]
+            rows, now_aside = self._rows_of([(fates[place][0].id, fates[place][2], given[place]) for place in mine], outputs)
+            aside += now_aside
+            self._waiting.setdefault(condition, []).append(rows)
+            if len(conditions) == 1 or sum(len(some.ids) for some in self._waiting[condition]) >= self._batch_size:
+                self._commit(condition)
+        if time.monotonic() - self._committed > PATIENCE:
+            self._commit_waiting()
+        self._remember((seen.stamp, seen.digest) for seen in read)
+        return aside
+
+    def _rows_of(self, images: Sequence[tuple[str, Read, int]], outputs: Outputs | None) -> tuple[Rows, list[SetAside]]:
+        """What goes into the store of some images of a batch, each by its id, what became of it and its place there."""
+        aside = [(key, seen.digest, seen.reason) for key, seen, _ in images if seen.reason]
+        good = [(key, seen.digest or "", place) for key, seen, place in images if not seen.reason]
+        arrays: dict[str, NDArray[Any]] = {}
+        if outputs is not None and good:
+            places = np.array([place for _, _, place in good])
+            sound = ~np.isnan(outputs.scores[places]).any(axis=1)
+            unsound = "the model answered with values that are not numbers"
+            aside += [(*good[row][:2], unsound) for row in np.flatnonzero(~sound)]
             good = [good[row] for row in np.flatnonzero(sound)]
-            rows = self._rows(outputs.scores[sound], None if outputs.features is None else outputs.features[sound])
+            places = places[sound]
+            arrays = self._arrays(outputs.scores[places], None if outputs.features is None else outputs.features[places])
         # a file that could not even be read has no digest to be remembered by, and may be back tomorrow
         lasting = [(key, digest, str(reason)) for key, digest, reason in aside if digest]
-        if good or lasting:
-            self._stored.append(Rows([key for key, _ in good], [digest for _, digest in good], rows, lasting), self._keep)
-        self.written += len(good)
-        self._remember((seen.stamp, seen.digest) for seen in read)
-        return [SetAside(key, str(reason)) for key, _, reason in aside]
+        rows = Rows([key for key, _, _ in good], [digest for _, digest, _ in good], arrays, lasting)
+        return rows, [SetAside(key, str(reason)) for key, _, reason in aside]
 
-    def finish(self, *, sealed: bool) -> None:
+    def _commit(self, condition: Condition) -> None:
+        rows = joined_rows([some for some in self._waiting.pop(condition, []) if some.ids or some.aside])
+        if rows is not None:
+            self.stored(condition).append(rows, self._keep)
+            self._touched.add(condition)
+            self.written += len(rows.ids)
+
+    def _commit_waiting(self) -> None:
+        for condition in list(self._waiting):
+            self._commit(condition)
+        self._committed = time.monotonic()
+
+    def _finish(self) -> None:
         self._remember([], least=1)
         self._introduce(None)
-        if sealed and self.written:
-            self._stored.seal()
+        if self._sealed:
+            for condition in self._touched:
+                self.stored(condition).seal()
 
     def _introduce(self, columns: int | None) -> None:
         """Tells the store what the model is, before its first row, and also where there is none to add."""
@@ -283,7 +432,7 @@ class _Writer:
             self._store.save_model(StoredModel.of(self._model, columns), head)
             self._introduced = True
 
-    def _rows(self, scores: Logits, features: Features | None) -> dict[str, NDArray[Any]]:
+    def _arrays(self, scores: Logits, features: Features | None) -> dict[str, NDArray[Any]]:
         top5 = to_top5(scores, self._model.gives)
         rows: dict[str, NDArray[Any]] = {
             "top5_classes": top5.classes.astype(np.int32),
@@ -291,9 +440,9 @@ class _Writer:
             "log_total": top5.log_total.astype(np.float32),
         }
         if self._keep in ("logits", "features"):
-            rows["logits"] = scores.astype(self._kind)
+            rows["logits"] = scores.astype(np.dtype(self._precision))
         if self._keep == "features" and features is not None:
-            rows["features"] = features.astype(self._kind)
+            rows["features"] = features.astype(np.dtype(self._precision))
         return rows
 
     def _remember(self, pairs: Iterable[tuple[str | None, str | None]], least: int = 1024) -> None:

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from typing import NamedTuple
 
+from shiftproof import catalog
 from shiftproof.digests import digest_of, stamp_of
-from shiftproof.errors import UnreadableImage
+from shiftproof.errors import BadInput, UnknownName, UnreadableImage
 from shiftproof.parallel import Arrays
-from shiftproof.types import Condition, ImageSource, Preparation, Sample
+from shiftproof.types import Condition, Image, ImageSource, Inputs, Preparation, Sample
+
+PICTURES = ("image", "whole", "model-size")
+"""What a condition may act on, beside the pictures of the editions."""
+
+REMEMBERED = 64 * 2**20
+"""Bytes of pictures that a worker remembers: those of a few batches, which many conditions ask for in turn."""
 
 
 class Job(NamedTuple):
-    """Some images of a run, and what is to be done to them."""
+    """Some images of a run, each with its condition, and how they are prepared."""
 
     samples: list[Sample]
     sources: list[ImageSource]
-    condition: Condition
+    conditions: list[Condition]
     preparation: Preparation
+    again: bool = False  # other conditions of the same images follow
 
 
 class Read(NamedTuple):
@@ -31,17 +41,111 @@ def prepare(job: Job) -> tuple[Arrays, list[Read]]:
     """The input of every readable image, in order, and what became of each image."""
     arrays: Arrays = []
     read: list[Read] = []
-    for source in job.sources:
-        digest = stamp = reason = None
+    for sample, source, condition in zip(job.samples, job.sources, job.conditions, strict=True):
+        stamp = reason = None
+        digest: str | None = None
         try:
             stamp = stamp_of(source)
-            data = source.read()
-            digest = digest_of(data)
-            image = source.decode(data, decoder=job.preparation.decoder)
-            arrays.append(job.preparation.from_image(image))
+            data, digest = _bytes_of(source, stamp, job)
+            picture = _picture_of(sample, source, data, digest, condition, job)
+            arrays.append(_input_of(sample, picture, condition, job.preparation))
         except UnreadableImage as error:
             reason = str(error)
         except OSError as error:
             reason = f"cannot be read: {error.strerror or error}"
         read.append(Read(digest, stamp, reason))
     return arrays, read
+
+
+def check_condition(condition: Condition) -> None:
+    """An error now where the condition names what there is not, or needs a library that is missing."""
+    if condition.name != "clean":
+        catalog.CORRUPTIONS.load(condition.name)
+    if condition.edition is not None:
+        catalog.EDITIONS.load(condition.edition)
+    if condition.picture not in PICTURES and condition.picture not in catalog.EDITIONS:
+        raise UnknownName("picture", condition.picture, [*PICTURES, *catalog.EDITIONS])
+    if condition.frost is not None and condition.name != "frost":
+        raise BadInput(f"frost pictures are for frost, not for {condition.name}")
+
+
+def _input_of(sample: Sample, picture: Image, condition: Condition, preparation: Preparation) -> Inputs:
+    if condition.name != "clean" or condition.output != "raw":
+        from shiftproof.corruptions.applying import apply  # only where pixels change: it loads OpenCV
+
+        picture = apply(condition, picture, key=sample.id)
+    return preparation.from_image(picture) if condition.picture == "image" else preparation.from_picture(picture)
+
+
+def _bytes_of(source: ImageSource, stamp: str | None, job: Job) -> tuple[bytes | None, str]:
+    """The stored bytes and their digest; no bytes where a picture of them is remembered."""
+    digest = _memory.digest(stamp) if job.again and stamp else None
+    if digest is not None:
+        return None, digest
+    data = source.read()
+    digest = digest_of(data)
+    if job.again and stamp:
+        _memory.keep_digest(stamp, digest)
+    return data, digest
+
+
+def _picture_of(
+    sample: Sample, source: ImageSource, data: bytes | None, digest: str, condition: Condition, job: Job
+) -> Image:
+    """The image as the condition sees it."""
+    preparation = job.preparation
+    rule = repr(preparation) if condition.picture == "model-size" else preparation.decoder
+    key = (sample.id, digest, condition.picture, rule)
+    picture = _memory.picture(key) if job.again else None
+    if picture is None:
+        image = source.decode(source.read() if data is None else data, decoder=preparation.decoder)
+        picture = _cut(image, condition.picture, preparation)
+        if job.again:
+            _memory.keep_picture(key, picture)
+    return picture
+
+
+def _cut(image: Image, picture: str, preparation: Preparation) -> Image:
+    if picture in ("image", "whole"):
+        return image
+    if picture == "model-size":
+        return preparation.cut(image)
+    cut: Image = catalog.EDITIONS.load(picture).picture(image)
+    return cut
+
+
+class _Memory:
+    """The pictures used last, and the digests of their files, for all threads of a process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._pictures: OrderedDict[tuple[str, ...], Image] = OrderedDict()
+        self._held = 0
+        self._digests: OrderedDict[str, str] = OrderedDict()
+
+    def digest(self, stamp: str) -> str | None:
+        with self._lock:
+            return self._digests.get(stamp)
+
+    def keep_digest(self, stamp: str, digest: str) -> None:
+        with self._lock:
+            self._digests[stamp] = digest
+            if len(self._digests) > 4096:
+                self._digests.popitem(last=False)
+
+    def picture(self, key: tuple[str, ...]) -> Image | None:
+        with self._lock:
+            if key in self._pictures:
+                self._pictures.move_to_end(key)
+            return self._pictures.get(key)
+
+    def keep_picture(self, key: tuple[str, ...], picture: Image) -> None:
+        with self._lock:
+            if key not in self._pictures:
+                self._pictures[key] = picture
+                self._held += picture.nbytes
+            while self._held > REMEMBERED and len(self._pictures) > 1:
+                self._held -= self._pictures.popitem(last=False)[1].nbytes
+
+
+_memory = _Memory()

@@ -286,19 +286,29 @@ def _groups(paths: Sequence[Path]) -> Iterator[list[Path]]:
 
 
 def _joined(paths: Iterable[Path]) -> Rows:
-    ids: list[str] = []
-    digests: list[str] = []
-    aside: list[tuple[str, str, str]] = []
-    parts: dict[str, list[NDArray[Any]]] = {}
-    for path in paths:
-        with _reading(path) as file:
-            metadata = file.metadata()
-            ids += json.loads(metadata["ids"])
-            digests += json.loads(metadata["digests"])
-            aside += [tuple(entry) for entry in json.loads(metadata["aside"])]
-            for name in file.keys():  # noqa: SIM118 not a mapping
-                parts.setdefault(name, []).append(file.get_tensor(name))
-    return Rows(ids, digests, {name: np.concatenate(arrays) for name, arrays in parts.items()}, aside)
+    return joined_rows([_read_rows(path) for path in paths]) or Rows([], [], {})
+
+
+def _read_rows(path: Path) -> Rows:
+    with _reading(path) as file:
+        metadata = file.metadata()
+        arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 not a mapping
+    aside = [tuple(entry) for entry in json.loads(metadata["aside"])]
+    return Rows(json.loads(metadata["ids"]), json.loads(metadata["digests"]), arrays, aside)
+
+
+def joined_rows(parts: Sequence[Rows]) -> Rows | None:
+    """Several rows as one; None of none."""
+    if len(parts) < 2:
+        return parts[0] if parts else None
+    names = dict.fromkeys(name for part in parts for name in part.arrays)
+    arrays = {name: np.concatenate([part.arrays[name] for part in parts if name in part.arrays]) for name in names}
+    return Rows(
+        [key for part in parts for key in part.ids],
+        [digest for part in parts for digest in part.digests],
+        arrays,
+        [entry for part in parts for entry in part.aside],
+    )
 
 
 def _tensors_of(keep: Keep) -> tuple[str, ...]:
