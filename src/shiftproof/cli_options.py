@@ -71,6 +71,55 @@ about_studies = _options(
     ),
     click.option("--merge", help='JSON of groups that count as one class, as {"dog": ["n02085620", ...]}.'),
 )
+about_pictures = _options(
+    click.option(
+        "--edition", default="imagenet-224", show_default=True, help="Whose strengths: see shiftproof list editions."
+    ),
+    click.option(
+        "--at",
+        type=click.Choice(["picture", "model-size", "image"]),
+        default="picture",
+        show_default=True,
+        help="What is changed: the edition's cut of the image, the model's own, or the image as it is.",
+    ),
+    click.option("--output", type=click.Choice(["raw", "jpeg85"]), help="Pixels as they are, or after the published save."),
+    click.option("--seed", type=int, default=0, show_default=True, help="Where the random numbers start."),
+    click.option("--scale-strengths", is_flag=True, help="Lengths grow with the picture: for sizes that no edition has."),
+    click.option("--frost-folder", type=click.Path(), help="Frost pictures to use instead of our own."),
+)
+"""How pictures are cut and changed, for studies and for written sets."""
+
+about_corruptions = _options(
+    click.option(
+        "--corruptions",
+        default="imagenet-c",
+        show_default=True,
+        help="imagenet-c (the 15), all (the 19), a group such as noise, or names, comma-separated.",
+    ),
+    click.option("--severities", default="1,2,3,4,5", show_default=True, help="Some of 1 to 5, comma-separated."),
+)
+about_perturbations = _options(
+    click.option(
+        "--perturbations",
+        default="imagenet-p",
+        show_default=True,
+        help="imagenet-p (the 10), all (the 14), or names, comma-separated.",
+    ),
+    click.option("--levels", default="1", show_default=True, help="Levels of the noise sequences, some of 1 to 3."),
+)
+about_shifts = _options(
+    about_corruptions,
+    about_perturbations,
+    about_pictures,
+    click.option(
+        "--baseline", help="Whose errors others are divided by: a stored model, or alexnet for the published ones."
+    ),
+    click.option("--sequences", type=click.IntRange(1), default=100, show_default=True, help="Images to perturb."),
+    click.option("--budget", type=click.IntRange(1), help="Forward passes to spend on corruptions, spread over all cells."),
+    click.option("--precision", type=float, help="Half-width in points that the mean error should be known to."),
+)
+"""What the studies of corruptions and perturbations can be told."""
+
 about_output = _options(
     click.option("--json", "as_json", is_flag=True, help="Print everything as JSON."),
     click.option("--csv", type=click.Path(dir_okay=False), help="Also write the measurements as CSV."),
