@@ -73,7 +73,7 @@ about_studies = _options(
 )
 about_pictures = _options(
     click.option(
-        "--edition", default="imagenet-224", show_default=True, help="Whose strengths: see shiftproof list editions."
+        "--edition", default="imagenet-224", show_default=True, help="Whose strengths; see shiftproof list."
     ),
     click.option(
         "--at",
