@@ -1,0 +1,245 @@
+"""Weather between the camera and the scene: snow, frost, fog and spatter."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftproof.corruptions.compiled import compiled
+from shiftproof.corruptions.fields import Field, normals, plasma
+from shiftproof.corruptions.filters import clipped_zoom, gaussian, motion, zoom_places
+from shiftproof.corruptions.frost_pictures import picture_covering
+from shiftproof.types import Image
+
+WATER = np.array([175, 238, 238], np.float32) / np.float32(255)
+"""Pale turquoise."""
+
+MUD = np.array([63, 42, 20], np.float32)
+
+
+def snow(
+    image: Image,
+    rng: np.random.Generator,
+    *,
+    mean: float,
+    spread: float,
+    zoom: float,
+    threshold: float,
+    radius: float,
+    sigma: float,
+    kept: float,
+) -> Image:
+    """Snowfall: the scene whitened, and flakes smeared by their fall in front of it."""
+    layer = snow_layer(rng, image.shape[:2], mean=mean, spread=spread, zoom=zoom, threshold=threshold)
+    return snowed(image, motion(layer, radius, sigma, rng.uniform(-135, -45)), kept)
+
+
+def snow_layer(
+    rng: np.random.Generator, shape: tuple[int, ...], *, mean: float, spread: float, zoom: float, threshold: float
+) -> NDArray[np.uint8]:
+    """Flakes that hang in the air, (height, width): the brightest parts of enlarged noise."""
+    rows, columns = (zoom_places(length, zoom)[0] for length in shape[:2])
+    noise = np.zeros(shape[:2], np.float32)
+    seen = noise[rows[0] : rows[-1] + 2, columns[0] : columns[-1] + 2]
+    seen[:] = normals(rng, *seen.shape)
+    return flakes(noise, mean=mean, spread=spread, zoom=zoom, threshold=threshold)
+
+
+def flakes(noise: Field, *, mean: float, spread: float, zoom: float, threshold: float) -> NDArray[np.uint8]:
+    """The layer that this normal noise makes, of which only the middle is seen."""
+    levels = clipped_zoom(noise, zoom)
+    _keep_above(levels, np.float32(mean), np.float32(spread), np.float32(threshold))
+    return levels.astype(np.uint8)
+
+
+@compiled
+def _keep_above(levels: Field, mean: np.float32, spread: np.float32, threshold: np.float32) -> None:
+    """Standard numbers become levels of 0 to 255; those under the threshold become 0."""
+    flat = levels.reshape(-1)
+    for place in range(flat.size):
+        level = mean + spread * flat[place]
+        flat[place] = min(level, np.float32(1)) * np.float32(255) if level >= threshold else np.float32(0)
+
+
+def snowed(image: Image, layer: NDArray[np.uint8], kept: float) -> Image:
+    """The image whitened but for a share of `kept`, behind falling flakes and the same flakes upside down."""
+    result = np.empty_like(image)
+    _snow(image, layer, np.float32(kept), np.float32(1 - kept), result)
+    return result
+
+
+@compiled
+def _snow(image: Image, layer: NDArray[np.uint8], kept: np.float32, whitened: np.float32, result: Image) -> None:
+    """Single precision up to the flakes and double from there, as published, so that the same levels come out."""
+    height, width = layer.shape
+    unit, half, and_half = np.float32(255), np.float32(0.5), np.float32(1.5)
+    pale, fallen = np.empty(3 * width, np.float32), np.empty(3 * width, np.float64)
+    for y in range(height):
+        row, out = image[y].reshape(-1), result[y].reshape(-1)
+        for x in range(width):
+            red, green, blue = np.float32(row[3 * x]), np.float32(row[3 * x + 1]), np.float32(row[3 * x + 2])
+            grey = np.float32(0.299) * (red / unit) + np.float32(0.587) * (green / unit) + np.float32(0.114) * (blue / unit)
+            flakes = np.float64(np.int32(layer[y, x]) + np.int32(layer[height - 1 - y, width - 1 - x])) / 255.0
+            for channel in range(3):
+                pale[3 * x + channel] = grey * and_half + half
+                fallen[3 * x + channel] = flakes
+        for place in range(3 * width):
+            level = np.float32(row[place]) / unit
+            level = kept * level + whitened * max(level, pale[place])
+            out[place] = np.uint8(np.int32(min(np.float64(level) + fallen[place], 1.0) * 255.0))
+
+
+def fog(image: Image, rng: np.random.Generator, *, strength: float, decay: float) -> Image:
+    """Clouds before the scene, and the whole scaled back to the image's own brightest level."""
+    return fogged(image, plasma(rng, power_of_two(max(image.shape[:2])), decay), strength)
+
+
+def power_of_two(length: int) -> int:
+    """The next one that is no smaller.
+
+    >>> [power_of_two(length) for length in (1, 32, 224, 299)]
+    [1, 32, 256, 512]
+    """
+    return 1 << (length - 1).bit_length()
+
+
+def fogged(image: Image, clouds: Field, strength: float) -> Image:
+    """The image under the upper left part of a map of clouds."""
+    brightest = float(image.max()) / 255
+    share = brightest / (brightest + strength)
+    result = np.empty_like(image)
+    _fog(image, clouds, np.float32(share), np.float32(255 * strength * share), result)
+    return result
+
+
+@compiled
+def _fog(image: Image, clouds: Field, share: np.float32, thickness: np.float32, result: Image) -> None:
+    height, width = image.shape[:2]
+    for y in range(height):
+        for x in range(width):
+            # the guard: whole numbers that single precision leaves just below themselves keep their level
+            cloud = clouds[y, x] * thickness + np.float32(1e-3)
+            for channel in range(3):
+                result[y, x, channel] = np.uint8(np.int32(np.float32(image[y, x, channel]) * share + cloud))
+
+
+def frost(
+    image: Image,
+    rng: np.random.Generator,
+    *,
+    image_weight: float,
+    frost_weight: float,
+    frost_scale: float,
+    folder: str | None = None,
+) -> Image:
+    """The image through a frosted pane: a random part of a random frost picture, ours or a folder's, laid over it."""
+    height, width = image.shape[:2]
+    picture = picture_covering(height, width, rng, scale=frost_scale, folder=folder)
+    # as published, the last place where the picture would still cover the image is never drawn
+    top = rng.integers(max(1, picture.shape[0] - height))
+    left = rng.integers(max(1, picture.shape[1] - width))
+    result = np.empty_like(image)
+    _add_weighted(image, picture, top, left, float(image_weight), float(frost_weight), result)
+    return result
+
+
+@compiled
+def _add_weighted(
+    image: Image, picture: Image, top: int, left: int, image_weight: float, picture_weight: float, result: Image
+) -> None:
+    """A sum in double precision, cut to bytes: levels that it leaves just below a whole number fall, as published."""
+    height, width = image.shape[0], image.shape[1] * 3
+    images, pictures, results = (
+        image.reshape(height, width),
+        picture.reshape(len(picture), -1),
+        result.reshape(height, width),
+    )
+    for y in range(height):
+        row, over, out = images[y], pictures[top + y, 3 * left : 3 * left + width], results[y]
+        for place in range(width):
+            out[place] = np.uint8(np.int32(min(image_weight * row[place] + picture_weight * over[place], 255.0)))
+
+
+def spatter(
+    image: Image,
+    rng: np.random.Generator,
+    *,
+    mean: float,
+    spread: float,
+    sigma: float,
+    threshold: float,
+    finish: float,
+    mud: bool,
+) -> Image:
+    """Drops on the lens: water of opacity `finish`, or mud whose edges are softened by `finish` pixels."""
+    layer = spatter_layer(rng, image.shape[:2], mean=mean, spread=spread, sigma=sigma, threshold=threshold)
+    return muddied(image, layer, finish) if mud else water(image, layer, finish)
+
+
+def spatter_layer(
+    rng: np.random.Generator, shape: tuple[int, ...], *, mean: float, spread: float, sigma: float, threshold: float
+) -> Field:
+    """How thick the liquid lies on each pixel, (height, width): 0, or more than `threshold`."""
+    return drops(normals(rng, *shape[:2]), mean=mean, spread=spread, sigma=sigma, threshold=threshold)
+
+
+def drops(noise: Field, *, mean: float, spread: float, sigma: float, threshold: float) -> Field:
+    """The liquid that this normal noise makes."""
+    layer = gaussian(noise, sigma)
+    layer *= np.float32(spread)
+    layer += np.float32(mean)
+    return np.asarray(cv2.threshold(layer, threshold, 0, cv2.THRESH_TOZERO)[1], np.float32)
+
+
+RELIEF = np.array([[-2, -1, 0], [-1, 1, 1], [0, 1, 2]], np.float32)
+"""Light from the upper left."""
+
+
+def water(image: Image, layer: NDArray[np.floating], opacity: float) -> Image:
+    """The image behind drops of water that catch the light along their rims; without drops the image itself."""
+    thickness: NDArray[np.uint8] = (layer * 255).astype(np.uint8)
+    distance = cv2.distanceTransform(255 - cv2.Canny(thickness, 50, 150), cv2.DIST_L2, 5)
+    near = cv2.threshold(distance, 20, 20, cv2.THRESH_TRUNC)[1]
+    relief = cv2.equalizeHist(cv2.blur(near, (3, 3)).astype(np.uint8))
+    lit: Field = cv2.blur(cv2.filter2D(relief, cv2.CV_8U, RELIEF), (3, 3)).astype(np.float32)
+    shine = thickness * lit
+    brightest = shine.max()
+    if brightest == 0:
+        return image.copy()
+    shine /= brightest
+    shine *= np.float32(opacity)
+    result = np.empty_like(image)
+    _add_water(image, shine, result)
+    return result
+
+
+@compiled
+def _add_water(image: Image, shine: Field, result: Image) -> None:
+    height, width = shine.shape
+    unit, most = np.float32(255), np.float32(1)
+    for y in range(height):
+        for x in range(width):
+            for channel in range(3):
+                level = np.float32(image[y, x, channel]) / unit + shine[y, x] * WATER[channel]
+                result[y, x, channel] = np.uint8(np.int32(min(level, most) * unit))
+
+
+def muddied(image: Image, layer: Field, softness: float) -> Image:
+    """The image behind brown spots, opaque but for their edges, which are softened by `softness` pixels."""
+    spots = gaussian((layer > 0).astype(np.float32), softness)
+    result = np.empty_like(image)
+    _cover_with_mud(image, spots, result)
+    return result
+
+
+@compiled
+def _cover_with_mud(image: Image, spots: Field, result: Image) -> None:
+    height, width = spots.shape
+    guard = np.float32(1e-3)
+    for y in range(height):
+        for x in range(width):
+            hidden = spots[y, x] if spots[y, x] >= np.float32(0.8) else np.float32(0)
+            for channel in range(3):
+                level = np.float32(image[y, x, channel]) * (np.float32(1) - hidden) + hidden * MUD[channel]
+                result[y, x, channel] = np.uint8(np.int32(level + guard))
