@@ -16,11 +16,13 @@ _HOMES = {
     "CalibrationStudy": "shiftproof.studies.calibration",
     "Condition": "shiftproof.types",
     "IMAGENET_C": "shiftproof.corruptions",
+    "IMAGENET_P": "shiftproof.corruptions",
     "corrupt": "shiftproof.corruptions.applying",
     "load_model": "shiftproof.models",
     "measure": "shiftproof.studies",
     "metrics": "shiftproof.metrics",
     "open_images": "shiftproof.image_sets",
+    "perturb": "shiftproof.corruptions.sequences",
     "predict": "shiftproof.prediction",
     "wrap_model": "shiftproof.models",
 }
@@ -28,7 +30,9 @@ _HOMES = {
 if TYPE_CHECKING:
     from shiftproof import metrics as metrics
     from shiftproof.corruptions import IMAGENET_C as IMAGENET_C
+    from shiftproof.corruptions import IMAGENET_P as IMAGENET_P
     from shiftproof.corruptions.applying import corrupt as corrupt
+    from shiftproof.corruptions.sequences import perturb as perturb
     from shiftproof.image_sets import open_images as open_images
     from shiftproof.models import load_model as load_model
     from shiftproof.models import wrap_model as wrap_model

@@ -1,6 +1,8 @@
-"""Corruptions of pictures: the 19 of ImageNet-C, each a pure function of a picture, a generator and named strengths.
+"""Corruptions of pictures: the 19 of ImageNet-C, each a pure function of a picture, a generator and named strengths; and the
+14 perturbation sequences of ImageNet-P.
 
-This module has their names alone, so that whoever asks for them loads nothing heavy; `applying` has `corrupt`.
+This module has their names alone, so that whoever asks for them loads nothing heavy; `applying` has `corrupt`, `sequences`
+has `perturb`.
 """
 
 from __future__ import annotations
@@ -19,5 +21,13 @@ GROUPS = {
     "extra": ("speckle_noise", "gaussian_blur", "spatter", "saturate"),
 }
 """The groups under which the published archives and the paper sort them."""
+
+IMAGENET_P = (
+    "gaussian_noise", "shot_noise", "motion_blur", "zoom_blur", "snow", "brightness", "translate", "rotate", "tilt", "scale",
+)  # fmt: skip
+"""The 10 perturbation sequences that mFR and mT5D are means over."""
+
+IMAGENET_P_VALIDATION = ("speckle_noise", "gaussian_blur", "spatter", "shear")
+"""The other four, for validation."""
 
 DEFAULT_EDITION = "imagenet-224"

@@ -1,0 +1,59 @@
+"""What a sequence moves about: an image, and the window of it that every frame shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from shiftproof.corruptions.editions import edition_of, shorter_side
+from shiftproof.types import Image
+
+
+@dataclass(frozen=True)
+class Canvas:
+    """An image and the window of it that is kept: what lies around the window can move into it."""
+
+    image: Image
+    top: int
+    left: int
+    height: int
+    width: int
+
+    @cached_property
+    def picture(self) -> Image:
+        """What the window shows while nothing moves."""
+        window = self.image[self.top : self.top + self.height, self.left : self.left + self.width]
+        return np.ascontiguousarray(window)
+
+
+def whole(image: Image) -> Canvas:
+    """The image without surroundings: what moves in is black."""
+    return Canvas(image, 0, 0, *image.shape[:2])
+
+
+def middle(image: Image, height: int, width: int) -> Canvas:
+    """The image with a window in its middle."""
+    return Canvas(image, round((image.shape[0] - height) / 2), round((image.shape[1] - width) / 2), height, width)
+
+
+BEFORE_RESIZING = {
+    "inception-299": frozenset({"translate", "rotate", "tilt", "shear"}),
+    "tiny-64": frozenset({"motion_blur"}),
+}
+"""Sequences that were made from the image at its own size, by column of the table; their frames were resized one by one."""
+
+
+def canvas_for(perturbation: str, image: Image, edition: str) -> Canvas:
+    """The image as this sequence of this edition was made from it.
+
+    Published motion blur at 64 pixels kept the image's aspect, a slip that no network can use: our frames are square.
+    """
+    chosen = edition_of(edition)
+    if perturbation in BEFORE_RESIZING.get(chosen.strengths, ()):
+        inside = 0.875 if chosen.strengths == "inception-299" else 1.0
+        return middle(image, *(max(1, int(inside * side)) for side in image.shape[:2]))
+    if chosen.strengths == "imagenet-224":
+        return middle(shorter_side(image, 256), chosen.size, chosen.size)
+    return whole(chosen.picture(image))
