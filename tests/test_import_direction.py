@@ -15,7 +15,7 @@ LEVELS = (
     {"image_sets", "models", "store", "prediction", "loading", "parallel", "preparing"},
     {"studies"},
     {"reports"},
-    {"console", "cli", "cli_options", "demo", "__init__", "__main__"},
+    {"console", "cli", "cli_options", "cli_steps", "cli_studies", "demo", "__init__", "__main__"},
 )
 LEVEL_OF = {part: level for level, parts in enumerate(LEVELS) for part in parts}
 STRANGERS = [{"image_sets", "models"}]

@@ -14,12 +14,12 @@ import pytest
 from PIL import Image
 
 import shiftproof as sp
-from shiftproof.errors import BadInput, MissingRuns, NotKept, UnknownName
+from shiftproof.errors import BadInput, MissingRuns, NotKept
 from shiftproof.loading import has_answered, load_predictions
 from shiftproof.metrics.top5 import best_classes, to_top5
 from shiftproof.prediction import Digests, Tally, fill, plan_blocks
 from shiftproof.store import Store
-from shiftproof.types import Classifier, Condition, ImageSet, Inputs, Logits, Outputs, Predictions, Run
+from shiftproof.types import Classifier, ImageSet, Inputs, Logits, Outputs, Predictions, Run
 from toys import COLOURS, colour_scores
 
 Draw = Callable[..., Path]
@@ -275,13 +275,6 @@ def test_nothing_stored_is_answered_with_the_command_that_makes_it(
     fill(colour_model, images, store=store, batch_size=4, shard=(1, 2))
     with pytest.raises(MissingRuns, match="9 of 21 images"):
         load_predictions(Run(colour_model.ref, images.ref), images, store=store)
-
-
-def test_a_condition_that_does_not_exist_is_refused_before_any_image_is_opened(
-    images: ImageSet, colour_model: Classifier, store: Store
-) -> None:
-    with pytest.raises(UnknownName, match="no condition called 'fogg'"):
-        fill(colour_model, images, store=store, condition=Condition("fogg", 3))
 
 
 def test_half_precision_halves_the_file_and_is_found_by_studies(

@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -21,27 +21,31 @@ from shiftproof.cli_options import (
     about_images,
     about_output,
     about_predicting,
+    about_shifts,
     about_store,
     about_studies,
     as_json_option,
     model_and_images,
 )
+from shiftproof.cli_steps import (
+    bench_of,
+    fill_bench,
+    fill_images,
+    images_at,
+    interruptible,
+    measured,
+    model_of,
+    save_report_of,
+    scoring_of,
+    show,
+    stored_model,
+    stored_or_loaded,
+)
 from shiftproof.errors import BadInput, ShiftproofError
 from shiftproof.registry import Registry
 
-if TYPE_CHECKING:
-    from shiftproof.image_sets.image_list import ImageList
-    from shiftproof.image_sets.scoring import Scoring
-    from shiftproof.store import Store
-    from shiftproof.studies.results import Results
-    from shiftproof.types import Classifier, ImageSet, Keep, ModelRef, Precision, Study
-
-INTERRUPTED = 130
 REFUSALS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE)
 """What a machine says where there is no permission or no room: nothing that a traceback would explain."""
-
-ABOUT_MODEL = ("name", "prepare", "classes", "gives", "features", "weights", "trained_on", "augmented", "filtered")
-"""Options that say which model it is, or what to know of it."""
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -92,7 +96,7 @@ def demo(output: str, quiet: bool, as_json: bool) -> None:
     from shiftproof.console import Bar, remark, say, say_json, say_results
     from shiftproof.demo import run_demo
 
-    with _interruptible(Bar(quiet=quiet)) as progress:
+    with interruptible(Bar(quiet=quiet)) as progress:
         results, report = run_demo(Path(output), progress=progress, tell=remark)
     if as_json:
         say_json(results.to_json(indent=1))
@@ -105,6 +109,7 @@ def demo(output: str, quiet: bool, as_json: bool) -> None:
 @cli.command()
 @model_and_images
 @about_studies
+@about_shifts
 @about_predicting
 @about_store
 @about_output
@@ -116,13 +121,13 @@ def run(model: str, images: str, report: str, **options: Any) -> None:
     """
     from shiftproof.prediction import check_classes
 
-    classifier, image_set = _load_model(model, options), _open_images(images, options)
-    studies = _studies([classifier], image_set, options)
-    check_classes(classifier, image_set, _scoring(options))
-    _fill(classifier, image_set, options, keep=_least_keep(studies, options))
-    results = _measure(studies, image_set, options)
-    _show(results, options)
-    _save_report(report, results, image_set, options)
+    classifier, image_set = model_of(model, options), images_at(images, options)
+    bench = bench_of([classifier], image_set, options)
+    check_classes(classifier, image_set, scoring_of(options))
+    fill_bench(classifier, bench, options)
+    results = measured(bench, options)
+    show(results, options)
+    save_report_of(results, bench, report, options)
 
 
 @cli.command()
@@ -143,7 +148,7 @@ def predict(model: str, images: str, shard: tuple[int, int], **options: Any) -> 
     """
     from shiftproof.console import remark, say_json
 
-    tally = _fill(_load_model(model, options), _open_images(images, options), options, keep="top5", shard=shard)
+    tally = fill_images(model_of(model, options), images_at(images, options), options, shard=shard)
     if options["as_json"]:
         aside = [{"id": image.id, "reason": image.reason} for image in tally.set_aside]
         say_json({"predicted": tally.predicted, "stored_before": tally.stored_before, "set_aside": aside})
@@ -157,6 +162,7 @@ def predict(model: str, images: str, shard: tuple[int, int], **options: Any) -> 
 @cli.command()
 @model_and_images
 @about_studies
+@about_shifts
 @about_store
 @as_json_option
 def plan(model: str, images: str, **options: Any) -> None:
@@ -168,9 +174,9 @@ def plan(model: str, images: str, **options: Any) -> None:
     from shiftproof.prediction import plan_runs
     from shiftproof.store import Store
 
-    classifier, image_set = _load_model(model, options), _open_images(images, options)
-    studies = _studies([classifier], image_set, options)
-    rows = plan_runs(studies, [image_set], store=Store(options["store"]), scoring=_scoring(options))
+    classifier, image_set = model_of(model, options), images_at(images, options)
+    bench = bench_of([classifier], image_set, options)
+    rows = plan_runs(bench.studies, bench.image_sets, store=Store(options["store"]), scoring=scoring_of(options))
     if options["as_json"]:
         say_json(rows)
     else:
@@ -180,6 +186,7 @@ def plan(model: str, images: str, **options: Any) -> None:
 @cli.command()
 @model_and_images
 @about_studies
+@about_shifts
 @about_store
 @about_output
 def measure(model: str, images: str, **options: Any) -> None:
@@ -187,14 +194,14 @@ def measure(model: str, images: str, **options: Any) -> None:
 
     MODEL may also be the name of a stored model. Example: shiftproof measure lite:0 photos/ --studies accuracy
     """
-    image_set = _open_images(images, options)
-    studies = _studies([_stored_or_loaded(model, options)], image_set, options)
-    _show(_measure(studies, image_set, options), options)
+    bench = bench_of([stored_or_loaded(model, options)], images_at(images, options), options)
+    show(measured(bench, options), options)
 
 
 @cli.command()
 @model_and_images
 @about_studies
+@about_shifts
 @about_store
 @about_output
 @click.option("-o", "--report", default="report.html", show_default=True, help="Where to write the report.")
@@ -203,11 +210,10 @@ def report(model: str, images: str, report: str, **options: Any) -> None:
 
     Example: shiftproof report lite:0 photos/ -o report.html
     """
-    image_set = _open_images(images, options)
-    studies = _studies([_stored_or_loaded(model, options)], image_set, options)
-    results = _measure(studies, image_set, options)
-    _show(results, options)
-    _save_report(report, results, image_set, options)
+    bench = bench_of([stored_or_loaded(model, options)], images_at(images, options), options)
+    results = measured(bench, options)
+    show(results, options)
+    save_report_of(results, bench, report, options)
 
 
 @cli.command()
@@ -215,6 +221,7 @@ def report(model: str, images: str, report: str, **options: Any) -> None:
 @click.argument("images")
 @about_images
 @about_studies
+@about_shifts
 @about_store
 @about_output
 @click.option("-o", "--report", help="Also write a report.")
@@ -226,19 +233,20 @@ def compare(models: Sequence[str], images: str, report: str | None, **options: A
     from shiftproof.loading import has_answered
     from shiftproof.store import Store
 
-    image_set = _open_images(images, options)
+    image_set = images_at(images, options)
     store = Store(options["store"])
     if models:
-        chosen = [_stored(name, store) for name in models]
+        chosen = [stored_model(name, store) for name in models]
     else:
         chosen = [model.ref for model in store.models() if has_answered(model.ref, image_set, store=store)]
     if len(chosen) < 2:
         found = ", ".join(model.ref.name for model in store.models()) or "none"
         raise BadInput(f"comparing needs two models with stored answers for {images}; stored in {store.root}: {found}")
-    results = _measure(_studies(chosen, image_set, options), image_set, options)
-    _show(results, options)
+    bench = bench_of(chosen, image_set, options)
+    results = measured(bench, options)
+    show(results, options)
     if report:
-        _save_report(report, results, image_set, options)
+        save_report_of(results, bench, report, options)
 
 
 @cli.command()
@@ -254,7 +262,7 @@ def check(images: str, published: str | None, as_json: bool, **options: Any) -> 
     from shiftproof.console import say, say_json
     from shiftproof.image_sets.published import check_published
 
-    image_set = _open_images(images, options)
+    image_set = images_at(images, options)
     name = published or image_set.published
     problems = check_published(image_set, name) if name else []
     labelled = sum(bool(sample.labels) for sample in image_set.samples)
@@ -312,129 +320,11 @@ def list_(kind: str, as_json: bool) -> None:
 
 def _first_line(registry: Registry, name: str) -> str:
     try:
-        return str(registry.load(name).__doc__ or "").strip().partition("\n")[0]
+        entry = registry.load(name)
+        about = entry.about if registry is catalog.EDITIONS else entry.__doc__
+        return str(about or "").strip().partition("\n")[0]
     except ShiftproofError as missing:
         return f"({missing})"
-
-
-def _load_model(spec: str, options: dict[str, Any]) -> Classifier:
-    from shiftproof.models import load_model
-    from shiftproof.types import Seen
-
-    own_word = options["trained_on"] or options["augmented"] or options["filtered"]
-    seen = Seen(options["trained_on"] or "not declared", tuple(options["augmented"]), tuple(options["filtered"]))
-    return load_model(
-        spec,
-        name=options["name"],
-        prepare=options["prepare"],
-        classes=options["classes"],
-        gives=options["gives"],
-        features=options["features"],
-        output=options["scores"],
-        channels_last=options["channels_last"],
-        weights=options["weights"],
-        device=options["device"],
-        precision=options["autocast"],
-        threads=options["threads"],
-        seen=seen if own_word else None,
-    )
-
-
-def _open_images(location: str, options: dict[str, Any]) -> ImageList:
-    from shiftproof.image_sets import open_images
-
-    return open_images(location, kind=options["kind"], labels=options["labels"], label=options["label"])
-
-
-def _stored(name: str, store: Store) -> ModelRef:
-    """A stored model by its name, or by the beginning of its fingerprint where names repeat."""
-    from shiftproof.errors import UnknownName
-
-    found = [model.ref for model in store.models() if name == model.ref.name or model.ref.fingerprint.startswith(name)]
-    if len(found) > 1:
-        prints = ", ".join(ref.fingerprint[:8] for ref in found)
-        raise BadInput(f"{len(found)} stored models are called {name!r}; name one by its fingerprint: {prints}")
-    if not found:
-        raise UnknownName("stored model", name, (model.ref.name for model in store.models()))
-    return found[0]
-
-
-def _stored_or_loaded(name: str, options: dict[str, Any]) -> ModelRef:
-    """A stored model by its name; the model itself where options say something of it, which the store then learns."""
-    from shiftproof.errors import UnknownName
-    from shiftproof.store import Store, StoredModel
-
-    store = Store(options["store"])
-    if not any(options[option] for option in ABOUT_MODEL):
-        try:
-            return _stored(name, store)
-        except UnknownName:
-            pass
-    model = _load_model(name, options)
-    if store.model(model.ref) is not None:
-        store.save_model(StoredModel.of(model))
-    return model.ref
-
-
-def _studies(models: Sequence[Classifier | ModelRef], image_set: ImageSet, options: dict[str, Any]) -> list[Study]:
-    """The chosen studies, or all that can say something about this many models."""
-    chosen = options["studies"].split(",") if options["studies"] else list(catalog.STUDIES)
-    kinds = [catalog.STUDIES.load(name.strip()) for name in chosen]
-    fitting = [kind for kind in kinds if len(models) >= getattr(kind, "least_models", 1)]
-    if options["studies"] and len(fitting) < len(kinds):
-        raise BadInput(f"some of {options['studies']} need several models; use shiftproof compare")
-    return [kind(models=models, image_set=image_set) for kind in fitting]
-
-
-def _least_keep(studies: Sequence[Study], options: dict[str, Any]) -> Keep:
-    from shiftproof.types import richest
-
-    return richest([_scoring(options).keep, *(study.keep for study in studies)])
-
-
-def _fill(
-    model: Classifier, images: ImageSet, options: dict[str, Any], *, keep: Keep, shard: tuple[int, int] = (1, 1)
-) -> Any:
-    from shiftproof.console import Bar, remark
-    from shiftproof.prediction import fill
-    from shiftproof.store import Store
-    from shiftproof.types import richest
-
-    if not options["quiet"]:
-        described = ", ".join(f"{key} {value}" for key, value in model.preparation.describe().items() if value is not None)
-        remark(f"{model.ref.name}: {described}")
-        for note in (*getattr(model, "notes", ()), *getattr(images, "notes", ())):
-            remark(f"note: {note}")
-    precision: Precision = "float16" if options["half"] else "float32"
-    with _interruptible(Bar(quiet=options["quiet"])) as progress:
-        return fill(
-            model,
-            images,
-            store=Store(options["store"]),
-            keep=richest([options["keep"] or keep, keep]),
-            precision=precision,
-            batch_size=options["batch_size"],
-            workers=options["workers"],
-            strict=options["strict"],
-            shard=shard,
-            progress=progress,
-        )
-
-
-class _interruptible:  # noqa: N801 reads as a statement
-    """Ctrl-C becomes a sentence: nothing that was committed is lost."""
-
-    def __init__(self, progress: Any) -> None:
-        self._progress = progress
-
-    def __enter__(self) -> Any:
-        return self._progress
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        self._progress.stop()
-        if kind is KeyboardInterrupt:
-            print("\nstopped; every finished batch is stored: the same command goes on from here", file=sys.stderr)  # noqa: T201
-            sys.exit(INTERRUPTED)
 
 
 def _shard(text: str) -> tuple[int, int]:
@@ -442,39 +332,3 @@ def _shard(text: str) -> tuple[int, int]:
     if not (part.isdigit() and parts.isdigit() and 1 <= int(part) <= int(parts)):
         raise click.BadParameter(f"expected i/n with 1 <= i <= n, as 2/8; got {text!r}")
     return int(part), int(parts)
-
-
-def _measure(studies: Sequence[Study], image_set: ImageSet, options: dict[str, Any]) -> Results:
-    from shiftproof.studies import measure as measure_studies
-
-    return measure_studies(studies, store=options["store"], image_sets=[image_set], scoring=_scoring(options))
-
-
-def _scoring(options: dict[str, Any]) -> Scoring:
-    from shiftproof.image_sets.scoring import Scoring, load_groups
-
-    groups = load_groups(options["merge"]) if options["merge"] else None
-    return Scoring(options["scored"], options["unmatched"], groups)
-
-
-def _show(results: Results, options: dict[str, Any]) -> None:
-    from shiftproof.console import say_json, say_results
-    from shiftproof.files import write_whole
-
-    if options["csv"]:
-        write_whole(Path(options["csv"]), results.to_csv().encode())
-    if options["parquet"]:
-        write_whole(Path(options["parquet"]), results.to_parquet())
-    if options["as_json"]:
-        say_json(results.to_json(indent=1))
-    else:
-        say_results(results)
-
-
-def _save_report(path: str, results: Results, image_set: ImageSet, options: dict[str, Any]) -> None:
-    from shiftproof.console import remark, say
-    from shiftproof.image_sets.opener import image_opener
-    from shiftproof.reports import save_report
-
-    saved = save_report(path, results, open_image=image_opener([image_set]))
-    (remark if options["as_json"] else say)(str(saved))

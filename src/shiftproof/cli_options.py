@@ -72,9 +72,7 @@ about_studies = _options(
     click.option("--merge", help='JSON of groups that count as one class, as {"dog": ["n02085620", ...]}.'),
 )
 about_pictures = _options(
-    click.option(
-        "--edition", default="imagenet-224", show_default=True, help="Whose strengths; see shiftproof list."
-    ),
+    click.option("--edition", default="imagenet-224", show_default=True, help="Whose strengths; see shiftproof list."),
     click.option(
         "--at",
         type=click.Choice(["picture", "model-size", "image"]),

@@ -33,6 +33,7 @@ from shiftproof.types import (
     Condition,
     Features,
     ImageSet,
+    ImageSetRef,
     Keep,
     Logits,
     Outputs,
@@ -287,19 +288,23 @@ def plan_blocks(
     return Plan(left, len(mine), len(answered) + len(aside), set_aside, only is None)
 
 
+def keeps_of(studies: Iterable[Study], least: Keep = "top5") -> dict[Run, Keep]:
+    """Every run the studies name, once, with the least it must have stored."""
+    keeps: dict[Run, Keep] = {}
+    for study in studies:
+        for run in study.runs():
+            keeps[run] = richest([keeps.get(run, least), study.keep])
+    return keeps
+
+
 def plan_runs(
     studies: Iterable[Study], image_sets: Iterable[ImageSet], *, store: Store, scoring: Scoring | None = None
 ) -> list[dict[str, str | int]]:
     """Every run the studies name, once, with how much of it is stored."""
     sets = {images.ref: images for images in image_sets}
     digests = {ref: Digests(images, store) for ref, images in sets.items()}
-    least = (scoring or Scoring()).keep
-    keeps: dict[Run, Keep] = {}
-    for study in studies:
-        for run in study.runs():
-            keeps[run] = richest([keeps.get(run, least), study.keep])
     rows: list[dict[str, str | int]] = []
-    for run, keep in keeps.items():
+    for run, keep in keeps_of(studies, (scoring or Scoring()).keep).items():
         stored = store.run(run.model, run.condition).contents(keep)
         plan = plan_blocks(sets[run.image_set], stored, digests[run.image_set])
         names: dict[str, str | int] = {"model": run.model.name, "image set": run.image_set.name}
@@ -308,12 +313,54 @@ def plan_runs(
     return rows
 
 
-def _pool(workers: Workers | int | None, preparation: Preparation, images: ImageSet) -> AbstractContextManager[Workers]:
+def fill_studies(
+    model: Classifier,
+    studies: Sequence[Study],
+    image_sets: Iterable[ImageSet],
+    *,
+    store: Store,
+    keep: Keep = "top5",
+    precision: Precision = "float32",
+    batch_size: int | None = None,
+    workers: Workers | int | None = None,
+    strict: bool = False,
+    progress: Progress | None = None,
+) -> None:
+    """Every run of this model that the studies name; what is stored already is not done again."""
+    sets = {images.ref: images for images in image_sets}
+    together: dict[tuple[ImageSetRef, Keep], list[Condition]] = {}
+    for run, least in keeps_of(studies, keep).items():
+        if run.model == model.ref:
+            together.setdefault((run.image_set, least), []).append(run.condition)
+    with _pool(workers, model.preparation, *sets.values()) as pool:
+        for (ref, least), conditions in together.items():
+            fill_conditions(
+                model,
+                sets[ref],
+                dict.fromkeys(conditions),
+                store=store,
+                keep=least,
+                precision=precision,
+                batch_size=batch_size,
+                workers=pool,
+                strict=strict,
+                progress=progress,
+            )
+
+
+def check_stored(runs: Iterable[Run], image_sets: Iterable[ImageSet], store: Store) -> None:
+    """MissingRuns now rather than after an hour, where a study needs another model's answers that are not there."""
+    sets = {images.ref: images for images in image_sets}
+    for run in runs:
+        load_predictions(run, sets[run.image_set], store=store)
+
+
+def _pool(workers: Workers | int | None, preparation: Preparation, *sets: ImageSet) -> AbstractContextManager[Workers]:
     """The given workers, or some of its own for this run."""
     if isinstance(workers, Workers):
         return nullcontext(workers)
     # a class that lives in the user's script cannot be found by another process
-    at_home = "__main__" in (type(preparation).__module__, type(images).__module__)
+    at_home = "__main__" in {type(one).__module__ for one in (preparation, *sets)}
     return Workers(0 if at_home else workers)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shiftproof import catalog
-from shiftproof.corruptions import GROUPS, IMAGENET_C
+from shiftproof.corruptions import GROUPS, IMAGENET_C, IMAGENET_P
 from shiftproof.errors import BadInput
 from shiftproof.registry import Registry
 
@@ -16,6 +16,15 @@ def corruptions_named(text: str) -> tuple[str, ...]:
     """
     sets = {"imagenet-c": IMAGENET_C, "all": tuple(catalog.CORRUPTIONS), **GROUPS}
     return _chosen(text, sets, catalog.CORRUPTIONS)
+
+
+def perturbations_named(text: str) -> tuple[str, ...]:
+    """The perturbations that ``imagenet-p``, ``all`` or names with commas between them stand for.
+
+    >>> perturbations_named("tilt, scale")
+    ('tilt', 'scale')
+    """
+    return _chosen(text, {"imagenet-p": IMAGENET_P, "all": tuple(catalog.PERTURBATIONS)}, catalog.PERTURBATIONS)
 
 
 def whole_numbers(text: str, *, least: int, most: int, what: str) -> tuple[int, ...]:

@@ -16,13 +16,13 @@ import shiftproof
 from shiftproof.errors import BadInput, MissingRuns
 from shiftproof.image_sets import open_images
 from shiftproof.image_sets.scoring import Scoring
-from shiftproof.loading import load_predictions
+from shiftproof.loading import digests_of, load_predictions
 from shiftproof.models.sanity import accuracy_hint
 from shiftproof.store import Store, StoredModel
 from shiftproof.studies.results import ImageSetCard, ModelCard, Results
 from shiftproof.types import Finding, ImageSet, ImageSetRef, Keep, Measurement, Predictions, Run, SetAside, Study
 
-NAMED_VERSIONS = ("numpy", "pillow", "scipy", "onnxruntime", "torch", "opencv-python-headless")
+NAMED_VERSIONS = ("numpy", "pillow", "scipy", "onnxruntime", "torch", "opencv-python-headless", "numba", "av")
 """Libraries on which pixels or numbers depend; those installed are named in every result."""
 
 
@@ -72,6 +72,7 @@ class _Loader:
         self._store = store
         self._scoring = scoring
         self._sets = {images.ref.fingerprint: images for images in image_sets}
+        self._digests: dict[str, dict[str, str | None]] = {}
         self._aside: dict[str, dict[str, SetAside]] = {}
         self._scored: dict[Run, int] = {}  # how many classes the answers of a run were scored among
 
@@ -126,11 +127,21 @@ class _Loader:
         )
 
     def _load(self, study: Study) -> _Load:
-        return _Load(self, study.keep)
+        return _Load(self, study.keep, partial=getattr(study, "partial", False))
 
-    def load(self, run: Run, keep: Keep) -> Predictions:
+    def load(self, run: Run, keep: Keep, *, partial: bool) -> Predictions:
+        images = self.image_set(run.image_set)
+        fingerprint = run.image_set.fingerprint
+        if fingerprint not in self._digests:
+            self._digests[fingerprint] = digests_of(images, self._store)
         predictions = load_predictions(
-            run, self.image_set(run.image_set), store=self._store, keep=keep, scoring=self._scoring
+            run,
+            images,
+            store=self._store,
+            keep=keep,
+            scoring=self._scoring,
+            partial=partial,
+            digests=self._digests[fingerprint],
         )
         aside = self._aside.setdefault(run.image_set.fingerprint, {})
         aside.update((image.id, image) for image in predictions.set_aside)
@@ -141,13 +152,13 @@ class _Loader:
 class _Load:
     """What a study calls to read a run; the last one is kept, since studies ask for it several times in a row."""
 
-    def __init__(self, loader: _Loader, keep: Keep) -> None:
-        self._loader, self._keep = loader, keep
+    def __init__(self, loader: _Loader, keep: Keep, *, partial: bool) -> None:
+        self._loader, self._keep, self._partial = loader, keep, partial
         self._last: tuple[Run, Predictions] | None = None
 
     def __call__(self, run: Run) -> Predictions:
         if self._last is None or self._last[0] != run:
-            self._last = run, self._loader.load(run, self._keep)
+            self._last = run, self._loader.load(run, self._keep, partial=self._partial)
         return self._last[1]
 
 

@@ -1,0 +1,223 @@
+"""The steps that commands are made of: from typed options to models, image sets, studies, results and a report."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from shiftproof.errors import BadInput, UnknownName
+
+if TYPE_CHECKING:
+    from shiftproof.image_sets.image_list import ImageList
+    from shiftproof.image_sets.scoring import Scoring
+    from shiftproof.prediction import Tally
+    from shiftproof.store import Store
+    from shiftproof.studies.results import Results
+    from shiftproof.types import Classifier, ImageSet, ModelRef, Precision, Study
+
+INTERRUPTED = 130
+Options: TypeAlias = dict[str, Any]
+
+ABOUT_MODEL = ("name", "prepare", "classes", "gives", "features", "weights", "trained_on", "augmented", "filtered")
+"""Options that say which model it is, or what to know of it."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """The studies that were asked for, and every image set they look at."""
+
+    studies: Sequence[Study]
+    image_sets: Sequence[ImageSet]
+
+
+def model_of(spec: str, options: Options) -> Classifier:
+    """The model that was named, as the options say."""
+    from shiftproof.models import load_model
+    from shiftproof.types import Seen
+
+    own_word = options["trained_on"] or options["augmented"] or options["filtered"]
+    seen = Seen(options["trained_on"] or "not declared", tuple(options["augmented"]), tuple(options["filtered"]))
+    return load_model(
+        spec,
+        name=options["name"],
+        prepare=options["prepare"],
+        classes=options["classes"],
+        gives=options["gives"],
+        features=options["features"],
+        output=options["scores"],
+        channels_last=options["channels_last"],
+        weights=options["weights"],
+        device=options["device"],
+        precision=options["autocast"],
+        threads=options["threads"],
+        seen=seen if own_word else None,
+    )
+
+
+def images_at(location: str, options: Options) -> ImageList:
+    """The image set at a location, read as the options say."""
+    from shiftproof.image_sets import open_images
+
+    return open_images(location, kind=options["kind"], labels=options["labels"], label=options["label"])
+
+
+def stored_model(name: str, store: Store) -> ModelRef:
+    """A stored model by its name, or by the beginning of its fingerprint where names repeat."""
+    found = [model.ref for model in store.models() if name == model.ref.name or model.ref.fingerprint.startswith(name)]
+    if len(found) > 1:
+        prints = ", ".join(ref.fingerprint[:8] for ref in found)
+        raise BadInput(f"{len(found)} stored models are called {name!r}; name one by its fingerprint: {prints}")
+    if not found:
+        raise UnknownName("stored model", name, (model.ref.name for model in store.models()))
+    return found[0]
+
+
+def stored_or_loaded(name: str, options: Options) -> ModelRef:
+    """A stored model by its name; the model itself where options say something of it, which the store then learns."""
+    from shiftproof.store import Store, StoredModel
+
+    store = Store(options["store"])
+    if not any(options[option] for option in ABOUT_MODEL):
+        try:
+            return stored_model(name, store)
+        except UnknownName:
+            pass
+    model = model_of(name, options)
+    if store.model(model.ref) is not None:
+        store.save_model(StoredModel.of(model))
+    return model.ref
+
+
+def bench_of(models: Sequence[Classifier | ModelRef], images: ImageSet, options: Options) -> Bench:
+    """The chosen studies, or all that are asked unasked and can say something about this many models."""
+    from shiftproof.cli_studies import MAKERS, make_plainly, studies_named
+
+    kinds = studies_named(options["studies"])
+    fitting = {name: kind for name, kind in kinds.items() if len(models) >= getattr(kind, "least_models", 1)}
+    if options["studies"] and len(fitting) < len(kinds):
+        raise BadInput(f"some of {options['studies']} need several models; use shiftproof compare")
+    made = [MAKERS.get(name, make_plainly)(kind, models, images, options) for name, kind in fitting.items()]
+    sets = {one.ref: one for bench in [Bench([], [images]), *made] for one in bench.image_sets}
+    return Bench([study for bench in made for study in bench.studies], list(sets.values()))
+
+
+def fill_bench(model: Classifier, bench: Bench, options: Options) -> None:
+    """Every run of this model that the studies name, and those of others checked to be there."""
+    from shiftproof.console import Bar
+    from shiftproof.prediction import check_stored, fill_studies
+    from shiftproof.store import Store
+    from shiftproof.types import richest
+
+    store = Store(options["store"])
+    check_stored([run for study in bench.studies for run in study.runs() if run.model != model.ref], bench.image_sets, store)
+    _say_preparation(model, bench.image_sets, options)
+    with interruptible(Bar(quiet=options["quiet"])) as progress:
+        fill_studies(
+            model,
+            bench.studies,
+            bench.image_sets,
+            store=store,
+            keep=richest([options["keep"] or "top5", scoring_of(options).keep]),
+            precision=_precision(options),
+            batch_size=options["batch_size"],
+            workers=options["workers"],
+            strict=options["strict"],
+            progress=progress,
+        )
+
+
+def fill_images(model: Classifier, images: ImageSet, options: Options, *, shard: tuple[int, int]) -> Tally:
+    """The unchanged images, or this machine's part of them."""
+    from shiftproof.console import Bar
+    from shiftproof.prediction import fill
+    from shiftproof.store import Store
+
+    _say_preparation(model, [images], options)
+    with interruptible(Bar(quiet=options["quiet"])) as progress:
+        return fill(
+            model,
+            images,
+            store=Store(options["store"]),
+            keep=options["keep"] or "top5",
+            precision=_precision(options),
+            batch_size=options["batch_size"],
+            workers=options["workers"],
+            strict=options["strict"],
+            shard=shard,
+            progress=progress,
+        )
+
+
+def _say_preparation(model: Classifier, image_sets: Sequence[ImageSet], options: Options) -> None:
+    from shiftproof.console import remark
+
+    if options["quiet"]:
+        return
+    described = ", ".join(f"{key} {value}" for key, value in model.preparation.describe().items() if value is not None)
+    remark(f"{model.ref.name}: {described}")
+    notes = [*getattr(model, "notes", ()), *(note for images in image_sets for note in getattr(images, "notes", ()))]
+    for note in dict.fromkeys(notes):
+        remark(f"note: {note}")
+
+
+def _precision(options: Options) -> Precision:
+    return "float16" if options["half"] else "float32"
+
+
+class interruptible:  # noqa: N801 reads as a statement
+    """Ctrl-C becomes a sentence: nothing that was committed is lost."""
+
+    def __init__(self, progress: Any) -> None:
+        self._progress = progress
+
+    def __enter__(self) -> Any:
+        return self._progress
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        self._progress.stop()
+        if kind is KeyboardInterrupt:
+            print("\nstopped; every finished batch is stored: the same command goes on from here", file=sys.stderr)  # noqa: T201
+            sys.exit(INTERRUPTED)
+
+
+def measured(bench: Bench, options: Options) -> Results:
+    """What the studies find in the store."""
+    from shiftproof.studies import measure
+
+    return measure(bench.studies, store=options["store"], image_sets=bench.image_sets, scoring=scoring_of(options))
+
+
+def scoring_of(options: Options) -> Scoring:
+    """How answers are scored, as the options say."""
+    from shiftproof.image_sets.scoring import Scoring, load_groups
+
+    groups = load_groups(options["merge"]) if options["merge"] else None
+    return Scoring(options["scored"], options["unmatched"], groups)
+
+
+def show(results: Results, options: Options) -> None:
+    """Results for people or as JSON, and as files where asked."""
+    from shiftproof.console import say_json, say_results
+    from shiftproof.files import write_whole
+
+    if options["csv"]:
+        write_whole(Path(options["csv"]), results.to_csv().encode())
+    if options["parquet"]:
+        write_whole(Path(options["parquet"]), results.to_parquet())
+    if options["as_json"]:
+        say_json(results.to_json(indent=1))
+    else:
+        say_results(results)
+
+
+def save_report_of(results: Results, bench: Bench, path: str, options: Options) -> None:
+    """The report as a file; its path is the last line printed."""
+    from shiftproof.console import remark, say
+    from shiftproof.image_sets.opener import image_opener
+    from shiftproof.reports import save_report
+
+    saved = save_report(path, results, open_image=image_opener(bench.image_sets))
+    (remark if options["as_json"] else say)(str(saved))

@@ -1,0 +1,90 @@
+"""Studies as the command line asks for them: each with those options that are its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from shiftproof import catalog
+from shiftproof.cli_steps import Bench, Options, stored_model
+from shiftproof.corruptions.choosing import corruptions_named, perturbations_named, whole_numbers
+from shiftproof.store import Store
+from shiftproof.types import Classifier, FrostPictures, ImageSet, ModelRef
+
+Models: TypeAlias = Sequence[Classifier | ModelRef]
+Maker: TypeAlias = Callable[[Any, Models, ImageSet, Options], Bench]
+
+
+def studies_named(text: str | None) -> dict[str, Any]:
+    """The kinds of study that were named, or those that are asked unasked."""
+    if text:
+        return {name: catalog.STUDIES.load(name) for name in (word.strip() for word in text.split(",")) if name}
+    kinds = {name: catalog.STUDIES.load(name) for name in catalog.STUDIES}
+    return {name: kind for name, kind in kinds.items() if getattr(kind, "by_default", True)}
+
+
+def make_plainly(kind: Any, models: Models, images: ImageSet, options: Options) -> Bench:  # noqa: ARG001 a Maker
+    """A study that needs to know no more than the models and the images."""
+    return Bench([kind(models=models, image_set=images)], [images])
+
+
+def make_corruption(kind: Any, models: Models, images: ImageSet, options: Options) -> Bench:
+    """Corruptions made here; of a set that holds corrupted images already, those it holds."""
+    severities = whole_numbers(options["severities"], least=1, most=5, what="severities")
+    baseline = _baseline(options)
+    if _has_facts(images, "corruption", "severity"):
+        from shiftproof.studies.corruption import PublishedCorruptionStudy
+
+        return Bench([PublishedCorruptionStudy(models=models, image_set=images, baseline=baseline)], [images])
+    edition = options["edition"]
+    study = kind(
+        models=models,
+        image_set=images,
+        corruptions=corruptions_named(options["corruptions"]),
+        severities=severities,
+        edition=edition,
+        output=options["output"],
+        picture=None if options["at"] == "picture" else options["at"],
+        seed=options["seed"],
+        frost=_frost(options),
+        scale_strengths=options["scale_strengths"],
+        baseline=baseline,
+    )
+    return Bench([study], [images])
+
+
+def make_perturbation(kind: Any, models: Models, images: ImageSet, options: Options) -> Bench:
+    """Sequences made here of the first images in a random order; a set of sequences as it is."""
+    if _has_facts(images, "sequence", "frame"):
+        return Bench([kind(models=models, image_sets=[images], baseline=_baseline(options))], [images])
+    from shiftproof.image_sets.perturbed import perturbed
+
+    levels = whole_numbers(options["levels"], least=1, most=3, what="levels")
+    names = perturbations_named(options["perturbations"])
+    sets = [
+        perturbed(images, name, level=level, edition=options["edition"], seed=options["seed"], limit=options["sequences"])
+        for name in names
+        for level in (levels if name.endswith("noise") else (1,))
+    ]
+    return Bench([kind(models=models, image_sets=sets, baseline=_baseline(options))], [images, *sets])
+
+
+MAKERS: Mapping[str, Maker] = {"corruption": make_corruption, "perturbation": make_perturbation}
+"""Studies with options of their own."""
+
+
+def _has_facts(images: ImageSet, *names: str) -> bool:
+    return bool(images.samples) and all(name in images.samples[0].facts for name in names)
+
+
+def _baseline(options: Options) -> ModelRef | str | None:
+    name = options["baseline"]
+    return name if name in (None, "alexnet") else stored_model(name, Store(options["store"]))
+
+
+def _frost(options: Options) -> FrostPictures | None:
+    if options["frost_folder"] is None:
+        return None
+    from shiftproof.corruptions.weather import frost_pictures
+
+    return frost_pictures(options["frost_folder"])

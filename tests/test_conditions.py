@@ -1,0 +1,174 @@
+"""Images under conditions: what the model is shown, that little is decoded twice, and that no way there differs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import shiftproof as sp
+from shiftproof import preparing
+from shiftproof.corruptions.applying import apply
+from shiftproof.corruptions.editions import edition_of
+from shiftproof.errors import UnknownName
+from shiftproof.image_sets.image_list import FileImage
+from shiftproof.loading import load_predictions
+from shiftproof.models.presets import parse_preparation
+from shiftproof.prediction import fill, fill_conditions
+from shiftproof.preparing import Job, prepare
+from shiftproof.store import Store
+from shiftproof.types import Classifier, Condition, FrostPictures, ImageSet, Run
+
+LOUD = Condition("gaussian_noise", 3, edition="tiny-64", picture="tiny-64")
+DIM = Condition("contrast", 5, edition="tiny-64", picture="tiny-64", output="jpeg85")
+CLEAN = Condition("clean", edition="tiny-64", picture="tiny-64")
+
+
+@pytest.fixture
+def images(draw_photos: Callable[..., Path]) -> ImageSet:
+    return sp.open_images(str(draw_photos(7)))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "runs")
+
+
+def rows(model: Classifier, images: ImageSet, condition: Condition, store: Store) -> np.ndarray:
+    return load_predictions(Run(model.ref, images.ref, condition), images, store=store).top5.scores
+
+
+@pytest.mark.parametrize("at", ["image", "whole", "model-size", "cifar-32"])
+def test_the_model_sees_the_corruption_of_the_picture_that_the_condition_names(images: ImageSet, at: str) -> None:
+    preparation = parse_preparation("imagenet,size=16")
+    condition = Condition("contrast", 3, edition="cifar-32", picture=at)
+    sample = images.samples[4]
+    image = images.source(sample).decode(images.source(sample).read())
+    seen = prepare(Job([sample], [images.source(sample)], [condition], preparation))[0][0]
+    picture = {"image": image, "whole": image, "model-size": preparation.cut(image)}.get(at)
+    changed = apply(condition, edition_of("cifar-32").picture(image) if picture is None else picture, key=sample.id)
+    assert np.array_equal(seen, preparation.from_image(changed) if at == "image" else preparation.from_picture(changed))
+
+
+def test_many_conditions_at_once_give_the_rows_of_each_alone(
+    images: ImageSet, colour_model: Classifier, store: Store, tmp_path: Path
+) -> None:
+    alone = Store(tmp_path / "alone")
+    for condition in (CLEAN, LOUD, DIM):
+        fill(colour_model, images, store=alone, condition=condition, batch_size=4)
+    tally = fill_conditions(colour_model, images, dict.fromkeys([DIM, CLEAN, LOUD]), store=store, batch_size=4)
+    assert tally.predicted == 3 * 21
+    for condition in (CLEAN, LOUD, DIM):
+        assert np.array_equal(rows(colour_model, images, condition, store), rows(colour_model, images, condition, alone))
+
+
+def test_one_and_two_workers_and_a_single_image_give_the_same_rows(
+    images: ImageSet, colour_model: Classifier, store: Store, tmp_path: Path
+) -> None:
+    wanted = dict.fromkeys([LOUD, DIM])
+    fill_conditions(colour_model, images, wanted, store=store, batch_size=4, workers=0)
+    parallel, single = Store(tmp_path / "parallel"), Store(tmp_path / "single")
+    fill_conditions(colour_model, images, wanted, store=parallel, batch_size=4, workers=2)
+    last = images.samples[-1].id
+    fill_conditions(colour_model, images, {LOUD: [last]}, store=single, batch_size=4)
+    expected = rows(colour_model, images, LOUD, store)
+    assert np.array_equal(rows(colour_model, images, LOUD, parallel), expected)
+    run = Run(colour_model.ref, images.ref, LOUD)
+    found = load_predictions(run, images, store=single, partial=True)
+    assert found.ids == (last,)
+    np.testing.assert_allclose(found.top5.scores[0], expected[-1], rtol=1e-6)
+
+
+def test_each_image_is_decoded_once_for_all_its_conditions(
+    images: ImageSet, colour_model: Classifier, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decoded: list[str] = []
+    decode = FileImage.decode
+    monkeypatch.setattr(
+        FileImage, "decode", lambda self, *args, **kw: (decoded.append(self.path), decode(self, *args, **kw))[1]
+    )
+    monkeypatch.setattr(preparing, "_memory", preparing._Memory())
+    fill_conditions(colour_model, images, dict.fromkeys([CLEAN, LOUD, DIM]), store=store, batch_size=4, workers=0)
+    assert len(decoded) == len(set(decoded)) == 21
+
+
+def test_pictures_are_forgotten_when_they_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = preparing._Memory()
+    monkeypatch.setattr(preparing, "REMEMBERED", 3000)
+    for number in range(10):
+        memory.keep_picture((str(number),), np.zeros((10, 10, 10), np.uint8))
+    assert [number for number in range(10) if memory.picture((str(number),)) is not None] == [7, 8, 9]
+
+
+def test_only_the_chosen_images_are_answered_and_the_rest_can_follow(
+    images: ImageSet, colour_model: Classifier, store: Store
+) -> None:
+    ids = [sample.id for sample in images.samples]
+    first = fill_conditions(colour_model, images, {LOUD: ids[::3], DIM: ids[1::3]}, store=store, batch_size=4)
+    assert first.predicted == 14
+    found = load_predictions(Run(colour_model.ref, images.ref, DIM), images, store=store, partial=True)
+    assert found.ids == tuple(ids[1::3])
+    second = fill_conditions(colour_model, images, dict.fromkeys([LOUD, DIM]), store=store, batch_size=4)
+    assert (second.predicted, second.stored_before) == (28, 14)
+    assert len(rows(colour_model, images, LOUD, store)) == 21
+
+
+def test_rows_of_mixed_batches_survive_an_error_in_the_middle(
+    images: ImageSet, colour_model: Classifier, store: Store
+) -> None:
+    calls = 0
+
+    def failing(inputs: object, *, features: bool = False) -> object:
+        nonlocal calls
+        calls += 1
+        if calls == 3:
+            raise RuntimeError("the model broke")
+        return colour_model(inputs, features=features)  # type: ignore[arg-type]
+
+    ids = [sample.id for sample in images.samples]
+    broken = _Proxy(colour_model, failing)
+    with pytest.raises(RuntimeError, match="the model broke"):
+        fill_conditions(broken, images, {LOUD: ids[::2], DIM: ids[::2]}, store=store, batch_size=6, workers=0)  # type: ignore[arg-type]
+    kept = [
+        len(load_predictions(Run(colour_model.ref, images.ref, one), images, store=store, partial=True))
+        for one in (LOUD, DIM)
+    ]
+    assert sum(kept) >= 6
+
+
+class _Proxy:
+    def __init__(self, model: Classifier, call: Callable[..., object]) -> None:
+        self._model, self._call = model, call
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._model, name)
+
+    def __call__(self, inputs: object, *, features: bool = False) -> object:
+        return self._call(inputs, features=features)
+
+
+@pytest.mark.parametrize(
+    ("condition", "message"),
+    [
+        (Condition("fogg", 3), "no corruption called 'fogg'; did you mean fog?"),
+        (Condition("fog", 3, edition="imagenet-225"), "no edition called 'imagenet-225'"),
+        (Condition("fog", 3, picture="tinny-64"), "no picture called 'tinny-64'; did you mean tiny-64?"),
+    ],
+)
+def test_names_that_do_not_exist_are_refused_before_any_image_is_opened(
+    images: ImageSet, colour_model: Classifier, store: Store, condition: Condition, message: str
+) -> None:
+    with pytest.raises(UnknownName, match=message.replace("?", r"\?")):
+        fill(colour_model, images, store=store, condition=condition)
+
+
+def test_frost_pictures_are_known_by_what_they_hold_and_not_by_where_they_lie(
+    colour_model: Classifier, store: Store
+) -> None:
+    def folder(where: str, what: str) -> Path:
+        frost = Condition("frost", 3, frost=FrostPictures(where, what))
+        return store.run(colour_model.ref, frost).folder
+
+    assert folder("here", "abc") == folder("there", "abc") != folder("here", "def")
