@@ -19,7 +19,7 @@ from shiftproof.models.presets import parse_preparation
 from shiftproof.prediction import fill, fill_conditions
 from shiftproof.preparing import Job, prepare
 from shiftproof.store import Store
-from shiftproof.types import Classifier, Condition, FrostPictures, ImageSet, Run
+from shiftproof.types import Classifier, Condition, Decoder, FrostPictures, Image, ImageSet, Run
 
 LOUD = Condition("gaussian_noise", 3, edition="tiny-64", picture="tiny-64")
 DIM = Condition("contrast", 5, edition="tiny-64", picture="tiny-64", output="jpeg85")
@@ -86,9 +86,12 @@ def test_each_image_is_decoded_once_for_all_its_conditions(
 ) -> None:
     decoded: list[str] = []
     decode = FileImage.decode
-    monkeypatch.setattr(
-        FileImage, "decode", lambda self, *args, **kw: (decoded.append(self.path), decode(self, *args, **kw))[1]
-    )
+
+    def counted(self: FileImage, data: bytes, *, decoder: Decoder = "pillow") -> Image:
+        decoded.append(self.path)
+        return decode(self, data, decoder=decoder)
+
+    monkeypatch.setattr(FileImage, "decode", counted)
     monkeypatch.setattr(preparing, "_memory", preparing._Memory())
     fill_conditions(colour_model, images, dict.fromkeys([CLEAN, LOUD, DIM]), store=store, batch_size=4, workers=0)
     assert len(decoded) == len(set(decoded)) == 21
