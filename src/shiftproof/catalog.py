@@ -48,7 +48,7 @@ CORRUPTIONS = Registry(
         "snow": "shiftproof.corruptions.weather:snow",
         "frost": "shiftproof.corruptions.weather:frost",
         "fog": "shiftproof.corruptions.weather:fog",
-        "brightness": "shiftproof.corruptions.weather:brightness",
+        "brightness": "shiftproof.corruptions.colour:brightness",
         "contrast": "shiftproof.corruptions.digital:contrast",
         "elastic_transform": "shiftproof.corruptions.digital:elastic_transform",
         "pixelate": "shiftproof.corruptions.digital:pixelate",
@@ -56,7 +56,7 @@ CORRUPTIONS = Registry(
         "speckle_noise": "shiftproof.corruptions.noise:speckle_noise",
         "gaussian_blur": "shiftproof.corruptions.blur:gaussian_blur",
         "spatter": "shiftproof.corruptions.weather:spatter",
-        "saturate": "shiftproof.corruptions.digital:saturate",
+        "saturate": "shiftproof.corruptions.colour:saturate",
     },
 )
 
