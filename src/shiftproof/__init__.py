@@ -15,8 +15,10 @@ _HOMES = {
     "CLEAN": "shiftproof.types",
     "CalibrationStudy": "shiftproof.studies.calibration",
     "Condition": "shiftproof.types",
+    "CorruptionStudy": "shiftproof.studies.corruption",
     "IMAGENET_C": "shiftproof.corruptions",
     "IMAGENET_P": "shiftproof.corruptions",
+    "PerturbationStudy": "shiftproof.studies.perturbation",
     "corrupt": "shiftproof.corruptions.applying",
     "load_model": "shiftproof.models",
     "measure": "shiftproof.studies",
@@ -40,6 +42,8 @@ if TYPE_CHECKING:
     from shiftproof.studies import measure as measure
     from shiftproof.studies.accuracy import AccuracyStudy as AccuracyStudy
     from shiftproof.studies.calibration import CalibrationStudy as CalibrationStudy
+    from shiftproof.studies.corruption import CorruptionStudy as CorruptionStudy
+    from shiftproof.studies.perturbation import PerturbationStudy as PerturbationStudy
     from shiftproof.types import CLEAN as CLEAN
     from shiftproof.types import Condition as Condition
 

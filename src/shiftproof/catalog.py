@@ -27,6 +27,7 @@ IMAGE_SETS = Registry(
         "arrays": "shiftproof.image_sets.arrays:open_arrays",
         "tar": "shiftproof.image_sets.tar:open_tar",
         "imagenet-c": "shiftproof.image_sets.layouts:open_imagenet_c",
+        "imagenet-p": "shiftproof.image_sets.sequences:open_imagenet_p",
         "imagenet-v2": "shiftproof.image_sets.layouts:open_imagenet_v2",
         "objectnet": "shiftproof.image_sets.objectnet:open_objectnet",
         "tiny-imagenet": "shiftproof.image_sets.layouts:open_tiny_imagenet",
@@ -132,6 +133,8 @@ STUDIES = Registry(
         "accuracy": "shiftproof.studies.accuracy:AccuracyStudy",
         "calibration": "shiftproof.studies.calibration:CalibrationStudy",
         "comparison": "shiftproof.studies.comparison:ComparisonStudy",
+        "corruption": "shiftproof.studies.corruption:CorruptionStudy",
+        "perturbation": "shiftproof.studies.perturbation:PerturbationStudy",
     },
 )
 

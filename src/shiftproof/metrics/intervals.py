@@ -93,10 +93,21 @@ def bootstrap_interval(
     if len(values) < 2:
         return float("nan"), float("nan")
     drawn = _resampled(values, statistic, resamples, seed)
-    tails = np.array([tail, 1 - tail])
     if bias_corrected:
-        tails = _corrected_tails(tails, drawn, float(statistic(values[None])[0]), _left_out(values, statistic))
-    low, high = np.quantile(drawn, tails)
+        return bca_interval(float(statistic(values[None])[0]), drawn, _left_out(values, statistic), level=level)
+    low, high = np.quantile(drawn, [tail, 1 - tail])
+    return float(low), float(high)
+
+
+def bca_interval(
+    seen: float, drawn: NDArray[np.floating], left_out: NDArray[np.floating], *, level: float = 0.95
+) -> tuple[float, float]:
+    """Interval corrected for bias and skew (BCa; Efron, 1987) of a number that was drawn again, (resamples,).
+
+    `left_out` has the number without each image, or without each of many blocks of them.
+    """
+    tail = _tail(level)
+    low, high = np.quantile(drawn, _corrected_tails(np.array([tail, 1 - tail]), drawn, seen, left_out))
     return float(low), float(high)
 
 

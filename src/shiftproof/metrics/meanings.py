@@ -88,6 +88,97 @@ MEANINGS: Mapping[str, Meaning] = {
     "agreement": Meaning(
         "Agreement", "Share of images to which two models give the same class, right or not.", "share", None
     ),
+    "clean_error": Meaning(
+        "Error on clean images", "Share wrong of the images that the corrupted ones were made from.", "share", "low"
+    ),
+    "corrupted_error": Meaning(
+        "Error under one corruption at one severity", "Share of the images that are wrong in one cell.", "share", "low"
+    ),
+    "corruption_mean_error": Meaning(
+        "Error under one corruption", "Share of images wrong, averaged over severities.", "share", "low"
+    ),
+    "group_error": Meaning(
+        "Error by group of corruptions", "Mean error of the corruptions of one group, over all severities.", "share", "low"
+    ),
+    "mean_corrupted_error": Meaning(
+        "Mean error under corruption",
+        "Share of images wrong, averaged over all corruptions and severities and divided by nothing.",
+        "share",
+        "low",
+    ),
+    "relative_corrupted_error": Meaning(
+        "Error added by corruption", "Mean error under corruption minus the error on clean images.", "points", "low"
+    ),
+    "corruption_error": Meaning(
+        "Corruption error (CE)",
+        "Error under one corruption in percent of the baseline's: 100 % is as bad as the baseline.",
+        "share",
+        "low",
+    ),
+    "mean_corruption_error": Meaning(
+        "Mean corruption error (mCE)",
+        "Mean over corruptions of the error in percent of the baseline's: 100 % is as bad as the baseline.",
+        "share",
+        "low",
+    ),
+    "relative_corruption_error": Meaning(
+        "Relative corruption error",
+        "Error that one corruption adds to the clean one, in percent of what it adds to the baseline's.",
+        "share",
+        "low",
+    ),
+    "relative_mean_corruption_error": Meaning(
+        "Relative mCE",
+        "Mean over corruptions of the error they add to the clean one, in percent of what they add to the baseline's.",
+        "share",
+        "low",
+    ),
+    "flip_probability": Meaning(
+        "Flip probability",
+        "Share of frames whose class differs from the frame before, or under noise from the first frame.",
+        "share",
+        "low",
+    ),
+    "mean_flip_probability": Meaning(
+        "Mean flip probability", "Flip probability averaged over perturbations and divided by nothing.", "share", "low"
+    ),
+    "flip_rate": Meaning(
+        "Flip rate (FR)", "Flip probability under one perturbation in percent of the baseline's.", "share", "low"
+    ),
+    "mean_flip_rate": Meaning(
+        "Mean flip rate (mFR)",
+        "Mean over perturbations of the flip rate: 100 % flips as much as the baseline.",
+        "share",
+        "low",
+    ),
+    "top5_distance": Meaning(
+        "Top-5 distance (uT5D)",
+        "How many places the five best classes move from frame to frame, all together: 0 is stable, 15 the most.",
+        "number",
+        "low",
+    ),
+    "mean_top5_distance": Meaning(
+        "Mean top-5 distance (umT5D)", "Top-5 distance averaged over perturbations and divided by nothing.", "number", "low"
+    ),
+    "top5_distance_ratio": Meaning(
+        "Top-5 distance beside a baseline (T5D)",
+        "Top-5 distance under one perturbation in percent of the baseline's.",
+        "share",
+        "low",
+    ),
+    "mean_top5_distance_ratio": Meaning(
+        "Mean top-5 distance beside a baseline (mT5D)",
+        "Mean over perturbations of the top-5 distance in percent of the baseline's.",
+        "share",
+        "low",
+    ),
+    "zipf_distance": Meaning(
+        "Zipf distance",
+        "How far all classes move from frame to frame, where place i weighs 1 / i: 0 is stable.",
+        "number",
+        "low",
+    ),
+    "mean_zipf_distance": Meaning("Mean Zipf distance", "Zipf distance averaged over perturbations.", "number", "low"),
 }
 """Every metric a study measures."""
 
@@ -97,8 +188,8 @@ def meaning_of(metric: str) -> Meaning:
 
     >>> meaning_of("top1_accuracy").title
     'Top-1 accuracy'
-    >>> meaning_of("mean_flip_rate").title, meaning_of("mean_flip_rate").unit
-    ('Mean flip rate', 'share')
+    >>> meaning_of("recovery_rate").title, meaning_of("recovery_rate").unit
+    ('Recovery rate', 'share')
     """
     if metric in MEANINGS:
         return MEANINGS[metric]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from shiftproof.errors import BadInput, listed
@@ -17,25 +17,30 @@ class CleanStudy:
     image_set: ImageSetRef | ImageSet
 
     def __post_init__(self) -> None:
-        models = tuple(_model_ref(model) for model in self.models)
-        names = [model.name for model in models]
-        repeated = sorted({name for name in names if names.count(name) > 1})
-        if not models:
-            raise BadInput("a study needs at least one model")
-        if repeated:
-            raise BadInput(f"two models are both called {listed(repeated)}; give one of them a name of its own")
-        object.__setattr__(self, "models", models)
-        object.__setattr__(self, "image_set", _image_set_ref(self.image_set))
+        object.__setattr__(self, "models", model_refs(self.models))
+        object.__setattr__(self, "image_set", image_set_ref(self.image_set))
 
     def runs(self) -> list[Run]:
         """Every model on the unchanged images."""
-        image_set = _image_set_ref(self.image_set)
-        return [Run(_model_ref(model), image_set, CLEAN) for model in self.models]
+        image_set = image_set_ref(self.image_set)
+        return [Run(model_ref(model), image_set, CLEAN) for model in self.models]
 
 
-def _model_ref(model: ModelRef | Classifier) -> ModelRef:
+def model_refs(models: Iterable[ModelRef | Classifier]) -> tuple[ModelRef, ...]:
+    """The models by reference; BadInput where there is none, or two go by one name."""
+    refs = tuple(model_ref(model) for model in models)
+    names = [ref.name for ref in refs]
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if not refs:
+        raise BadInput("a study needs at least one model")
+    if repeated:
+        raise BadInput(f"two models are both called {listed(repeated)}; give one of them a name of its own")
+    return refs
+
+
+def model_ref(model: ModelRef | Classifier) -> ModelRef:
     return model if isinstance(model, ModelRef) else model.ref
 
 
-def _image_set_ref(image_set: ImageSetRef | ImageSet) -> ImageSetRef:
+def image_set_ref(image_set: ImageSetRef | ImageSet) -> ImageSetRef:
     return image_set if isinstance(image_set, ImageSetRef) else image_set.ref

@@ -12,7 +12,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from shiftproof.registry import missing_extra
-from shiftproof.types import Curve, Fact, Finding, Gallery, GalleryItem, ImageSetRef, Measurement, Seen, SetAside
+from shiftproof.types import (
+    Condition,
+    Curve,
+    Fact,
+    Finding,
+    FrostPictures,
+    Gallery,
+    GalleryItem,
+    ImageSetRef,
+    Measurement,
+    Seen,
+    SetAside,
+)
 
 
 @dataclass(frozen=True)
@@ -163,6 +175,12 @@ def _tuples(entry: Mapping[str, Any]) -> dict[str, Any]:
     return {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()}
 
 
+def _condition(entry: Mapping[str, Any] | None) -> Condition | None:
+    if entry is None:
+        return None
+    return Condition(**{**entry, "frost": FrostPictures(**entry["frost"]) if entry["frost"] else None})
+
+
 def _finding(entry: Mapping[str, Any]) -> Finding:
     plain = _tuples({key: value for key, value in entry.items() if key != "kind"})
     match entry["kind"]:
@@ -171,5 +189,5 @@ def _finding(entry: Mapping[str, Any]) -> Finding:
         case "Curve":
             return Curve(**{**plain, "y": tuple(math.nan if value is None else value for value in plain["y"])})
         case _:
-            items = tuple(GalleryItem(**item) for item in plain["items"])
+            items = tuple(GalleryItem(**{**item, "condition": _condition(item.get("condition"))}) for item in plain["items"])
             return Gallery(**{**plain, "image_set": ImageSetRef(**plain["image_set"]), "items": items})

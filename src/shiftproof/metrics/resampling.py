@@ -1,0 +1,83 @@
+"""Intervals of numbers made of many means over the same images: images are drawn again jointly for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftproof.errors import BadInput
+from shiftproof.metrics.intervals import bca_interval
+
+Means = NDArray[np.floating]
+"""Means of several columns over some images, (drawings, columns)."""
+
+RESAMPLES = 1000
+_BLOCKS = 200
+_COUNTS_AT_ONCE = 1_000_000  # how often each image was drawn, in memory together: 4 to 8 MB
+
+
+class Resampled(NamedTuple):
+    """Means over the images themselves, over images drawn again with replacement, and with a part left out."""
+
+    seen: Means  # (1, columns)
+    drawn: Means  # (resamples, columns)
+    left_out: Means  # (blocks, columns)
+
+
+def resampled_means(values: NDArray[np.generic], *, resamples: int = RESAMPLES, seed: int = 0) -> Resampled:
+    """Column means of values (images, columns), as seen and with the rows drawn again.
+
+    A row is drawn whole, so columns keep what they have in common; two tables of the same images in the same order are drawn
+    alike for the same seed.
+
+    >>> pairs = np.array([[1.0, 0.0], [0.0, 1.0]] * 50)
+    >>> means = resampled_means(pairs)
+    >>> bool(np.allclose(means.drawn.sum(axis=1), 1))  # each row adds up to one, so every drawing does
+    True
+    """
+    if values.ndim != 2 or not len(values):
+        raise BadInput(f"values should be (images, columns) of at least one image, got shape {values.shape}")
+    # sums of up to 2^24 zeros and ones are exact in single precision
+    exact = values.dtype == np.bool_ and len(values) < 2**24
+    table: NDArray[np.floating] = values.astype(np.float32 if exact else np.float64)
+    images = len(table)
+    total = np.ones((1, images), table.dtype) @ table
+    drawn = [counts @ table for counts in _drawn_counts(images, resamples, seed, table.dtype)]
+    edges = np.linspace(0, images, min(images, _BLOCKS) + 1).astype(int)
+    inside = np.add.reduceat(table, edges[:-1], axis=0)
+    # of one image nothing is left when it is left out
+    kept = np.maximum(images - np.diff(edges), 1)[:, None]
+    return Resampled(
+        total.astype(float) / images,
+        np.concatenate(drawn).astype(float) / images,
+        (total - inside).astype(float) / kept,
+    )
+
+
+def interval_of(
+    seen: NDArray[np.floating], drawn: NDArray[np.floating], left_out: NDArray[np.floating], *, level: float = 0.95
+) -> tuple[float, float] | None:
+    """BCa interval of one number made of resampled means; None where some drawing has none, or there are too few images.
+
+    >>> means = resampled_means(np.array([[False], [True]] * 50))
+    >>> low, high = interval_of(*(part[:, 0] for part in means))
+    >>> round(low, 1), round(high, 1)  # half of 100 images: 0.5 +- 1.96 * 0.05
+    (0.4, 0.6)
+    """
+    if len(left_out) < 2 or not (np.isfinite(drawn).all() and np.isfinite(left_out).all()):
+        return None
+    return bca_interval(float(seen[0]), drawn, left_out, level=level)
+
+
+def _drawn_counts(images: int, resamples: int, seed: int, dtype: np.dtype[np.floating]) -> Iterator[NDArray[np.floating]]:
+    """How often each image is drawn, (drawings, images), in parts that fit in memory."""
+    generator = np.random.default_rng(seed)
+    at_once = max(1, _COUNTS_AT_ONCE // images)
+    for done in range(0, resamples, at_once):
+        size = min(at_once, resamples - done)
+        places = generator.integers(images, size=(size, images))
+        places += images * np.arange(size)[:, None]
+        yield np.bincount(places.ravel(), minlength=size * images).reshape(size, images).astype(dtype)

@@ -1,0 +1,206 @@
+"""Every corruption at every severity beside the unchanged images: errors, and how they compare with a baseline's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+from shiftproof import catalog
+from shiftproof.corruptions import DEFAULT_EDITION, IMAGENET_C
+from shiftproof.errors import BadInput, UnknownName
+from shiftproof.studies import evidence
+from shiftproof.studies.cells import Baseline, Cells, Part, common_cells, left_out, right_classes
+from shiftproof.studies.clean_study import CleanStudy
+from shiftproof.studies.corruption_galleries import contact_sheet, fragile_photos
+from shiftproof.studies.corruption_numbers import compared, findings, why_no_ratios
+from shiftproof.studies.published_baselines import ALEXNET, EVERY_SEVERITY, alexnet_errors
+from shiftproof.types import (
+    Classifier,
+    Condition,
+    Finding,
+    FrostPictures,
+    Keep,
+    ModelRef,
+    Output,
+    Predictions,
+    Run,
+)
+
+PICTURES = ("image", "whole", "model-size")
+"""What corruptions may act on, beside the pictures of the editions."""
+
+Load = Callable[[Run], Predictions]
+
+
+@dataclass(frozen=True)
+class CorruptionStudy(CleanStudy):
+    """Errors under corruption, by cell, corruption and group; their means; with a baseline CE, mCE and relative mCE.
+
+    AlexNet's published errors are the baseline where they belong: the ImageNet validation images in the pictures, the files
+    and the frost of the published set. Anywhere else give a model that was run on the same images.
+    """
+
+    corruptions: Sequence[str] = IMAGENET_C
+    severities: Sequence[int] = EVERY_SEVERITY
+    edition: str = DEFAULT_EDITION
+    output: Output | None = None  # None: jpeg85, as the published files were saved, but raw for cifar-32
+    picture: str | None = None  # None: the edition's
+    seed: int = 0
+    frost: FrostPictures | None = None
+    scale_strengths: bool = False
+    baseline: ModelRef | Classifier | str | None = None
+    published: str | None = None  # which published set these images are; taken from the set where that is given
+    shown: int = 24  # images in the gallery
+
+    keep: ClassVar[Keep] = "top5"
+    by_default: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if self.published is None:
+            object.__setattr__(self, "published", getattr(self.image_set, "published", None))
+        super().__post_init__()
+        object.__setattr__(self, "corruptions", _without_repeats("corruption", self.corruptions))
+        object.__setattr__(self, "severities", _without_repeats("severity", self.severities))
+        for name in self.corruptions:
+            catalog.CORRUPTIONS[name]
+        catalog.EDITIONS[self.edition]
+        if self.picture is not None and self.picture not in (*PICTURES, *catalog.EDITIONS):
+            raise UnknownName("picture", self.picture, [*PICTURES, *catalog.EDITIONS])
+        if isinstance(self.baseline, str) and self.baseline != ALEXNET:
+            raise UnknownName("published baseline", self.baseline, [ALEXNET])
+        if self.baseline is not None and not isinstance(self.baseline, (str, ModelRef)):
+            object.__setattr__(self, "baseline", self.baseline.ref)
+        self.conditions()  # a severity that there is not is told now
+
+    def conditions(self) -> list[Condition]:
+        """The unchanged picture, then every cell."""
+        cells = [self.condition(name, severity) for name in self.corruptions for severity in self.severities]
+        return [Condition("clean", picture=self._picture), *cells]
+
+    def condition(self, corruption: str, severity: int) -> Condition:
+        """One cell."""
+        return Condition(
+            corruption,
+            severity,
+            edition=self.edition,
+            output=self._output,
+            picture=self._picture,
+            seed=self.seed,
+            scale_strengths=self.scale_strengths,
+            frost=self.frost if corruption == "frost" else None,
+        )
+
+    def runs(self) -> list[Run]:
+        """Every model under every condition; a baseline that is not among the models comes last."""
+        refs = [run.model for run in super().runs()]
+        if isinstance(self.baseline, ModelRef) and self.baseline not in refs:
+            refs.append(self.baseline)
+        return [run for ref in refs for run in self._runs_of(ref)]
+
+    def measure(self, load: Load) -> Iterator[Finding]:
+        baseline = self._baseline(load)
+        for run in super().runs():
+            answers = self._answers(run.model, load)
+            if isinstance(answers, str):
+                continue
+            cells, against = compared(answers.cells, baseline)
+            if not len(cells):
+                continue
+            about = run.about()
+            yield from findings(cells, against, about, answers.convention)
+            yield from fragile_photos(cells, answers.names, about, run.image_set, shown=self.shown)
+            yield contact_sheet(cells, self._place, about, run.image_set)
+
+    def skipped(self, load: Load) -> Iterator[str]:
+        baseline = self._baseline(load)
+        for run in super().runs():
+            answers = self._answers(run.model, load)
+            reason = answers if isinstance(answers, str) else why_no_ratios(answers.cells, baseline, run)
+            yield from [reason] if reason else []
+
+    @property
+    def _picture(self) -> str:
+        return self.picture or self.edition
+
+    @property
+    def _output(self) -> Output:
+        return self.output or ("raw" if self.edition == "cifar-32" else "jpeg85")
+
+    def _runs_of(self, model: ModelRef) -> list[Run]:
+        image_set = CleanStudy.runs(self)[0].image_set
+        return [Run(model, image_set, condition) for condition in self.conditions()]
+
+    def _baseline(self, load: Load) -> Baseline | str:
+        """What errors are divided by, or why by nothing."""
+        if isinstance(self.baseline, ModelRef):
+            answers = self._answers(self.baseline, load)
+            return answers if isinstance(answers, str) else Baseline(self.baseline.name, cells=answers.cells)
+        foreign = self._why_not_published()
+        if foreign and self.baseline is None:
+            return (
+                f"errors are not divided by a baseline's, because AlexNet's published ones are {foreign}; give --baseline "
+                f"MODEL for a model run on the same images, or --baseline {ALEXNET} for the published errors all the same"
+            )
+        told = "AlexNet's published errors"
+        return alexnet_errors(
+            self.corruptions, self.severities, told=f"{told}, which are {foreign}" if foreign else f"{told} on these images"
+        )
+
+    def _why_not_published(self) -> str | None:
+        """What the published errors were measured on that this is not, or None where they belong."""
+        if self.published != "imagenet":
+            return "of other images: the ImageNet validation set"
+        if self.edition != "imagenet-224" or self._picture != self.edition or self.scale_strengths:
+            return "of the pictures of edition imagenet-224"
+        if self._output != "jpeg85":
+            return "of files saved as jpeg85"
+        if "frost" in self.corruptions and not self._original_frost():
+            return "of the original frost pictures (--frost-folder)"
+        return None
+
+    def _original_frost(self) -> bool:
+        if self.frost is None:
+            return False
+        from shiftproof.corruptions.frost_pictures import ORIGINAL_FROST
+
+        return self.frost.digest == ORIGINAL_FROST
+
+    def _frost_told(self) -> dict[str, str]:
+        if "frost" not in self.corruptions:
+            return {}
+        original = "the original ones" if self._original_frost() else None
+        return {"frost pictures": original or ("our own" if self.frost is None else self.frost.digest)}
+
+    def _place(self, image: str, corruption: str, severity: int) -> tuple[str, Condition]:
+        return image, self.condition(corruption, severity)
+
+    def _answers(self, model: ModelRef, load: Load) -> _Answers | str:
+        """What a model said in every cell, or why there is nothing to measure."""
+        parts: list[Part] = []
+        runs = self._runs_of(model)
+        for run in runs:
+            predictions = load(run)
+            needing = "the error under corruption"
+            reason = evidence.nothing_read(run, predictions) or evidence.nothing_labelled(run, predictions, needing)
+            if reason:
+                return reason
+            parts.append(Part.of(predictions))
+        clean, *corrupted = parts
+        cells = common_cells([*corrupted, clean], self.corruptions, self.severities)
+        if not len(cells):
+            return f"{runs[0].image_set.name}: no image was read by {model.name} in every cell"
+        told = {**runs[-1].convention(), **predictions.convention, **left_out(parts, cells), **self._frost_told()}
+        return _Answers(cells, right_classes(predictions), told)
+
+
+class _Answers(NamedTuple):
+    cells: Cells
+    names: Mapping[str, str]  # the right classes of each image, in words
+    convention: Mapping[str, str]
+
+
+def _without_repeats(what: str, values: Sequence[object]) -> tuple[object, ...]:
+    if not values or len(set(values)) < len(values):
+        raise BadInput(f"name every {what} once, and at least one; got {', '.join(map(str, values)) or 'none'}")
+    return tuple(values)

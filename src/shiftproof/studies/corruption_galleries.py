@@ -1,0 +1,50 @@
+"""Photos worth looking at under corruption: the most fragile ones, and one under everything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+import numpy as np
+
+from shiftproof.corruptions import GROUPS, IMAGENET_C
+from shiftproof.studies.cells import Cells
+from shiftproof.types import About, Condition, Gallery, GalleryItem, ImageSetRef
+
+Place = Callable[[str, str, int], tuple[str, Condition | None] | None]
+"""Where an image lies under a corruption at a severity: an id and what to do to it; None where it cannot be had."""
+
+
+def fragile_photos(
+    cells: Cells, names: Mapping[str, str], about: About, image_set: ImageSetRef, *, shown: int
+) -> Iterator[Gallery]:
+    """Photos that are right unchanged and wrong in most cells."""
+    wrong = cells.wrong.reshape(len(cells), -1).sum(axis=1)
+    right = np.ones(len(cells), bool) if cells.clean_wrong is None else ~cells.clean_wrong
+    rows = np.flatnonzero(right & (wrong > 0))
+    rows = rows[np.argsort(-wrong[rows], kind="stable")][:shown]
+    count = len(cells.corruptions) * len(cells.severities)
+    items = tuple(
+        GalleryItem(cells.ids[row], f"{names[cells.ids[row]]}: wrong in {wrong[row]} of {count}") for row in rows.tolist()
+    )
+    if items:
+        yield Gallery("fragile_photos", about, image_set, "Most fragile photos", items)
+
+
+def contact_sheet(cells: Cells, place: Place, about: About, image_set: ImageSetRef) -> Gallery:
+    """The first photo that is right unchanged, under every corruption; with the fifteen also the four no mean counts."""
+    order = sorted(range(len(cells)), key=lambda row: cells.ids[row])
+    right = order if cells.clean_wrong is None else [row for row in order if not cells.clean_wrong[row]]
+    row = (right or order)[0]
+    verdicts = {
+        (name, severity): ": wrong" if cells.wrong[row, corruption, step] else ": right"
+        for corruption, name in enumerate(cells.corruptions)
+        for step, severity in enumerate(cells.severities)
+    }
+    extra = GROUPS["extra"] if set(IMAGENET_C) <= set(cells.corruptions) else ()
+    items = []
+    for name in dict.fromkeys([*cells.corruptions, *extra]):
+        for severity in cells.severities:
+            found = place(cells.ids[row], name, severity)
+            if found is not None:
+                items.append(GalleryItem(found[0], f"{name} {severity}{verdicts.get((name, severity), '')}", found[1]))
+    return Gallery("contact_sheet", about, image_set, "One photo under every corruption", tuple(items))

@@ -1,0 +1,287 @@
+"""Sequences in which little changes from frame to frame: how often the answer flips, and how far the best classes move."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from shiftproof.corruptions import IMAGENET_P
+from shiftproof.errors import BadInput, UnknownName, listed
+from shiftproof.metrics.resampling import RESAMPLES, Resampled, interval_of, resampled_means
+from shiftproof.studies import evidence
+from shiftproof.studies.clean_study import image_set_ref, model_ref, model_refs
+from shiftproof.studies.published_baselines import ALEXNET, alexnet_flips
+from shiftproof.studies.sequences import NEEDED
+from shiftproof.studies.stability import Cell, Gathered, Stability
+from shiftproof.types import (
+    About,
+    Classifier,
+    Condition,
+    Finding,
+    Gallery,
+    GalleryItem,
+    ImageSet,
+    ImageSetRef,
+    Keep,
+    Measurement,
+    ModelRef,
+    Predictions,
+    Run,
+)
+
+WHOLE = Condition("clean", picture="whole")
+"""Frames are pictures already: they are resized whole to the model's size."""
+
+JOINT = {"interval": f"95 %, BCa bootstrap over images, {RESAMPLES} draws, each image in all its sequences together"}
+Load = Callable[[Run], Predictions]
+
+
+KINDS = {
+    "flip_probability": ("mean_flip_probability", "flip_rate", "mean_flip_rate"),
+    "top5_distance": ("mean_top5_distance", "top5_distance_ratio", "mean_top5_distance_ratio"),
+    "zipf_distance": ("mean_zipf_distance", None, None),
+}
+"""What is measured along sequences: its mean over perturbations, and both in multiples of a baseline's."""
+
+
+@dataclass(frozen=True)
+class PerturbationStudy:
+    """Flip probability and top-5 distance of every perturbation; with a baseline the flip rate and mFR, T5D and mT5D.
+
+    Sets are sequence sets: their samples have the facts `sequence`, `frame`, `perturbation` and `level`. Labels are not
+    needed. Several sets, such as one a perturbation, are measured together under one `name`.
+    """
+
+    models: Sequence[ModelRef | Classifier]
+    image_set: ImageSetRef | ImageSet | None = None
+    image_sets: Sequence[ImageSetRef | ImageSet] = ()  # further ones, or all of them
+    baseline: ModelRef | Classifier | str | None = None
+    zipf: bool = False  # the distance over all classes too, which needs all logits
+    name: str | None = None  # what the sets are called together; None: the name of the first
+    published: str | None = None  # which published set these are; taken from the sets where they are given
+    shown: int = 24  # images in the gallery
+
+    by_default: ClassVar[bool] = False
+    needs_labels: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        given = [images for images in (self.image_set, *self.image_sets) if images is not None]
+        if not given:
+            raise BadInput("a study needs at least one image set")
+        refs = tuple(dict.fromkeys(image_set_ref(images) for images in given))
+        if self.published is None:
+            kinds = {getattr(images, "published", None) for images in given}
+            object.__setattr__(self, "published", kinds.pop() if len(kinds) == 1 else None)
+        if isinstance(self.baseline, str) and self.baseline != ALEXNET:
+            raise UnknownName("published baseline", self.baseline, [ALEXNET])
+        if self.baseline is not None and not isinstance(self.baseline, str):
+            object.__setattr__(self, "baseline", model_ref(self.baseline))
+        object.__setattr__(self, "models", model_refs(self.models))
+        object.__setattr__(self, "image_set", refs[0])
+        object.__setattr__(self, "image_sets", refs)
+        object.__setattr__(self, "name", self.name or refs[0].name)
+
+    @property
+    def keep(self) -> Keep:
+        return "logits" if self.zipf else "top5"
+
+    def runs(self) -> list[Run]:
+        """Every model on every set; a baseline that is not among the models comes last."""
+        models = list(model_refs(self.models))
+        if isinstance(self.baseline, ModelRef) and self.baseline not in models:
+            models.append(self.baseline)
+        return [run for model in models for run in self._runs_of(model)]
+
+    def measure(self, load: Load) -> Iterator[Finding]:
+        baseline = self._baseline(load)
+        for model in model_refs(self.models):
+            found = self._answers(model, load)
+            if isinstance(found, str):
+                continue
+            table, other = _shared(found.table, baseline.table)
+            if len(table):
+                about = {"model": model.name, "image_set": str(self.name)}
+                yield from _numbers(table, other, baseline, about, found.convention)
+                yield from _unstable_photos(table, about, shown=self.shown)
+
+    def skipped(self, load: Load) -> Iterator[str]:
+        baseline = self._baseline(load)
+        for model in model_refs(self.models):
+            found = self._answers(model, load)
+            reasons = [found] if isinstance(found, str) else [*found.reasons, *_undefined(found.table, baseline)]
+            yield from (f"{self.name}: {reason}" for reason in reasons)
+
+    def _runs_of(self, model: ModelRef) -> list[Run]:
+        return [Run(model, image_set_ref(images), WHOLE) for images in self.image_sets]
+
+    def _baseline(self, load: Load) -> _Baseline:
+        if isinstance(self.baseline, ModelRef):
+            found = self._answers(self.baseline, load)
+            if isinstance(found, str):
+                return _Baseline(self.baseline.name, reasons=(found,))
+            return _Baseline(self.baseline.name, found.table)
+        unknown = "AlexNet's top-5 distance is not public; for T5D and mT5D give --baseline MODEL, run on the same sequences"
+        at_home = self.published == "imagenet-p"
+        if self.baseline == ALEXNET or at_home:
+            where = "on these videos" if at_home else "which are of other images: the videos of ImageNet-P"
+            return _Baseline(f"AlexNet's published flip probabilities, {where}", flips=alexnet_flips(), reasons=(unknown,))
+        foreign = (
+            "flip probabilities are not divided by a baseline's, because AlexNet's published ones are of other images: "
+            "the videos of ImageNet-P; give --baseline MODEL for a model run on the same sequences, or "
+            f"--baseline {ALEXNET} for the published ones all the same"
+        )
+        return _Baseline("", reasons=(foreign, unknown))
+
+    def _answers(self, model: ModelRef, load: Load) -> _Answers | str:
+        """How stable a model is along every sequence, or why that cannot be said."""
+        gathered, aside, read = Gathered(self.zipf), 0, 0
+        told: dict[str, str] = {}
+        for run in self._runs_of(model):
+            predictions = load(run)
+            gathered.take(predictions, run.image_set)
+            aside, read = aside + len(predictions.set_aside), read + len(predictions)
+            told |= {**run.convention(), **predictions.convention}
+        if not read:
+            return f"nothing to measure, {f'all {aside} images were set aside' if aside else 'there are no images'}"
+        table = gathered.table()
+        if not table.cells:
+            return f"stability needs sequences, images with the facts {', '.join(NEEDED)}; see shiftproof perturb"
+        if not len(table):
+            return f"no image was read by {model.name} in all of its sequences"
+        told |= evidence.left_out(set_aside=aside, read=read, labelled=0)
+        if gathered.incomplete:
+            told["sequences left out"] = f"{gathered.incomplete}, because frames are missing"
+        if table.partial:
+            told["images left out"] = f"{table.partial}, because some of their sequences are missing"
+        short = listed(dict.fromkeys(gathered.too_short))
+        return _Answers(table, told, (f"sequences are too short for {short}",) if short else ())
+
+
+class _Answers(NamedTuple):
+    table: Stability
+    convention: Mapping[str, str]
+    reasons: tuple[str, ...]  # what cannot be measured, and why
+
+
+class _Baseline(NamedTuple):
+    """What flips and distances are divided by: a model's on the same sequences, or published flip probabilities."""
+
+    told: str
+    table: Stability | None = None
+    flips: Mapping[str, float] = {}
+    reasons: tuple[str, ...] = ()
+
+
+def _shared(table: Stability, other: Stability | None) -> tuple[Stability, Stability | None]:
+    """Both for the images that both have."""
+    if other is None:
+        return table, None
+    answered = set(other.sources)
+    sources = [source for source in table.sources if source in answered]
+    return table.take(sources), other.take(sources)
+
+
+def _undefined(table: Stability, baseline: _Baseline) -> list[str]:
+    """Why some ratio to the baseline is no number."""
+    table, other = _shared(table, baseline.table)
+    if other is None:
+        return list(baseline.reasons)
+    if not len(table):
+        return [f"no image was read in all of its sequences by {baseline.told} too"]
+    still = [
+        f"{cell.perturbation} at difficulty {cell.difficulty}"
+        for place, cell in enumerate(other.cells)
+        if not other.values[:, place, 0].any()
+    ]
+    return [f"{baseline.told} never flips under {listed(still)}, so nothing can be divided by it"] if still else []
+
+
+def _numbers(
+    table: Stability, other: Stability | None, baseline: _Baseline, about: About, convention: Mapping[str, str]
+) -> Iterator[Measurement]:
+    for kind, metric in enumerate(list(KINDS)[: table.values.shape[2]]):
+        mean, ratio, mean_ratio = KINDS[metric]
+        means = resampled_means(table.values[:, :, kind])
+        yield from _each_and_mean(metric, mean, means, table, about, convention)
+        if ratio is None:
+            continue
+        divided, told = _divided(means, table, other, baseline, kind), {**convention, "baseline": baseline.told}
+        yield from _each_and_mean(ratio, mean_ratio, divided, table, about, told)
+
+
+def _divided(means: Resampled, table: Stability, other: Stability | None, baseline: _Baseline, kind: int) -> Resampled:
+    """The same in multiples of the baseline's, not a number where it has none; images are drawn alike for both."""
+    if other is not None:
+        columns = [other.cells.index(cell) if cell in other.cells else -1 for cell in table.cells]
+        theirs = resampled_means(other.values[:, :, kind])
+        divisors = [np.where(np.array(columns) < 0, np.nan, part[:, columns]) for part in theirs]
+    else:
+        # published at the first difficulty alone, and of flips alone
+        known = [baseline.flips.get(cell.perturbation) if cell.difficulty == 1 else None for cell in table.cells]
+        constants = np.array([[np.nan if value is None or kind else value for value in known]])
+        divisors = [constants] * len(means)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return Resampled(*(own / divisor for own, divisor in zip(means, divisors, strict=True)))
+
+
+def _each_and_mean(
+    metric: str, mean: str | None, means: Resampled, table: Stability, about: About, convention: Mapping[str, str]
+) -> Iterator[Measurement]:
+    """One number a cell, and the mean over the perturbations of each difficulty."""
+    for place, cell in enumerate(table.cells):
+        named = {**about, "perturbation": cell.perturbation, "difficulty": cell.difficulty}
+        told = {**convention, "frames": str(table.frames[place]), "compared": cell.told}
+        yield from _measured(metric, Resampled(*(part[:, place] for part in means)), named, len(table), told)
+    for difficulty in dict.fromkeys(cell.difficulty for cell in table.cells):
+        places = _averaged(table.cells, difficulty)
+        names = [table.cells[place].perturbation for place in places]
+        told = {**convention, "perturbations": averaged_perturbations(names), "difficulty": str(difficulty)}
+        # the published means are of the first difficulty, so that one needs no further name
+        named = dict(about) if difficulty == 1 else {**about, "difficulty": difficulty}
+        if mean is not None:
+            yield from _measured(mean, Resampled(*(part[:, places].mean(axis=1) for part in means)), named, len(table), told)
+
+
+def _measured(
+    metric: str, means: Resampled, about: About, images: int, convention: Mapping[str, str]
+) -> Iterator[Measurement]:
+    if np.isfinite(means.seen[0]):
+        interval = interval_of(*means)
+        told = {**convention, **({} if interval is None else JOINT)}
+        yield Measurement(metric, float(means.seen[0]), about, images, told, interval)
+
+
+def _averaged(cells: Sequence[Cell], difficulty: int) -> list[int]:
+    """The cells a mean is over: those of the ten, or all where none of the ten is there."""
+    places = [place for place, cell in enumerate(cells) if cell.difficulty == difficulty]
+    tested = [place for place in places if cells[place].perturbation in IMAGENET_P]
+    return tested or places
+
+
+def averaged_perturbations(names: Sequence[str]) -> str:
+    """Which perturbations a mean is over, in words.
+
+    >>> averaged_perturbations(IMAGENET_P), averaged_perturbations(["tilt", "scale"])
+    ('the 10 of ImageNet-P', 'tilt, scale')
+    """
+    return "the 10 of ImageNet-P" if set(names) == set(IMAGENET_P) else ", ".join(names)
+
+
+def _unstable_photos(table: Stability, about: About, *, shown: int) -> Iterator[Gallery]:
+    """The sequences with the most flips at the first difficulty, by the set they are in."""
+    columns = [place for place, cell in enumerate(table.cells) if cell.difficulty == 1]
+    flips = table.values[:, columns, 0]
+    order = np.argsort(-flips.ravel(), kind="stable")[:shown]
+    chosen = [divmod(place, len(columns)) for place in order.tolist() if flips.ravel()[place] > 0]
+    items: dict[ImageSetRef, list[GalleryItem]] = {}
+    for row, column in chosen:
+        cell, frame = table.cells[columns[column]], table.first_frames[row][columns[column]]
+        steps = table.frames[columns[column]] - 1
+        what = "differs from the first frame in" if cell.rule[0] == "first" else "flips in"
+        caption = f"{cell.perturbation}: {what} {round(flips[row, column] * steps)} of {steps}"
+        items.setdefault(frame.image_set, []).append(GalleryItem(frame.id, caption))
+    for image_set, found in items.items():
+        yield Gallery("unstable_photos", about, image_set, "Least stable photos", tuple(found))
