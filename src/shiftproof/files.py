@@ -13,9 +13,9 @@ from pathlib import Path
 from shiftproof.errors import StoreError
 
 
-def write_whole(path: Path, data: bytes) -> None:
+def write_whole(path: Path, data: bytes, *, scratch: Path | None = None) -> None:
     """Writes a file that is there whole or not at all, even after a power cut."""
-    with writing(path) as unfinished, unfinished.open("wb") as file:
+    with writing(path, scratch=scratch) as unfinished, unfinished.open("wb") as file:
         file.write(data)
         file.flush()
         if stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # a pipe cannot be brought to disk
@@ -23,28 +23,33 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 @contextmanager
-def writing(path: Path) -> Iterator[Path]:
+def writing(path: Path, *, scratch: Path | None = None) -> Iterator[Path]:
     """A hidden path beside the given one, moved into its place once it is written; StoreError in a sentence otherwise.
 
+    `scratch` is another folder of the same disk for the hidden path, where what killed writers leave is easy to find.
     What is no plain file, such as a link or /dev/stdout, is written where it is: moving something there would destroy it.
     """
     if not path.name:
         raise StoreError(f"cannot write {str(path)!r}: it names no file")
     in_place = path.is_symlink() or (path.exists() and not path.is_file())
-    unfinished = path.with_name(f".{uuid.uuid4().hex}")
+    unfinished = (scratch or path.parent) / f".{uuid.uuid4().hex}"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield path if in_place else unfinished
         if not in_place:
             unfinished.replace(path)
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            told = f"no space left for {path}; what was committed is kept: make room and start again"
-            raise StoreError(told) from error
-        raise StoreError(f"cannot write {path}: {error.strerror or error}") from error
+        raise refusal(error, path) from error
     finally:
         with suppress(OSError):
             unfinished.unlink(missing_ok=True)
+
+
+def refusal(error: OSError, path: Path) -> StoreError:
+    """Why the file could not be written, in a sentence."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return StoreError(f"no space left for {path}; what was committed is kept: make room and start again")
+    return StoreError(f"cannot write {path}: {error.strerror or error}")
 
 
 def cache_folder() -> Path:

@@ -54,6 +54,15 @@ def _imagenet_c(root: Path, draw: Draw) -> Example:
     return root, {}
 
 
+def _imagenet_p(root: Path, draw: Draw) -> Example:
+    from shiftproof.image_sets.video_files import to_video
+
+    clip = root / "tilt" / "n01440764" / "a.mp4"
+    clip.parent.mkdir(parents=True)
+    clip.write_bytes(to_video(np.zeros((3, 16, 16, 3), np.uint8), "smoothed"))
+    return root, {}
+
+
 def _imagenet_v2(root: Path, draw: Draw) -> Example:
     draw(root / "7" / "a.png")
     return root, {}
@@ -84,6 +93,7 @@ EXAMPLES = {
     "arrays": _arrays,
     "tar": _tar,
     "imagenet-c": _imagenet_c,
+    "imagenet-p": _imagenet_p,
     "imagenet-v2": _imagenet_v2,
     "objectnet": _objectnet,
     "tiny-imagenet": _tiny_imagenet,
@@ -138,7 +148,9 @@ def test_a_set_is_found_in_the_only_folder_of_a_folder(kind: str, tmp_path: Path
     assert from_above.source(from_above.samples[0]).read()
 
 
-@pytest.mark.parametrize("kind", ["folder", "manifest", "arrays", "tar", "imagenet-c", "objectnet", "tiny-imagenet"])
+@pytest.mark.parametrize(
+    "kind", ["folder", "manifest", "arrays", "tar", "imagenet-c", "imagenet-p", "objectnet", "tiny-imagenet"]
+)
 def test_the_kind_is_recognised_from_the_location_alone(kind: str, tmp_path: Path, draw: Draw) -> None:
     location, options = EXAMPLES[kind](tmp_path, draw)
     named = open_images(location, kind=kind, **options)

@@ -1,4 +1,4 @@
-"""Images as rows of ``.npy`` arrays: one array with its labels, or a folder in the layout of CIFAR-10-C."""
+"""Images as rows of ``.npy`` arrays: one array with its labels, or a folder in the layout of CIFAR-10-C or CIFAR-10-P."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from shiftproof.errors import BadInput, UnreadableImage
 from shiftproof.image_sets.class_keys import numbered_classes
 from shiftproof.image_sets.image_list import ImageList, file_stamp
 from shiftproof.image_sets.labels import load_label_array
-from shiftproof.image_sets.layouts import CORRUPTIONS, SEVERITIES
+from shiftproof.image_sets.layouts import CORRUPTIONS, SEVERITIES, level_of
 from shiftproof.image_sets.listing import folder_name, inner_root
+from shiftproof.image_sets.records import notes_on, record_of
 from shiftproof.types import Classes, Decoder, Fact, Image, Sample
 
 LABELS = "labels.npy"
@@ -60,7 +61,8 @@ def open_arrays(location: str, *, name: str | None = None, classes: Classes | No
     """The rows of one ``.npy`` file, or of all in a folder, as images.
 
     Labels come from ``labels.npy`` or ``NAME_labels.npy`` beside them. An array called after a corruption has its
-    severities 1 to 5 one behind the other; its images have the facts `corruption` and `severity`.
+    severities 1 to 5 one behind the other; its images have the facts `corruption` and `severity`. An array with an axis of
+    frames holds sequences; its images have the facts `perturbation`, `level`, `sequence` and `frame`.
     """
     files = _files(location)
     samples: list[Sample] = []
@@ -71,12 +73,18 @@ def open_arrays(location: str, *, name: str | None = None, classes: Classes | No
         for row, (image_id, facts) in enumerate(_rows(path, len(array))):
             samples.append(Sample(image_id, () if labels is None or labels[row] < 0 else (int(labels[row]),), facts))
             places[image_id] = (path, row)
+    corrupted, perturbed = [path for path in files if _is_corrupted(path)], [path for path in files if _is_perturbed(path)]
     highest = max((label for sample in samples for label in sample.labels), default=-1)
     if classes is not None and highest >= len(classes):
         raise BadInput(f"labels go up to {highest} but only {len(classes)} classes are named")
-    notes = (f"severities 1 to 5 of {sum(map(_is_corrupted, files))} corruptions",) if any(map(_is_corrupted, files)) else ()
-    found = None if highest < 0 else classes or (CIFAR10 if _is_cifar10(files, highest) else numbered_classes(highest + 1))
-    return ImageList(name or folder_name(location), samples, found, ArrayRows(places), notes=notes)
+    record = record_of(os.path.dirname(files[0]))
+    notes = notes_on(record)
+    notes += (f"severities 1 to 5 of {len(corrupted)} corruptions",) if corrupted else ()
+    notes += (f"sequences of {len(perturbed)} perturbations",) if perturbed else ()
+    published = None if record else _published(files, highest)
+    named = CIFAR10 if published else None
+    found = None if highest < 0 else classes or named or numbered_classes(highest + 1)
+    return ImageList(name or folder_name(location), samples, found, ArrayRows(places), notes=notes, published=published)
 
 
 def _files(location: str) -> list[str]:
@@ -98,7 +106,10 @@ def _checked(path: str) -> NDArray[np.uint8]:
         raise BadInput(f"{path} should hold uint8 pixels from 0 to 255, got {array.dtype}; convert it first")
     one_channel = array.ndim == 3 or (array.ndim == 4 and 1 in (array.shape[1], array.shape[3]))
     if not one_channel and not (array.ndim == 4 and 3 in (array.shape[1], array.shape[3])):
-        raise BadInput(f"{path} should be (images, height, width, 3) or (images, height, width), got shape {array.shape}")
+        raise BadInput(
+            f"{path} should be (images, height, width, 3) or (images, height, width), with an axis of frames behind the "
+            f"first for sequences; got shape {_shape(path)}"
+        )
     return array
 
 
@@ -111,6 +122,8 @@ def _labels_beside(path: str, rows: int) -> NDArray[np.integer] | None:
     labels = load_label_array(found)
     if len(labels) * len(SEVERITIES) == rows and _is_corrupted(path):
         labels = np.tile(labels, len(SEVERITIES))
+    if _is_perturbed(path) and len(labels) == _shape(path)[0]:
+        labels = np.repeat(labels, _shape(path)[1])
     if len(labels) != rows:
         raise BadInput(f"{path} has {rows:,} images but {found} has {len(labels):,} labels")
     return labels
@@ -119,6 +132,8 @@ def _labels_beside(path: str, rows: int) -> NDArray[np.integer] | None:
 def _rows(path: str, rows: int) -> list[tuple[str, dict[str, Fact]]]:
     """Id and facts of every row; the number in the id is that of the clean image."""
     stem = os.path.basename(path).removesuffix(".npy")
+    if _is_perturbed(path):
+        return _frames(path, stem)
     if not _is_corrupted(path):
         return [(f"{stem}/{row:05d}", {}) for row in range(rows)]
     block, rest = divmod(rows, len(SEVERITIES))
@@ -131,13 +146,36 @@ def _rows(path: str, rows: int) -> list[tuple[str, dict[str, Fact]]]:
     return named
 
 
+def _frames(path: str, stem: str) -> list[tuple[str, dict[str, Fact]]]:
+    """Id and facts of every frame of every sequence; the sequence is the number of the image it was made from."""
+    sequences, frames = _shape(path)[:2]
+    perturbation, level = level_of(stem) or (stem, 1)
+    about: dict[str, Fact] = {"perturbation": perturbation, "level": level}
+    return [
+        (f"{stem}/{row:05d}/{frame:02d}", {**about, "sequence": f"{row:05d}", "frame": frame})
+        for row in range(sequences)
+        for frame in range(frames)
+    ]
+
+
 def _is_corrupted(path: str) -> bool:
-    return os.path.basename(path).removesuffix(".npy") in CORRUPTIONS
+    return os.path.basename(path).removesuffix(".npy") in CORRUPTIONS and not _is_perturbed(path)
 
 
-def _is_cifar10(files: list[str], highest: int) -> bool:
-    """Whether these are the published files, whose labels are numbers of known classes."""
-    return highest == 9 and all(_is_corrupted(path) and _checked(path).shape == (50_000, 32, 32, 3) for path in files)
+def _is_perturbed(path: str) -> bool:
+    """Whether the file holds sequences: it then has an axis of frames."""
+    return len(_shape(path)) == 5
+
+
+def _published(files: list[str], highest: int) -> str | None:
+    """The published set these files are of, by their names, shapes and labels, which are numbers of known classes."""
+    if highest not in (-1, len(CIFAR10) - 1):
+        return None
+    if all(_is_corrupted(path) and _shape(path) == (50_000, 32, 32, 3) for path in files):
+        return "cifar-10-c"
+    if all(_is_perturbed(path) and (_shape(path)[0], *_shape(path)[2:]) == (10_000, 32, 32, 3) for path in files):
+        return "cifar-10-p"
+    return None
 
 
 def _to_rgb(row: NDArray[np.uint8]) -> Image:
@@ -147,8 +185,14 @@ def _to_rgb(row: NDArray[np.uint8]) -> Image:
 
 
 def _array_at(path: str) -> NDArray[np.uint8]:
-    """The file as an array that is read from disk where it is touched; opened once, and again when it has changed."""
-    return _mapped(path, file_stamp(path))
+    """The images of a file, read from disk where they are touched; opened once, and again when the file has changed."""
+    array = _mapped(path, file_stamp(path))
+    # one frame after the other, as if they were images
+    return array.reshape(-1, *array.shape[2:]) if array.ndim == 5 else array
+
+
+def _shape(path: str) -> tuple[int, ...]:
+    return _mapped(path, file_stamp(path)).shape
 
 
 @lru_cache(maxsize=64)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
+from shiftproof.catalog import PERTURBATIONS
 from shiftproof.errors import BadInput
 from shiftproof.image_sets.class_keys import NUMBER, places_of
 from shiftproof.image_sets.image_list import FilesBelow, ImageList
 from shiftproof.image_sets.listing import folder_name, inner_root, list_images
+from shiftproof.image_sets.records import is_unlabelled, notes_on, record_of
 from shiftproof.reference import ilsvrc_classes
 from shiftproof.types import Classes, Fact, Sample
 
@@ -22,6 +26,11 @@ CORRUPTIONS = (
 SEVERITIES = ("1", "2", "3", "4", "5")
 """The folders inside each of them."""
 
+LEVELS = ("2", "3")
+"""How the folders and files of further levels of a perturbation end."""
+
+TINY_CLASSES = 200
+
 
 def open_imagenet_c(location: str, *, name: str | None = None, classes: Classes | None = None) -> ImageList:
     """Images in ``corruption/severity/class`` folders, with the facts `corruption` and `severity`.
@@ -29,27 +38,31 @@ def open_imagenet_c(location: str, *, name: str | None = None, classes: Classes 
     One corruption alone, ``fog/`` with the folders 1 to 5 in it, takes its name from the folder.
     """
     root = os.path.abspath(location)
+    record = record_of(root)
     listing = list_images(root)
-    steps = {folder: _steps(root, folder) for folder in listing.folders}
-    strange = [folder for folder, path in steps.items() if len(path) < 3 or path[-2] not in SEVERITIES]
+    steps = {folder: _condition_steps(root, folder, labelled=not is_unlabelled(record)) for folder in listing.folders}
+    strange = [folder for folder, path in steps.items() if path is None]
     if strange or not steps:
         found = f"images in {strange[0] or location}" if strange else "no images"
         raise BadInput(f"{location} should hold corruption/severity/class folders, but has {found}")
-    classes, places = places_of((path[-1] for path in steps.values()), classes)
+    conditions = {folder: path for folder, path in steps.items() if path is not None}
+    classes, places = places_of((path.key for path in conditions.values() if path.key is not None), classes)
     samples: list[Sample] = []
     for folder, names in listing.folders.items():
-        corruption, severity, key = steps[folder][-3:]
-        facts: dict[str, Fact] = {"corruption": corruption, "severity": int(severity)}
-        samples += [Sample(f"{folder}/{image}", (places[key],), facts) for image in names]
+        corruption, severity, key = conditions[folder]
+        facts: dict[str, Fact] = {"corruption": corruption, "severity": severity}
+        labels = () if key is None else (places[key],)
+        samples += [Sample(f"{folder}/{image}", labels, facts) for image in names]
     samples.sort(key=lambda sample: sample.id)
-    known = {path[-3] for path in steps.values()} <= set(CORRUPTIONS) and classes.wnids is not None
+    known = {path.corruption for path in conditions.values()} <= set(CORRUPTIONS) and classes.wnids is not None
+    title = "tiny-imagenet-c" if len(places) == TINY_CLASSES else "imagenet-c"
     return ImageList(
         name or folder_name(location),
         samples,
-        classes,
+        classes if places else None,
         FilesBelow(root),
-        notes=listing.notes(),
-        published="imagenet-c" if known else None,
+        notes=(*notes_on(record), *listing.notes()),
+        published=title if known and not record else None,
     )
 
 
@@ -89,7 +102,40 @@ def open_tiny_imagenet(location: str, *, name: str | None = None, classes: Class
     return ImageList(name or folder_name(location), samples, classes, FilesBelow(root), published="tiny-imagenet")
 
 
-def _steps(root: str, folder: str) -> list[str]:
-    """The folder's path, begun with the root's own name where that is a corruption."""
+def clean_id(image_id: str, severity: int) -> str:
+    """What the id of a corrupted image says of the image it was made from, the same for all its conditions.
+
+    >>> clean_id("blur/defocus_blur/3/n01440764/a.JPEG", 3), clean_id("3/n01440764/a.JPEG", 3), clean_id("fog/3/00017", 3)
+    ('n01440764/a.JPEG', 'n01440764/a.JPEG', '00017')
+    """
+    return f"/{image_id}".partition(f"/{severity}/")[2]
+
+
+def level_of(folder: str) -> tuple[str, int] | None:
+    """The perturbation and level that a folder or file is called after; None where it is not.
+
+    >>> level_of("gaussian_noise_2"), level_of("tilt"), level_of("cat")
+    (('gaussian_noise', 2), ('tilt', 1), None)
+    """
+    stem, _, number = folder.rpartition("_")
+    if stem in PERTURBATIONS and number in LEVELS:
+        return stem, int(number)
+    return (folder, 1) if folder in PERTURBATIONS else None
+
+
+class _Condition(NamedTuple):
+    corruption: str
+    severity: int
+    key: str | None  # what names the class; None for images without labels
+
+
+def _condition_steps(root: str, folder: str, *, labelled: bool) -> _Condition | None:
+    """What a folder's path says, begun with the root's own name where that is a corruption; None where it says nothing."""
     own = os.path.basename(root)
-    return [own, *folder.split("/")] if own in CORRUPTIONS else folder.split("/")
+    steps = [*([own] if own in CORRUPTIONS else []), *filter(None, folder.split("/"))]
+    if labelled and len(steps) > 2 and steps[-2] in SEVERITIES:
+        return _Condition(steps[-3], int(steps[-2]), steps[-1])
+    for corruption, severity in pairwise(steps if not labelled else steps[-2:]):
+        if corruption in CORRUPTIONS and severity in SEVERITIES:
+            return _Condition(corruption, int(severity), None)
+    return None

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from shiftproof.class_lists import WNID
 from shiftproof.errors import BadInput, listed
+from shiftproof.image_sets.records import RECORD
 
 IMAGE_ENDINGS = frozenset({".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"})
 
@@ -43,16 +44,26 @@ def is_image_name(name: str) -> bool:
     return os.path.splitext(name)[1].lower() in IMAGE_ENDINGS and not name.startswith(".")
 
 
+def is_video_name(name: str) -> bool:
+    """Whether a file name ends as the published sequences do."""
+    return name.lower().endswith(".mp4") and not name.startswith(".")
+
+
 def list_images(root: str) -> Listing:
     """Every image below a folder; links are followed, but never in a circle."""
+    return list_files(root, is_image_name)
+
+
+def list_files(root: str, belongs: Callable[[str], bool]) -> Listing:
+    """Every file below a folder whose name belongs to a set."""
     folders: dict[str, list[str]] = {}
     others: list[str] = []
     for folder, names in _walk(root, "", frozenset({os.path.realpath(root)})):
-        images = sorted(name for name in names if is_image_name(name))
+        images = sorted(name for name in names if belongs(name))
         if images:
             folders[folder] = images
         prefix = f"{folder}/" if folder else ""
-        others += [prefix + name for name in names if not is_image_name(name) and not name.startswith(".")]
+        others += [prefix + name for name in names if not belongs(name) and not name.startswith(".") and name != RECORD]
     return Listing(folders, tuple(sorted(others)))
 
 

@@ -23,7 +23,7 @@ class Published:
     per_class: int | None = None  # where every class has as many
     class_list: str | None = None  # the reference table of its wnids
     file_start: str = ""  # how its file names begin
-    per_condition: int | None = None  # images under each corruption at each severity
+    per_condition: int | None = None  # images under each corruption at each severity, or sequences of each perturbation
 
 
 PUBLISHED = {
@@ -35,6 +35,10 @@ PUBLISHED = {
     "imagenet-sketch": Published("ImageNet-Sketch", 50_889, 1000, None, "ilsvrc2012_classes", "sketch_"),
     "imagenet-v2": Published("ImageNetV2", 10_000, 1000, 10),
     "imagenet-c": Published("ImageNet-C", None, 1000, per_condition=50_000),
+    "imagenet-p": Published("ImageNet-P", None, 1000, per_condition=50_000),
+    "tiny-imagenet-c": Published("Tiny-ImageNet-C", None, 200, per_condition=10_000),
+    "cifar-10-c": Published("CIFAR-10-C", None, 10, per_condition=10_000),
+    "cifar-10-p": Published("CIFAR-10-P", None, None, per_condition=10_000),
     "objectnet": Published("ObjectNet", 50_273, 313),
     "tiny-imagenet": Published("Tiny-ImageNet validation", 10_000, 200, 50),
     "imagenet-ood": Published("ImageNet-OOD", 31_802, 637, None, "imagenet_ood_classes"),
@@ -86,6 +90,9 @@ def check_published(images: ImageList, name: str) -> list[str]:
     known = PUBLISHED[name]
     count = len(images.samples)
     problems = [f"{count:,} of {known.images:,} images"] if known.images not in (None, count) else []
+    if known.per_condition:
+        counts = Counter(_condition(sample) for sample in images.samples if not sample.facts.get("frame"))
+        problems += _uneven(counts, known.per_condition, "conditions")
     if images.classes is None:
         return problems
     if known.class_list:
@@ -94,9 +101,6 @@ def check_published(images: ImageList, name: str) -> list[str]:
         problems.append(f"{len(_used_classes(images)):,} of {known.classes:,} classes")
     if known.per_class:
         problems += _uneven(Counter(_keys(images)), known.per_class, "classes")
-    if known.per_condition:
-        conditions = (f"{sample.facts.get('corruption')} {sample.facts.get('severity')}" for sample in images.samples)
-        problems += _uneven(Counter(conditions), known.per_condition, "conditions")
     return problems
 
 
@@ -118,6 +122,11 @@ def _class_problems(found: set[str], published: Iterable[str]) -> list[str]:
 def _uneven(counts: Mapping[str, int], each: int, what: str) -> list[str]:
     uneven = [f"{key} ({count:,})" for key, count in sorted(counts.items()) if count != each]
     return [f"{what} without exactly {each:,} images: {listed(uneven, most=3)}"] if uneven else []
+
+
+def _condition(sample: Sample) -> str:
+    facts = sample.facts
+    return f"{facts.get('corruption') or facts.get('perturbation')} {facts.get('severity') or facts.get('level')}"
 
 
 def _keys(images: ImageList) -> Iterator[str]:

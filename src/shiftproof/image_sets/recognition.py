@@ -7,8 +7,9 @@ import re
 from glob import has_magic
 
 from shiftproof.errors import BadInput
-from shiftproof.image_sets.layouts import CORRUPTIONS, SEVERITIES
-from shiftproof.image_sets.listing import inner_root, is_image_name, subfolders, visible_entries
+from shiftproof.image_sets.layouts import CORRUPTIONS, SEVERITIES, level_of
+from shiftproof.image_sets.listing import inner_root, is_image_name, is_video_name, subfolders, visible_entries
+from shiftproof.image_sets.records import KINDS, load_record
 
 MANIFEST_ENDINGS = (".csv", ".tsv", ".jsonl", ".parquet")
 MANIFEST_NAMES = tuple(f"manifest{ending}" for ending in MANIFEST_ENDINGS)
@@ -45,6 +46,9 @@ def _kind_of_file(location: str) -> str:
 
 def _kind_of_folder(location: str) -> str:
     root = inner_root(location)
+    record = load_record(root)
+    if record is not None:
+        return KINDS[record["layout"]]
     folders, names = visible_entries(root)
     if any(name in names for name in MANIFEST_NAMES):
         return "manifest"
@@ -59,6 +63,8 @@ def _kind_of_folder(location: str) -> str:
             return "tar"
     if set(folders) == _NUMBERS:
         return "imagenet-v2"
+    if holds_sequences(location):
+        return "imagenet-p"
     return "imagenet-c" if folders and is_by_severity(location) else "folder"
 
 
@@ -75,6 +81,23 @@ def is_by_severity(root: str) -> bool:
     return all(_holds_severities(path) or _is_group(path) for path in inner)
 
 
+def holds_sequences(root: str) -> bool:
+    """Whether there are folders of .mp4 files called after perturbations, perhaps in groups, or one perturbation alone."""
+    inner = [os.path.join(root, folder) for folder in subfolders(root)]
+    grouped = [os.path.join(path, folder) for path in inner if not _is_perturbation(path) for folder in subfolders(path)]
+    return any(_holds_videos(path) for path in (os.path.abspath(root), *inner, *grouped) if _is_perturbation(path))
+
+
+def _is_perturbation(path: str) -> bool:
+    return level_of(os.path.basename(path)) is not None
+
+
+def _holds_videos(path: str) -> bool:
+    folders, names = visible_entries(path)
+    inside = visible_entries(os.path.join(path, folders[0]))[1] if folders else []
+    return any(map(is_video_name, (*names, *inside)))
+
+
 def _is_group(path: str) -> bool:
     inner = subfolders(path)
     return bool(inner) and all(_holds_severities(os.path.join(path, folder)) for folder in inner)
@@ -82,4 +105,5 @@ def _is_group(path: str) -> bool:
 
 def _holds_severities(path: str) -> bool:
     inner = subfolders(path)
-    return bool(inner) and set(inner) <= set(SEVERITIES) and bool(subfolders(os.path.join(path, inner[0])))
+    by_class = bool(inner) and bool(subfolders(os.path.join(path, inner[0])))
+    return bool(inner) and set(inner) <= set(SEVERITIES) and (by_class or os.path.basename(path) in CORRUPTIONS)

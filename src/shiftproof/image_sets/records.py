@@ -1,0 +1,45 @@
+"""The ``manifest.json`` beside a set that shiftproof wrote: how it was made, and so how it is to be read."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+RECORD = "manifest.json"
+Record: TypeAlias = Mapping[str, Any]
+
+KINDS = {"imagenet-c": "imagenet-c", "cifar-c": "arrays", "imagenet-p": "imagenet-p", "cifar-p": "arrays"}
+"""Which kind of image set reads which layout."""
+
+
+def load_record(root: str | Path) -> Record | None:
+    """The record in a folder; None where there is none, or somebody else's file of that name."""
+    try:
+        record = json.loads(Path(root, RECORD).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    ours = isinstance(record, dict) and record.get("layout") in KINDS and "shiftproof" in record
+    return record if ours else None
+
+
+def record_of(root: str) -> Record | None:
+    """The record of the set that a folder is, or is a part of."""
+    return load_record(root) or load_record(os.path.dirname(os.path.abspath(root)))
+
+
+def notes_on(record: Record | None) -> tuple[str, ...]:
+    """What a record says, in a sentence."""
+    if record is None:
+        return ()
+    made = f"shiftproof {record['shiftproof']} from {record.get('source', {}).get('name')}"
+    how = ", ".join(f"{key} {record[key]}" for key in ("edition", "output", "seed") if record.get(key) is not None)
+    whole = "" if record.get("complete") else "; it is not finished, the command that began it goes on with it"
+    return (f"written by {made}: {how}{whole}",)
+
+
+def is_unlabelled(record: Record | None) -> bool:
+    """Whether the set was made of images without labels, so that its folders are no classes."""
+    return record is not None and not record.get("labelled", True)
