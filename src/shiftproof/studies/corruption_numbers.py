@@ -29,40 +29,31 @@ class _Errors:
     """Mean errors, (drawings, ...): over the images as they are, or over images drawn again."""
 
     cells: NDArray[np.floating]  # (drawings, corruptions, severities)
-    clean: NDArray[np.floating] | None  # (drawings,)
+    clean: NDArray[np.floating]  # (drawings,), nan where unchanged images were not run
 
     @classmethod
     def of(cls, means: NDArray[np.floating], cells: Cells) -> _Errors:
         shape = (len(means), len(cells.corruptions), len(cells.severities))
         corrupted = means[:, : shape[1] * shape[2]].reshape(shape)
-        return cls(corrupted, None if cells.clean_wrong is None else means[:, -1])
+        return cls(corrupted, np.full(len(means), np.nan) if cells.clean_wrong is None else means[:, -1])
 
     @cached_property
     def by_corruption(self) -> NDArray[np.floating]:
         """(drawings, corruptions)."""
         return np.asarray(self.cells.mean(axis=2))
 
+    @property
+    def losses(self) -> NDArray[np.floating]:
+        """What each corruption adds to the clean error, (drawings, corruptions)."""
+        return np.asarray(self.by_corruption - self.clean[:, None])
+
 
 class _Both(NamedTuple):
-    """The model's errors and the baseline's, in the same drawings."""
+    """The model's errors and the baseline's, in the same drawings; published ones are the same in all of them."""
 
     own: _Errors
     baseline: NDArray[np.floating]  # (drawings or 1, corruptions)
-    baseline_clean: NDArray[np.floating] | None  # (drawings or 1,)
-
-    @property
-    def ratios(self) -> NDArray[np.floating]:
-        with np.errstate(divide="ignore", invalid="ignore"):  # what is not a number is not reported
-            return np.asarray(self.own.by_corruption / self.baseline)
-
-    @property
-    def relative_ratios(self) -> NDArray[np.floating] | None:
-        if self.own.clean is None or self.baseline_clean is None:
-            return None
-        lost, theirs = self.own.by_corruption - self.own.clean[:, None], self.baseline - self.baseline_clean[:, None]
-        theirs = np.where(np.abs(theirs) < _ROUNDING, 0, theirs)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(lost / theirs)
+    baseline_losses: NDArray[np.floating]  # (drawings or 1, corruptions)
 
 
 class _Number(NamedTuple):
@@ -77,18 +68,7 @@ class _Number(NamedTuple):
 def findings(cells: Cells, baseline: Baseline | None, about: About, convention: Mapping[str, str]) -> Iterator[Finding]:
     """Every number and curve of one model; a baseline that is a model has the same images in the same order."""
     yield from _each_cell(cells, about, convention)
-    own = resampled_means(cells.columns)
-    errors = [_Errors.of(means, cells) for means in own]
-    if baseline is not None and baseline.cells is not None:
-        other = resampled_means(baseline.cells.columns)
-        theirs = [_Errors.of(means, baseline.cells) for means in other]
-        drawings = [_Both(one, two.by_corruption, two.clean) for one, two in zip(errors, theirs, strict=True)]
-    else:
-        constants = np.full((1, len(cells.corruptions)), np.nan)
-        if baseline is not None and baseline.errors is not None:
-            constants = baseline.errors[None]
-        clean = None if baseline is None or baseline.clean_error is None else np.array([baseline.clean_error])
-        drawings = [_Both(one, constants, clean) for one in errors]
+    drawings = list(_drawings(cells, baseline))
     for number in _numbers(cells, baseline):
         seen, drawn, left_out = (number.of(drawing) for drawing in drawings)
         if np.isfinite(seen[0]):
@@ -96,6 +76,22 @@ def findings(cells: Cells, baseline: Baseline | None, about: About, convention: 
             told = {**convention, **number.convention, **({} if interval is None else JOINT)}
             yield Measurement(number.metric, float(seen[0]), {**about, **number.about}, len(cells), told, interval)
     yield from _curves(cells, about, convention)
+
+
+def _drawings(cells: Cells, baseline: Baseline | None) -> Iterator[_Both]:
+    """The errors as seen, with images drawn again, and with some left out."""
+    errors = [_Errors.of(means, cells) for means in resampled_means(cells.columns)]
+    if baseline is not None and baseline.cells is not None:
+        # the same seed draws the same images for both
+        for own, means in zip(errors, resampled_means(baseline.cells.columns), strict=True):
+            other = _Errors.of(means, baseline.cells)
+            yield _Both(own, other.by_corruption, other.losses)
+        return
+    constants = np.full((1, len(cells.corruptions)), np.nan)
+    if baseline is not None and baseline.errors is not None:
+        constants = baseline.errors[None]
+    clean = np.nan if baseline is None or baseline.clean_error is None else baseline.clean_error
+    yield from (_Both(own, constants, constants - clean) for own in errors)
 
 
 def compared(cells: Cells, baseline: Baseline | str) -> tuple[Cells, Baseline | None]:
@@ -147,36 +143,34 @@ def _each_cell(cells: Cells, about: About, convention: Mapping[str, str]) -> Ite
 
 def _numbers(cells: Cells, baseline: Baseline | None) -> Iterator[_Number]:
     """The means over cells, and what they are in multiples of the baseline's."""
-    averaged = {
-        "severities": ", ".join(map(str, cells.severities)),
-        "corruptions": averaged_corruptions(cells.corruptions),
-    }
+    severities = {"severities": ", ".join(map(str, cells.severities))}
+    counted = _counted(cells.corruptions)
+    averaged = {**severities, "corruptions": averaged_corruptions([cells.corruptions[place] for place in counted])}
     for place, name in enumerate(cells.corruptions):
-        told = {"severities": averaged["severities"]}
-        yield _Number("corruption_mean_error", {"corruption": name}, _corruption_mean(place), told)
+        yield _Number("corruption_mean_error", {"corruption": name}, _mean([place]), severities)
     for group, members in GROUPS.items():
         places = [place for place, name in enumerate(cells.corruptions) if name in members]
         if places:
-            told = {**averaged, "corruptions": listed((cells.corruptions[place] for place in places), most=19)}
-            yield _Number("group_error", {"group": group}, _group_mean(places), told)
-    yield _Number("mean_corrupted_error", {}, lambda both: both.own.by_corruption.mean(axis=1), averaged)
+            told = {**severities, "corruptions": ", ".join(cells.corruptions[place] for place in places)}
+            yield _Number("group_error", {"group": group}, _mean(places), told)
+    yield _Number("mean_corrupted_error", {}, _mean(counted), averaged)
     if cells.clean_wrong is not None:
-        yield _Number("relative_corrupted_error", {}, _lost, averaged)
-    if baseline is None:
-        return
-    averaged["baseline"] = baseline.told
-    told = {key: value for key, value in averaged.items() if key != "corruptions"}
-    relative = cells.clean_wrong is not None and (
-        baseline.clean_error is not None or (baseline.cells is not None and baseline.cells.clean_wrong is not None)
-    )
-    for place, name in enumerate(cells.corruptions):
-        yield _Number("corruption_error", {"corruption": name}, _ratio(place), told)
-    if relative:
-        for place, name in enumerate(cells.corruptions):
-            yield _Number("relative_corruption_error", {"corruption": name}, _relative_ratio(place), told)
-    yield _Number("mean_corruption_error", {}, lambda both: both.ratios.mean(axis=1), averaged)
-    if relative:
-        yield _Number("relative_mean_corruption_error", {}, _mean_relative_ratio, averaged)
+        yield _Number("relative_corrupted_error", {}, _mean_loss(counted), averaged)
+    if baseline is not None:
+        beside = {"baseline": baseline.told}
+        for metric, mean_metric, ratio in [
+            ("corruption_error", "mean_corruption_error", _mean_ratio),
+            ("relative_corruption_error", "relative_mean_corruption_error", _mean_relative_ratio),
+        ]:
+            for place, name in enumerate(cells.corruptions):
+                yield _Number(metric, {"corruption": name}, ratio([place]), {**severities, **beside})
+            yield _Number(mean_metric, {}, ratio(counted), {**averaged, **beside})
+
+
+def _counted(corruptions: Sequence[str]) -> list[int]:
+    """The corruptions a mean is over: those of the fifteen, or all where none of them is there."""
+    tested = [place for place, name in enumerate(corruptions) if name in IMAGENET_C]
+    return tested or list(range(len(corruptions)))
 
 
 def averaged_corruptions(corruptions: Sequence[str]) -> str:
@@ -188,33 +182,26 @@ def averaged_corruptions(corruptions: Sequence[str]) -> str:
     return "the 15 of ImageNet-C" if set(corruptions) == set(IMAGENET_C) else ", ".join(corruptions)
 
 
-def _corruption_mean(place: int) -> Callable[[_Both], NDArray[np.floating]]:
-    return lambda both: both.own.by_corruption[:, place]
-
-
-def _group_mean(places: Sequence[int]) -> Callable[[_Both], NDArray[np.floating]]:
+def _mean(places: Sequence[int]) -> Callable[[_Both], NDArray[np.floating]]:
     return lambda both: np.asarray(both.own.by_corruption[:, places].mean(axis=1))
 
 
-def _ratio(place: int) -> Callable[[_Both], NDArray[np.floating]]:
-    return lambda both: both.ratios[:, place]
+def _mean_loss(places: Sequence[int]) -> Callable[[_Both], NDArray[np.floating]]:
+    return lambda both: np.asarray(both.own.losses[:, places].mean(axis=1))
 
 
-def _relative_ratio(place: int) -> Callable[[_Both], NDArray[np.floating]]:
-    return lambda both: _relative_ratios(both)[:, place]
+def _mean_ratio(places: Sequence[int]) -> Callable[[_Both], NDArray[np.floating]]:
+    return lambda both: _divided(both.own.by_corruption[:, places], both.baseline[:, places])
 
 
-def _mean_relative_ratio(both: _Both) -> NDArray[np.floating]:
-    return np.asarray(_relative_ratios(both).mean(axis=1))
+def _mean_relative_ratio(places: Sequence[int]) -> Callable[[_Both], NDArray[np.floating]]:
+    return lambda both: _divided(both.own.losses[:, places], both.baseline_losses[:, places])
 
 
-def _relative_ratios(both: _Both) -> NDArray[np.floating]:
-    ratios = both.relative_ratios
-    return np.full_like(both.ratios, np.nan) if ratios is None else ratios
-
-
-def _lost(both: _Both) -> NDArray[np.floating]:
-    return np.asarray(both.own.by_corruption.mean(axis=1) - (0 if both.own.clean is None else both.own.clean))
+def _divided(own: NDArray[np.floating], baseline: NDArray[np.floating]) -> NDArray[np.floating]:
+    """The mean over corruptions of what stands in multiples of the baseline's; not a number where that is nothing."""
+    divisors = np.where(np.abs(baseline) < _ROUNDING, np.nan, baseline)
+    return np.asarray((own / divisors).mean(axis=1))
 
 
 def _curves(cells: Cells, about: About, convention: Mapping[str, str]) -> Iterator[Curve]:
