@@ -22,12 +22,15 @@ def about_middle(image: Image, *, angle: float = 0.0, scale: float = 1.0, shear:
     Two slips of that time are kept. The middle lies half a pixel too far right and down, and a shear is a turn of the
     vertical axis alone, which also makes the image a little lower.
     """
-    turn, slant = math.radians(angle), math.radians(angle + shear)
-    across, down = image.shape[1] / 2 + 0.5, image.shape[0] / 2 + 0.5
-    back = np.array([[math.cos(slant), math.sin(slant)], [-math.sin(turn), math.cos(turn)]])
-    back /= scale * (math.cos(slant) * math.cos(turn) + math.sin(slant) * math.sin(turn))
-    rest = np.array([across - back[0, 0] * across - back[0, 1] * down, down - back[1, 0] * across - back[1, 1] * down])
-    return np.column_stack([back, rest])
+    turn, slant = math.radians(angle), math.radians(angle) + math.radians(shear)
+    x, y = image.shape[1] * 0.5 + 0.5, image.shape[0] * 0.5 + 0.5
+    # the published order of operations: where a sample falls on a whole level or a border, the last bit decides
+    shrunk = 1.0 / scale / (math.cos(slant) * math.cos(turn) + math.sin(slant) * math.sin(turn))
+    across, down = shrunk * math.cos(slant), shrunk * math.sin(slant)
+    rising, falling = shrunk * -math.sin(turn), shrunk * math.cos(turn)
+    return np.array(
+        [[across, down, across * -x + down * -y + x], [rising, falling, rising * -x + falling * -y + y]], np.float64
+    )
 
 
 def warped(canvas: Canvas, affine: Affine) -> Image:

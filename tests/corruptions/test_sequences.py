@@ -1,0 +1,256 @@
+"""The perturbation sequences: against slow versions of the published formulas, by identities, and by what they promise."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from PIL import Image as Pillow
+from scipy import stats
+
+import shiftproof as sp
+from corruptions.reference_sequences import SIZES, frame_count, picture, resized, sequence
+from shiftproof import catalog
+from shiftproof.corruptions import IMAGENET_P, IMAGENET_P_VALIDATION
+from shiftproof.corruptions.affine import about_middle, warped
+from shiftproof.corruptions.canvas import canvas_for, whole
+from shiftproof.corruptions.sequence_geometry import tilted
+from shiftproof.corruptions.sequences import LEVELS, SEQUENCES, Frames, parameters_of, perturb
+from shiftproof.corruptions.weather import snow_layer, spatter_layer
+from shiftproof.errors import BadInput, UnknownName
+from shiftproof.types import Image
+
+EDITIONS = tuple(SIZES)
+NOISE = ("gaussian_noise", "shot_noise", "speckle_noise")
+MOVING = tuple(name for name in catalog.PERTURBATIONS if name not in NOISE)
+STILL = {  # the frame in which nothing has moved yet, by edition
+    "translate": (20, 20, 15, 7),
+    "rotate": (15, 15, 15, 15),
+    "shear": (15, 15, 15, 15),
+    "scale": (24, 24, 24, 15),
+    "zoom_blur": (0, 0, 0, 0),
+    "brightness": (15, 15, 15, 15),
+}
+
+
+def drawn(height: int = 180, width: int = 240) -> Image:
+    """Soft waves with hard-edged coloured discs: flat parts, edges and every hue."""
+    down, right = np.mgrid[0:height, 0:width] / min(height, width)
+    waves = [128 + 110 * np.sin(9 * down + phase) * np.cos(7 * right - phase) for phase in (0.0, 2.1, 4.2)]
+    image = np.stack(waves, axis=2)
+    rng = np.random.default_rng(5)
+    for _ in range(25):
+        y, x, radius = rng.random() * down.max(), rng.random() * right.max(), rng.uniform(0.02, 0.1)
+        image[(down - y) ** 2 + (right - x) ** 2 < radius**2] = rng.integers(0, 256, 3)
+    return image.astype(np.uint8)
+
+
+PHOTO = drawn()
+
+
+def made(name: str, edition: str, image: Image, seed: int, level: int = 1) -> Frames:
+    """The frames as `perturb` makes them, with a generator of ours."""
+    size, rng = SIZES[edition], np.random.default_rng(seed)
+    make = catalog.PERTURBATIONS.load(name)
+    frames = make(canvas_for(name, image, edition), rng, **parameters_of(name, level, edition))
+    return np.stack([resized(frame, size, size) for frame in frames])
+
+
+def drawn_layer(name: str, edition: str, seed: int) -> Image | None:
+    """What chance adds to a moving sequence, drawn as the sequence draws it."""
+    parameters = parameters_of(name, 1, edition)
+    drawing: dict[str, tuple[Callable[..., Image], tuple[str, ...]]] = {
+        "snow": (snow_layer, ("mean", "spread", "zoom", "threshold")),
+        "spatter": (spatter_layer, ("mean", "spread", "sigma", "threshold")),
+    }
+    if name not in drawing:
+        return None
+    draw, names = drawing[name]
+    return draw(np.random.default_rng(seed), (SIZES[edition], SIZES[edition]), **{key: parameters[key] for key in names})
+
+
+@pytest.mark.parametrize("edition", EDITIONS)
+@pytest.mark.parametrize("name", MOVING)
+def test_moving_sequences_agree_with_the_slow_ones(name: str, edition: str) -> None:
+    frames = made(name, edition, PHOTO, seed=7)
+    slow = np.stack(list(sequence(name, PHOTO, edition, drawn_layer(name, edition, seed=7))))
+    assert frames.shape == slow.shape
+    difference = np.abs(frames.astype(np.int16) - slow)
+    assert difference.max() <= 1
+    if name != "brightness":
+        assert (difference > 0).mean() <= 0.005
+
+
+@pytest.mark.parametrize("name", ["rotate", "shear", "scale", "zoom_blur", "translate"])
+def test_affine_frames_are_those_of_pillow_to_the_bit(name: str) -> None:
+    tall = drawn(150, 90)
+    for edition in EDITIONS:
+        assert np.array_equal(made(name, edition, tall, seed=0), np.stack(list(sequence(name, tall, edition))))
+
+
+def test_a_quarter_turn_moves_every_pixel_to_a_known_place() -> None:
+    image = drawn(40, 40)
+    turned = warped(whole(image), about_middle(image, angle=90))
+    # the middle of the turn is (20.5, 20.5) between pixel corners: the frame is the turned image, one pixel to the right
+    # (a sample a hair's breadth below its level is cut to the next lower one)
+    assert np.abs(turned[:, 1:].astype(int) - np.rot90(image, -1)[:, :-1]).max() <= 1
+
+
+def test_a_published_shear_slants_and_flattens() -> None:
+    affine = np.vstack([about_middle(np.zeros((30, 50, 3), np.uint8), shear=60), [0, 0, 1]])
+    to_middle = np.array([[1, 0, 25.5], [0, 1, 15.5], [0, 0, 1]])
+    forward = np.linalg.inv(np.linalg.inv(to_middle) @ affine @ to_middle)
+    assert forward == pytest.approx(np.array([[1, -np.sqrt(3) / 2, 0], [0, 0.5, 0], [0, 0, 1]]))
+
+
+@pytest.mark.parametrize("name", STILL)
+def test_one_frame_of_what_moves_is_the_clean_picture(name: str) -> None:
+    for edition, still in zip(EDITIONS, STILL[name], strict=True):
+        frames = perturb(PHOTO, name, edition=edition)
+        assert np.array_equal(frames[still], picture(PHOTO, edition))
+
+
+def test_a_sheet_that_is_not_tilted_is_seen_from_one_pixel_further_than_its_diagonal() -> None:
+    # 30 x 40, diagonal 50: published code looks from 51 with focal length 50, so the corner moves in by 20/51 and 15/51
+    x, y, depth = tilted(30, 40, 0) @ [0, 0, 1]
+    assert (x / depth, y / depth) == pytest.approx((20 / 51, 15 / 51))
+
+
+def test_a_tilted_sheet_is_larger_where_it_comes_nearer() -> None:
+    corners = np.array([[0, 40, 0, 40], [0, 0, 30, 30], [1, 1, 1, 1]])
+    x, y, depth = tilted(30, 40, 10) @ corners
+    near = int(np.argmin(depth))
+    away = np.hypot(x / depth - 20, y / depth - 15)
+    assert int(np.argmax(away)) == near
+    # turned about both axes at once, the corner nearest and the one furthest lie across from each other
+    assert int(np.argmax(depth)) == 3 - near
+
+
+@pytest.mark.parametrize("name", catalog.PERTURBATIONS)
+@pytest.mark.parametrize("edition", catalog.EDITIONS)
+def test_a_sequence_has_its_frames_repeats_and_leaves_its_input_alone(name: str, edition: str) -> None:
+    column = {"imagenet-64": "tiny-64"}.get(edition, edition)
+    before = PHOTO.copy()
+    first, again = (perturb(PHOTO, name, edition=edition, key="a.png") for _ in range(2))
+    assert first.shape == (frame_count(name, column), SIZES[column], SIZES[column], 3)
+    assert first.dtype == np.uint8
+    assert first.flags.c_contiguous
+    assert np.array_equal(first, again)
+    assert np.array_equal(PHOTO, before)
+    assert all(np.any(frame != first[0]) for frame in first[1:])
+
+
+def test_the_test_list_and_the_validation_list_are_the_whole_catalog() -> None:
+    assert sp.IMAGENET_P == IMAGENET_P
+    assert (len(IMAGENET_P), len(IMAGENET_P_VALIDATION)) == (10, 4)
+    assert [*IMAGENET_P, *IMAGENET_P_VALIDATION] == list(catalog.PERTURBATIONS) == list(SEQUENCES)
+    assert {name for name, levels in LEVELS.items() if levels == 3} == set(NOISE)
+
+
+@pytest.mark.parametrize("name", ["gaussian_noise", "snow", "spatter", "speckle_noise", "shot_noise"])
+def test_chance_depends_on_key_seed_and_level_alone(name: str) -> None:
+    make: Callable[..., Frames] = lambda **options: perturb(PHOTO, name, edition="cifar-32", **options)  # noqa: E731
+    first = make(key="a.png")
+    assert not np.array_equal(first, make(key="b.png"))
+    assert not np.array_equal(first, make(key="a.png", seed=1))
+    assert np.array_equal(first, make(key="a.png", seed=0, level=1))
+
+
+NOISE_STRENGTHS = {  # by edition, then level
+    "gaussian_noise": [(0.03, 0.05, 0.08), (0.035, 0.055, 0.085), (0.025, 0.05, 0.075), (0.02, 0.04, 0.06)],
+    "shot_noise": [(300, 120, 60), (250, 100, 50), (500, 250, 125), (700, 400, 200)],
+    "speckle_noise": [(0.05, 0.1, 0.15), (0.06, 0.11, 0.16), (0.05, 0.1, 0.15), (0.05, 0.07, 0.1)],
+}
+
+
+def chances(name: str, strength: float, grey: int) -> NDArray[np.float64]:
+    """How often a sample of this grey comes out as each level, (256,), by the formulas of the noise."""
+    share, edges = grey / 255, np.arange(257) / 255
+    if name == "shot_noise":
+        counts = np.arange(2000)
+        levels = (np.clip(counts / strength, 0, 1) * 255).astype(int)
+        return np.bincount(levels, stats.poisson.pmf(counts, share * strength), minlength=256)
+    spread = strength if name == "gaussian_noise" else strength * share
+    below = stats.norm.cdf(edges, share, spread)
+    below[0], below[255:] = 0, (below[255], 1)
+    return np.diff(below)
+
+
+@pytest.mark.parametrize("name", NOISE)
+def test_noise_begins_clean_and_then_spreads_as_its_level_says(name: str) -> None:
+    grey, levels = np.full((64, 80, 3), 100, np.uint8), np.arange(256)
+    for edition, strengths in zip(EDITIONS, NOISE_STRENGTHS[name], strict=True):
+        for level, strength in enumerate(strengths, start=1):
+            frames = perturb(grey, name, level, edition=edition, key="grey")
+            assert np.all(frames[0] == 100)
+            expected = chances(name, strength, 100)
+            mean, samples = levels @ expected, frames[1:].size
+            variance, fourth = ((levels - mean) ** power @ expected for power in (2, 4))
+            # five standard errors: the levels of one edition differ by hundreds of them
+            assert frames[1:].mean() == pytest.approx(mean, abs=5 * np.sqrt(variance / samples))
+            assert frames[1:].var() == pytest.approx(variance, abs=5 * np.sqrt((fourth - variance**2) / samples))
+
+
+@pytest.mark.parametrize("name", NOISE)
+def test_noisy_frames_know_nothing_of_each_other(name: str) -> None:
+    grey = np.full((64, 64, 3), 100, np.uint8)
+    frames = perturb(grey, name, 3, edition="tiny-64")[1:].reshape(30, -1).astype(float)
+    correlations = np.corrcoef(frames)[np.triu_indices(30, 1)]
+    # 435 pairs of 12,288 samples: the largest of as many independent ones stays below 5 standard errors
+    assert np.abs(correlations).max() < 5 / np.sqrt(frames.shape[1])
+    assert np.std(correlations) == pytest.approx(1 / np.sqrt(frames.shape[1]), rel=0.2)
+
+
+@pytest.mark.parametrize("name", catalog.PERTURBATIONS)
+@pytest.mark.parametrize("shape", [(3, 3), (2, 9), (9, 2), (300, 17), (33, 500)])
+def test_odd_sizes_give_frames_too(name: str, shape: tuple[int, int]) -> None:
+    image = np.random.default_rng(1).integers(0, 256, (*shape, 3), dtype=np.uint8)
+    for edition in ("inception-299", "cifar-32", "tiny-64"):
+        assert perturb(image, name, edition=edition).shape[1:] == (SIZES[edition], SIZES[edition], 3)
+
+
+@pytest.mark.parametrize("name", ["tilt", "motion_blur", "gaussian_noise"])
+def test_grey_images_come_back_as_rgb(name: str) -> None:
+    grey = PHOTO[..., 0]
+    as_rgb = np.repeat(grey[..., None], 3, axis=2)
+    assert np.array_equal(perturb(grey, name, edition="cifar-32"), perturb(as_rgb, name, edition="cifar-32"))
+
+
+def test_a_very_wide_image_is_tilted_too() -> None:
+    wide = np.repeat(drawn(20, 40), 60, axis=1)
+    assert perturb(wide, "tilt").shape == (31, 224, 224, 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "level", "edition", "expected"),
+    [
+        ("tillt", 1, "imagenet-224", "no perturbation called 'tillt'; did you mean tilt?"),
+        ("tilt", 2, "imagenet-224", "tilt has level 1 alone, got 2: .* step between the frames .*flip_probability"),
+        ("shot_noise", 4, "imagenet-224", "level of shot_noise should be 1 to 3, got 4"),
+        ("shot_noise", 0, "imagenet-224", "level of shot_noise should be 1 to 3, got 0"),
+        ("tilt", 1, "imagenet-225", "no edition called 'imagenet-225'; did you mean imagenet-224"),
+    ],
+)
+def test_slips_are_answered_with_what_to_do(name: str, level: int, edition: str, expected: str) -> None:
+    with pytest.raises((BadInput, UnknownName)) as raised:
+        perturb(PHOTO, name, level, edition=edition)
+    assert re.search(expected, str(raised.value))
+
+
+def test_floats_are_refused() -> None:
+    with pytest.raises(BadInput, match="an image should be uint8"):
+        perturb(PHOTO / 255, "tilt")
+
+
+@pytest.mark.real
+def test_real_photos_agree_with_the_slow_sequences(real_data: Path) -> None:
+    photo = np.asarray(Pillow.open(real_data / "ilsvrc-sample-1000" / "n01669191_box_turtle.jpg").convert("RGB"))
+    for name in ("rotate", "tilt", "gaussian_blur", "motion_blur", "spatter"):
+        slow = np.stack(list(sequence(name, photo, "imagenet-224", drawn_layer(name, "imagenet-224", seed=1))))
+        difference = np.abs(made(name, "imagenet-224", photo, seed=1).astype(np.int16) - slow)
+        assert difference.max() <= 1
+        assert (difference > 0).mean() <= 0.005
