@@ -27,6 +27,9 @@ from shiftproof.metrics.likely_wrong import Cells, LikelyWrong, Numbers, Places,
 Table = Numbers
 """Results, (images, cells): 1 wrong, 0 right, nan where not run."""
 
+_PROMISE = 10  # pairs that the guesses' own variance counts for beside what was found
+_LEAST_SPREAD = 0.02  # a variance of 0 is never promised: the guess may be sure and mistaken
+
 
 @dataclass(frozen=True)
 class Round:
@@ -57,10 +60,11 @@ class SampledCells:
     """The error of every cell, and what is needed for the interval of any weighted sum of them."""
 
     values: Numbers  # (cells,); may fall a little outside 0 to 1 where few pairs were run
-    misses: Numbers  # (terms, 2 pairs): two neighbouring pairs' shares in the estimate
-    cells: Places  # (terms, 2 pairs): their cells
-    shares: Numbers  # (terms,): what a term's squared difference counts
     possible: tuple[Numbers, Numbers]  # (cells,) each: errors if all that was not run were right, or wrong
+    cells: Places  # (pairs,)
+    misses: Numbers  # (pairs,): each pair's share in the estimate of its cell
+    promised: Numbers  # (pairs,): the variance of that share, as the guesses have it
+    between: Numbers  # (pairs - 1,): what the squared difference of two neighbouring pairs' shares counts as variance
 
     def weighted(self, weights: Numbers, *, level: float = 0.95) -> Estimate:
         """The sum of weight times error over cells, with its interval: mCE, a CE, a mean error, one cell.
@@ -70,14 +74,21 @@ class SampledCells:
         weights = np.asarray(weights, dtype=float)
         if weights.shape != self.values.shape:
             raise BadInput(f"weights should be one for each of {len(self.values)} cells, got shape {weights.shape}")
-        shares = self.misses * weights[self.cells]
-        spread = float(np.sqrt((self.shares * (shares[:, 0] - shares[:, 1]) ** 2).sum()))
-        half = normal_quantile((1 + level) / 2) * spread
+        half = normal_quantile((1 + level) / 2) * float(np.sqrt(self._variance(weights)))
         ends = np.stack(self.possible) * weights
         least, most = float(ends.min(axis=0).sum()), float(ends.max(axis=0).sum())
         value = float(self.values @ weights)
         low, middle, high = (min(max(end, least), most) for end in (value - half, value, value + half))
         return Estimate(middle, low, high)
+
+    def _variance(self, weights: Numbers) -> float:
+        """What neighbouring pairs' differences show; of few pairs that is luck, and the guesses' promise counts too."""
+        found = float((self.between * np.diff(self.misses * weights[self.cells]) ** 2).sum())
+        promised = self.promised * weights[self.cells] ** 2
+        if not promised.any():
+            return found
+        effective = float(promised.sum() ** 2 / (promised**2).sum())
+        return (effective * found + _PROMISE * float(promised.sum())) / (effective + _PROMISE)
 
     def each(self, *, level: float = 0.95) -> list[Estimate]:
         """Every cell by itself."""
@@ -101,22 +112,29 @@ def sampled_cells(
         if np.isnan(truth).any():
             raise BadInput(f"{int(np.isnan(truth).sum())} of {len(one)} pairs of a round have no result yet")
         guess = _guesses(wrong, known, one, folds, features, layout)
-        miss = (truth - guess[one.images, one.cells]) / one.chance / images
-        values = np.where(known, wrong, guess).sum(axis=0) / images + np.bincount(one.cells, miss, cells)
-        guessed = np.clip(guess[one.images, one.cells], 0.02, 0.98)
-        promised = (1 - one.chance) * guessed * (1 - guessed) * (weights[one.cells] / one.chance / images) ** 2
-        parts.append(_Part(values, one, miss, float(promised.sum())))
+        guessed, share = guess[one.images, one.cells], 1 / one.chance / images
+        misses = (truth - guessed) * share
+        values = np.where(known, wrong, guess).sum(axis=0) / images + np.bincount(one.cells, misses, cells)
+        promised = (1 - one.chance) * np.maximum(guessed * (1 - guessed), _LEAST_SPREAD) * share**2
+        parts.append(_Part(values, one, misses, promised))
         known[one.images, one.cells] = True
     known |= ~np.isnan(wrong).any(axis=0)
-    wrong_known = np.where(known, wrong, 0.0).sum(axis=0) / images
-    return _joined(parts, folds, (wrong_known, wrong_known + (~known).sum(axis=0) / images))
+    least = np.where(known, wrong, 0.0).sum(axis=0) / images
+    return _joined(parts, (least, least + (~known).sum(axis=0) / images), folds, weights)
 
 
 class _Part(NamedTuple):
     values: Numbers  # (cells,)
     drawn: Round
     misses: Numbers  # (pairs,)
-    variance: float  # promised by the guesses
+    promised: Numbers  # (pairs,)
+
+    def between(self, folds: Places) -> Numbers:
+        """Half the squared difference of neighbours is a variance: one term for each pair drawn, (pairs - 1,)."""
+        fold = folds[self.drawn.images]
+        neighbours = fold[1:] == fold[:-1]
+        left = 1 - (self.drawn.chance[1:] + self.drawn.chance[:-1]) / 2
+        return np.asarray(neighbours * left / 2 * (len(self.drawn) / max(int(neighbours.sum()), 1)))
 
 
 def _guesses(wrong: Table, known: NDArray[np.bool_], one: Round, folds: Places, features: Numbers, layout: Cells) -> Numbers:
@@ -133,28 +151,20 @@ def _guesses(wrong: Table, known: NDArray[np.bool_], one: Round, folds: Places, 
     return guess
 
 
-def _joined(parts: Sequence[_Part], folds: Places, possible: tuple[Numbers, Numbers]) -> SampledCells:
-    promised = np.array([part.variance for part in parts])
-    exact = promised == 0  # a round that left nothing out
-    trust = exact / exact.sum() if exact.any() else 1 / promised / (1 / promised).sum()
-    misses, cells, shares = [], [], []
-    for part, weight in zip(parts, trust, strict=True):
-        drawn = part.drawn
-        fold = folds[drawn.images]
-        pairs = np.flatnonzero(fold[1:] == fold[:-1])
-        pairs = np.stack([pairs, pairs + 1], axis=1)
-        left = 1 - drawn.chance[pairs].mean(axis=1)
-        # half the squared difference of neighbours is a variance; one term for each pair drawn
-        shares.append(weight**2 * left / 2 * len(drawn) / max(len(pairs), 1))
-        misses.append(part.misses[pairs])
-        cells.append(drawn.cells[pairs])
-    values = (trust[:, None] * np.stack([part.values for part in parts])).sum(axis=0)
+def _joined(parts: Sequence[_Part], possible: tuple[Numbers, Numbers], folds: Places, weights: Numbers) -> SampledCells:
+    variances = np.array([(part.promised * weights[part.drawn.cells] ** 2).sum() for part in parts])
+    exact = variances == 0  # a round that left nothing out
+    trust = exact / exact.sum() if exact.any() else 1 / variances / (1 / variances).sum()
+    cells = np.concatenate([part.drawn.cells for part in parts])
     whole = possible[0] == possible[1]
-    places = np.concatenate(cells)
+    open_ = ~whole[cells]
+    # a round's last pair and the next round's first are no neighbours
+    between = [np.append(part.between(folds), 0.0) for part in parts]
     return SampledCells(
-        np.where(whole, possible[0], values),
-        np.where(whole[places], 0.0, np.concatenate(misses)),
-        places,
-        np.concatenate(shares),
-        possible,
+        values=np.where(whole, possible[0], trust @ np.stack([part.values for part in parts])),
+        possible=possible,
+        cells=cells,
+        misses=open_ * np.concatenate([share * part.misses for share, part in zip(trust, parts, strict=True)]),
+        promised=open_ * np.concatenate([share**2 * part.promised for share, part in zip(trust, parts, strict=True)]),
+        between=np.concatenate(between)[:-1],
     )

@@ -1,0 +1,276 @@
+"""Which images go into which cell of a corruption benchmark when not all can be run: `next_pairs` until nothing is missing.
+
+What is best, and why it is done so:
+
+- Few cells of every image, never all cells of few images. An image that is hard is hard in most cells, so its second cell
+  tells less than another image's first; and where every image is used about equally often, how hard images are as a whole
+  cancels out. In each round every cell gets its share of images, spread over easy and hard ones (a balanced incomplete
+  design: in lists ordered by difficulty, neighbours begin at different cells, and every k-th pair is taken).
+- Clean answers first, for all images: one pass of an image tells much about its 75 others, as a control variate.
+- Work where the doubt is. The first round is even; each later one draws a pair with a chance in proportion to its weight
+  times the spread of its guess (Neyman's allocation, for pairs and not only for cells): an image that is wrong on clean
+  photos, or was right under severity 5, needs no further pass at severity 1.
+- Rounds grow by a fixed factor and depend on the seed and on results of earlier rounds alone. A larger budget therefore
+  begins with the choices of a smaller one, and stored results are found again by drawing again. Stored results that were
+  not drawn are not used: which they are may have to do with what they say.
+
+The estimate itself, with its interval, is that of `metrics.sampled_cells`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftproof.errors import BadInput
+from shiftproof.metrics.likely_wrong import Cells, Numbers, Places, clean_features, fit_likely_wrong
+from shiftproof.metrics.sampled_cells import Estimate, Round, SampledCells, Table, sampled_cells
+from shiftproof.randomness import rng_for
+
+FIRST_ROUND = 500  # pairs
+GROWTH = 1.6  # all pairs after a round, over all pairs before it
+FOLDS = 5  # groups of images drawn independently, so that guesses for one may learn from the others
+LEAST_CHANCE = 0.02  # no guess is trusted beyond this; it bounds the weight of a surprise
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """What is known before any cell is run. Rows of every array are images in the order of `ids`."""
+
+    ids: Sequence[str]
+    cells: Cells
+    weights: Numbers  # (cells,): the number wanted is the sum of weight times error, e.g. mCE
+    right: NDArray[np.bool_] | None = None  # clean answers, (images,); None where they are not run
+    sureness: Numbers | None = None  # of the clean answers: confidence, or any score of the first class
+    classes: Places | None = None  # (images,)
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if np.shape(self.weights) != (len(self.cells),) or not (np.asarray(self.weights) > 0).all():
+            raise BadInput(
+                f"weights should be positive, one for each of {len(self.cells)} cells; leave out cells without one"
+            )
+        for what, rows in [("clean answers", self.right), ("sureness", self.sureness), ("classes", self.classes)]:
+            if rows is not None and len(rows) != len(self.ids):
+                raise BadInput(f"{len(rows)} {what} for {len(self.ids)} images")
+        if len(set(self.ids)) < len(self.ids):
+            raise BadInput("image ids should not repeat")
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.ids), len(self.cells)
+
+    @property
+    def pairs(self) -> int:
+        """Passes of the full benchmark beside the clean ones."""
+        return len(self.ids) * len(self.cells)
+
+    @property
+    def clean_passes(self) -> int:
+        return 0 if self.right is None else len(self.ids)
+
+    @cached_property
+    def features(self) -> Numbers:
+        if self.right is None:
+            return np.zeros((len(self.ids), 0))
+        return clean_features(np.asarray(self.right, dtype=bool), self.sureness, self.classes)
+
+    @cached_property
+    def lots(self) -> Numbers:
+        """A random number for each image, by its id's place among the ids, so that the order of rows does not matter."""
+        places = np.argsort(np.argsort(np.asarray(self.ids)))
+        return rng_for("lots", "budget", self.seed).random(len(self.ids))[places]
+
+    @cached_property
+    def folds(self) -> Places:
+        """Groups of equally hard images, as the clean answers have it, (images,)."""
+        order = _ordered(np.arange(len(self.ids)), _clean_difficulty(self.features), self.lots)
+        folds = np.empty(len(self.ids), dtype=np.intp)
+        # each five neighbours in difficulty go to five folds, by lot
+        for start in range(0, len(order), FOLDS):
+            block = order[start : start + FOLDS]
+            folds[block[np.argsort(self.lots[block])]] = (np.arange(len(block)) + start // FOLDS) % FOLDS
+        return folds
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a budget has come."""
+
+    benchmark: Benchmark
+    wrong: Table
+    rounds: Sequence[Round]
+    missing: NDArray[np.bool_]  # (images, cells): pairs to run before the next step; none when all is done
+
+    @property
+    def done(self) -> bool:
+        return not self.missing.any()
+
+    @property
+    def passes(self) -> int:
+        """Forward passes behind the estimate, clean ones included."""
+        return self.benchmark.clean_passes + sum(len(one) for one in self.rounds)
+
+    @cached_property
+    def cells(self) -> SampledCells:
+        """Every cell's error in the full set; cells that happen to be stored whole are exact."""
+        known = self.benchmark
+        return sampled_cells(self.wrong, self.rounds, known.folds, known.features, known.cells, known.weights)
+
+    @property
+    def estimate(self) -> Estimate:
+        """The weighted sum of errors of the full set."""
+        return self.cells.weighted(self.benchmark.weights)
+
+
+def next_pairs(benchmark: Benchmark, wrong: Table, *, budget: int | None = None, precision: float | None = None) -> Progress:
+    """What to run next, from what is stored: call it, run what is missing, put it into the table, and call it again.
+
+    `wrong` (images, cells) is 1 or 0 where stored, nan elsewhere. `budget` counts forward passes, the clean ones too;
+    `precision` is the half-width that the interval should have, in the units of weights times error. One of them, or
+    both: then whichever is reached first ends it.
+    """
+    if wrong.shape != benchmark.shape:
+        raise BadInput(f"results should be (images, cells), here {benchmark.shape}, got shape {wrong.shape}")
+    if budget is None and precision is None:
+        raise BadInput("give a budget, a precision or both")
+    if precision is not None and not precision > 0:
+        raise BadInput(f"precision should be above 0, got {precision}")
+    most = benchmark.pairs if budget is None else min(benchmark.pairs, budget - benchmark.clean_passes)
+    least = min(benchmark.pairs, 4 * FOLDS * FOLDS)
+    if most < least:
+        raise BadInput(f"a budget should be at least {benchmark.clean_passes + least} passes here, got {budget}")
+    if precision is None:
+        return _progress(benchmark, wrong, most)
+    pairs = min(most, FIRST_ROUND)
+    while True:
+        progress = _progress(benchmark, wrong, pairs)
+        if not progress.done or pairs >= most:
+            return progress
+        half = progress.estimate.half_width
+        if half <= precision:
+            return progress
+        pairs = min(most, _pairs_for(precision, half, pairs, benchmark.pairs))
+
+
+def _pairs_for(precision: float, half: float, pairs: int, total: int) -> int:
+    """How many pairs should bring the half-width down to this, going a little slower than the present rate asks."""
+    needed = 1 / (1 / total + (1 / pairs - 1 / total) * (precision / half) ** 2)
+    return int(np.ceil(max(1.03 * pairs, pairs + 0.8 * (needed - pairs))))
+
+
+def _progress(benchmark: Benchmark, wrong: Table, pairs: int) -> Progress:
+    """The rounds up to so many pairs, ending early at the first that has results missing."""
+    rounds = []
+    for one in _rounds(benchmark, wrong, pairs):
+        rounds.append(one)
+        nothing = np.isnan(wrong[one.images, one.cells])
+        if nothing.any():
+            missing = np.zeros(benchmark.shape, dtype=bool)
+            missing[one.images[nothing], one.cells[nothing]] = True
+            return Progress(benchmark, wrong, rounds, missing)
+    return Progress(benchmark, wrong, rounds, np.zeros(benchmark.shape, dtype=bool))
+
+
+def _rounds(benchmark: Benchmark, wrong: Table, pairs: int) -> Iterator[Round]:
+    """Round after round; each needs the results of those before it in the table."""
+    known = np.zeros(benchmark.shape, dtype=bool)
+    drawn = 0
+    while drawn < pairs:
+        left = benchmark.pairs - drawn
+        size = max(FIRST_ROUND, int(drawn * (GROWTH - 1)))
+        size = left if left < 1.3 * size else size
+        one = _draw(benchmark, wrong, known, size, min(size, pairs - drawn), number=drawn)
+        yield one
+        known[one.images, one.cells] = True
+        drawn += len(one)
+
+
+def _draw(benchmark: Benchmark, wrong: Table, known: NDArray[np.bool_], size: int, taken: int, *, number: int) -> Round:
+    """A round of `size` pairs that are not yet known, of which the first `taken` are wanted."""
+    if known.any():
+        images, cells = np.nonzero(known)
+        fitted = fit_likely_wrong(images, cells, wrong[images, cells], benchmark.features, benchmark.cells)
+        guess = fitted.chance(benchmark.features, np.where(known, wrong, np.nan))
+        difficulty = guess.mean(axis=1)
+        guess = np.clip(guess, LEAST_CHANCE, 1 - LEAST_CHANCE)
+        # in steps, so that another machine's rounding draws the same pairs
+        doubt: Numbers = np.round(np.sqrt(guess * (1 - guess)), 2)
+    else:
+        difficulty = _clean_difficulty(benchmark.features)
+        doubt = np.ones(benchmark.shape)
+    worth = np.where(known, 0.0, doubt * benchmark.weights)
+    drawn = []
+    for fold in range(FOLDS):
+        members = _ordered(np.flatnonzero(benchmark.folds == fold), difficulty, benchmark.lots)
+        rng = rng_for(f"round after {number} pairs, fold {fold}", "budget", benchmark.seed)
+        rows, columns = _rotated(members, len(benchmark.cells), rng)
+        free = ~known[rows, columns]
+        rows, columns = rows[free], columns[free]
+        whole = len(rows) if size == (~known).sum() else min(len(rows), _share(size, fold))
+        chance = _chances(worth[rows, columns], whole)
+        # every k-th pair of the list, k by chances: as many from each stretch of it as its chances add up to
+        ends = np.cumsum(chance)
+        steps = np.searchsorted(ends * (whole / ends[-1]), np.arange(whole) + rng.uniform(1e-9, 1 - 1e-9))
+        part = whole if taken == size else min(whole, _share(taken, fold))
+        first = np.sort((_evenly(whole)[:part] + rng.integers(whole)) % whole)
+        picked = np.minimum(steps, len(ends) - 1)[first]
+        drawn.append(Round(rows[picked], columns[picked], chance[picked] * (part / whole)))
+    return Round(*(np.concatenate([getattr(one, name) for one in drawn]) for name in ("images", "cells", "chance")))
+
+
+def _clean_difficulty(features: Numbers) -> Numbers:
+    """Sorted by it, clean mistakes come last and unsure answers late."""
+    return np.asarray(-features[:, :2] @ np.array([10.0, 1.0])[: features.shape[1]])
+
+
+def _ordered(images: Places, difficulty: Numbers, lots: Numbers) -> Places:
+    """Images from easy to hard, equally hard ones by lot."""
+    return images[np.lexsort((lots[images], np.round(difficulty[images], 6)))]
+
+
+def _rotated(images: Places, cells: int, rng: np.random.Generator) -> tuple[Places, Places]:
+    """All pairs of these images in a list, image by image; neighbouring images begin their cells one further on."""
+    blocks = np.stack([rng.permutation(cells) for _ in range(-(-len(images) // cells))])
+    places = np.arange(len(images))
+    turned = (places[:, None] + np.arange(cells)) % cells
+    return np.repeat(images, cells), blocks[places // cells][places[:, None], turned].ravel()
+
+
+def _chances(worth: Numbers, size: int) -> Numbers:
+    """Chances in proportion to worth, none above 1, that add up to `size`.
+
+    >>> _chances(np.array([1.0, 1.0, 6.0]), 2)
+    array([0.5, 0.5, 1. ])
+    """
+    sure = np.zeros(len(worth), dtype=bool)
+    while True:
+        rest = worth[~sure].sum()
+        chance: Numbers = np.where(sure, 1.0, worth * ((size - sure.sum()) / rest if rest > 0 else 0.0))
+        above = np.asarray(chance >= 1) & ~sure
+        if not above.any():
+            return chance
+        sure |= above
+
+
+def _share(total: int, fold: int) -> int:
+    """How many of `total` a fold gets; it never shrinks as the total grows."""
+    return (total + FOLDS - 1 - fold) // FOLDS
+
+
+def _evenly(count: int) -> Places:
+    """0 to `count` - 1 in an order whose every beginning is spread evenly (van der Corput's).
+
+    >>> _evenly(6)
+    array([0, 4, 2, 1, 5, 3])
+    """
+    bits = max(1, int(count - 1).bit_length())
+    places = np.arange(1 << bits)
+    turned = np.zeros_like(places)
+    for bit in range(bits):
+        turned |= ((places >> bit) & 1) << (bits - 1 - bit)
+    return turned[turned < count]
