@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftproof.corruptions.compiled import compiled
+from shiftproof.corruptions.random_bits import fill_with_random_bits, seed_of
 
 Field: TypeAlias = NDArray[np.float32]
 """One number a pixel, (height, width)."""
@@ -42,17 +43,12 @@ def plasma(rng: np.random.Generator, size: int, decay: float) -> Field:
 
     Coarse shapes weigh `decay` squared times as much as those half their size.
     """
-    return plasma_of(symmetric_draws(seed_from(rng), size * size), size, decay)
+    return plasma_of(symmetric_draws(seed_of(rng), size * size), size, decay)
 
 
 def normals(rng: np.random.Generator, height: int, width: int) -> Field:
     """Independent standard normal numbers."""
-    return _normals(seed_from(rng), height * width).reshape(height, width)
-
-
-def seed_from(rng: np.random.Generator) -> Seed:
-    """What a kernel's own generator starts from."""
-    return rng.integers(2**64, dtype=np.uint64)
+    return _normals(seed_of(rng), height * width).reshape(height, width)
 
 
 @compiled
@@ -66,12 +62,12 @@ def _mixed(counter: Seed) -> Seed:
 @compiled
 def symmetric_draws(seed: Seed, count: int) -> NDArray[np.float32]:
     """Uniform numbers from -1 to 1, (count,), on a grid of 2^24 steps."""
-    draws = np.empty(count + (count & 1), np.float32)
-    for pair in range(len(draws) // 2):
-        bits = _mixed(seed + np.uint64(pair + 1) * GOLDEN)
-        draws[2 * pair] = np.float32(np.int32(bits >> np.uint64(40)) - 2**23) * np.float32(2.0**-23)
-        draws[2 * pair + 1] = np.float32(np.int32(bits & np.uint64(2**24 - 1)) - 2**23) * np.float32(2.0**-23)
-    return draws[:count]
+    bits = np.empty(count + count % 2, np.uint32)
+    fill_with_random_bits(bits, seed, 0)
+    draws = np.empty(count, np.float32)
+    for place in range(count):
+        draws[place] = np.float32(np.int32(bits[place] >> np.uint32(8)) - 2**23) * np.float32(2.0**-23)
+    return draws
 
 
 @compiled

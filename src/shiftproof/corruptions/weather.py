@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import cv2
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +17,7 @@ from shiftproof.types import Image
 WATER = np.array([175, 238, 238], np.float32) / np.float32(255)
 """Pale turquoise."""
 
-MUD = np.array([63, 42, 20], np.float32)
+MUD = np.array([63, 42, 20], np.float32) / np.float32(255)
 
 
 def snow(
@@ -64,30 +66,30 @@ def _keep_above(levels: Field, mean: np.float32, spread: np.float32, threshold: 
 
 def snowed(image: Image, layer: NDArray[np.uint8], kept: float) -> Image:
     """The image whitened but for a share of `kept`, behind falling flakes and the same flakes upside down."""
-    result = np.empty_like(image)
-    _snow(image, layer, np.float32(kept), np.float32(1 - kept), result)
-    return result
+    whitened = np.empty_like(image)
+    _whiten(image, np.float32(kept), np.float32(1 - kept), whitened)
+    flakes = cv2.cvtColor(cv2.add(layer, cv2.flip(layer, -1)), cv2.COLOR_GRAY2RGB)
+    return np.asarray(cv2.add(whitened, flakes), np.uint8).reshape(image.shape)
 
 
 @compiled
-def _snow(image: Image, layer: NDArray[np.uint8], kept: np.float32, whitened: np.float32, result: Image) -> None:
-    """Single precision up to the flakes and double from there, as published, so that the same levels come out."""
-    height, width = layer.shape
-    unit, half, and_half = np.float32(255), np.float32(0.5), np.float32(1.5)
-    pale, fallen = np.empty(3 * width, np.float32), np.empty(3 * width, np.float64)
+def _whiten(image: Image, kept: np.float32, lost: np.float32, result: Image) -> None:
+    """A share of each level gives way to the pixel's grey, half as bright again and lifted by half of white."""
+    height, width = image.shape[:2]
+    level, pale = np.empty(3 * width, np.float32), np.empty(3 * width, np.float32)
     for y in range(height):
         row, out = image[y].reshape(-1), result[y].reshape(-1)
-        for x in range(width):
-            red, green, blue = np.float32(row[3 * x]), np.float32(row[3 * x + 1]), np.float32(row[3 * x + 2])
-            grey = np.float32(0.299) * (red / unit) + np.float32(0.587) * (green / unit) + np.float32(0.114) * (blue / unit)
-            flakes = np.float64(np.int32(layer[y, x]) + np.int32(layer[height - 1 - y, width - 1 - x])) / 255.0
-            for channel in range(3):
-                pale[3 * x + channel] = grey * and_half + half
-                fallen[3 * x + channel] = flakes
         for place in range(3 * width):
-            level = np.float32(row[place]) / unit
-            level = kept * level + whitened * max(level, pale[place])
-            out[place] = np.uint8(np.int32(min(np.float64(level) + fallen[place], 1.0) * 255.0))
+            level[place] = np.float32(row[place]) / np.float32(255)
+        for x in range(width):
+            red, green, blue = level[3 * x], level[3 * x + 1], level[3 * x + 2]
+            grey = np.float32(0.299) * red + np.float32(0.587) * green + np.float32(0.114) * blue
+            for channel in range(3):
+                pale[3 * x + channel] = grey * np.float32(1.5) + np.float32(0.5)
+        for place in range(3 * width):
+            mixed = kept * level[place] + lost * max(level[place], pale[place])
+            # single precision up to here and double from here, as published, so that the same levels are cut
+            out[place] = np.uint8(np.int32(min(np.float64(mixed) * 255.0, 255.0)))
 
 
 def fog(image: Image, rng: np.random.Generator, *, strength: float, decay: float) -> Image:
@@ -116,12 +118,15 @@ def fogged(image: Image, clouds: Field, strength: float) -> Image:
 @compiled
 def _fog(image: Image, clouds: Field, share: np.float32, thickness: np.float32, result: Image) -> None:
     height, width = image.shape[:2]
+    white = np.empty(3 * width, np.float32)
     for y in range(height):
+        row, out = image[y].reshape(-1), result[y].reshape(-1)
         for x in range(width):
-            # the guard: whole numbers that single precision leaves just below themselves keep their level
-            cloud = clouds[y, x] * thickness + np.float32(1e-3)
             for channel in range(3):
-                result[y, x, channel] = np.uint8(np.int32(np.float32(image[y, x, channel]) * share + cloud))
+                white[3 * x + channel] = clouds[y, x] * thickness
+        for place in range(3 * width):
+            # the guard: whole numbers that single precision leaves just below themselves keep their level
+            out[place] = np.uint8(np.int32(np.float32(row[place]) * share + white[place] + np.float32(1e-4)))
 
 
 def frost(
@@ -217,29 +222,45 @@ def water(image: Image, layer: NDArray[np.floating], opacity: float) -> Image:
 @compiled
 def _add_water(image: Image, shine: Field, result: Image) -> None:
     height, width = shine.shape
-    unit, most = np.float32(255), np.float32(1)
+    added = np.empty(3 * width, np.float32)
     for y in range(height):
+        row, out = image[y].reshape(-1), result[y].reshape(-1)
         for x in range(width):
             for channel in range(3):
-                level = np.float32(image[y, x, channel]) / unit + shine[y, x] * WATER[channel]
-                result[y, x, channel] = np.uint8(np.int32(min(level, most) * unit))
+                added[3 * x + channel] = shine[y, x] * WATER[channel]
+        for place in range(3 * width):
+            level = np.float32(row[place]) / np.float32(255) + added[place]
+            out[place] = np.uint8(np.int32(min(level, np.float32(1)) * np.float32(255)))
 
 
 def muddied(image: Image, layer: Field, softness: float) -> Image:
     """The image behind brown spots, opaque but for their edges, which are softened by `softness` pixels."""
-    spots = gaussian((layer > 0).astype(np.float32), softness)
+    # double precision: pixels covered by less than 0.8 are left clean, and straight edges bring many of them close to it
+    weights = _bell(softness)
+    spots = cv2.sepFilter2D((layer > 0).astype(np.float64), cv2.CV_64F, weights, weights, borderType=cv2.BORDER_REPLICATE)
     result = np.empty_like(image)
-    _cover_with_mud(image, spots, result)
+    _cover_with_mud(image, spots.astype(np.float32), result)
     return result
+
+
+@lru_cache(maxsize=16)
+def _bell(sigma: float) -> NDArray[np.float64]:
+    reach = int(4 * sigma + 0.5)
+    weights = np.exp(-0.5 * (np.arange(-reach, reach + 1) / sigma) ** 2)
+    return np.asarray(weights / weights.sum())
 
 
 @compiled
 def _cover_with_mud(image: Image, spots: Field, result: Image) -> None:
     height, width = spots.shape
-    guard = np.float32(1e-3)
+    clean, brown = np.empty(3 * width, np.float32), np.empty(3 * width, np.float32)
     for y in range(height):
+        row, out = image[y].reshape(-1), result[y].reshape(-1)
         for x in range(width):
             hidden = spots[y, x] if spots[y, x] >= np.float32(0.8) else np.float32(0)
             for channel in range(3):
-                level = np.float32(image[y, x, channel]) * (np.float32(1) - hidden) + hidden * MUD[channel]
-                result[y, x, channel] = np.uint8(np.int32(level + guard))
+                clean[3 * x + channel] = np.float32(1) - hidden
+                brown[3 * x + channel] = hidden * MUD[channel]
+        for place in range(3 * width):
+            level = np.float32(row[place]) / np.float32(255) * clean[place] + brown[place]
+            out[place] = np.uint8(np.int32(level * np.float32(255)))
