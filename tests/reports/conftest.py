@@ -113,8 +113,8 @@ def compared() -> Results:
         Measurement("accuracy_difference", 0.187, about, 1000, CONVENTION, (0.15, 0.22)),
         Measurement("mcnemar_p", 1e-9, about, 1000, {"test": "exact McNemar"}),
         share("agreement", 800, 1000, **about),
-        share("flip_rate", 3, 100, model="toy", perturbation="tilt"),
-        share("flip_rate", 5, 100, model="toy", perturbation="snow"),
+        share("wobble_rate", 3, 100, model="toy", perturbation="tilt"),
+        share("wobble_rate", 5, 100, model="toy", perturbation="snow"),
         Curve("wobble", {"model": "toy"}, "level", "change", (1.0, 2.0, 3.0), (0.1, float("nan"), 0.4), 100, {}),
         models=("toy", "other"),
     )

@@ -77,7 +77,7 @@ def test_every_metric_that_a_study_measures_has_its_section() -> None:
 
 
 def test_errors_above_one_are_not_cut_off() -> None:
-    found = tuple(Measurement("corruption_error", value, {"noise": str(value)}, 10, {}) for value in (0.5, 1.4))
+    found = tuple(Measurement("strange_error", value, {"noise": str(value)}, 10, {}) for value in (0.5, 1.4))
     (chart,) = charts_of(Results(found))
     scales = [layer["encoding"]["x"]["scale"] for layer in chart.spec["layer"] if "scale" in layer["encoding"]["x"]]
     assert all("domain" not in scale for scale in scales)
@@ -85,7 +85,7 @@ def test_errors_above_one_are_not_cut_off() -> None:
 
 def test_subjects_of_an_unknown_metric_become_series() -> None:
     found = [
-        Measurement("flip_rate", 0.1, {"model": model, "perturbation": name}, 10, {}, (0.0, 0.2))
+        Measurement("wobble_rate", 0.1, {"model": model, "perturbation": name}, 10, {}, (0.0, 0.2))
         for model in ("toy", "other")
         for name in ("tilt", "snow")
     ]

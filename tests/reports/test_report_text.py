@@ -93,7 +93,7 @@ def test_better_is_said_only_where_a_pair_differs_surely(compared: Results) -> N
 def test_findings_of_an_unknown_study_are_drawn_all_the_same(compared: Results) -> None:
     text = Tree(build_report(compared)).text
     assert "More measurements" in text
-    assert "Flip rate" in text
+    assert "Wobble rate" in text
     assert "tilt" in text
     assert "Wobble" in text
 
@@ -142,7 +142,7 @@ def test_results_without_anything_still_make_a_report() -> None:
 
 
 def test_a_value_that_is_not_known_is_said_to_be_so() -> None:
-    results = Results((Measurement("flip_rate", float("nan"), {"model": "toy"}, 0, {}),))
+    results = Results((Measurement("wobble_rate", float("nan"), {"model": "toy"}, 0, {}),))
     html = build_report(results)
     assert "not known" in Tree(html).text
     assert not any("NaN" in script for script in Tree(html).scripts if script.startswith("{"))

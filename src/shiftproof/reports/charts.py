@@ -71,15 +71,17 @@ class Dot:
     series: str = ""
 
 
-def intervals(dots: Sequence[Dot], *, x_title: str, description: str, unit: Unit) -> Spec:
+def intervals(dots: Sequence[Dot], *, x_title: str, description: str, unit: Unit, reference: float | None = None) -> Spec:
     """A dot for each value and a bar for its interval, one row each, in the order given.
 
-    Shares are drawn from 0 to 1; other numbers on a scale that reaches zero, which is marked.
+    Shares are drawn from 0 to 1; other numbers on a scale that reaches zero, which is marked. A `reference` is marked
+    instead, and the scale goes as far as the values do.
     """
     series = list(dict.fromkeys(dot.series for dot in dots))
     labels = list(dict.fromkeys(dot.label for dot in dots))
-    within = unit == "share" and all(0 <= end <= 1 for dot in dots for end in (dot.value, *(dot.interval or ())))
-    x = _channel("value", x_title, SHARE if within else {"zero": True, "nice": True}, TICKS[unit])
+    bounded = unit == "share" and reference is None
+    within = bounded and all(0 <= end <= 1 for dot in dots for end in (dot.value, *(dot.interval or ())))
+    x = channel("value", x_title, SHARE if within else {"zero": True, "nice": True}, TICKS[unit])
     x["axis"]["tickCount"] = {"expr": f"{NARROW} ? 3 : 5"}
     tooltip = [{"field": "label", "title": "what"}, {"field": "tip", "title": "value"}]
     shared: Spec = {"y": _rows_by_label(labels), "tooltip": tooltip}
@@ -87,16 +89,16 @@ def intervals(dots: Sequence[Dot], *, x_title: str, description: str, unit: Unit
     shape: Spec = {}
     if len(series) > 1:
         shared |= {"yOffset": {"field": "series", "sort": series}, "tooltip": [{"field": "series"}, *tooltip]}
-        colour, shape = {"color": _by_series(series, COLOURS)}, {"shape": _by_series(series, SHAPES)}
+        colour, shape = {"color": by_series(series, COLOURS)}, {"shape": by_series(series, SHAPES)}
     bar = {"type": "rule", "strokeWidth": 9, "opacity": 0.35, "color": COLOURS[0]}
     point = {"type": "point", "filled": True, "size": 50, "opacity": 1, "color": COLOURS[0]}
     beside = {"condition": {"test": NARROW, "field": "figure"}, "field": "text"}
     return {
-        **_start(description, [_dot_row(dot) for dot in dots]),
-        "height": max(60, len(labels) * max(26, 20 * len(series))),
+        **start(description, [_dot_row(dot) for dot in dots]),
+        "height": max(60, len(labels) * max(26, 16 * len(series) + 6)),
         "encoding": shared,
         "layer": [
-            *([] if within else [_mark_at_zero()]),
+            *([] if within else [mark_at(reference or 0.0)]),
             {"mark": bar, "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}, **colour}},
             {"mark": point, "encoding": {"x": x, **colour, **shape}},
             {"mark": {"type": "text", "align": "left", "dx": 10}, "encoding": {"x": {"value": "width"}, "text": beside}},
@@ -106,8 +108,8 @@ def intervals(dots: Sequence[Dot], *, x_title: str, description: str, unit: Unit
 
 def reliability(curves: Sequence[Curve], names: Sequence[str], *, description: str) -> Spec:
     """How often answers of each confidence are right, against the line where the two agree."""
-    x = _channel("x", curves[0].x_label, SHARE, PERCENT)
-    y = _channel("y", curves[0].y_label, SHARE, PERCENT)
+    x = channel("x", curves[0].x_label, SHARE, PERCENT)
+    y = channel("y", curves[0].y_label, SHARE, PERCENT)
     diagonal: Spec = {
         "data": {"values": [{"x": 0, "y": 0}, {"x": 1, "y": 1}]},
         "mark": {"type": "line", "color": "var(--muted)", "strokeDash": [3, 4], "strokeWidth": 1.5},
@@ -118,8 +120,8 @@ def reliability(curves: Sequence[Curve], names: Sequence[str], *, description: s
 
 def lines(curves: Sequence[Curve], names: Sequence[str], *, description: str) -> Spec:
     """One line a curve on common axes, with its interval where it has one."""
-    x = _channel("x", curves[0].x_label, {"zero": False})
-    y = _channel("y", curves[0].y_label, {"zero": False})
+    x = channel("x", curves[0].x_label, {"zero": False})
+    y = channel("y", curves[0].y_label, {"zero": False})
     return _curve_spec(curves, names, x, y, description)
 
 
@@ -132,25 +134,26 @@ def histogram(curve: Curve, *, description: str) -> Spec:
         if math.isfinite(y)
     ]
     return {
-        **_start(description, rows),
+        **start(description, rows),
         "height": 300,
         "mark": {"type": "bar", "color": COLOURS[0], "binSpacing": 2},
         "encoding": {
-            "x": {**_channel("from", curve.x_label, SHARE, PERCENT), "bin": "binned"},
+            "x": {**channel("from", curve.x_label, SHARE, PERCENT), "bin": "binned"},
             "x2": {"field": "to"},
-            "y": _channel("y", curve.y_label, {"zero": True}, PERCENT),
+            "y": channel("y", curve.y_label, {"zero": True}, PERCENT),
             "tooltip": [{"field": "tip", "title": curve.y_label}],
         },
     }
 
 
-def _channel(field: str, title: str, scale: Spec, ticks: Spec | None = None) -> Spec:
+def channel(field: str, title: str, scale: Spec, ticks: Spec | None = None) -> Spec:
+    """A number along an axis."""
     axis = {"title": title, "tickCount": 5, **(ticks or {})}
     return {"field": field, "type": "quantitative", "scale": scale, "axis": axis}
 
 
 def _rows_by_label(labels: Sequence[str]) -> Spec:
-    limit = {"expr": f"{NARROW} ? 96 : 190"}
+    limit = {"expr": f"{NARROW} ? 112 : 190"}
     axis = {
         "title": None,
         "labelLimit": limit,
@@ -162,7 +165,8 @@ def _rows_by_label(labels: Sequence[str]) -> Spec:
     return {"field": "label", "type": "nominal", "sort": list(labels), "axis": axis}
 
 
-def _start(description: str, rows: list[Spec]) -> Spec:
+def start(description: str, rows: list[Spec]) -> Spec:
+    """What every chart begins with; it is as wide as its place on the page."""
     return {
         "$schema": SCHEMA,
         "config": CONFIG,
@@ -178,9 +182,9 @@ def _curve_spec(
 ) -> Spec:
     """Intervals, lines and points of the curves, in front of what is given."""
     several = len(names) > 1
-    colour: Spec = {"color": _by_series(names, COLOURS)} if several else {}
-    shape: Spec = {"shape": _by_series(names, SHAPES)} if several else {}
-    dash: Spec = {"strokeDash": _by_series(names, DASHES)} if several else {}
+    colour: Spec = {"color": by_series(names, COLOURS)} if several else {}
+    shape: Spec = {"shape": by_series(names, SHAPES)} if several else {}
+    dash: Spec = {"strokeDash": by_series(names, DASHES)} if several else {}
     tooltip = [
         {"field": "series"},
         {"field": "x_tip", "title": x["axis"]["title"]},
@@ -191,7 +195,7 @@ def _curve_spec(
     point = {"type": "point", "filled": True, "size": 55, "opacity": 1, "color": COLOURS[0]}
     bars = {"mark": bar, "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, **colour}}
     return {
-        **_start(description, [row for curve, name in zip(curves, names, strict=True) for row in _curve_rows(curve, name)]),
+        **start(description, [row for curve, name in zip(curves, names, strict=True) for row in curve_rows(curve, name)]),
         "height": 300,
         "layer": [
             *behind,
@@ -202,14 +206,16 @@ def _curve_spec(
     }
 
 
-def _mark_at_zero() -> Spec:
+def mark_at(value: float) -> Spec:
+    """A dashed line across all rows."""
     return {
         "mark": {"type": "rule", "color": "var(--muted)", "strokeDash": [3, 4]},
-        "encoding": {"x": {"datum": 0, "type": "quantitative"}, "y": None, "yOffset": None, "tooltip": None},
+        "encoding": {"x": {"datum": value, "type": "quantitative"}, "y": None, "yOffset": None, "tooltip": None},
     }
 
 
-def _by_series(names: Sequence[str], values: Sequence[Any]) -> Spec:
+def by_series(names: Sequence[str], values: Sequence[Any]) -> Spec:
+    """A channel that tells series apart by these values."""
     chosen = [values[place % len(values)] for place in range(len(names))]
     legend = {"columns": {"expr": f"{NARROW} ? 1 : 0"}}
     return {"field": "series", "type": "nominal", "scale": {"domain": list(names), "range": chosen}, "legend": legend}
@@ -219,23 +225,24 @@ def _dot_row(dot: Dot) -> Spec:
     return {
         "label": dot.label,
         "series": dot.series,
-        "value": _finite(dot.value),
-        "low": _finite(dot.interval[0]) if dot.interval else None,
-        "high": _finite(dot.interval[1]) if dot.interval else None,
+        "value": finite(dot.value),
+        "low": finite(dot.interval[0]) if dot.interval else None,
+        "high": finite(dot.interval[1]) if dot.interval else None,
         "figure": dot.figure,
         "text": dot.text,
         "tip": dot.detail,
     }
 
 
-def _curve_rows(curve: Curve, name: str) -> list[Spec]:
+def curve_rows(curve: Curve, name: str) -> list[Spec]:
+    """A row for each point that can be placed."""
     return [
         {
             "series": name,
             "x": curve.x[place],
             "y": curve.y[place],
-            "low": _finite(curve.low[place]) if curve.low else None,
-            "high": _finite(curve.high[place]) if curve.high else None,
+            "low": finite(curve.low[place]) if curve.low else None,
+            "high": finite(curve.high[place]) if curve.high else None,
             "x_tip": f"{curve.x[place]:.4g}",
             "tip": _with_count(f"{curve.y[place]:.4g}", curve, place),
         }
@@ -248,5 +255,6 @@ def _with_count(text: str, curve: Curve, place: int) -> str:
     return f"{text} ({curve.counts[place]:,} images)" if curve.counts else text
 
 
-def _finite(value: float | None) -> float | None:
+def finite(value: float | None) -> float | None:
+    """The value, or None for what no chart can place."""
     return value if value is not None and math.isfinite(value) else None

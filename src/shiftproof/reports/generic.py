@@ -57,16 +57,26 @@ def dot_chart(
     labels: Sequence[str],
     series: Sequence[str] | None = None,
     note: str = "",
+    reference: float | None = None,
+    half: bool = False,
 ) -> Chart:
-    """Each measurement as a dot with its interval; all are of one unit."""
+    """Each measurement as a dot with its interval; all are of one unit. Ratios have a `reference`, mostly 1."""
     unit = meaning_of(found[0].metric).unit
     dots = [
-        charts.Dot(label, one.value, one.interval, figure(one.value, unit), _beside(one, unit), _detail(one, unit), group)
+        charts.Dot(
+            label,
+            one.value,
+            one.interval,
+            figure(one.value, unit),
+            _beside(one, unit) if reference is None else figure(one.value, unit),
+            _detail(one, unit),
+            group,
+        )
         for label, one, group in zip(labels, found, series or [""] * len(found), strict=True)
     ]
     described = "; ".join(" ".join(filter(None, [dot.label, dot.series, dot.text])) for dot in dots)
-    spec = charts.intervals(dots, x_title=x_title, description=f"{title}: {described}.", unit=unit)
-    return Chart(title, spec, figures, note)
+    spec = charts.intervals(dots, x_title=x_title, description=f"{title}: {described}.", unit=unit, reference=reference)
+    return Chart(title, spec, figures, note, half)
 
 
 def _beside(found: Measurement, unit: Unit) -> str:

@@ -64,8 +64,23 @@ class Page:
     def pictures(self, gallery: Gallery) -> Pictures:
         """A gallery with its thumbnails."""
         several = len(self.image_sets) > 1 and "model" not in gallery.about  # else the heading above names the set
+        return self._pictures(gallery, f"{gallery.title}: {gallery.image_set.name}" if several else gallery.title)
+
+    def pictures_by_model(self, galleries: Iterable[Gallery]) -> list[Pictures]:
+        """The galleries of each model together, for where no heading names it."""
+        together: dict[str, list[Gallery]] = {}
+        for gallery in galleries:
+            several = len(self.models) > 1 and "model" in gallery.about
+            title = f"{gallery.title}: {gallery.about['model']}" if several else gallery.title
+            together.setdefault(title, []).append(gallery)
+        return [
+            Pictures(title, [picture for one in found for picture in self._pictures(one, title).pictures])
+            for title, found in together.items()
+        ]
+
+    def _pictures(self, gallery: Gallery, title: str) -> Pictures:
         return Pictures(
-            f"{gallery.title}: {gallery.image_set.name}" if several else gallery.title,
+            title,
             [
                 Picture(
                     item.id, kept_together(item.caption), *thumbnail_or_reason(self.open_image, gallery.image_set, item.id)
@@ -102,6 +117,23 @@ def by_images(curves: Iterable[Curve]) -> dict[tuple[str, ...], list[Curve]]:
     for curve in curves:
         groups.setdefault(subject_key({**curve.about, "model": ""}), []).append(curve)
     return groups
+
+
+def by_image_set(findings: Iterable[Finding]) -> dict[str, list[Finding]]:
+    """Findings of each image set, in the order they first come."""
+    groups: dict[str, list[Finding]] = {}
+    for finding in findings:
+        groups.setdefault(str(finding.about.get("image_set", "")), []).append(finding)
+    return groups
+
+
+def model_of(finding: Finding) -> str:
+    return str(finding.about.get("model", ""))
+
+
+def models_of(findings: Iterable[Finding]) -> list[str]:
+    """Each model once, in the order they first come."""
+    return list(dict.fromkeys(model_of(finding) for finding in findings))
 
 
 def named(findings: Iterable[Finding], name: str) -> list[Measurement]:

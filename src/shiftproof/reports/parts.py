@@ -49,6 +49,35 @@ class Chart:
 
 
 @dataclass(frozen=True)
+class LegendEntry:
+    """How one series is drawn, in CSS."""
+
+    name: str
+    colour: str
+    dash: str
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One of many small drawings on the same axes."""
+
+    title: str
+    spec: Spec
+
+
+@dataclass(frozen=True)
+class Panels:
+    """Small drawings side by side, under one legend and with one table of figures."""
+
+    kind: ClassVar[str] = "panels"
+    title: str
+    panels: Sequence[Panel]
+    legend: Sequence[LegendEntry]
+    figures: Table
+    note: str = ""
+
+
+@dataclass(frozen=True)
 class Picture:
     """A thumbnail as a ``data:`` address, or the reason why there is none."""
 
@@ -63,6 +92,24 @@ class Pictures:
     kind: ClassVar[str] = "pictures"
     title: str
     pictures: Sequence[Picture]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class SheetRow:
+    title: str
+    pictures: Sequence[Picture | None]  # one for each column; None where there is nothing to show
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """One photo in many states: a row for each kind of change, a column for each strength."""
+
+    kind: ClassVar[str] = "sheet"
+    title: str
+    unchanged: Picture | None
+    columns: Sequence[str]
+    rows: Sequence[SheetRow]
     note: str = ""
 
 
@@ -100,7 +147,7 @@ class Code:
     text: str
 
 
-Part: TypeAlias = Table | Chart | Pictures | Prose | Heading | Definitions | Code
+Part: TypeAlias = Table | Chart | Panels | Pictures | Sheet | Prose | Heading | Definitions | Code
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from shiftproof.reports import accuracy, calibration, comparison
+from shiftproof.reports import accuracy, calibration, comparison, corruption, perturbation
 from shiftproof.reports.generic import draw_rest
 from shiftproof.reports.origins import draw_origins
 from shiftproof.reports.page import Page, name_of
@@ -28,6 +28,8 @@ MAKERS = (
     SectionMaker(comparison.NAMES, comparison.draw_comparison),
     SectionMaker(accuracy.NAMES, accuracy.draw_accuracy),
     SectionMaker(calibration.NAMES, calibration.draw_calibration),
+    SectionMaker(corruption.NAMES, corruption.draw_corruption),
+    SectionMaker(perturbation.NAMES, perturbation.draw_perturbation),
 )
 
 

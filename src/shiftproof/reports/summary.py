@@ -7,19 +7,32 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from shiftproof.metrics.meanings import meaning_of
-from shiftproof.reports.page import Page, by_subject, name_of
-from shiftproof.reports.parts import Cell, Column, Table
-from shiftproof.reports.tables import compact_cell
+from shiftproof.reports.page import Page, by_subject
+from shiftproof.reports.parts import Table
+from shiftproof.reports.shift_sentences import shift_details, shift_headlines
+from shiftproof.reports.tables import side_by_side
 from shiftproof.reports.words import count, evidence, figure, images, kept_together, of_hundred, span
 from shiftproof.studies.results import ImageSetCard
 from shiftproof.studies.verdicts import verdicts
-from shiftproof.types import Finding, Measurement
+from shiftproof.types import Measurement
 
-KEY_NUMBERS = ("top1_accuracy", "top5_accuracy", "worst_group_accuracy", "rms_calibration_error", "overconfidence")
+KEY_NUMBERS = (
+    "top1_accuracy",
+    "top5_accuracy",
+    "mean_corrupted_error",
+    "mean_corruption_error",
+    "mean_flip_probability",
+    "mean_flip_rate",
+    "worst_group_accuracy",
+    "rms_calibration_error",
+    "overconfidence",
+)
+PARTIAL = ("group_accuracy", "group_error")
+"""Numbers of one group among others, which have their own sections."""
 ON_THE_WHOLE = {"model", "image_set", "fact", "group"}
 """What a number of the summary may be about; conditions and classes have their own sections."""
 MOST_HEADLINES = 4
-MOST_TILES = 5
+MOST_TILES = 7
 MOST_VERDICTS = 3
 
 
@@ -46,12 +59,12 @@ class Summary:
 def summarise(page: Page) -> Summary:
     """What the results come to: of one model on one set in sentences and tiles, of several in a table."""
     measurements = page.results.measurements
-    overall = [found for found in measurements if set(found.about) <= ON_THE_WHOLE and found.metric != "group_accuracy"]
+    overall = [found for found in measurements if set(found.about) <= ON_THE_WHOLE and found.metric not in PARTIAL]
     alone = len(by_subject(overall)) <= 1
-    details = [*_weakest(measurements), *_confidence(overall)] if alone else _verdicts(measurements)
+    own = [*_weakest(measurements), *_confidence(overall), *shift_details(measurements, overall)]
     return Summary(
         headlines=_headlines(overall, page),
-        sentences=details,
+        sentences=own if alone else _verdicts(measurements),
         tiles=_tiles(overall, page) if alone else [],
         table=None if alone else _side_by_side(overall, page),
         warnings=_warnings(page),
@@ -61,9 +74,8 @@ def summarise(page: Page) -> Summary:
 
 def _headlines(overall: Sequence[Measurement], page: Page) -> list[str]:
     found = [one for one in overall if one.metric == "top1_accuracy" and math.isfinite(one.value)]
-    if found:
-        return [_headline(one, page) for one in found[:MOST_HEADLINES]]
-    return [f"{count(len(page.results.measurements))} measurements of {page.title}."]
+    sentences = [*(_headline(one, page) for one in found[:MOST_HEADLINES]), *shift_headlines(overall, page)[:MOST_HEADLINES]]
+    return sentences or [f"{count(len(page.results.measurements))} measurements of {page.title}."]
 
 
 def _headline(found: Measurement, page: Page) -> str:
@@ -131,20 +143,10 @@ def _image_tile(card: ImageSetCard) -> Tile:
 
 
 def _side_by_side(overall: Sequence[Measurement], page: Page) -> Table:
-    """A row for each model, image set and condition; a column for each key number, or for all where none is there."""
+    """The key numbers, or all where none is there."""
     found = {one.metric for one in overall}
     metrics = [name for name in KEY_NUMBERS if name in found] or list(dict.fromkeys(one.metric for one in overall))
-    numbers = [Column(meaning_of(metric).title, True) for metric in metrics]
-    told = [group for group in by_subject(overall).values() if any(name_of(one) in metrics for one in group)]
-    rows = [_row(group, metrics, page) for group in told]
-    return Table("Side by side", [Column(page.subject_title), *numbers, Column("Images", True)], rows)
-
-
-def _row(found: Sequence[Finding], metrics: Sequence[str], page: Page) -> list[Cell]:
-    numbers = {name_of(one): one for one in found if isinstance(one, Measurement)}
-    most = max(one.images for one in numbers.values())
-    cells = [compact_cell(numbers.get(metric)) for metric in metrics]
-    return [Cell(page.subject(found[0].about) or str(found[0].about.get("model", ""))), *cells, Cell(count(most), most)]
+    return side_by_side("Side by side", overall, metrics, page)
 
 
 def _warnings(page: Page) -> list[str]:

@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 
 from shiftproof.metrics.meanings import Unit, meaning_of
-from shiftproof.reports.page import Page
+from shiftproof.reports.page import Page, by_subject, name_of
 from shiftproof.reports.parts import Cell, Column, Table
 from shiftproof.reports.words import count, figure, span
-from shiftproof.types import Curve, Measurement
+from shiftproof.types import Curve, Finding, Measurement
 
 NUMBER_COLUMNS = (Column("Value", True), Column("Interval", True), Column("Images", True))
 """What `number_cells` fills."""
@@ -53,6 +53,21 @@ def compact_cell(found: Measurement | None) -> Cell:
         return Cell("–")
     unit = meaning_of(found.metric).unit
     return Cell(figure(found.value, unit), order_of(found.value), below=span(found.interval, unit) if found.interval else "")
+
+
+def side_by_side(title: str, found: Sequence[Measurement], metrics: Sequence[str], page: Page) -> Table:
+    """A row for each model, image set and condition that has any of these numbers, a column for each number."""
+    numbers = [Column(meaning_of(metric).title, True) for metric in metrics]
+    told = [group for group in by_subject(found).values() if any(name_of(one) in metrics for one in group)]
+    rows = [_side_by_side_row(group, metrics, page) for group in told]
+    return Table(title, [Column(page.subject_title), *numbers, Column("Images", True)], rows)
+
+
+def _side_by_side_row(found: Sequence[Finding], metrics: Sequence[str], page: Page) -> list[Cell]:
+    numbers = {name_of(one): one for one in found if isinstance(one, Measurement)}
+    most = max(one.images for one in numbers.values())
+    cells = [compact_cell(numbers.get(metric)) for metric in metrics]
+    return [Cell(page.subject(found[0].about) or str(found[0].about.get("model", ""))), *cells, Cell(count(most), most)]
 
 
 def curve_table(title: str, curves: Sequence[Curve], names: Sequence[str]) -> Table:

@@ -16,14 +16,15 @@ OpenImage: TypeAlias = Callable[[ImageSetRef, str], Image]
 """Pixels of one image of a set, by its id."""
 
 LONG_SIDE = 320
+QUALITY = 82
 
 
-def thumbnail(image: Image, *, long_side: int = LONG_SIDE) -> str:
+def thumbnail(image: Image, *, long_side: int = LONG_SIDE, quality: int = QUALITY) -> str:
     """A JPEG of at most `long_side` pixels as a ``data:`` address; small images keep their size."""
     picture = Pillow.fromarray(image)
     picture.thumbnail((long_side, long_side), Pillow.Resampling.BICUBIC, reducing_gap=2.0)
     data = io.BytesIO()
-    picture.save(data, "JPEG", quality=82, optimize=True)
+    picture.save(data, "JPEG", quality=quality, optimize=True)
     return "data:image/jpeg;base64," + base64.b64encode(data.getvalue()).decode("ascii")
 
 

@@ -59,6 +59,24 @@ def images(number: int) -> str:
     return "1 image" if number == 1 else f"{count(number)} images"
 
 
+def spoken(name: str) -> str:
+    """A name of the catalog as people say it.
+
+    >>> spoken("jpeg_compression"), spoken("fog")
+    ('JPEG compression', 'fog')
+    """
+    return name.replace("_", " ").replace("jpeg", "JPEG")
+
+
+def in_a_line(title: str) -> str:
+    """A title as it stands within a line; abbreviations stay.
+
+    >>> in_a_line("Mean flip rate (mFR)")
+    'mean flip rate (mFR)'
+    """
+    return title[:1].lower() + title[1:]
+
+
 def names_or_count(names: Sequence[str], kind: str) -> str:
     """Up to two names, or how many there are.
 

@@ -1,0 +1,198 @@
+"""What corruptions of the pictures do to the models: errors by corruption and severity, beside a baseline and others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from shiftproof.corruptions import GROUPS
+from shiftproof.reports.by_model import bars, choices, columns_table, headline_numbers
+from shiftproof.reports.contact_sheets import contact_sheet
+from shiftproof.reports.heat_maps import Heat, RowGroup, heat_map
+from shiftproof.reports.multiples import legend, small_lines
+from shiftproof.reports.page import Page, by_image_set, curves_named, galleries_named, model_of, models_of, named
+from shiftproof.reports.parts import Chart, Heading, Panel, Panels, Part, Section
+from shiftproof.reports.published import among_imagenet_c
+from shiftproof.reports.tables import curve_table, measurement_table
+from shiftproof.reports.words import evidence, figure, images, spoken
+from shiftproof.types import Curve, Finding, Gallery, Measurement
+
+OVERALL = (
+    "clean_error",
+    "mean_corrupted_error",
+    "relative_corrupted_error",
+    "mean_corruption_error",
+    "relative_mean_corruption_error",
+)
+NAMES = frozenset(
+    {
+        *OVERALL,
+        "corrupted_error",
+        "corruption_mean_error",
+        "group_error",
+        "corruption_error",
+        "relative_corruption_error",
+        "degradation",
+        "fragile_photos",
+        "contact_sheet",
+    }
+)
+BASELINE = 1.0
+"""What a ratio to the baseline is where the model is as bad as it."""
+
+
+def draw_corruption(findings: Sequence[Finding], page: Page) -> Section:
+    """The numbers of all models, then every corruption, then where the models stand among others, then photos."""
+    sets = by_image_set(findings)
+    parts: list[Part] = []
+    for image_set, found in sets.items():
+        if len(sets) > 1:
+            parts.append(Heading(f"On {image_set}"))
+        parts += _parts(found, page)
+    lead = "The same photos under noise, blur, weather and digital damage of growing severity: how many are named wrong."
+    return Section("corruption", "Corruptions", lead, parts)
+
+
+def _parts(findings: Sequence[Finding], page: Page) -> list[Part]:
+    overall = [one for name in OVERALL for one in named(findings, name)]
+    heat_maps = _heat_maps(findings)
+    return [
+        *headline_numbers("In short", overall, page),
+        *choices("How these numbers were made", overall),
+        *heat_maps,
+        *_by_group(named(findings, "group_error"), half=len(heat_maps) > 1 and len(heat_maps) % 2 == 1),
+        *_by_corruption(findings),
+        *_degradation(curves_named(findings, "degradation")),
+        *among_imagenet_c(overall),
+        *_contact_sheets(galleries_named(findings, "contact_sheet"), page),
+        *page.pictures_by_model(galleries_named(findings, "fragile_photos")),
+    ]
+
+
+def _heat_maps(findings: Sequence[Finding]) -> list[Part]:
+    models = models_of(named(findings, "corrupted_error"))
+    several = len(models) > 1
+    return [
+        _heat_map(
+            [finding for finding in findings if model_of(finding) == model],
+            title=f"Error by severity: {model}" if several else "Error by severity",
+            half=several,
+        )
+        for model in models
+    ]
+
+
+def _heat_map(findings: Sequence[Finding], *, title: str, half: bool) -> Chart:
+    clean, cells = named(findings, "clean_error"), named(findings, "corrupted_error")
+    means = named(findings, "corruption_mean_error")
+    names = list(dict.fromkeys(_corruption(one) for one in cells))
+    severities = sorted({int(one.about.get("severity", 0)) for one in cells})
+    heat = [
+        *(Heat(spoken(name), "clean", one.value, _tip(one)) for one in clean for name in names),
+        *(Heat(spoken(_corruption(one)), str(one.about.get("severity", 0)), one.value, _tip(one)) for one in cells),
+        *(Heat(spoken(_corruption(one)), "mean", one.value, _tip(one)) for one in means if _corruption(one) in names),
+    ]
+    blocks = [["clean"] if clean else [], [str(severity) for severity in severities], ["mean"] if means else []]
+    spec = heat_map(
+        heat,
+        _row_groups(names, named(findings, "group_error")),
+        [block for block in blocks if block],
+        x_title="severity",
+        description=f"{title}, percent of images wrong. {_described(heat)}",
+    )
+    figures = measurement_table(title, [*clean, *cells], value_title="Error", keys=["corruption", "severity"])
+    note = f"Percent of {images(cells[0].images)} named wrong; the stronger the colour, the more. Intervals: in the figures."
+    return Chart(title, spec, figures, note, half)
+
+
+def _row_groups(names: Sequence[str], group_errors: Sequence[Measurement]) -> list[RowGroup]:
+    means = {str(one.about.get("group", "")): f": {figure(one.value, 'share')} on average" for one in group_errors}
+    return [
+        RowGroup(f"{group.capitalize()}{means.get(group, '')}", [spoken(name) for name in members])
+        for group, members in grouped(names).items()
+    ]
+
+
+def _described(heat: Sequence[Heat]) -> str:
+    rows: dict[str, list[str]] = {}
+    for cell in heat:
+        rows.setdefault(cell.row, []).append(f"{cell.column} {100 * cell.value:.0f}")
+    return " ".join(f"{row}: {', '.join(cells)}." for row, cells in rows.items())
+
+
+def _by_corruption(findings: Sequence[Finding]) -> list[Part]:
+    """Mean errors, and beside them the same in percent of the baseline's."""
+    means, ratios = named(findings, "corruption_mean_error"), named(findings, "corruption_error")
+    parts: list[Part] = []
+    if means:
+        x_title = "share of images wrong, all severities"
+        parts.append(bars("Mean error by corruption", means, "corruption", x_title=x_title, half=bool(ratios)))
+    if ratios:
+        relative = named(findings, "relative_corruption_error")
+        keys = ["corruption", *(["model"] if len(models_of(ratios)) > 1 else [])]
+        parts.append(
+            bars(
+                "Corruption error (CE)",
+                ratios,
+                "corruption",
+                x_title="error in percent of the baseline's",
+                figures=columns_table("Corruption error", [*ratios, *relative], keys),
+                note=f"100 % is as many errors as the baseline makes: {ratios[0].convention.get('baseline', 'not named')}."
+                + (" Relative CE, of the errors that are added to the clean ones: in the figures." if relative else ""),
+                reference=BASELINE,
+                half=bool(means),
+            )
+        )
+    return parts
+
+
+def _by_group(found: Sequence[Measurement], *, half: bool) -> list[Part]:
+    if not found:
+        return []
+    note = "Means over the corruptions of a group and all severities."
+    return [bars("Error by group", found, "group", x_title="share of images wrong", note=note, half=half)]
+
+
+def _degradation(curves: Sequence[Curve]) -> list[Part]:
+    if not curves:
+        return []
+    series = models_of(curves)
+    panels = []
+    for name in (name for members in grouped(map(_corruption, curves)).values() for name in members):
+        drawn = [curve for curve in curves if _corruption(curve) == name]
+        description = f"Error under {spoken(name)} by severity: {'; '.join(_path(curve) for curve in drawn)}."
+        panels.append(Panel(spoken(name), small_lines(drawn, list(map(model_of, drawn)), series, description=description)))
+    names = [
+        " · ".join(filter(None, [spoken(_corruption(curve)), *([model_of(curve)] * (len(series) > 1))])) for curve in curves
+    ]
+    figures = curve_table("Error as severity grows", curves, names)
+    note = f"Share of {images(curves[0].images)} named wrong, from the clean image (0) to severity 5. Bands: intervals."
+    return [Panels("Error as severity grows", panels, legend(series), figures, note)]
+
+
+def _path(curve: Curve) -> str:
+    return f"{model_of(curve)} {', '.join(f'{100 * y:.0f} %' for y in curve.y)}".strip()
+
+
+def _contact_sheets(galleries: Sequence[Gallery], page: Page) -> list[Part]:
+    """One for all models: the same photo looks the same whichever is asked, and half a megabyte is enough."""
+    return [contact_sheet(gallery, page, with_captions=len(galleries) == 1) for gallery in galleries[:1]]
+
+
+def grouped(names: Iterable[str]) -> dict[str, list[str]]:
+    """Corruptions by group, all in the order of the paper; those it has not come last.
+
+    >>> grouped(["fog", "our_own", "shot_noise"])
+    {'noise': ['shot_noise'], 'weather': ['fog'], 'others': ['our_own']}
+    """
+    wanted = list(dict.fromkeys(names))
+    known = {group: [name for name in members if name in wanted] for group, members in GROUPS.items()}
+    others = [name for name in wanted if not any(name in members for members in known.values())]
+    return {group: members for group, members in {**known, "others": others}.items() if members}
+
+
+def _corruption(finding: Finding) -> str:
+    return str(finding.about.get("corruption", ""))
+
+
+def _tip(found: Measurement) -> str:
+    return f"{figure(found.value, 'share')} ({evidence(found)})"

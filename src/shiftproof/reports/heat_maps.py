@@ -1,0 +1,132 @@
+"""A heat map of errors: groups of rows under headings, columns that may stand a little apart, a figure in every cell."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from shiftproof.reports.charts import NARROW, Spec, start
+
+ROW_HEIGHT = 26
+LEVELS = 10
+"""Steps of colour between 0 and 1; the page's style has a variable for each."""
+GAP = 0.18
+"""Between columns that stand apart, as a part of a cell."""
+
+
+@dataclass(frozen=True)
+class Heat:
+    """One cell, by the places of its row and column."""
+
+    row: str
+    column: str
+    value: float  # 0 to 1
+    tip: str
+
+
+@dataclass(frozen=True)
+class RowGroup:
+    heading: str
+    rows: Sequence[str]
+
+
+def heat_map(
+    cells: Sequence[Heat], groups: Sequence[RowGroup], blocks: Sequence[Sequence[str]], *, x_title: str, description: str
+) -> Spec:
+    """Cells coloured by value in the page's own colours; `blocks` are the columns, a gap between each block and the next."""
+    lefts = _places(blocks)
+    rows = [line for group in groups for line in (group.heading, *group.rows)]
+    headings = [{"row": group.heading, "heading": group.heading} for group in groups]
+    values = [_cell_row(cell, lefts[cell.column]) for cell in cells if math.isfinite(cell.value)]
+    y = {"field": "row", "type": "nominal", "scale": {"domain": rows, "paddingInner": 0.06, "paddingOuter": 0}}
+    figures = {"condition": {"test": NARROW, "field": "short"}, "field": "text"}
+    x = {"field": "left", "type": "quantitative", "scale": _span(lefts), "axis": _column_axis(lefts, x_title)}
+    return {
+        **start(description, [*values, *headings]),
+        "height": ROW_HEIGHT * len(rows),
+        "encoding": {"y": {**y, "axis": _row_axis([group.heading for group in groups])}},
+        "layer": [
+            {
+                "transform": [{"filter": "isValid(datum.left)"}],
+                "mark": {"type": "rect", "cornerRadius": 2},
+                "encoding": {
+                    "x": x,
+                    "x2": {"field": "right"},
+                    "fill": {"field": "fill", "type": "nominal", "scale": None},
+                    "tooltip": [{"field": "row", "title": "what"}, {"field": "column", "title": x_title}, {"field": "tip"}],
+                },
+            },
+            {
+                "transform": [{"filter": "isValid(datum.left)"}],
+                "mark": {"type": "text", "fontSize": {"expr": f"{NARROW} ? 11 : 12"}},
+                "encoding": {
+                    "x": {**x, "field": "middle"},
+                    "text": figures,
+                    "color": {"field": "ink", "type": "nominal", "scale": None},
+                },
+            },
+            {
+                "transform": [{"filter": "isValid(datum.heading)"}],
+                "mark": {"type": "text", "align": "left", "baseline": "middle", "dy": 4, "fontWeight": 600},
+                "encoding": {"x": {"value": 0}, "text": {"field": "heading"}},
+            },
+        ],
+    }
+
+
+def _places(blocks: Sequence[Sequence[str]]) -> dict[str, float]:
+    """The left edge of each column, in cells."""
+    columns = [(column, number) for number, block in enumerate(blocks) for column in block]
+    return {column: place + GAP * number for place, (column, number) in enumerate(columns)}
+
+
+def _span(lefts: dict[str, float]) -> Spec:
+    return {"domain": [0, max(lefts.values(), default=0.0) + 1], "nice": False, "zero": False}
+
+
+def _cell_row(cell: Heat, left: float) -> Spec:
+    level = min(LEVELS - 1, max(0, int(LEVELS * cell.value)))
+    return {
+        "row": cell.row,
+        "column": cell.column,
+        "left": left,
+        "middle": left + 0.48,
+        "right": left + 0.96,
+        "fill": f"var(--heat-{level})",
+        "ink": "var(--ink-on-heat)" if level >= LEVELS // 2 else "var(--ink)",
+        "text": f"{100 * cell.value:.1f}",
+        "short": f"{100 * cell.value:.0f}",
+        "tip": cell.tip,
+    }
+
+
+def _row_axis(headings: Sequence[str]) -> Spec:
+    """The names of the rows; headings stand over the cells instead."""
+    return {
+        "title": None,
+        "domain": False,
+        "ticks": False,
+        "labelPadding": 8,
+        "labelLimit": {"expr": f"{NARROW} ? 110 : 190"},
+        "labelColor": "var(--ink)",
+        "labelExpr": f"indexof({json.dumps(list(headings))}, datum.value) >= 0 ? '' : datum.label",
+    }
+
+
+def _column_axis(lefts: dict[str, float], title: str) -> Spec:
+    names = " : ".join(
+        f"abs(datum.value - {left + 0.48:.3f}) < 0.01 ? {json.dumps(column)}" for column, left in lefts.items()
+    )
+    return {
+        "title": title,
+        "titlePadding": 4,
+        "orient": "top",
+        "values": [round(left + 0.48, 3) for left in lefts.values()],
+        "labelExpr": f"{names} : ''",
+        "labelOverlap": False,
+        "grid": False,
+        "domain": False,
+        "ticks": False,
+    }

@@ -1,0 +1,104 @@
+"""How steady the models' answers are while a picture changes a little from frame to frame."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from shiftproof.metrics.meanings import meaning_of
+from shiftproof.reports.by_model import choices, columns_table, headline_numbers
+from shiftproof.reports.generic import dot_chart
+from shiftproof.reports.page import Page, by_image_set, galleries_named, model_of, models_of, named
+from shiftproof.reports.parts import Chart, Heading, Part, Section
+from shiftproof.reports.published import among_imagenet_p
+from shiftproof.reports.tables import measurement_table
+from shiftproof.reports.words import spoken
+from shiftproof.types import Finding, Measurement
+
+OVERALL = (
+    "mean_flip_probability",
+    "mean_flip_rate",
+    "mean_top5_distance",
+    "mean_top5_distance_ratio",
+    "mean_zipf_distance",
+)
+NAMES = frozenset(
+    {*OVERALL, "flip_probability", "flip_rate", "top5_distance", "top5_distance_ratio", "zipf_distance", "unstable_photos"}
+)
+BASELINE = 1.0
+COUNTED = (
+    ("flip_probability", "Flips of the answer", "share of steps at which the first answer changes"),
+    ("top5_distance", "Movement among the first five answers", "places moved in a step, 0 to 15"),
+    ("zipf_distance", "Movement among all answers", "Zipf distance of a step"),
+)
+RATIOS = {"flip_probability": "flip_rate", "top5_distance": "top5_distance_ratio"}
+
+
+def draw_perturbation(findings: Sequence[Finding], page: Page) -> Section:
+    """The means, then each perturbation, then where the models stand among others, then the least steady photos."""
+    sets = by_image_set(findings)
+    parts: list[Part] = []
+    for image_set, found in sets.items():
+        if len(sets) > 1:
+            parts.append(Heading(f"On {image_set}"))
+        parts += _parts(found, page)
+    lead = "Short clips of one photo that moves, blurs or gets noisier a little at a time: how often the answer changes."
+    return Section("perturbation", "Perturbations", lead, parts)
+
+
+def _parts(findings: Sequence[Finding], page: Page) -> list[Part]:
+    overall = sorted((one for name in OVERALL for one in named(findings, name)), key=difficulty_of)
+    easiest = [one for one in overall if difficulty_of(one) == difficulty_of(overall[0])]
+    return [
+        *(headline_numbers("In short", overall, page) if easiest == overall else _by_difficulty(overall)),
+        *choices("How these numbers were made", overall),
+        *(chart for metric, title, x_title in COUNTED for chart in _charts(findings, metric, title, x_title)),
+        *among_imagenet_p(easiest),
+        *page.pictures_by_model(galleries_named(findings, "unstable_photos")),
+    ]
+
+
+def _by_difficulty(overall: Sequence[Measurement]) -> list[Part]:
+    keys = ["difficulty", *(["model"] if len(models_of(overall)) > 1 else [])]
+    return [columns_table("In short", overall, keys)]
+
+
+def _charts(findings: Sequence[Finding], metric: str, title: str, x_title: str) -> list[Part]:
+    """What was counted, and beside it the same in percent of the baseline's."""
+    counted, ratios = named(findings, metric), named(findings, RATIOS.get(metric, ""))
+    both = bool(counted and ratios)
+    parts: list[Part] = [_chart(title, counted, x_title=x_title, reference=0.0, half=both)] if counted else []
+    if ratios:
+        note = f"100 % is as unsteady as the baseline: {ratios[0].convention.get('baseline', 'not named')}."
+        title, x_title = meaning_of(ratios[0].metric).title, "percent of the baseline's"
+        parts.append(_chart(title, ratios, x_title=x_title, note=note, reference=BASELINE, half=both))
+    return parts
+
+
+def _chart(title: str, found: Sequence[Measurement], *, x_title: str, reference: float, half: bool, note: str = "") -> Chart:
+    """Difficulties as series of one model; of several models, these at the least difficulty and the rest in the figures."""
+    difficulties, models = sorted({difficulty_of(one) for one in found}), models_of(found)
+    keys = ["perturbation", *(["difficulty"] if difficulties[1:] else []), *(["model"] if models[1:] else [])]
+    ordered = sorted(found, key=lambda one: (models.index(model_of(one)), difficulty_of(one), -one.value))
+    shown, series = ordered, None
+    if models[1:]:
+        shown = [one for one in ordered if difficulty_of(one) == difficulties[0]]
+        series = [model_of(one) for one in shown]
+        if difficulties[1:]:
+            note = f"At difficulty {difficulties[0]}; the others are in the figures. {note}".strip()
+    elif difficulties[1:]:
+        series = [f"difficulty {difficulty_of(one)}" for one in shown]
+    return dot_chart(
+        title,
+        shown,
+        measurement_table(title, ordered, value_title=meaning_of(found[0].metric).title, keys=keys),
+        x_title=x_title,
+        labels=[spoken(str(one.about.get("perturbation", ""))) for one in shown],
+        series=series,
+        note=note,
+        reference=reference,
+        half=half,
+    )
+
+
+def difficulty_of(found: Measurement) -> int:
+    return int(found.about.get("difficulty", 1))

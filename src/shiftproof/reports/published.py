@@ -1,0 +1,137 @@
+"""One's own models as points among the published ones, and in plain words how far the two can be compared."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+from shiftproof.metrics.meanings import meaning_of
+from shiftproof.reference import load_table
+from shiftproof.reports.landscape import Place, landscape
+from shiftproof.reports.page import model_of, models_of, named
+from shiftproof.reports.parts import Cell, Chart, Column, Part, Table
+from shiftproof.reports.tables import compact_cell, order_of
+from shiftproof.reports.words import count, figure, in_a_line
+from shiftproof.types import Measurement
+
+IMAGENET_C = {"clean_error": "clean_error", "mean_corruption_error": "mce", "relative_mean_corruption_error": "relative_mce"}
+IMAGENET_P = {"mean_flip_rate": "mfr", "mean_top5_distance_ratio": "mt5d"}
+"""Metrics, and the columns of the published tables that hold them."""
+
+
+def among_imagenet_c(overall: Sequence[Measurement]) -> list[Part]:
+    """Clean error against mCE; without a baseline there is no mCE, and clean errors are marked alone."""
+    title, ratios = "Among published models: ImageNet-C", named(overall, "mean_corruption_error")
+    if not ratios and not named(overall, "clean_error"):
+        return []
+    missing = "mCE needs a baseline's errors on the same images (--baseline); without them only clean errors can be placed."
+    note = _comparable(ratios, "50,000 images of ImageNet-C") if ratios else missing
+    return [_chart(title, "imagenet_c_models", IMAGENET_C, overall, note=note)]
+
+
+def among_imagenet_p(overall: Sequence[Measurement]) -> list[Part]:
+    """Mean flip rate against mean top-5 distance where both can be had, else a table."""
+    title, rates = "Among published models: ImageNet-P", named(overall, "mean_flip_rate")
+    distances = named(overall, "mean_top5_distance_ratio")
+    if not overall:
+        return []
+    note = _comparable(rates, "50,000 photos of ImageNet-P") if rates else ""
+    if rates and distances:
+        return [_chart(title, "imagenet_p_models", IMAGENET_P, overall, note=note)]
+    lacking = " and ".join(name for name, found in (("mFR", rates), ("mT5D", distances)) if not found)
+    missing = f"{lacking} would need a baseline on the same sequences (--baseline)."
+    return [dataclasses.replace(_figures(title, "imagenet_p_models", IMAGENET_P, overall), note=f"{missing} {note}".strip())]
+
+
+def _chart(title: str, table: str, columns: Mapping[str, str], overall: Sequence[Measurement], *, note: str) -> Chart:
+    x_metric, y_metric = list(columns)[:2]
+    own = {model: _numbers(overall, model) for model in models_of(overall)}
+    places = [
+        Place(row["model"], float(row[columns[x_metric]]) / 100, float(row[columns[y_metric]]) / 100, _told(row, columns))
+        for row in load_table(table)
+    ]
+    both = {model: numbers for model, numbers in own.items() if {x_metric, y_metric} <= set(numbers)}
+    places += [
+        Place(
+            model,
+            numbers[x_metric].value,
+            numbers[y_metric].value,
+            _said({name: figure(numbers[name].value, "share") for name in columns if name in numbers}),
+            own=True,
+            x_interval=numbers[x_metric].interval,
+            y_interval=numbers[y_metric].interval,
+        )
+        for model, numbers in both.items()
+    ]
+    marks = [
+        Place(model, numbers[x_metric].value, 0.0, "", own=True, x_interval=numbers[x_metric].interval)
+        for model, numbers in own.items()
+        if x_metric in numbers and model not in both
+    ]
+    listed = "; ".join(f"{place.name}: {place.detail}" for place in [place for place in places if place.own] or places)
+    spec = landscape(
+        places,
+        x_title=in_a_line(meaning_of(x_metric).title),
+        y_title=in_a_line(meaning_of(y_metric).title),
+        x_marks=marks,
+        description=f"{title}. {listed}.",
+    )
+    return Chart(title, spec, _figures(title, table, columns, overall), note)
+
+
+def _figures(title: str, table: str, columns: Mapping[str, str], overall: Sequence[Measurement]) -> Table:
+    """One's own models first."""
+    numbers = [_numbers(overall, model) for model in models_of(overall)]
+    own = [
+        [Cell(model), *(compact_cell(found.get(metric)) for metric in columns), Cell(_behind(found, columns))]
+        for model, found in zip(models_of(overall), numbers, strict=True)
+    ]
+    published = [
+        [Cell(row["model"]), *(_published_cell(row[column]) for column in columns.values()), Cell(row["source"])]
+        for row in load_table(table)
+    ]
+    heads = [Column("Model"), *(Column(meaning_of(metric).title, True) for metric in columns), Column("From")]
+    return Table(title, heads, [*own, *published])
+
+
+def _published_cell(text: str) -> Cell:
+    return Cell(figure(float(text) / 100, "share"), order_of(float(text) / 100)) if text else Cell("–")
+
+
+def _behind(found: Mapping[str, Measurement], columns: Mapping[str, str]) -> str:
+    known = [found[metric] for metric in columns if metric in found]
+    return f"this report, {count(known[0].images)} images" if known else "this report"
+
+
+def _told(row: Mapping[str, str], columns: Mapping[str, str]) -> str:
+    return f"{_said({name: f'{row[column]} %' for name, column in columns.items() if row[column]})} ({row['source']})"
+
+
+def _said(figures: Mapping[str, str]) -> str:
+    return ", ".join(f"{meaning_of(name).title} {value}" for name, value in figures.items())
+
+
+def _numbers(overall: Sequence[Measurement], model: str) -> dict[str, Measurement]:
+    """The first number of each metric, which is the one of the first difficulty."""
+    return {one.metric: one for one in reversed(overall) if model_of(one) == model}
+
+
+def _comparable(found: Sequence[Measurement], published_on: str) -> str:
+    """What the published numbers stand for, and what is different here."""
+    convention = found[0].convention
+    baseline = convention.get("baseline", "not named")
+    choices = [f"{key} {convention[key]}" for key in ("output", "frost pictures") if key in convention]
+    here = "; ".join([f"baseline {baseline}", f"{count(found[0].images)} images", *choices])
+    rough = "" if is_published(baseline) else " The images, the baseline or both differ, so the comparison is rough."
+    return f"Published: {published_on}, baseline AlexNet. Here: {here}.{rough}"
+
+
+def is_published(baseline: str) -> bool:
+    """Whether the studies found that AlexNet's published numbers belong to these images.
+
+    >>> is_published("AlexNet's published errors on these images")
+    True
+    >>> is_published("AlexNet's published errors, which are of files saved as jpeg85"), is_published("squeezenet")
+    (False, False)
+    """
+    return baseline.startswith("AlexNet") and baseline.endswith(("on these images", "on these videos"))
