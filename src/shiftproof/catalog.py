@@ -33,6 +33,7 @@ IMAGE_SETS = Registry(
         "tiny-imagenet": "shiftproof.image_sets.layouts:open_tiny_imagenet",
         "imagenet-ood": "shiftproof.image_sets.file_lists:open_imagenet_ood",
         "openimage-o": "shiftproof.image_sets.file_lists:open_openimage_o",
+        "perturbed": "shiftproof.image_sets.perturbed:open_perturbed",
     },
 )
 

@@ -107,7 +107,7 @@ def tilt(image: Image, degrees: float) -> Image:
         ndimage.map_coordinates(np.pad(image[..., channel].astype(float), 1), [y / depth + 1, x / depth + 1], order=1)
         for channel in range(3)
     ]
-    return np.rint(np.stack(layers, axis=2)).astype(np.uint8)
+    return to_bytes(np.rint(np.stack(layers, axis=2)))
 
 
 def rotation(angle: float, first: int, second: int) -> NDArray[np.float64]:
@@ -118,6 +118,11 @@ def rotation(angle: float, first: int, second: int) -> NDArray[np.float64]:
 
 
 # --- what happens to the picture
+
+
+def to_bytes(levels: NDArray[np.float64]) -> Image:
+    """Cut, not rounded; whole numbers that a rounding error left just below themselves stay whole."""
+    return np.asarray(np.floor(levels + 1e-9), np.uint8)
 
 
 def motion(image: NDArray[np.uint8], radius: int, sigma: float, degrees: float) -> NDArray[np.uint8]:
@@ -138,19 +143,19 @@ def motion(image: NDArray[np.uint8], radius: int, sigma: float, degrees: float) 
 def brightness(image: Image, lift: float) -> Image:
     hsv = rgb2hsv(image / 255)
     hsv[..., 2] = np.clip(hsv[..., 2] + lift, 0, 1)
-    return np.floor(hsv2rgb(hsv) * 255 + 1e-9).astype(np.uint8)
+    return to_bytes(hsv2rgb(hsv) * 255)
 
 
 def gaussian_blur(image: Image, sigma: float, truncate: float) -> Image:
     blurred = ndimage.gaussian_filter(image / 255, (sigma, sigma, 0), mode="nearest", truncate=truncate)
-    return np.floor(blurred * 255 + 1e-9).astype(np.uint8)
+    return to_bytes(blurred * 255)
 
 
 def snow(image: Image, flakes: NDArray[np.uint8], kept: float) -> Image:
     pixels, falling = image / 255, flakes[..., None] / 255
     grey = pixels @ np.array([0.299, 0.587, 0.114])
     pale = kept * pixels + (1 - kept) * np.maximum(pixels, 1.5 * grey[..., None] + 0.5)
-    return np.floor(np.clip(pale + falling + np.rot90(falling, 2), 0, 1) * 255 + 1e-9).astype(np.uint8)
+    return to_bytes(np.clip(pale + falling + np.rot90(falling, 2), 0, 1) * 255)
 
 
 def water(image: Image, layer: Draws, opacity: float) -> Image:
@@ -163,7 +168,7 @@ def water(image: Image, layer: Draws, opacity: float) -> Image:
         return image
     colour = np.array([175, 238, 238]) / 255
     shown = np.clip(image / 255 + (shine / shine.max() * opacity)[..., None] * colour, 0, 1)
-    return np.floor(shown * 255 + 1e-9).astype(np.uint8)
+    return to_bytes(shown * 255)
 
 
 # --- the sequences; `per` picks the figure of an edition in the order of SIZES

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,7 @@ from PIL import Image as Pillow
 from scipy import stats
 
 import shiftproof as sp
-from corruptions.reference_sequences import SIZES, frame_count, picture, resized, sequence
+from corruptions.reference_sequences import SIZES, Draws, frame_count, picture, resized, sequence
 from shiftproof import catalog
 from shiftproof.corruptions import IMAGENET_P, IMAGENET_P_VALIDATION
 from shiftproof.corruptions.affine import about_middle, warped
@@ -60,10 +61,10 @@ def made(name: str, edition: str, image: Image, seed: int, level: int = 1) -> Fr
     return np.stack([resized(frame, size, size) for frame in frames])
 
 
-def drawn_layer(name: str, edition: str, seed: int) -> Image | None:
+def drawn_layer(name: str, edition: str, seed: int) -> Draws | None:
     """What chance adds to a moving sequence, drawn as the sequence draws it."""
     parameters = parameters_of(name, 1, edition)
-    drawing: dict[str, tuple[Callable[..., Image], tuple[str, ...]]] = {
+    drawing: dict[str, tuple[Callable[..., Draws], tuple[str, ...]]] = {
         "snow": (snow_layer, ("mean", "spread", "zoom", "threshold")),
         "spatter": (spatter_layer, ("mean", "spread", "sigma", "threshold")),
     }
@@ -160,7 +161,7 @@ def test_chance_depends_on_key_seed_and_level_alone(name: str) -> None:
     assert np.array_equal(first, make(key="a.png", seed=0, level=1))
 
 
-NOISE_STRENGTHS = {  # by edition, then level
+NOISE_STRENGTHS: dict[str, list[tuple[float, float, float]]] = {  # by edition, then level
     "gaussian_noise": [(0.03, 0.05, 0.08), (0.035, 0.055, 0.085), (0.025, 0.05, 0.075), (0.02, 0.04, 0.06)],
     "shot_noise": [(300, 120, 60), (250, 100, 50), (500, 250, 125), (700, 400, 200)],
     "speckle_noise": [(0.05, 0.1, 0.15), (0.06, 0.11, 0.16), (0.05, 0.1, 0.15), (0.05, 0.07, 0.1)],
@@ -173,7 +174,7 @@ def chances(name: str, strength: float, grey: int) -> NDArray[np.float64]:
     if name == "shot_noise":
         counts = np.arange(2000)
         levels = (np.clip(counts / strength, 0, 1) * 255).astype(int)
-        return np.bincount(levels, stats.poisson.pmf(counts, share * strength), minlength=256)
+        return np.asarray(np.bincount(levels, stats.poisson.pmf(counts, share * strength), minlength=256), np.float64)
     spread = strength if name == "gaussian_noise" else strength * share
     below = stats.norm.cdf(edges, share, spread)
     below[0], below[255:] = 0, (below[255], 1)
@@ -189,10 +190,10 @@ def test_noise_begins_clean_and_then_spreads_as_its_level_says(name: str) -> Non
             assert np.all(frames[0] == 100)
             expected = chances(name, strength, 100)
             mean, samples = levels @ expected, frames[1:].size
-            variance, fourth = ((levels - mean) ** power @ expected for power in (2, 4))
+            variance, fourth = (float((levels - mean) ** power @ expected) for power in (2, 4))
             # five standard errors: the levels of one edition differ by hundreds of them
-            assert frames[1:].mean() == pytest.approx(mean, abs=5 * np.sqrt(variance / samples))
-            assert frames[1:].var() == pytest.approx(variance, abs=5 * np.sqrt((fourth - variance**2) / samples))
+            assert frames[1:].mean() == pytest.approx(mean, abs=5 * math.sqrt(variance / samples))
+            assert frames[1:].var() == pytest.approx(variance, abs=5 * math.sqrt((fourth - variance**2) / samples))
 
 
 @pytest.mark.parametrize("name", NOISE)
@@ -243,7 +244,7 @@ def test_slips_are_answered_with_what_to_do(name: str, level: int, edition: str,
 
 def test_floats_are_refused() -> None:
     with pytest.raises(BadInput, match="an image should be uint8"):
-        perturb(PHOTO / 255, "tilt")
+        perturb(PHOTO / 255, "tilt")  # type: ignore[arg-type]
 
 
 @pytest.mark.real

@@ -87,6 +87,11 @@ def _file_list(root: Path, draw: Draw) -> Example:
     return root, {"list_file": root / "list.txt"}
 
 
+def _perturbed(root: Path, draw: Draw) -> Example:
+    draw(root / "cat" / "a.png")
+    return root, {"perturbation": "rotate", "edition": "cifar-32"}
+
+
 EXAMPLES = {
     "folder": _folder,
     "manifest": _manifest,
@@ -99,6 +104,7 @@ EXAMPLES = {
     "tiny-imagenet": _tiny_imagenet,
     "imagenet-ood": _file_list,
     "openimage-o": _file_list,
+    "perturbed": _perturbed,
 }
 
 

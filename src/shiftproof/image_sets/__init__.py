@@ -88,7 +88,10 @@ def _location(place: str, kind: str | None, said: Mapping[str, Any]) -> str | No
     if not all(isinstance(value, (str, Path, int, float)) for value in options.values()):
         return None
     query = "&".join(f"{option}={quote(_absolute(value), errors='surrogateescape')}" for option, value in options.items())
-    return (f"{kind}:" if kind else "") + os.path.abspath(place) + (f"?{query}" if query else "")
+    inner, inner_kind, inner_said = _parsed(place, None)
+    # the place of a set that is made from another is itself a location
+    where = _location(inner, inner_kind, inner_said) if inner_kind or inner_said else os.path.abspath(place)
+    return (f"{kind}:" if kind else "") + str(where) + (f"?{query}" if query else "")
 
 
 def _absolute(value: object) -> str:
