@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 import warnings
+from typing import get_args
 
 import numpy as np
 
@@ -11,7 +13,7 @@ from shiftproof.corruptions import DEFAULT_EDITION
 from shiftproof.corruptions.editions import edition_of
 from shiftproof.corruptions.jpeg import jpeg85
 from shiftproof.corruptions.strengths import scaled, strengths_of
-from shiftproof.errors import BadInput
+from shiftproof.errors import BadInput, UnknownName
 from shiftproof.randomness import rng_for
 from shiftproof.types import Condition, FrostPictures, Image, Output
 
@@ -42,10 +44,14 @@ def corrupt(
     128.0
     """
     picture = to_rgb(image)
-    condition = Condition(
-        name, severity, edition=edition, output=output, seed=seed, scale_strengths=scale_strengths, frost=frost
-    )
     size = edition_of(edition).size
+    if name not in catalog.CORRUPTIONS:
+        raise UnknownName("corruption", name, catalog.CORRUPTIONS)
+    if output not in get_args(Output):
+        raise UnknownName("output", output, get_args(Output))
+    condition = Condition(
+        name, whole(severity), edition=edition, output=output, seed=seed, scale_strengths=scale_strengths, frost=frost
+    )
     if not scale_strengths and picture.shape[:2] != (size, size):
         warnings.warn(
             f"{edition} is made for {size} x {size}, this image is {picture.shape[1]} x {picture.shape[0]}: "
@@ -70,8 +76,18 @@ def apply(condition: Condition, picture: Image, *, key: str) -> Image:
     return jpeg85(changed) if condition.output == "jpeg85" else changed
 
 
+def whole(severity: int) -> int:
+    """The severity as a plain whole number, whichever library's number it was."""
+    try:
+        return operator.index(severity)
+    except TypeError:
+        raise BadInput(f"severity should be a whole number from 1 to 5, got {severity!r}") from None
+
+
 def to_rgb(image: Image) -> Image:
-    """The image as RGB bytes; BadInput where it is nothing of the kind."""
+    """The image as RGB bytes in the usual order of memory; BadInput where it is nothing of the kind."""
+    if not isinstance(image, np.ndarray):
+        raise BadInput(f"an image should be an array, got {type(image).__name__}; numpy.asarray makes one of most images")
     if image.dtype != np.uint8 or image.ndim not in (2, 3) or 0 in image.shape:
         raise BadInput(f"an image should be uint8 (height, width, 3), got {image.dtype} {image.shape}")
     if image.ndim == 2 or image.shape[2] == 1:
