@@ -12,10 +12,10 @@ ROOT = Path(shiftproof.__file__).parent
 LEVELS = (
     {"types", "errors", "registry", "catalog", "randomness", "reference", "class_lists", "files", "digests"},
     {"metrics", "corruptions"},
-    {"image_sets", "models", "store", "prediction", "loading", "parallel", "preparing"},
+    {"image_sets", "models", "store", "prediction", "loading", "parallel", "preparing", "writing"},
     {"studies"},
     {"reports"},
-    {"console", "cli", "cli_options", "cli_steps", "cli_studies", "demo", "__init__", "__main__"},
+    {"console", "cli", "cli_options", "cli_steps", "cli_studies", "cli_writing", "demo", "__init__", "__main__"},
 )
 LEVEL_OF = {part: level for level, parts in enumerate(LEVELS) for part in parts}
 STRANGERS = [{"image_sets", "models"}]

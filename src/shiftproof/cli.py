@@ -41,6 +41,7 @@ from shiftproof.cli_steps import (
     stored_model,
     stored_or_loaded,
 )
+from shiftproof.cli_writing import corrupt, perturb
 from shiftproof.errors import BadInput, ShiftproofError
 from shiftproof.registry import Registry
 
@@ -316,6 +317,10 @@ def list_(kind: str, as_json: bool) -> None:
         say_json(rows)
     else:
         say_table(rows)
+
+
+cli.add_command(corrupt)
+cli.add_command(perturb)
 
 
 def _first_line(registry: Registry, name: str) -> str:

@@ -123,6 +123,11 @@ about_output = _options(
     click.option("--csv", type=click.Path(dir_okay=False), help="Also write the measurements as CSV."),
     click.option("--parquet", type=click.Path(dir_okay=False), help="Also write the measurements as Parquet."),
 )
+about_writing = _options(
+    click.option("--workers", type=click.IntRange(0), help="Processes that write; as many as it takes else."),
+    click.option("--limit", type=click.IntRange(1), help="So many images, spread evenly over the set."),
+    click.option("--quiet", is_flag=True, help="No progress."),
+)
 as_json_option = click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 model_and_images = _options(click.argument("model"), click.argument("images"), about_model, about_images)
 """What every command that may load a model begins with."""

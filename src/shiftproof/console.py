@@ -91,16 +91,24 @@ def _bare(text: str) -> str:
 
 
 class _Rate(ProgressColumn):
+    def __init__(self, unit: str) -> None:
+        super().__init__()
+        self._unit = unit
+
     def render(self, task: Task) -> Text:
         speed = task.finished_speed or task.speed
-        return Text("" if speed is None else f"{speed:.0f} images/s", no_wrap=True)
+        return Text("" if speed is None else _rate(speed, self._unit), no_wrap=True)
+
+
+def _rate(speed: float, unit: str) -> str:
+    return f"{speed:.0f} {unit}/s" if speed >= 10 else f"{speed:.2g} {unit}/s"
 
 
 class Bar:
     """Progress of a run: a bar on a terminal, a line now and then elsewhere."""
 
-    def __init__(self, *, quiet: bool = False) -> None:
-        self._quiet = quiet
+    def __init__(self, *, quiet: bool = False, unit: str = "images", before: str = "answered before") -> None:
+        self._quiet, self._unit, self._words_before = quiet, unit, before
         self._bar: Progress | None = None
         self._task: Any = None
 
@@ -112,13 +120,13 @@ class Bar:
         if sys.stderr.isatty():
             # one line whatever the width: a long name is cut, the figures never
             name = TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, ratio=1))
-            columns = (name, BarColumn(bar_width=20), MofNCompleteColumn(), _Rate(), TimeRemainingColumn())
+            columns = (name, BarColumn(bar_width=20), MofNCompleteColumn(), _Rate(self._unit), TimeRemainingColumn())
             self._bar = Progress(*columns, console=Console(stderr=True), transient=True, expand=True)
             self._bar.start()
             self._task = self._bar.add_task(what, total=total, completed=done)
         else:
-            again = f", {done:,} of them answered before" if done else ""
-            remark(f"{what}: {total:,} images{again}")
+            again = f", {done:,} of them {self._words_before}" if done else ""
+            remark(f"{what}: {total:,} {self._unit}{again}")
 
     def advance(self, images: int) -> None:
         self._done += images
@@ -128,14 +136,15 @@ class Bar:
             self._spoke = time.monotonic()
             rate = (self._done - self._before) / (self._spoke - self._started)
             left = (self._total - self._done) / rate
-            remark(f"{self._what}: {self._done:,} of {self._total:,}, {rate:.0f} images/s, {left:.0f} s left")
+            remark(f"{self._what}: {self._done:,} of {self._total:,}, {_rate(rate, self._unit)}, {left:.0f} s left")
 
     def end(self) -> None:
         now = self._done - self._before
         seconds = time.monotonic() - self._started
         self.stop()
         if now and not self._quiet:
-            remark(f"{self._what}: {now:,} images in {seconds:.1f} s, {now / max(seconds, 1e-9):.0f} images/s")
+            rate = _rate(now / max(seconds, 1e-9), self._unit)
+            remark(f"{self._what}: {now:,} {self._unit} in {seconds:.1f} s, {rate}")
 
     def stop(self) -> None:
         """Takes the bar off the screen, finished or not."""

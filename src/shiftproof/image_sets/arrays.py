@@ -17,7 +17,7 @@ from shiftproof.image_sets.image_list import ImageList, file_stamp
 from shiftproof.image_sets.labels import load_label_array
 from shiftproof.image_sets.layouts import CORRUPTIONS, SEVERITIES, level_of
 from shiftproof.image_sets.listing import folder_name, inner_root
-from shiftproof.image_sets.records import notes_on, record_of
+from shiftproof.image_sets.records import classes_in, notes_on, record_of
 from shiftproof.types import Classes, Decoder, Fact, Image, Sample
 
 LABELS = "labels.npy"
@@ -82,7 +82,7 @@ def open_arrays(location: str, *, name: str | None = None, classes: Classes | No
     notes += (f"severities 1 to 5 of {len(corrupted)} corruptions",) if corrupted else ()
     notes += (f"sequences of {len(perturbed)} perturbations",) if perturbed else ()
     published = None if record else _published(files, highest)
-    named = CIFAR10 if published else None
+    named = CIFAR10 if published else classes_in(record)
     found = None if highest < 0 else classes or named or numbered_classes(highest + 1)
     return ImageList(name or folder_name(location), samples, found, ArrayRows(places), notes=notes, published=published)
 

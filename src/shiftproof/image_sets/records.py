@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from shiftproof.types import Classes
+
 RECORD = "manifest.json"
 Record: TypeAlias = Mapping[str, Any]
 
@@ -36,8 +38,14 @@ def notes_on(record: Record | None) -> tuple[str, ...]:
         return ()
     made = f"shiftproof {record['shiftproof']} from {record.get('source', {}).get('name')}"
     how = ", ".join(f"{key} {record[key]}" for key in ("edition", "output", "seed") if record.get(key) is not None)
-    whole = "" if record.get("complete") else "; it is not finished, the command that began it goes on with it"
+    whole = "; it is not finished: the command that began it goes on with it" if record.get("unfinished") else ""
     return (f"written by {made}: {how}{whole}",)
+
+
+def classes_in(record: Record | None) -> Classes | None:
+    """The classes whose numbers are the labels of written arrays; None where a record names none."""
+    found = (record or {}).get("classes")
+    return None if not found else Classes(tuple(found["names"]), tuple(found["wnids"]) if found["wnids"] else None)
 
 
 def is_unlabelled(record: Record | None) -> bool:

@@ -1,0 +1,173 @@
+"""All images of a corruption or perturbation in one ``.npy`` file, as in CIFAR-10-C and CIFAR-10-P.
+
+A file grows in the scratch folder, in any order, beside a checksum of every row: what a kill or a power cut left half
+written does not match and is made again. It is moved to its place when it is whole.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftproof.errors import BadInput
+from shiftproof.files import refusal, write_whole, writing
+
+Parts = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A file to be: its rows are `blocks` times all images, one block behind the other."""
+
+    stem: str
+    blocks: int
+    row: tuple[int, ...]  # the shape of one
+
+    @property
+    def row_bytes(self) -> int:
+        return prod(self.row)
+
+
+@dataclass(frozen=True)
+class ArrayStorage:
+    """A row of a table for every part of every image."""
+
+    root: Path
+    scratch: Path
+    tables: tuple[Table, ...]
+    parts: tuple[tuple[int, int], ...]  # the table and the block of each
+    images: int
+    labels: NDArray[np.integer] | None  # (images,), -1 for one without a label
+
+    def for_workers(self) -> ArrayStorage:
+        return ArrayStorage(self.root, self.scratch, self.tables, self.parts, self.images, None)
+
+    def place(self, image: int) -> int:
+        return image
+
+    def missing(self) -> list[Parts]:
+        """The parts of each image that have no row yet; files to take them are made."""
+        there = {number: self._rows_there(table) for number, table in enumerate(self.tables)}
+        return [
+            tuple(part for part, (table, block) in enumerate(self.parts) if not there[table][block, image])
+            for image in range(self.images)
+        ]
+
+    def save(self, product: NDArray[np.uint8], part: int, place: int) -> None:
+        number, block = self.parts[part]
+        table, row = self.tables[number], block * self.images + place
+        if product.shape != table.row:
+            raise BadInput(f"rows of {table.stem}.npy should have the shape {table.row}, got {product.shape}")
+        data = product.tobytes()
+        path = self._growing(table)
+        with _in_sentences(path), path.open("r+b") as file, self._checksums(table).open("r+b") as checksums:
+            file.seek(len(self._header(table)) + row * table.row_bytes)
+            file.write(data)
+            checksums.seek(4 * row)
+            checksums.write(_checksum(data))
+
+    def finish(self, unreadable: Sequence[int]) -> None:
+        """Moves whole files to their places, without the rows of images that cannot be read, and writes the labels."""
+        kept = np.setdiff1d(np.arange(self.images), unreadable)
+        for table in self.tables:
+            place = self.root / f"{table.stem}.npy"
+            if place.exists():
+                rows = len(np.load(place, mmap_mode="r"))
+                if rows != table.blocks * len(kept):
+                    raise BadInput(
+                        f"{place} has {rows:,} rows, but {len(kept):,} images can be read now, since some were mended or "
+                        "broke: name another folder"
+                    )
+                continue
+            self._move(table, place, kept)
+            self._checksums(table).unlink(missing_ok=True)
+        if self.labels is not None:
+            data = io.BytesIO()
+            np.save(data, np.tile(self.labels[kept], self.tables[0].blocks))
+            write_whole(self.root / "labels.npy", data.getvalue(), scratch=self.scratch)
+
+    def _move(self, table: Table, place: Path, kept: NDArray[np.intp]) -> None:
+        growing = self._growing(table)
+        with _in_sentences(place):
+            if len(kept) == self.images:
+                with growing.open("rb") as file:
+                    os.fsync(file.fileno())
+                growing.replace(place)
+                return
+            rows = np.load(growing, mmap_mode="r").reshape(table.blocks, self.images, *table.row)[:, kept]
+            with writing(place, scratch=self.scratch) as unfinished, unfinished.open("wb") as file:
+                np.save(file, rows.reshape(-1, *table.row))
+                file.flush()
+                os.fsync(file.fileno())
+            growing.unlink()
+
+    def _rows_there(self, table: Table) -> NDArray[np.bool_]:
+        """Which rows are whole, (blocks, images)."""
+        count = table.blocks * self.images
+        if (self.root / f"{table.stem}.npy").exists():
+            return np.ones((table.blocks, self.images), bool)
+        header, growing, checksums = self._header(table), self._growing(table), self._checksums(table)
+        size = len(header) + count * table.row_bytes
+        if not (_is_of_size(growing, size) and _is_of_size(checksums, 4 * count)):
+            with _in_sentences(growing):
+                _allocate(growing, header, size)
+                _allocate(checksums, b"", 4 * count)
+            return np.zeros((table.blocks, self.images), bool)
+        written = np.fromfile(checksums, "<u4")
+        with growing.open("rb") as file:
+            whole = [_is_whole(file, len(header), row, table, checksum) for row, checksum in enumerate(written)]
+        return np.array(whole, bool).reshape(table.blocks, self.images)
+
+    def _growing(self, table: Table) -> Path:
+        return self.scratch / f"{table.stem}.npy"
+
+    def _checksums(self, table: Table) -> Path:
+        return self.scratch / f"{table.stem}.checksums"
+
+    def _header(self, table: Table) -> bytes:
+        header = io.BytesIO()
+        about = {"descr": "|u1", "fortran_order": False, "shape": (table.blocks * self.images, *table.row)}
+        np.lib.format.write_array_header_1_0(header, about)
+        return header.getvalue()
+
+
+def _is_whole(file: io.BufferedReader, start: int, row: int, table: Table, written: np.uint32) -> bool:
+    if not written:
+        return False
+    file.seek(start + row * table.row_bytes)
+    return _checksum(file.read(table.row_bytes)) == written.tobytes()
+
+
+def _checksum(data: bytes) -> bytes:
+    """Never 0, which stands for a row that was not written."""
+    return (zlib.crc32(data) or 1).to_bytes(4, "little")
+
+
+def _is_of_size(path: Path, size: int) -> bool:
+    return path.exists() and path.stat().st_size == size
+
+
+def _allocate(path: Path, header: bytes, size: int) -> None:
+    """A file of zeros behind a header, with its room on the disk taken now and not in the middle of the night."""
+    with path.open("wb") as file:
+        file.write(header)
+        file.truncate(size)
+        if hasattr(os, "posix_fallocate") and size:
+            os.posix_fallocate(file.fileno(), 0, size)
+
+
+@contextmanager
+def _in_sentences(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise refusal(error, path) from error

@@ -1,0 +1,76 @@
+"""From one stored image to all that is made of it: the part of a run that worker processes do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftproof.errors import UnreadableImage
+from shiftproof.parallel import Arrays
+from shiftproof.types import Image, ImageSource
+from shiftproof.writing.products import Product
+
+Parts = tuple[int, ...]
+
+
+class Storage(Protocol):
+    """Where the parts of images go; what is there is whole."""
+
+    def for_workers(self) -> Any:
+        """The same, without what only the run itself needs."""
+
+    def place(self, image: int) -> Any:
+        """Where the parts of one image go."""
+
+    def missing(self) -> list[Parts]:
+        """The parts of each image that are not there."""
+
+    def save(self, product: NDArray[np.uint8], part: int, place: Any) -> None: ...
+
+    def finish(self, unreadable: Sequence[int]) -> None:
+        """What can only be done when all parts are there."""
+
+
+class Todo(NamedTuple):
+    """The missing parts of one image."""
+
+    image: int
+    key: str
+    source: ImageSource
+    place: Any
+    parts: Parts
+
+
+class Job(NamedTuple):
+    """Some of the work."""
+
+    product: Product
+    storage: Storage
+    todo: list[Todo]
+
+
+def write(job: Job) -> tuple[Arrays, dict[int, str]]:
+    """Saves what is missing; no arrays, and the reason for each image that cannot be read."""
+    reasons: dict[int, str] = {}
+    for todo in job.todo:
+        image = _decoded(todo.source)
+        if isinstance(image, str):
+            reasons[todo.image] = image
+            continue
+        base = job.product.base(image)
+        for part in todo.parts:
+            job.storage.save(job.product.make(base, part, key=todo.key), part, todo.place)
+    return [], reasons
+
+
+def _decoded(source: ImageSource) -> Image | str:
+    """The image, or why it cannot be read."""
+    try:
+        return source.decode(source.read())
+    except UnreadableImage as error:
+        return str(error)
+    except OSError as error:
+        return f"cannot be read: {error.strerror or error}"
