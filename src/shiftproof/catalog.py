@@ -52,7 +52,7 @@ CORRUPTIONS = Registry(
         "fog": "shiftproof.corruptions.weather:fog",
         "brightness": "shiftproof.corruptions.colour:brightness",
         "contrast": "shiftproof.corruptions.digital:contrast",
-        "elastic_transform": "shiftproof.corruptions.digital:elastic_transform",
+        "elastic_transform": "shiftproof.corruptions.warping:elastic_transform",
         "pixelate": "shiftproof.corruptions.digital:pixelate",
         "jpeg_compression": "shiftproof.corruptions.digital:jpeg_compression",
         "speckle_noise": "shiftproof.corruptions.noise:speckle_noise",
