@@ -108,6 +108,26 @@ def test_a_published_shear_slants_and_flattens() -> None:
     assert forward == pytest.approx(np.array([[1, -np.sqrt(3) / 2, 0], [0, 0.5, 0], [0, 0, 1]]))
 
 
+@pytest.mark.parametrize(("angle", "scale", "shear"), [(7, 1, 0), (-15, 0.4, 0), (0, 1.12, 0), (12, 0.7, 9)])
+def test_the_way_back_is_the_inverse_of_turning_scaling_and_shearing(angle: float, scale: float, shear: float) -> None:
+    turn, slant = np.deg2rad(angle), np.deg2rad(angle + shear)
+    there = np.array([[np.cos(turn), -np.sin(slant), 0], [np.sin(turn), np.cos(slant), 0], [0, 0, 1 / scale]]) * scale
+    from_middle = np.array([[1, 0, 20.5], [0, 1, 30.5], [0, 0, 1]])
+    whole_way = from_middle @ there @ np.linalg.inv(from_middle)
+    back = about_middle(np.zeros((60, 40, 3), np.uint8), angle=angle, scale=scale, shear=shear)
+    assert np.vstack([back, [0, 0, 1]]) @ whole_way == pytest.approx(np.eye(3), abs=1e-12)
+
+
+def test_means_of_a_zoom_are_cut_as_torch_cuts_them() -> None:
+    torch = pytest.importorskip("torch")
+    canvas = canvas_for("zoom_blur", PHOTO, "tiny-64")
+    total = torch.zeros(64, 64, 3)
+    for place, frame in enumerate(perturb(PHOTO, "zoom_blur", edition="tiny-64")):
+        zoomed = warped(canvas, about_middle(canvas.image, scale=1 + 0.004 * place))
+        total += torch.from_numpy(zoomed).float().div(255)
+        assert np.array_equal((total / (place + 1)).mul(255).byte().numpy(), frame)
+
+
 @pytest.mark.parametrize("name", STILL)
 def test_one_frame_of_what_moves_is_the_clean_picture(name: str) -> None:
     for edition, still in zip(EDITIONS, STILL[name], strict=True):
