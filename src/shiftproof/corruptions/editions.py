@@ -48,7 +48,7 @@ def _imagenet_224(image: Image) -> Image:
 
 
 def _inception_299(image: Image) -> Image:
-    height, width = (int(0.875 * side) for side in image.shape[:2])
+    height, width = (max(1, int(0.875 * side)) for side in image.shape[:2])
     return resized_whole(centre(image, height, width), 299, 299)
 
 
