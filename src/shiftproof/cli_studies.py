@@ -66,7 +66,8 @@ def make_perturbation(kind: Any, models: Models, images: ImageSet, options: Opti
         for name in names
         for level in (levels if name.endswith("noise") else (1,))
     ]
-    return Bench([kind(models=models, image_sets=sets, baseline=_baseline(options))], [images, *sets])
+    name = f"{images.ref.name}, perturbed"
+    return Bench([kind(models=models, image_sets=sets, baseline=_baseline(options), name=name)], [images, *sets])
 
 
 MAKERS: Mapping[str, Maker] = {"corruption": make_corruption, "perturbation": make_perturbation}
@@ -85,6 +86,6 @@ def _baseline(options: Options) -> ModelRef | str | None:
 def _frost(options: Options) -> FrostPictures | None:
     if options["frost_folder"] is None:
         return None
-    from shiftproof.corruptions.weather import frost_pictures
+    from shiftproof.corruptions.frost_pictures import frost_pictures
 
     return frost_pictures(options["frost_folder"])

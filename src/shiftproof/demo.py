@@ -10,23 +10,30 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from shiftproof import catalog
+from shiftproof.corruptions import IMAGENET_P
 from shiftproof.errors import MissingExtra
 from shiftproof.files import write_whole
 from shiftproof.image_sets import open_images
 from shiftproof.image_sets.opener import image_opener
+from shiftproof.image_sets.perturbed import perturbed
 from shiftproof.models import load_model
 from shiftproof.parallel import Workers
-from shiftproof.prediction import Progress, fill
+from shiftproof.prediction import Progress, fill_studies
 from shiftproof.reference import load_table
 from shiftproof.reports import save_report
 from shiftproof.store import Store
 from shiftproof.studies import measure
+from shiftproof.studies.corruption import CorruptionStudy
+from shiftproof.studies.perturbation import PerturbationStudy
 from shiftproof.studies.results import Results
 from shiftproof.types import Classifier, ImageSet, Study
 
 MODELS = ("lite:0", "lite:1")
 SETS = ("inside", "outside")
 """Photographs of classes the models know, with labels; and photographs of what they were never shown, without."""
+
+SEQUENCES = 3
+"""Photos that are put through the perturbations: each gives 320 frames, and nobody should wait long for a demo."""
 
 
 def run_demo(
@@ -39,14 +46,19 @@ def run_demo(
     tell(
         f"{' and '.join(MODELS)} on {' and '.join(f'{len(images.samples)} photos {name}' for name, images in sets.items())}"
     )
+    sequences = [perturbed(sets["inside"], name, limit=SEQUENCES) for name in IMAGENET_P]
+    studies = [
+        *(study for images in sets.values() for study in _clean_studies(models, images)),
+        CorruptionStudy(models, sets["inside"], baseline=models[0]),
+        PerturbationStudy(models, image_sets=sequences, baseline=models[0], name="inside, perturbed"),
+    ]
+    image_sets = [*sets.values(), *sequences]
     with Workers() as workers:
         for model in models:
-            for images in sets.values():
-                fill(model, images, store=store, keep="features", workers=workers, progress=progress)
-    studies = [study for images in sets.values() for study in _studies(models, images)]
-    results = measure(studies, store=store, image_sets=sets.values())
+            fill_studies(model, studies, image_sets, store=store, workers=workers, progress=progress)
+    results = measure(studies, store=store, image_sets=image_sets)
     report = save_report(
-        folder / "report.html", results, open_image=image_opener(sets.values()), title="shiftproof demo: EfficientNet-Lite"
+        folder / "report.html", results, open_image=image_opener(image_sets), title="shiftproof demo: EfficientNet-Lite"
     )
     return results, report
 
@@ -75,6 +87,6 @@ def _package_folder(package: str) -> Path:
     return Path(found.origin).parent
 
 
-def _studies(models: list[Classifier], images: ImageSet) -> list[Study]:
+def _clean_studies(models: list[Classifier], images: ImageSet) -> list[Study]:
     kinds = [catalog.STUDIES.load(name) for name in catalog.STUDIES]
-    return [kind(models=models, image_set=images) for kind in kinds]
+    return [kind(models=models, image_set=images) for kind in kinds if getattr(kind, "by_default", True)]
