@@ -64,6 +64,8 @@ def corrupt(
 
 def apply(condition: Condition, picture: Image, *, key: str) -> Image:
     """The picture under a condition; nothing but the arguments decides what comes out."""
+    if not (picture.flags.c_contiguous and picture.flags.writeable):
+        picture = picture.copy()  # a view, or read-only memory, would have every kernel compiled once more
     changed = picture
     if condition.name != "clean":
         edition = condition.edition or DEFAULT_EDITION
