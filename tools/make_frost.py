@@ -248,19 +248,19 @@ def needles(rng: np.random.Generator) -> NDArray[np.uint8]:
 def grains(rng: np.random.Generator) -> NDArray[np.uint8]:
     """Small crystals in rows, as they follow the wiping of the glass, with rosettes among them that glint."""
     rows, columns = shape = (480 * FINE, 720 * FINE)
-    small = spread_out(rng, shape, 15000)
+    small = spread_out(rng, shape, 22000)
     streaks = rng.random(len(small))
     small[streaks < 0.3, 1] = (np.round(small[streaks < 0.3, 1] / 22) * 22) + rng.normal(0, 2, (streaks < 0.3).sum())
     small[streaks > 0.8, 0] = (np.round(small[streaks > 0.8, 0] / 26) * 26) + rng.normal(0, 2, (streaks > 0.8).sum())
     small = np.clip(small, 0, [rows - 1, columns - 1])
-    large = spread_out(rng, shape, 260, np.exp(clouds(rng, shape, 60, 400)))
+    large = spread_out(rng, shape, 170, np.exp(clouds(rng, shape, 60, 400)))
     leafy = Habit((4, 7), 38, 12, (1.0, 0.7), (34, 20), bend=10)
     rosettes = grow(rng, large, 10, shape, leafy)
     tiny = Habit((2, 5), 60, 6, (1.0, 0.5), (8, 4))
     dust = grow(rng, small, 10, shape, tiny)
     sheen, distance = facets(rng, rosettes, 40)
     speckle, apart = facets(rng, dust, 40)
-    where = blurred(np.exp(-((distance / 9) ** 2)), 1.5)
+    where = blurred(np.exp(-((distance / 5) ** 2)), 1.0)
     glint = np.clip(blurred(sheen, 0.8), -1.8, 2.2) + 0.5 * np.maximum(sheen - 1.3, 0)
     leaves = 0.9 * glint + lit(blurred(ridges(rosettes, (1.4, 1.0), 1.2), 1), 250) * 3
     dusty = 0.8 * np.clip(blurred(speckle, 0.6), -2, 2) - 0.1 * np.minimum(apart, 7)

@@ -1,7 +1,7 @@
 """Snow, fog, frost and spatter as they were published, slow and plain; every random draw is an argument.
 
 Precision follows the published code, for it decides which levels are cut: single for images between 0 and 1, double for
-layers. Quirks, by name: `LAST_FROST_NEVER_DRAWN`, `FLAKES_ALSO_UPSIDE_DOWN`, `AMPLITUDE_SQUARED`, levels cut and not rounded.
+layers. Quirks, by name: `LAST_FROST_NEVER_DRAWN`, `FLAKES_ALSO_UPSIDE_DOWN`, `AMPLITUDE_SQUARED`; levels are cut.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ def clipped_zoom(layer: Layer, zoom: float) -> Layer:
     """The middle enlarged from corner to corner, then trimmed on all sides to the size it had."""
     cropped = [math.ceil(length / zoom) for length in layer.shape]
     top, left = ((length - crop) // 2 for length, crop in zip(layer.shape, cropped, strict=True))
-    enlarged = ndimage.zoom(layer[top : top + cropped[0], left : left + cropped[1]], zoom, order=1)
+    # nearest: at some lengths, none of them published, rounding puts SciPy's last row just beyond the edge, into nothing
+    enlarged = ndimage.zoom(layer[top : top + cropped[0], left : left + cropped[1]], zoom, order=1, mode="nearest")
     over, beside = ((grown - length) // 2 for grown, length in zip(enlarged.shape, layer.shape, strict=True))
     trimmed: Layer = enlarged[over : over + layer.shape[0], beside : beside + layer.shape[1]]
     return trimmed
@@ -96,7 +97,8 @@ def plasma(draws: Callable[[int], Layer], size: int, decay: float) -> Layer:
             field[y, x] = around / 4 + wibble**AMPLITUDE_SQUARED * draws(y.size).reshape(y.shape)
         step, wibble = half, wibble / decay
     field -= field.min()
-    return field / field.max()
+    stretched: Layer = field / field.max()
+    return stretched
 
 
 def fog(image: Image, clouds: Layer, strength: float) -> Image:
@@ -115,13 +117,18 @@ def frost(image: Image, picture: Image, top: int, left: int, *, image_weight: fl
 def spatter(
     image: Image, draws: Layer, *, mean: float, spread: float, sigma: float, threshold: float, finish: float, mud: bool
 ) -> Image:
-    liquid = ndimage.gaussian_filter(mean + spread * draws, sigma, mode="nearest", truncate=4.0)
-    liquid[liquid < threshold] = 0
-    return muddied(image, liquid > threshold, finish) if mud else water(image, liquid, finish)
+    layer = liquid(draws, mean, spread, sigma)
+    layer[layer < threshold] = 0
+    return muddied(image, layer > threshold, finish) if mud else water(image, layer, finish)
 
 
-def water(image: Image, liquid: Layer, opacity: float) -> Image:
-    thickness = (liquid * 255).astype(np.uint8)
+def liquid(draws: Layer, mean: float, spread: float, sigma: float) -> Layer:
+    blurred: Layer = ndimage.gaussian_filter(mean + spread * draws, sigma, mode="nearest", truncate=4.0)
+    return blurred
+
+
+def water(image: Image, layer: Layer, opacity: float) -> Image:
+    thickness = (layer * 255).astype(np.uint8)
     distance = cv2.distanceTransform(255 - cv2.Canny(thickness, 50, 150), cv2.DIST_L2, 5)
     relief = cv2.equalizeHist(cv2.blur(np.minimum(distance, np.float32(20)), (3, 3)).astype(np.uint8))
     relief = cv2.filter2D(relief, cv2.CV_8U, np.array([[-2, -1, 0], [-1, 1, 1], [0, 1, 2]]))
