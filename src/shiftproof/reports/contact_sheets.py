@@ -20,9 +20,9 @@ from shiftproof.reports.words import spoken
 from shiftproof.types import CLEAN, Condition, Gallery, GalleryItem, Image
 
 SIDE = 112
-"""Pixels; 95 of these come to about half a megabyte."""
+"""Pixels; 95 of these come to less than half a megabyte."""
 UNCHANGED_SIDE = 224
-QUALITY = 70
+QUALITY = 80
 LARGEST = 1_000_000
 """Pixels; larger photos would take minutes under all conditions."""
 ORDER = [name for names in GROUPS.values() for name in names]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 from shiftproof.metrics.meanings import meaning_of
@@ -26,7 +27,7 @@ NAMES = frozenset(
 )
 BASELINE = 1.0
 COUNTED = (
-    ("flip_probability", "Flips of the answer", "share of steps at which the first answer changes"),
+    ("flip_probability", "Flips of the answer", "share of steps that change the answer"),
     ("top5_distance", "Movement among the first five answers", "places moved in a step, 0 to 15"),
     ("zipf_distance", "Movement among all answers", "Zipf distance of a step"),
 )
@@ -59,7 +60,9 @@ def _parts(findings: Sequence[Finding], page: Page) -> list[Part]:
 
 def _by_difficulty(overall: Sequence[Measurement]) -> list[Part]:
     keys = ["difficulty", *(["model"] if len(models_of(overall)) > 1 else [])]
-    return [columns_table("In short", overall, keys)]
+    # the first difficulty is not named where the published means are of it too
+    told = [dataclasses.replace(one, about={**one.about, "difficulty": difficulty_of(one)}) for one in overall]
+    return [columns_table("In short", told, keys)]
 
 
 def _charts(findings: Sequence[Finding], metric: str, title: str, x_title: str) -> list[Part]:

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from shiftproof.metrics.meanings import meaning_of
 from shiftproof.reference import load_table
-from shiftproof.reports.landscape import Place, landscape
+from shiftproof.reports.label_places import Place
+from shiftproof.reports.landscape import landscape
 from shiftproof.reports.page import model_of, models_of, named
 from shiftproof.reports.parts import Cell, Chart, Column, Part, Table
 from shiftproof.reports.tables import compact_cell, order_of

@@ -3,34 +3,39 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from shiftproof.reports.page import Page, by_subject, model_of, named
-from shiftproof.reports.words import evidence, figure, of_hundred, spoken
-from shiftproof.types import Measurement
+from shiftproof.reports.words import evidence, figure, of_hundred, opened, spoken
+from shiftproof.types import Finding, Measurement
 
 SHORT = {"mean_corruption_error": "mCE", "mean_flip_rate": "mFR"}
 
 
-def shift_headlines(overall: Sequence[Measurement], page: Page) -> list[str]:
-    """How often each model is wrong on changed pictures, and how often it changes its answer."""
+def corruption_headlines(overall: Sequence[Measurement], page: Page) -> list[str]:
+    """How often each model is wrong on corrupted pictures, and on the same ones unchanged."""
     sentences = []
     for found in by_subject(overall).values():
-        subject = page.subject(found[0].about)
-        clean = "".join(f", unchanged {figure(one.value, 'share')}" for one in _known(named(found, "clean_error")))
-        for one in _known(named(found, "mean_corrupted_error")):
-            told = f"{_opened(subject, of_hundred(one.value))} images are named wrong under corruption"
-            sentences.append(f"{told}{clean} ({evidence(one)}).")
-        for one in _known(named(found, "mean_flip_probability")):
-            told = f"{_opened(subject, of_hundred(one.value))} small changes of a picture change the answer"
-            sentences.append(f"{told} ({evidence(one)}).")
+        unchanged = "".join(f", of the unchanged ones {figure(one.value, 'share')}" for one in _known(found, "clean_error"))
+        for one in _known(found, "mean_corrupted_error"):
+            share = opened(page.subject(one.about), of_hundred(one.value))
+            sentences.append(f"{share} corrupted images are named wrong ({evidence(one)}){unchanged}.")
     return sentences
+
+
+def perturbation_headlines(overall: Sequence[Measurement], page: Page) -> list[str]:
+    """How often each model changes its answer."""
+    return [
+        f"{opened(page.subject(one.about), of_hundred(one.value))} small changes of a picture change the answer "
+        f"({evidence(one)})."
+        for one in _known(overall, "mean_flip_probability")
+    ]
 
 
 def shift_details(measurements: Sequence[Measurement], overall: Sequence[Measurement]) -> list[str]:
     """What one model's means are beside the baseline's, and which corruption is the hardest."""
-    ratios = [one for name in SHORT for one in _known(named(overall, name))]
-    hardest = sorted(_known(named(measurements, "corruption_mean_error")), key=lambda one: -one.value)[:1]
+    ratios = [one for name in SHORT for one in _known(overall, name)]
+    hardest = sorted(_known(measurements, "corruption_mean_error"), key=lambda one: -one.value)[:1]
     return [
         *(
             f"Hardest corruption: {spoken(str(one.about.get('corruption', '')))}, {figure(one.value, 'share')} wrong "
@@ -45,9 +50,5 @@ def shift_details(measurements: Sequence[Measurement], overall: Sequence[Measure
     ]
 
 
-def _known(found: Sequence[Measurement]) -> list[Measurement]:
-    return [one for one in found if math.isfinite(one.value)]
-
-
-def _opened(subject: str, share: str) -> str:
-    return f"{subject}: {share[0].lower()}{share[1:]}" if subject else share
+def _known(found: Iterable[Finding], name: str) -> list[Measurement]:
+    return [one for one in named(found, name) if math.isfinite(one.value)]

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from shiftproof.metrics.meanings import meaning_of
 from shiftproof.reports.page import Page, by_subject
 from shiftproof.reports.parts import Table
-from shiftproof.reports.shift_sentences import shift_details, shift_headlines
+from shiftproof.reports.shift_sentences import corruption_headlines, perturbation_headlines, shift_details
 from shiftproof.reports.tables import side_by_side
-from shiftproof.reports.words import count, evidence, figure, images, kept_together, of_hundred, span
+from shiftproof.reports.words import count, evidence, figure, images, kept_together, of_hundred, opened, span
 from shiftproof.studies.results import ImageSetCard
 from shiftproof.studies.verdicts import verdicts
 from shiftproof.types import Measurement
@@ -63,7 +63,7 @@ def summarise(page: Page) -> Summary:
     alone = len(by_subject(overall)) <= 1
     own = [*_weakest(measurements), *_confidence(overall), *shift_details(measurements, overall)]
     return Summary(
-        headlines=_headlines(overall, page),
+        headlines=_headlines(overall, page, alone=alone),
         sentences=own if alone else _verdicts(measurements),
         tiles=_tiles(overall, page) if alone else [],
         table=None if alone else _side_by_side(overall, page),
@@ -72,17 +72,21 @@ def summarise(page: Page) -> Summary:
     )
 
 
-def _headlines(overall: Sequence[Measurement], page: Page) -> list[str]:
-    found = [one for one in overall if one.metric == "top1_accuracy" and math.isfinite(one.value)]
-    sentences = [*(_headline(one, page) for one in found[:MOST_HEADLINES]), *shift_headlines(overall, page)[:MOST_HEADLINES]]
-    return sentences or [f"{count(len(page.results.measurements))} measurements of {page.title}."]
+def _headlines(overall: Sequence[Measurement], page: Page, *, alone: bool) -> list[str]:
+    """A sentence for each study; of several models only those of the first, the table has the rest."""
+    kinds = [_accuracy_headlines(overall, page), corruption_headlines(overall, page), perturbation_headlines(overall, page)]
+    told = [sentences[:MOST_HEADLINES] for sentences in kinds if sentences]
+    if not told:
+        return [f"{count(len(page.results.measurements))} measurements of {page.title}."]
+    return [sentence for sentences in (told if alone else told[:1]) for sentence in sentences]
 
 
-def _headline(found: Measurement, page: Page) -> str:
-    subject = page.subject(found.about)
-    share = of_hundred(found.value)
-    opening = f"{subject}: {share[0].lower()}{share[1:]}" if subject else share
-    return f"{opening} images are named right ({evidence(found)})."
+def _accuracy_headlines(overall: Sequence[Measurement], page: Page) -> list[str]:
+    return [
+        f"{opened(page.subject(one.about), of_hundred(one.value))} images are named right ({evidence(one)})."
+        for one in overall
+        if one.metric == "top1_accuracy" and math.isfinite(one.value)
+    ]
 
 
 def _weakest(measurements: Sequence[Measurement]) -> list[str]:

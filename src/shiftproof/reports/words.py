@@ -77,6 +77,15 @@ def in_a_line(title: str) -> str:
     return title[:1].lower() + title[1:]
 
 
+def opened(subject: str, sentence: str) -> str:
+    """A sentence that begins with whom it is about, where that needs saying.
+
+    >>> opened("lite0", "All images"), opened("", "All images")
+    ('lite0: all images', 'All images')
+    """
+    return f"{subject}: {sentence[:1].lower()}{sentence[1:]}" if subject else sentence
+
+
 def names_or_count(names: Sequence[str], kind: str) -> str:
     """Up to two names, or how many there are.
 
