@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -50,8 +50,9 @@ class Baseline:
 
     told: str  # what stands beside the numbers
     cells: Cells | None = None
-    errors: NDArray[np.floating] | None = None  # (corruptions,), means over the severities
+    errors: NDArray[np.floating] | None = None  # (corruptions,), means over the severities; nan where there is none
     clean_error: float | None = None
+    reasons: tuple[str, ...] = ()  # why some errors are not known
 
 
 class Part(NamedTuple):
@@ -74,25 +75,29 @@ class Part(NamedTuple):
 
 
 def common_cells(parts: Sequence[Part], corruptions: Sequence[str], severities: Sequence[int]) -> Cells:
-    """The images that were read and labelled in all parts: cells by corruption and severity, then the clean one if any."""
-    ids = parts[0].ids
-    if all(part.ids == ids for part in parts):
-        table = np.column_stack([part.wrong for part in parts])
-    else:
-        answers = [dict(zip(part.ids, part.wrong.tolist(), strict=True)) for part in parts]
-        ids = tuple(image for image in ids if all(image in answer for answer in answers))
-        table = np.array([[answer[image] for answer in answers] for image in ids], dtype=bool).reshape(len(ids), len(parts))
+    """The images that were read and labelled in all parts: cells by corruption and severity, then the clean one if any.
+
+    They come in the order of their ids, so that the same images are drawn again whatever order they were stored in.
+    """
+    ids = tuple(sorted(frozenset.intersection(*(frozenset(part.ids) for part in parts))))
+    table = np.empty((len(ids), len(parts)), bool)
+    rows_of: dict[tuple[str, ...], list[int]] = {}  # most parts have the same images in the same order
+    for column, part in enumerate(parts):
+        if part.ids not in rows_of:
+            row_of = {image: row for row, image in enumerate(part.ids)}
+            rows_of[part.ids] = [row_of[image] for image in ids]
+        table[:, column] = part.wrong[rows_of[part.ids]]
     count = len(corruptions) * len(severities)
     wrong = table[:, :count].reshape(len(ids), len(corruptions), len(severities))
-    return Cells(ids, tuple(corruptions), tuple(severities), wrong, table[:, count] if table.shape[1] > count else None)
+    return Cells(ids, tuple(corruptions), tuple(severities), wrong, table[:, count] if len(parts) > count else None)
 
 
-def left_out(parts: Iterable[Part], cells: Cells) -> dict[str, str]:
-    """How many images the numbers go without, because some cell has no answer or they have no label."""
-    parts = list(parts)
+def left_out(parts: Sequence[Part]) -> dict[str, str]:
+    """How many images the numbers go without, because some part has no answer or they have no label."""
     known = frozenset[str]().union(*(part.known for part in parts))
     read = len(frozenset.intersection(*(part.read for part in parts)))
-    return evidence.left_out(set_aside=len(known) - read, read=read, labelled=len(cells))
+    labelled = len(frozenset.intersection(*(frozenset(part.ids) for part in parts)))
+    return evidence.left_out(set_aside=len(known) - read, read=read, labelled=labelled)
 
 
 def right_classes(predictions: Predictions, image_of: Callable[[str], str] = str) -> Mapping[str, str]:

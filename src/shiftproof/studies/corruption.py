@@ -2,39 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from shiftproof import catalog
 from shiftproof.corruptions import DEFAULT_EDITION, IMAGENET_C
 from shiftproof.errors import BadInput, UnknownName
 from shiftproof.studies import evidence
-from shiftproof.studies.cells import Baseline, Cells, Part, common_cells, left_out, right_classes
-from shiftproof.studies.clean_study import CleanStudy
-from shiftproof.studies.corruption_galleries import contact_sheet, fragile_photos
-from shiftproof.studies.corruption_numbers import compared, findings, why_no_ratios
-from shiftproof.studies.published_baselines import ALEXNET, EVERY_SEVERITY, alexnet_errors
-from shiftproof.types import (
-    Classifier,
-    Condition,
-    Finding,
-    FrostPictures,
-    Keep,
-    ModelRef,
-    Output,
-    Predictions,
-    Run,
-)
+from shiftproof.studies.cell_study import Answers, CellStudy, Load, alexnet_told, checked_baseline, why_unnormalised
+from shiftproof.studies.cells import Baseline, Part, common_cells, left_out, right_classes
+from shiftproof.studies.corruption_galleries import Photos
+from shiftproof.studies.published_baselines import EVERY_SEVERITY, alexnet_errors
+from shiftproof.types import Classifier, Condition, FrostPictures, Keep, ModelRef, Output, Run
 
 PICTURES = ("image", "whole", "model-size")
 """What corruptions may act on, beside the pictures of the editions."""
 
-Load = Callable[[Run], Predictions]
-
 
 @dataclass(frozen=True)
-class CorruptionStudy(CleanStudy):
+class CorruptionStudy(CellStudy):
     """Errors under corruption, by cell, corruption and group; their means; with a baseline CE, mCE and relative mCE.
 
     AlexNet's published errors are the baseline where they belong: the ImageNet validation images in the pictures, the files
@@ -67,10 +54,7 @@ class CorruptionStudy(CleanStudy):
         catalog.EDITIONS[self.edition]
         if self.picture is not None and self.picture not in (*PICTURES, *catalog.EDITIONS):
             raise UnknownName("picture", self.picture, [*PICTURES, *catalog.EDITIONS])
-        if isinstance(self.baseline, str) and self.baseline != ALEXNET:
-            raise UnknownName("published baseline", self.baseline, [ALEXNET])
-        if self.baseline is not None and not isinstance(self.baseline, (str, ModelRef)):
-            object.__setattr__(self, "baseline", self.baseline.ref)
+        object.__setattr__(self, "baseline", checked_baseline(self.baseline))
         self.conditions()  # a severity that there is not is told now
 
     def conditions(self) -> list[Condition]:
@@ -98,26 +82,41 @@ class CorruptionStudy(CleanStudy):
             refs.append(self.baseline)
         return [run for ref in refs for run in self._runs_of(ref)]
 
-    def measure(self, load: Load) -> Iterator[Finding]:
-        baseline = self._baseline(load)
-        for run in super().runs():
-            answers = self._answers(run.model, load)
-            if isinstance(answers, str):
-                continue
-            cells, against = compared(answers.cells, baseline)
-            if not len(cells):
-                continue
-            about = run.about()
-            yield from findings(cells, against, about, answers.convention)
-            yield from fragile_photos(cells, answers.names, about, run.image_set, shown=self.shown)
-            yield contact_sheet(cells, self._place, about, run.image_set)
+    @property
+    def most_shown(self) -> int:
+        return self.shown
 
-    def skipped(self, load: Load) -> Iterator[str]:
-        baseline = self._baseline(load)
-        for run in super().runs():
-            answers = self._answers(run.model, load)
-            reason = answers if isinstance(answers, str) else why_no_ratios(answers.cells, baseline, run)
-            yield from [reason] if reason else []
+    @property
+    def given_baseline(self) -> ModelRef | str | None:
+        return checked_baseline(self.baseline)
+
+    def answers(self, model: ModelRef, load: Load) -> Answers | str:
+        parts: list[Part] = []
+        clean, *corrupted = runs = self._runs_of(model)
+        for run in runs:
+            predictions = load(run)
+            needing = "the error under corruption"
+            reason = evidence.nothing_read(run, predictions) or evidence.nothing_labelled(run, predictions, needing)
+            if reason:
+                return reason.removeprefix(f"{run.image_set.name}: ")
+            parts.append(Part.of(predictions))
+        cells = common_cells([*parts[1:], parts[0]], self.corruptions, self.severities)
+        if not len(cells):
+            return f"no image was read by {model.name} in every cell"
+        told = {**predictions.convention, **left_out(parts)}
+        return Answers(
+            cells,
+            right_classes(predictions),
+            {**corrupted[0].convention(), **told, **self._frost_told()},
+            {**clean.convention(), **told},
+            Photos(clean.image_set, {}, clean.image_set, self._place),
+        )
+
+    def published_baseline(self, answers: Answers) -> Baseline | str:  # noqa: ARG002 - the study alone decides
+        foreign = self._why_not_published()
+        if foreign and self.baseline is None:
+            return why_unnormalised(foreign)
+        return alexnet_errors(self.corruptions, self.severities, told=alexnet_told(foreign))
 
     @property
     def _picture(self) -> str:
@@ -128,24 +127,8 @@ class CorruptionStudy(CleanStudy):
         return self.output or ("raw" if self.edition == "cifar-32" else "jpeg85")
 
     def _runs_of(self, model: ModelRef) -> list[Run]:
-        image_set = CleanStudy.runs(self)[0].image_set
+        image_set = super().runs()[0].image_set
         return [Run(model, image_set, condition) for condition in self.conditions()]
-
-    def _baseline(self, load: Load) -> Baseline | str:
-        """What errors are divided by, or why by nothing."""
-        if isinstance(self.baseline, ModelRef):
-            answers = self._answers(self.baseline, load)
-            return answers if isinstance(answers, str) else Baseline(self.baseline.name, cells=answers.cells)
-        foreign = self._why_not_published()
-        if foreign and self.baseline is None:
-            return (
-                f"errors are not divided by a baseline's, because AlexNet's published ones are {foreign}; give --baseline "
-                f"MODEL for a model run on the same images, or --baseline {ALEXNET} for the published errors all the same"
-            )
-        told = "AlexNet's published errors"
-        return alexnet_errors(
-            self.corruptions, self.severities, told=f"{told}, which are {foreign}" if foreign else f"{told} on these images"
-        )
 
     def _why_not_published(self) -> str | None:
         """What the published errors were measured on that this is not, or None where they belong."""
@@ -174,30 +157,6 @@ class CorruptionStudy(CleanStudy):
 
     def _place(self, image: str, corruption: str, severity: int) -> tuple[str, Condition]:
         return image, self.condition(corruption, severity)
-
-    def _answers(self, model: ModelRef, load: Load) -> _Answers | str:
-        """What a model said in every cell, or why there is nothing to measure."""
-        parts: list[Part] = []
-        runs = self._runs_of(model)
-        for run in runs:
-            predictions = load(run)
-            needing = "the error under corruption"
-            reason = evidence.nothing_read(run, predictions) or evidence.nothing_labelled(run, predictions, needing)
-            if reason:
-                return reason
-            parts.append(Part.of(predictions))
-        clean, *corrupted = parts
-        cells = common_cells([*corrupted, clean], self.corruptions, self.severities)
-        if not len(cells):
-            return f"{runs[0].image_set.name}: no image was read by {model.name} in every cell"
-        told = {**runs[-1].convention(), **predictions.convention, **left_out(parts, cells), **self._frost_told()}
-        return _Answers(cells, right_classes(predictions), told)
-
-
-class _Answers(NamedTuple):
-    cells: Cells
-    names: Mapping[str, str]  # the right classes of each image, in words
-    convention: Mapping[str, str]
 
 
 def _without_repeats(what: str, values: Sequence[object]) -> tuple[object, ...]:

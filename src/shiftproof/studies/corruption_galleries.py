@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,9 +15,16 @@ Place = Callable[[str, str, int], tuple[str, Condition | None] | None]
 """Where an image lies under a corruption at a severity: an id and what to do to it; None where it cannot be had."""
 
 
-def fragile_photos(
-    cells: Cells, names: Mapping[str, str], about: About, image_set: ImageSetRef, *, shown: int
-) -> Iterator[Gallery]:
+class Photos(NamedTuple):
+    """Where the images behind the cells are found."""
+
+    image_set: ImageSetRef  # of the images unchanged, or nearly so
+    ids: Mapping[str, str]  # by image
+    corrupted_set: ImageSetRef
+    place: Place
+
+
+def fragile_photos(cells: Cells, names: Mapping[str, str], about: About, photos: Photos, *, shown: int) -> Iterator[Gallery]:
     """Photos that are right unchanged and wrong in most cells."""
     wrong = cells.wrong.reshape(len(cells), -1).sum(axis=1)
     right = np.ones(len(cells), bool) if cells.clean_wrong is None else ~cells.clean_wrong
@@ -24,13 +32,14 @@ def fragile_photos(
     rows = rows[np.argsort(-wrong[rows], kind="stable")][:shown]
     count = len(cells.corruptions) * len(cells.severities)
     items = tuple(
-        GalleryItem(cells.ids[row], f"{names[cells.ids[row]]}: wrong in {wrong[row]} of {count}") for row in rows.tolist()
+        GalleryItem(photos.ids.get(image, image), f"{names[image]}: wrong in {times} of {count}")
+        for image, times in ((cells.ids[row], wrong[row]) for row in rows.tolist())
     )
     if items:
-        yield Gallery("fragile_photos", about, image_set, "Most fragile photos", items)
+        yield Gallery("fragile_photos", about, photos.image_set, "Most fragile photos", items)
 
 
-def contact_sheet(cells: Cells, place: Place, about: About, image_set: ImageSetRef) -> Gallery:
+def contact_sheet(cells: Cells, about: About, photos: Photos) -> Gallery:
     """The first photo that is right unchanged, under every corruption; with the fifteen also the four no mean counts."""
     order = sorted(range(len(cells)), key=lambda row: cells.ids[row])
     right = order if cells.clean_wrong is None else [row for row in order if not cells.clean_wrong[row]]
@@ -44,7 +53,7 @@ def contact_sheet(cells: Cells, place: Place, about: About, image_set: ImageSetR
     items = []
     for name in dict.fromkeys([*cells.corruptions, *extra]):
         for severity in cells.severities:
-            found = place(cells.ids[row], name, severity)
+            found = photos.place(cells.ids[row], name, severity)
             if found is not None:
                 items.append(GalleryItem(found[0], f"{name} {severity}{verdicts.get((name, severity), '')}", found[1]))
-    return Gallery("contact_sheet", about, image_set, "One photo under every corruption", tuple(items))
+    return Gallery("contact_sheet", about, photos.corrupted_set, "One photo under every corruption", tuple(items))

@@ -17,7 +17,7 @@ from shiftproof.metrics import clopper_pearson
 from shiftproof.metrics.resampling import RESAMPLES, interval_of, resampled_means
 from shiftproof.studies import evidence
 from shiftproof.studies.cells import Baseline, Cells
-from shiftproof.types import About, Curve, Finding, Measurement, Run
+from shiftproof.types import About, Curve, Finding, Measurement
 
 JOINT = {"interval": f"95 %, BCa bootstrap over images, {RESAMPLES} draws, each image in all its cells together"}
 _ROUNDING = 1e-12
@@ -65,8 +65,17 @@ class _Number(NamedTuple):
     convention: Mapping[str, str]
 
 
-def findings(cells: Cells, baseline: Baseline | None, about: About, convention: Mapping[str, str]) -> Iterator[Finding]:
+def findings(
+    cells: Cells,
+    baseline: Baseline | None,
+    about: About,
+    convention: Mapping[str, str],
+    *,
+    clean_convention: Mapping[str, str],
+) -> Iterator[Finding]:
     """Every number and curve of one model; a baseline that is a model has the same images in the same order."""
+    if cells.clean_wrong is not None:
+        yield evidence.share("clean_error", int(cells.clean_wrong.sum()), len(cells), about, clean_convention)
     yield from _each_cell(cells, about, convention)
     drawings = list(_drawings(cells, baseline))
     for number in _numbers(cells, baseline):
@@ -105,40 +114,36 @@ def compared(cells: Cells, baseline: Baseline | str) -> tuple[Cells, Baseline | 
     return cells.take(shared), dataclasses.replace(baseline, cells=baseline.cells.take(shared))
 
 
-def why_no_ratios(cells: Cells, baseline: Baseline | str, run: Run) -> str | None:
-    """Why errors are not divided by a baseline's, or some cannot be; None where all are."""
-    name = run.image_set.name
+def why_no_ratios(cells: Cells, baseline: Baseline | str, model: str) -> Iterator[str]:
+    """Why errors are not divided by a baseline's, or some cannot be."""
     if isinstance(baseline, str):
-        return baseline if baseline.startswith(f"{name}: ") else f"{name}: {baseline}"
+        yield baseline
+        return
+    yield from baseline.reasons
     cells, against = compared(cells, baseline)
     other = against.cells if against else None
     if other is None:
-        return None
+        return
     if not len(cells):
-        return f"{name}: no image was read and labelled for both {run.model.name} and {baseline.told}"
+        yield f"no image was read and labelled for both {model} and {baseline.told}"
+        return
     means = other.wrong.mean(axis=(0, 2))
-    perfect = [corruption for corruption, mean in zip(other.corruptions, means, strict=True) if mean == 0]
+    perfect = [name for name, mean in zip(other.corruptions, means, strict=True) if mean == 0]
     if perfect:
-        return f"{name}: {baseline.told} makes no mistakes under {listed(perfect)}, so nothing can be divided by it"
+        yield f"{baseline.told} makes no mistakes under {listed(perfect)}, so nothing can be divided by it"
     if other.clean_wrong is not None:
         lost = np.abs(means - other.clean_wrong.mean())
-        unharmed = [corruption for corruption, loss in zip(other.corruptions, lost, strict=True) if loss < _ROUNDING]
+        unharmed = [name for name, loss in zip(other.corruptions, lost, strict=True) if loss < _ROUNDING]
         if unharmed:
-            return (
-                f"{name}: {baseline.told} loses nothing under {listed(unharmed)}, so nothing relative can be divided by it"
-            )
-    return None
+            yield f"{baseline.told} loses nothing under {listed(unharmed)}, so no added error can be divided by it"
 
 
 def _each_cell(cells: Cells, about: About, convention: Mapping[str, str]) -> Iterator[Measurement]:
-    images = len(cells)
-    if cells.clean_wrong is not None:
-        yield evidence.share("clean_error", int(cells.clean_wrong.sum()), images, about, convention)
     counts = cells.wrong.sum(axis=0)
     for corruption, row in zip(cells.corruptions, counts.tolist(), strict=True):
         for severity, wrong in zip(cells.severities, row, strict=True):
             cell = {**about, "corruption": corruption, "severity": severity}
-            yield evidence.share("corrupted_error", wrong, images, cell, convention)
+            yield evidence.share("corrupted_error", wrong, len(cells), cell, convention)
 
 
 def _numbers(cells: Cells, baseline: Baseline | None) -> Iterator[_Number]:

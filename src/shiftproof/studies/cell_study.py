@@ -1,0 +1,112 @@
+"""What studies of corruption have in common, whether the pixels are corrupted here or were in published files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from shiftproof.errors import UnknownName
+from shiftproof.studies.cells import Baseline, Cells
+from shiftproof.studies.clean_study import CleanStudy, model_ref
+from shiftproof.studies.corruption_galleries import Photos, contact_sheet, fragile_photos
+from shiftproof.studies.corruption_numbers import compared, findings, why_no_ratios
+from shiftproof.studies.published_baselines import ALEXNET
+from shiftproof.types import Classifier, Finding, ModelRef, Predictions, Run
+
+Load = Callable[[Run], Predictions]
+
+
+class Answers(NamedTuple):
+    """What one model said in every cell."""
+
+    cells: Cells
+    names: Mapping[str, str]  # the right classes of each image, in words
+    convention: Mapping[str, str]
+    clean_convention: Mapping[str, str]
+    photos: Photos
+    reasons: tuple[str, ...] = ()  # what cannot be measured, and why
+
+
+@dataclass(frozen=True)
+class CellStudy(CleanStudy):
+    """Some models on one set of images under every corruption; whoever is one says where the answers are."""
+
+    def measure(self, load: Load) -> Iterator[Finding]:
+        baseline: Baseline | str | None = None
+        for run in CleanStudy.runs(self):
+            answers = self.answers(run.model, load)
+            if isinstance(answers, str):
+                continue
+            baseline = baseline or self._baseline(load, answers)
+            cells, against = compared(answers.cells, baseline)
+            if not len(cells):
+                continue
+            left = len(answers.cells) - len(cells)
+            beside = {"without the baseline's answer": f"{left} of {len(answers.cells)}, left out"} if left else {}
+            about, told = run.about(), {**answers.convention, **beside}
+            clean_told = {**answers.clean_convention, **beside}
+            yield from findings(cells, against, about, told, clean_convention=clean_told)
+            yield from fragile_photos(cells, answers.names, about, answers.photos, shown=self.most_shown)
+            yield contact_sheet(cells, about, answers.photos)
+
+    def skipped(self, load: Load) -> Iterator[str]:
+        baseline: Baseline | str | None = None
+        for run in CleanStudy.runs(self):
+            answers = self.answers(run.model, load)
+            if isinstance(answers, str):
+                yield f"{run.image_set.name}: {answers}"
+                continue
+            baseline = baseline or self._baseline(load, answers)
+            reasons = [*answers.reasons, *why_no_ratios(answers.cells, baseline, run.model.name)]
+            yield from (f"{run.image_set.name}: {reason}" for reason in reasons)
+
+    @property
+    def most_shown(self) -> int:
+        """How many images a gallery has."""
+        raise NotImplementedError
+
+    @property
+    def given_baseline(self) -> ModelRef | str | None:
+        """A model, the published one by name, or None for what fits."""
+        raise NotImplementedError
+
+    def answers(self, model: ModelRef, load: Load) -> Answers | str:
+        """What a model said in every cell, or why there is nothing to measure."""
+        raise NotImplementedError
+
+    def published_baseline(self, answers: Answers) -> Baseline | str:
+        """AlexNet's published errors, or why they do not belong here."""
+        raise NotImplementedError
+
+    def _baseline(self, load: Load, answers: Answers) -> Baseline | str:
+        """What errors are divided by, or why by nothing."""
+        given = self.given_baseline
+        if not isinstance(given, ModelRef):
+            return self.published_baseline(answers)
+        theirs = self.answers(given, load)
+        return (
+            f"the baseline {given.name} has no answers: {theirs}"
+            if isinstance(theirs, str)
+            else Baseline(given.name, cells=theirs.cells)
+        )
+
+
+def checked_baseline(given: ModelRef | Classifier | str | None) -> ModelRef | str | None:
+    """The baseline by reference; UnknownName where it is a name that is not the published one's."""
+    if isinstance(given, str) and given != ALEXNET:
+        raise UnknownName("published baseline", given, [ALEXNET])
+    return given if given is None or isinstance(given, str) else model_ref(given)
+
+
+def why_unnormalised(foreign: str) -> str:
+    """Why errors stand as they are, and what to do for ratios."""
+    return (
+        f"errors are not divided by a baseline's, because AlexNet's published ones are {foreign}; give --baseline MODEL "
+        f"for a model run on the same images, or --baseline {ALEXNET} for the published errors all the same"
+    )
+
+
+def alexnet_told(foreign: str | None) -> str:
+    """The published errors, saying plainly where they are of something else."""
+    return f"AlexNet's published errors, which are {foreign}" if foreign else "AlexNet's published errors on these images"

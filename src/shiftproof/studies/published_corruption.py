@@ -1,0 +1,230 @@
+"""A set that holds corrupted images already, such as ImageNet-C or CIFAR-10-C: the same numbers from one run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftproof.corruptions import GROUPS, IMAGENET_C
+from shiftproof.errors import listed
+from shiftproof.image_sets.layouts import clean_id
+from shiftproof.studies import evidence
+from shiftproof.studies.cell_study import Answers, CellStudy, Load, alexnet_told, checked_baseline, why_unnormalised
+from shiftproof.studies.cells import Baseline, Part, common_cells, left_out, right_classes
+from shiftproof.studies.clean_study import image_set_ref
+from shiftproof.studies.corruption_galleries import Photos
+from shiftproof.studies.published_baselines import EVERY_SEVERITY, alexnet_errors
+from shiftproof.types import (
+    Classifier,
+    Condition,
+    Fact,
+    ImageSet,
+    ImageSetRef,
+    Keep,
+    ModelRef,
+    Predictions,
+    Run,
+)
+
+WHOLE = Condition("clean", picture="whole")
+"""Corrupted files are pictures already: they are resized whole to the model's size."""
+
+LIKE_IMAGENET_C = 10_000
+"""Images a cell needs before published errors, which are of all 50,000, are said to be of these images."""
+
+NEEDED = ("corruption", "severity")
+
+
+@dataclass(frozen=True)
+class PublishedCorruptionStudy(CellStudy):
+    """Errors under the corruptions a set holds, with the numbers of `CorruptionStudy`.
+
+    Images have the facts `corruption` and `severity`; the same image in all cells is known by its id. The images they were
+    made from are another set, `clean_set`; without it what needs the clean error is left out.
+    """
+
+    clean_set: ImageSetRef | ImageSet | None = None
+    clean_picture: str | None = None  # None: imagenet-224 for ImageNet-C, which was cut so, and whole for others
+    baseline: ModelRef | Classifier | str | None = None
+    published: str | None = None  # which published set these images are; taken from the set where that is given
+    shown: int = 24  # images in the gallery
+
+    keep: ClassVar[Keep] = "top5"
+    by_default: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if self.published is None:
+            object.__setattr__(self, "published", getattr(self.image_set, "published", None))
+        super().__post_init__()
+        if self.clean_set is not None:
+            object.__setattr__(self, "clean_set", image_set_ref(self.clean_set))
+        object.__setattr__(self, "baseline", checked_baseline(self.baseline))
+
+    def runs(self) -> list[Run]:
+        """Every model on the corrupted and, where given, the clean images; a baseline beside them comes last."""
+        refs = [run.model for run in super().runs()]
+        if isinstance(self.baseline, ModelRef) and self.baseline not in refs:
+            refs.append(self.baseline)
+        return [run for ref in refs for run in self._runs_of(ref)]
+
+    @property
+    def most_shown(self) -> int:
+        return self.shown
+
+    @property
+    def given_baseline(self) -> ModelRef | str | None:
+        return checked_baseline(self.baseline)
+
+    def answers(self, model: ModelRef, load: Load) -> Answers | str:
+        corrupted, *clean = self._runs_of(model)
+        predictions = load(corrupted)
+        needing = "the error under corruption"
+        reason = evidence.nothing_read(corrupted, predictions) or evidence.nothing_labelled(corrupted, predictions, needing)
+        if reason:
+            return reason.removeprefix(f"{corrupted.image_set.name}: ")
+        if any(fact not in predictions.facts for fact in NEEDED):
+            return f"its images do not say how they were corrupted; they need the facts {' and '.join(NEEDED)}"
+        held = _Held(predictions)
+        if not held.cells:
+            return "there is no severity at which every corruption has images"
+        parts = [held.part(name, severity) for name in held.corruptions for severity in held.severities]
+        reasons = list(held.reasons)
+        clean_ids: dict[str, str] = {}
+        unchanged = load(clean[0]) if clean else None
+        if unchanged is None:
+            reasons.append("the error on clean images, and what is relative to it, needs the images these were made from")
+        else:
+            clean_ids = matched(held.images, unchanged.ids)
+            if clean_ids:
+                image_of = {found: image for image, found in clean_ids.items()}
+                parts.append(Part.of(unchanged, lambda found: image_of.get(found, found)))
+            else:
+                reasons.append(f"none of the images is found in {clean[0].image_set.name} by its id, so no clean error")
+        cells = common_cells(parts, held.corruptions, held.severities)
+        if not len(cells):
+            return f"no image was read by {model.name} in every cell"
+        beside = left_out(parts[: held.cells]) | _without_clean(parts[: held.cells], len(cells))
+        return Answers(
+            cells,
+            held.right_classes(),
+            {**corrupted.convention(), "output": "as stored", **predictions.convention, **beside},
+            {**clean[0].convention(), **predictions.convention, **beside} if clean else {},
+            Photos(
+                clean[0].image_set if clean_ids else corrupted.image_set,
+                clean_ids or held.mildest,
+                corrupted.image_set,
+                held.place,
+            ),
+            tuple(reasons),
+        )
+
+    def published_baseline(self, answers: Answers) -> Baseline | str:
+        at_home = self.published == "imagenet-c" and len(answers.cells) >= LIKE_IMAGENET_C
+        foreign = None if at_home else "of other images: the 50,000 in each cell of ImageNet-C"
+        if foreign and self.baseline is None:
+            return why_unnormalised(foreign)
+        return alexnet_errors(answers.cells.corruptions, answers.cells.severities, told=alexnet_told(foreign))
+
+    def _runs_of(self, model: ModelRef) -> list[Run]:
+        runs = [Run(model, super().runs()[0].image_set, WHOLE)]
+        if self.clean_set is not None:
+            picture = self.clean_picture or ("imagenet-224" if self.published == "imagenet-c" else "whole")
+            runs.append(Run(model, image_set_ref(self.clean_set), Condition("clean", picture=picture)))
+        return runs
+
+
+class _Held:
+    """The cells of one run over corrupted images, by their facts."""
+
+    def __init__(self, predictions: Predictions) -> None:
+        self.predictions = predictions
+        names, severities = (predictions.facts[fact] for fact in NEEDED)
+        self.ids_of: dict[tuple[Fact, Fact], dict[str, str]] = {}
+        rows: dict[tuple[Fact, Fact], list[int]] = {}
+        for row, cell in enumerate(zip(names, severities, strict=True)):
+            rows.setdefault(cell, []).append(row)
+        self.rows: dict[tuple[Fact, Fact], NDArray[np.integer]] = {cell: np.array(found) for cell, found in rows.items()}
+        found = {str(name) for name in names if name is not None}
+        known = [*IMAGENET_C, *GROUPS["extra"]]
+        self.corruptions = [*(name for name in known if name in found), *sorted(found - set(known))]
+        every = {severity for name, severity in rows if name is not None and severity is not None}
+        # a mean over severities needs the same ones for every corruption
+        self.severities = sorted(int(s) for s in every if all((name, s) in rows for name in self.corruptions))
+        lacking = sorted(int(severity) for severity in every if int(severity) not in self.severities)
+        self.reasons = [f"severity {listed(map(str, lacking))} is left out: not every corruption has it"] if lacking else []
+
+    @property
+    def cells(self) -> int:
+        return len(self.corruptions) * len(self.severities)
+
+    def part(self, corruption: str, severity: int) -> Part:
+        """One cell."""
+        image_of = {found: image for image, found in self._ids(corruption, severity).items()}
+        held = self.predictions.take(self.rows[corruption, severity])
+        # of an image that was set aside no fact is known, so its severity is read from its id
+        return Part.of(held, lambda found: image_of.get(found) or image_behind(found))
+
+    def right_classes(self) -> Mapping[str, str]:
+        """The right classes of each image, in words."""
+        first = self.corruptions[0], self.severities[0]
+        image_of = {found: image for image, found in self._ids(*first).items()}
+        return right_classes(self.predictions.take(self.rows[first]), image_of.__getitem__)
+
+    def _ids(self, corruption: str, severity: int) -> dict[str, str]:
+        """The id of each image in one cell."""
+        if (corruption, severity) not in self.ids_of:
+            ids = [self.predictions.ids[row] for row in self.rows[corruption, severity].tolist()]
+            self.ids_of[corruption, severity] = {clean_id(found, severity) or found: found for found in ids}
+        return self.ids_of[corruption, severity]
+
+    def place(self, image: str, corruption: str, severity: int) -> tuple[str, None] | None:
+        if (corruption, severity) not in self.rows:
+            return None
+        found = self._ids(corruption, severity).get(image)
+        return None if found is None else (found, None)
+
+    @cached_property
+    def images(self) -> list[str]:
+        return list(self._ids(self.corruptions[0], self.severities[0]))
+
+    @property
+    def mildest(self) -> dict[str, str]:
+        """Each image as little changed as there is."""
+        return self._ids(self.corruptions[0], self.severities[0])
+
+
+def image_behind(image_id: str) -> str:
+    """The image a corrupted one was made from, by its id alone.
+
+    >>> image_behind("noise/shot_noise/4/n01440764/a.JPEG"), image_behind("a.JPEG")
+    ('n01440764/a.JPEG', 'a.JPEG')
+    """
+    return max((clean_id(image_id, severity) for severity in EVERY_SEVERITY), key=len) or image_id
+
+
+def matched(images: Sequence[str], clean_ids: Sequence[str]) -> dict[str, str]:
+    """The clean id of each image: the same, or the only one with the same last part.
+
+    >>> matched(["n01440764/a.JPEG", "n01440764/b.JPEG"], ["a.JPEG", "b.JPEG", "c.JPEG"])
+    {'n01440764/a.JPEG': 'a.JPEG', 'n01440764/b.JPEG': 'b.JPEG'}
+    """
+    same = set(images) & set(clean_ids)
+    if same:
+        return {image: image for image in images if image in same}
+    last = Counter(found.rpartition("/")[2] for found in clean_ids)
+    own = Counter(image.rpartition("/")[2] for image in images)
+    by_last = {found.rpartition("/")[2]: found for found in clean_ids}
+    pairs = ((image, image.rpartition("/")[2]) for image in images)
+    return {image: by_last[end] for image, end in pairs if last[end] == own[end] == 1}
+
+
+def _without_clean(corrupted: Sequence[Part], images: int) -> dict[str, str]:
+    """How many corrupted images go without their clean one."""
+    read = len(frozenset.intersection(*(frozenset(part.ids) for part in corrupted)))
+    return {"without clean image": f"{read - images} of {read}, left out"} if read > images else {}

@@ -1,0 +1,286 @@
+"""The study of corruptions, on tables small enough for paper."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import shiftproof
+from shiftproof.corruptions import GROUPS, IMAGENET_C
+from shiftproof.errors import BadInput, UnknownName
+from shiftproof.metrics import mean_corruption_error, relative_mean_corruption_error
+from shiftproof.studies.corruption import CorruptionStudy
+from shiftproof.studies.published_baselines import alexnet_errors
+from shiftproof.studies.results import Results
+from shiftproof.types import Condition, Curve, FrostPictures, Gallery, GalleryItem, ImageSetRef, Measurement, ModelRef
+
+NAMES = ("fog", "snow", "contrast")
+LABELS = np.array([0, 1, 2, 3])
+
+# which of four images are wrong: fog 1, fog 2, snow 1, snow 2, contrast 1, contrast 2
+WRONG: dict[str, Any] = {
+    "model": {
+        "clean": [0, 0, 0, 1],
+        "cells": [[0, 0, 1, 1], [0, 1, 1, 1], [0, 0, 0, 1], [0, 0, 1, 1], [0] * 4, [0, 0, 1, 0]],
+    },
+    "base": {
+        "clean": [0, 0, 1, 1],
+        "cells": [[1, 1, 1, 1], [1, 1, 1, 1], [0, 1, 1, 1], [0, 1, 1, 1], [0, 1, 1, 1], [1] * 4],
+    },
+}
+MODEL, BASE = (ModelRef(name, f"fingerprint of {name}") for name in WRONG)
+PHOTOS = ImageSetRef("photos", "fingerprint of photos")
+
+
+@pytest.fixture
+def load(predictions_of: Any) -> Any:
+    def answer(run: Any) -> Any:
+        table, condition = WRONG[run.model.name], run.condition
+        wrong = table["clean"]
+        if condition.name != "clean":
+            wrong = table["cells"][2 * NAMES.index(condition.name) + condition.severity - 1]
+        return predictions_of(LABELS, LABELS + np.array(wrong))
+
+    return answer
+
+
+def study(**options: Any) -> CorruptionStudy:
+    return CorruptionStudy([MODEL], PHOTOS, **{"corruptions": NAMES, "severities": (1, 2), **options})
+
+
+def numbers(findings: Any, metric: str, key: str | None = None) -> dict[Any, Any]:
+    found = [one for one in findings if isinstance(one, Measurement) and one.metric == metric]
+    return {one.about[key] if key else None: pytest.approx(one.value) for one in found}
+
+
+def test_means_over_cells_are_as_on_paper(load: Any) -> None:
+    findings: list[Any] = list(study().measure(load))
+    cells = [one for one in findings if isinstance(one, Measurement) and one.metric == "corrupted_error"]
+    assert [(one.about["corruption"], one.about["severity"], one.value) for one in cells] == [
+        ("fog", 1, 0.5), ("fog", 2, 0.75), ("snow", 1, 0.25), ("snow", 2, 0.5), ("contrast", 1, 0.0), ("contrast", 2, 0.25),
+    ]  # fmt: skip
+    assert numbers(findings, "clean_error") == {None: 0.25}
+    assert numbers(findings, "corruption_mean_error", "corruption") == {"fog": 0.625, "snow": 0.375, "contrast": 0.125}
+    assert numbers(findings, "group_error", "group") == {"weather": 0.5, "digital": 0.125}
+    assert numbers(findings, "mean_corrupted_error") == {None: 0.375}
+    assert numbers(findings, "relative_corrupted_error") == {None: 0.125}
+    assert not numbers(findings, "mean_corruption_error")
+
+
+def test_ratios_to_a_baseline_are_as_on_paper_and_by_the_metrics(load: Any) -> None:
+    findings: list[Any] = list(study(baseline=BASE).measure(load))
+    # the baseline's means: 1, 0.75 and 0.875; clean 0.5
+    expected = {"fog": 0.625, "snow": 0.5, "contrast": 0.125 / 0.875}
+    assert numbers(findings, "corruption_error", "corruption") == expected
+    # 0.375 / 0.5, 0.125 / 0.25 and -0.125 / 0.375
+    expected = {"fog": 0.75, "snow": 0.5, "contrast": -1 / 3}
+    assert numbers(findings, "relative_corruption_error", "corruption") == expected
+    own, other = (np.mean(WRONG[name]["cells"], axis=1).reshape(3, 2) for name in ("model", "base"))
+    assert numbers(findings, "mean_corruption_error") == {None: mean_corruption_error(own, other)}
+    relative = relative_mean_corruption_error(own, 0.25, other, 0.5)
+    assert numbers(findings, "relative_mean_corruption_error") == {None: relative}
+    ratio = next(one for one in findings if getattr(one, "metric", "") == "corruption_error")
+    assert ratio.convention["baseline"] == "base"
+
+
+def test_the_baseline_beside_itself_is_one_without_doubt(load: Any) -> None:
+    findings: list[Any] = list(CorruptionStudy([BASE], PHOTOS, NAMES, (1, 2), baseline=BASE).measure(load))
+    for metric in ("corruption_error", "mean_corruption_error", "relative_mean_corruption_error"):
+        for one in findings:
+            if isinstance(one, Measurement) and one.metric == metric:
+                assert one.value == pytest.approx(1)
+                assert one.interval is None or one.interval == pytest.approx((1, 1))
+
+
+def test_curves_begin_at_the_clean_image(load: Any) -> None:
+    curves = {one.about["corruption"]: one for one in study().measure(load) if isinstance(one, Curve)}
+    assert (curves["fog"].x, curves["fog"].y) == ((0, 1, 2), (0.25, 0.5, 0.75))
+    assert curves["fog"].counts == (4, 4, 4)
+    assert set(curves) == set(NAMES)
+
+
+def test_the_most_fragile_photo_is_right_unchanged_and_wrong_in_most_cells(load: Any) -> None:
+    galleries = {one.name: one for one in study().measure(load) if isinstance(one, Gallery)}
+    captions = [item.caption for item in galleries["fragile_photos"].items]
+    # the fourth is wrong in five cells of six, but wrong unchanged too
+    assert captions == ["eel: wrong in 4 of 6", "dog: wrong in 1 of 6"]
+    assert [item.id for item in galleries["fragile_photos"].items] == ["002.png", "001.png"]
+
+
+def test_the_contact_sheet_shows_the_first_photo_that_is_right_under_every_condition(load: Any) -> None:
+    galleries = {one.name: one for one in study().measure(load) if isinstance(one, Gallery)}
+    items = galleries["contact_sheet"].items
+    assert {item.id for item in items} == {"000.png"}
+    assert [item.caption for item in items][:3] == ["fog 1: right", "fog 2: right", "snow 1: right"]
+    assert [item.condition for item in items] == study().conditions()[1:]
+
+
+def test_the_contact_sheet_of_the_fifteen_has_the_other_four_too(predictions_of: Any) -> None:
+    asked = CorruptionStudy([MODEL], PHOTOS)
+    found: list[Any] = list(asked.measure(lambda run: predictions_of(LABELS, LABELS)))
+    sheet = next(one for one in found if isinstance(one, Gallery) and one.name == "contact_sheet")
+    assert len(sheet.items) == 19 * 5
+    assert {item.condition.name for item in sheet.items if item.condition} == {*IMAGENET_C, *GROUPS["extra"]}
+
+
+def test_runs_are_the_clean_picture_and_every_cell_for_the_models_and_the_baseline() -> None:
+    asked = study(baseline=BASE, frost=FrostPictures("panes", "abc"), corruptions=("frost", "fog"))
+    runs = asked.runs()
+    assert len(runs) == 2 * (1 + 2 * 2)
+    clean, frost, _, fog, _ = (run.condition for run in runs[:5])
+    assert (clean.name, clean.picture, clean.output, clean.edition) == ("clean", "imagenet-224", "raw", None)
+    assert (fog.edition, fog.output, fog.picture, fog.frost) == ("imagenet-224", "jpeg85", "imagenet-224", None)
+    assert frost.frost == FrostPictures("panes", "abc")
+    assert study(baseline=MODEL).runs() == study().runs()
+
+
+def test_small_pictures_are_not_saved_as_jpeg_unless_asked() -> None:
+    assert study(edition="cifar-32").conditions()[1].output == "raw"
+    assert study(edition="cifar-32", output="jpeg85").conditions()[1].output == "jpeg85"
+    assert study(edition="tiny-64").conditions()[1].output == "jpeg85"
+    assert study(picture="model-size").conditions()[0].picture == "model-size"
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"corruptions": ["fogg"]}, UnknownName, "fog"),
+        ({"corruptions": []}, BadInput, "at least one"),
+        ({"severities": (3, 3)}, BadInput, "once"),
+        ({"severities": (6,)}, BadInput, "1 to 5"),
+        ({"edition": "imagenet-225"}, UnknownName, "imagenet-224"),
+        ({"picture": "hole"}, UnknownName, "whole"),
+        ({"baseline": "alexnett"}, UnknownName, "alexnet"),
+    ],
+)
+def test_a_slip_is_told_before_any_image_is_opened(options: Any, error: Any, words: str) -> None:
+    with pytest.raises(error, match=words):
+        study(**options)
+
+
+class Published:
+    """An image set of which only this is asked."""
+
+    def __init__(self, published: str) -> None:
+        self.ref, self.published = PHOTOS, published
+
+
+def test_alexnet_is_the_baseline_only_where_its_errors_belong(load: Any) -> None:
+    def stated(**options: Any) -> str | None:
+        given = {"corruptions": NAMES, "severities": (1, 2), "image_set": Published("imagenet"), **options}
+        found = CorruptionStudy([MODEL], **given)
+        measured: list[Any] = list(found.measure(load))
+        ratios = [one for one in measured if getattr(one, "metric", "") == "mean_corruption_error"]
+        return ratios[0].convention["baseline"] if ratios else "; ".join(found.skipped(load))
+
+    assert stated() == "AlexNet's published errors on these images"
+    assert "ImageNet validation set; give --baseline" in str(stated(image_set=PHOTOS))
+    assert "jpeg85; give" in str(stated(output="raw"))
+    assert "imagenet-224; give" in str(stated(edition="inception-299"))
+    assert "imagenet-224; give" in str(stated(picture="model-size"))
+    assert "imagenet-224; give" in str(stated(scale_strengths=True))
+    assert stated(image_set=PHOTOS, baseline="alexnet") == (
+        "AlexNet's published errors, which are of other images: the ImageNet validation set"
+    )
+
+
+def test_alexnet_needs_the_original_frost_where_frost_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("cv2")
+    monkeypatch.setattr("shiftproof.corruptions.frost_pictures.ORIGINAL_FROST", "the digest")
+    options: dict[str, Any] = {"corruptions": ("frost",), "image_set": Published("imagenet")}
+    ours = CorruptionStudy([MODEL], **options)
+    original = CorruptionStudy([MODEL], **options, frost=FrostPictures("panes", "the digest"))
+    assert "frost" in str(ours._why_not_published())
+    assert original._why_not_published() is None
+
+
+def test_published_errors_are_constants_so_the_interval_is_that_of_the_error_alone(load: Any) -> None:
+    found: list[Any] = list(study(corruptions=("fog",), baseline="alexnet").measure(load))
+    error, ratio = (
+        next(one for one in found if isinstance(one, Measurement) and one.metric == metric)
+        for metric in ("corruption_mean_error", "corruption_error")
+    )
+    divisor = np.mean([0.67474, 0.76050])  # AlexNet under fog at severities 1 and 2
+    assert ratio.value == pytest.approx(error.value / divisor)
+    assert ratio.interval == pytest.approx(tuple(bound / divisor for bound in error.interval or ()))
+
+
+def test_a_mean_is_over_the_fifteen_also_where_others_were_asked_for(predictions_of: Any) -> None:
+    asked = CorruptionStudy([MODEL], PHOTOS, ("fog", "spatter"), (1,), baseline="alexnet")
+    wrong = {"fog": 1, "spatter": 0, "clean": 0}
+    found: list[Any] = list(asked.measure(lambda run: predictions_of(LABELS, LABELS + wrong[run.condition.name])))
+    assert numbers(found, "mean_corrupted_error") == {None: 1}
+    assert numbers(found, "corruption_error", "corruption") == {"fog": 1 / 0.67474}
+    assert any("spatter" in reason for reason in asked.skipped(lambda run: predictions_of(LABELS, LABELS)))
+    assert alexnet_errors(IMAGENET_C, (1, 2, 3, 4, 5), told="").reasons == ()
+
+
+def test_images_that_some_cell_lacks_are_left_out_of_all_and_counted(predictions_of: Any) -> None:
+    def load(run: Any) -> Any:
+        rows = slice(1, None) if run.condition.name == "snow" else slice(None)
+        ids = [f"{place}.png" for place in range(4)][rows]
+        labels = np.array([0, 1, -1, 3])[rows]
+        return predictions_of(labels, np.abs(labels) + (run.condition.name == "fog"), ids=ids)
+
+    found: list[Any] = list(study().measure(load))
+    assert {one.images for one in found if isinstance(one, Measurement)} == {2}
+    told = found[0].convention
+    assert told["set aside"] == "1 of 4"
+    assert told["without label"] == "1 of 3, left out of what needs labels"
+
+
+def test_images_in_another_order_are_the_same_images(predictions_of: Any, load: Any) -> None:
+    def shuffled(run: Any) -> Any:
+        found = load(run)
+        return found if run.condition.name != "snow" else found.take(np.array([2, 0, 3, 1]))
+
+    plain, mixed = (list(study(baseline=BASE).measure(answers)) for answers in (load, shuffled))
+    assert [repr(one) for one in plain] == [repr(one) for one in mixed]
+
+
+def test_images_the_baseline_did_not_read_are_left_out_and_counted(load: Any) -> None:
+    def partly(run: Any) -> Any:
+        return load(run) if run.model == MODEL else load(run).take(np.array([0, 1, 3]))
+
+    found: list[Any] = list(study(baseline=BASE).measure(partly))
+    assert {one.images for one in found if isinstance(one, Measurement)} == {3}
+    assert found[0].convention["without the baseline's answer"] == "1 of 4, left out"
+
+
+def test_a_baseline_without_mistakes_is_told_and_not_divided_by(load: Any, predictions_of: Any) -> None:
+    def perfect(run: Any) -> Any:
+        return load(run) if run.model == MODEL or run.condition.name != "fog" else predictions_of(LABELS, LABELS)
+
+    asked = study(baseline=BASE)
+    found: list[Any] = list(asked.measure(perfect))
+    assert set(numbers(found, "corruption_error", "corruption")) == {"snow", "contrast"}
+    assert not numbers(found, "mean_corruption_error")
+    assert any("base makes no mistakes under fog" in reason for reason in asked.skipped(perfect))
+
+
+def test_the_numbers_say_how_they_were_made(load: Any) -> None:
+    found: list[Any] = list(study(baseline=BASE, corruptions=("fog", "snow")).measure(load))
+    told = next(one for one in found if getattr(one, "metric", "") == "mean_corruption_error").convention
+    assert told["corruptions"] == "fog, snow"
+    assert told["severities"] == "1, 2"
+    assert (told["edition"], told["output"], told["picture"], told["seed"]) == (
+        "imagenet-224",
+        "jpeg85",
+        "imagenet-224",
+        "0",
+    )
+    clean = next(one for one in found if getattr(one, "metric", "") == "clean_error").convention
+    assert clean["output"] == "raw"
+
+
+def test_results_with_conditions_come_back_from_json(load: Any) -> None:
+    frosty = Condition("frost", 2, frost=FrostPictures("panes", "abc"))
+    sheet = Gallery("contact_sheet", {}, PHOTOS, "One photo", (GalleryItem("a.png", "frost 2", frosty),))
+    results = Results((*study().measure(load), sheet))
+    assert Results.from_json(results.to_json()) == results
+
+
+def test_the_study_is_a_public_name() -> None:
+    assert shiftproof.CorruptionStudy is CorruptionStudy
