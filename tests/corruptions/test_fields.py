@@ -68,7 +68,7 @@ def published_maps(size: int, decay: float, count: int, seed: int = 1) -> Maps:
 
 def marks(maps: Maps) -> NDArray[np.float64]:
     """Of each map: mean, spread, mean step, how much rougher each level is than the next, correlation 1, 4 and 16 away."""
-    maps = maps.astype(np.float64)
+    maps = np.asarray(maps, np.float64)
     centred = maps - maps.mean(axis=(1, 2), keepdims=True)
     variance = (centred**2).mean(axis=(1, 2))
     roughness = [moved_by_a_level(maps, step) for step in (2, 4, 8)]
@@ -79,7 +79,7 @@ def marks(maps: Maps) -> NDArray[np.float64]:
     return np.stack(columns, axis=1)
 
 
-def moved_by_a_level(maps: NDArray[np.float64], step: int) -> NDArray[np.float64]:
+def moved_by_a_level(maps: Maps, step: int) -> NDArray[np.float64]:
     """How far the middles of squares of this side lie from the mean of their corners: what one level added, (maps,)."""
     corners, middles = maps[:, ::step, ::step], maps[:, step // 2 :: step, step // 2 :: step]
     around = sum(np.roll(corners, (-down, -right), (1, 2)) for down in (0, 1) for right in (0, 1))

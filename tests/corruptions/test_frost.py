@@ -136,6 +136,29 @@ def test_the_original_pictures_are_known_by_their_digest(real_data: Path) -> Non
     assert frost_pictures(OUR_FOLDER).digest != ORIGINAL_FROST
 
 
+@pytest.mark.real
+@pytest.mark.parametrize("severity", range(1, 6))
+def test_frost_with_the_originals_is_the_example_file_but_for_jpeg(severity: int, real_data: Path) -> None:
+    """The example's crop is found by correlation among all six pictures: its makers, not the authors, drew the sixth too."""
+    folder = real_data / "imagenet-c-examples"
+    clean, example = (np.asarray(Pillow.open(folder / f"{name}.jpeg")) for name in ("clean", f"frost_{severity}"))
+    strengths: Any = strengths_of("frost", severity, "imagenet-224")
+    weights = strengths["image_weight"], strengths["frost_weight"]
+    seen = ((example - weights[0] * clean.astype(np.float32)) / weights[1]).mean(axis=2).astype(np.float32)
+    mask = (example < 250).all(axis=2).astype(np.float32)
+    found = []
+    for file in sorted((real_data / "frost").iterdir()):
+        picture = np.asarray(Pillow.open(file).convert("RGB"))
+        match = cv2.matchTemplate(picture.mean(axis=2).astype(np.float32), seen, cv2.TM_CCOEFF_NORMED, mask=mask)
+        place = divmod(int(np.argmax(match)), match.shape[1])
+        found.append((float(match.max()), picture, place))
+    correlation, picture, (top, left) = max(found, key=lambda one: one[0])
+    assert correlation > 0.7
+    ours = np.empty_like(clean)
+    weather._add_weighted(clean, np.ascontiguousarray(picture), top, left, float(weights[0]), float(weights[1]), ours)
+    assert 10 * np.log10(255**2 / ((ours.astype(float) - example) ** 2).mean()) > 28
+
+
 def spectrum(grey: NDArray[np.float64]) -> NDArray[np.float64]:
     """Mean power (log10) of 224-pixel pieces in octaves of frequency."""
     window = np.outer(np.hanning(224), np.hanning(224))

@@ -261,14 +261,17 @@ class TestBesideImagecorruptions:
 
 @pytest.mark.real
 @pytest.mark.parametrize("name", ["snow", "fog", "spatter"])
-def test_severities_change_a_real_photo_as_much_as_the_published_files(name: str, real_data: Path) -> None:
-    """Mean level of 30 draws against the published example; its own draw varies by about the spread of ours."""
+def test_severities_change_a_real_photo_as_much_as_the_example_files(name: str, real_data: Path) -> None:
+    """Mean level and contrast of 30 draws against the example, whose own draw varies by about the spread of ours.
+
+    3 levels more, because the examples come from another implementation with narrower windows of blur.
+    """
     folder = real_data / "imagenet-c-examples"
     clean = np.asarray(Pillow.open(folder / "clean.jpeg").convert("RGB"))
     for severity in range(1, 6):
-        published = np.asarray(Pillow.open(folder / f"{name}_{severity}.jpeg").convert("RGB")).astype(float)
+        example = np.asarray(Pillow.open(folder / f"{name}_{severity}.jpeg").convert("RGB")).astype(float)
         strengths = strengths_of(name, severity, "imagenet-224")
         ours = [getattr(weather, name)(clean, np.random.default_rng(seed), **strengths) for seed in range(30)]
         means, spreads = (np.array([getattr(image, moment)() for image in ours]) for moment in ("mean", "std"))
-        assert abs(published.mean() - means.mean()) < 3 * means.std() + 3
-        assert abs(published.std() - spreads.mean()) < 3 * spreads.std() + 3
+        assert abs(example.mean() - means.mean()) < 3 * means.std() + 3
+        assert abs(example.std() - spreads.mean()) < 3 * spreads.std() + 3
