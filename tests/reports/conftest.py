@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from reports import made_up
 from shiftproof.reports import save_report
 from shiftproof.studies.results import ImageSetCard, ModelCard, Results
 from shiftproof.types import Curve, Finding, Gallery, GalleryItem, Image, ImageSetRef, Measurement, Seen, SetAside
@@ -118,6 +119,22 @@ def compared() -> Results:
         Curve("wobble", {"model": "toy"}, "level", "change", (1.0, 2.0, 3.0), (0.1, float("nan"), 0.4), 100, {}),
         models=("toy", "other"),
     )
+
+
+@pytest.fixture(scope="session")
+def shifted() -> Results:
+    """Two models under corruptions and perturbations, beside a baseline."""
+    models = {"toy": (0.13, 0.05), "other": (0.3, 0.07)}
+    found = [
+        finding
+        for name, (clean, shaky) in models.items()
+        for findings in (
+            made_up.corruption_findings(name, clean, baseline="other", corruptions=("fog", "brightness", "contrast")),
+            made_up.perturbation_findings(name, shaky, baseline="other"),
+        )
+        for finding in findings
+    ]
+    return results_of(*found, models=tuple(models))
 
 
 @pytest.fixture(scope="session")

@@ -21,8 +21,9 @@ pytestmark = pytest.mark.real
 Show = Callable[..., "Page"]
 
 
-def test_every_chart_is_drawn_without_a_complaint(show: Show, compared: Results) -> None:
-    page = show(compared)
+@pytest.mark.parametrize("which", ["compared", "shifted"])
+def test_every_chart_is_drawn_without_a_complaint(show: Show, which: str, request: pytest.FixtureRequest) -> None:
+    page = show(request.getfixturevalue(which))
     drawings = page.locator(".drawing")
     assert drawings.count() > 8
     assert page.locator(".drawing svg").count() == drawings.count()
@@ -93,9 +94,10 @@ def test_paper_is_white_also_after_a_dark_screen(show: Show, results: Results) -
     assert page.evaluate("getComputedStyle(document.body).color") == "rgb(27, 36, 48)"
 
 
+@pytest.mark.parametrize("which", ["compared", "shifted"])
 @pytest.mark.parametrize("width", [390, 768, 1280])
-def test_no_width_makes_the_page_scroll_sideways(show: Show, compared: Results, width: int) -> None:
-    page = show(compared, width=width)
+def test_no_width_makes_the_page_scroll_sideways(show: Show, which: str, width: int, request: pytest.FixtureRequest) -> None:
+    page = show(request.getfixturevalue(which), width=width)
     page.evaluate("document.querySelectorAll('details').forEach((fold) => (fold.open = true))")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     too_wide = (
@@ -133,6 +135,38 @@ def test_text_stands_out_from_its_ground_in_both_themes(show: Show, results: Res
         page.locator("#theme").click()
 
 
+@pytest.mark.parametrize("width", [390, 1280])
+def test_figures_of_a_heat_map_stand_inside_their_cells(show: Show, shifted: Results, width: int) -> None:
+    page = show(shifted, width=width)
+    first = page.locator(".part", has_text="Error by severity").first
+    cells = first.locator(".mark-rect path").evaluate_all(BOXES)
+    figures = first.locator(".mark-text text").evaluate_all(BOXES)
+    assert len(cells) == 3 * 7
+    for left, top, right, bottom in cells:
+        inside = [text for text in figures if left <= text[0] and text[2] <= right and top <= text[1] and text[3] <= bottom]
+        assert len(inside) == 1
+
+
+def test_colours_of_heat_follow_the_theme(show: Show, shifted: Results) -> None:
+    page = show(shifted)
+    fill = "getComputedStyle(document.querySelector('.mark-rect path')).fill"
+    light = page.evaluate(fill)
+    page.locator("#theme").click()
+    assert page.evaluate(fill) != light
+
+
+def test_a_contact_sheet_has_a_picture_in_every_place_on_a_phone_too(show: Show, shifted: Results) -> None:
+    page = show(shifted, width=390)
+    pictures = page.locator(".sheet img")
+    assert pictures.count() == 7 * 5  # three corruptions and the four extra ones
+    boxes = pictures.evaluate_all(BOXES)
+    assert all(right - left > 45 and right <= 390 for left, _, right, _ in boxes)
+    assert pictures.nth(0).get_attribute("alt") == "fog 1"
+    assert all(pictures.evaluate_all("all => all.map((one) => one.naturalWidth == 112)"))
+
+
+BOXES = "all => all.map((one) => one.getBoundingClientRect()).map((box) => [box.left, box.top, box.right, box.bottom])"
+
 CONTRAST = """() => {
   const probe = document.body.appendChild(document.createElement("span"));
   const channels = (name) => {
@@ -151,6 +185,7 @@ CONTRAST = """() => {
   for (const ground of ["--paper", "--card", "--sunken"])
     for (const ink of ["--ink", "--muted", "--accent"]) pairs.push([ink, ground]);
   for (const place of [1, 2, 3, 4, 5, 6]) pairs.push([`--series-${place}`, "--card"]);
+  for (let level = 0; level < 10; level++) pairs.push([level < 5 ? "--ink" : "--ink-on-heat", `--heat-${level}`]);
   const found = Object.fromEntries(pairs.map(([ink, ground]) => [`${ink} on ${ground}`, ratio(ink, ground)]));
   probe.remove();
   return found;

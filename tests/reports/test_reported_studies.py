@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
+
 import numpy as np
 import pytest
 
@@ -11,8 +14,10 @@ from shiftproof.reports.sections import draw_sections
 from shiftproof.studies.accuracy import AccuracyStudy
 from shiftproof.studies.calibration import CalibrationStudy
 from shiftproof.studies.comparison import ComparisonStudy
+from shiftproof.studies.corruption import CorruptionStudy
+from shiftproof.studies.perturbation import PerturbationStudy
 from shiftproof.studies.results import Results
-from shiftproof.types import Classes, Finding, ImageSetRef, ModelRef, Predictions, Run, Study, Top5
+from shiftproof.types import Classes, Fact, Finding, ImageSetRef, ModelRef, Predictions, Run, Study, Top5
 
 IMAGES = ImageSetRef("drawn", "0")
 MODELS = (ModelRef("first", "1"), ModelRef("second", "2"))
@@ -22,7 +27,7 @@ def predictions(run: Run, *, labelled: bool) -> Predictions:
     """400 images of 8 classes from two sites; the second model knows less."""
     rng = np.random.default_rng(7)
     labels = rng.integers(0, 8, (400, 1))
-    knowledge = 3.0 if run.model.name == "first" else 1.0
+    knowledge = (3.0 if run.model.name == "first" else 1.0) - 0.4 * run.condition.severity
     logits = rng.normal(size=(400, 8)) + knowledge * (np.arange(8) == labels)
     order = np.argsort(-logits, axis=1)[:, :5]
     top5 = Top5(order, np.take_along_axis(logits, order, axis=1), np.log(np.exp(logits).sum(axis=1)))
@@ -47,6 +52,37 @@ def test_everything_the_studies_find_has_a_section_of_its_own(labelled: bool) ->
     keys = [section.key for section in draw_sections(Page(Results(findings(labelled=labelled))))]
     assert "more" not in keys
     assert {"comparison", "accuracy", "calibration"} <= set(keys)
+
+
+def frames(run: Run) -> Predictions:
+    """40 images under two perturbations, 10 frames each, answers that change now and then."""
+    still = predictions(run, labelled=False)
+    rows = np.repeat(np.arange(40), 20)
+    facts: dict[str, tuple[Fact, ...]] = {
+        "sequence": tuple(f"image {row}" for row in rows),
+        "frame": tuple(place % 10 for place in range(800)),
+        "perturbation": tuple("tilt" if place % 20 < 10 else "shot_noise" for place in range(800)),
+        "level": (1,) * 800,
+    }
+    changed = np.where(np.random.default_rng(3).random(800) < 0.1, rows + 40, rows)
+    taken = still.take(changed)
+    return dataclasses.replace(taken, ids=tuple(f"{place}.png" for place in range(800)), facts=facts)
+
+
+@pytest.mark.parametrize("baseline", [None, "alexnet", MODELS[1]])
+def test_everything_found_in_changed_pictures_has_a_section_of_its_own(
+    baseline: ModelRef | str | None,
+) -> None:
+    corruption = CorruptionStudy(MODELS, IMAGES, corruptions=["fog", "snow", "shot_noise"], baseline=baseline)
+    perturbation = PerturbationStudy(MODELS, IMAGES, baseline=baseline)
+    found = [*corruption.measure(lambda run: predictions(run, labelled=True)), *perturbation.measure(frames)]
+    results = Results(tuple(found))
+    keys = [section.key for section in draw_sections(Page(results))]
+    assert keys[:2] == ["corruption", "perturbation"]
+    assert "more" not in keys
+    html = build_report(results)
+    assert ("Corruption error (CE)" in html) == (baseline is not None)
+    assert "nan" not in re.sub(r"<script.*?</script>", "", html, flags=re.DOTALL)
 
 
 def test_the_report_of_two_unequal_models_names_the_better_one() -> None:
