@@ -145,7 +145,7 @@ def test_frost_with_the_originals_is_the_example_file_but_for_jpeg(severity: int
     strengths: Any = strengths_of("frost", severity, "imagenet-224")
     weights = strengths["image_weight"], strengths["frost_weight"]
     seen = ((example - weights[0] * clean.astype(np.float32)) / weights[1]).mean(axis=2).astype(np.float32)
-    mask = (example < 250).all(axis=2).astype(np.float32)
+    mask: Any = (example < 250).all(axis=2).astype(np.float32)
     found = []
     for file in sorted((real_data / "frost").iterdir()):
         picture = np.asarray(Pillow.open(file).convert("RGB"))
