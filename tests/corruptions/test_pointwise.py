@@ -214,8 +214,8 @@ def test_published_files_agree_as_far_as_jpeg_allows_and_with_no_other_severity_
         agreement = [psnr(result, file) for result in results]
         assert int(np.argmax(agreement)) == severity - 1
         if name == "jpeg_compression":
-            # severities 2 and 4 fit qualities 20 and 11 better than the published 18 and 10, which none of 84 photos saved by
-            # libjpeg did: these files seem to come from another encoder, so their severity can be told and no more
+            # severities 2 and 4 fit qualities 20 and 11 better than the published 18 and 10, which none of 84 photos saved
+            # by libjpeg did: these files seem to come from another encoder, so their severity can be told and no more
             continue
         # the clean example is a JPEG too: what that does to a picture under this corruption is measured on other photos
         pairs = [(sp.corrupt(photo, name, severity), sp.corrupt(saved(photo), name, severity)) for photo in photos]
