@@ -112,6 +112,7 @@ about_shifts = _options(
     click.option(
         "--baseline", help="Whose errors others are divided by: a stored model, or alexnet for the published ones."
     ),
+    click.option("--clean-images", help="Where the unchanged images are, for a set that holds corrupted ones."),
     click.option("--sequences", type=click.IntRange(1), default=100, show_default=True, help="Images to perturb."),
     click.option("--budget", type=click.IntRange(1), help="Forward passes to spend on corruptions, spread over all cells."),
     click.option("--precision", type=float, help="Half-width in points that the mean error should be known to."),

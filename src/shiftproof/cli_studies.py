@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from shiftproof import catalog
-from shiftproof.cli_steps import Bench, Options, stored_model
+from shiftproof.cli_steps import Bench, Options, images_at, stored_model
 from shiftproof.corruptions.choosing import corruptions_named, perturbations_named, whole_numbers
 from shiftproof.store import Store
 from shiftproof.types import Classifier, FrostPictures, ImageSet, ModelRef
@@ -30,27 +30,30 @@ def make_plainly(kind: Any, models: Models, images: ImageSet, options: Options) 
 
 def make_corruption(kind: Any, models: Models, images: ImageSet, options: Options) -> Bench:
     """Corruptions made here; of a set that holds corrupted images already, those it holds."""
-    severities = whole_numbers(options["severities"], least=1, most=5, what="severities")
-    baseline = _baseline(options)
     if _has_facts(images, "corruption", "severity"):
-        from shiftproof.studies.corruption import PublishedCorruptionStudy
-
-        return Bench([PublishedCorruptionStudy(models=models, image_set=images, baseline=baseline)], [images])
-    edition = options["edition"]
+        return _make_published_corruption(models, images, options)
     study = kind(
         models=models,
         image_set=images,
         corruptions=corruptions_named(options["corruptions"]),
-        severities=severities,
-        edition=edition,
+        severities=whole_numbers(options["severities"], least=1, most=5, what="severities"),
+        edition=options["edition"],
         output=options["output"],
         picture=None if options["at"] == "picture" else options["at"],
         seed=options["seed"],
         frost=_frost(options),
         scale_strengths=options["scale_strengths"],
-        baseline=baseline,
+        baseline=_baseline(options),
     )
     return Bench([study], [images])
+
+
+def _make_published_corruption(models: Models, images: ImageSet, options: Options) -> Bench:
+    from shiftproof.studies.published_corruption import PublishedCorruptionStudy
+
+    clean = images_at(options["clean_images"], options) if options["clean_images"] else None
+    study = PublishedCorruptionStudy(models=models, image_set=images, clean_set=clean, baseline=_baseline(options))
+    return Bench([study], [images, *([clean] if clean else [])])
 
 
 def make_perturbation(kind: Any, models: Models, images: ImageSet, options: Options) -> Bench:
