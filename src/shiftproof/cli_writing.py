@@ -120,11 +120,9 @@ def perturb(source: str, destination: str, **options: Any) -> None:
 
 def _some(images: ImageList, limit: int | None) -> ImageList:
     """So many of the images, spread evenly: sets are ordered by class, and the first would be of few."""
-    count = len(images.samples)
-    if limit is None or limit >= count:
-        return images
-    chosen = [images.samples[place * count // limit] for place in range(limit)]
-    return dataclasses.replace(images, samples=chosen, notes=(*images.notes, f"{limit:,} of {count:,} images"))
+    from shiftproof.image_sets.perturbed import spread_over
+
+    return dataclasses.replace(images, samples=spread_over(images.samples, limit))
 
 
 def _show(written: Written, unit: str, options: Options) -> None:

@@ -1,0 +1,158 @@
+"""The commands that write sets, as people use them."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import shiftproof as sp
+from shiftproof.cli import main
+
+Draw = Callable[..., Path]
+
+
+class Said(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+Shiftproof = Callable[..., Said]
+
+
+@pytest.fixture
+def shiftproof(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shiftproof:
+    """Runs the command in an empty folder of its own."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: object) -> Said:
+        monkeypatch.setattr(sys, "argv", ["shiftproof", *map(str, arguments)])
+        capsys.readouterr()
+        try:
+            main()
+            code: Any = 0
+        except SystemExit as ended:
+            code = ended.code or 0
+        return Said(code, *capsys.readouterr())
+
+    return run
+
+
+def test_corrupt_writes_a_set_and_says_where(shiftproof: Shiftproof, draw_photos: Draw) -> None:
+    asked = ["corrupt", draw_photos(2), "c", "--corruptions", "contrast,fog", "--severities", "1,3", "--edition", "tiny-64"]
+    first = shiftproof(*asked)
+    assert (first.code, first.out) == (0, "c\n")
+    assert "24 pictures in" in first.err
+    assert "24 pictures written, 0 images set aside" in first.err
+    again = shiftproof(*asked)
+    assert "0 pictures written, 24 were written before" in again.err
+    said = shiftproof(*asked, "--json", "--quiet")
+    assert json.loads(said.out) == {"destination": "c", "written": 0, "written_before": 24, "set_aside": []}
+    assert said.err == ""
+    checked = shiftproof("check", "c")
+    assert checked.out.splitlines() == [
+        "c: 24 images, 24 labelled, 3 classes",
+        "written by shiftproof 0.1.0 from photos: edition tiny-64, output jpeg85, seed 0",
+    ]
+
+
+def test_the_options_reach_the_pictures(shiftproof: Shiftproof, draw_photos: Draw, tmp_path: Path) -> None:
+    photos = draw_photos(4)
+    panes = tmp_path / "panes"
+    panes.mkdir()
+    (panes / "frost1.png").write_bytes((photos / "red" / "000.png").read_bytes())
+    asked = ["corrupt", photos, "c", "--corruptions", "frost", "--severities", "2", "--limit", "3", "--seed", "7"]
+    said = shiftproof(
+        *asked, "--at", "image", "--scale-strengths", "--output", "raw", "--frost-folder", panes, "--workers", "0"
+    )
+    assert said.code == 0, said.err
+    written = sp.open_images("c")
+    assert [sample.id for sample in written.samples] == [f"frost/2/{colour}/000.png" for colour in ("blue", "green", "red")]
+    record = json.loads(Path("c/manifest.json").read_text())
+    assert (record["seed"], record["scale_strengths"], record["picture"]) == (7, True, "image")
+    source = written.source(written.samples[0])
+    assert source.decode(source.read()).shape == (24, 32, 3)
+
+
+def test_arrays_and_sequences_come_from_the_command_too(shiftproof: Shiftproof, draw_photos: Draw) -> None:
+    photos = draw_photos(1)
+    shiftproof("corrupt", photos, "c", "--corruptions", "contrast", "--edition", "cifar-32", "--layout", "cifar-c")
+    assert np.load("c/contrast.npy").shape == (15, 32, 32, 3)
+    asked = ["--perturbations", "scale,shot_noise", "--levels", "2", "--edition", "cifar-32", "--layout", "cifar-p"]
+    said = shiftproof("perturb", photos, "p", *asked, "--limit", "2", "--json")
+    assert json.loads(said.out)["written"] == 4
+    assert np.load("p/scale.npy").shape == np.load("p/shot_noise_2.npy").shape == (2, 31, 32, 32, 3)
+    videos = shiftproof("perturb", photos, "v", "--perturbations", "brightness", "--edition", "cifar-32", "--limit", "1")
+    assert videos.code == 0
+    assert "1 sequences written" in videos.err
+    assert len(sp.open_images("v").samples) == 31
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        (["corrupt", "photos", "c", "--corruptions", "fgo"], "no corruption called 'fgo'; did you mean fog?"),
+        (["corrupt", "photos", "c", "--severities", "0"], "severities should be some of 1 to 5"),
+        (["corrupt", "photos", "c", "--edition", "imagenet"], "no edition called 'imagenet'"),
+        (["corrupt", "photos", "c", "--at", "model-size"], "--at model-size needs a model, and none is asked here"),
+        (["corrupt", "photos", "c", "--frost-folder", "nowhere"], "no folder nowhere"),
+        (["corrupt", "nowhere", "c"], "no such file or folder: nowhere"),
+        (["corrupt", "photos", "photos"], "lies inside"),
+        (["perturb", "photos", "p", "--perturbations", "titl"], "no perturbation called 'titl'; did you mean tilt?"),
+        (["perturb", "photos", "p", "--levels", "4"], "levels should be some of 1 to 3"),
+    ],
+)
+def test_slips_are_one_line(asked: list[str], says: str, shiftproof: Shiftproof, draw_photos: Draw) -> None:
+    draw_photos(1)
+    said = shiftproof(*asked)
+    assert (said.code, said.out) == (1, "")
+    assert said.err.startswith("shiftproof: ")
+    assert says in said.err
+    assert said.err.count("\n") == 1
+
+
+def test_unreadable_images_are_listed(shiftproof: Shiftproof, draw_photos: Draw) -> None:
+    photos = draw_photos(1)
+    (photos / "red" / "x.jpg").write_text("no image")
+    asked = ["corrupt", photos, "c", "--corruptions", "contrast", "--severities", "1", "--edition", "tiny-64"]
+    said = shiftproof(*asked)
+    assert said.code == 0
+    assert "set aside: red/x.jpg: not an image" in said.err
+    assert "3 pictures written, 1 images set aside" in said.err
+    aside = json.loads(shiftproof(*asked, "--json").out)["set_aside"]
+    assert [image["id"] for image in aside] == ["red/x.jpg"]
+
+
+def test_ctrl_c_is_one_sentence_and_the_same_command_goes_on(draw_photos: Draw, tmp_path: Path) -> None:
+    photos = draw_photos(30)
+    corrupt = ["-m", "shiftproof", "corrupt", str(photos), str(tmp_path / "c"), "--edition", "tiny-64", "--quiet", "--json"]
+    command = [sys.executable, *corrupt, "--corruptions", "contrast,fog", "--workers", "0"]
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # whoever runs the tests in the background has Ctrl-C switched off for all they start
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    deadline = time.monotonic() + 60
+    while not list((tmp_path / "c").rglob("*.JPEG")):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "the same command goes on from here" in told
+    assert "Traceback" not in told
+    again = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    assert again["written_before"] > 0
+    assert again["written"] + again["written_before"] == 900
