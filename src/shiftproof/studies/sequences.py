@@ -13,7 +13,7 @@ from shiftproof.types import Fact, Predictions
 Value = TypeVar("Value", bound=Hashable)
 
 NEEDED = ("sequence", "frame", "perturbation")
-"""The facts that make frames of images."""
+"""The facts that make frames of images; `sequence` names the image behind it, the same under every perturbation."""
 
 
 class Sequences(NamedTuple):
@@ -58,22 +58,12 @@ def _sequences(
     expected = np.unique(frames)
     whole = counts == len(expected)
     table = rows[whole[sequence_of_row]].reshape(-1, len(expected))
-    sources = tuple(source_of(str(name), perturbation, level) for name, kept in zip(distinct, whole, strict=True) if kept)
+    sources = tuple(str(name) for name, kept in zip(distinct, whole, strict=True) if kept)
     return Sequences(perturbation, level, sources, table, int((~whole).sum()))
 
 
 def _whole(fact: Fact, missing: int) -> int:
     return missing if fact is None else int(fact)
-
-
-def source_of(sequence: str, perturbation: str, level: int) -> str:
-    """The image behind a sequence: its name without the perturbation's own folder.
-
-    >>> source_of("gaussian_noise_2/n01440764/a", "gaussian_noise", 2), source_of("n01440764/a", "tilt", 1)
-    ('n01440764/a', 'n01440764/a')
-    """
-    first, _, rest = sequence.partition("/")
-    return rest if rest and first in (perturbation, f"{perturbation}_{level}") else sequence
 
 
 def _numbered(values: Sequence[Value]) -> tuple[NDArray[np.integer], list[Value]]:

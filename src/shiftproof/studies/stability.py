@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from shiftproof.corruptions import IMAGENET_P, IMAGENET_P_VALIDATION
 from shiftproof.metrics import sequence_flip_probability, sequence_top5_distance, sequence_zipf_distance
 from shiftproof.metrics.stability import Against
 from shiftproof.studies.sequences import Sequences, all_sequences
@@ -82,17 +83,19 @@ class Gathered:
                     known[source] = Along(values, Frame(image_set, predictions.ids[row]))
 
     def table(self) -> Stability:
-        """The images that have every sequence."""
-        answers = list(self.cells.values())
-        sources = tuple(source for source in (answers[0] if answers else ()) if all(source in known for known in answers))
-        values = np.array([[known[source].values for known in answers] for source in sources])
+        """The images that have every sequence, in the order of their names; cells in the order of the paper."""
+        cells = sorted(self.cells, key=_order)
+        answers = [self.cells[cell] for cell in cells]
+        known = [frozenset(answer) for answer in answers]
+        sources = tuple(sorted(frozenset.intersection(*known))) if known else ()
+        values = np.array([[answer[source].values for answer in answers] for source in sources])
         return Stability(
             sources,
-            tuple(self.cells),
-            values.reshape(len(sources), len(self.cells), 3 if self.zipf else 2),
-            tuple(tuple(known[source].first for known in answers) for source in sources),
-            tuple(self.frames.values()),
-            len({source for known in answers for source in known}) - len(sources),
+            tuple(cells),
+            values.reshape(len(sources), len(cells), 3 if self.zipf else 2),
+            tuple(tuple(answer[source].first for answer in answers) for source in sources),
+            tuple(self.frames[cell] for cell in cells),
+            len(frozenset[str]().union(*known)) - len(sources),
         )
 
 
@@ -119,6 +122,12 @@ class Stability:
         first = tuple(self.first_frames[row] for row in rows)
         values = self.values[np.array(rows, dtype=np.intp)]
         return Stability(tuple(sources), self.cells, values, first, self.frames, self.partial)
+
+
+def _order(cell: Cell) -> tuple[int, str, int]:
+    known = (*IMAGENET_P, *IMAGENET_P_VALIDATION)
+    place = known.index(cell.perturbation) if cell.perturbation in known else len(known)
+    return place, cell.perturbation, cell.difficulty
 
 
 def _cells_of(sequences: Sequences) -> list[Cell]:
