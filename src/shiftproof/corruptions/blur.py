@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from shiftproof.corruptions.compiled import compiled
 from shiftproof.corruptions.disk import disk_of, under_disk
-from shiftproof.corruptions.filters import from_pixels, gaussian, motion
+from shiftproof.corruptions.filters import from_pixels, gaussian, gaussian_kernel, motion
 from shiftproof.corruptions.random_bits import BLOCK, fill_with_random_bits, seed_of
 from shiftproof.corruptions.zooming import added_zooms
 from shiftproof.types import Image
@@ -48,7 +48,17 @@ def zoom_blur(image: Image, rng: np.random.Generator, *, stop: float, step: floa
 
 def gaussian_blur(image: Image, rng: np.random.Generator, *, sigma: float) -> Image:  # noqa: ARG001
     """The image under a gaussian window."""
-    return from_pixels(gaussian(image, sigma))
+    return blurred(image, sigma)
+
+
+def blurred(image: Image, sigma: float) -> Image:
+    """The image under a gaussian window, cut to bytes."""
+    if sigma >= 0.7 or sigma == 0:
+        return from_pixels(gaussian(image, sigma))
+    # so narrow a window moves many pixels by less than single precision can tell from a whole level
+    kernel = gaussian_kernel(sigma)
+    exact = cv2.sepFilter2D(image, cv2.CV_64F, kernel, kernel, borderType=cv2.BORDER_REPLICATE)
+    return (exact + 1e-9).astype(np.uint8)
 
 
 def displacements(rng: np.random.Generator, reach: int, rounds: int, visited: int) -> Displacements:
@@ -72,10 +82,10 @@ def _draw_steps(seed: np.uint64, choices: np.uint64, steps: NDArray[np.int8]) ->
 def through_glass(image: Image, sigma: float, reach: int, steps: Displacements) -> Image:
     """Frosted glass with these displacements."""
     # four bytes a pixel move at once
-    pixels = cv2.cvtColor(from_pixels(gaussian(image, sigma)), cv2.COLOR_RGB2RGBA).view(np.uint32)[:, :, 0]
+    pixels = cv2.cvtColor(blurred(image, sigma), cv2.COLOR_RGB2RGBA).view(np.uint32)[:, :, 0]
     _take_from_neighbours(pixels, reach, steps)
     taken = cv2.cvtColor(pixels[:, :, None].view(np.uint8), cv2.COLOR_RGBA2RGB)
-    return from_pixels(gaussian(np.asarray(taken, np.uint8), sigma))
+    return blurred(np.asarray(taken, np.uint8), sigma)
 
 
 @compiled

@@ -30,7 +30,7 @@ def to_pixels(image: Image) -> Pixels:
 def from_pixels(pixels: Pixels) -> Image:
     """The floats as bytes: clipped and cut, not rounded, as the published sets were made.
 
-    >>> from_pixels(np.float32([-3, 7.9, 7.9995, 300])).tolist()
+    >>> from_pixels(np.float32([-3, 7.9, 7.99997, 300])).tolist()
     [0, 7, 8, 255]
     """
     image = np.empty(pixels.shape, np.uint8)
@@ -40,8 +40,8 @@ def from_pixels(pixels: Pixels) -> Image:
 
 @compiled
 def _cut(pixels: Pixels, image: Image) -> None:
-    # whole numbers that single precision leaves just below themselves must not lose a level
-    guard, least, most = np.float32(1e-3), np.float32(0), np.float32(255)
+    # whole numbers that single precision leaves up to 5e-5 below themselves must not lose a level
+    guard, least, most = np.float32(6e-5), np.float32(0), np.float32(255)
     for place in range(pixels.size):
         image[place] = np.uint8(np.int32(min(max(pixels[place] + guard, least), most)))
 
@@ -65,24 +65,25 @@ def gaussian(
 
 
 @lru_cache(maxsize=64)
-def gaussian_kernel(sigma: float, truncate: float = 4.0) -> Weights:
+def gaussian_kernel(sigma: float, truncate: float = 4.0) -> NDArray[np.float64]:
     """The window's weights, their sum 1, to as many pixels each side as `truncate` sigmas round to."""
     reach = int(truncate * sigma + 0.5)
     weights = np.exp(-0.5 * (np.arange(-reach, reach + 1) / sigma) ** 2)
-    kernel: Weights = (weights / weights.sum()).astype(np.float32)
+    kernel: NDArray[np.float64] = weights / weights.sum()
     kernel.flags.writeable = False
     return kernel
 
 
 def motion(image: Image, radius: float, sigma: float, angle: float) -> Image:
-    """The image smeared to one side along `angle` (degrees, clockwise), as ImageMagick does it, cut to bytes.
+    """The image smeared to one side along `angle` (degrees, clockwise), as ImageMagick does it.
 
     A pixel is the mean of itself and 2 x `radius` others, the nearer the heavier; beyond the border the last pixel goes on.
+    The means are rounded to 16 bits, where 257 is a level, then cut to 8.
     """
     down, right, weights = _taps(math.ceil(radius), sigma, math.radians(angle))
     height, width = image.shape[:2]
     top, left, bottom, far = max(0, -down.min()), max(0, -right.min()), max(0, down.max()), max(0, right.max())
-    framed = cv2.copyMakeBorder(image, top, bottom, left, far, cv2.BORDER_REPLICATE).astype(np.float32)
+    framed = np.asarray(cv2.copyMakeBorder(image, top, bottom, left, far, cv2.BORDER_REPLICATE), np.uint8)
     channels = image.size // (height * width)
     smeared = np.empty(image.shape, np.uint8)
     _add_up(
@@ -103,19 +104,19 @@ def _taps(radius: int, sigma: float, angle: float) -> tuple[Offsets, Offsets, We
     merged: dict[tuple[int, int], float] = {}
     for down, right, weight in zip(*places.tolist(), weights.tolist(), strict=True):
         merged[down, right] = merged.get((down, right), 0.0) + weight
-    # what all of them together could not move by a hundredth of a level
-    kept = {place: weight for place, weight in merged.items() if weight * 255 * len(merged) > 1e-2}
-    offsets = np.array(list(kept), np.int64)
-    return offsets[:, 0].copy(), offsets[:, 1].copy(), np.array(list(kept.values()), np.float32)
+    # the rest could not move a pixel by a thousandth of a level, all of them together
+    kept = {place: weight for place, weight in merged.items() if weight * 255 * len(merged) > 1e-3}
+    offsets, shares = np.array(list(kept), np.int64), np.array(list(kept.values()))
+    return offsets[:, 0].copy(), offsets[:, 1].copy(), (shares / shares.sum()).astype(np.float32)
 
 
 @compiled
-def _add_up(framed: Pixels, down: Offsets, right: Offsets, weights: Weights, summed: Image) -> None:
+def _add_up(framed: Image, down: Offsets, right: Offsets, weights: Weights, summed: Image) -> None:
     height, width = summed.shape
     row = np.empty(width, np.float32)
-    guard, most = np.float32(1e-3), np.float32(255)
+    half_a_step, most = np.float32(0.5 / 257), np.float32(255)
     for y in range(height):
-        row[:] = guard
+        row[:] = half_a_step
         for tap in range(len(weights)):
             source, weight = framed[y + down[tap], right[tap] : right[tap] + width], weights[tap]
             for x in range(width):

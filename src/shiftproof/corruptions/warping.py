@@ -89,7 +89,7 @@ def displaced(pixels: Pixels, right: Field, down: Field) -> Image:
 def _displace(pixels: Pixels, channels: np.uint64, right: Field, down: Field, image: Image) -> None:
     height, width = right.shape
     stride = np.uint64(width)
-    guard, most = np.float32(1e-3), np.float32(255)
+    guard, most = np.float32(6e-5), np.float32(255)
     for y in range(height):
         for x in range(width):
             # casts cut towards zero, which is downwards only above it

@@ -1,0 +1,57 @@
+"""What a fast filter owes to its slow version: bytes that differ by no more than 1, and rarely; borders looked at alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftproof.corruptions.strengths import strengths_of
+from shiftproof.types import Image
+
+COLUMNS = {"imagenet-224": 224, "inception-299": 299, "tiny-64": 64, "cifar-32": 32}
+SIDEWAYS = (37, 91)  # neither square nor even
+UPRIGHT = (83, 48)
+BAND = 12  # pixels
+RARE = 0.005
+
+
+def drawn(height: int, width: int, seed: int = 0) -> Image:
+    """Waves, edges, noise, and flat parts of black, white and grey."""
+    rng = np.random.default_rng(seed)
+    down, right = np.mgrid[0:height, 0:width]
+    image = np.stack([127 + 120 * np.sin((down * speed + right / speed) / 9) for speed in (0.3, 0.7, 1.1)], axis=2)
+    image[: height // 2] += rng.normal(0, 40, (height // 2, width, 3))
+    for number, level in enumerate((0, 255, 77)):
+        top, left = (number + 2) * height // 6, number * width // 3
+        image[top : top + height // 6, left : left + width // 4] = level
+    picture: Image = np.clip(image, 0, 255).astype(np.uint8)
+    return picture
+
+
+def cases(name: str, largest: int = 299) -> Iterator[tuple[dict[str, Any], Image]]:
+    """All strengths of all columns, each on a square picture of its size, a wide one and a tall one."""
+    for column, size in COLUMNS.items():
+        for severity in range(1, 6):
+            for shape in ((min(size, largest), min(size, largest)), SIDEWAYS, UPRIGHT):
+                yield strengths_of(name, severity, column), drawn(*shape, seed=severity)
+
+
+def assert_agrees(result: Image, exact: NDArray[np.float64], rare: float = RARE) -> None:
+    """Within 1 everywhere, and different from the exact samples cut to bytes on few of them, inside and on every border.
+
+    Sums of doubles end within 1e-9 of a whole number that they should be; where the exact samples do, they are that number.
+    """
+    expected = (np.clip(exact, 0, 255) + 1e-9).astype(np.uint8)
+    assert result.shape == expected.shape
+    wrong = np.abs(result.astype(int) - expected)
+    assert wrong.max() <= 1
+    for band in (wrong, wrong[:BAND], wrong[-BAND:], wrong[:, :BAND], wrong[:, -BAND:]):
+        # in small bands chance alone may bring one sample over the share
+        assert (band > 0).sum() <= max(rare * band.size, 3), (band > 0).mean()
+
+
+def psnr(first: Image, second: Image) -> float:
+    return float(10 * np.log10(255**2 / (((first.astype(float) - second) ** 2).mean() + 1e-9)))

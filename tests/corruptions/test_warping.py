@@ -1,0 +1,124 @@
+"""Elastic transform against the slow version, the public package and identities, at every severity of every edition."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import skimage
+from scipy import ndimage
+
+from corruptions import reference_warping
+from corruptions.agreement import assert_agrees, cases, drawn
+from corruptions.peer import peer_corruption
+from shiftproof.corruptions import warping
+from shiftproof.corruptions.fields import symmetric_draws
+from shiftproof.corruptions.random_bits import seed_of
+
+
+def test_elastic_transform_is_the_slow_one_with_the_same_draws_at_all_severities_of_all_editions() -> None:
+    for strengths, image in cases("elastic_transform"):
+        height, width = image.shape[:2]
+        rng = np.random.default_rng(7)
+        moves = rng.uniform(-strengths["jitter"], strengths["jitter"], (3, 2))
+        fields = symmetric_draws(seed_of(rng), 2 * height * width).reshape(2, height, width)
+        exact = reference_warping.elastic_transform(image, strengths["amplitude"], strengths["sigma"], moves, fields)
+        assert_agrees(warping.elastic_transform(image, np.random.default_rng(7), **strengths), exact)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 9), (9, 1), (3, 3), (40, 33), (33, 300)])
+@pytest.mark.parametrize("sigma", [0, 0.96, 2.44, 6.4, 19.52, 170.8, 252])
+def test_fields_are_smoothed_as_scipy_does_however_long_the_window(shape: tuple[int, int], sigma: float) -> None:
+    field = np.random.default_rng(1).uniform(-1, 1, shape).astype(np.float32)
+    expected = reference_warping.smooth_field(field.astype(np.float64), sigma) if sigma else field
+    assert np.abs(warping.smooth_field(field, sigma) - expected).max() < 1e-6
+
+
+def test_a_field_of_whole_steps_takes_pixels_as_they_are_and_mirrors_beyond_the_border() -> None:
+    image = drawn(6, 5)
+    for right, down in ((0, 0), (1, 0), (-1, 2), (4, -5), (-12, 31), (100, -77)):
+        steps = [np.full((6, 5), step, np.float32) for step in (right, down)]
+        mirrored = np.pad(image, ((77, 77), (100, 100), (0, 0)), mode="symmetric")
+        expected = mirrored[77 + down : 83 + down, 100 + right : 105 + right]
+        assert np.array_equal(warping.displaced(image.astype(np.float32), *steps), expected)
+
+
+def test_a_linear_picture_shows_the_displacements() -> None:
+    down, right = np.mgrid[0:50, 0:60].astype(np.float32)
+    ramps = np.stack([2 * right, 2 * down, right + down], axis=2)
+    fields = np.random.default_rng(0).uniform(-3, 3, (2, 50, 60)).astype(np.float32)
+    result = warping.displaced(ramps, *fields)[5:-5, 5:-5]
+    exact = np.stack([2 * (right + fields[0]), 2 * (down + fields[1]), right + fields[0] + down + fields[1]], axis=2)[
+        5:-5, 5:-5
+    ]
+    assert np.abs(result + 0.5 - exact).max() < 0.501
+
+
+def test_tilt_moves_its_three_points_to_where_it_is_told() -> None:
+    down, right = np.mgrid[0:90, 0:120]
+    moves = np.array([[3.0, -2.0], [1.5, 4.0], [-2.5, 0.5]])
+    for point, move in zip([(60 + 30, 45 + 30), (60 + 30, 45 - 30), (60 - 30, 45 - 30)], moves, strict=True):
+        light = 250 * np.exp(-((right - point[0]) ** 2 + (down - point[1]) ** 2) / 18)
+        tilted = warping.tilt(np.stack([light] * 3, axis=2).astype(np.uint8), moves)[:, :, 0]
+        found = ndimage.center_of_mass(tilted)[::-1]
+        assert np.abs(np.array(found) - point - move).max() < 0.05
+
+
+def test_without_moves_and_field_nothing_moves() -> None:
+    image = drawn(45, 61)
+    assert np.array_equal(warping.elastic_transform(image, np.random.default_rng(0), amplitude=0, sigma=0, jitter=0), image)
+    assert np.array_equal(
+        warping.elastic_transform(image, np.random.default_rng(0), amplitude=1e-9, sigma=3, jitter=0), image
+    )
+
+
+def test_the_fields_have_the_spread_and_reach_of_smoothed_uniform_draws() -> None:
+    sigma, size = 2.44, 224
+    fields = symmetric_draws(np.uint64(11), 20 * size * size).reshape(20, size, size)
+    window = np.exp(-0.5 * (np.arange(-7, 8) / sigma) ** 2)
+    window /= window.sum()
+    inside = np.stack([warping.smooth_field(field, sigma)[10:-10, 10:-10] for field in fields])
+    # uniform draws have variance 1/3; 20 fields hold some 10,000 independent patches, so 5 % would be seen at 5 sigmas
+    assert inside.std() == pytest.approx(np.sqrt((window**2).sum() ** 2 / 3), rel=0.05)
+    assert abs(inside.mean()) < 5 * inside.std() / np.sqrt(10_000)
+    for lag in (1, 3, 5):
+        expected = (window[lag:] * window[:-lag]).sum() / (window**2).sum()
+        measured = (inside[:, :, lag:] * inside[:, :, :-lag]).mean() / inside.var()
+        assert measured == pytest.approx(expected, abs=0.05)
+
+
+@pytest.mark.parametrize("severity", range(1, 6))
+def test_fields_and_sampling_are_those_of_the_public_package(monkeypatch: pytest.MonkeyPatch, severity: int) -> None:
+    """It has no tilt and other strengths; what is left is the same."""
+    theirs = peer_corruption("elastic_transform")
+    image = np.ascontiguousarray(skimage.data.astronaut()[::4, ::4])
+    np.random.seed(severity)
+    expected = theirs(image, severity)
+    np.random.seed(severity)
+    most, amplitude = 128 * 0.005, 250 * (0.05, 0.065, 0.085, 0.1, 0.12)[severity - 1]
+    fields = [np.random.uniform(-most, most, (128, 128)).astype(np.float32) for _ in range(2)]
+    right, down = (warping.smooth_field(field, 1.28) * np.float32(amplitude) for field in fields)
+    # they interpolate pixels of 0 to 1 in single precision
+    assert_agrees(warping.displaced(image.astype(np.float32), right, down), expected.astype(np.float64) + 2e-5)
+
+
+def test_the_number_of_threads_does_not_show() -> None:
+    script = (
+        "import numpy as np, hashlib; from shiftproof.corruptions import warping\n"
+        "image = np.random.default_rng(0).integers(0, 256, (700, 520, 3), dtype=np.uint8)\n"
+        "result = warping.elastic_transform(image, np.random.default_rng(1), amplitude=900, sigma=380.0, jitter=50)\n"
+        "print(hashlib.sha256(result.tobytes()).hexdigest())"
+    )
+    digests = {
+        subprocess.run(
+            [sys.executable, "-c", script],
+            env={**os.environ, "OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for threads in ("1", "2")
+    }
+    assert len(digests) == 1
