@@ -63,7 +63,7 @@ class NeverOpened:
 
 def listed(ids: Sequence[str], *, labels: Sequence[tuple[int, ...]], classes: Classes | None) -> ImageList:
     samples = [Sample(image_id, label) for image_id, label in zip(ids, labels, strict=True)]
-    return ImageList("listed", samples, classes, lambda _: NeverOpened())  # type: ignore[arg-type, return-value]
+    return ImageList("listed", samples, classes, lambda _: NeverOpened())
 
 
 # ------------------------------------------------------------------------------------------- what is written

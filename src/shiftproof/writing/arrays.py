@@ -62,12 +62,15 @@ class ArrayStorage:
             for image in range(self.images)
         ]
 
-    def save(self, product: NDArray[np.uint8], part: int, place: int) -> None:
-        number, block = self.parts[part]
-        table, row = self.tables[number], block * self.images + place
+    def encoded(self, product: NDArray[np.uint8], part: int) -> bytes:
+        table = self.tables[self.parts[part][0]]
         if product.shape != table.row:
             raise BadInput(f"rows of {table.stem}.npy should have the shape {table.row}, got {product.shape}")
-        data = product.tobytes()
+        return product.tobytes()
+
+    def save(self, data: bytes, part: int, place: int) -> None:
+        number, block = self.parts[part]
+        table, row = self.tables[number], block * self.images + place
         path = self._growing(table)
         with _in_sentences(path), path.open("r+b") as file, self._checksums(table).open("r+b") as checksums:
             file.seek(len(self._header(table)) + row * table.row_bytes)

@@ -73,10 +73,11 @@ class FileStorage:
             found.append(tuple(part for part, folder in enumerate(folders) if name not in there(folder)))
         return found
 
-    def save(self, product: NDArray[np.uint8], part: int, place: str) -> None:
-        folder = self.folders[part]
-        path = self.root / folder / f"{place}{self.ending}"
-        write_whole(path, ENCODERS[self.ending](product, folder), scratch=self.scratch)
+    def encoded(self, product: NDArray[np.uint8], part: int) -> bytes:
+        return ENCODERS[self.ending](product, self.folders[part])
+
+    def save(self, data: bytes, part: int, place: str) -> None:
+        write_whole(self.root / self.folders[part] / f"{place}{self.ending}", data, scratch=self.scratch)
 
     def finish(self, unreadable: Sequence[int]) -> None:
         """Nothing: every file was whole as soon as it was there."""

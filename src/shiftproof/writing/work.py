@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -14,6 +15,9 @@ from shiftproof.types import Image, ImageSource
 from shiftproof.writing.products import Product
 
 Parts = tuple[int, ...]
+
+WRITERS = 8
+"""Threads that save: each waits for the disk alone, and a disk brings what several wait for there at once."""
 
 
 class Storage(Protocol):
@@ -28,7 +32,10 @@ class Storage(Protocol):
     def missing(self) -> list[Parts]:
         """The parts of each image that are not there."""
 
-    def save(self, product: NDArray[np.uint8], part: int, place: Any) -> None: ...
+    def encoded(self, product: NDArray[np.uint8], part: int) -> bytes:
+        """A part as it is stored."""
+
+    def save(self, data: bytes, part: int, place: Any) -> None: ...
 
     def finish(self, unreadable: Sequence[int]) -> None:
         """What can only be done when all parts are there."""
@@ -55,14 +62,19 @@ class Job(NamedTuple):
 def write(job: Job) -> tuple[Arrays, dict[int, str]]:
     """Saves what is missing; no arrays, and the reason for each image that cannot be read."""
     reasons: dict[int, str] = {}
-    for todo in job.todo:
-        image = _decoded(todo.source)
-        if isinstance(image, str):
-            reasons[todo.image] = image
-            continue
-        base = job.product.base(image)
-        for part in todo.parts:
-            job.storage.save(job.product.make(base, part, key=todo.key), part, todo.place)
+    saved: list[Future[None]] = []
+    with ThreadPoolExecutor(WRITERS) as writers:
+        for todo in job.todo:
+            image = _decoded(todo.source)
+            if isinstance(image, str):
+                reasons[todo.image] = image
+                continue
+            base = job.product.base(image)
+            for part in todo.parts:
+                data = job.storage.encoded(job.product.make(base, part, key=todo.key), part)
+                saved.append(writers.submit(job.storage.save, data, part, todo.place))
+    for one in saved:
+        one.result()
     return [], reasons
 
 
