@@ -111,6 +111,17 @@ def test_conventions_are_printed_in_words(alone: list[Part]) -> None:
     assert how.entries["Frost pictures"] == "our own"
 
 
+def test_a_choice_that_was_taken_both_ways_says_for_which_numbers() -> None:
+    clean = made_up.measured("clean_error", 0.1, {"model": "a"})
+    clean = dataclasses.replace(clean, convention={**clean.convention, "output": "raw"})
+    parts = parts_of(clean, made_up.measured("mean_corrupted_error", 0.3, {"model": "a"}))
+    (how,) = [part for part in parts if isinstance(part, Definitions)]
+    assert how.entries["Output"] == [
+        "raw: pixels as they come out of the change (error on clean images)",
+        "jpeg85: saved as JPEG of quality 85, as the published files were (mean error under corruption)",
+    ]
+
+
 @pytest.mark.parametrize("which", ["alone", "three"])
 def test_every_chart_is_drawn_by_vega_lite(which: str, request: pytest.FixtureRequest) -> None:
     import vl_convert

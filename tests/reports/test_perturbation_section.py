@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from reports import made_up
@@ -69,7 +71,9 @@ def test_without_a_baseline_the_published_models_are_listed_and_what_is_missing_
     assert [row[0].text for row in table.rows] == [
         "lite0", "AlexNet", "ResNet-50", "DenseNet-121", "ResNeXt-50", "DenseNet-161", "ResNeXt-101",
     ]  # fmt: skip
-    assert table.note == "mFR and mT5D would need a baseline on the same sequences (--baseline)."
+    assert table.note == (
+        "For mFR and mT5D give a baseline (--baseline) that changes its answer under every perturbation here."
+    )
 
 
 def test_every_chart_is_drawn_by_vega_lite(alone: list[Part], several: list[Part]) -> None:
@@ -79,6 +83,17 @@ def test_every_chart_is_drawn_by_vega_lite(alone: list[Part], several: list[Part
         svg = vl_convert.vegalite_to_svg({**chart.spec, "width": 500})
         assert "<path" in svg, chart.title
         assert "NaN" not in svg, chart.title
+
+
+def test_ratios_without_intervals_are_dots_alone() -> None:
+    found = [
+        dataclasses.replace(made_up.measured("flip_rate", value, {"model": "a", "perturbation": name}), interval=None)
+        for name, value in (("tilt", 0.5), ("snow", 3.0))
+    ]
+    chart = charts_of(parts_of(*found))["Flip rate (FR)"]
+    assert [layer["mark"]["type"] for layer in chart.spec["layer"]] == ["rule", "point", "text"], (
+        "the rule is the baseline's"
+    )
 
 
 def test_photos_of_many_sets_stand_together() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from shiftproof import catalog
 from shiftproof.metrics.meanings import meaning_of
@@ -10,7 +10,7 @@ from shiftproof.reports.generic import dot_chart
 from shiftproof.reports.page import Page, model_of, models_of
 from shiftproof.reports.parts import Cell, Chart, Column, Definitions, Part, Table
 from shiftproof.reports.tables import compact_cell, key_title, measurement_table, number_table, side_by_side
-from shiftproof.reports.words import count, kept_together, spoken
+from shiftproof.reports.words import count, in_a_line, kept_together, spoken
 from shiftproof.types import Measurement
 
 
@@ -41,13 +41,20 @@ def in_words(choice: str, taken: str) -> str:
 
 
 def choices(title: str, found: Sequence[Measurement]) -> list[Part]:
-    """The conventions behind some numbers in words, each value once."""
-    taken: dict[str, dict[str, None]] = {}
+    """The conventions behind some numbers in words; where one has several values, with the numbers each holds for."""
+    taken: dict[str, dict[str, dict[str, None]]] = {}
     for one in found:
         for key, value in one.convention.items():
-            taken.setdefault(key_title(key), {})[kept_together(in_words(key, value))] = None
-    entries = {key: next(iter(values)) if len(values) == 1 else list(values) for key, values in taken.items()}
+            values = taken.setdefault(key_title(key), {})
+            values.setdefault(kept_together(in_words(key, value)), {})[in_a_line(meaning_of(one.metric).title)] = None
+    entries = {key: _told(values) for key, values in taken.items()}
     return [Definitions(title, entries)] if entries else []
+
+
+def _told(values: Mapping[str, Iterable[str]]) -> str | list[str]:
+    if len(values) == 1:
+        return next(iter(values))
+    return [f"{value} ({', '.join(numbers)})" for value, numbers in values.items()]
 
 
 def bars(

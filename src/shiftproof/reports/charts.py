@@ -91,6 +91,7 @@ def intervals(dots: Sequence[Dot], *, x_title: str, description: str, unit: Unit
         shared |= {"yOffset": {"field": "series", "sort": series}, "tooltip": [{"field": "series"}, *tooltip]}
         colour, shape = {"color": by_series(series, COLOURS)}, {"shape": by_series(series, SHAPES)}
     bar = {"type": "rule", "strokeWidth": 9, "opacity": 0.35, "color": COLOURS[0]}
+    bars = {"mark": bar, "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}, **colour}}
     point = {"type": "point", "filled": True, "size": 50, "opacity": 1, "color": COLOURS[0]}
     beside = {"condition": {"test": NARROW, "field": "figure"}, "field": "text"}
     return {
@@ -99,7 +100,7 @@ def intervals(dots: Sequence[Dot], *, x_title: str, description: str, unit: Unit
         "encoding": shared,
         "layer": [
             *([] if within else [mark_at(reference or 0.0)]),
-            {"mark": bar, "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}, **colour}},
+            *([bars] if any(dot.interval for dot in dots) else []),
             {"mark": point, "encoding": {"x": x, **colour, **shape}},
             {"mark": {"type": "text", "align": "left", "dx": 10}, "encoding": {"x": {"value": "width"}, "text": beside}},
         ],

@@ -36,11 +36,11 @@ def among_imagenet_p(overall: Sequence[Measurement]) -> list[Part]:
     distances = named(overall, "mean_top5_distance_ratio")
     if not overall:
         return []
-    note = _comparable(rates, "50,000 photos of ImageNet-P") if rates else ""
+    note = _comparable(rates or distances, "50,000 photos of ImageNet-P") if rates or distances else ""
     if rates and distances:
         return [_chart(title, "imagenet_p_models", IMAGENET_P, overall, note=note)]
     lacking = " and ".join(name for name, found in (("mFR", rates), ("mT5D", distances)) if not found)
-    missing = f"{lacking} would need a baseline on the same sequences (--baseline)."
+    missing = f"For {lacking} give a baseline (--baseline) that changes its answer under every perturbation here."
     return [dataclasses.replace(_figures(title, "imagenet_p_models", IMAGENET_P, overall), note=f"{missing} {note}".strip())]
 
 

@@ -63,7 +63,7 @@ def summarise(page: Page) -> Summary:
     alone = len(by_subject(overall)) <= 1
     own = [*_weakest(measurements), *_confidence(overall), *shift_details(measurements, overall)]
     return Summary(
-        headlines=_headlines(overall, page, alone=alone),
+        headlines=_headlines(overall, page),
         sentences=own if alone else _verdicts(measurements),
         tiles=_tiles(overall, page) if alone else [],
         table=None if alone else _side_by_side(overall, page),
@@ -72,13 +72,13 @@ def summarise(page: Page) -> Summary:
     )
 
 
-def _headlines(overall: Sequence[Measurement], page: Page, *, alone: bool) -> list[str]:
-    """A sentence for each study; of several models only those of the first, the table has the rest."""
+def _headlines(overall: Sequence[Measurement], page: Page) -> list[str]:
+    """A sentence for each study; of several models only those of the first study, the table has the rest."""
     kinds = [_accuracy_headlines(overall, page), corruption_headlines(overall, page), perturbation_headlines(overall, page)]
     told = [sentences[:MOST_HEADLINES] for sentences in kinds if sentences]
     if not told:
         return [f"{count(len(page.results.measurements))} measurements of {page.title}."]
-    return [sentence for sentences in (told if alone else told[:1]) for sentence in sentences]
+    return [sentence for sentences in (told[:1] if len(page.models) > 1 else told) for sentence in sentences]
 
 
 def _accuracy_headlines(overall: Sequence[Measurement], page: Page) -> list[str]:
