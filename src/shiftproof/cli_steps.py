@@ -112,7 +112,8 @@ def fill_bench(model: Classifier, bench: Bench, options: Options) -> None:
     from shiftproof.types import richest
 
     store = Store(options["store"])
-    check_stored([run for study in bench.studies for run in study.runs() if run.model != model.ref], bench.image_sets, store)
+    others = [run for study in bench.studies for run in study.runs() if run.model != model.ref]
+    check_stored(others, bench.image_sets, store)
     _say_preparation(model, bench.image_sets, options)
     with interruptible(Bar(quiet=options["quiet"])) as progress:
         fill_studies(
@@ -125,6 +126,7 @@ def fill_bench(model: Classifier, bench: Bench, options: Options) -> None:
             batch_size=options["batch_size"],
             workers=options["workers"],
             strict=options["strict"],
+            scoring=scoring_of(options),
             progress=progress,
         )
 

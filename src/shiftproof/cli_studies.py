@@ -32,6 +32,12 @@ def make_corruption(kind: Any, models: Models, images: ImageSet, options: Option
     """Corruptions made here; of a set that holds corrupted images already, those it holds."""
     if _has_facts(images, "corruption", "severity"):
         return _make_published_corruption(models, images, options)
+    limits = {}
+    if options["budget"] is not None or options["precision"] is not None:
+        from shiftproof.studies.budgeted_corruption import BudgetedCorruptionStudy
+
+        points = options["precision"]
+        kind, limits = BudgetedCorruptionStudy, {"budget": options["budget"], "precision": points and points / 100}
     study = kind(
         models=models,
         image_set=images,
@@ -44,6 +50,7 @@ def make_corruption(kind: Any, models: Models, images: ImageSet, options: Option
         frost=_frost(options),
         scale_strengths=options["scale_strengths"],
         baseline=_baseline(options),
+        **limits,
     )
     return Bench([study], [images])
 

@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,7 @@ from shiftproof.types import (
     ImageSetRef,
     Keep,
     Logits,
+    ModelRef,
     Outputs,
     Precision,
     Predictions,
@@ -324,20 +325,29 @@ def fill_studies(
     batch_size: int | None = None,
     workers: Workers | int | None = None,
     strict: bool = False,
+    scoring: Scoring | None = None,
     progress: Progress | None = None,
 ) -> None:
-    """Every run of this model that the studies name; what is stored already is not done again."""
+    """Every run of this model that the studies name; what is stored already is not done again.
+
+    A study that has `wanted` runs only some images of most cells: it is asked what is next until it wants nothing.
+    """
     sets = {images.ref: images for images in image_sets}
+    sampled = [study for study in studies if isinstance(study, SampledStudy)]
+    keeps = keeps_of([study for study in studies if study not in sampled], keep)
+    for study in sampled:
+        keeps |= {run: richest([keeps.get(run, keep), study.keep]) for run in study.first_runs(model.ref)}
     together: dict[tuple[ImageSetRef, Keep], list[Condition]] = {}
-    for run, least in keeps_of(studies, keep).items():
+    for run, least in keeps.items():
         if run.model == model.ref:
             together.setdefault((run.image_set, least), []).append(run.condition)
     with _pool(workers, model.preparation, *sets.values()) as pool:
-        for (ref, least), conditions in together.items():
-            fill_conditions(
+
+        def fill_some(images: ImageSet, chosen: Chosen, least: Keep) -> Tally:
+            return fill_conditions(
                 model,
-                sets[ref],
-                dict.fromkeys(conditions),
+                images,
+                chosen,
                 store=store,
                 keep=least,
                 precision=precision,
@@ -346,6 +356,44 @@ def fill_studies(
                 strict=strict,
                 progress=progress,
             )
+
+        for (ref, least), conditions in together.items():
+            fill_some(sets[ref], dict.fromkeys(conditions), least)
+        for study in sampled:
+            _fill_sampled(study, model.ref, sets, store, scoring, fill_some)
+
+
+@runtime_checkable
+class SampledStudy(Study, Protocol):
+    """A study that chooses, by what it has seen, which images to run in which cell."""
+
+    def first_runs(self, model: ModelRef) -> Sequence[Run]: ...
+
+    def wanted(self, model: ModelRef, load: Callable[[Run], Predictions]) -> Mapping[Run, Collection[str]]: ...
+
+
+def _fill_sampled(
+    study: SampledStudy,
+    model: ModelRef,
+    sets: Mapping[ImageSetRef, ImageSet],
+    store: Store,
+    scoring: Scoring | None,
+    fill_some: Callable[[ImageSet, Chosen, Keep], Tally],
+) -> None:
+    digests = {ref: digests_of(images, store) for ref, images in sets.items()}
+
+    def load(run: Run) -> Predictions:
+        images = sets[run.image_set]
+        return load_predictions(
+            run, images, store=store, keep=study.keep, scoring=scoring, partial=True, digests=digests[run.image_set]
+        )
+
+    while wanted := study.wanted(model, load):
+        images = sets[next(iter(wanted)).image_set]
+        tally = fill_some(images, {run.condition: ids for run, ids in wanted.items()}, study.keep)
+        if tally.set_aside:
+            image = tally.set_aside[0]
+            raise BadInput(f"{image.id} has no answer under some condition ({image.reason}); remove it, or spend no budget")
 
 
 def check_stored(runs: Iterable[Run], image_sets: Iterable[ImageSet], store: Store) -> None:
