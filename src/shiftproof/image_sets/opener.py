@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from shiftproof.errors import UnreadableImage
 from shiftproof.types import Image, ImageSet, ImageSetRef
 
 
 def image_opener(image_sets: Iterable[ImageSet]) -> Callable[[ImageSetRef, str], Image]:
-    """A function that opens an image of these sets."""
+    """A function that opens an image of these sets; UnreadableImage where it is of none of them."""
     sets = {images.ref.fingerprint: images for images in image_sets}
     samples = {key: {sample.id: sample for sample in images.samples} for key, images in sets.items()}
 
     def open_image(image_set: ImageSetRef, image_id: str) -> Image:
-        images = sets[image_set.fingerprint]
-        source = images.source(samples[image_set.fingerprint][image_id])
+        sample = samples.get(image_set.fingerprint, {}).get(image_id)
+        if sample is None:
+            raise UnreadableImage(f"{image_set.name} is not at hand")
+        source = sets[image_set.fingerprint].source(sample)
         return source.decode(source.read())
 
     return open_image
