@@ -32,20 +32,23 @@ class Sequences(NamedTuple):
 
 
 def all_sequences(predictions: Predictions) -> Iterator[Sequences]:
-    """The sequences of every perturbation and level, in the order in which they first appear."""
+    """The sequences of every perturbation and level."""
     facts = predictions.facts
     if not len(predictions) or any(fact not in facts for fact in NEEDED):
         return
     levels = facts.get("level") or (1,) * len(predictions)
-    kinds = list(zip(facts["perturbation"], levels, strict=True))
-    kind_of_row, distinct = _numbered(kinds)
-    frames = np.array([_whole(frame, -1) for frame in facts["frame"]])
-    names = facts["sequence"]
-    for kind, (perturbation, level) in enumerate(distinct):
+    perturbations, names = _numbered(facts["perturbation"])
+    level_places, level_values = _numbered(levels)
+    frames = _frame_numbers(facts["frame"])
+    # a number for each pair is compared faster than the pair itself
+    kind_of_row = perturbations * len(level_values) + level_places
+    sequences = facts["sequence"]
+    for kind in np.flatnonzero(np.bincount(kind_of_row)).tolist():
+        name, level = divmod(kind, len(level_values))
         rows = np.flatnonzero((kind_of_row == kind) & (frames >= 0))
-        if perturbation is None or not len(rows):
-            continue
-        yield _sequences(str(perturbation), _whole(level, 1), rows, frames[rows], [names[row] for row in rows.tolist()])
+        if names[name] is not None and len(rows):
+            which = [sequences[row] for row in rows.tolist()]
+            yield _sequences(str(names[name]), int(level_values[level] or 1), rows, frames[rows], which)
 
 
 def _sequences(
@@ -55,19 +58,20 @@ def _sequences(
     order = np.lexsort((frames, sequence_of_row))
     rows, frames, sequence_of_row = rows[order], frames[order], sequence_of_row[order]
     counts = np.bincount(sequence_of_row)
-    expected = np.unique(frames)
+    expected = np.flatnonzero(np.bincount(frames))
     whole = counts == len(expected)
     table = rows[whole[sequence_of_row]].reshape(-1, len(expected))
     sources = tuple(str(name) for name, kept in zip(distinct, whole, strict=True) if kept)
     return Sequences(perturbation, level, sources, table, int((~whole).sum()))
 
 
-def _whole(fact: Fact, missing: int) -> int:
-    return missing if fact is None else int(fact)
+def _frame_numbers(frames: Sequence[Fact]) -> NDArray[np.integer]:
+    """The number of each frame, -1 where there is none."""
+    numbers = np.array(frames)
+    return numbers if numbers.dtype.kind == "i" else np.array([-1 if frame is None else int(frame) for frame in frames])
 
 
 def _numbered(values: Sequence[Value]) -> tuple[NDArray[np.integer], list[Value]]:
     """The place of each value among the distinct ones, and these."""
-    places: dict[Value, int] = {}
-    numbers = np.array([places.setdefault(value, len(places)) for value in values], dtype=np.intp)
-    return numbers, list(places)
+    places = {value: place for place, value in enumerate(dict.fromkeys(values))}
+    return np.fromiter(map(places.__getitem__, values), np.intp, len(values)), list(places)

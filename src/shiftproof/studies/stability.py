@@ -49,10 +49,12 @@ class Frame(NamedTuple):
 
 
 class Along(NamedTuple):
-    """One image along one sequence."""
+    """Some images along the sequences of one cell."""
 
-    values: tuple[float, ...]  # share of flips, mean distance, where asked the Zipf distance
-    first: Frame
+    sources: tuple[str, ...]
+    values: NDArray[np.floating]  # (images, kinds): share of flips, mean distance, where asked the Zipf distance
+    first: tuple[Frame, ...]  # of each sequence
+    frames: int  # in a sequence
 
 
 @dataclass
@@ -60,8 +62,7 @@ class Gathered:
     """What is known of every cell, filled set by set."""
 
     zipf: bool = False
-    cells: dict[Cell, dict[str, Along]] = field(default_factory=dict)
-    frames: dict[Cell, int] = field(default_factory=dict)
+    cells: dict[Cell, Along] = field(default_factory=dict)
     incomplete: int = 0  # sequences left out because frames are missing
     too_short: list[str] = field(default_factory=list)
 
@@ -69,34 +70,48 @@ class Gathered:
         """Adds the sequences of one set."""
         for sequences in all_sequences(predictions):
             self.incomplete += sequences.incomplete
+            frames = sequences.rows.shape[1]
+            first = tuple(Frame(image_set, predictions.ids[row]) for row in sequences.rows[:, 0].tolist())
             for cell in _cells_of(sequences):
-                if cell.rule[1] >= sequences.rows.shape[1]:
+                if cell.rule[1] >= frames:
                     self.too_short.append(f"{cell.perturbation} at difficulty {cell.difficulty}")
                     continue
-                columns = list(_values(cell, sequences, predictions, zipf=self.zipf))
-                known = self.cells.setdefault(cell, {})
-                self.frames[cell] = sequences.rows.shape[1]
-                first = sequences.rows[:, 0].tolist()
-                for source, row, values in zip(
-                    sequences.sources, first, zip(*(column.tolist() for column in columns), strict=True), strict=True
-                ):
-                    known[source] = Along(values, Frame(image_set, predictions.ids[row]))
+                values = np.column_stack(list(_values(cell, sequences, predictions, zipf=self.zipf)))
+                along = Along(sequences.sources, values, first, frames)
+                self.cells[cell] = _joined(self.cells[cell], along) if cell in self.cells else along
 
     def table(self) -> Stability:
         """The images that have every sequence, in the order of their names; cells in the order of the paper."""
         cells = sorted(self.cells, key=_order)
         answers = [self.cells[cell] for cell in cells]
-        known = [frozenset(answer) for answer in answers]
+        known = [frozenset(answer.sources) for answer in answers]
         sources = tuple(sorted(frozenset.intersection(*known))) if known else ()
-        values = np.array([[answer[source].values for answer in answers] for source in sources])
+        rows = [_rows_of(sources, answer.sources) for answer in answers]
+        values = [answer.values[row] for answer, row in zip(answers, rows, strict=True)]
+        first = [[answer.first[row] for row in where.tolist()] for answer, where in zip(answers, rows, strict=True)]
         return Stability(
             sources,
             tuple(cells),
-            values.reshape(len(sources), len(cells), 3 if self.zipf else 2),
-            tuple(tuple(answer[source].first for answer in answers) for source in sources),
-            tuple(self.frames[cell] for cell in cells),
+            np.stack(values, axis=1) if values else np.empty((0, 0, 0)),
+            tuple(zip(*first, strict=True)),
+            tuple(answer.frames for answer in answers),
             len(frozenset[str]().union(*known)) - len(sources),
         )
+
+
+def _rows_of(wanted: Sequence[str], sources: Sequence[str]) -> NDArray[np.integer]:
+    row_of = {source: row for row, source in enumerate(sources)}
+    return np.fromiter(map(row_of.__getitem__, wanted), np.intp, len(wanted))
+
+
+def _joined(first: Along, second: Along) -> Along:
+    """The images of two sets in the same cell; of an image in both the second counts."""
+    return Along(
+        first.sources + second.sources,
+        np.concatenate([first.values, second.values]),
+        first.first + second.first,
+        max(first.frames, second.frames),
+    )
 
 
 @dataclass(frozen=True)
@@ -117,11 +132,9 @@ class Stability:
         """The same for these images, in this order."""
         if tuple(sources) == self.sources:
             return self
-        row_of = {source: row for row, source in enumerate(self.sources)}
-        rows = [row_of[source] for source in sources]
-        first = tuple(self.first_frames[row] for row in rows)
-        values = self.values[np.array(rows, dtype=np.intp)]
-        return Stability(tuple(sources), self.cells, values, first, self.frames, self.partial)
+        rows = _rows_of(sources, self.sources)
+        first = tuple(self.first_frames[row] for row in rows.tolist())
+        return Stability(tuple(sources), self.cells, self.values[rows], first, self.frames, self.partial)
 
 
 def _order(cell: Cell) -> tuple[int, str, int]:
