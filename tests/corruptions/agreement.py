@@ -48,9 +48,10 @@ def assert_agrees(result: Image, exact: NDArray[np.float64], rare: float = RARE)
     assert result.shape == expected.shape
     wrong = np.abs(result.astype(int) - expected)
     assert wrong.max() <= 1
-    for band in (wrong, wrong[:BAND], wrong[-BAND:], wrong[:, :BAND], wrong[:, -BAND:]):
-        # in small bands chance alone may bring one sample over the share
-        assert (band > 0).sum() <= max(rare * band.size, 3), (band > 0).mean()
+    assert (wrong > 0).sum() <= max(rare * wrong.size, 3), (wrong > 0).mean()
+    for band in (wrong[:BAND], wrong[-BAND:], wrong[:, :BAND], wrong[:, -BAND:]):
+        # a rule that is wrong at the border is wrong on most of a band; few samples are a matter of chance
+        assert (band > 0).sum() <= max(2 * rare * band.size, 5), (band > 0).mean()
 
 
 def psnr(first: Image, second: Image) -> float:

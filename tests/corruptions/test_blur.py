@@ -143,7 +143,7 @@ PEERS = ("defocus_blur", "gaussian_blur", "motion_blur", "zoom_blur")
 def with_channel_axis(image: NDArray[np.float64], sigma: float, multichannel: bool) -> NDArray[np.float64]:
     """Scikit-image's gaussian under the name its argument had when the package was written."""
     assert multichannel
-    blurred: NDArray[np.float64] = skimage.filters.gaussian(image, sigma=sigma, channel_axis=2)
+    blurred: NDArray[np.float64] = skimage.filters.gaussian(image, sigma=sigma, channel_axis=2)  # type: ignore[no-untyped-call]
     return blurred
 
 
@@ -152,7 +152,7 @@ def with_channel_axis(image: NDArray[np.float64], sigma: float, multichannel: bo
 def test_blurs_are_those_of_the_public_package(monkeypatch: pytest.MonkeyPatch, name: str, severity: int) -> None:
     theirs = peer_corruption(name)
     monkeypatch.setitem(theirs.__globals__, "gaussian", with_channel_axis)
-    image = np.ascontiguousarray(skimage.data.astronaut()[::2, ::2][:224, :224])
+    image = np.ascontiguousarray(skimage.data.astronaut()[::2, ::2][:224, :224])  # type: ignore[no-untyped-call]
     np.random.seed(severity)
     expected = theirs(image, severity)
     np.random.seed(severity)

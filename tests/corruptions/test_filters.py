@@ -32,7 +32,7 @@ def test_gaussian_is_that_of_scipy_even_where_the_window_is_longer_than_the_pict
     for border in ("nearest", "reflect"):
         sigmas = (sigma, sigma, 0)[: len(shape)]
         expected = ndimage.gaussian_filter(pixels.astype(np.float64), sigmas, mode=border, truncate=truncate)
-        result = gaussian(pixels, sigma, truncate=truncate, border=border)  # type: ignore[arg-type]
+        result = gaussian(pixels, sigma, truncate=truncate, border=border)
         assert result.dtype == np.float32
         assert np.abs(result - expected).max() < 5e-4
 

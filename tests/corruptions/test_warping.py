@@ -6,9 +6,11 @@ import os
 import subprocess
 import sys
 
+import cv2
 import numpy as np
 import pytest
 import skimage
+from numpy.typing import NDArray
 from scipy import ndimage
 
 from corruptions import reference_warping
@@ -24,7 +26,7 @@ def test_elastic_transform_is_the_slow_one_with_the_same_draws_at_all_severities
         height, width = image.shape[:2]
         rng = np.random.default_rng(7)
         moves = rng.uniform(-strengths["jitter"], strengths["jitter"], (3, 2))
-        fields = symmetric_draws(seed_of(rng), 2 * height * width).reshape(2, height, width)
+        fields = symmetric_draws(seed_of(rng), 2 * height * width).reshape(2, height, width).astype(np.float64)
         exact = reference_warping.elastic_transform(image, strengths["amplitude"], strengths["sigma"], moves, fields)
         assert_agrees(warping.elastic_transform(image, np.random.default_rng(7), **strengths), exact)
 
@@ -55,6 +57,24 @@ def test_a_linear_picture_shows_the_displacements() -> None:
         5:-5, 5:-5
     ]
     assert np.abs(result + 0.5 - exact).max() < 0.501
+
+
+@pytest.mark.parametrize("shape", [(64, 64), (37, 91), (83, 48)])
+def test_tilt_is_what_opencv_does_to_doubles_which_it_still_rounds_to_a_32nd_of_a_pixel(shape: tuple[int, int]) -> None:
+    def warped(picture: NDArray[np.float64], affine: NDArray[np.float64]) -> NDArray[np.float64]:
+        mirror = cv2.BORDER_REFLECT_101
+        return np.asarray(
+            cv2.warpAffine(picture, affine, shape[::-1], flags=cv2.INTER_LINEAR, borderMode=mirror), np.float64
+        )
+
+    ramp = np.tile(np.arange(shape[1], dtype=np.float64), (shape[0], 1))
+    if warped(ramp, np.array([[1, 0, 0.01], [0, 1, 0]]))[5, 9] != 9:
+        pytest.skip("this OpenCV rounds no places")
+    image = drawn(*shape)
+    for jitter in (1, 5, 40):
+        moves = np.random.default_rng(jitter).uniform(-jitter, jitter, (3, 2))
+        affine = reference_warping.affine_of(*shape, moves)
+        assert np.abs(warping.tilt(image, moves) - warped(image.astype(np.float64), affine)).max() < 1e-4
 
 
 def test_tilt_moves_its_three_points_to_where_it_is_told() -> None:
@@ -94,7 +114,7 @@ def test_the_fields_have_the_spread_and_reach_of_smoothed_uniform_draws() -> Non
 def test_fields_and_sampling_are_those_of_the_public_package(monkeypatch: pytest.MonkeyPatch, severity: int) -> None:
     """It has no tilt and other strengths; what is left is the same."""
     theirs = peer_corruption("elastic_transform")
-    image = np.ascontiguousarray(skimage.data.astronaut()[::4, ::4])
+    image = np.ascontiguousarray(skimage.data.astronaut()[::4, ::4])  # type: ignore[no-untyped-call]
     np.random.seed(severity)
     expected = theirs(image, severity)
     np.random.seed(severity)
