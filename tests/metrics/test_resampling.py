@@ -69,6 +69,11 @@ def test_of_one_image_and_of_ratios_to_nothing_there_is_no_interval() -> None:
         assert interval_of(*(part[:, 0] / part[:, 1] for part in few)) is None
 
 
+def test_images_that_are_all_alike_say_nothing_about_others() -> None:
+    alike = resampled_means(np.zeros((50, 1), bool))
+    assert interval_of(*(part[:, 0] for part in alike)) is None
+
+
 def test_values_without_images_are_refused() -> None:
     with pytest.raises(BadInput, match="at least one image"):
         resampled_means(np.empty((0, 3)))

@@ -60,14 +60,17 @@ def resampled_means(values: NDArray[np.generic], *, resamples: int = RESAMPLES, 
 def interval_of(
     seen: NDArray[np.floating], drawn: NDArray[np.floating], left_out: NDArray[np.floating], *, level: float = 0.95
 ) -> tuple[float, float] | None:
-    """BCa interval of one number made of resampled means; None where some drawing has none, or there are too few images.
+    """BCa interval of one number made of resampled means; None where the images cannot tell it.
+
+    That is of a single image, where the number does not exist in some drawing, and where it is the same in all of them: of
+    images that are all alike, drawing again learns nothing about others.
 
     >>> means = resampled_means(np.array([[False], [True]] * 50))
     >>> low, high = interval_of(*(part[:, 0] for part in means))
     >>> round(low, 1), round(high, 1)  # half of 100 images: 0.5 +- 1.96 * 0.05
     (0.4, 0.6)
     """
-    if len(left_out) < 2 or not (np.isfinite(drawn).all() and np.isfinite(left_out).all()):
+    if len(left_out) < 2 or not (np.isfinite(drawn).all() and np.isfinite(left_out).all()) or np.ptp(drawn) == 0:
         return None
     return bca_interval(float(seen[0]), drawn, left_out, level=level)
 
