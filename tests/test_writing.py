@@ -296,33 +296,44 @@ def test_an_image_is_decoded_once_for_all_its_conditions(draw_photos: Draw, tmp_
 # ---------------------------------------------------------------------------------------- stopped on the way
 
 
-def command(photos: Path, folder: Path, layout: str) -> list[str]:
+KILLED: dict[str, Any] = {"corruptions": ("gaussian_noise", "contrast", "saturate"), "edition": "tiny-64"}
+
+
+def command(photos: Path, folder: Path, layout: str, workers: int = 0) -> list[str]:
     corrupt = ["-m", "shiftproof", "corrupt", str(photos), str(folder), "--layout", layout, "--edition", "tiny-64"]
-    return [sys.executable, *corrupt, "--corruptions", "gaussian_noise,contrast,saturate", "--quiet", "--workers", "0"]
+    return [
+        sys.executable,
+        *corrupt,
+        "--corruptions",
+        "gaussian_noise,contrast,saturate",
+        "--quiet",
+        "--workers",
+        str(workers),
+    ]
 
 
 def test_killed_and_resumed_files_are_the_same_to_the_byte(draw_photos: Draw, tmp_path: Path) -> None:
     photos = draw_photos(15)
-    subprocess.run(command(photos, tmp_path / "whole", "imagenet-c"), check=True, capture_output=True)
-    for written in (1, 250):
-        process = subprocess.Popen(command(photos, tmp_path / "c", "imagenet-c"), stdout=subprocess.DEVNULL)
+    write_corrupted(sp.open_images(photos), tmp_path / "whole", layout="imagenet-c", **KILLED)
+    for workers, written in ((0, 1), (1, 250)):
+        process = subprocess.Popen(command(photos, tmp_path / "c", "imagenet-c", workers), stdout=subprocess.DEVNULL)
         wait_until(lambda least=written: len(list((tmp_path / "c").rglob("*.JPEG"))) >= least)  # type: ignore[misc]
         process.kill()
         assert process.wait() == -signal.SIGKILL, "the run was over before it was killed"
         for file in (tmp_path / "c").rglob("*.JPEG"):
             Pillow.open(file).load()
     assert sp.open_images(tmp_path / "c").notes[0].endswith("not finished: the command that began it goes on with it")
-    subprocess.run(command(photos, tmp_path / "c", "imagenet-c"), check=True, capture_output=True)
+    write_corrupted(sp.open_images(photos), tmp_path / "c", layout="imagenet-c", **KILLED)
     assert files_in(tmp_path / "c") == files_in(tmp_path / "whole")
     assert not (tmp_path / "c" / SCRATCH).exists()
 
 
 def test_killed_and_resumed_arrays_are_the_same_to_the_byte(draw_photos: Draw, tmp_path: Path) -> None:
     photos = draw_photos(40)
-    subprocess.run(command(photos, tmp_path / "whole", "cifar-c"), check=True, capture_output=True)
+    write_corrupted(sp.open_images(photos), tmp_path / "whole", layout="cifar-c", **KILLED)
     checksums = tmp_path / "c" / SCRATCH / "saturate.checksums"
-    for written in (1, 300):
-        process = subprocess.Popen(command(photos, tmp_path / "c", "cifar-c"), stdout=subprocess.DEVNULL)
+    for workers, written in ((0, 1), (1, 300)):
+        process = subprocess.Popen(command(photos, tmp_path / "c", "cifar-c", workers), stdout=subprocess.DEVNULL)
         wait_until(lambda least=written: checksums.exists() and np.count_nonzero(np.fromfile(checksums, "<u4")) >= least)  # type: ignore[misc]
         process.kill()
         assert process.wait() == -signal.SIGKILL, "the run was over before it was killed"
@@ -332,7 +343,7 @@ def test_killed_and_resumed_arrays_are_the_same_to_the_byte(draw_photos: Draw, t
     with growing.open("r+b") as file:
         file.seek(128)
         file.write(bytes(64 * 64 * 3))
-    subprocess.run(command(photos, tmp_path / "c", "cifar-c"), check=True, capture_output=True)
+    write_corrupted(sp.open_images(photos), tmp_path / "c", layout="cifar-c", **KILLED)
     assert files_in(tmp_path / "c") == files_in(tmp_path / "whole")
     assert not (tmp_path / "c" / SCRATCH).exists()
 
