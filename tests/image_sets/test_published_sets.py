@@ -141,6 +141,17 @@ def test_a_condition_of_imagenet_c_has_fifty_thousand_images() -> None:
     assert problems == ["conditions without exactly 50,000 images: fog 1 (49,995)"]
 
 
+def test_two_hundred_classes_in_the_layout_of_imagenet_c_are_tiny_imagenet_c(tmp_path: Path, draw: Draw) -> None:
+    picture = draw(tmp_path / "a.png").read_bytes()
+    for wnid in ilsvrc_classes().keys[:200]:
+        folder = tmp_path / "tiny" / "fog" / "1" / wnid
+        folder.mkdir(parents=True)
+        (folder / "a.JPEG").write_bytes(picture)
+    images = open_images(tmp_path / "tiny")
+    assert images.published == "tiny-imagenet-c"
+    assert check_published(images, "tiny-imagenet-c") == ["conditions without exactly 10,000 images: fog 1 (200)"]
+
+
 def test_own_classes_in_the_layout_of_imagenet_c_are_welcome_but_not_published(tmp_path: Path, draw: Draw) -> None:
     draw(tmp_path / "fog" / "2" / "cat" / "a.png")
     draw(tmp_path / "fog" / "2" / "dog" / "a.png")
