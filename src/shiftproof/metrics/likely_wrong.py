@@ -1,15 +1,17 @@
 """How likely an image is to be answered wrongly in a cell, told from other images and from the same image's other cells.
 
-A cell is a corruption at a severity. Two sources are joined: a logistic regression over cells and clean answers, shrunk so
-that few results suffice; and for each image what its own results say, by a hidden score that kindred cells share (a
-Gaussian process for answers right or wrong, by Laplace's approximation; Rasmussen & Williams, 2006, chapter 3).
-Whoever uses these chances to estimate should not rely on their being true, only on their being made without the answer.
+A cell is a corruption at a severity. What is told is the lead: how far the right class's score is ahead of the best other's,
+negative where the answer is wrong. A logistic regression over cells and clean leads, shrunk so that few results suffice,
+gives the chance; an image's own leads move it by how far they are from what was expected of them, since kindred cells go
+up and down together (kriging). Whoever estimates with these chances should not rely on their being true, only on their
+being made without the answer.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,17 +21,24 @@ from shiftproof.errors import BadInput
 Numbers = NDArray[np.floating]
 Places = NDArray[np.integer]
 
-# variances of the hidden score, in logits: shared by all cells of an image, by the cells of a kind, of a corruption, and by
-# neighbouring severities; results hardly change when all of them are halved or doubled
-_SHARED, _KIND, _CORRUPTION, _NEIGHBOUR = 3.0, 0.6, 2.0, 1.0
+Leads = NDArray[np.floating]
+"""Score of the right class minus the best other's, (images, cells): below 0 is wrong, nan was not run."""
+
+# correlation of an image's surprises, beyond its clean lead: between any two cells, within a kind, within a corruption, and
+# between severities so many steps apart; as seen in EfficientNet-Lite0 under ImageNet-C, and half or double tells nearly
+# the same
+_ANY, _KIND, _CORRUPTION, _SEVERITY, _STEP = 0.20, 0.12, 0.05, 0.55, 0.72
 # prior variances of what cells differ in: level and slope of a corruption, and a cell's own
 _LEVEL, _SLOPE, _OWN = 0.5, 0.1, 0.05
-_ATTENUATION = np.pi / 8  # a logistic curve averaged over a normal score is nearly one flattened by this much variance
+_LOGITS = 1.7  # a logistic curve is nearly a normal one of this width
+_LEAST_DOUBT = 0.05  # variance that no number of results removes
+_STRANGE = 3.0  # surprises beyond this are taken for this
+_POOLED = 20  # results of other cells that count when the spread of a cell is estimated
 _IMAGES_AT_ONCE = 2000  # the matrices of so many images fit in memory together
 
 
 @dataclass(frozen=True)
-class Cells:
+class Layout:
     """Which corruption and severity each cell is, and which corruptions are of a kind; all (cells,)."""
 
     corruption: Places
@@ -42,7 +51,7 @@ class Cells:
             raise BadInput("each cell needs one corruption, one severity and one kind")
 
     @classmethod
-    def of_grid(cls, kinds: Places, severities: int) -> Cells:
+    def of_grid(cls, kinds: Places, severities: int) -> Layout:
         """Every corruption at every severity, corruption by corruption; `kinds` has one number for each corruption."""
         corruptions = len(kinds)
         corruption = np.repeat(np.arange(corruptions), severities)
@@ -59,10 +68,12 @@ class Cells:
 
     @cached_property
     def kinship(self) -> Numbers:
-        """Covariance of an image's hidden score between cells, (cells, cells)."""
+        """Correlation of an image's surprises between cells, (cells, cells)."""
         steps = np.abs(self.severity[:, None] - self.severity)
         same = _same(self.corruption)
-        return np.asarray(_SHARED + _KIND * _same(self.kind) + same * (_CORRUPTION + _NEIGHBOUR * 0.5**steps))
+        kinship = _ANY + _KIND * _same(self.kind) + same * (_CORRUPTION + _SEVERITY * _STEP**steps)
+        np.fill_diagonal(kinship, 1.0)
+        return np.asarray(kinship)
 
     @cached_property
     def precision(self) -> Numbers:
@@ -71,109 +82,115 @@ class Cells:
         return np.linalg.inv(lines + _OWN * np.eye(len(self)))
 
 
+class Lines(NamedTuple):
+    """A value for every image and cell, linear in severity and in the image's features."""
+
+    common: Numbers  # intercept, severity, features, features times severity
+    levels: Numbers  # (cells,)
+
+    def at(self, features: Numbers, layout: Layout) -> Numbers:
+        """(images, cells)."""
+        width = features.shape[1]
+        level, rise = (self.common[place] + features @ self.common[2 + place * width :][:width] for place in (0, 1))
+        return np.asarray(level[:, None] + rise[:, None] * layout.slope + self.levels)
+
+
 @dataclass(frozen=True)
 class LikelyWrong:
     """A fitted regression: chances of being wrong for any image with the same features."""
 
-    cells: Cells
-    common: Numbers  # intercept, severity, features, features times severity
-    levels: Numbers  # (cells,)
+    layout: Layout
+    logits: Lines  # of being wrong
+    leads: Lines  # that are expected
+    spread: Numbers  # (cells,): standard deviation of leads about them
 
-    def chance(self, features: Numbers, seen: Numbers | None = None) -> Numbers:
-        """The chance of being wrong, (images, cells).
-
-        `seen` are results of these images, (images, cells): 1 wrong, 0 right, nan where not known.
-        """
-        slope, width = self.cells.slope, features.shape[1]
-        level, rise = (self.common[place] + features @ self.common[2 + place * width :][:width] for place in (0, 1))
-        logits = level[:, None] + rise[:, None] * slope + self.levels
-        chance = _logistic(logits)
+    def chance(self, features: Numbers, seen: Leads | None = None) -> Numbers:
+        """The chance of being wrong, (images, cells); `seen` are leads of these images that are known, nan elsewhere."""
+        logits = self.logits.at(features, self.layout)
         if seen is None:
-            return chance
+            return _logistic(logits)
         rows = np.flatnonzero(~np.isnan(seen).all(axis=1))
         for some in np.array_split(rows, -(-len(rows) // _IMAGES_AT_ONCE) or 1):
             if len(some):
-                chance[some] = _after_seeing(logits[some], seen[some], self.cells.kinship)
-        return chance
+                expected = self.leads.at(features[some], self.layout)
+                surprise = np.clip((expected - seen[some]) / self.spread, -_STRANGE, _STRANGE)
+                mean, variance = _told(surprise, self.layout.kinship)
+                logits[some] = (logits[some] + _LOGITS * mean) / np.sqrt(np.maximum(variance, _LEAST_DOUBT))
+        return _logistic(logits)
 
 
-def fit_likely_wrong(images: Places, cells: Places, wrong: Numbers, features: Numbers, layout: Cells) -> LikelyWrong:
-    """The regression fitted to results, one row for each: which image, which cell, wrong or not.
+def fit_likely_wrong(images: Places, cells: Places, leads: Numbers, features: Numbers, layout: Layout) -> LikelyWrong:
+    """The regression fitted to results, one row for each: which image, which cell, which lead.
 
     Features are (all images, features), centred and scaled.
     """
     slope, own = layout.slope[cells], features[images]
-    columns = np.column_stack([np.ones(len(wrong)), slope, own, own * slope[:, None]])
-    width, count = columns.shape[1], len(layout)
-    ridge = np.concatenate([[1e-3, 1e-2], np.full(width - 2, 0.1)])
-    common, levels = np.zeros(width), np.zeros(count)
-    curvature = np.zeros((width + count, width + count))
+    columns = np.column_stack([np.ones(len(leads)), slope, own, own * slope[:, None]])
+    start = Lines(np.zeros(columns.shape[1]), np.zeros(len(layout)))
+    if not len(leads):
+        return LikelyWrong(layout, start, start, np.ones(len(layout)))
+    logits, wrong = start, (leads < 0).astype(float)
     for _ in range(25):
-        chance = _logistic(columns @ common + levels[cells])
-        spread, off = chance * (1 - chance) + 1e-6, wrong - chance
-        scaled = columns * spread[:, None]
-        curvature[:width, :width] = scaled.T @ columns + np.diag(ridge)
-        mixed = np.stack([np.bincount(cells, column, count) for column in scaled.T])
-        curvature[:width, width:], curvature[width:, :width] = mixed, mixed.T
-        curvature[width:, width:] = layout.precision + np.diag(np.bincount(cells, spread, count))
-        uphill = np.concatenate(
-            [columns.T @ off - ridge * common, np.bincount(cells, off, count) - layout.precision @ levels]
-        )
-        step = np.linalg.solve(curvature, uphill)
-        largest = float(np.abs(step).max())
-        step *= min(1.0, 2 / max(largest, 1e-9))  # Newton's first steps may be too bold
-        common, levels = common + step[:width], levels + step[width:]
+        chance = _logistic(columns @ logits.common + logits.levels[cells])
+        step = _newton(columns, cells, logits, wrong - chance, chance * (1 - chance) + 1e-6, layout)
+        largest = max(float(np.abs(part).max()) for part in step)
+        share = min(1.0, 2 / max(largest, 1e-9))  # Newton's first steps may be too bold
+        logits = Lines(*(value + share * part for value, part in zip(logits, step, strict=True)))
         if largest < 1e-4:
             break
-    return LikelyWrong(layout, common, levels)
+    scale = max(float(leads.std()), 1e-9)
+    expected = _newton(columns, cells, start, leads / scale, np.ones(len(leads)), layout)  # least squares take one step
+    off = (leads / scale - columns @ expected.common - expected.levels[cells]) ** 2
+    pooled = float(off.mean()) + 1e-9
+    spread = np.sqrt(
+        (np.bincount(cells, off, len(layout)) + _POOLED * pooled) / (np.bincount(cells, minlength=len(layout)) + _POOLED)
+    )
+    return LikelyWrong(layout, logits, Lines(scale * expected.common, scale * expected.levels), scale * spread)
 
 
-def clean_features(right: NDArray[np.bool_], sureness: Numbers | None = None, classes: Places | None = None) -> Numbers:
-    """What the clean answers tell of each image, (images, features): right or wrong, how sure, how good on its class.
+def clean_features(leads: Numbers, classes: Places | None = None) -> Numbers:
+    """What the clean answers tell of each image, (images, features): its lead, the square, the rest of its class.
 
-    Sureness is only ranked, so that any score of the first class will do. An image's own answer is left out of its class's.
+    Leads may be of any scale. An image's own answer is left out of its class's.
     """
-    images = len(right)
-    good = right - right.mean()
-    columns = [good]
-    if sureness is not None:
-        ranks = (np.argsort(np.argsort(sureness, kind="stable"), kind="stable") + 0.5) / images
-        scores = np.log(ranks / (1 - ranks)) / 1.8
-        columns += [scores, good * scores]
+    centred = np.clip((leads - leads.mean()) / max(float(leads.std()), 1e-9), -_STRANGE, _STRANGE)
+    columns = [centred, centred**2 - (centred**2).mean()]
     if classes is not None:
-        _, groups = np.unique(classes, return_inverse=True)
+        good = (leads >= 0) - (leads >= 0).mean()
+        groups = np.unique(classes, return_inverse=True)[1]
         others = np.bincount(groups)[groups] - 1
         if others.max() > 0:
             columns.append(3 * (np.bincount(groups, good)[groups] - good) / (others + 3))
     return np.column_stack(columns)
 
 
-def _after_seeing(logits: Numbers, seen: Numbers, kinship: Numbers) -> Numbers:
-    """Chances given the images' own results, (images, cells); every image has at least one."""
-    known = ~np.isnan(seen)
+def _newton(columns: Numbers, cells: Places, at: Lines, off: Numbers, weight: Numbers, layout: Layout) -> Lines:
+    """The step to the best lines, to second order, given how far off each result is and how much it counts."""
+    width, count = columns.shape[1], len(layout)
+    ridge = np.concatenate([[1e-3, 1e-2], np.full(width - 2, 0.1)])
+    scaled = columns * weight[:, None]
+    curvature = np.empty((width + count, width + count))
+    curvature[:width, :width] = scaled.T @ columns + np.diag(ridge)
+    curvature[:width, width:] = np.stack([np.bincount(cells, column, count) for column in scaled.T])
+    curvature[width:, :width] = curvature[:width, width:].T
+    curvature[width:, width:] = layout.precision + np.diag(np.bincount(cells, weight, count))
+    common, levels = columns.T @ off - ridge * at.common, np.bincount(cells, off, count) - layout.precision @ at.levels
+    step = np.linalg.solve(curvature, np.concatenate([common, levels]))
+    return Lines(step[:width], step[width:])
+
+
+def _told(surprise: Numbers, kinship: Numbers) -> tuple[Numbers, Numbers]:
+    """Mean and variance of every cell's surprise given those that are known, (images, cells) each."""
+    known = ~np.isnan(surprise)
     most = int(known.sum(axis=1).max())
     places = np.argsort(~known, axis=1, kind="stable")[:, :most]  # the known ones first, then padding
     real = np.take_along_axis(known, places, axis=1)
-    variance = np.diag(kinship)
-    centre = logits * np.sqrt(1 + _ATTENUATION * variance)  # so that without results the chance is the regression's
-    prior = np.take_along_axis(centre, places, axis=1)
-    wrong = np.nan_to_num(np.take_along_axis(seen, places, axis=1))
-    between = kinship[places[:, :, None], places[:, None, :]]
-    score, pull = prior, np.zeros_like(prior)
-    for _ in range(8):
-        chance = _logistic(score)
-        weight = np.where(real, chance * (1 - chance), 0.0)
-        root = np.sqrt(weight)
-        system = np.eye(most) + root[:, :, None] * between * root[:, None, :]
-        target = weight * (score - prior) + np.where(real, wrong - chance, 0.0)
-        moved = root * np.einsum("nij,nj->ni", between, target)
-        pull = target - root * np.linalg.solve(system, moved[..., None])[..., 0]
-        score = prior + np.einsum("nij,nj->ni", between, pull)
-    towards = kinship[places].transpose(0, 2, 1)  # (images, cells, results)
-    mean = centre + np.einsum("ncm,nm->nc", towards, pull)
-    scaled = towards * root[:, None, :]
-    told = np.einsum("ncm,nmc->nc", scaled, np.linalg.solve(system, scaled.transpose(0, 2, 1)))
-    return _logistic(mean / np.sqrt(1 + _ATTENUATION * np.maximum(variance - told, 0)))
+    values = np.nan_to_num(np.take_along_axis(surprise, places, axis=1))
+    both = real[:, :, None] & real[:, None, :]
+    between = np.where(both, kinship[places[:, :, None], places[:, None, :]], np.eye(most))
+    towards = kinship[places] * real[:, :, None]  # (images, results, cells)
+    weights = np.linalg.solve(between, towards)
+    return np.einsum("nmc,nm->nc", weights, values), 1 - np.einsum("nmc,nmc->nc", weights, towards)
 
 
 def _same(values: Places) -> NDArray[np.bool_]:

@@ -22,10 +22,7 @@ from numpy.typing import NDArray
 
 from shiftproof.errors import BadInput
 from shiftproof.metrics.intervals import normal_quantile
-from shiftproof.metrics.likely_wrong import Cells, LikelyWrong, Numbers, Places, fit_likely_wrong
-
-Table = Numbers
-"""Results, (images, cells): 1 wrong, 0 right, nan where not run."""
+from shiftproof.metrics.likely_wrong import Layout, Leads, Numbers, Places, fit_likely_wrong
 
 _PROMISE = 10  # pairs that the guesses' own variance counts for beside what was found
 _LEAST_SPREAD = 0.02  # a variance of 0 is never promised: the guess may be sure and mistaken
@@ -74,15 +71,18 @@ class SampledCells:
         weights = np.asarray(weights, dtype=float)
         if weights.shape != self.values.shape:
             raise BadInput(f"weights should be one for each of {len(self.values)} cells, got shape {weights.shape}")
-        half = normal_quantile((1 + level) / 2) * float(np.sqrt(self._variance(weights)))
+        half = normal_quantile((1 + level) / 2) * float(np.sqrt(self.variance(weights)))
         ends = np.stack(self.possible) * weights
         least, most = float(ends.min(axis=0).sum()), float(ends.max(axis=0).sum())
         value = float(self.values @ weights)
         low, middle, high = (min(max(end, least), most) for end in (value - half, value, value + half))
         return Estimate(middle, low, high)
 
-    def _variance(self, weights: Numbers) -> float:
-        """What neighbouring pairs' differences show; of few pairs that is luck, and the guesses' promise counts too."""
+    def variance(self, weights: Numbers) -> float:
+        """Of the weighted sum: what neighbouring pairs' differences show.
+
+        Of few pairs that is luck, so there the guesses' promise counts too.
+        """
         found = float((self.between * np.diff(self.misses * weights[self.cells]) ** 2).sum())
         promised = self.promised * weights[self.cells] ** 2
         if not promised.any():
@@ -96,7 +96,7 @@ class SampledCells:
 
 
 def sampled_cells(
-    wrong: Table, rounds: Sequence[Round], folds: Places, features: Numbers, layout: Cells, weights: Numbers
+    leads: Leads, rounds: Sequence[Round], folds: Places, features: Numbers, layout: Layout, weights: Numbers
 ) -> SampledCells:
     """The errors of the full set from the pairs of these rounds.
 
@@ -104,21 +104,22 @@ def sampled_cells(
     `folds` are the images' groups that were drawn independently, (images,). `weights` (cells,) are those of the sum that
     matters most: rounds are joined to be best for it.
     """
-    images, cells = wrong.shape
-    known = np.zeros(wrong.shape, dtype=bool)
+    images, cells = leads.shape
+    wrong = np.asarray(leads < 0, dtype=float)
+    known = np.zeros(leads.shape, dtype=bool)
     parts = []
     for one in rounds:
-        truth = wrong[one.images, one.cells]
-        if np.isnan(truth).any():
-            raise BadInput(f"{int(np.isnan(truth).sum())} of {len(one)} pairs of a round have no result yet")
-        guess = _guesses(wrong, known, one, folds, features, layout)
+        missing = int(np.isnan(leads[one.images, one.cells]).sum())
+        if missing:
+            raise BadInput(f"{missing} of {len(one)} pairs of a round have no result yet")
+        guess = _guesses(leads, known, one, folds, features, layout)
         guessed, share = guess[one.images, one.cells], 1 / one.chance / images
-        misses = (truth - guessed) * share
+        misses = (wrong[one.images, one.cells] - guessed) * share
         values = np.where(known, wrong, guess).sum(axis=0) / images + np.bincount(one.cells, misses, cells)
         promised = (1 - one.chance) * np.maximum(guessed * (1 - guessed), _LEAST_SPREAD) * share**2
         parts.append(_Part(values, one, misses, promised))
         known[one.images, one.cells] = True
-    known |= ~np.isnan(wrong).any(axis=0)
+    known |= ~np.isnan(leads).any(axis=0)
     least = np.where(known, wrong, 0.0).sum(axis=0) / images
     return _joined(parts, (least, least + (~known).sum(axis=0) / images), folds, weights)
 
@@ -137,16 +138,35 @@ class _Part(NamedTuple):
         return np.asarray(neighbours * left / 2 * (len(self.drawn) / max(int(neighbours.sum()), 1)))
 
 
-def _guesses(wrong: Table, known: NDArray[np.bool_], one: Round, folds: Places, features: Numbers, layout: Cells) -> Numbers:
+def mean_ratio(own: SampledCells, baseline: SampledCells, corruption: Places, *, level: float = 0.95) -> Estimate:
+    """Mean over corruptions of own error over the baseline's, both estimated: mCE where the baseline is sampled too.
+
+    `corruption` (cells,) numbers each cell's corruption. The two samples should be drawn with different seeds.
+    """
+    groups = np.unique(corruption, return_inverse=True)[1]
+    errors, divisors = (np.bincount(groups, cells.values) for cells in (own, baseline))
+    if (divisors <= 0).any():
+        raise BadInput("the baseline makes no mistakes under a corruption, so nothing can be divided by them")
+    corruptions = len(errors)
+    # to first order a change of the baseline's error moves the ratio by minus ratio over error
+    by_own, by_baseline = 1 / divisors / corruptions, errors / divisors**2 / corruptions
+    variance = own.variance(by_own[groups]) + baseline.variance(by_baseline[groups])
+    value, half = float((errors / divisors).mean()), normal_quantile((1 + level) / 2) * float(np.sqrt(variance))
+    return Estimate(value, value - half, value + half)
+
+
+def _guesses(
+    leads: Leads, known: NDArray[np.bool_], one: Round, folds: Places, features: Numbers, layout: Layout
+) -> Numbers:
     """Chances of being wrong that know nothing of this round in the image's own fold, (images, cells)."""
-    seen = np.where(known, wrong, np.nan)
+    seen = np.where(known, leads, np.nan)
     before = np.nonzero(known)
-    guess = np.empty(wrong.shape)
+    guess = np.empty(leads.shape)
     for fold in np.unique(folds):
         rows, others = folds == fold, folds[one.images] != fold
         images = np.concatenate([before[0], one.images[others]])
         cells = np.concatenate([before[1], one.cells[others]])
-        fitted: LikelyWrong = fit_likely_wrong(images, cells, wrong[images, cells], features, layout)
+        fitted = fit_likely_wrong(images, cells, leads[images, cells], features, layout)
         guess[rows] = fitted.chance(features[rows], seen[rows])
     return guess
 

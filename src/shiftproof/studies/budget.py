@@ -27,8 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftproof.errors import BadInput
-from shiftproof.metrics.likely_wrong import Cells, Numbers, Places, clean_features, fit_likely_wrong
-from shiftproof.metrics.sampled_cells import Estimate, Round, SampledCells, Table, sampled_cells
+from shiftproof.metrics.likely_wrong import Layout, Leads, Numbers, Places, clean_features, fit_likely_wrong
+from shiftproof.metrics.sampled_cells import Estimate, Round, SampledCells, sampled_cells
 from shiftproof.randomness import rng_for
 
 FIRST_ROUND = 500  # pairs
@@ -42,19 +42,18 @@ class Benchmark:
     """What is known before any cell is run. Rows of every array are images in the order of `ids`."""
 
     ids: Sequence[str]
-    cells: Cells
+    layout: Layout
     weights: Numbers  # (cells,): the number wanted is the sum of weight times error, e.g. mCE
-    right: NDArray[np.bool_] | None = None  # clean answers, (images,); None where they are not run
-    sureness: Numbers | None = None  # of the clean answers: confidence, or any score of the first class
+    clean_leads: Numbers | None = None  # (images,); None where clean images are not run
     classes: Places | None = None  # (images,)
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if np.shape(self.weights) != (len(self.cells),) or not (np.asarray(self.weights) > 0).all():
+        if np.shape(self.weights) != (len(self.layout),) or not (np.asarray(self.weights) > 0).all():
             raise BadInput(
-                f"weights should be positive, one for each of {len(self.cells)} cells; leave out cells without one"
+                f"weights should be positive, one for each of {len(self.layout)} cells; leave out cells without one"
             )
-        for what, rows in [("clean answers", self.right), ("sureness", self.sureness), ("classes", self.classes)]:
+        for what, rows in [("clean leads", self.clean_leads), ("classes", self.classes)]:
             if rows is not None and len(rows) != len(self.ids):
                 raise BadInput(f"{len(rows)} {what} for {len(self.ids)} images")
         if len(set(self.ids)) < len(self.ids):
@@ -62,22 +61,22 @@ class Benchmark:
 
     @property
     def shape(self) -> tuple[int, int]:
-        return len(self.ids), len(self.cells)
+        return len(self.ids), len(self.layout)
 
     @property
     def pairs(self) -> int:
         """Passes of the full benchmark beside the clean ones."""
-        return len(self.ids) * len(self.cells)
+        return len(self.ids) * len(self.layout)
 
     @property
     def clean_passes(self) -> int:
-        return 0 if self.right is None else len(self.ids)
+        return 0 if self.clean_leads is None else len(self.ids)
 
     @cached_property
     def features(self) -> Numbers:
-        if self.right is None:
+        if self.clean_leads is None:
             return np.zeros((len(self.ids), 0))
-        return clean_features(np.asarray(self.right, dtype=bool), self.sureness, self.classes)
+        return clean_features(np.asarray(self.clean_leads, dtype=float), self.classes)
 
     @cached_property
     def lots(self) -> Numbers:
@@ -102,7 +101,7 @@ class Progress:
     """How far a budget has come."""
 
     benchmark: Benchmark
-    wrong: Table
+    leads: Leads
     rounds: Sequence[Round]
     missing: NDArray[np.bool_]  # (images, cells): pairs to run before the next step; none when all is done
 
@@ -119,7 +118,7 @@ class Progress:
     def cells(self) -> SampledCells:
         """Every cell's error in the full set; cells that happen to be stored whole are exact."""
         known = self.benchmark
-        return sampled_cells(self.wrong, self.rounds, known.folds, known.features, known.cells, known.weights)
+        return sampled_cells(self.leads, self.rounds, known.folds, known.features, known.layout, known.weights)
 
     @property
     def estimate(self) -> Estimate:
@@ -127,15 +126,15 @@ class Progress:
         return self.cells.weighted(self.benchmark.weights)
 
 
-def next_pairs(benchmark: Benchmark, wrong: Table, *, budget: int | None = None, precision: float | None = None) -> Progress:
+def next_pairs(benchmark: Benchmark, leads: Leads, *, budget: int | None = None, precision: float | None = None) -> Progress:
     """What to run next, from what is stored: call it, run what is missing, put it into the table, and call it again.
 
-    `wrong` (images, cells) is 1 or 0 where stored, nan elsewhere. `budget` counts forward passes, the clean ones too;
+    `leads` (images, cells) are those of the stored pairs, nan elsewhere. `budget` counts forward passes, the clean ones too;
     `precision` is the half-width that the interval should have, in the units of weights times error. One of them, or
     both: then whichever is reached first ends it.
     """
-    if wrong.shape != benchmark.shape:
-        raise BadInput(f"results should be (images, cells), here {benchmark.shape}, got shape {wrong.shape}")
+    if leads.shape != benchmark.shape:
+        raise BadInput(f"leads should be (images, cells), here {benchmark.shape}, got shape {leads.shape}")
     if budget is None and precision is None:
         raise BadInput("give a budget, a precision or both")
     if precision is not None and not precision > 0:
@@ -145,10 +144,10 @@ def next_pairs(benchmark: Benchmark, wrong: Table, *, budget: int | None = None,
     if most < least:
         raise BadInput(f"a budget should be at least {benchmark.clean_passes + least} passes here, got {budget}")
     if precision is None:
-        return _progress(benchmark, wrong, most)
+        return _progress(benchmark, leads, most)
     pairs = min(most, FIRST_ROUND)
     while True:
-        progress = _progress(benchmark, wrong, pairs)
+        progress = _progress(benchmark, leads, pairs)
         if not progress.done or pairs >= most:
             return progress
         half = progress.estimate.half_width
@@ -163,20 +162,20 @@ def _pairs_for(precision: float, half: float, pairs: int, total: int) -> int:
     return int(np.ceil(max(1.03 * pairs, pairs + 0.8 * (needed - pairs))))
 
 
-def _progress(benchmark: Benchmark, wrong: Table, pairs: int) -> Progress:
+def _progress(benchmark: Benchmark, leads: Leads, pairs: int) -> Progress:
     """The rounds up to so many pairs, ending early at the first that has results missing."""
     rounds = []
-    for one in _rounds(benchmark, wrong, pairs):
+    for one in _rounds(benchmark, leads, pairs):
         rounds.append(one)
-        nothing = np.isnan(wrong[one.images, one.cells])
+        nothing = np.isnan(leads[one.images, one.cells])
         if nothing.any():
             missing = np.zeros(benchmark.shape, dtype=bool)
             missing[one.images[nothing], one.cells[nothing]] = True
-            return Progress(benchmark, wrong, rounds, missing)
-    return Progress(benchmark, wrong, rounds, np.zeros(benchmark.shape, dtype=bool))
+            return Progress(benchmark, leads, rounds, missing)
+    return Progress(benchmark, leads, rounds, np.zeros(benchmark.shape, dtype=bool))
 
 
-def _rounds(benchmark: Benchmark, wrong: Table, pairs: int) -> Iterator[Round]:
+def _rounds(benchmark: Benchmark, leads: Leads, pairs: int) -> Iterator[Round]:
     """Round after round; each needs the results of those before it in the table."""
     known = np.zeros(benchmark.shape, dtype=bool)
     drawn = 0
@@ -184,18 +183,18 @@ def _rounds(benchmark: Benchmark, wrong: Table, pairs: int) -> Iterator[Round]:
         left = benchmark.pairs - drawn
         size = max(FIRST_ROUND, int(drawn * (GROWTH - 1)))
         size = left if left < 1.3 * size else size
-        one = _draw(benchmark, wrong, known, size, min(size, pairs - drawn), number=drawn)
+        one = _draw(benchmark, leads, known, size, min(size, pairs - drawn), number=drawn)
         yield one
         known[one.images, one.cells] = True
         drawn += len(one)
 
 
-def _draw(benchmark: Benchmark, wrong: Table, known: NDArray[np.bool_], size: int, taken: int, *, number: int) -> Round:
+def _draw(benchmark: Benchmark, leads: Leads, known: NDArray[np.bool_], size: int, taken: int, *, number: int) -> Round:
     """A round of `size` pairs that are not yet known, of which the first `taken` are wanted."""
     if known.any():
         images, cells = np.nonzero(known)
-        fitted = fit_likely_wrong(images, cells, wrong[images, cells], benchmark.features, benchmark.cells)
-        guess = fitted.chance(benchmark.features, np.where(known, wrong, np.nan))
+        fitted = fit_likely_wrong(images, cells, leads[images, cells], benchmark.features, benchmark.layout)
+        guess = fitted.chance(benchmark.features, np.where(known, leads, np.nan))
         difficulty = guess.mean(axis=1)
         guess = np.clip(guess, LEAST_CHANCE, 1 - LEAST_CHANCE)
         # in steps, so that another machine's rounding draws the same pairs
@@ -204,28 +203,31 @@ def _draw(benchmark: Benchmark, wrong: Table, known: NDArray[np.bool_], size: in
         difficulty = _clean_difficulty(benchmark.features)
         doubt = np.ones(benchmark.shape)
     worth = np.where(known, 0.0, doubt * benchmark.weights)
+    free = np.bincount(benchmark.folds, (~known).sum(axis=1), FOLDS).astype(int)
+    sizes = free if size == free.sum() else np.minimum(free, (size + np.arange(FOLDS)) // FOLDS)
+    parts = _begun(sizes, taken)
     drawn = []
-    for fold in range(FOLDS):
+    for fold in np.flatnonzero(sizes):
         members = _ordered(np.flatnonzero(benchmark.folds == fold), difficulty, benchmark.lots)
         rng = rng_for(f"round after {number} pairs, fold {fold}", "budget", benchmark.seed)
-        rows, columns = _rotated(members, len(benchmark.cells), rng)
-        free = ~known[rows, columns]
-        rows, columns = rows[free], columns[free]
-        whole = len(rows) if size == (~known).sum() else min(len(rows), _share(size, fold))
-        chance = _chances(worth[rows, columns], whole)
-        # every k-th pair of the list, k by chances: as many from each stretch of it as its chances add up to
-        ends = np.cumsum(chance)
-        steps = np.searchsorted(ends * (whole / ends[-1]), np.arange(whole) + rng.uniform(1e-9, 1 - 1e-9))
-        part = whole if taken == size else min(whole, _share(taken, fold))
-        first = np.sort((_evenly(whole)[:part] + rng.integers(whole)) % whole)
-        picked = np.minimum(steps, len(ends) - 1)[first]
-        drawn.append(Round(rows[picked], columns[picked], chance[picked] * (part / whole)))
+        drawn.append(_draw_fold(*_rotated(members, known, rng), worth, int(sizes[fold]), int(parts[fold]), rng))
     return Round(*(np.concatenate([getattr(one, name) for one in drawn]) for name in ("images", "cells", "chance")))
 
 
+def _draw_fold(images: Places, cells: Places, worth: Numbers, size: int, taken: int, rng: np.random.Generator) -> Round:
+    """`taken` of `size` pairs of a list: every k-th by its chances, so that a stretch gives what its chances add up to."""
+    chance = _chances(worth[images, cells], size)
+    ends = np.cumsum(chance)
+    picked = np.searchsorted(ends * (size / ends[-1]), np.arange(size) + rng.uniform(1e-9, 1 - 1e-9))
+    # turned by a lot, every beginning of this order has each pair with the same chance
+    first = np.sort((_evenly(size)[:taken] + rng.integers(size)) % size)
+    picked = np.minimum(picked, len(ends) - 1)[first]
+    return Round(images[picked], cells[picked], chance[picked] * (taken / size))
+
+
 def _clean_difficulty(features: Numbers) -> Numbers:
-    """Sorted by it, clean mistakes come last and unsure answers late."""
-    return np.asarray(-features[:, :2] @ np.array([10.0, 1.0])[: features.shape[1]])
+    """Sorted by it, images with the smallest clean lead come last; all are alike where clean images were not run."""
+    return -features[:, 0] if features.shape[1] else np.zeros(len(features))
 
 
 def _ordered(images: Places, difficulty: Numbers, lots: Numbers) -> Places:
@@ -233,12 +235,15 @@ def _ordered(images: Places, difficulty: Numbers, lots: Numbers) -> Places:
     return images[np.lexsort((lots[images], np.round(difficulty[images], 6)))]
 
 
-def _rotated(images: Places, cells: int, rng: np.random.Generator) -> tuple[Places, Places]:
-    """All pairs of these images in a list, image by image; neighbouring images begin their cells one further on."""
+def _rotated(images: Places, known: NDArray[np.bool_], rng: np.random.Generator) -> tuple[Places, Places]:
+    """Pairs of these images that are not known, image by image; neighbouring images begin their cells one further on."""
+    cells = known.shape[1]
     blocks = np.stack([rng.permutation(cells) for _ in range(-(-len(images) // cells))])
     places = np.arange(len(images))
     turned = (places[:, None] + np.arange(cells)) % cells
-    return np.repeat(images, cells), blocks[places // cells][places[:, None], turned].ravel()
+    rows, columns = np.repeat(images, cells), blocks[places // cells][places[:, None], turned].ravel()
+    free = ~known[rows, columns]
+    return rows[free], columns[free]
 
 
 def _chances(worth: Numbers, size: int) -> Numbers:
@@ -257,9 +262,16 @@ def _chances(worth: Numbers, size: int) -> Numbers:
         sure |= above
 
 
-def _share(total: int, fold: int) -> int:
-    """How many of `total` a fold gets; it never shrinks as the total grows."""
-    return (total + FOLDS - 1 - fold) // FOLDS
+def _begun(sizes: Places, taken: int) -> Places:
+    """How many of the first `taken` fall to each fold; none ever has fewer when more are taken.
+
+    >>> _begun(np.array([2, 4]), 3)
+    array([1, 2])
+    """
+    folds = np.repeat(np.arange(len(sizes)), sizes)
+    starts = np.repeat(np.cumsum(sizes) - sizes, sizes)
+    turns = (np.arange(len(folds)) - starts + 0.5) / sizes[folds]
+    return np.bincount(folds[np.argsort(turns, kind="stable")[:taken]], minlength=len(sizes))
 
 
 def _evenly(count: int) -> Places:
