@@ -25,6 +25,9 @@ from shiftproof.types import Finding, ImageSet, ImageSetRef, Keep, Measurement, 
 NAMED_VERSIONS = ("numpy", "pillow", "scipy", "onnxruntime", "torch", "opencv-python-headless", "numba", "av")
 """Libraries on which pixels or numbers depend; those installed are named in every result."""
 
+MOST_ROWS = 2_000_000
+"""Top-5 answers that are kept in memory while a study is asked: about 100 MB."""
+
 
 def measure(
     studies: Study | Sequence[Study],
@@ -40,14 +43,15 @@ def measure(
     """
     studies = [studies] if isinstance(studies, Study) else list(studies)
     loader = _Loader(store if isinstance(store, Store) else Store(store), image_sets, scoring)
-    findings = tuple(finding for study in studies for finding in loader.findings(study))
+    told = [(tuple(loader.findings(study)), tuple(loader.skipped(study))) for study in studies]
+    findings = tuple(finding for found, _ in told for finding in found)
     runs = list(dict.fromkeys(run for study in studies for run in study.runs()))
     return Results(
         findings,
         models=_unique(_model_card(loader.model(run)) for run in runs),
         image_sets=_unique(loader.image_set_card(run.image_set) for run in runs),
         warnings=tuple(dict.fromkeys(warning for run in runs for warning in loader.warnings(run, findings))),
-        skipped=tuple(dict.fromkeys(reason for study in studies for reason in loader.skipped(study))),
+        skipped=tuple(dict.fromkeys(reason for _, skipped in told for reason in skipped)),
         command=_command(),
         made=datetime.now(UTC).isoformat(timespec="seconds"),
         versions=versions(),
@@ -73,6 +77,7 @@ class _Loader:
         self._scoring = scoring
         self._sets = {images.ref.fingerprint: images for images in image_sets}
         self._digests: dict[str, dict[str, str | None]] = {}
+        self._reader: tuple[Study, _Load] | None = None
         self._aside: dict[str, dict[str, SetAside]] = {}
         self._scored: dict[Run, int] = {}  # how many classes the answers of a run were scored among
 
@@ -127,7 +132,9 @@ class _Loader:
         )
 
     def _load(self, study: Study) -> _Load:
-        return _Load(self, study.keep, partial=getattr(study, "partial", False))
+        if self._reader is None or self._reader[0] is not study:
+            self._reader = study, _Load(self, study.keep, partial=getattr(study, "partial", False))
+        return self._reader[1]
 
     def load(self, run: Run, keep: Keep, *, partial: bool) -> Predictions:
         images = self.image_set(run.image_set)
@@ -150,16 +157,20 @@ class _Loader:
 
 
 class _Load:
-    """What a study calls to read a run; the last one is kept, since studies ask for it several times in a row."""
+    """What a study calls to read a run; studies ask for each several times, so as many as memory allows are kept."""
 
     def __init__(self, loader: _Loader, keep: Keep, *, partial: bool) -> None:
         self._loader, self._keep, self._partial = loader, keep, partial
-        self._last: tuple[Run, Predictions] | None = None
+        self._kept: dict[Run, Predictions] = {}
 
     def __call__(self, run: Run) -> Predictions:
-        if self._last is None or self._last[0] != run:
-            self._last = run, self._loader.load(run, self._keep, partial=self._partial)
-        return self._last[1]
+        if run not in self._kept:
+            predictions = self._loader.load(run, self._keep, partial=self._partial)
+            most = MOST_ROWS if self._keep == "top5" else 0
+            if sum(map(len, self._kept.values())) + len(predictions) > most:
+                self._kept.clear()
+            self._kept[run] = predictions
+        return self._kept[run]
 
 
 def _model_card(model: StoredModel) -> ModelCard:
