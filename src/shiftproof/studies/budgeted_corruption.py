@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from shiftproof.corruptions import GROUPS, IMAGENET_C
 from shiftproof.errors import BadInput, MissingRuns
+from shiftproof.metrics import is_correct
+from shiftproof.metrics.leads import right_class_leads
 from shiftproof.metrics.likely_wrong import Layout
 from shiftproof.metrics.sampled_cells import Estimate
 from shiftproof.studies import evidence
@@ -76,7 +78,8 @@ class BudgetedCorruptionStudy(CorruptionStudy):
                     "budget were not made yet; make them with: shiftproof run, with the same options"
                 )
             yield from sampled.findings(run.about())
-            yield contact_sheet(sampled.cells, run.about(), Photos(run.image_set, {}, run.image_set, self._place))
+            photos = Photos(run.image_set, {}, run.image_set, self._place)
+            yield contact_sheet(sampled.cells, run.about(), photos, judged=False)
 
     def skipped(self, load: Load) -> Iterator[str]:
         for run in CleanStudy.runs(self):
@@ -93,28 +96,24 @@ class BudgetedCorruptionStudy(CorruptionStudy):
         )
         if reason:
             return reason.removeprefix(f"{clean.image_set.name}: ")
-        labelled = evidence.labelled_only(predictions)
-        part = Part.of(predictions)
-        table = np.full((len(part.ids), len(runs)), np.nan)
-        row_of = {image: row for row, image in enumerate(part.ids)}
+        ids, clean_leads = _leads(predictions)
+        row_of = {image: row for row, image in enumerate(ids)}
+        table = np.full((len(ids), len(runs)), np.nan)
         for column, run in enumerate(runs):
-            found = Part.of(load(run))
-            rows = [row_of[image] for image in found.ids if image in row_of]
-            known = [image in row_of for image in found.ids]
-            table[rows, column] = found.wrong[known]
+            found, leads = _leads(load(run))
+            known = np.array([image in row_of for image in found], dtype=bool)
+            table[[row_of[image] for image in found if image in row_of], column] = leads[known]
         baseline, reasons = self._divisors(load)
-        sureness = evidence.confidence_or_nan(labelled)
-        shape = (len(part.ids), len(self.corruptions), len(self.severities))
         benchmark = Benchmark(
-            part.ids,
+            ids,
             self._layout,
             self._weights(baseline),
-            right=~part.wrong,
-            sureness=sureness if np.isfinite(sureness).all() else None,
-            classes=labelled.labels[:, 0],
+            clean_leads=clean_leads,
+            classes=evidence.labelled_only(predictions).labels[:, 0],
             seed=self.seed,
         )
-        cells = Cells(part.ids, tuple(self.corruptions), tuple(self.severities), np.zeros(shape, bool), part.wrong)
+        shape = (len(ids), len(self.corruptions), len(self.severities))
+        cells = Cells(ids, tuple(self.corruptions), tuple(self.severities), np.zeros(shape, bool), clean_leads < 0)
         told = {**runs[0].convention(), **predictions.convention, **self._frost_told()}
         progress = next_pairs(benchmark, table, budget=self.budget, precision=self.precision)
         return _Sampled(progress, cells, told, {**clean.convention(), **predictions.convention}, baseline, tuple(reasons))
@@ -146,6 +145,17 @@ class BudgetedCorruptionStudy(CorruptionStudy):
         if not errors.all():
             return None, (f"the baseline {given.name} makes no mistakes under some corruption: nothing is divided by it",)
         return Baseline(given.name, errors=errors, clean_error=float(clean.wrong.mean())), ()
+
+
+def _leads(predictions: Predictions) -> tuple[tuple[str, ...], Numbers]:
+    """The images that have a label, and how clearly each answer is right; below 0 where it is wrong."""
+    labelled = evidence.labelled_only(predictions)
+    if not len(labelled):
+        return (), np.empty(0)
+    leads = right_class_leads(labelled.labels, labelled.top5.classes, labelled.top5.scores)
+    # scores without end have no distance; right or wrong they are all the same
+    right = is_correct(labelled.labels, labelled.top5.classes)
+    return labelled.ids, np.where(np.isfinite(leads), leads, np.where(right, 1.0, -1.0))
 
 
 @dataclass(frozen=True)

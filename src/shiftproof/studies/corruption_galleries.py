@@ -39,8 +39,11 @@ def fragile_photos(cells: Cells, names: Mapping[str, str], about: About, photos:
         yield Gallery("fragile_photos", about, photos.image_set, "Most fragile photos", items)
 
 
-def contact_sheet(cells: Cells, about: About, photos: Photos) -> Gallery:
-    """The first photo that is right unchanged, under every corruption; with the fifteen also the four no mean counts."""
+def contact_sheet(cells: Cells, about: About, photos: Photos, *, judged: bool = True) -> Gallery:
+    """The first photo that is right unchanged, under every corruption; with the fifteen also the four no mean counts.
+
+    Whether it was still right is told where it was `judged` in every cell.
+    """
     order = sorted(range(len(cells)), key=lambda row: cells.ids[row])
     right = order if cells.clean_wrong is None else [row for row in order if not cells.clean_wrong[row]]
     row = (right or order)[0]
@@ -48,6 +51,7 @@ def contact_sheet(cells: Cells, about: About, photos: Photos) -> Gallery:
         (name, severity): ": wrong" if cells.wrong[row, corruption, step] else ": right"
         for corruption, name in enumerate(cells.corruptions)
         for step, severity in enumerate(cells.severities)
+        if judged
     }
     extra = GROUPS["extra"] if set(IMAGENET_C) <= set(cells.corruptions) else ()
     items = []
