@@ -6,14 +6,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftproof.errors import BadInput
-from shiftproof.metrics.accuracy import Labels, label_rows
+from shiftproof.metrics.accuracy import label_rows
+from shiftproof.types import Labels
 
 
 def right_class_leads(labels: Labels, classes: NDArray[np.integer], scores: NDArray[np.floating]) -> NDArray[np.floating]:
     """Best score of a right class minus the best of the others, (images,); below 0 exactly where the answer is wrong.
 
-    Labels are (images,) or (images, labels) with -1 for none; classes and scores are the best few of each image, (images, best), best first.
-    Where all of these are right, or none, the last score stands for what is not among them.
+    Labels are (images,) or (images, labels) with -1 for none; classes and scores are the best few of each image, best
+    first, (images, best). Where all of these are right, or none, the last score stands for what is not among them.
 
     >>> right_class_leads(np.array([[7], [3], [5]]), np.array([[7, 3], [7, 3], [7, 3]]), np.array([[4.0, 1.5]] * 3))
     array([ 2.5, -2.5, -2.5])
