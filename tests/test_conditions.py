@@ -118,6 +118,58 @@ def test_only_the_chosen_images_are_answered_and_the_rest_can_follow(
     assert len(rows(colour_model, images, LOUD, store)) == 21
 
 
+def test_rows_of_mixed_batches_are_those_of_each_condition_alone(
+    images: ImageSet, colour_model: Classifier, store: Store, tmp_path: Path
+) -> None:
+    alone = Store(tmp_path / "alone")
+    ids = [sample.id for sample in images.samples]
+    some = {LOUD: ids[::2], DIM: ids[1:], CLEAN: ids[::3]}
+    fill_conditions(colour_model, images, some, store=store, batch_size=5, workers=0)
+    for condition, chosen in some.items():
+        fill(colour_model, images, store=alone, condition=condition, batch_size=5, workers=0)
+        run = Run(colour_model.ref, images.ref, condition)
+        mixed = load_predictions(run, images, store=store, partial=True)
+        assert mixed.ids == tuple(chosen)
+        whole = load_predictions(run, images, store=alone)
+        expected = whole.take(np.isin(np.array(whole.ids), chosen))
+        assert np.array_equal(mixed.top5.classes, expected.top5.classes)
+        np.testing.assert_allclose(mixed.top5.scores, expected.top5.scores, rtol=1e-6)
+
+
+def test_conditions_on_other_pictures_at_once_give_the_rows_of_each_alone(
+    images: ImageSet, colour_model: Classifier, store: Store, tmp_path: Path
+) -> None:
+    alone = Store(tmp_path / "alone")
+    pictures = [Condition("contrast", 3, picture=picture) for picture in ("image", "model-size", "tiny-64", "imagenet-224")]
+    fill_conditions(colour_model, images, dict.fromkeys(pictures), store=store, workers=0)
+    for condition in pictures:
+        fill(colour_model, images, store=alone, condition=condition, workers=0)
+        assert np.array_equal(rows(colour_model, images, condition, store), rows(colour_model, images, condition, alone))
+
+
+def test_an_image_that_changed_is_not_remembered(images: ImageSet) -> None:
+    sample = images.samples[0]
+    source = images.source(sample)
+    preparation = parse_preparation("imagenet,size=16")
+    job = Job([sample], [source], [CLEAN], preparation, again=True)
+    before = prepare(job)[0][0]
+    assert isinstance(source, FileImage)
+    Path(source.path).write_bytes(images.source(images.samples[-1]).read() + b"and more")
+    after, seen = prepare(job)
+    expected, fresh = prepare(job._replace(again=False))
+    assert seen == fresh
+    assert np.array_equal(after[0], expected[0])
+    assert not np.array_equal(after[0], before)
+
+
+def test_a_picture_cut_by_one_rule_is_not_remembered_for_another(images: ImageSet) -> None:
+    sample = images.samples[0]
+    at_its_size = Condition("contrast", 3, picture="model-size")
+    for rule in ("imagenet,size=16", "imagenet,size=12", "squash,size=16,mean=0,std=1"):
+        job = Job([sample], [images.source(sample)], [at_its_size], parse_preparation(rule), again=True)
+        assert np.array_equal(prepare(job)[0][0], prepare(job._replace(again=False))[0][0])
+
+
 def test_rows_of_mixed_batches_survive_an_error_in_the_middle(
     images: ImageSet, colour_model: Classifier, store: Store
 ) -> None:

@@ -222,6 +222,11 @@ def test_digests_that_cannot_be_remembered_are_made_again(
     [
         (ModelRef("toy", "e" * 32), CLEAN, "float32"),
         (MODEL, Condition("clean", seed=1), "float32"),
+        (MODEL, Condition("clean", output="jpeg85"), "float32"),
+        (MODEL, Condition("clean", picture="whole"), "float32"),
+        (MODEL, Condition("clean", edition="tiny-64"), "float32"),
+        (MODEL, Condition("clean", scale_strengths=True), "float32"),
+        (MODEL, Condition("fog", 1), "float32"),
         (MODEL, CLEAN, "float16"),
     ],
 )

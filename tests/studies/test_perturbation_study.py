@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 import shiftproof
+from shiftproof.corruptions import IMAGENET_P, IMAGENET_P_VALIDATION
 from shiftproof.errors import BadInput, UnknownName
 from shiftproof.metrics import flip_probability, sequence_top5_distance, sequence_zipf_distance
 from shiftproof.metrics.top5 import to_top5
 from shiftproof.studies.perturbation import PerturbationStudy
+from shiftproof.studies.published_baselines import alexnet_flips
 from shiftproof.types import Gallery, ImageSetRef, Measurement, ModelRef, Predictions
 
 MODEL, BASE = ModelRef("model", "1"), ModelRef("base", "2")
@@ -159,7 +161,15 @@ def test_alexnet_is_the_baseline_only_of_the_published_videos(predictions_of: An
     told = next(one for one in study.measure(lambda run: answers) if getattr(one, "metric", "") == "mean_flip_rate")
     assert isinstance(told, Measurement)
     assert "of other images" in told.convention["baseline"]
+    assert numbers(study.measure(lambda run: answers), "top5_distance_ratio") == {}
     assert told.convention["perturbations"] == "tilt, scale"
+
+
+def test_alexnets_flip_probabilities_are_the_published_ones() -> None:
+    flips = alexnet_flips()
+    assert list(flips) == [*IMAGENET_P, *IMAGENET_P_VALIDATION]
+    assert np.mean([flips[name] for name in IMAGENET_P]) == pytest.approx(0.140463, abs=1e-9)
+    assert [flips[name] for name in IMAGENET_P_VALIDATION] == [0.18649, 0.02775, 0.05053, 0.10658]
 
 
 def test_several_sets_are_measured_together_under_one_name(predictions_of: Any) -> None:

@@ -1,0 +1,97 @@
+"""What is typed after `shiftproof run` becomes the study that was meant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image as Pillow
+
+import shiftproof as sp
+from shiftproof.cli_studies import make_corruption, make_perturbation
+from shiftproof.errors import BadInput, UnknownName
+from shiftproof.image_sets.image_list import ImageList
+from shiftproof.studies.budgeted_corruption import BudgetedCorruptionStudy
+from shiftproof.studies.corruption import CorruptionStudy
+from shiftproof.studies.perturbation import PerturbationStudy
+from shiftproof.types import Condition, ModelRef, Sample
+
+MODEL = ModelRef("toy", "f" * 32)
+UNTOUCHED: dict[str, Any] = {
+    "corruptions": "imagenet-c", "severities": "1,2,3,4,5", "perturbations": "imagenet-p", "levels": "1", "sequences": 100,
+    "edition": "imagenet-224", "at": "picture", "output": None, "seed": 0, "scale_strengths": False, "frost_folder": None,
+    "baseline": None, "clean_images": None, "budget": None, "precision": None,
+}  # fmt: skip
+
+
+@pytest.fixture
+def images(draw_photos: Callable[..., Path]) -> ImageList:
+    return sp.open_images(draw_photos(4))
+
+
+def corruption_study(images: ImageList, **options: Any) -> Any:
+    (study,) = make_corruption(CorruptionStudy, [MODEL], images, {**UNTOUCHED, **options}).studies
+    return study
+
+
+def test_a_corruption_study_is_made_as_typed(images: ImageList, tmp_path: Path) -> None:
+    assert corruption_study(images) == CorruptionStudy([MODEL], images)
+    Pillow.new("RGB", (9, 9)).save(tmp_path / "frost1.png")
+    typed = corruption_study(
+        images, corruptions="fog,frost", severities="2,5", edition="tiny-64", at="model-size", output="raw", seed=3,
+        scale_strengths=True, frost_folder=str(tmp_path), baseline="alexnet",
+    )  # fmt: skip
+    named: dict[str, Any] = {
+        "edition": "tiny-64", "picture": "model-size", "output": "raw", "seed": 3, "scale_strengths": True,
+    }  # fmt: skip
+    clean, fog, fog_most, frost, frost_most = typed.conditions()
+    assert clean == Condition("clean", picture="model-size")
+    assert (fog, fog_most) == (Condition("fog", 2, **named), Condition("fog", 5, **named))
+    assert (frost.severity, frost_most.severity) == (2, 5)
+    assert frost.frost.folder == str(tmp_path)
+    assert typed.baseline == "alexnet"
+
+
+def test_a_budget_makes_another_study_and_precision_is_in_points(images: ImageList) -> None:
+    spent, known = corruption_study(images, budget=300), corruption_study(images, precision=0.5)
+    assert isinstance(spent, BudgetedCorruptionStudy)
+    assert (spent.budget, spent.precision) == (300, None)
+    assert (known.budget, known.precision) == (None, pytest.approx(0.005))
+
+
+def test_sequences_are_made_of_images_spread_over_the_set_at_every_level_of_noise(images: ImageList) -> None:
+    options = {"perturbations": "tilt,shot_noise", "levels": "1,3", "edition": "cifar-32", "seed": 2, "sequences": 3}
+    bench = make_perturbation(PerturbationStudy, [MODEL], images, {**UNTOUCHED, **options})
+    _, *sets = bench.image_sets
+    facts = [(one.samples[0].facts["perturbation"], one.samples[0].facts["level"]) for one in sets]
+    assert facts == [("tilt", 1), ("shot_noise", 1), ("shot_noise", 3)]
+    for made in sets:
+        assert {sample.facts["sequence"] for sample in made.samples} == {"blue/000.png", "green/000.png", "red/000.png"}
+        assert "edition=cifar-32&seed=2" in str(made.ref.location)
+
+
+def test_a_set_that_holds_corrupted_images_or_sequences_is_taken_as_it_is(images: ImageList) -> None:
+    from shiftproof.image_sets.perturbed import perturbed
+    from shiftproof.studies.published_corruption import PublishedCorruptionStudy
+
+    frames = perturbed(images, "tilt", edition="cifar-32")
+    assert make_perturbation(PerturbationStudy, [MODEL], frames, UNTOUCHED).image_sets == [frames]
+    held = [Sample(f"fog/1/{sample.id}", sample.labels, {"corruption": "fog", "severity": 1}) for sample in images.samples]
+    corrupted = ImageList("held", held, images.classes, images.source)  # type: ignore[arg-type]
+    assert isinstance(corruption_study(corrupted), PublishedCorruptionStudy)
+
+
+@pytest.mark.parametrize(
+    ("options", "problem", "words"),
+    [
+        ({"corruptions": "fogg"}, UnknownName, "did you mean fog"),
+        ({"severities": "0,1"}, BadInput, "severities should be some of 1 to 5"),
+        ({"edition": "imagenet-225"}, UnknownName, "imagenet-224"),
+        ({"frost_folder": "nowhere"}, BadInput, "no folder nowhere"),
+    ],
+)
+def test_a_slip_is_told_at_once(images: ImageList, options: dict[str, Any], problem: Any, words: str) -> None:
+    with pytest.raises(problem, match=words):
+        corruption_study(images, **options)
