@@ -50,6 +50,9 @@ MEMORIES = 10
 MOST = 64
 """Workers that are started unasked: each keeps some files open, and a process may open about a thousand."""
 
+ONE_THREAD = dict.fromkeys(["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OPENCV_FOR_THREADS_NUM"], "1")
+"""What keeps the libraries of a worker to one core, of which there are as many as workers; the user's own word comes first."""
+
 Work = Callable[[Any], tuple[Arrays, Any]]
 """A module-level function: a job in; arrays, and anything small that pickles, out."""
 
@@ -209,6 +212,7 @@ class _Worker:
             [sys.executable, "-P", "-c", START, *map(str, inherited), "\n".join(sys.path)],
             pass_fds=inherited,
             stdin=subprocess.DEVNULL,
+            env=ONE_THREAD | os.environ,
             process_group=0,  # Ctrl-C is the parent's to answer; it then closes the socket
         )
         theirs.close()
