@@ -2,7 +2,7 @@
 
     python benchmarks/first_use.py
 
-Aim: nobody waits more than about 3 s for any of them the first time, and a second process waits for none. Beside the wait of a
+Aim: nobody waits more than about 3 s for any of them the first time, and a second process for none. Beside the wait of a
 first process stands that of a second one as its control: imports and tables are in both.
 """
 

@@ -51,7 +51,7 @@ MOST = 64
 """Workers that are started unasked: each keeps some files open, and a process may open about a thousand."""
 
 ONE_THREAD = dict.fromkeys(["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OPENCV_FOR_THREADS_NUM"], "1")
-"""What keeps the libraries of a worker to one core, of which there are as many as workers; the user's own word comes first."""
+"""What keeps the libraries of a worker to one core: there is one for each of them; the user's own word comes first."""
 
 Work = Callable[[Any], tuple[Arrays, Any]]
 """A module-level function: a job in; arrays, and anything small that pickles, out."""
