@@ -64,7 +64,7 @@ def _make_published_corruption(models: Models, images: ImageSet, options: Option
 
 
 def make_perturbation(kind: Any, models: Models, images: ImageSet, options: Options) -> Bench:
-    """Sequences made here of the first images in a random order; a set of sequences as it is."""
+    """Sequences made here of images spread evenly over the set; a set of sequences as it is."""
     if _has_facts(images, "sequence", "frame"):
         return Bench([kind(models=models, image_sets=[images], baseline=_baseline(options))], [images])
     from shiftproof.image_sets.perturbed import perturbed

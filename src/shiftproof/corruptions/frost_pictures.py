@@ -61,7 +61,7 @@ def _decoded(file: Path) -> Image:
     return np.asarray(picture)
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=USED)  # of one size of image: enlarged to cover a photo of 12 megapixels, each takes 36 MB and more
 def _scaled(file: Path, scale: float) -> Image:
     picture = _decoded(file)
     if scale == 1:

@@ -91,7 +91,7 @@ def smooth_field(field: Field, sigma: float) -> Field:
     return np.ascontiguousarray(mixed(mixed(field, mixing_of(height, sigma)).T, mixing_of(width, sigma)).T)
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=4)  # both axes at two sigmas, which severities 1 and 2 have; for 4000 pixels one takes 64 MB
 def mixing_of(length: int, sigma: float) -> Field:
     """How much of each place along an axis the window brings to each other, (length, length)."""
     kernel = gaussian_kernel(sigma, CUT_OFF)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from shiftproof.corruptions.compiled import compiled
 from shiftproof.corruptions.fields import Field, normals, plasma
-from shiftproof.corruptions.filters import clipped_zoom, gaussian, motion, zoom_places
+from shiftproof.corruptions.filters import clipped_zoom, gaussian, gaussian_kernel, motion, zoom_places
 from shiftproof.corruptions.frost_pictures import picture_covering
 from shiftproof.types import Image
 
@@ -236,18 +234,11 @@ def _add_water(image: Image, shine: Field, result: Image) -> None:
 def muddied(image: Image, layer: Field, softness: float) -> Image:
     """The image behind brown spots, opaque but for their edges, which are softened by `softness` pixels."""
     # double precision: pixels covered by less than 0.8 are left clean, and straight edges bring many of them close to it
-    weights = _bell(softness)
+    weights = gaussian_kernel(softness)
     spots = cv2.sepFilter2D((layer > 0).astype(np.float64), cv2.CV_64F, weights, weights, borderType=cv2.BORDER_REPLICATE)
     result = np.empty_like(image)
     _cover_with_mud(image, spots.astype(np.float32), result)
     return result
-
-
-@lru_cache(maxsize=16)
-def _bell(sigma: float) -> NDArray[np.float64]:
-    reach = int(4 * sigma + 0.5)
-    weights = np.exp(-0.5 * (np.arange(-reach, reach + 1) / sigma) ** 2)
-    return np.asarray(weights / weights.sum())
 
 
 @compiled

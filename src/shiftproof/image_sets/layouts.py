@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from shiftproof.catalog import PERTURBATIONS
+from shiftproof.corruptions import GROUPS, IMAGENET_C
 from shiftproof.errors import BadInput
 from shiftproof.image_sets.class_keys import NUMBER, places_of
 from shiftproof.image_sets.image_list import FilesBelow, ImageList
@@ -16,11 +17,7 @@ from shiftproof.image_sets.records import is_unlabelled, notes_on, record_of
 from shiftproof.reference import ilsvrc_classes
 from shiftproof.types import Classes, Fact, Sample
 
-CORRUPTIONS = (
-    "gaussian_noise", "shot_noise", "impulse_noise", "defocus_blur", "glass_blur", "motion_blur", "zoom_blur", "snow",
-    "frost", "fog", "brightness", "contrast", "elastic_transform", "pixelate", "jpeg_compression", "speckle_noise",
-    "gaussian_blur", "spatter", "saturate",
-)  # fmt: skip
+CORRUPTIONS = (*IMAGENET_C, *GROUPS["extra"])
 """The folders and files of ImageNet-C and CIFAR-10-C: fifteen, then the four extra ones."""
 
 SEVERITIES = ("1", "2", "3", "4", "5")

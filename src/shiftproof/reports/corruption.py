@@ -165,7 +165,8 @@ def _degradation(curves: Sequence[Curve]) -> list[Part]:
         " · ".join(filter(None, [spoken(_corruption(curve)), *([model_of(curve)] * (len(series) > 1))])) for curve in curves
     ]
     figures = curve_table("Error as severity grows", curves, names)
-    note = f"Share of {images(curves[0].images)} named wrong, from the clean image (0) to severity 5. Bands: intervals."
+    clean = "; severity 0 is the clean image" if 0 in curves[0].x else ""
+    note = f"Share of {images(curves[0].images)} named wrong{clean}. Bands: intervals."
     return [Panels("Error as severity grows", panels, legend(series), figures, note)]
 
 

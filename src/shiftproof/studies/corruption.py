@@ -9,15 +9,13 @@ from typing import ClassVar
 from shiftproof import catalog
 from shiftproof.corruptions import DEFAULT_EDITION, IMAGENET_C
 from shiftproof.errors import BadInput, UnknownName
+from shiftproof.preparing import PICTURES
 from shiftproof.studies import evidence
 from shiftproof.studies.cell_study import Answers, CellStudy, Load, alexnet_told, checked_baseline, why_unnormalised
 from shiftproof.studies.cells import Baseline, Part, common_cells, left_out, right_classes
 from shiftproof.studies.corruption_galleries import Photos
 from shiftproof.studies.published_baselines import EVERY_SEVERITY, alexnet_errors
 from shiftproof.types import Classifier, Condition, FrostPictures, Keep, ModelRef, Output, Run
-
-PICTURES = ("image", "whole", "model-size")
-"""What corruptions may act on, beside the pictures of the editions."""
 
 
 @dataclass(frozen=True)
