@@ -154,6 +154,44 @@ def test_a_severity_that_some_corruption_lacks_is_left_out_and_said(predictions_
     assert any("severity 2 is left out" in reason for reason in study.skipped(load))
 
 
+def test_means_over_other_cells_than_the_baselines_are_not_divided_by_it(predictions_of: Any, labels: Any) -> None:
+    whole = loader_of_set(predictions_of, labels, imagenet_c)
+
+    def load(run: Any) -> Any:
+        found = whole(run)
+        lacks = np.array([run.model == BASE and key.startswith("weather/fog/2/") for key in found.ids])
+        return found.take(~lacks)
+
+    study = PublishedCorruptionStudy([MODEL], CORRUPTED, baseline=BASE)
+    found: list[Any] = list(study.measure(load))
+    assert len(values(found, "corrupted_error")) == len(NAMES) * len(SEVERITIES)
+    assert not values(found, "corruption_error")
+    assert any("answers in other cells" in reason for reason in study.skipped(load))
+
+
+def test_published_errors_are_those_of_the_cells_that_each_model_has(predictions_of: Any, labels: Any) -> None:
+    whole = loader_of_set(predictions_of, labels, imagenet_c)
+
+    def load(run: Any) -> Any:
+        found = whole(run)
+        lacks = np.array([run.model == BASE and key.startswith("weather/fog/2/") for key in found.ids])
+        return found.take(~lacks)
+
+    together, alone = (
+        values(
+            [
+                one
+                for one in PublishedCorruptionStudy(models, CORRUPTED, baseline="alexnet").measure(load)
+                if one.about["model"] == BASE.name
+            ],
+            "corruption_error",
+        )
+        for models in ([MODEL, BASE], [BASE])
+    )
+    assert together == alone
+    assert alone
+
+
 def test_a_few_images_of_imagenet_c_are_not_those_that_alexnet_was_measured_on(predictions_of: Any, labels: Any) -> None:
     load = loader_of_set(predictions_of, labels, imagenet_c)
     study = PublishedCorruptionStudy([MODEL], CORRUPTED, published="imagenet-c")

@@ -33,12 +33,12 @@ class CellStudy(CleanStudy):
     """Some models on one set of images under every corruption; whoever is one says where the answers are."""
 
     def measure(self, load: Load) -> Iterator[Finding]:
-        baseline: Baseline | str | None = None
+        given = self._given(load)
         for run in CleanStudy.runs(self):
             answers = self.answers(run.model, load)
             if isinstance(answers, str):
                 continue
-            baseline = baseline or self._baseline(load, answers)
+            baseline = given or self.published_baseline(answers)
             cells, against = compared(answers.cells, baseline)
             if not len(cells):
                 continue
@@ -51,13 +51,13 @@ class CellStudy(CleanStudy):
             yield contact_sheet(cells, about, answers.photos)
 
     def skipped(self, load: Load) -> Iterator[str]:
-        baseline: Baseline | str | None = None
+        given = self._given(load)
         for run in CleanStudy.runs(self):
             answers = self.answers(run.model, load)
             if isinstance(answers, str):
                 yield f"{run.image_set.name}: {answers}"
                 continue
-            baseline = baseline or self._baseline(load, answers)
+            baseline = given or self.published_baseline(answers)
             reasons = [*answers.reasons, *why_no_ratios(answers.cells, baseline, run.model.name)]
             yield from (f"{run.image_set.name}: {reason}" for reason in reasons)
 
@@ -79,11 +79,11 @@ class CellStudy(CleanStudy):
         """AlexNet's published errors, or why they do not belong here."""
         raise NotImplementedError
 
-    def _baseline(self, load: Load, answers: Answers) -> Baseline | str:
-        """What errors are divided by, or why by nothing."""
+    def _given(self, load: Load) -> Baseline | str | None:
+        """The model that errors are divided by, or why it cannot be; None where none was given."""
         given = self.given_baseline
         if not isinstance(given, ModelRef):
-            return self.published_baseline(answers)
+            return None
         theirs = self.answers(given, load)
         return (
             f"the baseline {given.name} has no answers: {theirs}"

@@ -104,11 +104,13 @@ def _drawings(cells: Cells, baseline: Baseline | None) -> Iterator[_Both]:
 
 
 def compared(cells: Cells, baseline: Baseline | str) -> tuple[Cells, Baseline | None]:
-    """The cells of the images that the baseline answered too, and the baseline where there is one."""
+    """The cells of the images that the baseline answered too, and the baseline where there is one for the same cells."""
     if isinstance(baseline, str):
         return cells, None
     if baseline.cells is None:
         return cells, baseline
+    if (cells.corruptions, cells.severities) != (baseline.cells.corruptions, baseline.cells.severities):
+        return cells, None
     answered = set(baseline.cells.ids)
     shared = [image for image in cells.ids if image in answered]
     return cells.take(shared), dataclasses.replace(baseline, cells=baseline.cells.take(shared))
@@ -121,7 +123,10 @@ def why_no_ratios(cells: Cells, baseline: Baseline | str, model: str) -> Iterato
         return
     yield from baseline.reasons
     cells, against = compared(cells, baseline)
-    other = against.cells if against else None
+    if against is None:
+        yield f"{baseline.told} has answers in other cells than {model}, so nothing can be divided by it"
+        return
+    other = against.cells
     if other is None:
         return
     if not len(cells):
