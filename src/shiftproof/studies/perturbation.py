@@ -35,6 +35,9 @@ from shiftproof.types import (
 WHOLE = Condition("clean", picture="whole")
 """Frames are pictures already: they are resized whole to the model's size."""
 
+LIKE_IMAGENET_P = 10_000
+"""Images that published flip probabilities, which are of all 50,000, need before they are said to be of these videos."""
+
 JOINT = {"interval": f"95 %, BCa bootstrap over images, {RESAMPLES} draws, each image in all its sequences together"}
 Load = Callable[[Run], Predictions]
 
@@ -96,11 +99,12 @@ class PerturbationStudy:
         return [run for model in models for run in self._runs_of(model)]
 
     def measure(self, load: Load) -> Iterator[Finding]:
-        baseline = self._baseline(load)
+        given = self._given(load)
         for model in model_refs(self.models):
             found = self._answers(model, load)
             if isinstance(found, str):
                 continue
+            baseline = given or self._published(found.table)
             table, other = _shared(found.table, baseline.table)
             if len(table):
                 about = {"model": model.name, "image_set": str(self.name)}
@@ -108,23 +112,31 @@ class PerturbationStudy:
                 yield from _unstable_photos(table, about, shown=self.shown)
 
     def skipped(self, load: Load) -> Iterator[str]:
-        baseline = self._baseline(load)
+        given = self._given(load)
         for model in model_refs(self.models):
             found = self._answers(model, load)
-            reasons = [found] if isinstance(found, str) else [*found.reasons, *_undefined(found.table, baseline)]
+            if isinstance(found, str):
+                reasons = [found]
+            else:
+                reasons = [*found.reasons, *_undefined(found.table, given or self._published(found.table))]
             yield from (f"{self.name}: {reason}" for reason in reasons)
 
     def _runs_of(self, model: ModelRef) -> list[Run]:
         return [Run(model, image_set_ref(images), WHOLE) for images in self.image_sets]
 
-    def _baseline(self, load: Load) -> _Baseline:
-        if isinstance(self.baseline, ModelRef):
-            found = self._answers(self.baseline, load)
-            if isinstance(found, str):
-                return _Baseline(self.baseline.name, reasons=(found,))
-            return _Baseline(self.baseline.name, found.table)
+    def _given(self, load: Load) -> _Baseline | None:
+        """The model that flips and distances are divided by; None where none was given."""
+        if not isinstance(self.baseline, ModelRef):
+            return None
+        found = self._answers(self.baseline, load)
+        if isinstance(found, str):
+            return _Baseline(self.baseline.name, reasons=(found,))
+        return _Baseline(self.baseline.name, found.table)
+
+    def _published(self, table: Stability) -> _Baseline:
+        """AlexNet's published flip probabilities where they belong or are insisted on, or why not."""
         unknown = "AlexNet's top-5 distance is not public; for T5D and mT5D give --baseline MODEL, run on the same sequences"
-        at_home = self.published == "imagenet-p"
+        at_home = self.published == "imagenet-p" and len(table) >= LIKE_IMAGENET_P
         if self.baseline == ALEXNET or at_home:
             where = "on these videos" if at_home else "which are of other images: the videos of ImageNet-P"
             return _Baseline(f"AlexNet's published flip probabilities, {where}", flips=alexnet_flips(), reasons=(unknown,))
