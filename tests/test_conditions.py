@@ -43,7 +43,7 @@ def rows(model: Classifier, images: ImageSet, condition: Condition, store: Store
 @pytest.mark.parametrize("at", ["image", "whole", "model-size", "cifar-32"])
 def test_the_model_sees_the_corruption_of_the_picture_that_the_condition_names(images: ImageSet, at: str) -> None:
     preparation = parse_preparation("imagenet,size=16")
-    condition = Condition("contrast", 3, edition="cifar-32", picture=at)
+    condition = Condition("gaussian_noise", 3, edition="cifar-32", picture=at)
     sample = images.samples[4]
     image = images.source(sample).decode(images.source(sample).read())
     seen = prepare(Job([sample], [images.source(sample)], [condition], preparation))[0][0]
