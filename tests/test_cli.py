@@ -61,6 +61,30 @@ def arguments(network: list[str], images: Path) -> list[object]:
     return [network[0], images, *network[1:]]
 
 
+def test_options_that_say_nothing_are_refused(
+    shiftproof: Shiftproof, network: list[str], draw_photos: Draw, tmp_path: Path
+) -> None:
+    photos = draw_photos(1)
+    assert "expected names of studies" in shiftproof("run", *arguments(network, photos), "--studies", ",").err
+    how = ["--edition", "tiny-64", "--quiet"]
+    shiftproof("corrupt", photos, "c", "--corruptions", "contrast", "--severities", "1", *how)
+    shiftproof("perturb", photos, "p", "--perturbations", "translate", "--layout", "cifar-p", *how)
+    made = [("c", "corruption", ("--budget", 30, "--severities", 3)), ("p", "perturbation", ("--sequences", 1))]
+    for folder, study, typed in made:
+        said = shiftproof("run", *arguments(network, tmp_path / folder), "--studies", study, *typed)
+        assert (said.code, said.out) == (1, "")
+        assert f"{folder} holds" in said.err
+        assert all(str(option) in said.err for option in typed[::2])
+
+
+def test_runs_that_predict_cannot_make_are_told_how_they_can(
+    shiftproof: Shiftproof, network: list[str], draw_photos: Draw
+) -> None:
+    shiftproof("predict", *arguments(network, draw_photos(1)), "--quiet")
+    said = shiftproof("measure", *arguments(network, Path("photos")), "--studies", "corruption")
+    assert "images have no prediction; make them with: shiftproof run, with the same options" in said.err
+
+
 def test_run_predicts_measures_and_reports(
     shiftproof: Shiftproof, network: list[str], draw_photos: Draw, tmp_path: Path
 ) -> None:

@@ -47,6 +47,20 @@ def shiftproof(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     return run
 
 
+def test_a_missing_library_becomes_its_install_command(draw_photos: Draw, tmp_path: Path) -> None:
+    (tmp_path / "cv2.py").write_text("raise ModuleNotFoundError('no cv2 here', name='cv2')")
+    told = "needs: pip install 'shiftproof[corruptions]'"
+    for asked in ("corrupt", "perturb"):
+        said = subprocess.run(
+            [sys.executable, "-m", "shiftproof", asked, str(draw_photos(1, name=asked)), "out", "--quiet"],
+            cwd=tmp_path, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert (said.returncode, said.stderr) == (1, f"shiftproof: this command {told}\n")
+    script = "import shiftproof as sp\ntry:\n sp.corrupt\nexcept Exception as error:\n print(type(error).__name__, error)"
+    said = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert said.stdout == f"MissingExtra shiftproof.corrupt {told}\n"
+
+
 def test_corrupt_writes_a_set_and_says_where(shiftproof: Shiftproof, draw_photos: Draw) -> None:
     asked = ["corrupt", draw_photos(2), "c", "--corruptions", "contrast,fog", "--severities", "1,3", "--edition", "tiny-64"]
     first = shiftproof(*asked)

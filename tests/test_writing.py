@@ -157,7 +157,7 @@ def test_arrays_hold_five_severities_in_order_beside_their_labels(draw_photos: D
             assert np.array_equal(rows[(severity - 1) * 6 + place], applying.apply(condition, picture, key=sample.id))
     written = sp.open_images(tmp_path / "c")
     assert written.classes == images.classes
-    assert written.samples[-1].id == "shot_noise/5/00005"
+    assert written.samples[-1].id == "shot_noise/5/red/001.png"
     assert written.samples[-1].facts == {"corruption": "shot_noise", "severity": 5}
     assert pixels(written, written.samples[-1]).tolist() == rows[-1].tolist()
 
@@ -191,8 +191,8 @@ def test_written_sequences_are_what_perturb_gives(draw_photos: Draw, tmp_path: P
     written = sp.open_images(tmp_path / "p")
     assert len(written.samples) == 3 * (16 + 31 + 31)
     assert written.classes == images.classes
-    frame = next(sample for sample in written.samples if sample.id == "gaussian_noise_3/00002/30")
-    assert frame.facts == {"perturbation": "gaussian_noise", "level": 3, "sequence": "00002", "frame": 30}
+    frame = next(sample for sample in written.samples if sample.id == "gaussian_noise_3/red/000.png/30")
+    assert frame.facts == {"perturbation": "gaussian_noise", "level": 3, "sequence": "red/000.png", "frame": 30}
     assert frame.labels == (2,)
     expected = perturb(pixels(images, images.samples[2]), "gaussian_noise", 3, seed=5, key="red/000.png", edition="cifar-32")
     assert np.array_equal(pixels(written, frame), expected[30])
@@ -480,6 +480,9 @@ def test_arrays_leave_out_the_rows_of_unreadable_images(draw_photos: Draw, tmp_p
     assert done.written == 25
     assert np.load(tmp_path / "c" / "contrast.npy").shape == (25, 32, 32, 3)
     assert np.load(tmp_path / "c" / "labels.npy").tolist() == [0, 0, 1, 2, 2] * 5
+    assert sp.open_images(tmp_path / "c").samples[2].id == "contrast/1/green/001.png"
+    again = write_corrupted(sp.open_images(photos), tmp_path / "c", corruptions=["contrast"], **how)
+    assert (again.written, again.written_before, again.set_aside) == (0, 25, done.set_aside)
     write_corrupted(sp.open_images(photos), tmp_path / "c", corruptions=["fog"], **how)
     assert np.load(tmp_path / "c" / "fog.npy").shape == (25, 32, 32, 3)
     (photos / "green" / "000.png").write_bytes(good)

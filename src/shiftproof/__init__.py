@@ -53,7 +53,12 @@ __all__ = ["__version__", *_HOMES]
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'shiftproof' has no attribute {name!r}")
-    module = importlib.import_module(_HOMES[name])
+    try:
+        module = importlib.import_module(_HOMES[name])
+    except ModuleNotFoundError as missing:
+        from shiftproof.registry import missing_extra
+
+        raise missing_extra(f"shiftproof.{name}", missing) from missing
     value = module if _HOMES[name] == f"shiftproof.{name}" and name == "metrics" else getattr(module, name)
     globals()[name] = value
     return value

@@ -43,7 +43,7 @@ from shiftproof.cli_steps import (
 )
 from shiftproof.cli_writing import corrupt, perturb
 from shiftproof.errors import BadInput, ShiftproofError
-from shiftproof.registry import Registry
+from shiftproof.registry import Registry, missing_extra
 
 REFUSALS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE)
 """What a machine says where there is no permission or no room: nothing that a traceback would explain."""
@@ -65,6 +65,11 @@ def main() -> None:
         cli()
     except ShiftproofError as error:
         told = str(error)
+    except ModuleNotFoundError as missing:
+        needed = missing_extra("this command", missing)
+        if needed is missing:
+            raise
+        told = str(needed)
     except OSError as error:
         if error.errno not in REFUSALS:
             raise

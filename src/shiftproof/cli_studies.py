@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+import click
+from click.core import ParameterSource
+
 from shiftproof import catalog
 from shiftproof.cli_steps import Bench, Options, images_at, stored_model
 from shiftproof.corruptions.choosing import corruptions_named, perturbations_named, whole_numbers
+from shiftproof.errors import BadInput
 from shiftproof.store import Store
 from shiftproof.types import Classifier, FrostPictures, ImageSet, ModelRef
 
@@ -15,10 +19,18 @@ Models: TypeAlias = Sequence[Classifier | ModelRef]
 Maker: TypeAlias = Callable[[Any, Models, ImageSet, Options], Bench]
 
 
+OF_MAKING_PICTURES = ("corruptions", "severities", "output", "scale_strengths", "frost_folder", "budget", "precision")
+OF_MAKING_SEQUENCES = ("perturbations", "levels", "sequences")
+"""Options that say nothing about what was made before."""
+
+
 def studies_named(text: str | None) -> dict[str, Any]:
     """The kinds of study that were named, or those that are asked unasked."""
-    if text:
-        return {name: catalog.STUDIES.load(name) for name in (word.strip() for word in text.split(",")) if name}
+    if text is not None:
+        names = [word.strip() for word in text.split(",") if word.strip()]
+        if not names:
+            raise BadInput(f"expected names of studies with commas between them, see shiftproof list studies; got {text!r}")
+        return {name: catalog.STUDIES.load(name) for name in names}
     kinds = {name: catalog.STUDIES.load(name) for name in catalog.STUDIES}
     return {name: kind for name, kind in kinds.items() if getattr(kind, "by_default", True)}
 
@@ -58,6 +70,7 @@ def make_corruption(kind: Any, models: Models, images: ImageSet, options: Option
 def _make_published_corruption(models: Models, images: ImageSet, options: Options) -> Bench:
     from shiftproof.studies.published_corruption import PublishedCorruptionStudy
 
+    _refuse_typed(OF_MAKING_PICTURES, f"{images.ref.name} holds corrupted images already")
     clean = images_at(options["clean_images"], options) if options["clean_images"] else None
     study = PublishedCorruptionStudy(models=models, image_set=images, clean_set=clean, baseline=_baseline(options))
     return Bench([study], [images, *([clean] if clean else [])])
@@ -66,6 +79,7 @@ def _make_published_corruption(models: Models, images: ImageSet, options: Option
 def make_perturbation(kind: Any, models: Models, images: ImageSet, options: Options) -> Bench:
     """Sequences made here of images spread evenly over the set; a set of sequences as it is."""
     if _has_facts(images, "sequence", "frame"):
+        _refuse_typed(OF_MAKING_SEQUENCES, f"{images.ref.name} holds sequences already")
         return Bench([kind(models=models, image_sets=[images], baseline=_baseline(options))], [images])
     from shiftproof.image_sets.perturbed import perturbed
 
@@ -82,6 +96,15 @@ def make_perturbation(kind: Any, models: Models, images: ImageSet, options: Opti
 
 MAKERS: Mapping[str, Maker] = {"corruption": make_corruption, "perturbation": make_perturbation}
 """Studies with options of their own."""
+
+
+def _refuse_typed(names: Sequence[str], reason: str) -> None:
+    """BadInput where one of these options was typed, which would otherwise be passed over in silence."""
+    context = click.get_current_context(silent=True)
+    typed = [name for name in names if context and context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
+    if typed:
+        told = " and ".join(f"--{name.replace('_', '-')}" for name in typed)
+        raise BadInput(f"{reason}, so {told} cannot be asked of it; name the images it was made from, or one of its folders")
 
 
 def _has_facts(images: ImageSet, *names: str) -> bool:

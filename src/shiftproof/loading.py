@@ -13,7 +13,7 @@ from shiftproof.errors import MissingRuns
 from shiftproof.image_sets.label_spaces import padded_labels
 from shiftproof.image_sets.scoring import Scoring
 from shiftproof.store import Contents, Store, StoredModel, StoredRun
-from shiftproof.types import Fact, ImageSet, Keep, ModelRef, Precision, Predictions, Run, SetAside, Top5, richest
+from shiftproof.types import CLEAN, Fact, ImageSet, Keep, ModelRef, Precision, Predictions, Run, SetAside, Top5, richest
 
 PRECISIONS: tuple[Precision, ...] = ("float32", "float16")
 
@@ -106,6 +106,8 @@ def _missing(run: Run, store: Store, keep: Keep, missing: int, images: int) -> M
     place = run.image_set.location or run.image_set.name
     kept = [] if keep == "top5" else ["--keep", keep]
     command = shlex.join(["shiftproof", "predict", run.model.name, place, "--store", str(store.root), *kept])
+    if run.condition != CLEAN:
+        command = "shiftproof run, with the same options"
     return MissingRuns(
         f"{run.model.name} on {run.image_set.name} ({run.condition}): {missing} of {images} images have no prediction; "
         f"make them with: {command}"

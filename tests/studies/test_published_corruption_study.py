@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import shiftproof as sp
+from shiftproof.prediction import fill_studies
+from shiftproof.store import Store
 from shiftproof.studies.corruption import CorruptionStudy
 from shiftproof.studies.published_corruption import PublishedCorruptionStudy
 from shiftproof.types import Gallery, ImageSetRef, Measurement, ModelRef
+from shiftproof.writing import write_corrupted
 
 NAMES, SEVERITIES, IMAGES = ("snow", "fog", "contrast"), (1, 2, 5), 30
 MODEL, BASE = ModelRef("model", "1"), ModelRef("base", "2")
@@ -222,3 +228,35 @@ def test_an_image_set_aside_in_one_cell_is_counted_once(predictions_of: Any, lab
     found: list[Any] = list(PublishedCorruptionStudy([MODEL], CORRUPTED).measure(load))
     assert {one.images for one in found if isinstance(one, Measurement)} == {IMAGES - 1}
     assert found[0].convention["set aside"] == f"1 of {IMAGES}"
+
+
+@pytest.mark.parametrize(
+    ("layout", "edition", "picture", "output"),
+    [
+        ("imagenet-c", "imagenet-224", None, "jpeg85"),
+        ("imagenet-c", "tiny-64", None, "raw"),
+        ("imagenet-c", "tiny-64", "image", "raw"),
+        ("cifar-c", "cifar-32", None, "raw"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:tiny-64 is made for")
+def test_a_written_set_beside_the_images_it_was_made_from_gives_the_numbers_of_the_study_that_corrupts_them(
+    layout: Any, edition: str, picture: Any, output: Any, draw_photos: Any, colour_model: Any, tmp_path: Path
+) -> None:
+    photos = sp.open_images(draw_photos(4))
+    some = dataclasses.replace(photos, samples=photos.samples[1::2])  # so that rows of arrays are not those of the photos
+    names = ["contrast", "shot_noise"]
+    how: dict[str, Any] = {"corruptions": names, "edition": edition, "output": output}
+    write_corrupted(some, tmp_path / "c", layout=layout, picture=picture, workers=0, **how)
+    written = sp.open_images(tmp_path / "c")
+    ours = CorruptionStudy([colour_model], some, picture="whole" if picture == "image" else picture, **how)
+    theirs = PublishedCorruptionStudy([colour_model], written, clean_set=photos)
+    images, store = [photos, some, written], Store(tmp_path / "runs")
+    fill_studies(colour_model, [ours, theirs], images, store=store, workers=0)
+    found = [sp.measure(study, store=tmp_path / "runs", image_sets=images).measurements for study in (ours, theirs)]
+    values = [
+        {(one.metric, one.about.get("corruption"), one.about.get("severity")): (one.value, one.images) for one in results}
+        for results in found
+    ]
+    assert values[0] == values[1]
+    assert ("clean_error", None, None) in values[1]

@@ -17,7 +17,7 @@ from shiftproof.image_sets.image_list import ImageList, file_stamp
 from shiftproof.image_sets.labels import load_label_array
 from shiftproof.image_sets.layouts import CORRUPTIONS, SEVERITIES, level_of
 from shiftproof.image_sets.listing import folder_name, inner_root
-from shiftproof.image_sets.records import classes_in, notes_on, record_of
+from shiftproof.image_sets.records import Record, classes_in, cut_in, ids_in, notes_on, record_of
 from shiftproof.types import Classes, Decoder, Fact, Image, Sample
 
 LABELS = "labels.npy"
@@ -65,26 +65,34 @@ def open_arrays(location: str, *, name: str | None = None, classes: Classes | No
     frames holds sequences; its images have the facts `perturbation`, `level`, `sequence` and `frame`.
     """
     files = _files(location)
+    record = record_of(os.path.dirname(files[0]))
     samples: list[Sample] = []
     places: dict[str, tuple[str, int]] = {}
     for path in files:
         array = _checked(path)
         labels = _labels_beside(path, len(array))
-        for row, (image_id, facts) in enumerate(_rows(path, len(array))):
+        for row, (image_id, facts) in enumerate(_rows(path, len(array), record)):
             samples.append(Sample(image_id, () if labels is None or labels[row] < 0 else (int(labels[row]),), facts))
             places[image_id] = (path, row)
     corrupted, perturbed = [path for path in files if _is_corrupted(path)], [path for path in files if _is_perturbed(path)]
     highest = max((label for sample in samples for label in sample.labels), default=-1)
     if classes is not None and highest >= len(classes):
         raise BadInput(f"labels go up to {highest} but only {len(classes)} classes are named")
-    record = record_of(os.path.dirname(files[0]))
     notes = notes_on(record)
     notes += (f"severities 1 to 5 of {len(corrupted)} corruptions",) if corrupted else ()
     notes += (f"sequences of {len(perturbed)} perturbations",) if perturbed else ()
     published = None if record else _published(files, highest)
     named = CIFAR10 if published else classes_in(record)
     found = None if highest < 0 else classes or named or numbered_classes(highest + 1)
-    return ImageList(name or folder_name(location), samples, found, ArrayRows(places), notes=notes, published=published)
+    return ImageList(
+        name or folder_name(location),
+        samples,
+        found,
+        ArrayRows(places),
+        notes=notes,
+        published=published,
+        cut=cut_in(record),
+    )
 
 
 def _files(location: str) -> list[str]:
@@ -129,11 +137,11 @@ def _labels_beside(path: str, rows: int) -> NDArray[np.integer] | None:
     return labels
 
 
-def _rows(path: str, rows: int) -> list[tuple[str, dict[str, Fact]]]:
-    """Id and facts of every row; the number in the id is that of the clean image."""
+def _rows(path: str, rows: int, record: Record | None) -> list[tuple[str, dict[str, Fact]]]:
+    """Id and facts of every row; an id ends with that of the clean image, or its number where nothing else is known."""
     stem = os.path.basename(path).removesuffix(".npy")
     if _is_perturbed(path):
-        return _frames(path, stem)
+        return _frames(path, stem, record)
     if not _is_corrupted(path):
         return [(f"{stem}/{row:05d}", {}) for row in range(rows)]
     block, rest = divmod(rows, len(SEVERITIES))
@@ -142,18 +150,18 @@ def _rows(path: str, rows: int) -> list[tuple[str, dict[str, Fact]]]:
     named: list[tuple[str, dict[str, Fact]]] = []
     for severity in SEVERITIES:
         facts: dict[str, Fact] = {"corruption": stem, "severity": int(severity)}
-        named += [(f"{stem}/{severity}/{row:05d}", facts) for row in range(block)]
+        named += [(f"{stem}/{severity}/{image}", facts) for image in ids_in(record, block)]
     return named
 
 
-def _frames(path: str, stem: str) -> list[tuple[str, dict[str, Fact]]]:
-    """Id and facts of every frame of every sequence; the sequence is the number of the image it was made from."""
+def _frames(path: str, stem: str, record: Record | None) -> list[tuple[str, dict[str, Fact]]]:
+    """Id and facts of every frame of every sequence; the sequence is the id or number of the image it was made from."""
     sequences, frames = _shape(path)[:2]
     perturbation, level = level_of(stem) or (stem, 1)
     about: dict[str, Fact] = {"perturbation": perturbation, "level": level}
     return [
-        (f"{stem}/{row:05d}/{frame:02d}", {**about, "sequence": f"{row:05d}", "frame": frame})
-        for row in range(sequences)
+        (f"{stem}/{image}/{frame:02d}", {**about, "sequence": image, "frame": frame})
+        for image in ids_in(record, sequences)
         for frame in range(frames)
     ]
 

@@ -16,7 +16,7 @@ class ImageList:
     """Samples in the order of their ids, with what is known about the set as a whole.
 
     `notes` say in sentences what was recognised and what was passed over; `published` is the name of the published set
-    these images are, or look like, as in `published.PUBLISHED`.
+    these images are, or look like, as in `published.PUBLISHED`; `cut` is how pictures that we wrote were cut out of images.
     """
 
     name: str
@@ -27,6 +27,7 @@ class ImageList:
     notes: tuple[str, ...] = ()
     credits: tuple[str, ...] = ()
     published: str | None = None
+    cut: str | None = None
 
     @cached_property
     def ref(self) -> ImageSetRef:

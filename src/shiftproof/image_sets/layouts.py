@@ -13,7 +13,7 @@ from shiftproof.errors import BadInput
 from shiftproof.image_sets.class_keys import NUMBER, places_of
 from shiftproof.image_sets.image_list import FilesBelow, ImageList
 from shiftproof.image_sets.listing import folder_name, inner_root, list_images
-from shiftproof.image_sets.records import is_unlabelled, notes_on, record_of
+from shiftproof.image_sets.records import cut_in, is_unlabelled, notes_on, record_of
 from shiftproof.reference import ilsvrc_classes
 from shiftproof.types import Classes, Fact, Sample
 
@@ -60,6 +60,7 @@ def open_imagenet_c(location: str, *, name: str | None = None, classes: Classes 
         FilesBelow(root),
         notes=(*notes_on(record), *listing.notes()),
         published=title if known and not record else None,
+        cut=cut_in(record),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -46,6 +46,19 @@ def classes_in(record: Record | None) -> Classes | None:
     """The classes whose numbers are the labels of written arrays; None where a record names none."""
     found = (record or {}).get("classes")
     return None if not found else Classes(tuple(found["names"]), tuple(found["wnids"]) if found["wnids"] else None)
+
+
+def cut_in(record: Record | None) -> str | None:
+    """How the pictures of a written set were cut out of the images; ``whole`` where they are as they were."""
+    picture = (record or {}).get("picture")
+    return "whole" if picture == "image" else picture
+
+
+def ids_in(record: Record | None, rows: int) -> Sequence[str]:
+    """The id of the image behind each row of written arrays; numbers where a record does not say."""
+    aside = {entry["id"] for entry in (record or {}).get("set_aside", ())}
+    ids = [found for found in (record or {}).get("images", ()) if found not in aside]
+    return ids if len(ids) == rows else [f"{row:05d}" for row in range(rows)]
 
 
 def is_unlabelled(record: Record | None) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from shiftproof.corruptions import GROUPS, IMAGENET_C
 from shiftproof.errors import listed
 from shiftproof.image_sets.layouts import clean_id
+from shiftproof.image_sets.listing import IMAGE_ENDINGS
 from shiftproof.studies import evidence
 from shiftproof.studies.cell_study import Answers, CellStudy, Load, alexnet_told, checked_baseline, why_unnormalised
 from shiftproof.studies.cells import Baseline, Part, common_cells, left_out, right_classes
@@ -50,7 +52,7 @@ class PublishedCorruptionStudy(CellStudy):
     """
 
     clean_set: ImageSetRef | ImageSet | None = None
-    clean_picture: str | None = None  # None: imagenet-224 for ImageNet-C, which was cut so, and whole for others
+    clean_picture: str | None = None  # None: as these were cut: imagenet-224 for ImageNet-C, whole where nothing is known
     baseline: ModelRef | Classifier | str | None = None
     published: str | None = None  # which published set these images are; taken from the set where that is given
     shown: int = 24  # images in the gallery
@@ -61,6 +63,8 @@ class PublishedCorruptionStudy(CellStudy):
     def __post_init__(self) -> None:
         if self.published is None:
             object.__setattr__(self, "published", getattr(self.image_set, "published", None))
+        if self.clean_picture is None:
+            object.__setattr__(self, "clean_picture", getattr(self.image_set, "cut", None))
         super().__post_init__()
         if self.clean_set is not None:
             object.__setattr__(self, "clean_set", image_set_ref(self.clean_set))
@@ -209,19 +213,34 @@ def image_behind(image_id: str) -> str:
 
 
 def matched(images: Sequence[str], clean_ids: Sequence[str]) -> dict[str, str]:
-    """The clean id of each image: the same, or the only one with the same last part.
+    """The clean id of each image: the same, or else the only one with the same last part; files saved anew end otherwise.
 
     >>> matched(["n01440764/a.JPEG", "n01440764/b.JPEG"], ["a.JPEG", "b.JPEG", "c.JPEG"])
     {'n01440764/a.JPEG': 'a.JPEG', 'n01440764/b.JPEG': 'b.JPEG'}
+    >>> matched(["cat/a.JPEG", "dog/a.JPEG"], ["cat/a.jpg", "dog/a.png"])
+    {'cat/a.JPEG': 'cat/a.jpg', 'dog/a.JPEG': 'dog/a.png'}
     """
     same = set(images) & set(clean_ids)
-    if same:
-        return {image: image for image in images if image in same}
-    last = Counter(found.rpartition("/")[2] for found in clean_ids)
-    own = Counter(image.rpartition("/")[2] for image in images)
-    by_last = {found.rpartition("/")[2]: found for found in clean_ids}
-    pairs = ((image, image.rpartition("/")[2]) for image in images)
-    return {image: by_last[end] for image, end in pairs if last[end] == own[end] == 1}
+    found = {image: image for image in images if image in same}
+    rest = [image for image in images if image not in same], [clean for clean in clean_ids if clean not in same]
+    found |= _alone_with(_without_ending, *rest)
+    return found or _alone_with(_last, images, clean_ids) or _alone_with(lambda i: _without_ending(_last(i)), *rest)
+
+
+def _alone_with(key: Callable[[str], str], images: Sequence[str], clean_ids: Sequence[str]) -> dict[str, str]:
+    """Pairs of an image and a clean one of the same key, which no other has."""
+    counts, clean_counts = Counter(map(key, images)), Counter(map(key, clean_ids))
+    clean_of = {key(clean): clean for clean in clean_ids}
+    return {image: clean_of[key(image)] for image in images if counts[key(image)] == clean_counts[key(image)] == 1}
+
+
+def _last(image_id: str) -> str:
+    return image_id.rpartition("/")[2]
+
+
+def _without_ending(image_id: str) -> str:
+    stem, ending = os.path.splitext(image_id)
+    return stem if ending.lower() in IMAGE_ENDINGS else image_id
 
 
 def _without_clean(corrupted: Sequence[Part], images: int) -> dict[str, str]:

@@ -17,7 +17,7 @@ from shiftproof.types import Condition, FrostPictures, ImageSet, Output
 from shiftproof.writing.arrays import ArrayStorage, Table
 from shiftproof.writing.destination import Plan
 from shiftproof.writing.files import FileStorage
-from shiftproof.writing.places import class_record, file_places, first_labels
+from shiftproof.writing.places import array_record, file_places, first_labels
 from shiftproof.writing.products import CorruptedPictures
 from shiftproof.writing.runs import Progress, Written, write_set
 from shiftproof.writing.work import Storage
@@ -74,7 +74,7 @@ def write_corrupted(
     for condition in conditions:
         check_condition(condition)
     in_arrays = layout == "cifar-c"
-    plan = _plan(conditions, layout, class_record(images) if in_arrays else {})
+    plan = _plan(conditions, layout, array_record(images) if in_arrays else {})
     # files of the layout are saved as their output says, so what goes into them is raw
     shown = conditions if in_arrays else tuple(replace(condition, output="raw") for condition in conditions)
     root = Path(folder)

@@ -39,13 +39,13 @@ class Plan:
 def destination(root: Path, images: ImageSet, plan: Plan) -> Iterator[Path]:
     """The scratch folder of a destination that is this run's alone until it ends; BadInput where it holds another set."""
     _check_place(root, images)
-    _check_record(root, _shared(images, plan), plan)
     scratch = root / SCRATCH
-    try:
-        scratch.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise refusal(error, root) from error
+    with _in_sentences(root):
+        root.mkdir(parents=True, exist_ok=True)
     with _alone(root):
+        _check_record(root, _shared(images, plan), plan)
+        with _in_sentences(root):
+            scratch.mkdir(exist_ok=True)
         for left in scratch.glob(".*"):  # by a killed run
             left.unlink(missing_ok=True)
         yield scratch
@@ -55,6 +55,11 @@ def destination(root: Path, images: ImageSet, plan: Plan) -> Iterator[Path]:
 def begin_record(root: Path, images: ImageSet, plan: Plan) -> None:
     """Writes the record with this run's parts as not finished."""
     _save(root, images, plan, unfinished={*_recorded(root, "unfinished"), *plan.parts}, aside=_recorded(root, "set_aside"))
+
+
+def set_aside_before(root: Path) -> set[str]:
+    """The images that earlier runs could not read."""
+    return {entry["id"] for entry in _recorded(root, "set_aside")}
 
 
 def end_record(
@@ -143,6 +148,14 @@ def _differences(record: Record, shared: Mapping[str, Any], plan: Plan) -> Itera
 
 def _images(source: Mapping[str, Any]) -> str:
     return f"{source.get('images'):,} images of {source.get('name')}"
+
+
+@contextmanager
+def _in_sentences(root: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise refusal(error, root) from error
 
 
 @contextmanager

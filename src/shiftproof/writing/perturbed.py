@@ -15,7 +15,7 @@ from shiftproof.types import ImageSet
 from shiftproof.writing.arrays import ArrayStorage, Table
 from shiftproof.writing.destination import Plan
 from shiftproof.writing.files import FileStorage, check_video
-from shiftproof.writing.places import class_record, file_places, first_labels
+from shiftproof.writing.places import array_record, file_places, first_labels
 from shiftproof.writing.products import PerturbedFrames
 from shiftproof.writing.runs import Progress, Written, write_set
 from shiftproof.writing.work import Storage
@@ -56,7 +56,7 @@ def write_perturbed(
         check_video()
         store = _files(images, root, stems)
     else:
-        classes = class_record(images)
+        classes = array_record(images)
         frames = [int(making[name][str(level)]["frames"]) for name, level in sequences]
         store = _arrays(images, root, stems, frames, edition_of(edition).size)
     return write_set(

@@ -39,9 +39,10 @@ def first_labels(images: ImageSet) -> NDArray[np.integer] | None:
     return np.array([sample.labels[0] if sample.labels else -1 for sample in images.samples], np.int64)
 
 
-def class_record(images: ImageSet) -> dict[str, Any]:
-    """What a record says of the classes whose numbers are the labels of arrays."""
-    return {"classes": {"names": images.classes.names, "wnids": images.classes.wnids}} if images.classes else {}
+def array_record(images: ImageSet) -> dict[str, Any]:
+    """What a record says of the rows of arrays, which have no names: their classes and the images they were made from."""
+    classes = {"classes": {"names": images.classes.names, "wnids": images.classes.wnids}} if images.classes else {}
+    return {**classes, "images": [sample.id for sample in images.samples]}
 
 
 def _class_folders(classes: Classes) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from shiftproof.parallel import Workers
 from shiftproof.types import ImageSet, SetAside
-from shiftproof.writing.destination import Plan, begin_record, destination, end_record
+from shiftproof.writing.destination import Plan, begin_record, destination, end_record, set_aside_before
 from shiftproof.writing.products import Product
 from shiftproof.writing.work import Job, Parts, Storage, Todo, write
 
@@ -50,10 +50,13 @@ def write_set(
         begin_record(root, images, plan)
         storage = store(scratch)
         missing = storage.missing()
-        total = len(missing) * len(product)
-        before = total - sum(map(len, missing))
+        earlier = set_aside_before(root)
+        aside_before = {image for image, sample in enumerate(images.samples) if sample.id in earlier}
+        total, now = len(missing) * len(product), sum(map(len, missing))
+        # rows of images that were set aside are missing from arrays for good, and nobody made them
+        before = sum(len(product) - len(parts) for image, parts in enumerate(missing) if image not in aside_before)
         if progress:
-            progress.begin(f"{images.ref.name} to {root.name}", total, before)
+            progress.begin(f"{images.ref.name} to {root.name}", total, total - now)
         reasons: dict[int, str] = {}
         unmade = 0
         jobs = _jobs(images, product, storage, missing, parts_a_job)
@@ -63,13 +66,13 @@ def write_set(
                 unmade += sum(len(todo.parts) for todo in job.todo if todo.image in failed)
                 if progress:
                     progress.advance(sum(len(todo.parts) for todo in job.todo))
-        storage.finish(sorted(reasons))
+        storage.finish(sorted({*reasons, *(image for image in aside_before if not missing[image])}))
         now_aside = [SetAside(images.samples[image].id, reason) for image, reason in sorted(reasons.items())]
         tried = [images.samples[image].id for image, parts in enumerate(missing) if parts]
         aside = end_record(root, images, plan, now_aside, tried)
         if progress:
             progress.end()
-    return Written(root, total - before - unmade, before, aside)
+    return Written(root, now - unmade, before, aside)
 
 
 def _jobs(images: ImageSet, product: Product, storage: Storage, missing: list[Parts], parts_a_job: int) -> Iterator[Job]:
