@@ -77,3 +77,9 @@ def test_images_that_are_all_alike_say_nothing_about_others() -> None:
 def test_values_without_images_are_refused() -> None:
     with pytest.raises(BadInput, match="at least one image"):
         resampled_means(np.empty((0, 3)))
+
+
+def test_the_last_digit_of_a_number_does_not_move_its_interval() -> None:
+    means = resampled_means(np.array([[False], [True], [True], [False], [False]]))
+    seen, drawn, left_out = (part[:, 0] for part in means)
+    assert interval_of(np.nextafter(seen, 1), drawn, left_out) == interval_of(seen, drawn, left_out)
