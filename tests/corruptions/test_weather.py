@@ -15,12 +15,13 @@ from PIL import Image as Pillow
 from corruptions import reference_weather as reference
 from corruptions.peer import peer_corruption
 from shiftproof.corruptions import weather
-from shiftproof.corruptions.fields import plasma_of
+from shiftproof.corruptions.fields import plasma, plasma_of
 from shiftproof.corruptions.filters import motion
 from shiftproof.corruptions.strengths import strengths_of
 from shiftproof.types import Image
 
 SIZES = {"imagenet-224": 224, "inception-299": 299, "tiny-64": 64, "cifar-32": 32}
+FOG_MAPS = {"imagenet-224": 256, "inception-299": 512, "tiny-64": 64, "cifar-32": 32}
 CELLS = [(edition, severity) for edition in SIZES for severity in range(1, 6)]
 SHARE = 0.005  # of the samples may be one level off
 
@@ -83,6 +84,29 @@ def test_snow_with_the_same_draws_is_the_published_one(edition: str, severity: i
         angle = rng.uniform(-135, -45)
         # 2: a flake and the one that falls on it upside down may both be a level off
         assert_close(snow_with(image, draws, angle, **strengths), reference.snow(image, draws, angle, **strengths), most=2)
+
+
+@pytest.mark.parametrize(("edition", "severity"), CELLS)
+def test_what_the_catalog_calls_weather_is_made_of_the_parts_compared_here(edition: str, severity: int) -> None:
+    image = drawn(SIZES[edition] // 2, SIZES[edition])
+    shape = image.shape[:2]
+
+    def seeded(name: str) -> tuple[Any, np.random.Generator, np.random.Generator]:
+        return strengths_of(name, severity, edition), np.random.default_rng(severity), np.random.default_rng(severity)
+
+    strengths, ours, again = seeded("snow")
+    layer = weather.snow_layer(again, shape, **{key: strengths[key] for key in ("mean", "spread", "zoom", "threshold")})
+    flakes = motion(layer, strengths["radius"], strengths["sigma"], again.uniform(-135, -45))
+    assert np.array_equal(weather.snow(image, ours, **strengths), weather.snowed(image, flakes, strengths["kept"]))
+
+    strengths, ours, again = seeded("fog")
+    clouds = plasma(again, FOG_MAPS[edition], strengths["decay"])
+    assert np.array_equal(weather.fog(image, ours, **strengths), weather.fogged(image, clouds, strengths["strength"]))
+
+    strengths, ours, again = seeded("spatter")
+    liquid = weather.spatter_layer(again, shape, **{key: strengths[key] for key in ("mean", "spread", "sigma", "threshold")})
+    finished = (weather.muddied if severity >= 4 else weather.water)(image, liquid, strengths["finish"])
+    assert np.array_equal(weather.spatter(image, ours, **strengths), finished)
 
 
 def test_snow_given_the_same_flakes_is_exact() -> None:

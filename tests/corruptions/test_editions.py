@@ -1,0 +1,24 @@
+"""The pictures of the editions, beside the published cuts by Pillow, where rounding decides which pixels are seen."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from corruptions.reference_sequences import SIZES, picture
+from shiftproof.corruptions.editions import edition_of
+
+# whole and half pixels over: 256 x 319 / 214 is 381.6, and 343 - 224 is an odd number whose half is rounded up
+SHAPES = [(214, 319), (300, 402), (300, 500), (256, 256), (97, 250)]
+
+
+@pytest.mark.parametrize("edition", SIZES)
+@pytest.mark.parametrize("shape", [*SHAPES, *((width, height) for height, width in SHAPES)])
+def test_a_picture_is_cut_out_as_published(shape: tuple[int, int], edition: str) -> None:
+    image = np.random.default_rng(1).integers(0, 256, (*shape, 3), np.uint8)
+    assert np.array_equal(edition_of(edition).picture(image), picture(image, edition))
+
+
+def test_64_pixels_of_imagenet_are_the_whole_image_as_those_of_tiny_imagenet() -> None:
+    image = np.random.default_rng(2).integers(0, 256, (100, 150, 3), np.uint8)
+    assert np.array_equal(edition_of("imagenet-64").picture(image), picture(image, "tiny-64"))
