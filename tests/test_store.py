@@ -270,3 +270,16 @@ def test_models_are_remembered_whole(tmp_path: Path) -> None:
     assert found is not None
     assert np.array_equal(found.weights, head.weights)
     assert store.model(ModelRef("other", "0")) is None
+
+
+def test_other_pixels_of_a_corruption_have_rows_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, fog = ModelRef("m", "f"), Condition("fog", 3)
+
+    def folders() -> tuple[Path, Path]:
+        store = Store(tmp_path)
+        return store.run(model, fog).folder, store.run(model, CLEAN).folder
+
+    foggy, clean = folders()
+    monkeypatch.setattr("shiftproof.store.PIXELS", 2)
+    assert folders()[0] != foggy
+    assert folders()[1] == clean

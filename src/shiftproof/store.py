@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors import numpy as tensors
 
+from shiftproof.corruptions import PIXELS
 from shiftproof.digests import DigestCache
 from shiftproof.errors import StoreError
 from shiftproof.files import write_whole
@@ -131,7 +132,8 @@ class Store:
 
     def run(self, ref: ModelRef, condition: Condition, precision: Precision = "float32") -> StoredRun:
         """The rows of one model under one condition, whether there are any yet or not."""
-        key = fingerprint_of(ref.fingerprint, condition.key(), precision, FORMAT)[:16]
+        pixels = () if condition.name == "clean" or PIXELS == 1 else (PIXELS,)
+        key = fingerprint_of(ref.fingerprint, condition.key(), precision, FORMAT, *pixels)[:16]
         about = {"format": FORMAT, "model": dataclasses.asdict(ref), "condition": condition.key()}
         # without the model's name: one that is called something else keeps its rows
         return StoredRun(self.root / "rows" / f"{_slug(str(condition))}-{key}", {**about, "precision": precision})

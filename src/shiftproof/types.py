@@ -241,6 +241,8 @@ class Run:
             told |= {"edition": condition.edition, "seed": str(condition.seed)}
         if condition.scale_strengths:
             told["strengths"] = "scaled to the picture's size"
+        elif condition.edition not in (None, condition.picture):
+            told["strengths"] = "made for the edition's own size of picture, whatever the size here"
         if condition.frost is not None:
             told["frost pictures"] = condition.frost.digest
         return told

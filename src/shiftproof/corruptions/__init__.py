@@ -31,3 +31,6 @@ IMAGENET_P_VALIDATION = ("speckle_noise", "gaussian_blur", "spatter", "shear")
 """The other four, for validation."""
 
 DEFAULT_EDITION = "imagenet-224"
+
+PIXELS = 1
+"""Raised whenever a corruption gives other pixels than before, so that stored answers to the old ones are not taken for new."""
