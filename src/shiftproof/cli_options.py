@@ -115,7 +115,11 @@ about_shifts = _options(
     click.option("--clean-images", help="Where the unchanged images are, for a set that holds corrupted ones."),
     click.option("--sequences", type=click.IntRange(1), default=100, show_default=True, help="Images to perturb."),
     click.option("--budget", type=click.IntRange(1), help="Forward passes to spend on corruptions, spread over all cells."),
-    click.option("--precision", type=float, help="Half-width in points that the mean error should be known to."),
+    click.option(
+        "--precision",
+        type=click.FloatRange(0, min_open=True),
+        help="Half-width in points that the mean error should be known to.",
+    ),
 )
 """What the studies of corruptions and perturbations can be told."""
 

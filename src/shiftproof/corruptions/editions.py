@@ -11,6 +11,9 @@ from PIL import Image as Pillow
 from shiftproof import catalog
 from shiftproof.types import Image
 
+LONGEST = 64
+"""How many times as long as wide an image may be and still be resized whole."""
+
 
 @dataclass(frozen=True)
 class Edition:
@@ -30,7 +33,13 @@ def resized_whole(image: Image, height: int, width: int) -> Image:
 
 
 def shorter_side(image: Image, length: int) -> Image:
-    """The image with its shorter side at this length, the longer cut to whole pixels."""
+    """The image with its shorter side at this length, the longer cut to whole pixels.
+
+    Of an image more than `LONGEST` times as long as wide the middle, far more than a crop sees; a strip of 1 x 60,000 pixels
+    would fill the memory.
+    """
+    most = LONGEST * min(image.shape[:2])
+    image = centre(image, min(image.shape[0], most), min(image.shape[1], most))
     height, width = image.shape[:2]
     if height <= width:
         return resized_whole(image, length, int(length * width / height))
