@@ -67,11 +67,11 @@ def test_means_are_told_by_difficulty_the_first_one_too(alone: list[Part]) -> No
 
 def test_without_a_baseline_the_published_models_are_listed_and_what_is_missing_is_said() -> None:
     parts = parts_of(*made_up.perturbation_findings("lite0", 0.05, difficulties=(1,)))
-    table = next(part for part in parts if isinstance(part, Table) and part.title.startswith("Among published"))
-    assert [row[0].text for row in table.rows] == [
+    chart = next(part for part in parts if isinstance(part, Chart) and part.title.startswith("Among published"))
+    assert [row[0].text for row in chart.figures.rows] == [
         "lite0", "AlexNet", "ResNet-50", "DenseNet-121", "ResNeXt-50", "DenseNet-161", "ResNeXt-101",
     ]  # fmt: skip
-    assert table.note == (
+    assert chart.note == (
         "For mFR and mT5D give a baseline (--baseline) that changes its answer under every perturbation here."
     )
 

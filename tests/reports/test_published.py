@@ -24,7 +24,7 @@ def chart_of(baseline: str | None) -> Chart:
 
 
 def test_every_published_model_is_a_point_and_ones_own_is_marked() -> None:
-    chart = chart_of("squeezenet")
+    chart = chart_of("torchvision:alexnet")
     rows = {row["name"]: row for row in chart.spec["data"]["values"]}
     for row in load_table("imagenet_c_models"):
         point = rows.pop(row["model"])
@@ -39,7 +39,7 @@ def test_every_published_model_is_a_point_and_ones_own_is_marked() -> None:
 @pytest.mark.parametrize(
     ("baseline", "rough"),
     [
-        ("squeezenet", True),
+        ("torchvision:alexnet", True),
         ("AlexNet's published errors, which are of files saved as jpeg85", True),
         ("AlexNet's published errors on these images", False),
     ],
@@ -48,6 +48,12 @@ def test_a_rough_comparison_is_called_so(baseline: str, rough: bool) -> None:
     note = chart_of(baseline).note
     assert ("the comparison is rough" in note) == rough
     assert baseline in note
+
+
+def test_multiples_of_another_model_are_not_placed_among_multiples_of_alexnet() -> None:
+    chart = chart_of("squeezenet")
+    assert "lite0" not in [row["name"] for row in chart.spec["data"]["values"]]
+    assert "in multiples of squeezenet, published ones of AlexNet" in chart.note
 
 
 def test_without_a_baseline_the_clean_error_alone_is_placed_and_what_is_missing_is_said() -> None:
@@ -59,7 +65,11 @@ def test_without_a_baseline_the_clean_error_alone_is_placed_and_what_is_missing_
 
 
 def test_flip_rates_and_distances_are_placed_where_there_are_both() -> None:
-    found = [one for one in made_up.perturbation_findings("lite0", 0.05, baseline="b") if isinstance(one, Measurement)]
+    found = [
+        one
+        for one in made_up.perturbation_findings("lite0", 0.05, baseline="alexnet, run here")
+        if isinstance(one, Measurement)
+    ]
     (chart,) = among_imagenet_p([one for one in found if set(one.about) == {"model", "image_set"}])
     assert isinstance(chart, Chart)
     own = next(row for row in chart.spec["data"]["values"] if row["own"])

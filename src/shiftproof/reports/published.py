@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 
 from shiftproof.metrics.meanings import meaning_of
@@ -22,26 +21,31 @@ IMAGENET_P = {"mean_flip_rate": "mfr", "mean_top5_distance_ratio": "mt5d"}
 
 def among_imagenet_c(overall: Sequence[Measurement]) -> list[Part]:
     """Clean error against mCE; without a baseline there is no mCE, and clean errors are marked alone."""
-    title, ratios = "Among published models: ImageNet-C", named(overall, "mean_corruption_error")
+    title, foreign = "Among published models: ImageNet-C", foreign_baseline(overall)
+    overall = _placeable(overall)
+    ratios = named(overall, "mean_corruption_error")
     if not ratios and not named(overall, "clean_error"):
         return []
     missing = "mCE needs a baseline's errors on the same images (--baseline); without them only clean errors can be placed."
+    missing = f"Only clean errors can be placed: {foreign}" if foreign else missing
     note = _comparable(ratios, "50,000 images of ImageNet-C") if ratios else missing
     return [_chart(title, "imagenet_c_models", IMAGENET_C, overall, note=note)]
 
 
 def among_imagenet_p(overall: Sequence[Measurement]) -> list[Part]:
-    """Mean flip rate against mean top-5 distance where both can be had, else a table."""
-    title, rates = "Among published models: ImageNet-P", named(overall, "mean_flip_rate")
-    distances = named(overall, "mean_top5_distance_ratio")
+    """Mean flip rate against mean top-5 distance; where the one alone can be had, it is marked."""
     if not overall:
         return []
-    note = _comparable(rates or distances, "50,000 photos of ImageNet-P") if rates or distances else ""
-    if rates and distances:
-        return [_chart(title, "imagenet_p_models", IMAGENET_P, overall, note=note)]
+    title, foreign = "Among published models: ImageNet-P", foreign_baseline(overall)
+    overall = _placeable(overall)
+    rates, distances = named(overall, "mean_flip_rate"), named(overall, "mean_top5_distance_ratio")
+    notes = [_comparable(rates or distances, "50,000 photos of ImageNet-P")] if rates or distances else []
     lacking = " and ".join(name for name, found in (("mFR", rates), ("mT5D", distances)) if not found)
-    missing = f"For {lacking} give a baseline (--baseline) that changes its answer under every perturbation here."
-    return [dataclasses.replace(_figures(title, "imagenet_p_models", IMAGENET_P, overall), note=f"{missing} {note}".strip())]
+    if foreign:
+        notes.insert(0, f"None of these models can be placed: {foreign}")
+    elif lacking:
+        notes.insert(0, f"For {lacking} give a baseline (--baseline) that changes its answer under every perturbation here.")
+    return [_chart(title, "imagenet_p_models", IMAGENET_P, overall, note=" ".join(notes))]
 
 
 def _chart(title: str, table: str, columns: Mapping[str, str], overall: Sequence[Measurement], *, note: str) -> Chart:
@@ -115,6 +119,24 @@ def _said(figures: Mapping[str, str]) -> str:
 def _numbers(overall: Sequence[Measurement], model: str) -> dict[str, Measurement]:
     """The first number of each metric, which is the one of the first difficulty."""
     return {one.metric: one for one in reversed(overall) if model_of(one) == model}
+
+
+def foreign_baseline(overall: Sequence[Measurement]) -> str:
+    """Why numbers in multiples of another model's say nothing beside those in multiples of AlexNet's, if any are."""
+    told = {one.convention.get("baseline", "AlexNet") for one in overall}
+    others = sorted(baseline for baseline in told if not _is_alexnet(baseline))
+    if not others:
+        return ""
+    return f"numbers here are in multiples of {' and '.join(others)}, published ones of AlexNet (--baseline alexnet)."
+
+
+def _placeable(overall: Sequence[Measurement]) -> list[Measurement]:
+    return [one for one in overall if _is_alexnet(one.convention.get("baseline", "AlexNet"))]
+
+
+def _is_alexnet(baseline: str) -> bool:
+    """AlexNet's published numbers, or a model of that name run here."""
+    return "alexnet" in baseline.casefold()
 
 
 def _comparable(found: Sequence[Measurement], published_on: str) -> str:
