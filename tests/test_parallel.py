@@ -8,12 +8,15 @@ import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from shiftproof import parallel
 from shiftproof.errors import MissingExtra, ShiftproofError
 from shiftproof.parallel import Arrays, WorkerDied, Workers
 
@@ -85,13 +88,28 @@ def slow(job: int) -> tuple[Arrays, int]:
     return [], os.getpid()
 
 
-def test_processes_are_started_only_while_answers_are_waited_for() -> None:
+def test_processes_are_started_only_while_answers_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0  # a clock of our own: on a busy machine anything may take long
+
+    def waiting(receive: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def late(worker: Any) -> Any:
+            nonlocal now
+            now += wait
+            return receive(worker)
+
+        return late
+
+    monkeypatch.setattr(parallel, "time", SimpleNamespace(monotonic=lambda: now))
+    for kind in (parallel._Thread, parallel._Worker):
+        monkeypatch.setattr(kind, "receive", waiting(kind.receive))
     with Workers() as workers:
         workers._most = 3
+        wait = 0.0
         for _ in workers.blocks(alike, range(12)):
-            time.sleep(0.05)  # the one who asks is the slow one
+            now += 0.05  # the one who asks is the slow one
         assert len(workers._workers) == 0
-        who = {block.said for block in workers.blocks(slow, range(150))}
+        wait = 0.2
+        who = {block.said for block in workers.blocks(slow, range(60))}
         assert len(who - {os.getpid()}) == len(workers._workers) == 3
 
 
