@@ -3,7 +3,8 @@
     python benchmarks/budget_saving.py runs photos lite:0 [--designs 500] [--json figures.json]
     python benchmarks/budget_saving.py leads.npz
 
-A store that has the full run, or its leads as ``--save`` keeps them: leads (images, 75) and clean_leads (images,).
+A store that has the full run, or its leads as ``--save`` keeps them: leads (images, 75), clean_leads and
+clean_peaks (images,).
 
 Beside it: as many (image, cell) pairs drawn plainly without replacement, and the first images in all their cells; what these
 need for a precision follows from the full run by the textbook, so they are given the advantage of a known variance.
@@ -35,6 +36,7 @@ Numbers = NDArray[np.floating]
 class FullRun(NamedTuple):
     leads: Numbers  # (images, cells)
     clean_leads: Numbers  # (images,)
+    clean_peaks: Numbers  # (images,)
 
     @property
     def wrong(self) -> NDArray[np.bool_]:
@@ -48,11 +50,12 @@ class FullRun(NamedTuple):
 def from_store(store: str, photos: str, model: str) -> FullRun:
     images, loaded = sp.open_images(photos), sp.load_model(model)
     study = sp.CorruptionStudy(models=[loaded], image_set=images)
-    columns = []
+    columns, peaks = [], []
     for run in study.runs():
         found = load_predictions(run, images, store=Store(store))
         columns.append(right_class_leads(found.labels, found.top5.classes, found.top5.scores))
-    return FullRun(np.column_stack(columns[1:]), columns[0])
+        peaks.append(found.top5.scores[:, 0] - found.top5.scores[:, -1])
+    return FullRun(np.column_stack(columns[1:]), columns[0], peaks[0])
 
 
 def layout() -> Layout:
@@ -89,7 +92,7 @@ def trial(full: FullRun, number: str, designs: int, **limits: Any) -> dict[str, 
     truth, ids = float(full.wrong.mean(axis=0) @ weights), [f"{row:06d}" for row in range(rows)]
     found, started = [], time.process_time()
     for seed in range(designs):
-        progress = spent(full, Benchmark(ids, layout(), weights, full.clean_leads, seed=seed), **limits)
+        progress = spent(full, Benchmark(ids, layout(), weights, full.clean_leads, full.clean_peaks, seed=seed), **limits)
         low, high = progress.estimate.low, progress.estimate.high
         cells = [
             one.low <= error <= one.high for one, error in zip(progress.cells.each(), full.wrong.mean(axis=0), strict=True)
@@ -133,7 +136,7 @@ def main() -> None:
     given = parser.parse_args()
     if len(given.source) == 1:
         with np.load(given.source[0]) as stored:
-            full = FullRun(stored["leads"], stored["clean_leads"])
+            full = FullRun(stored["leads"], stored["clean_leads"], stored["clean_peaks"])
     else:
         full = from_store(*given.source)
     if given.save:

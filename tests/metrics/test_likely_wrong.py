@@ -51,7 +51,7 @@ def test_the_regressions_are_where_a_general_optimiser_ends() -> None:
 
 
 def guess_of(logits: Lines, leads: Lines, spread: float = 1.0) -> LikelyWrong:
-    return LikelyWrong(LAYOUT, logits, leads, np.full(9, spread))
+    return LikelyWrong(LAYOUT, logits, leads, np.full(9, spread), spread)
 
 
 def test_lines_with_one_feature_are_worked_by_hand() -> None:
@@ -79,7 +79,7 @@ def test_chances_after_two_results_are_those_of_normal_surprises() -> None:
     seen = np.full((2, 9), np.nan)
     seen[0, [1, 7]] = [-3.0, 1.0]  # 1.5 spreads worse than expected, and half a one better
     seen[1, 5] = -100.0  # counts for 3 spreads
-    kinship = LAYOUT.kinship
+    kinship = guess.kinship
     chance = guess.chance(np.zeros((2, 0)), seen)
     logits = -0.3 + 0.8 * LAYOUT.slope
     for row, places, surprise in [(0, [1, 7], [1.5, -0.5]), (1, [5], [3.0])]:
@@ -89,18 +89,21 @@ def test_chances_after_two_results_are_those_of_normal_surprises() -> None:
         assert chance[row] == pytest.approx(expected)
 
 
-def test_a_mistake_tells_most_of_the_same_corruption_then_of_its_kind() -> None:
-    zero = Lines(np.zeros(2), np.zeros(9))
+def test_a_mistake_tells_most_of_the_same_corruption_then_of_its_kind_and_least_of_other_severities() -> None:
+    zero, falling = Lines(np.zeros(2), np.zeros(9)), Lines(np.array([0.0, -1.0]), np.zeros(9))
     seen = np.full((1, 9), np.nan)
     seen[0, 0] = -2
-    chance = guess_of(zero, zero).chance(np.zeros((1, 0)), seen)[0]
-    assert chance[1] > chance[2] > chance[3] > chance[6] > 0.5
+    chance = guess_of(zero, falling).chance(np.zeros((1, 0)), seen)[0]
+    assert chance[1] > chance[2] > 0.5
+    assert chance[1] > chance[4] > chance[7] > 0.5
 
 
-def test_kinship_is_a_correlation() -> None:
-    layout = Layout.of_grid(np.repeat(np.arange(4), [3, 4, 4, 4]), 5)
-    assert np.diag(layout.kinship).tolist() == [1.0] * 75
-    assert np.linalg.eigvalsh(layout.kinship).min() > 0.01
+def test_kinship_is_a_correlation_that_fades_with_the_difference_in_hardness() -> None:
+    # leads of 0, 1 and 2 spreads: by hand, 0.31 + 0.18 + 0.39 within a corruption, times exp(-1) and exp(-2)
+    kinship = guess_of(Lines(np.zeros(2), np.zeros(9)), Lines(np.zeros(2), np.tile([0.0, 2.0, 4.0], 3)), spread=2.0).kinship
+    assert kinship[0, :3] == pytest.approx([1, 0.88 * np.exp(-1), 0.88 * np.exp(-2)])
+    assert kinship[0, [3, 6, 8]] == pytest.approx([0.49, 0.31, 0.31 * np.exp(-2)])
+    assert np.linalg.eigvalsh(kinship).min() > 0.01
 
 
 def test_own_results_make_better_guesses() -> None:
@@ -118,15 +121,16 @@ def test_own_results_make_better_guesses() -> None:
 
 def test_features_of_clean_answers_are_worked_by_hand() -> None:
     leads = np.array([3.0, 1.0, -1.0, 1.0])  # mean 1, standard deviation sqrt 2
-    features = clean_features(leads, np.array([7, 7, 3, 7]))
+    features = clean_features(leads, np.array([5.0, 5.0, 1.0, 1.0]), np.array([7, 7, 3, 7]))
     assert features[:, 0] == pytest.approx(np.array([2, 0, -2, 0]) / np.sqrt(2))
     assert features[:, 1] == pytest.approx([1, -1, 1, -1])
+    assert features[:, 2] == pytest.approx([1, 1, -1, -1])
     # the two others of class 7 are right, 0.25 above the mean each, beside three images' worth of nothing
-    assert features[:, 2] == pytest.approx([0.3, 0.3, 0.0, 0.3])
+    assert features[:, 3] == pytest.approx([0.3, 0.3, 0.0, 0.3])
 
 
 def test_classes_of_one_image_each_tell_nothing() -> None:
-    assert clean_features(np.array([1.0, -1.0]), np.array([0, 1])).shape == (2, 2)
+    assert clean_features(np.array([1.0, -1.0]), classes=np.array([0, 1])).shape == (2, 2)
 
 
 def test_cells_need_one_of_each() -> None:

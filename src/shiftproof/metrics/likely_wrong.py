@@ -24,10 +24,9 @@ Places = NDArray[np.integer]
 Leads = NDArray[np.floating]
 """Score of the right class minus the best other's, (images, cells): below 0 is wrong, nan was not run."""
 
-# correlation of an image's surprises, beyond its clean lead: between any two cells, within a kind, within a corruption, and
-# between severities so many steps apart; as seen in EfficientNet-Lite0 under ImageNet-C, and half or double tells nearly
-# the same
-_ANY, _KIND, _CORRUPTION, _SEVERITY, _STEP = 0.20, 0.12, 0.05, 0.55, 0.72
+# correlation of an image's surprises, beyond its clean lead, between cells that are equally hard: any two, more within a
+# kind, more within a corruption; as seen in EfficientNet-Lite0 under ImageNet-C, and half or double tells nearly the same
+_ANY, _KIND, _CORRUPTION = 0.31, 0.18, 0.39
 # prior variances of what cells differ in: level and slope of a corruption, and a cell's own
 _LEVEL, _SLOPE, _OWN = 0.5, 0.1, 0.05
 _LOGITS = 1.7  # a logistic curve is nearly a normal one of this width
@@ -68,12 +67,8 @@ class Layout:
 
     @cached_property
     def kinship(self) -> Numbers:
-        """Correlation of an image's surprises between cells, (cells, cells)."""
-        steps = np.abs(self.severity[:, None] - self.severity)
-        same = _same(self.corruption)
-        kinship = _ANY + _KIND * _same(self.kind) + same * (_CORRUPTION + _SEVERITY * _STEP**steps)
-        np.fill_diagonal(kinship, 1.0)
-        return np.asarray(kinship)
+        """Correlation of an image's surprises between cells that are equally hard, (cells, cells)."""
+        return np.asarray(_ANY + _KIND * _same(self.kind) + _CORRUPTION * _same(self.corruption))
 
     @cached_property
     def precision(self) -> Numbers:
@@ -103,6 +98,15 @@ class LikelyWrong:
     logits: Lines  # of being wrong
     leads: Lines  # that are expected
     spread: Numbers  # (cells,): standard deviation of leads about them
+    scale: float  # standard deviation of all leads
+
+    @property
+    def kinship(self) -> Numbers:
+        """Correlation of an image's surprises between cells, (cells, cells): hard cells tell little of mild ones."""
+        hardness = self.leads.at(np.zeros((1, (len(self.leads.common) - 2) // 2)), self.layout)[0] / self.scale
+        kinship = self.layout.kinship * np.exp(-np.abs(hardness[:, None] - hardness))
+        np.fill_diagonal(kinship, 1.0)
+        return np.asarray(kinship)
 
     def chance(self, features: Numbers, seen: Leads | None = None) -> Numbers:
         """The chance of being wrong, (images, cells); `seen` are leads of these images that are known, nan elsewhere."""
@@ -114,7 +118,7 @@ class LikelyWrong:
             if len(some):
                 expected = self.leads.at(features[some], self.layout)
                 surprise = np.clip((expected - seen[some]) / self.spread, -_STRANGE, _STRANGE)
-                mean, variance = _told(surprise, self.layout.kinship)
+                mean, variance = _told(surprise, self.kinship)
                 logits[some] = (logits[some] + _LOGITS * mean) / np.sqrt(np.maximum(variance, _LEAST_DOUBT))
         return _logistic(logits)
 
@@ -128,7 +132,7 @@ def fit_likely_wrong(images: Places, cells: Places, leads: Numbers, features: Nu
     columns = np.column_stack([np.ones(len(leads)), slope, own, own * slope[:, None]])
     start = Lines(np.zeros(columns.shape[1]), np.zeros(len(layout)))
     if not len(leads):
-        return LikelyWrong(layout, start, start, np.ones(len(layout)))
+        return LikelyWrong(layout, start, start, np.ones(len(layout)), 1.0)
     logits, wrong = start, (leads < 0).astype(float)
     for _ in range(25):
         chance = _logistic(columns @ logits.common + logits.levels[cells])
@@ -145,16 +149,19 @@ def fit_likely_wrong(images: Places, cells: Places, leads: Numbers, features: Nu
     spread = np.sqrt(
         (np.bincount(cells, off, len(layout)) + _POOLED * pooled) / (np.bincount(cells, minlength=len(layout)) + _POOLED)
     )
-    return LikelyWrong(layout, logits, Lines(scale * expected.common, scale * expected.levels), scale * spread)
+    return LikelyWrong(layout, logits, Lines(scale * expected.common, scale * expected.levels), scale * spread, scale)
 
 
-def clean_features(leads: Numbers, classes: Places | None = None) -> Numbers:
-    """What the clean answers tell of each image, (images, features): its lead, the square, the rest of its class.
+def clean_features(leads: Numbers, peaks: Numbers | None = None, classes: Places | None = None) -> Numbers:
+    """What the clean answers tell of each image, (images, features): its lead, the square, its peak, the rest of its class.
 
-    Leads may be of any scale. An image's own answer is left out of its class's.
+    A peak is the first score minus the last one kept. Both may be of any scale. An image's own answer is left out of its
+    class's.
     """
-    centred = np.clip((leads - leads.mean()) / max(float(leads.std()), 1e-9), -_STRANGE, _STRANGE)
+    centred = _centred(leads)
     columns = [centred, centred**2 - (centred**2).mean()]
+    if peaks is not None:
+        columns.append(_centred(peaks))
     if classes is not None:
         good = (leads >= 0) - (leads >= 0).mean()
         groups = np.unique(classes, return_inverse=True)[1]
@@ -191,6 +198,10 @@ def _told(surprise: Numbers, kinship: Numbers) -> tuple[Numbers, Numbers]:
     towards = kinship[places] * real[:, :, None]  # (images, results, cells)
     weights = np.linalg.solve(between, towards)
     return np.einsum("nmc,nm->nc", weights, values), 1 - np.einsum("nmc,nmc->nc", weights, towards)
+
+
+def _centred(values: Numbers) -> Numbers:
+    return np.asarray(np.clip((values - values.mean()) / max(float(values.std()), 1e-9), -_STRANGE, _STRANGE))
 
 
 def _same(values: Places) -> NDArray[np.bool_]:

@@ -46,6 +46,7 @@ class Benchmark:
     layout: Layout
     weights: Numbers  # (cells,): the number wanted is the sum of weight times error, e.g. mCE
     clean_leads: Numbers | None = None  # (images,); None where clean images are not run
+    clean_peaks: Numbers | None = None  # (images,): first score minus the last one kept
     classes: Places | None = None  # (images,)
     seed: int = 0
 
@@ -54,7 +55,7 @@ class Benchmark:
             raise BadInput(
                 f"weights should be positive, one for each of {len(self.layout)} cells; leave out cells without one"
             )
-        for what, rows in [("clean leads", self.clean_leads), ("classes", self.classes)]:
+        for what, rows in [("clean leads", self.clean_leads), ("clean peaks", self.clean_peaks), ("classes", self.classes)]:
             if rows is not None and len(rows) != len(self.ids):
                 raise BadInput(f"{len(rows)} {what} for {len(self.ids)} images")
         if len(set(self.ids)) < len(self.ids):
@@ -77,7 +78,7 @@ class Benchmark:
     def features(self) -> Numbers:
         if self.clean_leads is None:
             return np.zeros((len(self.ids), 0))
-        return clean_features(np.asarray(self.clean_leads, dtype=float), self.classes)
+        return clean_features(np.asarray(self.clean_leads, dtype=float), self.clean_peaks, self.classes)
 
     @cached_property
     def lots(self) -> Numbers:
