@@ -11,9 +11,9 @@ import shiftproof
 ROOT = Path(shiftproof.__file__).parent
 LEVELS = (
     {"types", "errors", "registry", "catalog", "randomness", "reference", "class_lists", "files", "digests"},
-    {"metrics", "corruptions"},
+    {"metrics", "corruptions", "detectors"},
     {"image_sets", "models", "store", "prediction", "loading", "parallel", "preparing", "writing"},
-    {"studies"},
+    {"studies", "curation"},
     {"reports"},
     {"console", "cli", "cli_options", "cli_steps", "cli_studies", "cli_writing", "demo", "__init__", "__main__"},
 )

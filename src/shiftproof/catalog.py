@@ -93,6 +93,37 @@ EDITIONS = Registry(
     },
 )
 
+DETECTORS = Registry(
+    "detector",
+    {
+        "msp": "shiftproof.detectors.scores:msp",
+        "max_logit": "shiftproof.detectors.scores:max_logit",
+        "energy": "shiftproof.detectors.scores:energy",
+        "entropy": "shiftproof.detectors.scores:entropy",
+        "margin": "shiftproof.detectors.scores:margin",
+        "odin": "shiftproof.detectors.scores:odin",
+        "gen": "shiftproof.detectors.scores:gen",
+        "max_cosine": "shiftproof.detectors.heads:max_cosine",
+        "gradnorm": "shiftproof.detectors.heads:gradnorm",
+        "ash_b": "shiftproof.detectors.activations:ash_b",
+        "ash_s": "shiftproof.detectors.activations:ash_s",
+        "ash_p": "shiftproof.detectors.activations:ash_p",
+        "scale": "shiftproof.detectors.activations:scale",
+        "react": "shiftproof.detectors.activations:fit_react",
+        "dice": "shiftproof.detectors.dice:fit_dice",
+        "kl_matching": "shiftproof.detectors.kl_matching:fit_kl_matching",
+        "she": "shiftproof.detectors.she:fit_she",
+        "openmax": "shiftproof.detectors.openmax:fit_openmax",
+        "mahalanobis": "shiftproof.detectors.mahalanobis:fit_mahalanobis",
+        "relative_mahalanobis": "shiftproof.detectors.mahalanobis:fit_relative_mahalanobis",
+        "vim": "shiftproof.detectors.vim:fit_vim",
+        "residual": "shiftproof.detectors.vim:fit_residual",
+        "knn": "shiftproof.detectors.nearest_neighbours:fit_knn",
+        "confidence": "shiftproof.detectors.extra_outputs:confidence",
+        "rotation": "shiftproof.detectors.extra_outputs:rotation",
+    },
+)
+
 METRICS = Registry(
     "metric",
     {
@@ -136,6 +167,7 @@ STUDIES = Registry(
         "comparison": "shiftproof.studies.comparison:ComparisonStudy",
         "corruption": "shiftproof.studies.corruption:CorruptionStudy",
         "perturbation": "shiftproof.studies.perturbation:PerturbationStudy",
+        "out-of-distribution": "shiftproof.studies.out_of_distribution:OutOfDistributionStudy",
     },
 )
 
@@ -145,6 +177,7 @@ KINDS = {
     "corruptions": CORRUPTIONS,
     "perturbations": PERTURBATIONS,
     "editions": EDITIONS,
+    "detectors": DETECTORS,
     "metrics": METRICS,
     "studies": STUDIES,
 }

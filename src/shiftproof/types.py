@@ -270,6 +270,7 @@ class Outputs(NamedTuple):
 
     scores: Logits
     features: Features | None = None
+    extra: NDArray[np.floating] | None = None  # (images, numbers): a further output, such as a confidence branch
 
 
 class Preparation(Protocol):
@@ -364,13 +365,15 @@ class Predictions:
     logits: Logits | None = None
     features: Features | None = None
     head: Head | None = None
+    extra: NDArray[np.floating] | None = None  # (images, numbers): a further output that was asked for by name
     facts: Mapping[str, tuple[Fact, ...]] = field(default_factory=dict)
     set_aside: tuple[SetAside, ...] = ()
     convention: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         images = len(self.ids)
-        for what, rows in [("labels", self.labels), ("logits", self.logits), ("features", self.features)]:
+        arrays = {"labels": self.labels, "logits": self.logits, "features": self.features, "extra": self.extra}
+        for what, rows in arrays.items():
             if rows is not None and (rows.ndim != 2 or len(rows) != images):
                 raise BadInput(f"{what} should be ({images} images, ...) with two axes, got shape {rows.shape}")
         if len(self.top5) != images:
@@ -396,6 +399,16 @@ class Predictions:
             raise NotKept("these predictions were stored without features; predict again with --keep features")
         return self.features
 
+    def need_head(self) -> Head:
+        """The last linear layer, or NotKept."""
+        if self.head is None:
+            raise NotKept("the model's last linear layer could not be read, or its classes are merged")
+        return self.head
+
+    def blocks(self) -> Iterator[Predictions]:
+        """These predictions as one block: what is fitted on blocks can be fitted on them."""
+        yield self
+
     def take(self, rows: NDArray[np.integer] | NDArray[np.bool_]) -> Predictions:
         """The same predictions for some of the images."""
         places = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
@@ -406,8 +419,23 @@ class Predictions:
             top5=Top5(self.top5.classes[places], self.top5.scores[places], self.top5.log_total[places]),
             logits=None if self.logits is None else self.logits[places],
             features=None if self.features is None else self.features[places],
+            extra=None if self.extra is None else self.extra[places],
             facts={name: tuple(values[place] for place in places) for name, values in self.facts.items()},
         )
+
+
+class Training(Protocol):
+    """What a model said of its training images, block by block, as often as asked; `Predictions` are one block.
+
+    A million rows of features need not be in memory together, so whoever learns from them learns in one pass or a few.
+    """
+
+    @property
+    def head(self) -> Head | None: ...
+
+    def __len__(self) -> int: ...
+
+    def blocks(self) -> Iterator[Predictions]: ...
 
 
 @dataclass(frozen=True)
@@ -460,11 +488,12 @@ class Curve:
 
 @dataclass(frozen=True)
 class GalleryItem:
-    """One image to show, under a condition where one is given."""
+    """One image to show, under a condition where one is given, of another set than the gallery's where one is named."""
 
     id: str
     caption: str
     condition: Condition | None = None
+    image_set: ImageSetRef | None = None
 
 
 @dataclass(frozen=True)
@@ -479,6 +508,13 @@ class Gallery:
 
 
 Finding: TypeAlias = Measurement | Curve | Gallery
+
+
+class Reading(NamedTuple):
+    """How a study wants a run read: its answers scored among the classes of another set, with labels or without."""
+
+    among: ImageSetRef
+    labelled: bool
 
 
 @runtime_checkable

@@ -179,6 +179,159 @@ MEANINGS: Mapping[str, Meaning] = {
         "low",
     ),
     "mean_zipf_distance": Meaning("Mean Zipf distance", "Zipf distance averaged over perturbations.", "number", "low"),
+    "auroc": Meaning(
+        "AUROC",
+        "Chance that an outside image looks more foreign to the detector than an inside one: 100 % is perfect, 50 % blind.",
+        "share",
+        "high",
+    ),
+    "aupr_out": Meaning(
+        "AUPR, outside positive",
+        "Mean precision as more and more images are flagged, outside ones to be found; blind is the outside images' share.",
+        "share",
+        "high",
+    ),
+    "aupr_in": Meaning(
+        "AUPR, inside positive",
+        "Mean precision as more and more images are let through, inside ones to be kept; blind is the inside images' share.",
+        "share",
+        "high",
+    ),
+    "fpr_at_tpr": Meaning(
+        "False alarms at 95 % found",
+        "Share of one side's images that are mistaken when 95 % of the other are found; which is which stands beside it.",
+        "share",
+        "low",
+    ),
+    "aurc": Meaning(
+        "AURC",
+        "Mean share wrong of the images answered, from the surest alone to all of them: 0 is perfect.",
+        "share",
+        "low",
+    ),
+    "e_aurc": Meaning("E-AURC", "AURC above that of a perfect order of the same answers: 0 is perfect.", "share", "low"),
+    "augrc": Meaning(
+        "AUGRC",
+        "Mean share of all images that are answered and wrong, from the surest alone to all of them.",
+        "share",
+        "low",
+    ),
+    "coverage_at_risk": Meaning(
+        "Answered at a chosen risk",
+        "Largest share of images that can be answered with no more than the chosen share of answers wrong.",
+        "share",
+        "high",
+    ),
+    "auroc_difference": Meaning(
+        "Difference of AUROC",
+        "AUROC of one detector minus that of another on the same images; above zero the first is ahead.",
+        "points",
+        "high",
+    ),
+    "auroc_difference_p": Meaning(
+        "P-value of the difference of AUROC",
+        "Chance of a difference at least this large if both detectors were equally good, corrected for all asked at once.",
+        "number",
+        None,
+    ),
+    "auroc_correct_inside": Meaning(
+        "AUROC, correct inside against outside",
+        "Chance that an outside image looks more foreign than an inside one that is answered right.",
+        "share",
+        "high",
+    ),
+    "auroc_wrong_inside": Meaning(
+        "AUROC, wrong inside against outside",
+        "Chance that an outside image looks more foreign than an inside one that is answered wrong.",
+        "share",
+        None,
+    ),
+    "auroc_correct_wrong": Meaning(
+        "AUROC, correct against wrong inside",
+        "Chance that an inside image that is answered wrong looks more foreign than one that is answered right.",
+        "share",
+        "high",
+    ),
+    "correct_discarded": Meaning(
+        "Correct answers discarded",
+        "Share of correct inside answers that go with the outside images when a chosen share of those is rejected.",
+        "share",
+        "low",
+    ),
+    "rank_shift": Meaning(
+        "Shift of rank",
+        "How many points further up the order of foreignness one detector puts a group of images than another does.",
+        "points",
+        None,
+    ),
+    "shift_auroc": Meaning(
+        "AUROC, unchanged against shifted",
+        "Chance that a shifted or outside image looks more foreign than an unchanged inside one.",
+        "share",
+        None,
+    ),
+    "random_network_auroc": Meaning(
+        "AUROC with a random network",
+        "The same with a network that never learned anything: what differs from 50 % is about pixels and not about classes.",
+        "share",
+        None,
+    ),
+    "mean_random_network_auroc": Meaning(
+        "AUROC with random networks, on average",
+        "Mean over networks that never learned anything: what differs from 50 % is about pixels and not about classes.",
+        "share",
+        None,
+    ),
+    "distance_slope": Meaning(
+        "AUROC gained with distance",
+        "Slope of the line through groups of images: AUROC gained when their distance to the inside grows by one.",
+        "number",
+        None,
+    ),
+    "distance_intercept": Meaning(
+        "AUROC at no distance",
+        "Where the line through groups of images begins: AUROC of images as near to the inside as can be.",
+        "share",
+        None,
+    ),
+    "mean_auroc": Meaning("AUROC, mean of the models", "AUROC averaged over models.", "share", "high"),
+    "auroc_spread": Meaning("AUROC, spread of the models", "Standard deviation of the AUROC over models.", "points", None),
+    "aurra": Meaning(
+        "AURRA",
+        "Mean accuracy on the images answered, from the surest alone to all of them: 100 % is perfect.",
+        "share",
+        "high",
+    ),
+    "negative_log_likelihood": Meaning(
+        "Negative log-likelihood", "Mean surprise at the true class, in natural units: 0 is perfect.", "number", "low"
+    ),
+    "debiased_calibration_error": Meaning(
+        "Calibration error, debiased",
+        "Root mean square gap between confidence and accuracy, less what chance adds to it.",
+        "share",
+        "low",
+    ),
+    "temperature": Meaning(
+        "Temperature",
+        "What logits should be divided by so that confidence fits; above 1 the model is too sure of itself.",
+        "number",
+        None,
+    ),
+    "frechet_distance": Meaning(
+        "Fréchet distance",
+        "How far apart two image sets lie in a model's features, as two normal distributions: 0 is alike.",
+        "number",
+        None,
+    ),
+    "mistake_distance": Meaning(
+        "Severity of mistakes",
+        "How many steps a wrong answer lies from the truth in the tree of classes, on average.",
+        "number",
+        "low",
+    ),
+    "egregious_share": Meaning(
+        "Egregious mistakes", "Share of wrong answers that lie far from the truth in the tree of classes.", "share", "low"
+    ),
 }
 """Every metric a study measures."""
 

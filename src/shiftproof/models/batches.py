@@ -18,13 +18,10 @@ def in_batches(run: Callable[[Inputs], Outputs], inputs: Inputs, size: int | Non
     if size is None or len(inputs) == size:
         return run(inputs)
     parts = [_filled(run, inputs[start : start + size], size) for start in range(0, len(inputs), size)]
-    features = [part.features for part in parts if part.features is not None]
-    return Outputs(np.concatenate([part.scores for part in parts]), np.concatenate(features) if features else None)
+    return Outputs(*(None if column[0] is None else np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
 def _filled(run: Callable[[Inputs], Outputs], inputs: Inputs, size: int) -> Outputs:
     count = len(inputs)
-    scores, features = run(
-        np.concatenate([inputs, np.repeat(inputs[-1:], size - count, axis=0)]) if count < size else inputs
-    )
-    return Outputs(scores[:count], None if features is None else features[:count])
+    answers = run(np.concatenate([inputs, np.repeat(inputs[-1:], size - count, axis=0)]) if count < size else inputs)
+    return Outputs(*(None if column is None else column[:count] for column in answers))

@@ -44,14 +44,15 @@ class LoadedClassifier:
         """Scores of a batch of prepared images, float32; features too, where asked."""
         if features and not self.has_features:
             raise BadInput(f"{self.ref.name} shows no features; name a tensor or layer to take them from, or keep logits")
-        scores, points = in_batches(lambda batch: self.answer(batch, features), inputs, self.batch_size)
+        scores, points, extra = in_batches(lambda batch: self.answer(batch, features), inputs, self.batch_size)
         if scores.ndim != 2 or len(scores) != len(inputs):
             raise BadInput(f"{self.ref.name} should answer {len(inputs)} images with (images, classes), got {scores.shape}")
         if self.classes is not None and scores.shape[1] != len(self.classes):
             raise ClassMismatch(
                 f"{self.ref.name} gives {scores.shape[1]} scores an image but {len(self.classes)} classes are named"
             )
-        return Outputs(_single(scores), None if points is None or not features else _single(points))
+        points = points if features else None
+        return Outputs(_single(scores), *(None if column is None else _single(column) for column in (points, extra)))
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(f"{self.ref.name} stays in its process; send its preparation to workers instead")

@@ -6,7 +6,7 @@ import dataclasses
 import platform
 import shlex
 import sys
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -16,11 +16,24 @@ import shiftproof
 from shiftproof.errors import BadInput, MissingRuns
 from shiftproof.image_sets import open_images
 from shiftproof.image_sets.scoring import Scoring
+from shiftproof.image_sets.views import labelled_among, unlabelled
 from shiftproof.loading import digests_of, load_predictions
 from shiftproof.models.sanity import accuracy_hint
 from shiftproof.store import Store, StoredModel
 from shiftproof.studies.results import ImageSetCard, ModelCard, Results
-from shiftproof.types import Finding, ImageSet, ImageSetRef, Keep, Measurement, Predictions, Run, SetAside, Study
+from shiftproof.types import (
+    Finding,
+    ImageSet,
+    ImageSetRef,
+    Keep,
+    Measurement,
+    Predictions,
+    Reading,
+    Run,
+    SetAside,
+    Study,
+    Training,
+)
 
 NAMED_VERSIONS = ("numpy", "pillow", "scipy", "onnxruntime", "torch", "opencv-python-headless", "numba", "av")
 """Libraries on which pixels or numbers depend; those installed are named in every result."""
@@ -133,11 +146,11 @@ class _Loader:
 
     def _load(self, study: Study) -> _Load:
         if self._reader is None or self._reader[0] is not study:
-            self._reader = study, _Load(self, study.keep, partial=getattr(study, "partial", False))
+            self._reader = study, _Load(self, study)
         return self._reader[1]
 
-    def load(self, run: Run, keep: Keep, *, partial: bool) -> Predictions:
-        images = self.image_set(run.image_set)
+    def load(self, run: Run, keep: Keep, *, partial: bool, reading: Reading | None = None) -> Predictions:
+        images = self._read_as(run.image_set, reading)
         fingerprint = run.image_set.fingerprint
         if fingerprint not in self._digests:
             self._digests[fingerprint] = digests_of(images, self._store)
@@ -155,22 +168,40 @@ class _Loader:
         self._scored[run] = len(predictions.classes or ())
         return predictions
 
+    def _read_as(self, ref: ImageSetRef, reading: Reading | None) -> ImageSet:
+        """The set as its own labels have it, or as the study wants it read."""
+        images = self.image_set(ref)
+        if reading is None:
+            return images
+        classes = self.image_set(reading.among).classes
+        if not reading.labelled:
+            return unlabelled(images, classes)
+        # among all of a model's classes every set speaks for itself; a choice of classes is that of the set it belongs to
+        own_classes = self._scoring is None or self._scoring.keep == "top5"
+        return images if own_classes or classes is None else labelled_among(images, classes)
+
 
 class _Load:
     """What a study calls to read a run; studies ask for each several times, so as many as memory allows are kept."""
 
-    def __init__(self, loader: _Loader, keep: Keep, *, partial: bool) -> None:
-        self._loader, self._keep, self._partial = loader, keep, partial
+    def __init__(self, loader: _Loader, study: Study) -> None:
+        self._loader, self._keep, self._partial = loader, study.keep, getattr(study, "partial", False)
+        self._reading: Callable[[Run], Reading | None] = getattr(study, "reading", lambda _: None)
         self._kept: dict[Run, Predictions] = {}
 
     def __call__(self, run: Run) -> Predictions:
         if run not in self._kept:
-            predictions = self._loader.load(run, self._keep, partial=self._partial)
+            reading = self._reading(run)
+            predictions = self._loader.load(run, self._keep, partial=self._partial, reading=reading)
             most = MOST_ROWS if self._keep == "top5" else 0
             if sum(map(len, self._kept.values())) + len(predictions) > most:
                 self._kept.clear()
             self._kept[run] = predictions
         return self._kept[run]
+
+    def training(self, run: Run) -> Training:
+        """The same for learning from, block by block: a training set need not fit into memory."""
+        return self(run)
 
 
 def _model_card(model: StoredModel) -> ModelCard:

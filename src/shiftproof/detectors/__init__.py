@@ -1,0 +1,84 @@
+"""Anomaly scores: how foreign each image looks to a model, from what it said of it. Higher is more foreign, for every one.
+
+A detector that needs no learning is a function of predictions; one that must learn first is a function ``fit_x`` whose first
+argument is ``training`` and whose result is a frozen value that scores. The catalog names them all.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
+
+from shiftproof.catalog import DETECTORS
+from shiftproof.detectors.presets import PRESETS
+from shiftproof.errors import BadInput, NotKept, UnknownName
+from shiftproof.types import AnomalyScores, Fact, Predictions, Training
+
+Detector: TypeAlias = Callable[[Predictions], AnomalyScores]
+
+
+@dataclass(frozen=True)
+class ReadyDetector:
+    """A detector that can score, with everything its scores depend on.
+
+    `parameters` are those it was asked with and, behind them, those it found when it was fitted.
+    """
+
+    name: str
+    preset: str
+    parameters: Mapping[str, Fact]
+    score: Detector
+    notes: tuple[str, ...] = ()  # sentences for people, such as that the model's head is nearly singular
+
+    def __call__(self, predictions: Predictions) -> AnomalyScores:
+        return self.score(predictions)
+
+    def convention(self) -> dict[str, str]:
+        """What is printed beside every number of this detector."""
+        told = ", ".join(f"{name} {_plainly(value)}" for name, value in self.parameters.items())
+        return {"detector": f"{self.name} ({told})" if told else self.name, "preset": self.preset}
+
+
+def needs_training(name: str) -> bool:
+    """Whether a detector must learn from training images first."""
+    return next(iter(inspect.signature(DETECTORS.load(name)).parameters)) == "training"
+
+
+def parameters_of(name: str, *, preset: str = "authors", chosen: Mapping[str, Fact] | None = None) -> dict[str, Fact]:
+    """Every parameter of a detector: those chosen, else the preset's, else the original authors'."""
+    if preset not in PRESETS:
+        raise UnknownName("preset", preset, PRESETS)
+    signature = inspect.signature(DETECTORS.load(name)).parameters.values()
+    own = {one.name: one.default for one in signature if one.kind is inspect.Parameter.KEYWORD_ONLY}
+    unknown = [key for key in chosen or {} if key not in own]
+    if unknown:
+        raise UnknownName(f"parameter of {name}", unknown[0], own)
+    return {**own, **PRESETS[preset].get(name, {}), **(chosen or {})}
+
+
+def ready(
+    name: str,
+    training: Training | None = None,
+    *,
+    preset: str = "authors",
+    parameters: Mapping[str, Fact] | None = None,
+) -> ReadyDetector:
+    """The detector of this name, fitted where it must be; NotKept says what it lacks."""
+    if "+" in name:
+        raise BadInput(f"{name}: ensembles are put together by detectors.ensembles")
+    given = parameters_of(name, preset=preset, chosen=parameters)
+    function = DETECTORS.load(name)
+    if not needs_training(name):
+        return ReadyDetector(name, preset, given, partial(function, **given))
+    if training is None:
+        raise NotKept("it learns from training images, and none were given (--training)")
+    fitted = function(training, **given)
+    found = fitted.found() if hasattr(fitted, "found") else {}
+    return ReadyDetector(name, preset, {**given, **found}, fitted, tuple(getattr(fitted, "notes", ())))
+
+
+def _plainly(value: Fact) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
