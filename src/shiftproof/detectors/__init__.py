@@ -13,11 +13,14 @@ from functools import partial
 from typing import TypeAlias
 
 from shiftproof.catalog import DETECTORS
+from shiftproof.detectors.ensembles import fit_ensemble
 from shiftproof.detectors.presets import PRESETS
-from shiftproof.errors import BadInput, NotKept, UnknownName
+from shiftproof.errors import NotKept, UnknownName
 from shiftproof.types import AnomalyScores, Fact, Predictions, Training
 
 Detector: TypeAlias = Callable[[Predictions], AnomalyScores]
+
+_NO_TRAINING = "it learns from training images, and none were given (--training)"
 
 
 @dataclass(frozen=True)
@@ -43,8 +46,8 @@ class ReadyDetector:
 
 
 def needs_training(name: str) -> bool:
-    """Whether a detector must learn from training images first."""
-    return next(iter(inspect.signature(DETECTORS.load(name)).parameters)) == "training"
+    """Whether a detector must learn from training images first; an ensemble learns the scales of its members."""
+    return "+" in name or next(iter(inspect.signature(DETECTORS.load(name)).parameters)) == "training"
 
 
 def parameters_of(name: str, *, preset: str = "authors", chosen: Mapping[str, Fact] | None = None) -> dict[str, Fact]:
@@ -66,18 +69,38 @@ def ready(
     preset: str = "authors",
     parameters: Mapping[str, Fact] | None = None,
 ) -> ReadyDetector:
-    """The detector of this name, fitted where it must be; NotKept says what it lacks."""
+    """The detector of this name, fitted where it must be; NotKept says what it lacks.
+
+    Names joined by + make an ensemble, such as ``msp+vim``; its parameters are then called after their detector, as
+    ``vim.dimensions``.
+    """
     if "+" in name:
-        raise BadInput(f"{name}: ensembles are put together by detectors.ensembles")
+        return _ready_ensemble(name, training, preset, parameters or {})
     given = parameters_of(name, preset=preset, chosen=parameters)
     function = DETECTORS.load(name)
     if not needs_training(name):
         return ReadyDetector(name, preset, given, partial(function, **given))
     if training is None:
-        raise NotKept("it learns from training images, and none were given (--training)")
+        raise NotKept(_NO_TRAINING)
     fitted = function(training, **given)
     found = fitted.found() if hasattr(fitted, "found") else {}
     return ReadyDetector(name, preset, {**given, **found}, fitted, tuple(getattr(fitted, "notes", ())))
+
+
+def _ready_ensemble(name: str, training: Training | None, preset: str, parameters: Mapping[str, Fact]) -> ReadyDetector:
+    names = name.split("+")
+    own: dict[str, dict[str, Fact]] = {member: {} for member in names}
+    for key, value in parameters.items():
+        member, _, parameter = key.partition(".")
+        if member not in own:
+            raise UnknownName(f"detector in {name}", member, own)
+        own[member][parameter] = value
+    if training is None:
+        raise NotKept(_NO_TRAINING)
+    members = [ready(member, training, preset=preset, parameters=own[member]) for member in names]
+    fitted = fit_ensemble(training, {member.name: member for member in members})
+    told = {f"{member.name}.{key}": value for member in members for key, value in member.parameters.items()}
+    return ReadyDetector(name, preset, told, fitted, tuple(note for member in members for note in member.notes))
 
 
 def _plainly(value: Fact) -> str:

@@ -11,7 +11,17 @@ from shiftproof.types import Fact
 
 PRESETS: Mapping[str, Mapping[str, Mapping[str, Fact]]] = {
     "authors": {},
-    "openood": {},
-    "pytorch-ood": {},
+    "openood": {
+        "ash_b": {"percentile": 90.0},
+        "ash_p": {"percentile": 90.0},
+        "dice": {"percentile": 90.0},
+        "openmax": {"alpha": 3, "distance": "euclidean"},
+    },
+    "pytorch-ood": {
+        "ash_s": {"percentile": 65.0},
+        "gen": {"largest": None},
+        "openmax": {"tail": 25, "distance": "euclidean", "mean_of": "all"},
+        "scale": {"percentile": 65.0},
+    },
 }
 """Preset, then detector, then parameter."""

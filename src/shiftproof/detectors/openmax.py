@@ -1,0 +1,116 @@
+"""OpenMax: the best classes hand part of their logits over to an unknown class, the more the farther the image is off."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftproof.detectors.class_means import class_means, rows_by_label, rows_classified_correctly, width_of
+from shiftproof.detectors.inputs import logits_of
+from shiftproof.detectors.parts import in_parts, parts_of
+from shiftproof.detectors.scores import free_energy
+from shiftproof.detectors.weibull import Weibull, fit_weibull
+from shiftproof.errors import BadInput
+from shiftproof.metrics.top5 import best_classes
+from shiftproof.types import AnomalyScores, Fact, Logits, Predictions, Training
+
+Distance = Literal["eucos", "euclidean"]
+"""Between logits and their class's mean: Euclidean, or a 200th of it plus one minus the cosine."""
+MeanOf = Literal["correct", "all"]
+"""Which training images make up a class: those classified correctly, or all that are labelled so."""
+
+SHIFT = 10_000.0
+"""The authors' library moves the smallest distance of a tail here before it fits."""
+
+_ROWS_AT_ONCE = 128  # these rows and as many class means stay in the processor's cache
+
+
+@dataclass(frozen=True)
+class OpenMax:
+    """The mean logits of each class, and how its farthest training images are spread around them."""
+
+    means: Logits  # (classes, classes)
+    nearest: NDArray[np.floating]  # (classes,): the smallest distance of the tail; nan for a class without images
+    tails: Weibull  # of each class's largest distances, moved so that the smallest is at `SHIFT`
+    alpha: int
+    distance: Distance
+
+    def __call__(self, predictions: Predictions) -> AnomalyScores:
+        """Log-odds of the unknown class: as probabilities most foreign images would be alike, 1 but for rounding."""
+        return in_parts(self._log_odds, logits_of(predictions), at_once=_ROWS_AT_ONCE)
+
+    def found(self) -> dict[str, Fact]:
+        return {"classes without images": int(np.isnan(self.nearest).sum())}
+
+    def _log_odds(self, logits: Logits) -> AnomalyScores:
+        logits = logits.astype(np.float64)
+        alpha = min(self.alpha, logits.shape[1])
+        best = best_classes(logits, alpha)
+        outlying = np.stack([self._outlying(logits, best[:, rank]) for rank in range(alpha)], axis=1)
+        best_logits = np.take_along_axis(logits, best, axis=1)
+        handed_over = best_logits * outlying * (np.arange(alpha, 0, -1) / alpha)
+        np.put_along_axis(logits, best, best_logits - handed_over, axis=1)
+        return np.asarray(handed_over.sum(axis=1) + free_energy(logits))
+
+    def _outlying(self, logits: Logits, of_class: NDArray[np.integer]) -> NDArray[np.floating]:
+        """Probability that a tail image of its class is nearer to the mean; 1 for a class without images."""
+        moved = _distances(logits, self.means[of_class], self.distance) - self.nearest[of_class] + SHIFT
+        shape, scale = self.tails.shape[of_class], self.tails.scale[of_class]
+        with np.errstate(over="ignore"):  # beyond all doubt: infinity is right
+            beyond = (np.maximum(moved, 0) / scale) ** shape
+        return np.where(np.isnan(shape), 1, -np.expm1(-beyond))
+
+
+def fit_openmax(
+    training: Training,
+    *,
+    tail: int = 20,
+    alpha: int = 10,
+    distance: Distance = "eucos",
+    mean_of: MeanOf = "correct",
+) -> OpenMax:
+    """Mean logits of each class and a Weibull distribution of its `tail` largest distances from them; `alpha` best classes
+    are revised (Bendale & Boult, 2016).
+
+    Of a class whose tail has one distance only, everything farther is foreign; of one without images, everything is.
+    """
+    if tail < 1 or alpha < 1 or distance not in ("eucos", "euclidean") or mean_of not in ("correct", "all"):
+        raise BadInput(
+            "openmax takes a tail and an alpha of at least 1, distance eucos or euclidean, and mean_of correct or all; "
+            f"got {tail}, {alpha}, {distance} and {mean_of}"
+        )
+    rows_of_classes = rows_classified_correctly if mean_of == "correct" else rows_by_label
+    means = class_means(rows_of_classes(training, logits_of), width_of(training, Predictions.need_logits)).means
+    tails = np.full((len(means), tail), -np.inf)
+    for rows, of_class in rows_of_classes(training, logits_of):
+        for part in parts_of(len(rows)):
+            tails = _with_largest(tails, _distances(rows[part], means[of_class[part]], distance), of_class[part])
+    tails[np.isneginf(tails)] = np.nan
+    nearest = np.fmin.reduce(tails, axis=1)
+    return OpenMax(means, nearest, fit_weibull(tails - nearest[:, None] + SHIFT), alpha, distance)
+
+
+def _distances(logits: Logits, means: Logits, distance: Distance) -> NDArray[np.floating]:
+    """From each row to the mean beside it, (images,)."""
+    euclidean = np.linalg.norm(logits - means, axis=1)
+    if distance == "euclidean":
+        return np.asarray(euclidean)
+    lengths = np.linalg.norm(logits, axis=1) * np.linalg.norm(means, axis=1)
+    products = np.einsum("ij,ij->i", logits, means)
+    cosine = np.divide(products, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+    return np.asarray(euclidean / 200 + 1 - cosine)
+
+
+def _with_largest(
+    tails: NDArray[np.floating], distances: NDArray[np.floating], of_class: NDArray[np.integer]
+) -> NDArray[np.floating]:
+    """The largest distances of each class, these taken in."""
+    classes, tail = tails.shape
+    all_classes = np.concatenate([np.repeat(np.arange(classes), tail), of_class])
+    all_distances = np.concatenate([tails.ravel(), distances])
+    order = np.lexsort((-all_distances, all_classes))
+    firsts = np.searchsorted(all_classes[order], np.arange(classes))
+    return np.asarray(all_distances[order][firsts[:, None] + np.arange(tail)])
