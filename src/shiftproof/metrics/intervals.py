@@ -37,7 +37,7 @@ def clopper_pearson(
     from scipy.special import betaincinv
 
     good, count = _checked_counts(right, total)
-    tail = _tail(level)
+    tail = tail_of(level)
     with np.errstate(all="ignore"):  # the ends, where the function has no answer, are replaced
         low = np.where(good == 0, 0.0, betaincinv(good, count - good + 1, tail))
         high = np.where(good == count, 1.0, betaincinv(good + 1, count - good, 1 - tail))
@@ -56,7 +56,7 @@ def wilson(right: int | Counts, total: int | Counts, *, level: float = 0.95) -> 
     (0.0, 0.2775)
     """
     good, count = _checked_counts(right, total)
-    quantile = normal_quantile(1 - _tail(level))
+    quantile = normal_quantile(1 - tail_of(level))
     share = np.divide(good, count, out=np.full(good.shape, 0.5), where=count > 0)
     weight = count + quantile**2
     centre = (share * count + quantile**2 / 2) / weight
@@ -89,7 +89,7 @@ def bootstrap_interval(
     >>> round(low, 1), round(high, 1)  # half of 100 images: 0.5 +- 1.96 * 0.05
     (0.4, 0.6)
     """
-    tail = _tail(level)
+    tail = tail_of(level)
     if len(values) < 2:
         return float("nan"), float("nan")
     drawn = _resampled(values, statistic, resamples, seed)
@@ -106,7 +106,7 @@ def bca_interval(
 
     `left_out` has the number without each image, or without each of many blocks of them.
     """
-    tail = _tail(level)
+    tail = tail_of(level)
     low, high = np.quantile(drawn, _corrected_tails(np.array([tail, 1 - tail]), drawn, seen, left_out))
     return float(low), float(high)
 
@@ -153,7 +153,8 @@ def _corrected_tails(
     return np.asarray(ndtr(bias + moved / (1 - skew * moved)))
 
 
-def _tail(level: float) -> float:
+def tail_of(level: float) -> float:
+    """The chance that an interval of this level lies wholly to one side of the truth."""
     if not 0 < level < 1:
         raise BadInput(f"level should lie between 0 and 1, such as 0.95, got {level}")
     return (1 - level) / 2
