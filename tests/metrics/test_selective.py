@@ -1,0 +1,209 @@
+"""Selective answering against every order of equals, plain loops and identities of its papers."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import pairwise, permutations, product
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from sklearn.metrics import roc_auc_score
+
+from shiftproof.errors import BadInput
+from shiftproof.metrics import (
+    augrc,
+    aurc,
+    aurra,
+    aurra_bounds,
+    aurra_interval,
+    coverage_at_risk,
+    e_aurc,
+    response_rate_accuracy,
+    risk_coverage,
+)
+from shiftproof.metrics.selective import _aurra_of_kinds
+from shiftproof.metrics.surest_first import answered_levels, surest_first
+
+Case = tuple[NDArray[np.floating], NDArray[np.bool_]]
+
+
+def drawn_case(images: int, seed: int = 0, *, digits: int = 16) -> Case:
+    generator = np.random.default_rng(seed)
+    confidence = generator.random(images)
+    return np.round(confidence, digits), generator.random(images) < confidence
+
+
+def plain_aurra(confidence: NDArray[np.floating], correct: NDArray[np.bool_]) -> float:
+    order = np.argsort(confidence)[::-1]
+    return float((np.cumsum(correct[order]) / np.arange(1, len(order) + 1)).mean())
+
+
+def aurra_of_every_order(confidence: NDArray[np.floating], correct: NDArray[np.bool_]) -> list[Fraction]:
+    """The AURRA of each order of the images in which confidence never rises, exactly."""
+    found = []
+    for order in permutations(range(len(confidence))):
+        if all(confidence[first] >= confidence[second] for first, second in pairwise(order)):
+            right = np.cumsum(correct[list(order)]).tolist()
+            shares = [Fraction(count, place) for place, count in enumerate(right, start=1)]
+            found.append(sum(shares, Fraction(0)) / len(shares))
+    return found
+
+
+@pytest.mark.parametrize("levels", [1, 2, 3, 7])
+def test_aurra_is_the_mean_over_every_order_of_equals_and_its_bounds_are_the_extremes(levels: int) -> None:
+    generator = np.random.default_rng(levels)
+    for correct in product([False, True], repeat=6):
+        case = generator.integers(levels, size=6).astype(float), np.array(correct)
+        found = aurra_of_every_order(*case)
+        assert aurra(*case) == pytest.approx(float(sum(found, Fraction(0)) / len(found)), abs=1e-14)
+        assert aurra_bounds(*case) == pytest.approx((float(min(found)), float(max(found))), abs=1e-14)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_without_ties_the_plain_argsort_gives_the_same(seed: int) -> None:
+    case = drawn_case(1000, seed)
+    assert aurra(*case) == pytest.approx(plain_aurra(*case), abs=1e-13)
+    assert aurra_bounds(*case) == pytest.approx((plain_aurra(*case),) * 2, abs=1e-13)
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("shift", [0.0, -0.5, -2.0])
+def test_any_real_score_of_any_precision_is_put_in_order(kind: type[np.floating], shift: float) -> None:
+    confidence, correct = drawn_case(500, digits=2)
+    scores = (confidence + shift).astype(kind)
+    order = np.lexsort((~correct, -scores.astype(float)))
+    found = surest_first(scores, correct)
+    assert found.right.tolist() == correct[order].tolist()
+    assert found.less_sure.tolist() == (np.diff(scores[order]) < 0).tolist()
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_the_signs_the_infinities_and_numbers_one_bit_apart_stay_what_they_are(kind: type[np.floating]) -> None:
+    above = np.nextafter(kind(1), kind(2))
+    scores = np.array([1, -1, above, 0.0, -0.0, np.inf, -np.inf, -above, np.inf, np.finfo(kind).tiny], dtype=kind)
+    levels = answered_levels(scores, np.ones(10, dtype=bool))
+    # two infinities, the number above 1, 1, the tiny one, two zeros, -1, the number below it, minus infinity
+    assert levels.total.tolist() == [2, 3, 4, 5, 7, 8, 9, 10]
+
+
+def test_the_mean_of_the_curve_is_the_area_under_it_and_its_end_the_accuracy() -> None:
+    case = drawn_case(300, digits=1)
+    curve = response_rate_accuracy(*case)
+    assert curve.accuracy.mean() == pytest.approx(aurra(*case))
+    assert curve.accuracy[-1] == pytest.approx(case[1].mean())
+    assert curve.response_rate.tolist() == pytest.approx([count / 300 for count in range(1, 301)])
+
+
+def test_aurc_is_one_minus_aurra_and_the_trapezoid_is_numpys() -> None:
+    case = drawn_case(400)
+    assert aurc(*case) == pytest.approx(1 - aurra(*case), abs=1e-14)
+    curve = response_rate_accuracy(*case)
+    area = np.trapezoid(1 - curve.accuracy, curve.response_rate) / (1 - 1 / 400)
+    assert aurc(*case, rule="trapezoid") == pytest.approx(area, abs=1e-14)
+    with pytest.raises(BadInput, match="mean or trapezoid"):
+        aurc(*case, rule="simpson")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("right", [0, 1, 5, 9, 10])
+def test_a_perfect_order_has_no_excess_and_no_order_has_less(right: int) -> None:
+    correct = np.arange(10) < right
+    assert e_aurc(-np.arange(10.0), correct) == pytest.approx(0, abs=1e-15)
+    generator = np.random.default_rng(right)
+    assert min(e_aurc(generator.permutation(10.0 * np.arange(10)), correct) for _ in range(50)) >= -1e-15
+
+
+def test_the_published_optimum_is_the_limit_of_the_exact_one_and_too_low_for_few() -> None:
+    few, many = drawn_case(20), drawn_case(200_000)
+    error = 1 - few[1].mean()
+    best = error + (1 - error) * np.log(1 - error)
+    assert e_aurc(*few, published_optimum=True) == pytest.approx(aurc(*few) - best)
+    assert e_aurc(*few, published_optimum=True) > e_aurc(*few) + 0.01
+    assert e_aurc(*many, published_optimum=True) == pytest.approx(e_aurc(*many), abs=1e-5)
+    assert e_aurc(np.arange(4.0), np.zeros(4, bool), published_optimum=True) == 0
+
+
+@pytest.mark.parametrize("digits", [1, 16])
+def test_augrc_is_what_accuracy_and_auroc_make_of_it(digits: int) -> None:
+    confidence, correct = drawn_case(700, digits=digits)
+    accuracy = correct.mean()
+    confused = 1 - roc_auc_score(correct, confidence)  # equation of Traub et al. (2024)
+    expected = confused * accuracy * (1 - accuracy) + (1 - accuracy) ** 2 / 2
+    assert augrc(confidence, correct) == pytest.approx(expected, abs=1e-12)
+
+
+def test_coverage_at_a_risk_is_found_by_trying_every_threshold_and_never_splits_equals() -> None:
+    confidence, correct = drawn_case(200, digits=1)
+    for risk in (0.0, 0.05, 0.1, 0.29, 0.5, 1.0):
+        tried = [correct[confidence >= threshold] for threshold in set(confidence)]
+        allowed = [len(answered) / 200 for answered in tried if 1 - answered.mean() <= risk]
+        assert coverage_at_risk(confidence, correct, risk) == max(allowed, default=0.0)
+    # the surest pair has a mistake in it; splitting it would allow half
+    assert coverage_at_risk(np.array([0.9, 0.9]), np.array([True, False]), 0.1) == 0.0
+
+
+def test_a_risk_of_29_in_100_is_not_more_than_0_29() -> None:
+    assert coverage_at_risk(np.ones(100), np.arange(100) >= 29, 0.29) == 1.0
+    with pytest.raises(BadInput, match="risk should lie between 0 and 1, got 5"):
+        coverage_at_risk(np.ones(1), np.ones(1, dtype=bool), 5)
+
+
+def test_a_thinned_curve_has_points_of_the_whole_one_about_evenly_spread_and_ends_with_all() -> None:
+    case = drawn_case(5000)
+    thin, whole = risk_coverage(*case, points=50), risk_coverage(*case, points=5000)
+    assert len(whole.coverage) == 5000
+    assert len(thin.coverage) == 50
+    assert thin.coverage[-1] == 1
+    assert np.diff(thin.coverage).max() <= 2 / 50
+    places = np.searchsorted(whole.coverage, thin.coverage)
+    assert whole.risk[places].tolist() == thin.risk.tolist()
+
+
+def test_levels_are_counted_as_a_threshold_would() -> None:
+    confidence, correct = drawn_case(300, digits=1)
+    levels = answered_levels(confidence, correct)
+    for threshold, right, total in zip(np.unique(confidence)[::-1], levels.right, levels.total, strict=True):
+        assert (right, total) == (correct[confidence >= threshold].sum(), (confidence >= threshold).sum())
+
+
+def test_the_drawings_of_an_interval_have_the_area_of_the_images_drawn() -> None:
+    confidence, correct = np.array([3.0, 3.0, 2.0, 1.0]), np.array([True, False, True, False])
+    # right, then wrong images of the levels 3, 2 and 1
+    drawings = np.array([[1, 1, 0, 1, 0, 1], [0, 3, 0, 1, 0, 0], [0, 0, 2, 0, 0, 2]])
+    for drawing, found in zip(drawings, _aurra_of_kinds(drawings), strict=True):
+        scores, answers = np.repeat([3.0, 2.0, 1.0] * 2, drawing), np.repeat([True] * 3 + [False] * 3, drawing)
+        assert found == pytest.approx(aurra(scores, answers), abs=1e-14)
+    assert _aurra_of_kinds(drawings[:1])[0] == pytest.approx(aurra(confidence, correct))
+
+
+def test_the_interval_holds_the_truth_about_95_times_in_100() -> None:
+    truth = float(np.mean([aurra(*drawn_case(300, seed)) for seed in range(10_000, 12_000)]))
+    bounds = [aurra_interval(*drawn_case(300, seed), resamples=400) for seed in range(200)]
+    held = np.mean([found is not None and found[0] <= truth <= found[1] for found in bounds])
+    # 200 sets: a true rate of 0.95 gives 0.90 or more all but once in 800 times
+    assert 0.90 <= held < 1
+
+
+def test_the_interval_of_many_images_is_that_of_drawing_them_one_by_one() -> None:
+    confidence, correct = drawn_case(3000)
+    generator = np.random.default_rng(1)
+    rows = (generator.integers(3000, size=3000) for _ in range(1000))
+    low, high = np.quantile([aurra(confidence[row], correct[row]) for row in rows], [0.025, 0.975])
+    found = aurra_interval(confidence, correct)
+    assert found is not None
+    # a bound of 1000 drawings moves by a tenth of the width from seed to seed
+    assert found == pytest.approx((low, high), abs=0.1 * (high - low))
+
+
+def test_images_that_cannot_tell_an_interval_have_none() -> None:
+    assert aurra_interval(np.ones(1), np.ones(1, dtype=bool)) is None
+    assert aurra_interval(np.arange(9.0), np.ones(9, dtype=bool)) is None
+
+
+def test_what_has_no_order_is_refused() -> None:
+    with pytest.raises(BadInput, match="not a number"):
+        aurra(np.array([0.5, np.nan]), np.array([True, True]))
+    with pytest.raises(BadInput, match="at least one image"):
+        augrc(np.array([]), np.array([], dtype=bool))
+    with pytest.raises(BadInput, match="2 confidences but correct has shape"):
+        aurra(np.array([0.5, 0.4]), np.array([True]))
