@@ -27,6 +27,7 @@ from shiftproof.metrics.corruption_error import (
 )
 from shiftproof.metrics.decomposition import DecomposedAuroc, decomposed_auroc, pooled_auroc
 from shiftproof.metrics.delong import AurocDifference, auroc_covariance, auroc_difference, auroc_interval
+from shiftproof.metrics.frechet import Moments, frechet_distance, moments_of
 from shiftproof.metrics.intervals import bootstrap_interval, clopper_pearson, wilson
 from shiftproof.metrics.meanings import MEANINGS, Meaning, meaning_of
 from shiftproof.metrics.operating_point import OperatingPoint, cheapest_point, operating_point
@@ -56,6 +57,7 @@ from shiftproof.metrics.stability import (
     top5_distance_from_ranks,
     zipf_distance,
 )
+from shiftproof.metrics.trends import Line, fit_line
 from shiftproof.metrics.two_sample import (
     bootstrap_auroc_interval,
     discarded_interval,
@@ -67,7 +69,9 @@ __all__ = [
     "MEANINGS",
     "AurocDifference",
     "DecomposedAuroc",
+    "Line",
     "Meaning",
+    "Moments",
     "OperatingPoint",
     "PairedCounts",
     "Reliability",
@@ -100,15 +104,18 @@ __all__ = [
     "discarded_interval",
     "e_aurc",
     "expected_calibration_error",
+    "fit_line",
     "flip_probability",
     "fpr_at_tpr",
     "fpr_interval",
+    "frechet_distance",
     "grouped_accuracy",
     "holm",
     "is_correct",
     "mcnemar_p",
     "mean_corruption_error",
     "meaning_of",
+    "moments_of",
     "operating_point",
     "paired_counts",
     "per_class_accuracy",
