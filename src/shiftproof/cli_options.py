@@ -27,6 +27,7 @@ about_model = _options(
     click.option("--classes", help="File with the names or wnids of the model's outputs, one a line, or JSON."),
     click.option("--gives", type=click.Choice(["logits", "probabilities", "scores"]), help="What the outputs are."),
     click.option("--features", help="Tensor or layer to take features from; found by itself where the model allows."),
+    click.option("--extra-output", help="A further output to keep, e.g. of a confidence branch or a rotation head."),
     click.option("--weights", help="File of weights for an architecture named by the model."),
     click.option("--device", help="cpu, cuda, or a provider of onnxruntime."),
     click.option("--autocast", default="float32", help="Arithmetic of torch models: float32, bfloat16 or float16."),
@@ -69,7 +70,11 @@ about_studies = _options(
         show_default=True,
         help="What becomes of images whose class the model lacks.",
     ),
-    click.option("--merge", help='JSON of groups that count as one class, as {"dog": ["n02085620", ...]}.'),
+    click.option(
+        "--merge",
+        help='JSON of groups that count as one class, as {"dog": ["n02085620", ...]}; or imagenet-vid or ytbb by name.',
+    ),
+    click.option("--only-classes", help="Only IMAGES of these classes: imagenet-a, imagenet-o, imagenet-r, or a file."),
 )
 about_pictures = _options(
     click.option("--edition", default="imagenet-224", show_default=True, help="Whose strengths; see shiftproof list."),
@@ -122,6 +127,37 @@ about_shifts = _options(
     ),
 )
 """What the studies of corruptions and perturbations can be told."""
+
+about_novelty = _options(
+    click.option("--training", help="Images the model was trained on, for detectors that learn."),
+    click.option(
+        "--shifted",
+        multiple=True,
+        help="The known classes otherwise: NAME=DIR, or a corruption of IMAGES as fog:3; repeatable.",
+    ),
+    click.option("--out-images", multiple=True, help="Images of other classes, as DIR or NAME=DIR; repeatable."),
+    click.option("--detectors", help="Comma-separated, msp+vim for two as one; all that can be had where not given."),
+    click.option("--preset", default="authors", show_default=True, help="Whose parameters: authors, openood, pytorch-ood."),
+    click.option("--set", "chosen", multiple=True, help="A detector's parameter, as knn.neighbours=50; repeatable."),
+    click.option("--against", default="msp", show_default=True, help="The detector that others are compared with."),
+    click.option(
+        "--rejected",
+        type=click.FloatRange(0, 1, min_open=True, max_open=True),
+        default=0.75,
+        show_default=True,
+        help="Share of the outside images to reject, when correct answers that go with them are counted.",
+    ),
+    click.option(
+        "--random-networks",
+        type=click.IntRange(0),
+        default=0,
+        show_default=True,
+        help="Networks of the same architecture that never learned anything, to ask the same of.",
+    ),
+    click.option("--odin-eps", type=click.FloatRange(0, min_open=True), help="Perturb inputs so far for ODIN, as 0.0014."),
+    click.option("--distance-model", help="Model whose features measure the distance to the inside; MODEL itself else."),
+)
+"""What the study of novelty can be told."""
 
 about_output = _options(
     click.option("--json", "as_json", is_flag=True, help="Print everything as JSON."),

@@ -3,19 +3,39 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shiftproof.errors import MissingRuns
-from shiftproof.image_sets.label_spaces import padded_labels
+from shiftproof.image_sets.label_spaces import LabelSpace, padded_labels
 from shiftproof.image_sets.scoring import Scoring
-from shiftproof.store import Contents, Store, StoredModel, StoredRun
-from shiftproof.types import CLEAN, Fact, ImageSet, Keep, ModelRef, Precision, Predictions, Run, SetAside, Top5, richest
+from shiftproof.store import TOP5, Contents, Rows, Store, StoredModel, StoredRun, joined_rows
+from shiftproof.types import (
+    CLEAN,
+    Classes,
+    Fact,
+    Head,
+    ImageSet,
+    Keep,
+    ModelRef,
+    Precision,
+    Predictions,
+    Run,
+    Sample,
+    SetAside,
+    Top5,
+    richest,
+)
 
 PRECISIONS: tuple[Precision, ...] = ("float32", "float16")
+
+BLOCK_ROWS = 4096
+"""Training images that are read together: 50 MB with 2048 features and 1000 classes."""
 
 
 def load_predictions(
@@ -32,7 +52,114 @@ def load_predictions(
 
     `partial` takes what there is instead. `digests`, as of `digests_of`, spare asking for them where many runs are loaded.
     """
-    scoring = scoring or Scoring()
+    answers = _answers(run, images, store, keep, scoring or Scoring(), partial, digests)
+    return answers.labelled(answers.kept, answers.stored.load(answers.pairs, answers.keep))
+
+
+def load_training(
+    run: Run,
+    images: ImageSet,
+    *,
+    store: Store,
+    keep: Keep = "features",
+    scoring: Scoring | None = None,
+    partial: bool = False,
+    digests: Mapping[str, str | None] | None = None,
+) -> StoredTraining:
+    """The same block by block, for learning from more rows than memory holds."""
+    return StoredTraining(_answers(run, images, store, keep, scoring or Scoring(), partial, digests))
+
+
+@dataclass(frozen=True)
+class _Answers:
+    """Where the answers of a run lie, which images they are of and how they are labelled."""
+
+    stored: StoredRun
+    model: StoredModel
+    head: Head | None
+    keep: Keep
+    kept: Sequence[Sample]  # images with an answer
+    digests: Mapping[str, str | None]
+    set_aside: tuple[SetAside, ...]
+    space: LabelSpace | None  # None where there is nothing to label
+
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        return [(sample.id, self.digests[sample.id] or "") for sample in self.kept]
+
+    def labelled(self, samples: Sequence[Sample], arrays: Mapping[str, NDArray[Any]]) -> Predictions:
+        """Rows of the store with labels as the set has them now."""
+        names = dict.fromkeys(name for sample in samples for name in sample.facts)
+        facts: dict[str, tuple[Fact, ...]] = {name: tuple(sample.facts.get(name) for sample in samples) for name in names}
+        predictions = Predictions(
+            ids=tuple(sample.id for sample in samples),
+            labels=padded_labels(samples),
+            gives=self.model.gives,
+            top5=Top5(*(_rows_of(arrays, name, self.model) for name in TOP5)),
+            classes=self.model.classes,
+            logits=_rows_of(arrays, "logits", self.model) if self.keep in ("logits", "features") else None,
+            features=arrays.get("features"),
+            extra=arrays.get("extra"),
+            head=self.head,
+            facts=facts,
+            set_aside=self.set_aside,
+        )
+        return predictions if self.space is None else self.space.project(predictions)
+
+
+@dataclass(frozen=True)
+class StoredTraining:
+    """What a model said of its training images, read from the store anew at every walk, in the order in which it lies there."""
+
+    answers: _Answers
+
+    def __len__(self) -> int:
+        return len(self.answers.kept)
+
+    @cached_property
+    def _without_rows(self) -> Predictions:
+        return self.answers.labelled([], {})
+
+    @property
+    def head(self) -> Head | None:
+        return self._without_rows.head
+
+    @property
+    def classes(self) -> Classes | None:
+        return self._without_rows.classes
+
+    @property
+    def set_aside(self) -> tuple[SetAside, ...]:
+        return self.answers.set_aside
+
+    def blocks(self) -> Iterator[Predictions]:
+        """About `BLOCK_ROWS` images at a time."""
+        samples = {sample.id: sample for sample in self.answers.kept}
+        for rows in _gathered(self.answers.stored.walk(self.answers.pairs, self.answers.keep)):
+            yield self.answers.labelled([samples[key] for key in rows.ids], rows.arrays)
+
+
+def _gathered(files: Iterable[Rows]) -> Iterator[Rows]:
+    """Rows of several files as one, where they are few."""
+    some: list[Rows] = []
+    for rows in files:
+        some.append(rows)
+        if sum(len(part.ids) for part in some) >= BLOCK_ROWS:
+            yield joined_rows(some) or rows
+            some = []
+    if some:
+        yield joined_rows(some) or some[0]
+
+
+def _answers(
+    run: Run,
+    images: ImageSet,
+    store: Store,
+    keep: Keep,
+    scoring: Scoring,
+    partial: bool,
+    digests: Mapping[str, str | None] | None,
+) -> _Answers:
     keep = richest([keep, scoring.keep])
     model = store.model(run.model)
     if model is None:
@@ -44,25 +171,11 @@ def load_predictions(
     missing = len(digests) - len(kept) - len(aside)
     if missing and not partial:
         raise _missing(run, store, keep, missing, len(digests))
-    arrays = stored.load([(sample.id, digests[sample.id] or "") for sample in kept], keep)
-    names = dict.fromkeys(name for sample in kept for name in sample.facts)
-    facts: dict[str, tuple[Fact, ...]] = {name: tuple(sample.facts.get(name) for sample in kept) for name in names}
-    predictions = Predictions(
-        ids=tuple(sample.id for sample in kept),
-        labels=padded_labels(kept),
-        gives=model.gives,
-        top5=Top5(*(_rows_of(arrays, name, model) for name in ("top5_classes", "top5_scores", "log_total"))),
-        classes=model.classes,
-        logits=_rows_of(arrays, "logits", model) if keep in ("logits", "features") else None,
-        features=arrays.get("features"),
-        head=store.head(run.model) if keep == "features" else None,
-        facts=facts,
-        set_aside=aside,
-    )
-    if images.classes is None or not kept:
-        return predictions
-    space = scoring.space(images.classes, model.classes, outputs=model.outputs or 0)
-    return space.project(predictions)
+    space = None
+    if images.classes is not None and kept:
+        space = scoring.space(images.classes, model.classes, outputs=model.outputs or 0)
+    head = store.head(run.model) if keep == "features" else None
+    return _Answers(stored, model, head, keep, kept, digests, aside, space)
 
 
 def has_answered(model: ModelRef, images: ImageSet, *, store: Store) -> bool:
@@ -80,7 +193,7 @@ def digests_of(images: ImageSet, store: Store) -> dict[str, str | None]:
     return dict(zip((sample.id for sample in samples), digests, strict=True))
 
 
-def _rows_of(arrays: dict[str, NDArray[Any]], name: str, model: StoredModel) -> NDArray[Any]:
+def _rows_of(arrays: Mapping[str, NDArray[Any]], name: str, model: StoredModel) -> NDArray[Any]:
     if name in arrays:
         return arrays[name]
     width = {"top5_classes": (5,), "top5_scores": (5,), "logits": (model.outputs or 0,)}.get(name, ())

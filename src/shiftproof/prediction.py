@@ -22,8 +22,10 @@ from numpy.typing import NDArray
 
 from shiftproof.errors import BadInput, NotKept
 from shiftproof.image_sets.scoring import Scoring
+from shiftproof.image_sets.views import unlabelled
 from shiftproof.loading import digests_of, load_predictions
 from shiftproof.metrics.top5 import to_top5
+from shiftproof.models.batches import joined, taken
 from shiftproof.parallel import Arrays, Batch, Block, Workers
 from shiftproof.preparing import Job, Read, check_condition, prepare
 from shiftproof.store import Contents, Rows, Store, StoredModel, StoredRun, joined_rows
@@ -31,11 +33,9 @@ from shiftproof.types import (
     CLEAN,
     Classifier,
     Condition,
-    Features,
     ImageSet,
     ImageSetRef,
     Keep,
-    Logits,
     ModelRef,
     Outputs,
     Precision,
@@ -396,11 +396,19 @@ def _fill_sampled(
             raise BadInput(f"{image.id} has no answer under some condition ({image.reason}); remove it, or spend no budget")
 
 
-def check_stored(runs: Iterable[Run], image_sets: Iterable[ImageSet], store: Store) -> None:
-    """MissingRuns now rather than after an hour, where a study needs another model's answers that are not there."""
+def check_stored(
+    studies: Iterable[Study], image_sets: Iterable[ImageSet], *, store: Store, besides: Collection[ModelRef]
+) -> None:
+    """MissingRuns now rather than after an hour, where a study needs answers of a model that is not asked now."""
     sets = {images.ref: images for images in image_sets}
-    for run in runs:
-        load_predictions(run, sets[run.image_set], store=store)
+    for study in studies:
+        for run in study.runs():
+            if run.model in besides:
+                continue
+            # labels that a study reads otherwise, or not at all, need not be known to the model
+            read_otherwise = hasattr(study, "reading") and study.reading(run) is not None
+            images = sets[run.image_set]
+            load_predictions(run, unlabelled(images) if read_otherwise else images, store=store, keep=study.keep)
 
 
 def _pool(workers: Workers | int | None, preparation: Preparation, *sets: ImageSet) -> AbstractContextManager[Workers]:
@@ -490,12 +498,13 @@ class _Writer:
         arrays: dict[str, NDArray[Any]] = {}
         if outputs is not None and good:
             places = np.array([place for _, _, place in good])
-            sound = ~np.isnan(outputs.scores[places]).any(axis=1)
+            answers = taken(outputs, places)
+            told = answers.scores if answers.extra is None else np.concatenate([answers.scores, answers.extra], axis=1)
+            sound = ~np.isnan(told).any(axis=1)
             unsound = "the model answered with values that are not numbers"
             aside += [(*good[row][:2], unsound) for row in np.flatnonzero(~sound)]
             good = [good[row] for row in np.flatnonzero(sound)]
-            places = places[sound]
-            arrays = self._arrays(outputs.scores[places], None if outputs.features is None else outputs.features[places])
+            arrays = self._arrays(taken(answers, np.flatnonzero(sound)))
         # a file that could not even be read has no digest to be remembered by, and may be back tomorrow
         lasting = [(key, digest, str(reason)) for key, digest, reason in aside if digest]
         rows = Rows([key for key, _, _ in good], [digest for _, digest, _ in good], arrays, lasting)
@@ -527,17 +536,19 @@ class _Writer:
             self._store.save_model(StoredModel.of(self._model, columns), head)
             self._introduced = True
 
-    def _arrays(self, scores: Logits, features: Features | None) -> dict[str, NDArray[Any]]:
-        top5 = to_top5(scores, self._model.gives)
+    def _arrays(self, answers: Outputs) -> dict[str, NDArray[Any]]:
+        top5 = to_top5(answers.scores, self._model.gives)
         rows: dict[str, NDArray[Any]] = {
             "top5_classes": top5.classes.astype(np.int32),
             "top5_scores": top5.scores.astype(np.float32),
             "log_total": top5.log_total.astype(np.float32),
         }
         if self._keep in ("logits", "features"):
-            rows["logits"] = scores.astype(np.dtype(self._precision))
-        if self._keep == "features" and features is not None:
-            rows["features"] = features.astype(np.dtype(self._precision))
+            rows["logits"] = answers.scores.astype(np.dtype(self._precision))
+        if self._keep == "features" and answers.features is not None:
+            rows["features"] = answers.features.astype(np.dtype(self._precision))
+        if answers.extra is not None:
+            rows["extra"] = answers.extra.astype(np.float32)  # few numbers, so whole ones whatever is kept of the others
         return rows
 
     def _remember(self, pairs: Iterable[tuple[str | None, str | None]], least: int = 1024) -> None:
@@ -554,7 +565,4 @@ def _by_shape(model: Classifier, arrays: Arrays, features: bool) -> Outputs:
         groups.setdefault(array.shape, []).append(place)
     places = [place for group in groups.values() for place in group]
     parts = [model(np.stack([arrays[place] for place in group]), features=features) for group in groups.values()]
-    order = np.argsort(places)
-    scores = np.concatenate([part.scores for part in parts])[order]
-    seen = [part.features for part in parts if part.features is not None]
-    return Outputs(scores, np.concatenate(seen)[order] if len(seen) == len(parts) else None)
+    return taken(joined(parts), np.argsort(places))

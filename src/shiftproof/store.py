@@ -18,7 +18,7 @@ import json
 import re
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,7 +91,7 @@ class Rows:
 
     ids: Sequence[str]
     digests: Sequence[str]
-    arrays: Mapping[str, NDArray[Any]]  # one row an id: TOP5, perhaps logits, features
+    arrays: Mapping[str, NDArray[Any]]  # one row an id: TOP5, perhaps logits, features, extra
     aside: Sequence[tuple[str, str, str]] = ()  # id, digest, reason
 
 
@@ -198,7 +198,10 @@ class StoredRun:
         return found
 
     def load(self, wanted: Sequence[tuple[str, str]], keep: Keep = "top5") -> dict[str, NDArray[Any]]:
-        """The rows of these (id, digest) pairs, in this order, holding `keep`; all of them must be here."""
+        """The rows of these (id, digest) pairs, in this order, holding `keep`; all of them must be here.
+
+        Extra numbers come with them where every one of these rows has some.
+        """
         while True:
             try:
                 return self._load(wanted, self._contents(keep), _tensors_of(keep))
@@ -212,16 +215,37 @@ class StoredRun:
             path, row = contents.rows[pair]
             places.setdefault(path, []).append((place, row))
         arrays: dict[str, NDArray[Any]] = {}
+        without_extra = False
         for path, pairs in places.items():
             target, source = (np.array(side) for side in zip(*pairs, strict=True))
             with _reading(path) as file:
-                for name in names:
+                extra = [name for name in file.keys() if name == "extra"]  # noqa: SIM118 not a mapping
+                without_extra |= not extra
+                for name in (*names, *extra):
                     stored = file.get_tensor(name)
                     if name not in arrays:
                         kind = np.float32 if stored.dtype == np.float16 else stored.dtype
                         arrays[name] = np.empty((len(wanted), *stored.shape[1:]), kind)
                     arrays[name][target] = stored[source]
+        if without_extra:
+            arrays.pop("extra", None)
         return arrays
+
+    def walk(self, wanted: Iterable[tuple[str, str]], keep: Keep = "top5") -> Iterator[Rows]:
+        """The rows of these (id, digest) pairs, each once, file by file as they lie: for more than fits into memory."""
+        left = set(wanted)
+        while left:
+            before = len(left)
+            try:
+                for path in self._files():
+                    rows = _read_some(path, left, keep)
+                    left.difference_update(zip(rows.ids, rows.digests, strict=True))
+                    if rows.ids:
+                        yield rows
+            except FileNotFoundError:
+                continue  # another process joined some files since we listed them; what was not read yet is in the new ones
+            if len(left) == before:
+                raise StoreError(f"{before} rows have gone from {self.folder}; predict again")
 
     def seal(self) -> None:
         """Joins small files into large ones. A kill between writing and deleting leaves rows twice, which is harmless."""
@@ -299,12 +323,29 @@ def _read_rows(path: Path) -> Rows:
     return Rows(json.loads(metadata["ids"]), json.loads(metadata["digests"]), arrays, aside)
 
 
+def _read_some(path: Path, wanted: Container[tuple[str, str]], keep: Keep) -> Rows:
+    """Those rows of a file that are wanted and hold `keep`; half-precision numbers come back as single."""
+    with _reading(path) as file:
+        metadata = file.metadata()
+        if KEEPS.index(metadata["keep"]) < KEEPS.index(keep):
+            return Rows([], [], {})
+        pairs = list(zip(json.loads(metadata["ids"]), json.loads(metadata["digests"]), strict=True))
+        places = [place for place, pair in enumerate(pairs) if pair in wanted]
+        names = [name for name in file.keys() if name in (*_tensors_of(keep), "extra")] if places else []
+        arrays = {name: file.get_tensor(name) for name in names}
+    for name, stored in arrays.items():
+        some = stored if len(places) == len(pairs) else stored[places]
+        arrays[name] = some.astype(np.float32) if some.dtype == np.float16 else some
+    return Rows([pairs[place][0] for place in places], [pairs[place][1] for place in places], arrays)
+
+
 def joined_rows(parts: Sequence[Rows]) -> Rows | None:
-    """Several rows as one; None of none."""
+    """Several rows as one, holding what all of them hold; None of none."""
     if len(parts) < 2:
         return parts[0] if parts else None
-    names = dict.fromkeys(name for part in parts for name in part.arrays)
-    arrays = {name: np.concatenate([part.arrays[name] for part in parts if name in part.arrays]) for name in names}
+    filled = [part.arrays for part in parts if part.arrays]
+    names = [name for name in (filled[0] if filled else ()) if all(name in arrays for arrays in filled)]
+    arrays = {name: np.concatenate([held[name] for held in filled]) for name in names}
     return Rows(
         [key for part in parts for key in part.ids],
         [digest for part in parts for digest in part.digests],

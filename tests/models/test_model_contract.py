@@ -84,8 +84,9 @@ def test_a_model_keeps_its_promises(kind: str, make_onnx: Any, tmp_path: Path) -
     inputs = np.stack([preparation.from_image(photo) for photo in photos])
     assert inputs.shape == np.stack([preparation.from_picture(photo) for photo in photos]).shape
 
-    scores, no_features = model(inputs)
+    scores, no_features, no_extra = model(inputs)
     assert no_features is None
+    assert no_extra is None
     assert scores.shape == (3, len(model.classes))
     assert scores.dtype == np.float32
     assert np.isfinite(scores).all()
@@ -93,7 +94,7 @@ def test_a_model_keeps_its_promises(kind: str, make_onnx: Any, tmp_path: Path) -
     alone = np.concatenate([model(inputs[place : place + 1]).scores for place in range(3)])
     assert np.abs(scores - alone).max() < 1e-4 * max(1, np.abs(scores).max())
 
-    with_features, features = model(inputs, features=True)
+    with_features, features, _ = model(inputs, features=True)
     assert features is not None
     assert features.dtype == np.float32
     assert features.shape[0] == 3

@@ -34,7 +34,7 @@ def plain_run(path: Path, inputs: Any) -> Any:
 def test_features_are_found_and_the_head_turns_them_into_logits(make_onnx: Any, head: str, ending: str | None) -> None:
     path = make_onnx(head=head, ending=ending)
     model = load(path)
-    scores, features = model(batch(), features=True)
+    scores, features, _ = model(batch(), features=True)
     assert np.allclose(scores, plain_run(path, batch()).reshape(3, 5), atol=1e-5)
     assert features is not None
     assert features.shape == (3, 6)
@@ -89,7 +89,7 @@ def test_inputs_are_made_in_the_type_the_graph_takes(make_onnx: Any, dtype: str)
     model = load(path)
     inputs = model.preparation.from_image(np.full((20, 30, 3), 7, np.uint8))[None]
     assert inputs.dtype == dtype
-    scores, features = model(inputs, features=True)
+    scores, features, _ = model(inputs, features=True)
     assert features is not None
     assert scores.dtype == features.dtype == np.float32
     assert np.allclose(scores, plain_run(path, inputs), rtol=1e-3, atol=5e-3)  # half precision rounds where it is shown

@@ -54,7 +54,7 @@ def node(kind: str, inputs: str, output: str, **attributes: Any) -> Any:
 )
 def test_a_linear_layer_is_found_however_it_is_written(tmp_path: Path, nodes: Any, stored: Any) -> None:
     model = load(tmp_path, nodes, stored, width=5)
-    scores, features = model(RNG.normal(size=(4, 3, 8, 8)), features=True)
+    scores, features, _ = model(RNG.normal(size=(4, 3, 8, 8)), features=True)
     assert np.allclose(features @ model.head.weights.T + model.head.bias, scores, atol=1e-4)
 
 

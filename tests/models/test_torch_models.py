@@ -68,7 +68,7 @@ def batch(images: int = 3) -> Any:
 
 def check(model: LoadedClassifier, module: Any) -> None:
     """Scores are the module's own, features are what its last layer sees, the head joins them."""
-    scores, features = model(batch(), features=True)
+    scores, features, _ = model(batch(), features=True)
     with torch.inference_mode():
         assert np.abs(scores - module(torch.from_numpy(batch())).numpy()).max() < 1e-5
     assert features is not None

@@ -37,7 +37,7 @@ def test_a_pair_gives_features_too() -> None:
     head = Head(np.eye(3), np.zeros(3))
     model = wrap_model(lambda inputs: (colours(inputs), colours(inputs)), name="pair", version="1", head=head)
     inputs = np.random.default_rng(0).normal(size=(2, 3, 224, 224))
-    scores, features = model(inputs, features=True)
+    scores, features, _ = model(inputs, features=True)
     assert features is not None
     assert model.head is head
     assert np.allclose(features @ head.weights.T + head.bias, scores)

@@ -8,14 +8,25 @@ from typing import Any
 from shiftproof.catalog import MODELS
 from shiftproof.class_lists import ClassList
 from shiftproof.errors import BadInput
+from shiftproof.models.odin import perturbed_by_odin
 from shiftproof.models.options import ModelOptions
 from shiftproof.models.preparation import ImagePreparation
 from shiftproof.models.presets import PRESETS, parse_preparation
+from shiftproof.models.redrawn import redrawn
 from shiftproof.models.wrapped import wrap_model
 from shiftproof.registry import missing_extra
 from shiftproof.types import Classifier, Gives, Seen
 
-__all__ = ["PRESETS", "ImagePreparation", "ModelOptions", "load_model", "parse_preparation", "wrap_model"]
+__all__ = [
+    "PRESETS",
+    "ImagePreparation",
+    "ModelOptions",
+    "load_model",
+    "parse_preparation",
+    "perturbed_by_odin",
+    "redrawn",
+    "wrap_model",
+]
 
 FILE_KINDS = {".onnx": "onnx", ".pt": "torch", ".pth": "torch", ".pt2": "torch", ".ts": "torch"}
 """Which kind of model a bare path is."""
@@ -30,6 +41,7 @@ def load_model(
     gives: Gives | None = None,
     features: str | None = None,
     output: str | None = None,
+    extra_output: str | None = None,
     weights: str | None = None,
     device: str | None = None,
     precision: str = "float32",
@@ -40,8 +52,8 @@ def load_model(
 ) -> Classifier:
     """The classifier that a text like ``lite:0``, ``onnx:model.onnx`` or ``torch:module:factory`` names.
 
-    What is not given is taken from the model itself, or assumed and said in its `notes`. Nothing heavy happens before
-    the first batch is asked.
+    What is not given is taken from the model itself, or assumed and said in its `notes`. `extra_output` names a few more
+    numbers to keep of each image, such as a confidence branch. Nothing heavy happens before the first batch is asked.
     """
     options = ModelOptions(
         name=name,
@@ -50,6 +62,7 @@ def load_model(
         gives=gives,
         features=features,
         output=output,
+        extra_output=extra_output,
         weights=weights,
         device=device,
         precision=precision,

@@ -1,10 +1,11 @@
-"""Batches of any size for models that take only one size."""
+"""Answers put together and taken apart, and batches of any size for models that take only one size."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shiftproof.types import Inputs, Outputs
 
@@ -17,11 +18,34 @@ def in_batches(run: Callable[[Inputs], Outputs], inputs: Inputs, size: int | Non
     """
     if size is None or len(inputs) == size:
         return run(inputs)
-    parts = [_filled(run, inputs[start : start + size], size) for start in range(0, len(inputs), size)]
-    return Outputs(*(None if column[0] is None else np.concatenate(column) for column in zip(*parts, strict=True)))
+    return joined([_filled(run, inputs[start : start + size], size) for start in range(0, len(inputs), size)])
+
+
+def joined(parts: Sequence[Outputs]) -> Outputs:
+    """Several answers as one; features and extra numbers where all of them have some."""
+    return Outputs(
+        scores=np.concatenate([part.scores for part in parts]),
+        features=_concatenated([part.features for part in parts]),
+        extra=_concatenated([part.extra for part in parts]),
+    )
+
+
+def taken(outputs: Outputs, rows: slice | NDArray[np.integer]) -> Outputs:
+    """The answers to some of the images."""
+    return Outputs(
+        scores=outputs.scores[rows],
+        features=None if outputs.features is None else outputs.features[rows],
+        extra=None if outputs.extra is None else outputs.extra[rows],
+    )
 
 
 def _filled(run: Callable[[Inputs], Outputs], inputs: Inputs, size: int) -> Outputs:
     count = len(inputs)
-    answers = run(np.concatenate([inputs, np.repeat(inputs[-1:], size - count, axis=0)]) if count < size else inputs)
-    return Outputs(*(None if column is None else column[:count] for column in answers))
+    if count == size:
+        return run(inputs)
+    return taken(run(np.concatenate([inputs, np.repeat(inputs[-1:], size - count, axis=0)])), slice(count))
+
+
+def _concatenated(columns: Sequence[NDArray[np.floating] | None]) -> NDArray[np.floating] | None:
+    there = [column for column in columns if column is not None]
+    return np.concatenate(there) if len(there) == len(columns) else None

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 from shiftproof.errors import MissingExtra, StoreError, UnknownName
 from shiftproof.files import cache_folder, write_whole
+from shiftproof.models.drawing import Draw, Fresh
 from shiftproof.models.loaded import LoadedClassifier, check_size, model_ref
 from shiftproof.models.onnx_session import OnnxSession
 from shiftproof.models.options import ModelOptions
@@ -29,7 +31,8 @@ def load_lite(number: str, options: ModelOptions) -> LoadedClassifier:
     if number not in map(str, SIZES):
         raise UnknownName("EfficientNet-Lite", number, map(str, SIZES))
     options.refuse(
-        "classes", "gives", "features", "output", "weights", "precision", "channels_last", "version", what=f"lite:{number}"
+        *("classes", "gives", "features", "output", "extra_output", "weights", "precision", "channels_last", "version"),
+        what=f"lite:{number}",
     )
     variant = int(number)
     checkpoint = checkpoint_of(variant)
@@ -37,14 +40,16 @@ def load_lite(number: str, options: ModelOptions) -> LoadedClassifier:
     preparation, notes = options.preparation(lite_preparation(SIZES[variant]), size=size)
     check_size(preparation, size, f"lite:{number}")
     digest = hashlib.sha256(checkpoint.read_bytes()).hexdigest()
-    session = OnnxSession(
-        partial(graph_file, variant, checkpoint, digest),
+    graph = partial(graph_file, variant, checkpoint, digest)
+    session_of = partial(
+        OnnxSession,
         input_name="images",
         scores="logits",
         features="features",
         device=options.device,
         threads=options.threads,
     )
+    session = session_of(graph)
     return LoadedClassifier(
         ref=model_ref(options.name or f"lite:{number}", f"{digest} {BUILDER}", preparation, gives="logits"),
         preparation=preparation,
@@ -56,6 +61,7 @@ def load_lite(number: str, options: ModelOptions) -> LoadedClassifier:
         seen=options.seen_or(SEEN),
         notes=notes,
         read_head=partial(head_of, checkpoint),
+        redraw=partial(redraw_lite, graph, session_of),
     )
 
 
@@ -94,6 +100,15 @@ def graph_file(number: int, checkpoint: Path, digest: str) -> Path | bytes:
     except StoreError:
         return graph
     return path
+
+
+def redraw_lite(
+    graph: Callable[[], Path | bytes], session_of: Callable[[Callable[[], bytes]], OnnxSession], draw: Draw
+) -> Fresh:
+    """The network with weights drawn anew; its batch norms are folded into its convolutions, as fresh ones would be too."""
+    from shiftproof.models.onnx_redrawn import redraw_onnx
+
+    return redraw_onnx(graph, session_of, draw, folder=Path(), scores="logits")
 
 
 def head_of(checkpoint: Path) -> Head:

@@ -8,11 +8,16 @@ from functools import cached_property
 from typing import NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shiftproof.errors import BadInput, ClassMismatch
 from shiftproof.models.batches import in_batches
+from shiftproof.models.drawing import Draw, Fresh
 from shiftproof.models.preparation import ImagePreparation
 from shiftproof.types import Classes, Gives, Head, Inputs, ModelRef, Outputs, Preparation, Seen, fingerprint_of
+
+MOST_EXTRA = 64
+"""Numbers an image that an extra output may have: they are stored with every row, whatever else is kept."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +39,7 @@ class LoadedClassifier:
     at_once: int = 1  # batches that may be asked at the same time, from as many threads
     has_features: bool = True
     read_head: Callable[[], Head | None] = lambda: None
+    redraw: Callable[[Draw], Fresh] | None = None  # None: nobody can see its weights
 
     @cached_property
     def head(self) -> Head | None:
@@ -51,15 +57,28 @@ class LoadedClassifier:
             raise ClassMismatch(
                 f"{self.ref.name} gives {scores.shape[1]} scores an image but {len(self.classes)} classes are named"
             )
-        points = points if features else None
-        return Outputs(_single(scores), *(None if column is None else _single(column) for column in (points, extra)))
+        return Outputs(
+            scores=_single(scores),
+            features=_single(points) if features and points is not None else None,
+            extra=None if extra is None else _single(_few(extra, len(inputs), self.ref.name)),
+        )
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(f"{self.ref.name} stays in its process; send its preparation to workers instead")
 
 
-def _single(values: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+def _single(values: NDArray[np.generic]) -> NDArray[np.float32]:
     return np.ascontiguousarray(values, dtype=np.float32)
+
+
+def _few(extra: NDArray[np.floating], images: int, name: str) -> NDArray[np.floating]:
+    """The extra numbers as rows, (images, numbers); BadInput where they are not a few to each image."""
+    if extra.ndim == 0 or len(extra) != images or extra.size > images * MOST_EXTRA:
+        raise BadInput(
+            f"the extra output of {name} should be 1 to {MOST_EXTRA} numbers an image, got shape {extra.shape} "
+            f"for {images} images"
+        )
+    return extra.reshape(images, -1)
 
 
 def model_ref(name: str, weights: str, preparation: Preparation, **choices: str | None) -> ModelRef:

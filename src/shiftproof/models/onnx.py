@@ -6,6 +6,7 @@ import ast
 import dataclasses
 import hashlib
 import json
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from shiftproof.errors import BadInput
 from shiftproof.models.loaded import LoadedClassifier, check_size, model_ref
 from shiftproof.models.onnx_graph import InputFacts, OnnxGraph, external_files, width_of
 from shiftproof.models.onnx_heads import LastLayer, last_layer
+from shiftproof.models.onnx_redrawn import redraw_onnx
 from shiftproof.models.onnx_session import OnnxSession
 from shiftproof.models.options import ModelOptions
 from shiftproof.models.preparation import ImagePreparation
@@ -30,7 +32,7 @@ def load_onnx(path: str, options: ModelOptions) -> LoadedClassifier:
     model = _read(file)
     weights = _digest([file, *external_files(model, file.parent)])
     graph = OnnxGraph(model, file.parent)
-    facts, output = graph.input(), graph.scores(options.output)
+    facts, output = graph.input(), graph.scores(options.output, besides=options.extra_output)
     name = options.name or file.stem
     preparation, preparation_notes = _preparation(facts, options)
     check_size(preparation, facts.size, name)
@@ -39,18 +41,23 @@ def load_onnx(path: str, options: ModelOptions) -> LoadedClassifier:
     width = len(layer.head.bias) if width is None and layer.head is not None else width
     classes, class_notes = options.classes_of(width, _named_inside(model))
     gives = options.gives or graph.gives(output.name)
-    session = OnnxSession(
-        partial(_with_output, file, layer.features),
+    extra = _tensor(graph, options.extra_output, "extra numbers")
+    session_of = partial(
+        OnnxSession,
         input_name=facts.name,
         scores=output.name,
         features=layer.features,
+        extra=extra,
         input_type=facts.dtype,
         device=options.device,
         threads=options.threads,
         data_folder=file.parent.resolve(),
     )
+    shown = partial(_with_outputs, file, [layer.features, extra])
+    session = session_of(shown)
+    choices = {"features": layer.features, "output": output.name, "extra": extra}
     return LoadedClassifier(
-        ref=model_ref(name, weights, preparation, gives=gives, features=layer.features, output=output.name),
+        ref=model_ref(name, weights, preparation, gives=gives, **choices),
         preparation=preparation,
         gives=gives,
         answer=session,
@@ -62,6 +69,7 @@ def load_onnx(path: str, options: ModelOptions) -> LoadedClassifier:
         batch_size=facts.batch_size,
         has_features=layer.features is not None,
         read_head=lambda: layer.head,
+        redraw=partial(redraw_onnx, shown, session_of, folder=file.parent, scores=output.name if layer.head else None),
     )
 
 
@@ -101,13 +109,19 @@ def _last_layer(
 ) -> tuple[LastLayer, tuple[str, ...]]:
     found = last_layer(graph, scores, classes=width)
     if options.features is not None and options.features != found.features:
-        if options.features not in graph.makers:
-            raise BadInput(f"the model has no tensor {options.features!r} to take features from")
-        return LastLayer(options.features, None), (f"no head: features are taken from {options.features}, as asked",)
+        features = _tensor(graph, options.features, "features")
+        return LastLayer(features, None), (f"no head: features are taken from {features}, as asked",)
     if found.why is not None:
         return found, (f"no head: {found.why}",)
     rounded = "the scores are quantised after the last layer: features and head give them up to a step"
     return found, (rounded,) if graph.rounds_its_scores(scores) else ()
+
+
+def _tensor(graph: OnnxGraph, name: str | None, what: str) -> str | None:
+    """The name, or BadInput where nothing in the graph is called so."""
+    if name is not None and name not in graph.makers:
+        raise BadInput(f"the model has no tensor {name!r} to take {what} from")
+    return name
 
 
 def _named_inside(model: onnx.ModelProto) -> list[str] | None:
@@ -125,12 +139,14 @@ def _named_inside(model: onnx.ModelProto) -> list[str] | None:
         return None
 
 
-def _with_output(file: Path, features: str | None) -> Path | bytes:
-    """The file, or its graph with one more output that shows the features."""
+def _with_outputs(file: Path, names: Sequence[str | None]) -> Path | bytes:
+    """The file, or its graph with more outputs that show these tensors."""
     model = onnx.load(file, load_external_data=False)
-    if features is None or features in {value.name for value in model.graph.output}:
+    there = {value.name for value in model.graph.output}
+    hidden = dict.fromkeys(name for name in names if name is not None and name not in there)
+    if not hidden:
         return file
-    model.graph.output.append(onnx.ValueInfoProto(name=features))
+    model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in hidden)
     data: bytes = model.SerializeToString()
     return data
 

@@ -94,8 +94,8 @@ class OnnxGraph:
             batch_size=batch if isinstance(batch, int) else None,
         )
 
-    def scores(self, chosen: str | None) -> onnx.ValueInfoProto:
-        """The output that holds class scores: the chosen one, or the only one of a fitting shape."""
+    def scores(self, chosen: str | None, *, besides: str | None = None) -> onnx.ValueInfoProto:
+        """The output that holds class scores: the chosen one, or the only one of a fitting shape `besides` another."""
         outputs = {value.name: value for value in self.model.graph.output}
         if chosen is not None:
             if chosen not in outputs:
@@ -103,6 +103,8 @@ class OnnxGraph:
             fitting = [outputs[chosen]]
         else:
             fitting = [value for value in outputs.values() if value.type.tensor_type.elem_type in SCORE_TYPES]
+        if len(fitting) > 1:
+            fitting = [value for value in fitting if value.name != besides]
         if len(fitting) > 1:
             fitting = [value for value in fitting if value.name == "logits"] or [
                 value for value in fitting if len(shape_of(value)) == 2

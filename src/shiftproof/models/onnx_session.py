@@ -30,7 +30,7 @@ MOST_AT_ONCE = 4
 
 
 class OnnxSession:
-    """Answers batches with scores and, where asked, features."""
+    """Answers batches with scores, with the extra output where it has one and, where asked, features."""
 
     def __init__(
         self,
@@ -39,6 +39,7 @@ class OnnxSession:
         input_name: str,
         scores: str,
         features: str | None = None,
+        extra: str | None = None,
         input_type: str = "float32",
         device: str | None = None,
         threads: int | None = None,
@@ -48,6 +49,7 @@ class OnnxSession:
         self.input_name = input_name
         self.scores = scores
         self.features = features
+        self.extra = extra
         self.input_type = np.dtype(input_type)
         self.provider = provider_of(device)
         self.data_folder = data_folder
@@ -60,7 +62,8 @@ class OnnxSession:
         self._making = Lock()
 
     def __call__(self, inputs: Inputs, features: bool) -> Outputs:
-        names = [self.scores, self.features] if features and self.features else [self.scores]
+        wanted = (self.scores, self.features if features else None, self.extra)
+        names = list(dict.fromkeys(name for name in wanted if name is not None))
         with self._making:
             session = self.session
         try:
@@ -69,7 +72,8 @@ class OnnxSession:
             raise BadInput(
                 f"onnxruntime cannot run the model on inputs of shape {inputs.shape}: {first_line(problem)}"
             ) from problem
-        return Outputs(*(flat(answer, len(inputs)) for answer in answers))
+        rows = {name: flat(answer, len(inputs)) for name, answer in zip(names, answers, strict=True)}
+        return Outputs(rows[self.scores], *(None if name is None else rows[name] for name in wanted[1:]))
 
     @cached_property
     def session(self) -> onnxruntime.InferenceSession:

@@ -23,6 +23,7 @@ class ModelOptions:
     gives: Gives | None = None
     features: str | None = None  # the tensor or layer to take them from
     output: str | None = None  # which output holds the class scores
+    extra_output: str | None = None  # a further output to keep, such as a confidence branch
     weights: str | None = None  # a file of weights for an architecture, or "random"
     device: str | None = None
     precision: str = "float32"

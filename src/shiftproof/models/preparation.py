@@ -116,6 +116,12 @@ class ImagePreparation:
         return float(ends.min()), float(ends.max())
 
     @property
+    def contrast(self) -> NDArray[np.float32]:
+        """How far apart black and white are in the input, a number a channel, shaped to be multiplied with a batch."""
+        scale, _ = self._scale_and_shift
+        return np.float32(255) * (scale[:, None, None] if self.layout == "nchw" else scale)
+
+    @property
     def _size(self) -> tuple[int, int]:
         assert self.size is not None  # noqa: S101 - only the rule `none` has no size, and it never resizes
         return self.size

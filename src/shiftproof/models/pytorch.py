@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import importlib
 import importlib.util
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from shiftproof.models.sanity import scores_hint
 from shiftproof.models.torch_files import ADVICE, digest_of_module, kind_of_file, load_program, load_script, load_weights
 from shiftproof.models.torch_heads import HeadLayer, head_layer_of
 from shiftproof.models.torch_network import TorchNetwork
+from shiftproof.models.torch_redrawn import redraw_torch
 from shiftproof.types import Classes, Head, Inputs, Outputs, Seen
 
 PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -59,16 +62,21 @@ def torch_classifier(
     network = _network(module, options)
     example = example_inputs(preparation, batch_size or 1)
     layer = head_layer_of(network.module, lambda: network(example, False))
-    watched, head, head_notes = _watched(network.module, layer, options)
-    if watched is not None:
-        network.watch(watched)
+    watched, layer, head_notes = _watched(network.module, layer, options)
+    network = dataclasses.replace(network, features=watched, extra=options.extra_output)
     outputs = network(example, watched is not None)
+    head = None if layer is None else layer.head_in(network.module)
     if head is not None and (why := _unlike(outputs, head, options.precision)):
-        head, head_notes = None, (f"no head: {why}",)
+        layer, head, head_notes = None, None, (f"no head: {why}",)
     found, class_notes = options.classes_of(outputs.scores.shape[1], classes)
     gives = options.gives or "logits"
     hint = scores_hint(outputs.scores, gives)
-    choices = {"precision": options.precision, "features": options.features, "version": options.version}
+    choices = {
+        "precision": options.precision,
+        "features": options.features,
+        "extra": options.extra_output,
+        "version": options.version,
+    }
     return LoadedClassifier(
         ref=model_ref(options.name or name, digest, preparation, gives=gives, **choices),
         preparation=preparation,
@@ -80,6 +88,7 @@ def torch_classifier(
         batch_size=batch_size,
         has_features=outputs.features is not None,
         read_head=lambda: head,
+        redraw=partial(redraw_torch, network, layer),
     )
 
 
@@ -109,6 +118,8 @@ def _network(module: nn.Module, options: ModelOptions) -> TorchNetwork:
         raise BadInput(f"torch cannot use device {options.device!r}: {str(problem).partition(chr(10))[0]}") from problem
     if not isinstance(module, fx.GraphModule):  # an exported program is in the mode it was exported in, and refuses
         module = module.eval()
+    for parameter in module.parameters():
+        parameter.requires_grad = False  # it is asked, never trained
     if options.channels_last:
         module = module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # missing from torch's types
     if options.threads is not None:
@@ -118,20 +129,19 @@ def _network(module: nn.Module, options: ModelOptions) -> TorchNetwork:
 
 def _watched(
     module: nn.Module, found: HeadLayer | None, options: ModelOptions
-) -> tuple[nn.Module | None, Head | None, tuple[str, ...]]:
-    """The layer to take features from, the head behind it, and what there is to say about them."""
+) -> tuple[str | None, HeadLayer | None, tuple[str, ...]]:
+    """The layer to take features from, the one that its head is in, and what there is to say about them."""
     if options.features is not None:
-        layers = dict(module.named_modules())
-        if options.features not in layers:
+        if options.features not in dict(module.named_modules()):
             raise BadInput(f"the module has no layer {options.features!r} to take features from")
-        if found is None or layers[options.features] is not found.layer:
+        if found is None or options.features != found.layer:
             note = f"no head: features are taken from {options.features}, as asked"
-            return layers[options.features], None, (note,)
+            return options.features, None, (note,)
     if found is None:
         hidden = isinstance(module, torch.jit.ScriptModule)
         why = "TorchScript hides its layers" if hidden else "no linear layer ran"
         return None, None, (f"no head and no features: {why}",)
-    return found.layer, found.head, ()
+    return found.layer, found, ()
 
 
 def _unlike(outputs: Outputs, head: Head, precision: str) -> str | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -16,10 +15,17 @@ from shiftproof.types import Head
 
 @dataclass(frozen=True)
 class HeadLayer:
-    """A layer to watch for features, and the weights that follow them."""
+    """A layer to watch for features, and the weights that follow them, all by their names in the module."""
 
-    layer: nn.Module
-    head: Head
+    layer: str
+    weights: str
+    bias: str | None
+
+    def head_in(self, module: nn.Module) -> Head:
+        """The head of the module in which it was found, or of one like it."""
+        weights = _array(tensor_in(module, self.weights))
+        bias = np.zeros(len(weights), np.float32) if self.bias is None else _array(tensor_in(module, self.bias))
+        return Head(weights, bias)
 
 
 def head_layer_of(module: nn.Module, run_example: Callable[[], object]) -> HeadLayer | None:
@@ -27,12 +33,15 @@ def head_layer_of(module: nn.Module, run_example: Callable[[], object]) -> HeadL
     if isinstance(module, fx.GraphModule):
         return _in_graph(module)
     ran: list[nn.Linear] = []
-    layers = [layer for layer in module.modules() if isinstance(layer, nn.Linear)]
+    layers = {layer: name for name, layer in module.named_modules() if isinstance(layer, nn.Linear)}
     hooks = [layer.register_forward_hook(lambda layer, _, __: ran.append(layer)) for layer in layers]
     run_example()
     for hook in hooks:
         hook.remove()
-    return HeadLayer(ran[-1], _head(ran[-1].weight, ran[-1].bias)) if ran else None
+    if not ran:
+        return None
+    name = layers[ran[-1]]
+    return HeadLayer(name, f"{name}.weight", None if ran[-1].bias is None else f"{name}.bias")
 
 
 def _in_graph(module: fx.GraphModule) -> HeadLayer | None:
@@ -42,28 +51,22 @@ def _in_graph(module: fx.GraphModule) -> HeadLayer | None:
     if not steps:
         return None
     features, *stored = steps[-1].args
-    tensors = [_stored(module, node) for node in stored]
-    if not isinstance(features, fx.Node) or tensors[0] is None:
+    names = [str(node.target) if isinstance(node, fx.Node) and node.op == "get_attr" else None for node in stored]
+    if not isinstance(features, fx.Node) or names[0] is None:
         return None
-    shown = nn.Identity()
-    module.add_module("shown_features", shown)
+    module.add_module("shown_features", nn.Identity())
     with module.graph.inserting_before(steps[-1]):
         steps[-1].replace_input_with(features, module.graph.call_module("shown_features", (features,)))
     module.recompile()
-    return HeadLayer(shown, _head(tensors[0], tensors[1] if len(tensors) > 1 else None))
+    return HeadLayer("shown_features", names[0], names[1] if len(names) > 1 else None)
 
 
-def _stored(module: fx.GraphModule, node: Any) -> Tensor | None:
-    if not isinstance(node, fx.Node) or node.op != "get_attr":
-        return None
-    value: Any = module
-    for part in str(node.target).split("."):
-        value = getattr(value, part)
-    return value if isinstance(value, Tensor) else None
-
-
-def _head(weights: Tensor, bias: Tensor | None) -> Head:
-    return Head(_array(weights), np.zeros(len(weights), np.float32) if bias is None else _array(bias))
+def tensor_in(module: nn.Module, name: str) -> Tensor:
+    """A parameter or buffer by its full name."""
+    layer, _, own_name = name.rpartition(".")
+    tensor = getattr(module.get_submodule(layer), own_name)
+    assert isinstance(tensor, Tensor)  # noqa: S101 - the name was found in the module
+    return tensor
 
 
 def _array(tensor: Tensor) -> NDArray[np.float32]:

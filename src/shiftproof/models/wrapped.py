@@ -28,7 +28,9 @@ def wrap_model(
     batch_size: int | None = None,
     has_features: bool | None = None,
 ) -> LoadedClassifier:
-    """The function as a classifier; it takes a batch of inputs and gives scores, or a pair of scores and features.
+    """The function as a classifier; it takes a batch of inputs and gives scores, or scores, features and perhaps more.
+
+    A third item is kept beside the scores of every image: a few numbers, such as a confidence. Features may be None.
 
     Nobody can see inside a function, so its name and version stand for its weights: change the version whenever its
     answers change, or old predictions will be taken for new ones. `size` is (height, width).
@@ -43,8 +45,8 @@ def wrap_model(
 
     def answer(inputs: Inputs, _features: bool) -> Outputs:
         result = function(inputs)
-        scores, points = result if isinstance(result, tuple) else (result, None)
-        return Outputs(np.asarray(scores), None if points is None else np.asarray(points))
+        scores, *more = result if isinstance(result, tuple) else (result,)
+        return Outputs(np.asarray(scores), *(None if part is None else np.asarray(part) for part in more))
 
     return LoadedClassifier(
         ref=model_ref(name, f"{name}\0{version}", preparation, gives=gives),

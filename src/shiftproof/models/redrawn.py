@@ -1,0 +1,37 @@
+"""The same network with freshly drawn weights: what its architecture alone says of an image."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from shiftproof.errors import BadInput
+from shiftproof.models.drawing import RULE, Draw, Fan
+from shiftproof.models.loaded import LoadedClassifier
+from shiftproof.types import Classifier, ModelRef, Seen, fingerprint_of
+
+
+def redrawn(model: Classifier, seed: int, *, fan: Fan = "in") -> LoadedClassifier:
+    """The model with every weight drawn anew, its head too; preparation and classes stay.
+
+    Weights of convolutions and linear layers are Kaiming normal: a variance of two over the inputs that each output sees
+    or, with ``fan="out"`` as torchvision starts its ResNets, over the outputs that each input reaches. Biases are zero;
+    norms are fresh, so in evaluation they hand on what comes in.
+    """
+    if fan not in ("in", "out"):
+        raise BadInput(f"weights are drawn by the fan in or out, not {fan!r}")
+    if not isinstance(model, LoadedClassifier) or model.redraw is None:
+        raise BadInput(
+            f"{model.ref.name} shows no weights that could be drawn anew; "
+            "random networks can be had of lite, ONNX and torch models"
+        )
+    draw = Draw(seed, fan)
+    fresh = model.redraw(draw)
+    return dataclasses.replace(
+        model,
+        ref=ModelRef(f"{model.ref.name} {draw}", fingerprint_of(model.ref.fingerprint, dataclasses.asdict(draw), RULE)),
+        answer=fresh.answer,
+        read_head=fresh.read_head,
+        seen=Seen(f"nothing: its weights are drawn anew (Kaiming normal, fan {fan}, seed {seed})"),
+        notes=(*model.notes, *fresh.notes),
+        redraw=None,
+    )
