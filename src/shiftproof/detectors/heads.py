@@ -6,7 +6,7 @@ import numpy as np
 
 from shiftproof.detectors.inputs import logits_of
 from shiftproof.detectors.parts import in_parts
-from shiftproof.metrics.calibration import to_probabilities
+from shiftproof.detectors.scores import softened
 from shiftproof.types import AnomalyScores, Features, Logits, Predictions
 
 
@@ -37,8 +37,7 @@ def gradnorm(predictions: Predictions, *, temperature: float = 1.0) -> AnomalySc
     predictions.need_head()  # without one linear layer behind the logits there is no such gradient
 
     def scored(logits: Logits, features: Features) -> AnomalyScores:
-        probabilities = to_probabilities(logits.astype(np.float64) / temperature, "logits")
-        surprise = np.abs(probabilities - 1 / logits.shape[1]).sum(axis=1)
+        surprise = np.abs(softened(logits, temperature) - 1 / logits.shape[1]).sum(axis=1)
         return np.asarray(-surprise * np.abs(features).sum(axis=1, dtype=np.float64) / temperature)
 
     return in_parts(scored, logits_of(predictions), predictions.need_features())

@@ -42,8 +42,7 @@ def odin(predictions: Predictions, *, temperature: float = 1000.0) -> AnomalySco
 
     Its step towards the predicted class needs the live network, so it is the business of the model's adapter.
     """
-    _check_temperature(temperature)
-    return in_parts(lambda logits: -_softened(logits, temperature).max(axis=1), logits_of(predictions))
+    return in_parts(lambda logits: -softened(logits, temperature).max(axis=1), logits_of(predictions))
 
 
 def gen(predictions: Predictions, *, gamma: float = 0.1, largest: int | None = 100) -> AnomalyScores:
@@ -75,6 +74,12 @@ def free_energy(logits: Logits, *, temperature: float = 1.0) -> AnomalyScores:
     return np.asarray(-temperature * (peak + np.log(np.exp(scaled - peak[:, None]).sum(axis=1))))
 
 
+def softened(logits: Logits, temperature: float) -> NDArray[np.floating]:
+    """Softmax probabilities at a temperature, in double precision, (images, classes)."""
+    _check_temperature(temperature)
+    return to_probabilities(logits.astype(np.float64) / temperature, "logits")
+
+
 def _entropy(probabilities: NDArray[np.floating]) -> AnomalyScores:
     # a class of probability 0 adds nothing, though its logarithm is minus infinity
     logarithms = np.log(probabilities, out=np.zeros_like(probabilities), where=probabilities > 0)
@@ -84,10 +89,6 @@ def _entropy(probabilities: NDArray[np.floating]) -> AnomalyScores:
 def _margin(probabilities: NDArray[np.floating]) -> AnomalyScores:
     second, first = np.partition(probabilities, -2, axis=1)[:, -2:].T
     return np.asarray(second - first)
-
-
-def _softened(logits: Logits, temperature: float) -> NDArray[np.floating]:
-    return to_probabilities(logits.astype(np.float64) / temperature, "logits")
 
 
 def _check_temperature(temperature: float) -> None:
