@@ -332,6 +332,30 @@ MEANINGS: Mapping[str, Meaning] = {
     "egregious_share": Meaning(
         "Egregious mistakes", "Share of wrong answers that lie far from the truth in the tree of classes.", "share", "low"
     ),
+    "imagenet_a_accuracy": Meaning(
+        "Accuracy on hard photos", "Share right of photos that were chosen because models fail on them.", "share", "high"
+    ),
+    "ordinary_accuracy": Meaning(
+        "Accuracy on ordinary photos", "Share right of ordinary photos of the same classes.", "share", "high"
+    ),
+    "imagenet_a_calibration_error": Meaning(
+        "RMS calibration error on hard photos",
+        "Root mean square gap between confidence and accuracy on the hard photos, over bins alike in confidence.",
+        "share",
+        "low",
+    ),
+    "imagenet_a_aurra": Meaning(
+        "AURRA on hard photos",
+        "Mean accuracy on the hard photos answered, from the surest alone to all of them.",
+        "share",
+        "high",
+    ),
+    "imagenet_o_aupr": Meaning(
+        "AUPR on novel photos",
+        "Mean precision as more and more photos are flagged, novel ones to be found among ordinary ones.",
+        "share",
+        "high",
+    ),
 }
 """Every metric a study measures."""
 

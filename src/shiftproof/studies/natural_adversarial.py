@@ -1,0 +1,234 @@
+"""ImageNet-A and ImageNet-O as published: hard photos of known classes, and photos that fool a model into confidence."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftproof.detectors import ready
+from shiftproof.errors import BadInput, NotKept, listed
+from shiftproof.image_sets.class_matching import with_wnids
+from shiftproof.metrics import aupr, aurra, aurra_interval, is_correct, response_rate_accuracy, rms_calibration_error
+from shiftproof.metrics.score_counts import counted_average_precision
+from shiftproof.metrics.top5 import to_top5
+from shiftproof.metrics.two_sample import two_sample_bootstrap
+from shiftproof.reference import wnids_of
+from shiftproof.studies import evidence
+from shiftproof.studies.clean_study import image_set_ref, model_refs
+from shiftproof.types import (
+    About,
+    AnomalyScores,
+    Classes,
+    Classifier,
+    Curve,
+    Finding,
+    ImageSet,
+    ImageSetRef,
+    Keep,
+    Measurement,
+    ModelRef,
+    Predictions,
+    Reading,
+    Run,
+)
+
+DETECTORS = ("msp", "max_logit")
+"""Those of the paper: minus the highest probability, and minus the highest logit, of the 200 classes."""
+
+POINTS = 200
+"""Of a curve; more cannot be told apart."""
+
+
+@dataclass(frozen=True)
+class NaturalAdversarialStudy:
+    """Accuracy and calibration on ImageNet-A, AUPR on ImageNet-O, scored among their 200 classes (Hendrycks et al., 2021).
+
+    `image_set` holds hard photos of classes the model knows, `ordinary` other photos of such classes (the validation
+    images), `novel` photos of none of them. Any set of each kind will do; without `novel` or `ordinary` what needs them is
+    left out. The classes are lists of wnids or the names of published ones.
+    """
+
+    models: Sequence[ModelRef | Classifier]
+    image_set: ImageSetRef | ImageSet
+    ordinary: ImageSetRef | ImageSet | None = None
+    novel: ImageSetRef | ImageSet | None = None
+    hard_classes: Sequence[str] = dataclasses.field(default_factory=lambda: wnids_of("imagenet_a_classes"))
+    novel_classes: Sequence[str] = dataclasses.field(default_factory=lambda: wnids_of("imagenet_o_classes"))
+    bin_size: int = 100  # images a bin of the RMS calibration error
+    published_bins: bool = False
+
+    keep: ClassVar[Keep] = "logits"
+    by_default: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "models", model_refs(self.models))
+        for name in ("image_set", "ordinary", "novel"):
+            images = getattr(self, name)
+            object.__setattr__(self, name, images and image_set_ref(images))
+
+    def runs(self) -> list[Run]:
+        """Every model on every set."""
+        return [Run(model, images) for model in model_refs(self.models) for images in self._sets.values()]
+
+    def reading(self, run: Run) -> Reading | None:
+        """Novel images have no class that the model knows."""
+        return Reading(image_set_ref(self.image_set), labelled=False) if run.image_set == self.novel else None
+
+    def measure(self, load: Callable[[Run], Predictions]) -> Iterator[Finding]:
+        for model in model_refs(self.models):
+            runs = {role: Run(model, images) for role, images in self._sets.items()}
+            yield from self._of_hard(runs, load)
+            if "novel" in runs and "ordinary" in runs:
+                yield from self._of_novel(runs["ordinary"], runs["novel"], load)
+
+    def skipped(self, load: Callable[[Run], Predictions]) -> Iterator[str]:
+        if self.novel is None:
+            yield "natural-adversarial: no novel photos were given (--out-images), so there is no AUPR of ImageNet-O"
+        elif self.ordinary is None:
+            yield "natural-adversarial: the AUPR of ImageNet-O needs ordinary photos of its classes (--clean-images)"
+        for run in self.runs():
+            predictions = load(run)
+            nothing = evidence.nothing_read(run, predictions)
+            if nothing:
+                yield nothing
+            elif run.image_set == self.image_set and not self._of_classes(predictions, self.hard_classes).any():
+                yield f"{run.image_set.name}: no image of it is of the {len(self.hard_classes)} classes of ImageNet-A"
+
+    @property
+    def _sets(self) -> dict[str, ImageSetRef]:
+        named = {"hard": self.image_set, "ordinary": self.ordinary, "novel": self.novel}
+        return {role: image_set_ref(images) for role, images in named.items() if images is not None}
+
+    def _of_hard(self, runs: Mapping[str, Run], load: Callable[[Run], Predictions]) -> Iterator[Finding]:
+        for role, metric in (("hard", "imagenet_a_accuracy"), ("ordinary", "ordinary_accuracy")):
+            if role not in runs:
+                continue
+            run, predictions = runs[role], load(runs[role])
+            rows = predictions.take(self._of_classes(predictions, self.hard_classes))
+            if not len(rows):
+                continue
+            convention = evidence.convention_of(run, predictions)
+            for answers in (_among(rows, self.hard_classes), _Answers(rows, _all_of(rows))):
+                correct = is_correct(answers.predictions.labels, answers.predictions.top5.classes)
+                about: About = {**run.about(), "scored": answers.scored}
+                stated = {**convention, "classes": answers.scored}
+                yield evidence.share(metric, int(correct.sum()), len(correct), about, stated)
+                if role == "hard":
+                    yield from self._confidence(answers.predictions, correct, about, stated)
+
+    def _confidence(
+        self, predictions: Predictions, correct: NDArray[np.bool_], about: About, convention: Mapping[str, str]
+    ) -> Iterator[Finding]:
+        """Section 7.3 of the paper: whether the model knows which of its answers are wrong."""
+        confidence = evidence.confidence_or_nan(predictions)
+        counted = np.isfinite(confidence)
+        confidence, correct = confidence[counted], correct[counted]
+        images = len(correct)
+        if not images:
+            return
+        if images >= self.bin_size:
+            error = rms_calibration_error(confidence, correct, bin_size=self.bin_size, published_bins=self.published_bins)
+            last = "left out, as published" if self.published_bins else "counted"
+            bins = f"{images // self.bin_size} of {self.bin_size} images, the last {last}"
+            yield Measurement("imagenet_a_calibration_error", error, about, images, {**convention, "bins": bins})
+        interval = aurra_interval(confidence, correct)
+        stated = {**convention, **(evidence.RESAMPLED if interval else {})}
+        yield Measurement("imagenet_a_aurra", aurra(confidence, correct), about, images, stated, interval)
+        curve = response_rate_accuracy(confidence, correct)
+        places = np.unique(np.linspace(0, images - 1, POINTS).round().astype(int))
+        yield Curve(
+            "imagenet_a_response",
+            about,
+            "share of images answered",
+            "accuracy",
+            x=tuple(curve.response_rate[places].tolist()),
+            y=tuple(curve.accuracy[places].tolist()),
+            images=images,
+            convention=dict(convention),
+        )
+
+    def _of_novel(self, inside: Run, outside: Run, load: Callable[[Run], Predictions]) -> Iterator[Finding]:
+        known = load(inside)
+        known = known.take(self._of_classes(known, self.novel_classes))
+        new = load(outside)
+        if not len(known) or not len(new):
+            return
+        for name in DETECTORS:
+            try:
+                in_scores, out_scores = (_scores(name, _among(rows, self.novel_classes)) for rows in (known, new))
+            except NotKept:  # a model that gives probabilities has no logits to take the highest of
+                continue
+            interval = two_sample_bootstrap(in_scores, out_scores, counted_average_precision)
+            convention = {
+                **evidence.convention_of(outside, new),
+                "classes": _among(new, self.novel_classes).scored,
+                "positive": "outside",
+                "area": "average precision",
+                "inside": f"{len(known):,} images of {inside.image_set.name}",
+                "blind": f"{len(new) / (len(new) + len(known)):.2%}",
+                **({"interval": "95 %, bootstrap over images of either side"} if interval else {}),
+            }
+            about = {**outside.about(), "detector": name, "inside": inside.image_set.name}
+            yield Measurement(
+                "imagenet_o_aupr", aupr(in_scores, out_scores), about, len(known) + len(new), convention, interval
+            )
+
+    @staticmethod
+    def _of_classes(predictions: Predictions, wnids: Sequence[str]) -> NDArray[np.bool_]:
+        """Which images have a label among these classes."""
+        columns = _columns(predictions.classes, wnids)
+        return np.asarray(np.isin(predictions.labels, columns).any(axis=1))
+
+
+class _Answers(NamedTuple):
+    """Predictions and among which classes they were scored."""
+
+    predictions: Predictions
+    scored: str
+
+
+def _all_of(predictions: Predictions) -> str:
+    return f"all {len(predictions.classes or ())}"
+
+
+def _among(predictions: Predictions, wnids: Sequence[str]) -> _Answers:
+    """The same predictions with only these classes competing."""
+    columns = _columns(predictions.classes, wnids)
+    names = predictions.classes or Classes(())
+    logits = predictions.need_logits()[:, columns]
+    places = np.full(len(names) + 1, -1)  # the last answers for -1, no label
+    places[columns] = np.arange(len(columns))
+    if predictions.gives == "probabilities":
+        logits = logits / logits.sum(axis=1, keepdims=True)
+    chosen = Classes(tuple(names.names[column] for column in columns))
+    made = dataclasses.replace(
+        predictions,
+        labels=places[predictions.labels],
+        classes=chosen,
+        logits=logits,
+        top5=to_top5(logits, predictions.gives),
+        head=None,
+    )
+    return _Answers(made, f"{len(columns)} of {len(names)}")
+
+
+def _columns(classes: Classes | None, wnids: Sequence[str]) -> NDArray[np.integer]:
+    known = with_wnids(classes).wnids if classes else None
+    if known is None:
+        raise BadInput("the model does not say which wnids its outputs are, so no classes can be chosen by them (--classes)")
+    place_of = {wnid: place for place, wnid in enumerate(known)}
+    lacking = [wnid for wnid in wnids if wnid not in place_of]
+    if lacking:
+        raise BadInput(
+            f"{len(lacking)} of {len(wnids)} classes are not scored: {listed(lacking)}; score all (--scored full)"
+        )
+    return np.array(sorted(place_of[wnid] for wnid in wnids))
+
+
+def _scores(name: str, answers: _Answers) -> AnomalyScores:
+    return ready(name)(answers.predictions)

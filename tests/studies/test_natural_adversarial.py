@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from sklearn.metrics import average_precision_score
+
+from shiftproof.errors import BadInput
+from shiftproof.metrics.top5 import to_top5
+from shiftproof.reference import ilsvrc_classes, wnids_of
+from shiftproof.studies.natural_adversarial import NaturalAdversarialStudy
+from shiftproof.types import Classes, Curve, ImageSetRef, Measurement, ModelRef, Predictions, Run
+
+MODEL = ModelRef("net", "m")
+HARD, ORDINARY, NOVEL = (ImageSetRef(name, name) for name in ("hard", "ordinary", "novel"))
+A_CLASSES = [ilsvrc_classes().keys.index(wnid) for wnid in wnids_of("imagenet_a_classes")]
+O_CLASSES = [ilsvrc_classes().keys.index(wnid) for wnid in wnids_of("imagenet_o_classes")]
+
+
+def predictions(logits: np.ndarray, labels: np.ndarray, classes: Classes | None = None, **more: object) -> Predictions:
+    ids = tuple(f"{place}.png" for place in range(len(logits)))
+    top5 = to_top5(logits, "logits")
+    return Predictions(ids, labels[:, None], "logits", top5, classes or ilsvrc_classes(), logits)
+
+
+@pytest.fixture
+def answers() -> dict[str, Predictions]:
+    generator = np.random.default_rng(3)
+    labels = {
+        "hard": generator.choice(A_CLASSES, 400),
+        "ordinary": generator.integers(0, 1000, 1500),
+        "novel": np.full(300, -1),
+    }
+    made = {}
+    for name, truth in labels.items():
+        logits = generator.normal(size=(len(truth), 1000)) * 2
+        known = truth >= 0
+        logits[np.flatnonzero(known), truth[known]] += 4 if name == "ordinary" else 3
+        made[name] = predictions(logits, truth)
+    return made
+
+
+def found(study: NaturalAdversarialStudy, answers: dict[str, Predictions], metric: str) -> list[Measurement]:
+    def measured() -> Iterator[Measurement]:
+        for one in study.measure(lambda run: answers[run.image_set.name]):
+            if isinstance(one, Measurement) and one.metric == metric:
+                yield one
+
+    return list(measured())
+
+
+def test_accuracy_is_told_among_200_and_among_all_classes(answers: dict[str, Predictions]) -> None:
+    among, everywhere = found(NaturalAdversarialStudy([MODEL], HARD), answers, "imagenet_a_accuracy")
+    logits, labels = answers["hard"].logits, answers["hard"].labels[:, 0]
+    assert logits is not None
+    masked = np.full_like(logits, -np.inf)
+    masked[:, A_CLASSES] = logits[:, A_CLASSES]
+    assert among.about["scored"] == "200 of 1000"
+    assert among.value == (masked.argmax(axis=1) == labels).mean()
+    assert everywhere.about["scored"] == "all 1000"
+    assert everywhere.value == (logits.argmax(axis=1) == labels).mean()
+    assert among.value > everywhere.value
+
+
+def test_aupr_is_that_of_the_published_script(answers: dict[str, Predictions]) -> None:
+    study = NaturalAdversarialStudy([MODEL], HARD, ordinary=ORDINARY, novel=NOVEL)
+    msp, max_logit = found(study, answers, "imagenet_o_aupr")
+    inside, outside = answers["ordinary"], answers["novel"]
+    assert inside.logits is not None
+    assert outside.logits is not None
+    kept = inside.logits[np.isin(inside.labels[:, 0], O_CLASSES)][:, O_CLASSES]
+    new = outside.logits[:, O_CLASSES]
+    positive = np.repeat([0, 1], [len(kept), len(new)])
+    both = np.concatenate([kept, new])
+    powers = np.exp(both - both.max(axis=1, keepdims=True))
+    softmax = powers / powers.sum(axis=1, keepdims=True)
+    assert msp.about["detector"] == "msp"
+    assert msp.value == pytest.approx(average_precision_score(positive, -softmax.max(axis=1)), abs=1e-9)
+    assert max_logit.value == pytest.approx(average_precision_score(positive, -both.max(axis=1)), abs=1e-12)
+    assert msp.images == len(both)
+    assert msp.interval is not None
+    assert msp.interval[0] < msp.value < msp.interval[1]
+
+
+def test_a_blind_model_has_the_published_chance_of_one_sixth() -> None:
+    answers = {
+        "hard": predictions(np.zeros((5, 1000)), np.array(A_CLASSES[:5])),
+        "ordinary": predictions(np.zeros((10_000, 1000)), np.resize(O_CLASSES, 10_000)),
+        "novel": predictions(np.zeros((2_000, 1000)), np.full(2_000, -1)),
+    }
+    study = NaturalAdversarialStudy([MODEL], HARD, ordinary=ORDINARY, novel=NOVEL)
+    for one in found(study, answers, "imagenet_o_aupr"):
+        assert one.value == pytest.approx(2_000 / 12_000)
+        assert one.convention["blind"] == "16.67%"
+
+
+def test_images_of_other_classes_do_not_count(answers: dict[str, Predictions]) -> None:
+    study = NaturalAdversarialStudy([MODEL], HARD, ordinary=ORDINARY)
+    ordinary = found(study, answers, "ordinary_accuracy")[0]
+    assert ordinary.images == int(np.isin(answers["ordinary"].labels[:, 0], A_CLASSES).sum()) < 1500
+
+
+def test_the_surest_hard_photos_come_first_in_the_response_curve(answers: dict[str, Predictions]) -> None:
+    study = NaturalAdversarialStudy([MODEL], HARD)
+    curves = [one for one in study.measure(lambda run: answers["hard"]) if isinstance(one, Curve)]
+    area, *_ = found(study, answers, "imagenet_a_aurra")
+    accuracy, *_ = found(study, answers, "imagenet_a_accuracy")
+    assert curves[0].y[-1] == pytest.approx(accuracy.value)
+    assert area.value > accuracy.value
+
+
+def test_what_is_missing_is_told(answers: dict[str, Predictions]) -> None:
+    def told(study: NaturalAdversarialStudy) -> str:
+        return " ".join(study.skipped(lambda run: answers[run.image_set.name]))
+
+    assert "--out-images" in told(NaturalAdversarialStudy([MODEL], HARD))
+    assert "--clean-images" in told(NaturalAdversarialStudy([MODEL], HARD, novel=NOVEL))
+    assert told(NaturalAdversarialStudy([MODEL], HARD, ordinary=ORDINARY, novel=NOVEL)) == ""
+
+
+def test_a_model_of_other_classes_is_refused_in_a_sentence(answers: dict[str, Predictions]) -> None:
+    few = predictions(np.zeros((3, 2)), np.array([0, 1, 0]), Classes(("a", "b"), ("n00000001", "n00000002")))
+    with pytest.raises(BadInput, match="200 of 200 classes are not scored"):
+        list(NaturalAdversarialStudy([MODEL], HARD).measure(lambda run: few))
+
+
+def test_novel_images_are_read_without_labels() -> None:
+    study = NaturalAdversarialStudy([MODEL], HARD, ordinary=ORDINARY, novel=NOVEL)
+    reading = study.reading(Run(MODEL, NOVEL))
+    assert reading is not None
+    assert not reading.labelled
+    assert study.reading(Run(MODEL, ORDINARY)) is None
