@@ -9,6 +9,7 @@ from pathlib import Path
 
 from shiftproof.errors import BadInput
 from shiftproof.image_sets.label_spaces import LabelSpace, Rule, Unmatched, match_classes, merge_classes
+from shiftproof.image_sets.video_classes import VIDEO_CLASSES, video_groups
 from shiftproof.types import Classes, Keep, Scored
 
 
@@ -37,7 +38,9 @@ class Scoring:
 
 
 def load_groups(path: str | Path) -> dict[str, list[str]]:
-    """Groups from a JSON file like ``{"dog": ["n02085620", "n02085782"]}``."""
+    """Groups from a JSON file like ``{"dog": ["n02085620", "n02085782"]}``; or ``imagenet-vid`` or ``ytbb`` by name."""
+    if str(path) in VIDEO_CLASSES:
+        return video_groups(str(path))
     try:
         groups = json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

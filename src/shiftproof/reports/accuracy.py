@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from shiftproof.metrics.meanings import meaning_of
 from shiftproof.reports.generic import dot_chart
 from shiftproof.reports.page import Page, by_subject, galleries_named, named
-from shiftproof.reports.parts import Chart, Heading, Part, Section
+from shiftproof.reports.parts import Chart, Heading, Part, Prose, Section
 from shiftproof.reports.tables import measurement_table, number_table
-from shiftproof.reports.words import count, evidence, figure
+from shiftproof.reports.words import count, evidence, figure, of_hundred
 from shiftproof.types import Finding, Measurement
 
 OVERALL = ("top1_accuracy", "top5_accuracy")
@@ -21,6 +21,9 @@ NAMES = frozenset(
         "class_accuracy",
         "confusion_rate",
         "confident_mistakes",
+        "mistake_distance",
+        "egregious_share",
+        "egregious_mistakes",
         "predicted_share",
     }
 )
@@ -57,6 +60,8 @@ def _details(findings: Sequence[Finding], page: Page) -> list[Part]:
         *_classes(named(findings, "class_accuracy")),
         *_confusions(named(findings, "confusion_rate")),
         *_predicted(named(findings, "predicted_share")),
+        *_severity(named(findings, "mistake_distance"), named(findings, "egregious_share")),
+        *(page.pictures(gallery) for gallery in galleries_named(findings, "egregious_mistakes")),
         *(page.pictures(gallery) for gallery in galleries_named(findings, "confident_mistakes")),
     ]
 
@@ -104,6 +109,20 @@ def _confusions(found: Sequence[Measurement]) -> list[Part]:
     note = "For the classes that are most surely bad: how large a part of their images was given which other name."
     title, keys = "What the worst classes are taken for", ["class", "predicted"]
     return [measurement_table(title, found, value_title="Share", keys=keys, note=note)] if found else []
+
+
+def _severity(distances: Sequence[Measurement], egregious: Sequence[Measurement]) -> list[Part]:
+    far = [
+        f"A wrong answer lies {figure(one.value, 'number')} steps from the truth in WordNet's tree, on average "
+        f"({evidence(one)}); two classes drawn at random, {one.convention['by chance']}."
+        for one in distances
+    ]
+    worst = [
+        f"{of_hundred(one.value)} wrong answers are egregious ({evidence(one)}): they have with the truth "
+        f"{one.convention['egregious']}. Of random answers {one.convention['by chance']} would be."
+        for one in egregious
+    ]
+    return [Prose([*far, *worst])] if far or worst else []
 
 
 def _predicted(found: Sequence[Measurement]) -> list[Part]:

@@ -12,20 +12,21 @@ from numpy.typing import NDArray
 from shiftproof.metrics import clopper_pearson, grouped_accuracy, is_correct, per_class_accuracy, worst_group
 from shiftproof.metrics.accuracy import Tally
 from shiftproof.studies import evidence
-from shiftproof.studies.class_names import ClassNames, sure_of
+from shiftproof.studies.class_names import ClassNames
 from shiftproof.studies.clean_study import CleanStudy
+from shiftproof.studies.mistakes import confident_mistakes, severity_of_mistakes
 from shiftproof.studies.slices import Slices, all_slices
-from shiftproof.types import About, Finding, Gallery, GalleryItem, Keep, Measurement, Predictions, Run
+from shiftproof.types import About, Finding, Keep, Measurement, Predictions, Run
 
 
 @dataclass(frozen=True)
 class AccuracyStudy(CleanStudy):
-    """Top-1 and top-5 accuracy, each class and each group of images, the worst of them, and the most confident mistakes."""
+    """Top-1 and top-5 accuracy, each class and group of images, the worst of them, and how bad the mistakes are."""
 
     at_least: int = 10  # images a group needs before it may be called the worst
     ranges: int = 4  # groups a numeric fact of many values is cut into
     worst_classes: int = 10  # classes whose confusions are shown
-    shown: int = 24  # images in the gallery, and predicted classes of an unlabelled set
+    shown: int = 24  # images in a gallery, and predicted classes of an unlabelled set
 
     keep: ClassVar[Keep] = "top5"
 
@@ -61,7 +62,9 @@ class AccuracyStudy(CleanStudy):
         yield from _classes(tally, names, about, convention)
         for place in _worst_first(tally)[: self.worst_classes]:
             yield from _confusions(place, predictions, tally, names, about, convention)
-        yield from _mistakes(run, predictions, correct, names, shown=self.shown)
+        wrong = np.flatnonzero(~correct)
+        yield from severity_of_mistakes(run, predictions, wrong, convention, shown=self.shown)
+        yield from confident_mistakes(run, predictions, wrong, shown=self.shown)
 
     def _without_labels(self, run: Run, predictions: Predictions, convention: Mapping[str, str]) -> Iterator[Finding]:
         names = ClassNames(predictions.classes)
@@ -129,23 +132,3 @@ def _confusions(
         if taken_for[other]:
             pair = {**about, "class": names[place], "predicted": names[other]}
             yield evidence.share("confusion_rate", int(taken_for[other]), int(tally.total[place]), pair, convention)
-
-
-def _mistakes(
-    run: Run, predictions: Predictions, correct: NDArray[np.bool_], names: ClassNames, *, shown: int
-) -> Iterator[Gallery]:
-    wrong = np.flatnonzero(~correct)
-    confidence = evidence.confidence_or_nan(predictions)
-    # scores of one model can be ranked even where they cannot be read as confidence
-    sureness = confidence if np.isfinite(confidence).any() else predictions.top5.scores[:, 0]
-    surest = wrong[np.argsort(-np.nan_to_num(sureness[wrong], nan=-np.inf), kind="stable")][:shown]
-    items = tuple(
-        GalleryItem(
-            predictions.ids[row],
-            f"predicted {sure_of(names[int(predictions.top5.classes[row, 0])], confidence[row])}, "
-            f"labelled {names.of_labels(predictions.labels[row])}",
-        )
-        for row in surest
-    )
-    if items:
-        yield Gallery("confident_mistakes", run.about(), run.image_set, "Most confident mistakes", items)

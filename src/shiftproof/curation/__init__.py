@@ -1,0 +1,1 @@
+"""New test sets out of many images: which classes, which images, and what people should look at."""

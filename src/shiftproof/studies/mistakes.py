@@ -1,0 +1,132 @@
+"""Wrong answers worth looking at: those the model is surest of, and those far from the truth in WordNet's tree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftproof.image_sets.wordnet import WordNet, wordnet
+from shiftproof.studies import evidence
+from shiftproof.studies.class_names import ClassNames, sure_of
+from shiftproof.types import Finding, Gallery, GalleryItem, Labels, Predictions, Run
+
+GENERAL = {
+    "n00001740": "entity",
+    "n00001930": "physical entity",
+    "n00002137": "abstraction",
+    "n00002684": "object",
+    "n00003553": "whole",
+}
+"""What an animal and a tool have in common; each is above more than a third of all nouns."""
+
+GUESSES = 2000
+"""Pairs of classes drawn to say what chance would do: enough for a tenth of a step."""
+
+Rows = NDArray[np.integer]
+"""Places of images among the predictions, (some images,)."""
+
+
+@dataclass(frozen=True)
+class Severity:
+    """How far each of some wrong answers is from the truth."""
+
+    rows: Rows
+    steps: NDArray[np.integer]  # through the nearest common ancestor; of several labels to the nearest
+    egregious: NDArray[np.bool_]  # nothing in common that is not general
+
+
+def confident_mistakes(run: Run, predictions: Predictions, wrong: Rows, *, shown: int) -> Iterator[Gallery]:
+    """The wrong answers that the model is surest of."""
+    items = _items(predictions, _surest_first(predictions, wrong)[:shown])
+    if items:
+        yield Gallery("confident_mistakes", run.about(), run.image_set, "Most confident mistakes", items)
+
+
+def severity_of_mistakes(
+    run: Run, predictions: Predictions, wrong: Rows, convention: Mapping[str, str], *, shown: int
+) -> Iterator[Finding]:
+    """How far wrong answers are from the truth, how many are far beyond excuse, and the surest of those.
+
+    Nothing where classes are not known by their wnids.
+    """
+    wnids = predictions.classes.wnids if predictions.classes else None
+    if wnids is None or not len(wrong):
+        return
+    found = severity(wnids, predictions.labels, predictions.top5.classes[:, 0], wrong)
+    if not len(found.rows):
+        return
+    steps, egregious = _by_chance(wnids)
+    told = {
+        **convention,
+        "wrong answers": f"{len(found.rows)} of {len(predictions)} images",
+        "tree": "WordNet 3.0, steps through the nearest common hypernym; of several labels the nearest",
+    }
+    if len(found.rows) < len(wrong):
+        told["not in the tree"] = f"{len(wrong) - len(found.rows)} of {len(wrong)} wrong answers, left out"
+    far = {"egregious": f"nothing more particular in common than being {' or '.join(reversed(GENERAL.values()))}"}
+    about = run.about()
+    yield evidence.mean("mistake_distance", found.steps.astype(float), about, {**told, "by chance": f"{steps:.1f} steps"})
+    by_chance = {"by chance": f"{100 * egregious:.0f} %"}
+    worst = found.rows[found.egregious]
+    yield evidence.share("egregious_share", len(worst), len(found.rows), about, {**told, **far, **by_chance})
+    apart = dict(zip(found.rows.tolist(), found.steps.tolist(), strict=True))
+    items = _items(predictions, _surest_first(predictions, worst)[:shown], apart)
+    if items:
+        yield Gallery("egregious_mistakes", about, run.image_set, "Most confident egregious mistakes", items)
+
+
+def severity(wnids: Sequence[str], labels: Labels, predicted: NDArray[np.integer], wrong: Rows) -> Severity:
+    """How far the answers of these rows are from their labels; rows whose classes are not in the tree are left out."""
+    tree = wordnet()
+    known: dict[tuple[int, ...], tuple[int, bool]] = {}
+    kept = []
+    for row in wrong.tolist():
+        pair = (int(predicted[row]), *(int(label) for label in labels[row] if label >= 0))
+        if pair not in known and wnids[pair[0]] in tree:
+            truths = [wnids[place] for place in pair[1:] if wnids[place] in tree]
+            known |= {pair: _apart(tree, wnids[pair[0]], truths)} if truths else {}
+        if pair in known:
+            kept.append((row, *known[pair]))
+    rows, steps, egregious = zip(*kept, strict=True) if kept else ((), (), ())
+    return Severity(np.array(rows, int), np.array(steps, int), np.array(egregious, bool))
+
+
+def _apart(tree: WordNet, answer: str, truths: Iterable[str]) -> tuple[int, bool]:
+    """Steps to the nearest of the truths, and whether the answer is egregious beside every one of them."""
+    above = tree.steps_up(answer).keys()
+    pairs = [(tree.distance(answer, truth), (above & tree.steps_up(truth).keys()) <= GENERAL.keys()) for truth in truths]
+    return min(steps for steps, _ in pairs), all(egregious for _, egregious in pairs)
+
+
+def _by_chance(wnids: Sequence[str]) -> tuple[float, float]:
+    """Mean steps between two different classes, and the share of such pairs that would be egregious."""
+    tree = wordnet()
+    known = [wnid for wnid in wnids if wnid in tree]
+    generator = np.random.default_rng(0)
+    first = generator.integers(len(known), size=GUESSES)
+    other = (first + generator.integers(1, max(len(known), 2), size=GUESSES)) % len(known)
+    pairs = [_apart(tree, known[one], [known[two]]) for one, two in zip(first, other, strict=True)]
+    steps, egregious = np.array(pairs).mean(axis=0)
+    return float(steps), float(egregious)
+
+
+def _surest_first(predictions: Predictions, rows: Rows) -> Rows:
+    confidence = evidence.confidence_or_nan(predictions)
+    # scores of one model can be ranked even where they cannot be read as confidence
+    sureness = confidence if np.isfinite(confidence).any() else predictions.top5.scores[:, 0]
+    return rows[np.argsort(-np.nan_to_num(sureness[rows], nan=-np.inf), kind="stable")]
+
+
+def _items(predictions: Predictions, rows: Rows, apart: Mapping[int, int] | None = None) -> tuple[GalleryItem, ...]:
+    names, confidence = ClassNames(predictions.classes), evidence.confidence_or_nan(predictions)
+    return tuple(
+        GalleryItem(
+            predictions.ids[row],
+            f"predicted {sure_of(names[int(predictions.top5.classes[row, 0])], confidence[row])}, "
+            f"labelled {names.of_labels(predictions.labels[row])}" + (f", {apart[row]} steps away" if apart else ""),
+        )
+        for row in rows.tolist()
+    )
