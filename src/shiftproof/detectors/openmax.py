@@ -94,7 +94,8 @@ def fit_openmax(
 
 
 def _distances(logits: Logits, means: Logits, distance: Distance) -> NDArray[np.floating]:
-    """From each row to the mean beside it, (images,)."""
+    """From each row to the mean beside it, (images,), in double precision: a cosine near 1 leaves few digits of its gap."""
+    logits = logits.astype(np.float64, copy=False)
     euclidean = np.linalg.norm(logits - means, axis=1)
     if distance == "euclidean":
         return np.asarray(euclidean)
