@@ -11,6 +11,7 @@ from shiftproof.metrics import (
     brier_score,
     chance_calibration_error,
     clopper_pearson,
+    debiased_calibration_error,
     expected_calibration_error,
     reliability,
     rms_calibration_error,
@@ -165,3 +166,46 @@ def test_infinite_scores_have_an_order_and_no_confidence() -> None:
     assert top5.classes.tolist() == [[0, 2, 1], [0, 1, 2], [1, 2, 0]]
     assert top5.log_total.tolist() == [np.inf, -np.inf, pytest.approx(2 + np.log(2))]
     assert top_confidence(top5, "logits") == pytest.approx([np.nan, np.nan, 0.5], nan_ok=True)
+
+
+@pytest.mark.parametrize("bins", [1, 4, 15])
+def test_the_debiased_error_is_what_the_loop_over_equal_counts_gives(bins: int) -> None:
+    confidence, correct = calibrated_case(600)
+    order = np.argsort(confidence)
+    squares = 0.0
+    for rows in np.array_split(order, bins):
+        accuracy = correct[rows].mean()
+        gap = (confidence[rows] ** 2).mean() - accuracy
+        squares += len(rows) / 600 * (gap**2 - accuracy * (1 - accuracy) / (len(rows) - 1))
+    assert debiased_calibration_error(confidence**2, correct, bins=bins) == pytest.approx(np.sqrt(squares), abs=1e-12)
+
+
+def test_the_debiased_square_is_nearly_right_on_average_where_the_plain_one_is_too_large() -> None:
+    # two bins whose true gaps are 0.2 and 0.1: a mean square of 0.025
+    confidence, chance = np.repeat([0.6, 0.9], 20), np.repeat([0.4, 0.8], 20)
+    generator = np.random.default_rng(0)
+    drawn = [generator.random(40) < chance for _ in range(4000)]
+    debiased = [debiased_calibration_error(confidence, correct, bins=2) ** 2 for correct in drawn]
+    plain = [rms_calibration_error(confidence, correct, bin_size=20) ** 2 for correct in drawn]
+    assert np.mean(plain) == pytest.approx(0.025 + (0.24 + 0.16) / 2 / 20, abs=0.002)
+    # where chance takes the square below 0 it counts as 0, which lifts the mean a little
+    assert 0.024 < np.mean(debiased) < 0.029
+
+
+def test_a_calibrated_model_is_nearly_without_debiased_error() -> None:
+    cases = [calibrated_case(1000, seed) for seed in range(50)]
+    debiased = np.mean([debiased_calibration_error(*case) for case in cases])
+    assert debiased < np.mean([rms_calibration_error(*case) for case in cases]) / 2
+
+
+def test_images_of_equal_confidence_share_a_bin_and_one_image_tells_nothing() -> None:
+    confidence, correct = np.array([0.2, 0.9, 0.9, 0.9]), np.array([False, False, True, True])
+    accuracy = 2 / 3
+    three = 0.75 * ((0.9 - accuracy) ** 2 - accuracy * (1 - accuracy) / 2)
+    assert three < 0
+    assert debiased_calibration_error(confidence, correct) == 0
+    sure = np.array([0.2, 1.0, 1.0, 1.0]), np.array([False, False, False, False])
+    assert debiased_calibration_error(*sure) == pytest.approx(np.sqrt(0.75))
+    assert debiased_calibration_error(np.array([0.3]), np.array([True])) == 0
+    with pytest.raises(BadInput, match="bins should be at least 1"):
+        debiased_calibration_error(confidence, correct, bins=0)

@@ -13,6 +13,7 @@ from shiftproof.metrics.calibration import (
     Reliability,
     brier_score,
     chance_calibration_error,
+    debiased_calibration_error,
     expected_calibration_error,
     reliability,
     rms_calibration_error,
@@ -29,6 +30,7 @@ from shiftproof.metrics.decomposition import DecomposedAuroc, decomposed_auroc, 
 from shiftproof.metrics.delong import AurocDifference, auroc_covariance, auroc_difference, auroc_interval
 from shiftproof.metrics.frechet import Moments, frechet_distance, moments_of
 from shiftproof.metrics.intervals import bootstrap_interval, clopper_pearson, wilson
+from shiftproof.metrics.likelihood import negative_log_likelihood
 from shiftproof.metrics.meanings import MEANINGS, Meaning, meaning_of
 from shiftproof.metrics.operating_point import OperatingPoint, cheapest_point, operating_point
 from shiftproof.metrics.paired import PairedCounts, difference_interval, holm, mcnemar_p, paired_counts
@@ -57,6 +59,7 @@ from shiftproof.metrics.stability import (
     top5_distance_from_ranks,
     zipf_distance,
 )
+from shiftproof.metrics.temperature import fit_temperature, split_half, temperature_interval
 from shiftproof.metrics.trends import Line, fit_line
 from shiftproof.metrics.two_sample import (
     bootstrap_auroc_interval,
@@ -99,12 +102,14 @@ __all__ = [
     "confusion_counts",
     "corruption_error",
     "coverage_at_risk",
+    "debiased_calibration_error",
     "decomposed_auroc",
     "difference_interval",
     "discarded_interval",
     "e_aurc",
     "expected_calibration_error",
     "fit_line",
+    "fit_temperature",
     "flip_probability",
     "fpr_at_tpr",
     "fpr_interval",
@@ -116,6 +121,7 @@ __all__ = [
     "mean_corruption_error",
     "meaning_of",
     "moments_of",
+    "negative_log_likelihood",
     "operating_point",
     "paired_counts",
     "per_class_accuracy",
@@ -133,6 +139,8 @@ __all__ = [
     "sequence_top5_distance",
     "sequence_zipf_distance",
     "share_discarded",
+    "split_half",
+    "temperature_interval",
     "to_probabilities",
     "top5_distance",
     "top5_distance_from_ranks",
