@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import weakref
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import IO, Protocol
@@ -69,8 +70,10 @@ def keep_rows(blocks: Iterable[Rows], shape: tuple[int, int], *, precision: Prec
             kept[filled : filled + len(block)] = block
             filled += len(block)
         return RowsInMemory(kept)
-    file = tempfile.TemporaryFile(prefix="shiftproof-")  # noqa: SIM115 it lives as long as the rows
+    file = tempfile.TemporaryFile(prefix="shiftproof-")  # noqa: SIM115 open as long as the rows are there
     for block in blocks:
         file.write(np.ascontiguousarray(block, precision).data)
     file.flush()
-    return RowsOnDisk(file, shape, precision)
+    rows = RowsOnDisk(file, shape, precision)
+    weakref.finalize(rows, file.close)
+    return rows
