@@ -15,7 +15,19 @@ LEVELS = (
     {"image_sets", "models", "store", "prediction", "loading", "parallel", "preparing", "writing"},
     {"studies", "curation"},
     {"reports"},
-    {"console", "cli", "cli_options", "cli_steps", "cli_studies", "cli_writing", "demo", "__init__", "__main__"},
+    {
+        "console",
+        "cli",
+        "cli_novelty",
+        "cli_curation",
+        "cli_options",
+        "cli_steps",
+        "cli_studies",
+        "cli_writing",
+        "demo",
+        "__init__",
+        "__main__",
+    },
 )
 LEVEL_OF = {part: level for level, parts in enumerate(LEVELS) for part in parts}
 STRANGERS = [{"image_sets", "models"}]

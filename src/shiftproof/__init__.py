@@ -18,6 +18,7 @@ _HOMES = {
     "CorruptionStudy": "shiftproof.studies.corruption",
     "IMAGENET_C": "shiftproof.corruptions",
     "IMAGENET_P": "shiftproof.corruptions",
+    "OutOfDistributionStudy": "shiftproof.studies.out_of_distribution",
     "PerturbationStudy": "shiftproof.studies.perturbation",
     "corrupt": "shiftproof.corruptions.applying",
     "load_model": "shiftproof.models",
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from shiftproof.studies.accuracy import AccuracyStudy as AccuracyStudy
     from shiftproof.studies.calibration import CalibrationStudy as CalibrationStudy
     from shiftproof.studies.corruption import CorruptionStudy as CorruptionStudy
+    from shiftproof.studies.out_of_distribution import OutOfDistributionStudy as OutOfDistributionStudy
     from shiftproof.studies.perturbation import PerturbationStudy as PerturbationStudy
     from shiftproof.types import CLEAN as CLEAN
     from shiftproof.types import Condition as Condition

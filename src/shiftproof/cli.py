@@ -17,8 +17,10 @@ import click
 
 import shiftproof
 from shiftproof import catalog
+from shiftproof.cli_curation import curate
 from shiftproof.cli_options import (
     about_images,
+    about_novelty,
     about_output,
     about_predicting,
     about_shifts,
@@ -31,6 +33,7 @@ from shiftproof.cli_steps import (
     bench_of,
     fill_bench,
     fill_images,
+    images_asked,
     images_at,
     interruptible,
     measured,
@@ -116,6 +119,7 @@ def demo(output: str, quiet: bool, as_json: bool) -> None:
 @model_and_images
 @about_studies
 @about_shifts
+@about_novelty
 @about_predicting
 @about_store
 @about_output
@@ -127,7 +131,7 @@ def run(model: str, images: str, report: str, **options: Any) -> None:
     """
     from shiftproof.prediction import check_classes
 
-    classifier, image_set = model_of(model, options), images_at(images, options)
+    classifier, image_set = model_of(model, options), images_asked(images, options)
     bench = bench_of([classifier], image_set, options)
     check_classes(classifier, image_set, scoring_of(options))
     fill_bench(classifier, bench, options)
@@ -169,6 +173,7 @@ def predict(model: str, images: str, shard: tuple[int, int], **options: Any) -> 
 @model_and_images
 @about_studies
 @about_shifts
+@about_novelty
 @about_store
 @as_json_option
 def plan(model: str, images: str, **options: Any) -> None:
@@ -180,7 +185,7 @@ def plan(model: str, images: str, **options: Any) -> None:
     from shiftproof.prediction import plan_runs
     from shiftproof.store import Store
 
-    classifier, image_set = model_of(model, options), images_at(images, options)
+    classifier, image_set = model_of(model, options), images_asked(images, options)
     bench = bench_of([classifier], image_set, options)
     rows = plan_runs(bench.studies, bench.image_sets, store=Store(options["store"]), scoring=scoring_of(options))
     if options["as_json"]:
@@ -193,6 +198,7 @@ def plan(model: str, images: str, **options: Any) -> None:
 @model_and_images
 @about_studies
 @about_shifts
+@about_novelty
 @about_store
 @about_output
 def measure(model: str, images: str, **options: Any) -> None:
@@ -200,7 +206,7 @@ def measure(model: str, images: str, **options: Any) -> None:
 
     MODEL may also be the name of a stored model. Example: shiftproof measure lite:0 photos/ --studies accuracy
     """
-    bench = bench_of([stored_or_loaded(model, options)], images_at(images, options), options)
+    bench = bench_of([stored_or_loaded(model, options)], images_asked(images, options), options)
     show(measured(bench, options), options)
 
 
@@ -208,6 +214,7 @@ def measure(model: str, images: str, **options: Any) -> None:
 @model_and_images
 @about_studies
 @about_shifts
+@about_novelty
 @about_store
 @about_output
 @click.option("-o", "--report", default="report.html", show_default=True, help="Where to write the report.")
@@ -216,7 +223,7 @@ def report(model: str, images: str, report: str, **options: Any) -> None:
 
     Example: shiftproof report lite:0 photos/ -o report.html
     """
-    bench = bench_of([stored_or_loaded(model, options)], images_at(images, options), options)
+    bench = bench_of([stored_or_loaded(model, options)], images_asked(images, options), options)
     results = measured(bench, options)
     show(results, options)
     save_report_of(results, bench, report, options)
@@ -228,6 +235,7 @@ def report(model: str, images: str, report: str, **options: Any) -> None:
 @about_images
 @about_studies
 @about_shifts
+@about_novelty
 @about_store
 @about_output
 @click.option("-o", "--report", help="Also write a report.")
@@ -239,7 +247,7 @@ def compare(models: Sequence[str], images: str, report: str | None, **options: A
     from shiftproof.loading import has_answered
     from shiftproof.store import Store
 
-    image_set = images_at(images, options)
+    image_set = images_asked(images, options)
     store = Store(options["store"])
     if models:
         chosen = [stored_model(name, store) for name in models]
@@ -325,6 +333,7 @@ def list_(kind: str, as_json: bool) -> None:
 
 
 cli.add_command(corrupt)
+cli.add_command(curate)
 cli.add_command(perturb)
 
 

@@ -21,16 +21,28 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 Options: TypeAlias = dict[str, Any]
 
-ABOUT_MODEL = ("name", "prepare", "classes", "gives", "features", "weights", "trained_on", "augmented", "filtered")
+ABOUT_MODEL = (
+    "name",
+    "prepare",
+    "classes",
+    "gives",
+    "features",
+    "extra_output",
+    "weights",
+    "trained_on",
+    "augmented",
+    "filtered",
+)
 """Options that say which model it is, or what to know of it."""
 
 
 @dataclass(frozen=True)
 class Bench:
-    """The studies that were asked for, and every image set they look at."""
+    """The studies that were asked for, every image set they look at, and models that are asked beside the one named."""
 
     studies: Sequence[Study]
     image_sets: Sequence[ImageSet]
+    companions: Sequence[Classifier] = ()
 
 
 def model_of(spec: str, options: Options) -> Classifier:
@@ -48,6 +60,7 @@ def model_of(spec: str, options: Options) -> Classifier:
         gives=options["gives"],
         features=options["features"],
         output=options["scores"],
+        extra_output=options["extra_output"],
         channels_last=options["channels_last"],
         weights=options["weights"],
         device=options["device"],
@@ -62,6 +75,34 @@ def images_at(location: str, options: Options) -> ImageList:
     from shiftproof.image_sets import open_images
 
     return open_images(location, kind=options["kind"], labels=options["labels"], label=options["label"])
+
+
+def images_asked(location: str, options: Options) -> ImageSet:
+    """The image set that is to be measured: all of it, or those classes that were asked for."""
+    images, named = images_at(location, options), options["only_classes"]
+    if named is None:
+        return images
+    from shiftproof.class_lists import classes_from
+    from shiftproof.image_sets.views import of_classes
+    from shiftproof.reference import wnids_of
+
+    published = named in ("imagenet-a", "imagenet-o", "imagenet-r")
+    keys = wnids_of(f"{named.replace('-', '_')}_classes") if published else classes_from(Path(named)).keys
+    return of_classes(images, keys)
+
+
+def pictures_as_typed(options: Options) -> Options:
+    """How pictures are cut and changed, as studies of corruption take it."""
+    from shiftproof.corruptions.frost_pictures import frost_pictures
+
+    return {
+        "edition": options["edition"],
+        "output": options["output"],
+        "picture": None if options["at"] == "picture" else options["at"],
+        "seed": options["seed"],
+        "frost": frost_pictures(options["frost_folder"]) if options["frost_folder"] else None,
+        "scale_strengths": options["scale_strengths"],
+    }
 
 
 def stored_model(name: str, store: Store) -> ModelRef:
@@ -93,42 +134,44 @@ def stored_or_loaded(name: str, options: Options) -> ModelRef:
 
 def bench_of(models: Sequence[Classifier | ModelRef], images: ImageSet, options: Options) -> Bench:
     """The chosen studies, or all that are asked unasked and can say something about this many models."""
-    from shiftproof.cli_studies import MAKERS, make_plainly, studies_named
+    from shiftproof.cli_studies import MAKERS, make_plainly, studies_asked
 
-    kinds = studies_named(options["studies"])
+    kinds = studies_asked(options)
     fitting = {name: kind for name, kind in kinds.items() if len(models) >= getattr(kind, "least_models", 1)}
     if options["studies"] and len(fitting) < len(kinds):
         raise BadInput(f"some of {options['studies']} need several models; use shiftproof compare")
     made = [MAKERS.get(name, make_plainly)(kind, models, images, options) for name, kind in fitting.items()]
     sets = {one.ref: one for bench in [Bench([], [images]), *made] for one in bench.image_sets}
-    return Bench([study for bench in made for study in bench.studies], list(sets.values()))
+    companions = {one.ref: one for bench in made for one in bench.companions}
+    return Bench([study for bench in made for study in bench.studies], list(sets.values()), list(companions.values()))
 
 
 def fill_bench(model: Classifier, bench: Bench, options: Options) -> None:
-    """Every run of this model that the studies name, and those of others checked to be there."""
+    """Every run of this model and its companions that the studies name, and those of others checked to be there."""
     from shiftproof.console import Bar
     from shiftproof.prediction import check_stored, fill_studies
     from shiftproof.store import Store
     from shiftproof.types import richest
 
     store = Store(options["store"])
-    others = [run for study in bench.studies for run in study.runs() if run.model != model.ref]
-    check_stored(others, bench.image_sets, store)
+    asked = [model, *bench.companions]
+    check_stored(bench.studies, bench.image_sets, store=store, besides=[one.ref for one in asked])
     _say_preparation(model, bench.image_sets, options)
     with interruptible(Bar(quiet=options["quiet"])) as progress:
-        fill_studies(
-            model,
-            bench.studies,
-            bench.image_sets,
-            store=store,
-            keep=richest([options["keep"] or "top5", scoring_of(options).keep]),
-            precision=_precision(options),
-            batch_size=options["batch_size"],
-            workers=options["workers"],
-            strict=options["strict"],
-            scoring=scoring_of(options),
-            progress=progress,
-        )
+        for one in asked:
+            fill_studies(
+                one,
+                [study for study in bench.studies if one is model or any(run.model == one.ref for run in study.runs())],
+                bench.image_sets,
+                store=store,
+                keep=richest([options["keep"] or "top5", scoring_of(options).keep]),
+                precision=_precision(options),
+                batch_size=options["batch_size"],
+                workers=options["workers"],
+                strict=options["strict"],
+                scoring=scoring_of(options),
+                progress=progress,
+            )
 
 
 def fill_images(model: Classifier, images: ImageSet, options: Options, *, shard: tuple[int, int]) -> Tally:

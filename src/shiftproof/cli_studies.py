@@ -9,11 +9,12 @@ import click
 from click.core import ParameterSource
 
 from shiftproof import catalog
-from shiftproof.cli_steps import Bench, Options, images_at, stored_model
+from shiftproof.cli_novelty import OF_NOVELTY, make_out_of_distribution
+from shiftproof.cli_steps import Bench, Options, images_at, pictures_as_typed, stored_model
 from shiftproof.corruptions.choosing import corruptions_named, perturbations_named, whole_numbers
 from shiftproof.errors import BadInput
 from shiftproof.store import Store
-from shiftproof.types import Classifier, FrostPictures, ImageSet, ModelRef
+from shiftproof.types import Classifier, ImageSet, ModelRef
 
 Models: TypeAlias = Sequence[Classifier | ModelRef]
 Maker: TypeAlias = Callable[[Any, Models, ImageSet, Options], Bench]
@@ -22,6 +23,20 @@ Maker: TypeAlias = Callable[[Any, Models, ImageSet, Options], Bench]
 OF_MAKING_PICTURES = ("corruptions", "severities", "output", "scale_strengths", "frost_folder", "budget", "precision")
 OF_MAKING_SEQUENCES = ("perturbations", "levels", "sequences")
 """Options that say nothing about what was made before."""
+
+
+NOVELTY = "out-of-distribution"
+
+
+def studies_asked(options: Options) -> dict[str, Any]:
+    """The kinds of study that were named, or those that are asked unasked and those that other options ask for."""
+    kinds = studies_named(options["studies"])
+    typed = [f"--{name.replace('_', '-')}" for name in OF_NOVELTY if options[name]]
+    if typed and NOVELTY not in kinds:
+        if options["studies"] is not None:
+            raise BadInput(f"{' and '.join(typed)}: only the study {NOVELTY} looks at these; name it in --studies too")
+        kinds[NOVELTY] = catalog.STUDIES.load(NOVELTY)
+    return kinds
 
 
 def studies_named(text: str | None) -> dict[str, Any]:
@@ -55,12 +70,7 @@ def make_corruption(kind: Any, models: Models, images: ImageSet, options: Option
         image_set=images,
         corruptions=corruptions_named(options["corruptions"]),
         severities=whole_numbers(options["severities"], least=1, most=5, what="severities"),
-        edition=options["edition"],
-        output=options["output"],
-        picture=None if options["at"] == "picture" else options["at"],
-        seed=options["seed"],
-        frost=_frost(options),
-        scale_strengths=options["scale_strengths"],
+        **pictures_as_typed(options),
         baseline=_baseline(options),
         **limits,
     )
@@ -94,7 +104,11 @@ def make_perturbation(kind: Any, models: Models, images: ImageSet, options: Opti
     return Bench([kind(models=models, image_sets=sets, baseline=_baseline(options), name=name)], [images, *sets])
 
 
-MAKERS: Mapping[str, Maker] = {"corruption": make_corruption, "perturbation": make_perturbation}
+MAKERS: Mapping[str, Maker] = {
+    "corruption": make_corruption,
+    "perturbation": make_perturbation,
+    NOVELTY: make_out_of_distribution,
+}
 """Studies with options of their own."""
 
 
@@ -114,11 +128,3 @@ def _has_facts(images: ImageSet, *names: str) -> bool:
 def _baseline(options: Options) -> ModelRef | str | None:
     name = options["baseline"]
     return name if name in (None, "alexnet") else stored_model(name, Store(options["store"]))
-
-
-def _frost(options: Options) -> FrostPictures | None:
-    if options["frost_folder"] is None:
-        return None
-    from shiftproof.corruptions.frost_pictures import frost_pictures
-
-    return frost_pictures(options["frost_folder"])

@@ -215,6 +215,11 @@ class ImageSetRef:
     fingerprint: str
     location: str | None = None  # what opens it again; None for sets that live in memory
 
+    @property
+    def place(self) -> tuple[str, str | None]:
+        """What tells sets apart, however they are called: two folders of other images may have the same ids and labels."""
+        return self.fingerprint, self.location
+
 
 @dataclass(frozen=True)
 class Run:
@@ -511,9 +516,12 @@ Finding: TypeAlias = Measurement | Curve | Gallery
 
 
 class Reading(NamedTuple):
-    """How a study wants a run read: its answers scored among the classes of another set, with labels or without."""
+    """How a study wants a run read: its answers scored among the classes of another set, with labels or without.
 
-    among: ImageSetRef
+    Among no set at all they stay as the model gave them, which is enough for features.
+    """
+
+    among: ImageSetRef | None
     labelled: bool
 
 

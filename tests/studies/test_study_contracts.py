@@ -38,6 +38,7 @@ def case(request: pytest.FixtureRequest, predictions_of: Any) -> tuple[str, Pred
     options: dict[str, Any] = {
         "gives": "scores" if request.param == "scores" else "logits",
         "set_aside": 0 if request.param == "no images" else 3,
+        "with_logits": True,
         "facts": {"site": generator.choice(["pier", "dune"], size=images).tolist(), "width": list(range(images))},
     }
     if request.param == "no names":

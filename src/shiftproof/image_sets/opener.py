@@ -10,14 +10,14 @@ from shiftproof.types import Image, ImageSet, ImageSetRef
 
 def image_opener(image_sets: Iterable[ImageSet]) -> Callable[[ImageSetRef, str], Image]:
     """A function that opens an image of these sets; UnreadableImage where it is of none of them."""
-    sets = {images.ref.fingerprint: images for images in image_sets}
+    sets = {images.ref.place: images for images in image_sets}
     samples = {key: {sample.id: sample for sample in images.samples} for key, images in sets.items()}
 
     def open_image(image_set: ImageSetRef, image_id: str) -> Image:
-        sample = samples.get(image_set.fingerprint, {}).get(image_id)
+        sample = samples.get(image_set.place, {}).get(image_id)
         if sample is None:
             raise UnreadableImage(f"{image_set.name} is not at hand")
-        source = sets[image_set.fingerprint].source(sample)
+        source = sets[image_set.place].source(sample)
         return source.decode(source.read())
 
     return open_image

@@ -10,14 +10,14 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import shiftproof
 from shiftproof.errors import BadInput, MissingRuns
 from shiftproof.image_sets import open_images
 from shiftproof.image_sets.scoring import Scoring
 from shiftproof.image_sets.views import labelled_among, unlabelled
-from shiftproof.loading import digests_of, load_predictions
+from shiftproof.loading import StoredTraining, digests_of, load_predictions, load_training
 from shiftproof.models.sanity import accuracy_hint
 from shiftproof.store import Store, StoredModel
 from shiftproof.studies.results import ImageSetCard, ModelCard, Results
@@ -37,6 +37,11 @@ from shiftproof.types import (
 
 NAMED_VERSIONS = ("numpy", "pillow", "scipy", "onnxruntime", "torch", "opencv-python-headless", "numba", "av")
 """Libraries on which pixels or numbers depend; those installed are named in every result."""
+
+Place: TypeAlias = tuple[str, str | None]
+"""What tells image sets apart, see `ImageSetRef.place`."""
+
+Answers = TypeVar("Answers", Predictions, StoredTraining)
 
 MOST_ROWS = 2_000_000
 """Top-5 answers that are kept in memory while a study is asked: about 100 MB."""
@@ -88,10 +93,10 @@ class _Loader:
     def __init__(self, store: Store, image_sets: Iterable[ImageSet], scoring: Scoring | None) -> None:
         self._store = store
         self._scoring = scoring
-        self._sets = {images.ref.fingerprint: images for images in image_sets}
-        self._digests: dict[str, dict[str, str | None]] = {}
+        self._sets = {images.ref.place: images for images in image_sets}
+        self._digests: dict[Place, dict[str, str | None]] = {}
         self._reader: tuple[Study, _Load] | None = None
-        self._aside: dict[str, dict[str, SetAside]] = {}
+        self._aside: dict[Place, dict[str, SetAside]] = {}
         self._scored: dict[Run, int] = {}  # how many classes the answers of a run were scored among
 
     def findings(self, study: Study) -> Iterator[Finding]:
@@ -124,11 +129,11 @@ class _Loader:
         return dataclasses.replace(model, ref=run.model)
 
     def image_set(self, ref: ImageSetRef) -> ImageSet:
-        if ref.fingerprint not in self._sets:
+        if ref.place not in self._sets:
             if ref.location is None:
                 raise BadInput(f"{ref.name} lives in memory; give it to measure as image_sets=[...]")
-            self._sets[ref.fingerprint] = open_images(ref.location)
-        return self._sets[ref.fingerprint]
+            self._sets[ref.place] = open_images(ref.location)
+        return self._sets[ref.place]
 
     def image_set_card(self, ref: ImageSetRef) -> ImageSetCard:
         images = self.image_set(ref)
@@ -139,7 +144,7 @@ class _Loader:
             labelled=sum(bool(sample.labels) for sample in images.samples),
             location=ref.location,
             classes=None if images.classes is None else len(images.classes),
-            set_aside=tuple(self._aside.get(ref.fingerprint, {}).values()),
+            set_aside=tuple(self._aside.get(ref.place, {}).values()),
             notes=tuple(getattr(images, "notes", ())),
             credits=tuple(getattr(images, "credits", ())),
         )
@@ -149,31 +154,34 @@ class _Loader:
             self._reader = study, _Load(self, study)
         return self._reader[1]
 
-    def load(self, run: Run, keep: Keep, *, partial: bool, reading: Reading | None = None) -> Predictions:
-        images = self._read_as(run.image_set, reading)
-        fingerprint = run.image_set.fingerprint
-        if fingerprint not in self._digests:
-            self._digests[fingerprint] = digests_of(images, self._store)
-        predictions = load_predictions(
+    def load(
+        self, how: Callable[..., Answers], run: Run, keep: Keep, *, partial: bool, reading: Reading | None = None
+    ) -> Answers:
+        answers = how(
             run,
-            images,
+            self._read_as(run.image_set, reading),
             store=self._store,
             keep=keep,
             scoring=self._scoring,
             partial=partial,
-            digests=self._digests[fingerprint],
+            digests=self.digests(run.image_set),
         )
-        aside = self._aside.setdefault(run.image_set.fingerprint, {})
-        aside.update((image.id, image) for image in predictions.set_aside)
-        self._scored[run] = len(predictions.classes or ())
-        return predictions
+        aside = self._aside.setdefault(run.image_set.place, {})
+        aside.update((image.id, image) for image in answers.set_aside)
+        self._scored[run] = len(answers.classes or ())
+        return answers
+
+    def digests(self, ref: ImageSetRef) -> dict[str, str | None]:
+        if ref.place not in self._digests:
+            self._digests[ref.place] = digests_of(self.image_set(ref), self._store)
+        return self._digests[ref.place]
 
     def _read_as(self, ref: ImageSetRef, reading: Reading | None) -> ImageSet:
         """The set as its own labels have it, or as the study wants it read."""
         images = self.image_set(ref)
         if reading is None:
             return images
-        classes = self.image_set(reading.among).classes
+        classes = None if reading.among is None else self.image_set(reading.among).classes
         if not reading.labelled:
             return unlabelled(images, classes)
         # among all of a model's classes every set speaks for itself; a choice of classes is that of the set it belongs to
@@ -191,8 +199,7 @@ class _Load:
 
     def __call__(self, run: Run) -> Predictions:
         if run not in self._kept:
-            reading = self._reading(run)
-            predictions = self._loader.load(run, self._keep, partial=self._partial, reading=reading)
+            predictions = self._load(load_predictions, run)
             most = MOST_ROWS if self._keep == "top5" else 0
             if sum(map(len, self._kept.values())) + len(predictions) > most:
                 self._kept.clear()
@@ -201,7 +208,15 @@ class _Load:
 
     def training(self, run: Run) -> Training:
         """The same for learning from, block by block: a training set need not fit into memory."""
-        return self(run)
+        return self._load(load_training, run)
+
+    def _load(self, how: Callable[..., Answers], run: Run) -> Answers:
+        return self._loader.load(how, run, self._keep, partial=self._partial, reading=self._reading(run))
+
+    def images_in_both(self, first: ImageSetRef, second: ImageSetRef) -> int:
+        """How many images of the first set the second one holds too, byte for byte."""
+        ours, theirs = ({digest for digest in self._loader.digests(ref).values() if digest} for ref in (first, second))
+        return len(ours & theirs)
 
 
 def _model_card(model: StoredModel) -> ModelCard:
@@ -222,7 +237,7 @@ Card = TypeVar("Card", ModelCard, ImageSetCard)
 def _unique(cards: Iterable[Card]) -> tuple[Card, ...]:
     found: dict[Hashable, Card] = {}
     for card in cards:
-        found.setdefault(card.fingerprint, card)
+        found.setdefault((card.fingerprint, getattr(card, "location", None)), card)
     return tuple(found.values())
 
 

@@ -1,0 +1,161 @@
+"""The study of novelty as it is typed: sets by name, detectors with their parameters, and networks that are asked beside."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from shiftproof.cli_steps import Bench, Options, pictures_as_typed, stored_model
+from shiftproof.detectors import parameters_of
+from shiftproof.errors import BadInput
+from shiftproof.image_sets import ImageList, open_images
+from shiftproof.loading import PRECISIONS
+from shiftproof.models import load_model, perturbed_by_odin, redrawn
+from shiftproof.store import Store
+from shiftproof.studies.clean_study import model_ref
+from shiftproof.studies.corruption import CorruptionStudy
+from shiftproof.types import CLEAN, Classifier, Condition, Fact, ImageSet, Keep, ModelRef
+
+Models = Sequence[Classifier | ModelRef]
+
+OF_NOVELTY = ("out_images", "shifted", "training")
+"""Options that ask for the study of novelty, each enough by itself."""
+
+SEVERITY = re.compile(r"(?P<corruption>\w+):(?P<severity>\d+)")
+
+
+def make_out_of_distribution(kind: Any, models: Models, images: ImageSet, options: Options) -> Bench:
+    """Inside, shifted and outside sets as named, with the random and perturbed networks that the study asks too."""
+    conditions = _conditions(options["shifted"], images, options)
+    shifted = _named_sets("--shifted", [text for text in options["shifted"] if not SEVERITY.fullmatch(text)])
+    out_sets = _named_sets("--out-images", options["out_images"])
+    training = None if options["training"] is None else open_images(options["training"])
+    store = Store(options["store"])
+    random = {model_ref(model).name: _redrawn(model, options["random_networks"], store) for model in models}
+    perturbed = {model_ref(model).name: _perturbed(model, options, store) for model in models if options["odin_eps"]}
+    distance = options["distance_model"] and _distance_model(options["distance_model"], models, store)
+    study = kind(
+        models=models,
+        image_set=images,
+        shifted=shifted,
+        conditions=conditions,
+        out_sets=out_sets,
+        training=training,
+        detectors=_words(options["detectors"]),
+        preset=options["preset"],
+        parameters=parameters_typed(options["chosen"]),
+        random_networks=random,
+        odin=perturbed,
+        rejected=options["rejected"],
+        baseline=options["against"],
+        distance_model=distance,
+        keep=_keep(models, store),
+    )
+    asked = [*(network for some in random.values() for network in some), *perturbed.values(), distance]
+    companions = [one for one in asked if one is not None and not isinstance(one, ModelRef)]
+    return Bench([study], [*shifted.values(), *out_sets.values(), *([training] if training else [])], companions)
+
+
+def parameters_typed(texts: Sequence[str]) -> dict[str, dict[str, Fact]]:
+    """Parameters by detector.
+
+    >>> parameters_typed(["knn.neighbours=50", "vim.dimensions=none"])
+    {'knn': {'neighbours': 50}, 'vim': {'dimensions': None}}
+    """
+    parameters: dict[str, dict[str, Fact]] = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        detector, _, parameter = name.partition(".")
+        if not (detector and parameter and value):
+            raise BadInput(f"--set takes a detector's parameter, as knn.neighbours=50; got {text!r}")
+        if parameter in parameters.setdefault(detector, {}):
+            raise BadInput(f"--set {name} is given twice")
+        parameters[detector][parameter] = _value(value)
+    return parameters
+
+
+def _value(text: str) -> Fact:
+    words: Mapping[str, Fact] = {"none": None, "true": True, "false": False}
+    if text.lower() in words:
+        return words[text.lower()]
+    for number in (int, float):
+        try:
+            return number(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _words(text: str | None) -> tuple[str, ...] | None:
+    if text is None:
+        return None
+    words = tuple(word.strip() for word in text.split(",") if word.strip())
+    if not words:
+        raise BadInput(f"expected names of detectors with commas between them, see shiftproof list detectors; got {text!r}")
+    return words
+
+
+def _named_sets(option: str, texts: Sequence[str]) -> dict[str, ImageList]:
+    """The sets at NAME=DIR, or at DIR, which then goes by the name of its folder."""
+    sets: dict[str, ImageList] = {}
+    for text in texts:
+        name, equals, place = text.partition("=")
+        if not equals or Path(text).exists():
+            name, place = "", text
+        elif not (name and place):
+            raise BadInput(f"{option} takes NAME=DIR, as dresses=photos/dress; got {text!r}")
+        images = open_images(place, name=name or None)
+        if images.name in sets:
+            raise BadInput(
+                f"two sets of {option} are called {images.name}; give one another name, as {images.name}2={place}"
+            )
+        sets[images.name] = images
+    return sets
+
+
+def _conditions(texts: Sequence[str], images: ImageSet, options: Options) -> list[Condition]:
+    """Corruptions of the inside set, made as the study of corruptions makes them."""
+    conditions = []
+    for found in filter(None, map(SEVERITY.fullmatch, texts)):
+        name, severity = found["corruption"], int(found["severity"])
+        study = CorruptionStudy(
+            [ModelRef("any", "")], images, corruptions=[name], severities=[severity], **pictures_as_typed(options)
+        )
+        conditions.append(study.condition(name, severity))
+    return conditions
+
+
+def _redrawn(model: Classifier | ModelRef, count: int, store: Store) -> list[Classifier | ModelRef]:
+    """Networks that never learned anything: made of a model at hand, or those stored before."""
+    if isinstance(model, ModelRef):
+        return [stored_model(f"{model.name} redrawn {seed}", store) for seed in range(1, count + 1)]
+    return [redrawn(model, seed) for seed in range(1, count + 1)]
+
+
+def _perturbed(model: Classifier | ModelRef, options: Options, store: Store) -> Classifier | ModelRef:
+    """The model with inputs moved as ODIN moves them, at the temperature of the detector."""
+    if isinstance(model, ModelRef):
+        return stored_model(f"{model.name} odin {options['odin_eps']:g}", store)
+    chosen = parameters_of("odin", preset=options["preset"], chosen=parameters_typed(options["chosen"]).get("odin"))
+    return perturbed_by_odin(model, eps=options["odin_eps"], temperature=float(chosen["temperature"] or 1))
+
+
+def _distance_model(name: str, models: Models, store: Store) -> Classifier | ModelRef:
+    """One of the models, a stored one where models are stored ones, else the model of that name, to be asked as well."""
+    named = {model_ref(model).name: model for model in models}
+    if name in named:
+        return named[name]
+    return stored_model(name, store) if isinstance(models[0], ModelRef) else load_model(name)
+
+
+def _keep(models: Models, store: Store) -> Keep:
+    """Features where every model has them, or has stored them; else logits, and detectors that need more are left out."""
+    return "features" if all(_has_features(model, store) for model in models) else "logits"
+
+
+def _has_features(model: Classifier | ModelRef, store: Store) -> bool:
+    if isinstance(model, ModelRef):
+        return any(store.run(model, CLEAN, precision).contents("features").rows for precision in PRECISIONS)
+    return getattr(model, "has_features", True)

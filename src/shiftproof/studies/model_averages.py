@@ -1,0 +1,32 @@
+"""AUROC over several models: the mean and how far they spread."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from shiftproof.types import About, Measurement
+
+
+def averages_over_models(aurocs: Sequence[Measurement]) -> Iterator[Measurement]:
+    """Mean and standard deviation of every AUROC that two models or more have."""
+    alike: dict[tuple[tuple[str, str | int], ...], list[Measurement]] = {}
+    for found in aurocs:
+        key = tuple((name, value) for name, value in found.about.items() if name != "model")
+        alike.setdefault(key, []).append(found)
+    for key, several in alike.items():
+        if len(several) > 1:
+            about: About = {**dict(key), "models": len(several)}
+            images = min(found.images for found in several)
+            convention = _shared([found.convention for found in several])
+            values = np.array([found.value for found in several])
+            yield Measurement("mean_auroc", float(values.mean()), about, images, convention)
+            spread = {**convention, "spread": "standard deviation of the models, as of a sample"}
+            yield Measurement("auroc_spread", float(values.std(ddof=1)), about, images, spread)
+
+
+def _shared(conventions: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """What is said alike of all of them; the parameters a detector found are each model's own."""
+    first, *others = conventions
+    return {key: text for key, text in first.items() if all(other.get(key) == text for other in others)}

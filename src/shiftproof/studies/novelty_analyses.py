@@ -1,0 +1,138 @@
+"""What it is that detectors see (Yang et al., 2024): new classes or mistakes, at what cost, and what each moves up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import product
+
+import numpy as np
+
+from shiftproof.metrics.delong import auroc_interval
+from shiftproof.metrics.ranks import rank_shift
+from shiftproof.metrics.separation import auroc, share_discarded
+from shiftproof.metrics.two_sample import discarded_interval
+from shiftproof.studies.novelty_goals import DELONG, RESAMPLED, percent
+from shiftproof.studies.novelty_scores import Judged, Scored
+from shiftproof.types import AnomalyScores, Curve, Finding, Measurement
+
+BINS = 40
+"""Of a score's distribution, between its lowest and highest hundredth."""
+
+
+def analysis_findings(judged: Judged, *, rejected: float) -> Iterator[Finding]:
+    """Every analysis of one model's scores."""
+    for inside, name in product(judged.insides, judged.detectors):
+        yield from _decomposition(judged, inside, name)
+        yield from _discarded(judged, inside, name, rejected=rejected)
+    yield from _shifts(judged)
+    yield from _rank_shifts(judged)
+    for name in judged.detectors:
+        yield from _distributions(judged, name)
+
+
+def _decomposition(judged: Judged, inside: Scored, name: str) -> Iterator[Measurement]:
+    """AUROC against right and against wrong answers; weighed by accuracy they add up to that against all labelled images."""
+    scores, convention = inside.scores[name], judged.convention(inside, name)
+    about = {**judged.about, "detector": name, "inside": inside.name}
+    sides = {"correct": scores[inside.correct], "wrong": scores[inside.wrong]}
+    if all(map(len, sides.values())):
+        yield _auroc("auroc_correct_wrong", sides["correct"], sides["wrong"], about, convention)
+    for outside, (group, inner) in product(judged.outsides, sides.items()):
+        if len(inner):
+            told = {**convention, "inside": f"{len(inner):,} of {int(inside.labelled.sum()):,} images, answered {group}"}
+            yield _auroc(
+                f"auroc_{group}_inside",
+                inner,
+                outside.scores[name],
+                {**about, "outside": outside.name},
+                {**told, "outside": outside.told()},
+            )
+
+
+def _auroc(
+    metric: str,
+    inside: AnomalyScores,
+    outside: AnomalyScores,
+    about: Mapping[str, str | int],
+    convention: Mapping[str, str],
+) -> Measurement:
+    images, within = len(inside) + len(outside), auroc_interval(inside, outside)
+    return Measurement(metric, auroc(inside, outside), about, images, {**convention, **DELONG}, within)
+
+
+def _discarded(judged: Judged, inside: Scored, name: str, *, rejected: float) -> Iterator[Measurement]:
+    correct = inside.scores[name][inside.correct]
+    for outside in judged.outsides if len(correct) else ():
+        foreign = outside.scores[name]
+        about = {**judged.about, "detector": name, "inside": inside.name, "outside": outside.name}
+        yield Measurement(
+            "correct_discarded",
+            share_discarded(correct, foreign, rejected=rejected),
+            {**about, "rejected": percent(rejected)},
+            len(correct) + len(foreign),
+            {**judged.convention(inside, name), "outside": outside.told(), **RESAMPLED},
+            discarded_interval(correct, foreign, rejected=rejected),
+        )
+
+
+def _shifts(judged: Judged) -> Iterator[Measurement]:
+    """The unchanged images against each shifted and each outside set, which random networks are held against."""
+    for other, name in product((*judged.shifted, *judged.outside), judged.detectors):
+        convention = {**judged.convention(other, name), "inside": judged.inside.told(), "shift": other.told()}
+        about = {**judged.about, "detector": name, "shift": other.name}
+        yield _auroc("shift_auroc", judged.inside.scores[name], other.scores[name], about, convention)
+
+
+def _rank_shifts(judged: Judged) -> Iterator[Measurement]:
+    """How far each detector moves right answers, wrong ones and outside images up the order of the baseline."""
+    inside = judged.inside
+    if judged.baseline not in judged.detectors or not judged.outsides or not inside.labelled.any():
+        return
+    outside = judged.outsides[-1]
+    beyond = np.zeros(len(outside), bool)
+    groups = {
+        "correct": np.append(inside.correct, beyond),
+        "wrong": np.append(inside.wrong, beyond),
+        "outside": np.append(np.zeros(len(inside), bool), ~beyond),
+    }
+    together = {name: np.append(inside.scores[name], outside.scores[name]) for name in judged.detectors}
+    for name in judged.detectors:
+        moved = rank_shift(together[judged.baseline], together[name])
+        for group, rows in groups.items():
+            if name != judged.baseline and rows.any():
+                about = {**judged.about, "detector": name, "versus": judged.baseline, "group": group}
+                told = {
+                    **judged.convention(inside, name),
+                    "order": f"of {inside.told()} inside and {outside.told()} outside",
+                }
+                within = {"inside": inside.name, "outside": outside.name}
+                yield Measurement("rank_shift", float(moved[rows].mean()), {**about, **within}, int(rows.sum()), told)
+
+
+def _distributions(judged: Judged, name: str) -> Iterator[Curve]:
+    """Share of images by score, in bins that all groups have in common."""
+    inside = judged.inside
+    groups = {one.name: one.scores[name] for one in (*judged.shifted, *judged.outside)}
+    if inside.labelled.any():
+        scores = inside.scores[name]
+        groups = {"correct": scores[inside.correct], "wrong": scores[inside.wrong], **groups}
+    else:
+        groups = {"inside": inside.scores[name], **groups}
+    low, high = np.percentile(np.concatenate(list(groups.values())), [1, 99])
+    edges = np.linspace(low, high if high > low else low + 1, BINS + 1)
+    for group, scores in groups.items():
+        if not len(scores):
+            continue
+        # scores beyond the ends count in the last bins
+        counts, _ = np.histogram(np.clip(scores, edges[0], edges[-1]), edges)
+        yield Curve(
+            "score_distribution",
+            {**judged.about, "detector": name, "group": group},
+            "anomaly score",
+            "share of images",
+            x=tuple(((edges[1:] + edges[:-1]) / 2).tolist()),
+            y=tuple((counts / len(scores)).tolist()),
+            images=len(scores),
+            convention={**judged.convention(inside, name), "bins": f"{BINS} of equal width, the last two open"},
+            counts=tuple(counts.tolist()),
+        )

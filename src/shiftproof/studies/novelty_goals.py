@@ -1,0 +1,190 @@
+"""The two goals of a detector: to find images of new classes, and to find answers that should not be trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftproof.metrics.delong import auroc_difference, auroc_interval
+from shiftproof.metrics.paired import holm
+from shiftproof.metrics.roc import roc_curve
+from shiftproof.metrics.selective import augrc, aurc, coverage_at_risk, e_aurc, risk_coverage
+from shiftproof.metrics.separation import auroc, separation
+from shiftproof.metrics.two_sample import fpr_interval
+from shiftproof.studies.novelty_scores import Judged, Scored
+from shiftproof.studies.novelty_variants import MISTAKES_ALONE
+from shiftproof.types import About, AnomalyScores, Curve, Finding, Measurement
+
+Goal = Literal["new-class", "failure"]
+
+MOST_POINTS = 200
+"""Of a curve: more than a screen can show."""
+
+DELONG = {"interval": "95 %, DeLong"}
+RESAMPLED = {"interval": "95 %, bootstrap over the images of either side"}
+PAIRED = {"interval": "95 %, DeLong for two detectors on the same images"}
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Who should look familiar and who foreign, as every detector scores them."""
+
+    goal: Goal
+    inside: Scored
+    outside: str
+    familiar: Mapping[str, AnomalyScores]  # by detector
+    foreign: Mapping[str, AnomalyScores]
+    told: Mapping[str, str]
+
+    @property
+    def images(self) -> int:
+        return sum(len(next(iter(side.values()))) for side in (self.familiar, self.foreign))
+
+    def about(self, detector: str) -> dict[str, str | int]:
+        return {"goal": self.goal, "detector": detector, "inside": self.inside.name, "outside": self.outside}
+
+
+def goals_of(judged: Judged) -> Iterator[Sides]:
+    """Both goals for every inside variant against every outside set; without one, the mistakes are to be found alone."""
+    for inside in judged.insides if judged.detectors else ():
+        for outside in judged.outsides:
+            yield new_class(inside, outside)
+        for other in judged.outsides or (None,):
+            sides = failure(inside, other)
+            yield from [sides] if sides else []
+
+
+def new_class(inside: Scored, outside: Scored) -> Sides:
+    """Every image of the known classes against every image of others."""
+    told = {"positive": "outside", "inside": inside.told(), "outside": outside.told()}
+    return Sides("new-class", inside, outside.name, inside.scores, outside.scores, told)
+
+
+def failure(inside: Scored, outside: Scored | None) -> Sides | None:
+    """Correct answers against wrong ones and images of other classes, pooled as many as there are; None without either."""
+    correct, wrong, new = int(inside.correct.sum()), int(inside.wrong.sum()), len(outside or ())
+    if not correct or not wrong + new:
+        return None
+    foreign = {
+        name: scores[inside.wrong] if outside is None else np.concatenate([scores[inside.wrong], outside.scores[name]])
+        for name, scores in inside.scores.items()
+    }
+    parts = f" (failure: {wrong:,} wrong + {new:,} new)" if outside else ""
+    told = {"positive": "outside", "inside": f"{correct:,} correct images", "outside": f"{wrong + new:,} images{parts}"}
+    familiar = {name: scores[inside.correct] for name, scores in inside.scores.items()}
+    return Sides("failure", inside, outside.name if outside else MISTAKES_ALONE, familiar, foreign, told)
+
+
+def why_no_failure(judged: Judged) -> Iterator[str]:
+    """Where failures cannot be looked for, and why."""
+    for inside in judged.insides:
+        if not inside.labelled.any():
+            yield f"{inside.name}: failure detection needs labels, and no image has one"
+        elif not inside.correct.any():
+            yield f"{inside.name}: failure detection needs correct answers, and {judged.about['model']} gives none"
+        elif not inside.wrong.any() and not judged.outside:
+            yield f"{inside.name}: failure detection needs mistakes, and {judged.about['model']} makes none"
+
+
+def goal_findings(judged: Judged, *, tpr: float, risk: float) -> Iterator[Finding]:
+    """What is printed of every detector at every goal, how the detectors compare, and curves for the inside set itself."""
+    for sides in goals_of(judged):
+        for name in judged.detectors:
+            about = {**judged.about, **sides.about(name)}
+            convention = {**judged.convention(sides.inside, name), **sides.told}
+            yield from _separation(sides, name, about, convention, tpr=tpr)
+            if sides.goal == "failure":
+                yield from _selection(sides, name, about, convention, risk=risk)
+        yield from _differences(sides, judged)
+        if sides.inside is judged.inside and sides.outside in (MISTAKES_ALONE, *(one.name for one in judged.outsides[-1:])):
+            yield from _curves(sides, judged)
+
+
+def best_detector(sides: Sides) -> str:
+    """The one of the highest AUROC; of equals, the first."""
+    return max(sides.familiar, key=lambda name: auroc(sides.familiar[name], sides.foreign[name]))
+
+
+def _separation(
+    sides: Sides, name: str, about: About, convention: Mapping[str, str], *, tpr: float
+) -> Iterator[Measurement]:
+    familiar, foreign = sides.familiar[name], sides.foreign[name]
+    found, images = separation(familiar, foreign, tpr=tpr), sides.images
+    within = auroc_interval(familiar, foreign)
+    yield Measurement("auroc", found.auroc, about, images, {**convention, **DELONG}, within)
+    step = {**convention, "area": "average precision"}
+    yield Measurement("aupr_out", found.aupr_out, about, images, step)
+    yield Measurement("aupr_in", found.aupr_in, about, images, {**step, "positive": "inside"})
+    within = fpr_interval(familiar, foreign, tpr=tpr)
+    told = {**convention, "found": f"{percent(tpr)} of the outside", **RESAMPLED}
+    yield Measurement("fpr_at_tpr", found.fpr, about, images, told, within)
+
+
+def _selection(
+    sides: Sides, name: str, about: About, convention: Mapping[str, str], *, risk: float
+) -> Iterator[Measurement]:
+    sureness, correct = _answers(sides, name)
+    for metric, area in (("aurc", aurc), ("e_aurc", e_aurc), ("augrc", augrc)):
+        yield Measurement(metric, area(sureness, correct), about, sides.images, convention)
+    answered = coverage_at_risk(sureness, correct, risk)
+    yield Measurement("coverage_at_risk", answered, {**about, "risk": percent(risk)}, sides.images, convention)
+
+
+def _answers(sides: Sides, name: str) -> tuple[NDArray[np.floating], NDArray[np.bool_]]:
+    """How sure a detector lets every answer be, and whether it is right; of a new class none is."""
+    familiar, foreign = sides.familiar[name], sides.foreign[name]
+    return -np.concatenate([familiar, foreign]), np.arange(sides.images) < len(familiar)
+
+
+def _differences(sides: Sides, judged: Judged) -> Iterator[Measurement]:
+    """Every detector beside the baseline, and beside the best one."""
+    for versus in dict.fromkeys([judged.baseline, best_detector(sides)]):
+        others = [name for name in judged.detectors if name != versus]
+        if versus not in judged.detectors or not others:
+            continue
+        pairs = [
+            (sides.familiar[name], sides.foreign[name], sides.familiar[versus], sides.foreign[versus]) for name in others
+        ]
+        found = [auroc_difference(*pair) for pair in pairs]
+        corrected = holm(np.array([one.p for one in found]))
+        test = {"test": f"DeLong for two detectors on the same images, Holm's correction for {len(found)} comparisons"}
+        for name, one, p_value in zip(others, found, corrected.tolist(), strict=True):
+            about = {**judged.about, **sides.about(name), "versus": versus}
+            convention = {**judged.convention(sides.inside, name), **sides.told}
+            told = {**convention, **PAIRED}
+            yield Measurement("auroc_difference", one.difference, about, sides.images, told, one.interval)
+            yield Measurement("auroc_difference_p", p_value, about, sides.images, {**convention, **test})
+
+
+def _curves(sides: Sides, judged: Judged) -> Iterator[Curve]:
+    for name in judged.detectors:
+        flagged, found = roc_curve(sides.familiar[name], sides.foreign[name], points=MOST_POINTS)
+        curves = [("roc", "share of inside images flagged", "share of outside images found", flagged, found)]
+        if sides.goal == "failure":
+            answered, risk = risk_coverage(*_answers(sides, name), points=MOST_POINTS)
+            curves.append(("risk_coverage", "share answered", "share of answers wrong", answered, risk))
+        for title, across, up, x, y in curves:
+            yield Curve(
+                title,
+                {**judged.about, **sides.about(name)},
+                across,
+                up,
+                x=tuple(x.tolist()),
+                y=tuple(y.tolist()),
+                images=sides.images,
+                convention={**judged.convention(sides.inside, name), **sides.told},
+                counts=(sides.images,) * len(x),
+            )
+
+
+def percent(share: float) -> str:
+    """A share as people read it.
+
+    >>> percent(0.75), percent(0.999)
+    ('75 %', '99.9 %')
+    """
+    return f"{100 * share:g} %"

@@ -1,0 +1,167 @@
+"""How foreign every detector finds every image of a study, for one model: the arrays that all its numbers are made of."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftproof.detectors import ReadyDetector, ready
+from shiftproof.detectors.ensembles import fit_ensemble
+from shiftproof.errors import BadInput, NotKept
+from shiftproof.metrics import is_correct
+from shiftproof.studies import evidence
+from shiftproof.studies.novelty_variants import ALL_OUTSIDE, Variant
+from shiftproof.types import About, AnomalyScores, Fact, ModelRef, Predictions, Training
+
+ODIN_EPS = "odin_eps"
+"""What ODIN is called where the model's inputs were perturbed for it."""
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What every detector says of the images of one variant, row by row."""
+
+    name: str
+    ids: tuple[str, ...]
+    scores: Mapping[str, AnomalyScores]  # by detector
+    correct: NDArray[np.bool_]  # (images,); False where there is no label
+    labelled: NDArray[np.bool_]  # (images,)
+    convention: Mapping[str, str]
+    set_aside: int = 0
+
+    @classmethod
+    def of(cls, variant: Variant, model: ModelRef, predictions: Predictions, scores: Mapping[str, AnomalyScores]) -> Scored:
+        correct, labels, answers = predictions.labelled.copy(), predictions.labels, predictions.top5.classes
+        if correct.any():
+            correct[correct] = is_correct(labels[correct], answers[correct])
+        return cls(
+            variant.name,
+            predictions.ids,
+            scores,
+            correct,
+            predictions.labelled,
+            evidence.convention_of(variant.run(model), predictions),
+            len(predictions.set_aside),
+        )
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def wrong(self) -> NDArray[np.bool_]:
+        """Which images are answered wrong, as far as labels tell, (images,)."""
+        return self.labelled & ~self.correct
+
+    def only(self, detectors: Collection[str]) -> Scored:
+        """The same without the detectors that could not be had elsewhere."""
+        return dataclasses.replace(self, scores={name: self.scores[name] for name in detectors})
+
+    def told(self) -> str:
+        """The images in words.
+
+        >>> nothing = np.zeros(2, bool)
+        >>> Scored("dresses", ("a", "b"), {}, nothing, nothing, {}, set_aside=1).told()
+        '2 images (1 set aside)'
+        """
+        return f"{len(self):,} images" + (f" ({self.set_aside:,} set aside)" if self.set_aside else "")
+
+
+def pooled(name: str, parts: Sequence[Scored]) -> Scored:
+    """The images of several variants as one."""
+    first = parts[0]
+    return Scored(
+        name,
+        tuple(image for part in parts for image in part.ids),
+        {detector: np.concatenate([part.scores[detector] for part in parts]) for detector in first.scores},
+        np.concatenate([part.correct for part in parts]),
+        np.concatenate([part.labelled for part in parts]),
+        first.convention,
+        sum(part.set_aside for part in parts),
+    )
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One model's images, scored by every detector that it can have."""
+
+    about: About
+    inside: Scored
+    shifted: Sequence[Scored]
+    outside: Sequence[Scored]
+    detectors: Mapping[str, ReadyDetector]
+    baseline: str  # the detector that others are compared with, which may be missing
+
+    @property
+    def insides(self) -> tuple[Scored, ...]:
+        """The inside set, and behind it whatever shows the same classes otherwise."""
+        return self.inside, *self.shifted
+
+    @cached_property
+    def outsides(self) -> tuple[Scored, ...]:
+        """Every outside set and, where there are several, behind them all as one."""
+        return *self.outside, *([pooled(ALL_OUTSIDE, self.outside)] if len(self.outside) > 1 else [])
+
+    def convention(self, scored: Scored, detector: str) -> dict[str, str]:
+        """What stands beside every number of one detector on one variant."""
+        return {**scored.convention, **self.detectors[detector].convention()}
+
+
+class Panel:
+    """The detectors of one model; one that cannot answer is left out from there on, with the reason."""
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        training: Training | None,
+        *,
+        preset: str,
+        parameters: Mapping[str, Mapping[str, Fact]],
+        perturbed: str | None = None,
+    ) -> None:
+        self.ready: dict[str, ReadyDetector] = {}
+        self.left_out: dict[str, str] = {}
+        for name in names:
+            try:
+                self.ready[name] = _ready(name, training, preset, parameters)
+            except (NotKept, BadInput) as reason:
+                self.left_out[name] = str(reason)
+        if perturbed is not None:
+            odin = ready("odin", preset=preset, parameters=parameters.get("odin"))
+            self.ready[ODIN_EPS] = dataclasses.replace(odin, parameters={**odin.parameters, "inputs": perturbed})
+
+    def scores(self, predictions: Predictions, perturbed: Predictions | None = None) -> dict[str, AnomalyScores]:
+        """How foreign each detector finds the images; `perturbed` is what the model says of them for ODIN's sake."""
+        scores = {}
+        for name, detector in list(self.ready.items()):
+            try:
+                scores[name] = self._scored(detector, predictions, perturbed if name == ODIN_EPS else None)
+            except (NotKept, BadInput) as reason:
+                del self.ready[name]
+                self.left_out[name] = str(reason)
+        return scores
+
+    def _scored(self, detector: ReadyDetector, predictions: Predictions, instead: Predictions | None) -> AnomalyScores:
+        if instead is not None and instead.ids != predictions.ids:
+            raise BadInput("not every image has an answer with its input perturbed")
+        found = detector(instead or predictions)
+        strange = int((~np.isfinite(found)).sum())
+        if strange:
+            raise BadInput(f"its scores of {strange:,} of {len(found):,} images are infinite or not numbers")
+        return found
+
+
+def _ready(name: str, training: Training | None, preset: str, parameters: Mapping[str, Mapping[str, Fact]]) -> ReadyDetector:
+    """A detector of the catalog, or several of them as one where their names are joined by a plus."""
+    if "+" not in name:
+        return ready(name, training, preset=preset, parameters=parameters.get(name))
+    if training is None:
+        raise NotKept("it learns the scales of its members from training images, and none were given (--training)")
+    members = {part: ready(part, training, preset=preset, parameters=parameters.get(part)) for part in name.split("+")}
+    given = {f"{part} {key}": value for part, member in members.items() for key, value in member.parameters.items()}
+    notes = tuple(f"{part}: {note}" for part, member in members.items() for note in member.notes)
+    return ReadyDetector(name, preset, given, fit_ensemble(training, members), notes)

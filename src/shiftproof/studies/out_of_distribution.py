@@ -1,0 +1,212 @@
+"""Whether a model notices what it does not know, and whether it notices new classes or only a new style."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import product
+from typing import ClassVar
+from weakref import WeakKeyDictionary
+
+from shiftproof.catalog import DETECTORS
+from shiftproof.detectors import parameters_of
+from shiftproof.errors import BadInput, UnknownName
+from shiftproof.studies import evidence
+from shiftproof.studies.clean_study import image_set_ref, model_ref, model_refs
+from shiftproof.studies.model_averages import averages_over_models
+from shiftproof.studies.novelty_goals import goal_findings, why_no_failure
+from shiftproof.studies.novelty_scores import Judged, Panel, Scored
+from shiftproof.studies.novelty_variants import Variant, check_variants
+from shiftproof.types import (
+    Classifier,
+    Condition,
+    Fact,
+    Finding,
+    ImageSet,
+    ImageSetRef,
+    Keep,
+    Measurement,
+    ModelRef,
+    Predictions,
+    Reading,
+    Run,
+    Training,
+)
+
+Load = Callable[[Run], Predictions]
+
+
+@dataclass(frozen=True)
+class OutOfDistributionStudy:
+    """Every detector at two goals, new-class and failure detection, with the analyses of the ImageNet-OOD paper.
+
+    `image_set` is inside: its classes are those the model knows. Its images under `conditions`, and the sets in `shifted`,
+    show the same classes otherwise; those in `out_sets` show others. Detectors that learn do so from `training`.
+    """
+
+    models: Sequence[ModelRef | Classifier]
+    image_set: ImageSetRef | ImageSet
+    shifted: Mapping[str, ImageSetRef | ImageSet] = field(default_factory=dict, hash=False)
+    conditions: Sequence[Condition] = ()  # corruptions of the inside set, which count as shifted
+    out_sets: Mapping[str, ImageSetRef | ImageSet] = field(default_factory=dict, hash=False)
+    training: ImageSetRef | ImageSet | None = None
+    detectors: Sequence[str] | None = None  # None: all that can be had
+    preset: str = "authors"
+    parameters: Mapping[str, Mapping[str, Fact]] = field(default_factory=dict, hash=False)  # by detector
+    random_networks: Mapping[str, Sequence[ModelRef | Classifier]] = field(default_factory=dict, hash=False)  # by model name
+    odin: Mapping[str, ModelRef | Classifier] = field(default_factory=dict, hash=False)  # the same with perturbed inputs
+    rejected: float = 0.75  # share of the outside images that may not pass
+    tpr: float = 0.95
+    risk: float = 0.05  # share of answers that may be wrong
+    baseline: str = "msp"  # the detector that others are compared with
+    distance_model: ModelRef | Classifier | None = None  # whose features measure distance; None: the model's own
+    groups: int | None = None  # of images alike in distance; None: up to 100 of at least 50 images, but no fewer than 5
+    shown: int = 24  # images in a gallery
+    keep: Keep = "features"
+    # what was left out when it was measured: fitting all detectors again only to tell would take as long
+    _reasons: WeakKeyDictionary[Load, tuple[str, ...]] = field(
+        default_factory=WeakKeyDictionary, init=False, compare=False, repr=False
+    )
+
+    by_default: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        settled = {
+            "models": model_refs(self.models),
+            "image_set": image_set_ref(self.image_set),
+            "shifted": {name: image_set_ref(images) for name, images in self.shifted.items()},
+            "conditions": tuple(self.conditions),
+            "out_sets": {name: image_set_ref(images) for name, images in self.out_sets.items()},
+            "training": None if self.training is None else image_set_ref(self.training),
+            "detectors": None if self.detectors is None else tuple(dict.fromkeys([self.baseline, *self.detectors])),
+            "random_networks": {name: tuple(map(model_ref, some)) for name, some in self.random_networks.items()},
+            "odin": {name: model_ref(model) for name, model in self.odin.items()},
+            "distance_model": None if self.distance_model is None else model_ref(self.distance_model),
+        }
+        for name, value in settled.items():
+            object.__setattr__(self, name, value)
+        self._check_detectors()
+        check_variants(self.variants, self._training)
+        for name in ("rejected", "tpr", "risk"):
+            if not 0 < getattr(self, name) < 1:
+                raise BadInput(f"{name} is a share between 0 and 1, such as 0.75; got {getattr(self, name)}")
+
+    @cached_property
+    def variants(self) -> tuple[Variant, ...]:
+        """All images that are scored, the inside set first."""
+        inside = image_set_ref(self.image_set)
+        return (
+            Variant(inside.name, "inside", inside),
+            *(Variant(name, "shifted", image_set_ref(images)) for name, images in self.shifted.items()),
+            *(Variant(str(condition), "shifted", inside, condition) for condition in self.conditions),
+            *(Variant(name, "outside", image_set_ref(images)) for name, images in self.out_sets.items()),
+        )
+
+    def runs(self) -> list[Run]:
+        """Every model, and its random networks, on every variant and the training images; then whoever else is asked."""
+        runs: list[Run] = []
+        for model in model_refs(self.models):
+            for network in (model, *self._random_networks(model)):
+                runs += [variant.run(network) for variant in self.variants]
+                runs += [Run(network, images) for images in self._training]
+            for other in (self._odin(model), self._distance_model):
+                runs += [variant.run(other) for variant in self.variants] if other else []
+        return list(dict.fromkeys(runs))
+
+    def reading(self, run: Run) -> Reading | None:
+        """Every set is scored among the classes of the inside set, and images of other classes have no label there."""
+        inside = image_set_ref(self.image_set)
+        if run.model == self._distance_model and run.model not in self.models:
+            return Reading(None, labelled=False)  # its features alone are asked for, so its classes may be any
+        if run.image_set in self.out_sets.values():
+            return Reading(inside, labelled=False)
+        return None if run.image_set == inside else Reading(inside, labelled=True)
+
+    def measure(self, load: Load) -> Iterator[Finding]:
+        reasons = list(self._seen_twice(load))
+        aurocs: list[Measurement] = []
+        for model in model_refs(self.models):
+            judged = self._judged(model, load, reasons)
+            if judged is None:
+                continue
+            reasons += why_no_failure(judged)
+            for found in goal_findings(judged, tpr=self.tpr, risk=self.risk):
+                aurocs += [found] if isinstance(found, Measurement) and found.metric == "auroc" else []
+                yield found
+        yield from averages_over_models(aurocs)
+        self._reasons[load] = tuple(dict.fromkeys(reasons))
+
+    def skipped(self, load: Load) -> Iterator[str]:
+        if load not in self._reasons:
+            deque(self.measure(load), maxlen=0)
+        yield from self._reasons[load]
+
+    def _judged(self, model: ModelRef, load: Load, reasons: list[str]) -> Judged | None:
+        """One model's images as the detectors see them, each run read once; what cannot be had is told in `reasons`."""
+        perturbed = self._odin(model)
+        panel = self._panel(model, load, perturbed=perturbed.name if perturbed else None)
+        scored: list[tuple[Variant, Scored]] = []
+        for variant in self.variants:
+            predictions = load(variant.run(model))
+            nothing = evidence.nothing_read(variant.run(model), predictions)
+            if nothing:
+                reasons.append(nothing)
+                if variant.role == "inside":
+                    return None
+                continue
+            scores = panel.scores(predictions, load(variant.run(perturbed)) if perturbed else None)
+            scored.append((variant, Scored.of(variant, model, predictions, scores)))
+        reasons += [f"{name} is left out for {model.name}: {why}" for name, why in panel.left_out.items()]
+        by_role = {
+            role: [one.only(panel.ready) for variant, one in scored if variant.role == role]
+            for role in ("inside", "shifted", "outside")
+        }
+        about = {"model": model.name, "image_set": image_set_ref(self.image_set).name}
+        return Judged(about, by_role["inside"][0], by_role["shifted"], by_role["outside"], panel.ready, self.baseline)
+
+    def _panel(self, network: ModelRef, load: Load, perturbed: str | None = None) -> Panel:
+        """The detectors of one network, fitted on what that network says of the training images."""
+        training: Training | None = None
+        for images in self._training:
+            training = getattr(load, "training", load)(Run(network, images))
+        names = tuple(DETECTORS) if self.detectors is None else self.detectors
+        return Panel(names, training, preset=self.preset, parameters=self.parameters, perturbed=perturbed)
+
+    def _seen_twice(self, load: Load) -> Iterator[str]:
+        """Images that should not be in two sets and are, byte for byte."""
+        count = getattr(load, "images_in_both", None)
+        if count is None:
+            return
+        inside = image_set_ref(self.image_set)
+        outside = [variant.image_set for variant in self.variants if variant.role == "outside"]
+        for first, second in [*product([inside, *outside], self._training), *product(outside, [inside])]:
+            both = count(first, second)
+            if both:
+                yield f"{both:,} images of {first.name} are in {second.name} too, which flatters or spoils the numbers"
+
+    def _check_detectors(self) -> None:
+        """UnknownName now rather than after an hour."""
+        for name in {self.baseline, *(self.detectors or ()), *self.parameters}:
+            for part in name.split("+"):
+                parameters_of(part, preset=self.preset, chosen=self.parameters.get(part) if part == name else None)
+        models = [model_ref(model).name for model in self.models]
+        for name in (*self.random_networks, *self.odin):
+            if name not in models:
+                raise UnknownName("model in this study", name, models)
+
+    @property
+    def _training(self) -> list[ImageSetRef]:
+        """The training images, where there are some."""
+        return [] if self.training is None else [image_set_ref(self.training)]
+
+    def _random_networks(self, model: ModelRef) -> tuple[ModelRef, ...]:
+        return tuple(map(model_ref, self.random_networks.get(model.name, ())))
+
+    def _odin(self, model: ModelRef) -> ModelRef | None:
+        return model_ref(self.odin[model.name]) if model.name in self.odin else None
+
+    @property
+    def _distance_model(self) -> ModelRef | None:
+        return None if self.distance_model is None else model_ref(self.distance_model)

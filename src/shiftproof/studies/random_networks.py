@@ -1,0 +1,63 @@
+"""The same question asked of networks that never learned anything: what they tell apart is pixels and not classes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from shiftproof.metrics.separation import auroc
+from shiftproof.studies.novelty_scores import Judged, Panel
+from shiftproof.types import AnomalyScores, Measurement
+
+VariantScores = Mapping[str, Mapping[str, AnomalyScores]]
+"""By variant, then by detector."""
+
+FITTED_AGAIN = {"network": "same architecture, weights drawn anew; detectors that learn were fitted on it again"}
+
+
+def random_network_aurocs(judged: Judged, panel: Panel, scores: VariantScores, *, network: int) -> Iterator[Measurement]:
+    """AUROC of the unchanged inside images against every shifted and outside set, as one random network sees them."""
+    inside = scores[judged.inside.name]
+    for other in (*judged.shifted, *judged.outside):
+        for name, foreign in scores[other.name].items():
+            if name in panel.ready:
+                yield Measurement(
+                    "random_network_auroc",
+                    auroc(inside[name], foreign),
+                    {**judged.about, "detector": name, "shift": other.name, "network": network},
+                    len(inside[name]) + len(foreign),
+                    {**other.convention, **panel.ready[name].convention(), **FITTED_AGAIN},
+                )
+
+
+def means_over_networks(aurocs: Sequence[Measurement]) -> Iterator[Measurement]:
+    """The mean over networks, with an interval from how far two or more of them lie apart."""
+    alike: dict[tuple[tuple[str, str | int], ...], list[Measurement]] = {}
+    for found in aurocs:
+        key = tuple((name, value) for name, value in found.about.items() if name != "network")
+        alike.setdefault(key, []).append(found)
+    for key, several in alike.items():
+        values = np.array([found.value for found in several])
+        told = {**several[0].convention, "networks": str(len(several))}
+        if len(several) > 1:
+            told["interval"] = "95 %, Student's t over networks"
+        yield Measurement(
+            "mean_random_network_auroc", float(values.mean()), dict(key), several[0].images, told, _t_interval(values)
+        )
+
+
+def _t_interval(values: np.ndarray[tuple[int], np.dtype[np.floating]]) -> tuple[float, float] | None:
+    """Where the mean of more such networks would lie; None for one network.
+
+    >>> low, high = _t_interval(np.array([0.4, 0.6]))  # 0.5 +- 12.706 * 0.1
+    >>> low, high
+    (0.0, 1.0)
+    """
+    from scipy.special import stdtrit
+
+    count = len(values)
+    if count < 2:
+        return None
+    half = float(stdtrit(count - 1, 0.975) * values.std(ddof=1) / np.sqrt(count))
+    return max(0.0, float(values.mean()) - half), min(1.0, float(values.mean()) + half)
