@@ -109,7 +109,7 @@ class _Answers:
 
 @dataclass(frozen=True)
 class StoredTraining:
-    """What a model said of its training images, read from the store anew at every walk, in the order in which it lies there."""
+    """What a model said of its training images, read from the store anew at every walk, in the order in which it lies."""
 
     answers: _Answers
 

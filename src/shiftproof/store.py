@@ -331,8 +331,8 @@ def _read_some(path: Path, wanted: Container[tuple[str, str]], keep: Keep) -> Ro
             return Rows([], [], {})
         pairs = list(zip(json.loads(metadata["ids"]), json.loads(metadata["digests"]), strict=True))
         places = [place for place, pair in enumerate(pairs) if pair in wanted]
-        names = [name for name in file.keys() if name in (*_tensors_of(keep), "extra")] if places else []
-        arrays = {name: file.get_tensor(name) for name in names}
+        needed = (*_tensors_of(keep), "extra") if places else ()
+        arrays = {name: file.get_tensor(name) for name in file.keys() if name in needed}  # noqa: SIM118 not a mapping
     for name, stored in arrays.items():
         some = stored if len(places) == len(pairs) else stored[places]
         arrays[name] = some.astype(np.float32) if some.dtype == np.float16 else some

@@ -12,7 +12,7 @@ from shiftproof.detectors import ready
 from shiftproof.detectors.scores import energy, max_logit
 from shiftproof.detectors.vim import fit_residual, fit_vim, origin_of, principal_dimension
 from shiftproof.errors import BadInput, NotKept
-from shiftproof.types import Head, Predictions
+from shiftproof.types import AnomalyScores, Head, Predictions
 
 
 def written_out(training: Predictions, asked: Predictions, dimension: int) -> tuple[AnomalyScores, AnomalyScores]:
