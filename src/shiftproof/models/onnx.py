@@ -32,7 +32,8 @@ def load_onnx(path: str, options: ModelOptions) -> LoadedClassifier:
     model = _read(file)
     weights = _digest([file, *external_files(model, file.parent)])
     graph = OnnxGraph(model, file.parent)
-    facts, output = graph.input(), graph.scores(options.output, besides=options.extra_output)
+    extra = _tensor(graph, options.extra_output, "extra numbers")
+    facts, output = graph.input(), graph.scores(options.output, besides=extra)
     name = options.name or file.stem
     preparation, preparation_notes = _preparation(facts, options)
     check_size(preparation, facts.size, name)
@@ -41,7 +42,6 @@ def load_onnx(path: str, options: ModelOptions) -> LoadedClassifier:
     width = len(layer.head.bias) if width is None and layer.head is not None else width
     classes, class_notes = options.classes_of(width, _named_inside(model))
     gives = options.gives or graph.gives(output.name)
-    extra = _tensor(graph, options.extra_output, "extra numbers")
     session_of = partial(
         OnnxSession,
         input_name=facts.name,

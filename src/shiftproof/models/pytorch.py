@@ -154,7 +154,7 @@ def _unlike(outputs: Outputs, head: Head, precision: str) -> str | None:
     powers = np.exp(logits - logits.max(axis=1, keepdims=True))
     slack = 1e-3 if precision == "float32" else 0.03
     for candidate in (logits, powers / powers.sum(axis=1, keepdims=True)):
-        if np.abs(candidate - outputs.scores).max() < slack * np.abs(outputs.scores).max():
+        if np.abs(candidate - outputs.scores).max() <= slack * np.abs(outputs.scores).max():
             return None
     return "the scores are more than the last linear layer's product"
 
