@@ -94,7 +94,7 @@ def counted_precision_area(negative: Counts, positive: Counts) -> NDArray[np.flo
 
 def counted_fpr(negative: Counts, positive: Counts, *, tpr: float) -> NDArray[np.floating]:
     """Share of the negative images at or above the highest score that finds at least `tpr` of the positive ones."""
-    images = int(positive.reshape(-1, positive.shape[-1])[0].sum())
+    images = int(positive.sum(axis=-1).max())  # the same in every drawing
     below = np.cumsum(positive, axis=-1) - positive
     place = (below <= images - at_least(tpr, images)).sum(axis=-1, keepdims=True) - 1
     flagged = np.take_along_axis(at_or_above(negative), place, axis=-1)[..., 0]
