@@ -9,8 +9,18 @@ import numpy as np
 import pytest
 
 from shiftproof.errors import NotKept
-from shiftproof.metrics import brier_score, rms_calibration_error, to_probabilities
+from shiftproof.metrics import (
+    aurra,
+    brier_score,
+    debiased_calibration_error,
+    fit_temperature,
+    negative_log_likelihood,
+    rms_calibration_error,
+    split_half,
+    to_probabilities,
+)
 from shiftproof.studies.calibration import CalibrationStudy
+from shiftproof.studies.temperature_scaling import AFTER, BEFORE
 from shiftproof.types import Curve, ImageSetRef, Measurement, ModelRef, Predictions
 
 MODEL, PHOTOS = ModelRef("toy", "1"), ImageSetRef("photos", "2")
@@ -26,7 +36,14 @@ def answers(predictions_of: Any) -> Predictions:
 
 def numbers(predictions: Predictions, **options: Any) -> dict[str, Measurement]:
     found = CalibrationStudy([MODEL], PHOTOS, **options).measure(lambda run: predictions)
-    return {finding.metric: finding for finding in found if isinstance(finding, Measurement)}
+    return {
+        finding.metric: finding for finding in found if isinstance(finding, Measurement) and "scaling" not in finding.about
+    }
+
+
+def held_out(predictions: Predictions, when: str) -> dict[str, Measurement]:
+    found = CalibrationStudy([MODEL], PHOTOS, thorough=True).measure(lambda run: predictions)
+    return {one.metric: one for one in found if isinstance(one, Measurement) and one.about.get("scaling") == when}
 
 
 def curves(predictions: Predictions) -> dict[str, Curve]:
@@ -129,3 +146,119 @@ def test_few_images_are_drawn_in_few_bins(answers: Predictions, images: int, bin
     assert curve.convention["bins"] == f"{bins} of equal width"
     assert len(curve.x) <= bins
     assert sum(curve.counts or ()) == images
+
+
+def test_aurra_has_an_interval_and_says_what_ties_could_make_of_it(answers: Predictions) -> None:
+    confidence, correct = np.exp(answers.top5.scores[:, 0]), np.arange(250) < 150
+    found = numbers(answers)["aurra"]
+    assert found.value == pytest.approx(aurra(confidence, correct))
+    assert found.interval is not None
+    assert found.interval[0] < found.value < found.interval[1]
+    assert "ties" not in found.convention
+    alike = dataclasses.replace(answers, top5=dataclasses.replace(answers.top5, scores=np.full((250, 5), np.log(0.5))))
+    tied = numbers(alike)["aurra"]
+    assert tied.value == pytest.approx(0.6)
+    # all right first: (150 + 150 x (1/151 + ... + 1/250)) / 250; all wrong first: the sum of (n - 100) / n from 101 to 250
+    best = (150 + 150 * sum(1 / place for place in range(151, 251))) / 250
+    worst = sum((place - 100) / place for place in range(101, 251)) / 250
+    assert tied.convention["ties"] == f"mean over their orders; between {100 * worst:.2f} % and {100 * best:.2f} %"
+
+
+def test_the_curve_of_accuracy_ends_with_all_images_and_grows_towards_them(answers: Predictions) -> None:
+    curve = curves(answers)["response_rate_accuracy"]
+    assert curve.counts is not None
+    assert curve.low is not None
+    assert curve.high is not None
+    assert (curve.x[-1], curve.y[-1], curve.counts[-1]) == (1, pytest.approx(0.6), 250)
+    assert list(curve.counts) == sorted(curve.counts)
+    assert len(curve.x) == 50
+    assert all(low <= share <= high for low, share, high in zip(curve.low, curve.y, curve.high, strict=True))
+
+
+def test_thoroughly_there_are_the_numbers_of_all_logits(answers: Predictions) -> None:
+    found = numbers(answers, thorough=True)
+    confidence, correct = np.exp(answers.top5.scores[:, 0]), np.arange(250) < 150
+    logits = answers.need_logits()
+    assert found["debiased_calibration_error"].value == pytest.approx(debiased_calibration_error(confidence, correct))
+    assert found["negative_log_likelihood"].value == pytest.approx(negative_log_likelihood(answers.labels, logits, "logits"))
+    assert found["brier_score"].value == numbers(answers, brier=True)["brier_score"].value
+    assert CalibrationStudy([MODEL], PHOTOS, thorough=True).keep == "logits"
+    assert reasons(answers, thorough=True) == []
+
+
+def test_the_temperature_is_fitted_on_one_half_and_judged_on_the_other(answers: Predictions) -> None:
+    first = split_half(answers.ids)
+    fitted = numbers(answers, thorough=True)["temperature"]
+    assert fitted.images == first.sum()
+    assert fitted.value == pytest.approx(fit_temperature(answers.labels[first], answers.need_logits()[first]))
+    before, after = held_out(answers, BEFORE), held_out(answers, AFTER)
+    assert (
+        set(before)
+        == set(after)
+        == {
+            "rms_calibration_error",
+            "chance_calibration_error",
+            "expected_calibration_error",
+            "overconfidence",
+            "negative_log_likelihood",
+        }
+    )
+    labels, logits = answers.labels[~first], answers.need_logits()[~first]
+    for found, scaled in ((before, logits), (after, logits / fitted.value)):
+        assert found["negative_log_likelihood"].value == pytest.approx(negative_log_likelihood(labels, scaled, "logits"))
+        confidence = to_probabilities(scaled, "logits").max(axis=1)
+        assert found["overconfidence"].value == pytest.approx((confidence - (np.arange(250) < 150)[~first]).mean())
+        assert {one.images for one in found.values()} == {(~first).sum()}
+        assert found["overconfidence"].convention["temperature"].endswith(f"fitted on the other {first.sum()} images")
+
+
+def test_an_overconfident_model_is_mended_by_its_temperature(predictions_of: Any) -> None:
+    generator = np.random.default_rng(1)
+    true = generator.uniform(0.3, 1.0, size=2000)
+    labels, odds = np.zeros(2000, dtype=int), 3 * np.log(6 * true / (1 - true))  # logits three times too large
+    predicted = np.where(generator.random(2000) < true, 0, 1 + generator.integers(6, size=2000))
+    overconfident = predictions_of(labels, predicted, 1 / (1 + 6 * np.exp(-odds)), with_logits=True)
+    low, high = numbers(overconfident, thorough=True)["temperature"].interval or (0.0, 0.0)
+    assert low < 3 < high
+    before, after = held_out(overconfident, BEFORE), held_out(overconfident, AFTER)
+    assert before["rms_calibration_error"].value > 3 * before["chance_calibration_error"].value
+    assert after["rms_calibration_error"].value < after["chance_calibration_error"].value
+    assert after["negative_log_likelihood"].value < before["negative_log_likelihood"].value
+
+
+def test_probabilities_are_scaled_as_the_logits_they_came_from(predictions_of: Any) -> None:
+    generator = np.random.default_rng(2)
+    case: tuple[Any, ...] = ([0] * 250, generator.integers(2, size=250), generator.uniform(0.3, 1.0, size=250))
+    found = [
+        numbers(predictions_of(*case, gives=gives, with_logits=True), thorough=True) for gives in ("logits", "probabilities")
+    ]
+    assert found[0]["temperature"].value == pytest.approx(found[1]["temperature"].value)
+    after = [held_out(predictions_of(*case, gives=gives, with_logits=True), AFTER) for gives in ("logits", "probabilities")]
+    assert after[0]["expected_calibration_error"].value == pytest.approx(after[1]["expected_calibration_error"].value)
+
+
+def test_too_few_images_for_two_halves_have_no_temperature_and_the_reason_is_given(answers: Predictions) -> None:
+    few = answers.take(np.arange(30))
+    assert "temperature" not in numbers(few, thorough=True)
+    assert held_out(few, BEFORE) == {}
+    assert reasons(few, thorough=True) == [
+        "photos: a temperature needs at least 20 images to be fitted on and as many others to be judged on"
+    ]
+    assert reasons(few) == []
+
+
+def test_images_of_a_class_the_model_lacks_have_no_likelihood_and_this_is_said(answers: Predictions) -> None:
+    logits = np.concatenate([answers.need_logits(), np.full((250, 1), -np.inf)], axis=1)
+    labels = answers.labels.copy()
+    labels[-10:] = 7
+    found = numbers(dataclasses.replace(answers, logits=logits, labels=labels), thorough=True)["negative_log_likelihood"]
+    assert found.images == 240
+    assert found.convention["without likelihood"].startswith("10 of 250")
+    lacking = dataclasses.replace(answers, logits=logits, labels=np.full((250, 1), 7))
+    assert not {"negative_log_likelihood", "temperature"} & set(numbers(lacking, thorough=True))
+
+
+def test_scores_have_nothing_thorough_about_them_either(predictions_of: Any) -> None:
+    predictions = predictions_of([0, 1] * 50, [0, 0] * 50, gives="scores", with_logits=True)
+    assert numbers(predictions, thorough=True) == {}
+    assert "gives scores" in reasons(predictions, thorough=True)[0]

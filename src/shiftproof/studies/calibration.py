@@ -1,4 +1,4 @@
-"""Whether a model is right as often as it says it is."""
+"""Whether a model is right as often as it says it is, and surest where it is right."""
 
 from __future__ import annotations
 
@@ -9,7 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftproof.metrics import (
+    aurra,
+    aurra_bounds,
+    aurra_interval,
     chance_calibration_error,
+    clopper_pearson,
+    debiased_calibration_error,
     expected_calibration_error,
     is_correct,
     reliability,
@@ -17,26 +22,33 @@ from shiftproof.metrics import (
     to_probabilities,
 )
 from shiftproof.metrics.calibration import brier_scores, confidence_bins
-from shiftproof.studies import evidence
+from shiftproof.metrics.surest_first import answered_levels
+from shiftproof.studies import evidence, temperature_scaling
 from shiftproof.studies.clean_study import CleanStudy
 from shiftproof.types import About, Curve, Finding, Keep, Measurement, Predictions, Run
 
 IMAGES_A_POINT = 8
 """How many images a point of the reliability diagram should have, on average."""
+RESPONSE_RATES = 50
+"""Points of the response-rate accuracy curve, at most."""
 
 
 @dataclass(frozen=True)
 class CalibrationStudy(CleanStudy):
-    """Calibration errors and overconfidence, with the reliability diagram and the spread of confidence."""
+    """Calibration errors, overconfidence and AURRA, with the reliability diagram, accuracy by response rate and confidences.
+
+    Thoroughly, which needs all logits: likelihood, Brier score and debiased error too, and what a temperature would mend.
+    """
 
     bin_size: int = 100  # images a bin of the RMS calibration error
     bins: int = 15  # of equal width, for the expected calibration error and the curves
     published_bins: bool = False  # leave the most confident bin out of the RMS error, as the ImageNet-A paper's code does
     brier: bool = False  # the Brier score too, which needs all logits
+    thorough: bool = False
 
     @property
     def keep(self) -> Keep:
-        return "logits" if self.brier else "top5"
+        return "logits" if self.brier or self.thorough else "top5"
 
     def measure(self, load: Callable[[Run], Predictions]) -> Iterator[Finding]:
         for run in self.runs():
@@ -60,17 +72,34 @@ class CalibrationStudy(CleanStudy):
                 evidence.nothing_labelled(run, predictions, "calibration"),
             ]
             if not any(reasons):
-                reasons = [self._too_few(run, predictions)]
+                reasons = [f"{run.image_set.name}: {reason}" for reason in self._too_few(predictions)]
             yield from (reason for reason in reasons if reason)
 
-    def _too_few(self, run: Run, predictions: Predictions) -> str | None:
-        if not self.published_bins or predictions.labelled.sum() >= self.bin_size:
-            return None
-        return f"{run.image_set.name}: the RMS calibration error by published bins needs at least {self.bin_size} images"
+    def _too_few(self, predictions: Predictions) -> Iterator[str]:
+        if self.published_bins and predictions.labelled.sum() < self.bin_size:
+            yield f"the RMS calibration error by published bins needs at least {self.bin_size} images"
+        if self.thorough and (reason := temperature_scaling.too_few(evidence.labelled_only(predictions))):
+            yield reason
 
     def _errors(
         self, about: About, predictions: Predictions, confidence: NDArray[np.floating], convention: Mapping[str, str]
     ) -> Iterator[Finding]:
+        correct = is_correct(predictions.labels, predictions.top5.classes)
+        yield from self._gaps(predictions, about, convention)
+        if self.brier or self.thorough:
+            scores = brier_scores(predictions.labels, to_probabilities(predictions.need_logits(), predictions.gives))
+            yield evidence.mean("brier_score", scores, about, convention)
+        if self.thorough:
+            yield self._debiased(confidence, correct, about, convention)
+            yield from temperature_scaling.likelihood(predictions, about, convention)
+            yield from temperature_scaling.before_and_after(predictions, about, convention, self._gaps)
+        yield self._reliability(confidence, correct, about, convention)
+        yield _aurra(confidence, correct, about, convention)
+        yield _by_response_rate(confidence, correct, about, convention)
+
+    def _gaps(self, predictions: Predictions, about: About, convention: Mapping[str, str]) -> Iterator[Measurement]:
+        """How far confidence is from accuracy, in every way that the first answers alone can tell."""
+        confidence = evidence.confidence_or_nan(predictions)
         correct = is_correct(predictions.labels, predictions.top5.classes)
         images = len(correct)
         if images >= self.bin_size or not self.published_bins:
@@ -84,10 +113,13 @@ class CalibrationStudy(CleanStudy):
         error = expected_calibration_error(confidence, correct, bins=self.bins)
         yield Measurement("expected_calibration_error", error, about, images, stated)
         yield evidence.mean("overconfidence", confidence - correct, about, convention)
-        if self.brier:
-            scores = brier_scores(predictions.labels, to_probabilities(predictions.need_logits(), predictions.gives))
-            yield evidence.mean("brier_score", scores, about, convention)
-        yield self._reliability(confidence, correct, about, stated)
+
+    def _debiased(
+        self, confidence: NDArray[np.floating], correct: NDArray[np.bool_], about: About, convention: Mapping[str, str]
+    ) -> Measurement:
+        error = debiased_calibration_error(confidence, correct, bins=self.bins)
+        stated = {**convention, "bins": f"{self.bins} of about equal count"}
+        return Measurement("debiased_calibration_error", error, about, len(correct), stated)
 
     def _equal_count(self, images: int) -> str:
         bins = max(1, images // self.bin_size)
@@ -127,6 +159,36 @@ class CalibrationStudy(CleanStudy):
             convention={**convention, "bins": f"{self.bins} of equal width"},
             counts=tuple(counts.tolist()),
         )
+
+
+def _aurra(
+    confidence: NDArray[np.floating], correct: NDArray[np.bool_], about: About, convention: Mapping[str, str]
+) -> Measurement:
+    interval = aurra_interval(confidence, correct)
+    low, high = (f"{100 * bound:.2f} %" for bound in aurra_bounds(confidence, correct))
+    ties = {"ties": f"mean over their orders; between {low} and {high}"} if low != high else {}
+    told = {**convention, **ties, **(evidence.RESAMPLED if interval else {})}
+    return Measurement("aurra", aurra(confidence, correct), about, len(correct), told, interval)
+
+
+def _by_response_rate(
+    confidence: NDArray[np.floating], correct: NDArray[np.bool_], about: About, convention: Mapping[str, str]
+) -> Curve:
+    levels = answered_levels(confidence, correct, most=RESPONSE_RATES)
+    low, high = clopper_pearson(levels.right, levels.total)
+    return Curve(
+        "response_rate_accuracy",
+        about,
+        "share of images answered",
+        "accuracy",
+        x=tuple((levels.total / len(correct)).tolist()),
+        y=tuple(levels.accuracy.tolist()),
+        images=len(correct),
+        convention={**convention, **evidence.EXACT},
+        counts=tuple(levels.total.tolist()),
+        low=tuple(low.tolist()),
+        high=tuple(high.tolist()),
+    )
 
 
 def _without_confidence(confidence: NDArray[np.floating]) -> dict[str, str]:
