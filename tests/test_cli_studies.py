@@ -10,10 +10,11 @@ import pytest
 from PIL import Image as Pillow
 
 import shiftproof as sp
-from shiftproof.cli_studies import make_corruption, make_perturbation
+from shiftproof.cli_studies import make_calibration, make_corruption, make_perturbation
 from shiftproof.errors import BadInput, UnknownName
 from shiftproof.image_sets.image_list import ImageList
 from shiftproof.studies.budgeted_corruption import BudgetedCorruptionStudy
+from shiftproof.studies.calibration import CalibrationStudy
 from shiftproof.studies.corruption import CorruptionStudy
 from shiftproof.studies.perturbation import PerturbationStudy
 from shiftproof.types import Condition, ModelRef, Sample
@@ -95,3 +96,9 @@ def test_a_set_that_holds_corrupted_images_or_sequences_is_taken_as_it_is(images
 def test_a_slip_is_told_at_once(images: ImageList, options: dict[str, Any], problem: Any, words: str) -> None:
     with pytest.raises(problem, match=words):
         corruption_study(images, **options)
+
+
+def test_calibration_is_thorough_where_asked(images: ImageList) -> None:
+    for asked in (False, True):
+        (study,) = make_calibration(CalibrationStudy, [MODEL], images, {"thorough_calibration": asked}).studies
+        assert study == CalibrationStudy([MODEL], images, thorough=asked)

@@ -75,6 +75,9 @@ about_studies = _options(
         help='JSON of groups that count as one class, as {"dog": ["n02085620", ...]}; or imagenet-vid or ytbb by name.',
     ),
     click.option("--only-classes", help="Only IMAGES of these classes: imagenet-a, imagenet-o, imagenet-r, or a file."),
+    click.option(
+        "--thorough-calibration", is_flag=True, help="Likelihood and what a temperature would mend, from all logits."
+    ),
 )
 about_pictures = _options(
     click.option("--edition", default="imagenet-224", show_default=True, help="Whose strengths; see shiftproof list."),

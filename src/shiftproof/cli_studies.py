@@ -55,6 +55,11 @@ def make_plainly(kind: Any, models: Models, images: ImageSet, options: Options) 
     return Bench([kind(models=models, image_set=images)], [images])
 
 
+def make_calibration(kind: Any, models: Models, images: ImageSet, options: Options) -> Bench:
+    """Calibration from first answers, or from all logits."""
+    return Bench([kind(models=models, image_set=images, thorough=options["thorough_calibration"])], [images])
+
+
 def make_corruption(kind: Any, models: Models, images: ImageSet, options: Options) -> Bench:
     """Corruptions made here; of a set that holds corrupted images already, those it holds."""
     if _has_facts(images, "corruption", "severity"):
@@ -105,6 +110,7 @@ def make_perturbation(kind: Any, models: Models, images: ImageSet, options: Opti
 
 
 MAKERS: Mapping[str, Maker] = {
+    "calibration": make_calibration,
     "corruption": make_corruption,
     "perturbation": make_perturbation,
     NOVELTY: make_out_of_distribution,
