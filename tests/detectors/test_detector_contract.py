@@ -63,7 +63,7 @@ def test_an_answer_does_not_depend_on_the_images_it_came_with(name: str) -> None
     alone = np.concatenate([detector(predictions.take(places[[place]])) for place in places])
     in_twos = np.concatenate([detector(predictions.take(pair)) for pair in places.reshape(-1, 2)])
     for again in (alone, in_twos, detector(predictions.take(shuffled))[np.argsort(shuffled)]):
-        np.testing.assert_allclose(again, together, rtol=1e-5, atol=1e-6 * np.ptp(together))
+        np.testing.assert_allclose(again, together, rtol=1e-5, atol=1e-6 * float(np.ptp(together)))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -84,7 +84,7 @@ def test_training_images_may_come_in_blocks(name: str) -> None:
     whole = with_extra(name, inside(1200), familiar=True)
     in_blocks = ready(name, InBlocks(whole, 370), parameters=FOR_FEW_IMAGES.get(name))
     scores = fitted(name)(mixed(name))
-    np.testing.assert_allclose(in_blocks(mixed(name)), scores, rtol=1e-5, atol=1e-5 * np.ptp(scores))
+    np.testing.assert_allclose(in_blocks(mixed(name)), scores, rtol=1e-5, atol=1e-5 * float(np.ptp(scores)))
 
 
 @pytest.mark.parametrize("name", NAMES)

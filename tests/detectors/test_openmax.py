@@ -25,13 +25,14 @@ def distance_between(first: NDArray[np.floating], second: NDArray[np.floating], 
     euclidean = math.dist(first, second)
     if distance == "euclidean":
         return euclidean
-    return euclidean / 200 + 1 - first @ second / (np.linalg.norm(first) * np.linalg.norm(second))
+    return float(euclidean / 200 + 1 - first @ second / (np.linalg.norm(first) * np.linalg.norm(second)))
 
 
 def chosen(predictions: Predictions, of_class: int, mean_of: str) -> NDArray[np.floating]:
     logits = predictions.need_logits().astype(np.float64)
     labelled = predictions.labels[:, 0] == of_class
-    return logits[labelled & (logits.argmax(axis=1) == of_class)] if mean_of == "correct" else logits[labelled]
+    right = logits.argmax(axis=1) == of_class
+    return np.asarray(logits[labelled & right] if mean_of == "correct" else logits[labelled])
 
 
 def probability_of_unknown(
