@@ -127,7 +127,7 @@ class Panel:
         self.left_out: dict[str, str] = {}
         for name in names:
             try:
-                self.ready[name] = _ready(name, training, preset, parameters)
+                self.ready[name] = self._made_ready(name, training, preset, parameters)
             except (NotKept, BadInput) as reason:
                 self.left_out[name] = str(reason)
         if perturbed is not None:
@@ -154,14 +154,18 @@ class Panel:
             raise BadInput(f"its scores of {strange:,} of {len(found):,} images are infinite or not numbers")
         return found
 
-
-def _ready(name: str, training: Training | None, preset: str, parameters: Mapping[str, Mapping[str, Fact]]) -> ReadyDetector:
-    """A detector of the catalog, or several of them as one where their names are joined by a plus."""
-    if "+" not in name:
-        return ready(name, training, preset=preset, parameters=parameters.get(name))
-    if training is None:
-        raise NotKept("it learns the scales of its members from training images, and none were given (--training)")
-    members = {part: ready(part, training, preset=preset, parameters=parameters.get(part)) for part in name.split("+")}
-    given = {f"{part} {key}": value for part, member in members.items() for key, value in member.parameters.items()}
-    notes = tuple(f"{part}: {note}" for part, member in members.items() for note in member.notes)
-    return ReadyDetector(name, preset, given, fit_ensemble(training, members), notes)
+    def _made_ready(
+        self, name: str, training: Training | None, preset: str, parameters: Mapping[str, Mapping[str, Fact]]
+    ) -> ReadyDetector:
+        """A detector of the catalog, or several of them as one where their names are joined by a plus."""
+        if "+" not in name:
+            return ready(name, training, preset=preset, parameters=parameters.get(name))
+        if training is None:
+            raise NotKept("it learns the scales of its members from training images, and none were given (--training)")
+        members = {
+            part: self.ready.get(part) or ready(part, training, preset=preset, parameters=parameters.get(part))
+            for part in name.split("+")
+        }
+        given = {f"{part} {key}": value for part, member in members.items() for key, value in member.parameters.items()}
+        notes = tuple(f"{part}: {note}" for part, member in members.items() for note in member.notes)
+        return ReadyDetector(name, preset, given, fit_ensemble(training, members), notes)

@@ -15,10 +15,14 @@ from shiftproof.detectors import parameters_of
 from shiftproof.errors import BadInput, UnknownName
 from shiftproof.studies import evidence
 from shiftproof.studies.clean_study import image_set_ref, model_ref, model_refs
+from shiftproof.studies.distance_analysis import Surroundings, distance_findings
 from shiftproof.studies.model_averages import averages_over_models
+from shiftproof.studies.novelty_analyses import analysis_findings
+from shiftproof.studies.novelty_galleries import disagreements, nearest_pairs
 from shiftproof.studies.novelty_goals import goal_findings, why_no_failure
 from shiftproof.studies.novelty_scores import Judged, Panel, Scored
 from shiftproof.studies.novelty_variants import Variant, check_variants
+from shiftproof.studies.random_networks import means_over_networks, random_network_aurocs
 from shiftproof.types import (
     Classifier,
     Condition,
@@ -128,13 +132,20 @@ class OutOfDistributionStudy:
         reasons = list(self._seen_twice(load))
         aurocs: list[Measurement] = []
         for model in model_refs(self.models):
-            judged = self._judged(model, load, reasons)
+            surroundings = Surroundings((self._distance_model or model).name)
+            judged = self._judged(model, load, surroundings, reasons)
             if judged is None:
                 continue
             reasons += why_no_failure(judged)
             for found in goal_findings(judged, tpr=self.tpr, risk=self.risk):
                 aurocs += [found] if isinstance(found, Measurement) and found.metric == "auroc" else []
                 yield found
+            yield from analysis_findings(judged, rejected=self.rejected)
+            yield from distance_findings(judged, surroundings, groups=self.groups)
+            refs = {variant.name: variant.image_set for variant in self.variants}
+            yield from disagreements(judged, refs, shown=self.shown)
+            yield from nearest_pairs(judged, surroundings, refs)
+            yield from self._random_network_findings(model, judged, load, reasons)
         yield from averages_over_models(aurocs)
         self._reasons[load] = tuple(dict.fromkeys(reasons))
 
@@ -143,7 +154,7 @@ class OutOfDistributionStudy:
             deque(self.measure(load), maxlen=0)
         yield from self._reasons[load]
 
-    def _judged(self, model: ModelRef, load: Load, reasons: list[str]) -> Judged | None:
+    def _judged(self, model: ModelRef, load: Load, surroundings: Surroundings, reasons: list[str]) -> Judged | None:
         """One model's images as the detectors see them, each run read once; what cannot be had is told in `reasons`."""
         perturbed = self._odin(model)
         panel = self._panel(model, load, perturbed=perturbed.name if perturbed else None)
@@ -158,13 +169,37 @@ class OutOfDistributionStudy:
                 continue
             scores = panel.scores(predictions, load(variant.run(perturbed)) if perturbed else None)
             scored.append((variant, Scored.of(variant, model, predictions, scores)))
-        reasons += [f"{name} is left out for {model.name}: {why}" for name, why in panel.left_out.items()]
+            other = self._distance_model
+            surroundings.add(variant, predictions, load(variant.run(other)) if other else predictions)
+        surroundings.free()
+        left_out = {**panel.left_out, **surroundings.left_out}
+        reasons += [f"{what} is left out for {model.name}: {why}" for what, why in left_out.items()]
+        reasons += [f"{name} for {model.name}: {note}" for name, one in panel.ready.items() for note in one.notes]
         by_role = {
             role: [one.only(panel.ready) for variant, one in scored if variant.role == role]
             for role in ("inside", "shifted", "outside")
         }
         about = {"model": model.name, "image_set": image_set_ref(self.image_set).name}
         return Judged(about, by_role["inside"][0], by_role["shifted"], by_role["outside"], panel.ready, self.baseline)
+
+    def _random_network_findings(
+        self, model: ModelRef, judged: Judged, load: Load, reasons: list[str]
+    ) -> Iterator[Measurement]:
+        """What networks of the same architecture say that never learned anything, and their means."""
+        aurocs: list[Measurement] = []
+        read = {scored.name for scored in (*judged.insides, *judged.outside)}
+        variants = [variant for variant in self.variants if variant.name in read]
+        for number, network in enumerate(self._random_networks(model), start=1):
+            panel = self._panel(network, load)
+            scores = {variant.name: panel.scores(load(variant.run(network))) for variant in variants}
+            reasons += [
+                f"{name} is left out for {network.name}: {why}"
+                for name, why in panel.left_out.items()
+                if name in judged.detectors
+            ]
+            aurocs += random_network_aurocs(judged, panel, scores, network=number)
+        yield from aurocs
+        yield from means_over_networks(aurocs)
 
     def _panel(self, network: ModelRef, load: Load, perturbed: str | None = None) -> Panel:
         """The detectors of one network, fitted on what that network says of the training images."""

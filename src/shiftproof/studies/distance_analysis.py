@@ -1,0 +1,147 @@
+"""Whether detectors see how far images lie from the inside set: AUROC against distance in a feature space."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftproof.detectors.neighbour_search import nearest_rows
+from shiftproof.errors import BadInput, NotKept
+from shiftproof.metrics.delong import placements
+from shiftproof.metrics.frechet import Moments, frechet_distance, moments_of
+from shiftproof.metrics.trends import fit_line
+from shiftproof.studies.novelty_scores import Judged, Scored
+from shiftproof.studies.novelty_variants import Variant
+from shiftproof.types import Curve, Features, Finding, Measurement, Predictions
+
+MOST_GROUPS, LEAST_GROUPS, IMAGES_A_GROUP = 100, 5, 50
+STUDENT = {"interval": "95 %, least squares with Student's t over groups"}
+
+DISTANCES, FRECHET = "the distance analysis", "the Fréchet distance"
+
+
+class Nearness(NamedTuple):
+    """The inside image nearest each image of a variant, and how far away it is."""
+
+    neighbours: tuple[str, ...]
+    distances: NDArray[np.floating]  # (images,)
+
+
+class Surroundings:
+    """How far the images of every variant lie from the inside set; of all their features only the inside set's are kept."""
+
+    def __init__(self, space: str) -> None:
+        self.space = space  # the model whose features measure distance
+        self.nearness: dict[str, Nearness] = {}  # by variant
+        self.frechet: dict[str, float] = {}
+        self.features = 0  # of an image, as the model itself sees it
+        self.left_out: dict[str, str] = {}
+        self._references: tuple[tuple[str, ...], Features] | None = None
+        self._moments: Moments | None = None
+
+    def add(self, variant: Variant, own: Predictions, points: Predictions) -> None:
+        """Takes in the images of a variant, the inside set first: `own` are what the model says, `points` what measures."""
+        for what, take in ((DISTANCES, self._take_distances), (FRECHET, self._take_moments)):
+            try:
+                if what not in self.left_out:
+                    take(variant, own, points)
+            except (NotKept, BadInput) as reason:
+                self.left_out[what] = str(reason)
+
+    def free(self) -> None:
+        """Forgets the features."""
+        self._references = self._moments = None
+
+    def _take_distances(self, variant: Variant, own: Predictions, points: Predictions) -> None:
+        if own.ids != points.ids:
+            raise BadInput(f"{self.space} has not read the same images of {variant.name}")
+        features = points.need_features()
+        if self._references is None:
+            self._references = points.ids, features
+            return
+        ids, references = self._references
+        places, distances = nearest_rows(features, references)
+        self.nearness[variant.name] = Nearness(tuple(ids[place] for place in places), distances)
+
+    def _take_moments(self, variant: Variant, own: Predictions, points: Predictions) -> None:  # noqa: ARG002 as its sibling
+        moments = moments_of([own.need_features()])
+        if self._moments is None:
+            self._moments, self.features = moments, len(moments.mean)
+        else:
+            self.frechet[variant.name] = frechet_distance(self._moments, moments)
+
+
+def distance_findings(judged: Judged, surroundings: Surroundings, *, groups: int | None) -> Iterator[Finding]:
+    """For every shifted and outside set and every detector: AUROC of groups by distance, and the line through them."""
+    for other in (*judged.shifted, *judged.outside):
+        yield from _frechet(judged, other, surroundings)
+        if other.name not in surroundings.nearness:
+            continue
+        distances = surroundings.nearness[other.name].distances
+        parts = groups_by_distance(distances, groups)
+        if len(parts) < LEAST_GROUPS:
+            continue
+        told = {
+            "distance": f"to the nearest inside image, between directions of features of {surroundings.space}",
+            "groups": f"{len(parts)} of about {len(other) // len(parts)} images alike in distance",
+        }
+        middles = np.array([distances[part].mean() for part in parts])
+        for name in judged.detectors:
+            _, share_above = placements(judged.inside.scores[name], other.scores[name])
+            aurocs = np.array([share_above[part].mean() for part in parts])
+            yield from _line(judged, other, name, middles, aurocs, [len(part) for part in parts], told)
+
+
+def groups_by_distance(distances: NDArray[np.floating], groups: int | None = None) -> list[NDArray[np.intp]]:
+    """Rows alike in distance, nearest first, as many in each group or one fewer; none where images are too few.
+
+    >>> [group.tolist() for group in groups_by_distance(np.array([0.3, 0.1, 0.2, 0.9]), 2)]
+    [[1, 2], [0, 3]]
+    """
+    count = groups or int(np.clip(len(distances) // IMAGES_A_GROUP, LEAST_GROUPS, MOST_GROUPS))
+    if len(distances) < 2 * count:
+        return []
+    return np.array_split(np.argsort(distances, kind="stable"), count)
+
+
+def _frechet(judged: Judged, other: Scored, surroundings: Surroundings) -> Iterator[Measurement]:
+    if other.name not in surroundings.frechet:
+        return
+    told = {"features": f"{surroundings.features:,} of {judged.about['model']}"}
+    if min(len(judged.inside), len(other)) <= surroundings.features:
+        told["few images"] = "rank-deficient: fewer images than features, so the number is too high and compares badly"
+    about = {**judged.about, "set": other.name}
+    images = len(judged.inside) + len(other)
+    yield Measurement("frechet_distance", surroundings.frechet[other.name], about, images, {**other.convention, **told})
+
+
+def _line(
+    judged: Judged,
+    other: Scored,
+    name: str,
+    middles: NDArray[np.floating],
+    aurocs: NDArray[np.floating],
+    counts: list[int],
+    told: Mapping[str, str],
+) -> Iterator[Finding]:
+    about, images = {**judged.about, "detector": name, "set": other.name}, len(other)
+    convention = {**judged.convention(other, name), **told}
+    yield Curve(
+        "distance_auroc",
+        about,
+        "mean distance to the nearest inside image",
+        "AUROC against the inside set",
+        x=tuple(middles.tolist()),
+        y=tuple(aurocs.tolist()),
+        images=images,
+        convention=convention,
+        counts=tuple(counts),
+    )
+    if np.ptp(middles) > 0:
+        line = fit_line(middles, aurocs)
+        stated = {**convention, **STUDENT}
+        yield Measurement("distance_slope", line.slope, about, images, stated, line.slope_interval)
+        yield Measurement("distance_intercept", line.intercept, about, images, stated, line.intercept_interval)
