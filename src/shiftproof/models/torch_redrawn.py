@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import warnings
 from collections.abc import Iterator, Mapping
 from itertools import chain
 
@@ -26,10 +27,7 @@ def redraw_torch(network: TorchNetwork, head: HeadLayer | None, draw: Draw) -> F
     """The network with weights drawn anew in a copy of its module; the module itself stays as it is."""
     if isinstance(network.module, torch.jit.ScriptModule):
         raise BadInput("TorchScript hides its layers, so they cannot be drawn anew; load the module by torch:MODULE:FACTORY")
-    try:
-        module = copy.deepcopy(network.module)
-    except (RuntimeError, TypeError) as problem:
-        raise BadInput(f"the module cannot be copied to draw its weights anew: {problem}") from problem
+    module = _copy(network.module)
     others = redraw(module, draw)
     note = f"drawn with a spread of {OTHER_SPREAD}, being of no layer that is known here: {listed(others, 3)}"
     return Fresh(
@@ -37,6 +35,16 @@ def redraw_torch(network: TorchNetwork, head: HeadLayer | None, draw: Draw) -> F
         read_head=lambda: None if head is None else head.head_in(module),
         notes=(note,) if others else (),
     )
+
+
+def _copy(module: nn.Module) -> nn.Module:
+    try:
+        with warnings.catch_warnings():
+            # torch copies its exported graphs in a way that it advises others against
+            warnings.simplefilter("ignore", FutureWarning)
+            return copy.deepcopy(module)
+    except (RuntimeError, TypeError) as problem:
+        raise BadInput(f"the module cannot be copied to draw its weights anew: {problem}") from problem
 
 
 @torch.no_grad()
