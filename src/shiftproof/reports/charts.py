@@ -71,20 +71,29 @@ class Dot:
     series: str = ""
 
 
-def intervals(dots: Sequence[Dot], *, x_title: str, description: str, unit: Unit, reference: float | None = None) -> Spec:
+def intervals(
+    dots: Sequence[Dot],
+    *,
+    x_title: str,
+    description: str,
+    unit: Unit,
+    reference: float | None = None,
+    ends: tuple[float, float] | None = None,
+) -> Spec:
     """A dot for each value and a bar for its interval, one row each, in the order given.
 
     Shares are drawn from 0 to 1; other numbers on a scale that reaches zero, which is marked. A `reference` is marked
-    instead, and the scale goes as far as the values do.
+    instead, and the scale goes as far as the values do, or from one of its `ends` to the other.
     """
     series = list(dict.fromkeys(dot.series for dot in dots))
     labels = list(dict.fromkeys(dot.label for dot in dots))
     bounded = unit == "share" and reference is None
     within = bounded and all(0 <= end <= 1 for dot in dots for end in (dot.value, *(dot.interval or ())))
-    x = channel("value", x_title, SHARE if within else {"zero": True, "nice": True}, TICKS[unit])
+    scale = between(ends) if ends else SHARE if within else {"zero": True, "nice": True}
+    x = channel("value", x_title, scale, TICKS[unit])
     x["axis"]["tickCount"] = {"expr": f"{NARROW} ? 3 : 5"}
     tooltip = [{"field": "label", "title": "what"}, {"field": "tip", "title": "value"}]
-    shared: Spec = {"y": _rows_by_label(labels), "tooltip": tooltip}
+    shared: Spec = {"y": {"field": "label", "type": "nominal", "sort": labels, "axis": row_axis()}, "tooltip": tooltip}
     colour: Spec = {}
     shape: Spec = {}
     if len(series) > 1:
@@ -153,17 +162,21 @@ def channel(field: str, title: str, scale: Spec, ticks: Spec | None = None) -> S
     return {"field": field, "type": "quantitative", "scale": scale, "axis": axis}
 
 
-def _rows_by_label(labels: Sequence[str]) -> Spec:
-    limit = {"expr": f"{NARROW} ? 112 : 190"}
-    axis = {
+def between(ends: tuple[float, float]) -> Spec:
+    """A scale from one end to the other, whether or not zero lies between them."""
+    return {"domain": list(ends), "nice": False, "zero": False}
+
+
+def row_axis() -> Spec:
+    """The names of rows, in the ink of the page."""
+    return {
         "title": None,
-        "labelLimit": limit,
+        "labelLimit": {"expr": f"{NARROW} ? 112 : 190"},
         "domain": False,
         "ticks": False,
         "labelPadding": 8,
         "labelColor": "var(--ink)",
     }
-    return {"field": "label", "type": "nominal", "sort": list(labels), "axis": axis}
 
 
 def start(description: str, rows: list[Spec]) -> Spec:

@@ -58,6 +58,7 @@ def dot_chart(
     series: Sequence[str] | None = None,
     note: str = "",
     reference: float | None = None,
+    ends: tuple[float, float] | None = None,
     half: bool = False,
 ) -> Chart:
     """Each measurement as a dot with its interval; all are of one unit. Ratios have a `reference`, mostly 1."""
@@ -75,7 +76,8 @@ def dot_chart(
         for label, one, group in zip(labels, found, series or [""] * len(found), strict=True)
     ]
     described = "; ".join(" ".join(filter(None, [dot.label, dot.series, dot.text])) for dot in dots)
-    spec = charts.intervals(dots, x_title=x_title, description=f"{title}: {described}.", unit=unit, reference=reference)
+    description = f"{title}: {described}."
+    spec = charts.intervals(dots, x_title=x_title, description=description, unit=unit, reference=reference, ends=ends)
     return Chart(title, spec, figures, note, half)
 
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import math
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from shiftproof.reports.charts import NARROW, Spec, start
 
 ROW_HEIGHT = 26
+LONG_NAME = 10
+"""Letters that fit over a column in a line."""
+LINE = 14
 LEVELS = 10
 """Steps of colour between 0 and 1; the page's style has a variable for each."""
 GAP = 0.18
@@ -116,9 +120,16 @@ def _row_axis(headings: Sequence[str]) -> Spec:
 
 
 def _column_axis(lefts: dict[str, float], title: str) -> Spec:
+    """Names over the columns: long ones in several lines, on a phone in one that slants."""
+    wrapped = {column: textwrap.wrap(column, LONG_NAME, break_long_words=False) or [""] for column in lefts}
+    lines = max((len(words) for words in wrapped.values()), default=1)
+    # empty lines in front: all names end just above the cells
+    stacked = {column: json.dumps([""] * (lines - len(words)) + words) for column, words in wrapped.items()}
     names = " : ".join(
-        f"abs(datum.value - {left + 0.48:.3f}) < 0.01 ? {json.dumps(column)}" for column, left in lefts.items()
+        f"abs(datum.value - {left + 0.48:.3f}) < 0.01 ? ({NARROW} ? {json.dumps(column)} : {stacked[column]})"
+        for column, left in lefts.items()
     )
+    slants = f"{NARROW} && {json.dumps(lines > 1)}"
     return {
         "title": title,
         "titlePadding": 4,
@@ -126,6 +137,9 @@ def _column_axis(lefts: dict[str, float], title: str) -> Spec:
         "values": [round(left + 0.48, 3) for left in lefts.values()],
         "labelExpr": f"{names} : ''",
         "labelOverlap": False,
+        "labelAngle": {"expr": f"{slants} ? -50 : 0"},
+        "labelAlign": {"expr": f"{slants} ? 'left' : 'center'"},
+        "labelPadding": {"expr": f"{NARROW} ? 2 : {2 + LINE * (lines - 1)}"},
         "grid": False,
         "domain": False,
         "ticks": False,

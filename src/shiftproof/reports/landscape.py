@@ -18,7 +18,13 @@ STEP = 0.05
 
 
 def landscape(
-    places: Sequence[Place], *, x_title: str, y_title: str, description: str, x_marks: Sequence[Place] = ()
+    places: Sequence[Place],
+    *,
+    x_title: str,
+    y_title: str,
+    description: str,
+    x_marks: Sequence[Place] = (),
+    what: str = "model",
 ) -> Spec:
     """A scatter plot; `x_marks` are models of which only the first number is known, drawn as upright lines."""
     known = [place for place in places if math.isfinite(place.x) and math.isfinite(place.y)]
@@ -28,8 +34,9 @@ def landscape(
     )
     sides = {size: label_sides(known, *axes, width=width, height=HEIGHT) for size, width in PLOT_WIDTHS.items()}
     x = channel("x", x_title, {"domain": list(axes[0]), "nice": False}, PERCENT)
+    x["axis"]["tickCount"] = {"expr": f"{NARROW} ? 3 : 5"}
     y = channel("y", y_title, {"domain": list(axes[1]), "nice": False}, PERCENT)
-    tooltip = [{"field": "name", "title": "model"}, {"field": "tip", "title": "numbers"}]
+    tooltip = [{"field": "name", "title": what}, {"field": "tip", "title": "numbers"}]
     rows = [_row(place, {size: found.get(place, "") for size, found in sides.items()}) for place in known]
     own = [place.name for place in known if place.own]
     look = {

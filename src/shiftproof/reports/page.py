@@ -10,7 +10,7 @@ from shiftproof.reports.parts import Picture, Pictures
 from shiftproof.reports.thumbnails import OpenImage, thumbnail_or_reason
 from shiftproof.reports.words import kept_together, names_or_count
 from shiftproof.studies.results import Results
-from shiftproof.types import About, Curve, Finding, Gallery, Measurement
+from shiftproof.types import About, Curve, Finding, Gallery, GalleryItem, ImageSetRef, Measurement
 
 SUBJECT = ("model", "image_set", "condition", "severity")
 """The keys of `about` that say whose number it is; the others say which of its numbers."""
@@ -79,15 +79,13 @@ class Page:
         ]
 
     def _pictures(self, gallery: Gallery, title: str) -> Pictures:
-        return Pictures(
-            title,
-            [
-                Picture(
-                    item.id, kept_together(item.caption), *thumbnail_or_reason(self.open_image, gallery.image_set, item.id)
-                )
-                for item in gallery.items
-            ],
-        )
+        return Pictures(title, [self._picture(item, gallery.image_set) for item in gallery.items])
+
+    def _picture(self, item: GalleryItem, home: ImageSetRef) -> Picture:
+        """A picture of another set than the gallery's own is named with it."""
+        image_set = item.image_set or home
+        name = item.id if image_set == home else f"{image_set.name}: {item.id}"
+        return Picture(name, kept_together(item.caption), *thumbnail_or_reason(self.open_image, image_set, item.id))
 
     def _values(self, key: str) -> Sequence[str]:
         return list(dict.fromkeys(str(found.about[key]) for found in self.results.findings if key in found.about))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import ClassVar, TypeAlias
 
 from shiftproof.reports.charts import Spec
@@ -16,6 +17,7 @@ class Cell:
     text: str
     order: float | str = ""
     below: str = ""
+    mark: str = ""  # a sign that sets this cell apart from the others of its column
     bar: tuple[float, float, float] | None = None  # low, value, high as shares of the bar
 
 
@@ -23,17 +25,25 @@ class Cell:
 class Column:
     title: str
     numeric: bool = False
+    over: str = ""  # a heading that stands once over all neighbours that share it
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows that sort by any column; long ones can be filtered."""
+    """Rows that sort by any column; long ones can be filtered, and a folded one is opened by a click."""
 
     kind: ClassVar[str] = "table"
     title: str
     columns: Sequence[Column]
     rows: Sequence[Sequence[Cell]]
     note: str = ""
+    folded: bool = False
+
+    @property
+    def headings(self) -> list[tuple[str, int]]:
+        """What stands over the columns, and over how many; empty where nothing does."""
+        over = [(heading, len(list(columns))) for heading, columns in groupby(column.over for column in self.columns)]
+        return over if any(heading for heading, _ in over) else []
 
 
 @dataclass(frozen=True)
@@ -89,10 +99,13 @@ class Picture:
 
 @dataclass(frozen=True)
 class Pictures:
+    """Thumbnails; `abreast` neighbours belong together and stay side by side."""
+
     kind: ClassVar[str] = "pictures"
     title: str
     pictures: Sequence[Picture]
     note: str = ""
+    abreast: int = 1
 
 
 @dataclass(frozen=True)

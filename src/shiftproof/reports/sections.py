@@ -8,7 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from shiftproof.reports import accuracy, calibration, comparison, corruption, perturbation
+from shiftproof.reports import (
+    accuracy,
+    calibration,
+    comparison,
+    corruption,
+    out_of_distribution,
+    perturbation,
+    what_is_noticed,
+)
 from shiftproof.reports.generic import draw_rest
 from shiftproof.reports.origins import draw_origins
 from shiftproof.reports.page import Page, name_of
@@ -30,6 +38,8 @@ MAKERS = (
     SectionMaker(calibration.NAMES, calibration.draw_calibration),
     SectionMaker(corruption.NAMES, corruption.draw_corruption),
     SectionMaker(perturbation.NAMES, perturbation.draw_perturbation),
+    SectionMaker(out_of_distribution.NAMES, out_of_distribution.draw_out_of_distribution),
+    SectionMaker(what_is_noticed.NAMES, what_is_noticed.draw_what_is_noticed),
 )
 
 

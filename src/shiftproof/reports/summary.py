@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from shiftproof.metrics.meanings import meaning_of
+from shiftproof.reports.novelty_sentences import novelty_details, novelty_headlines, novelty_numbers
 from shiftproof.reports.page import Page, by_subject
 from shiftproof.reports.parts import Table
 from shiftproof.reports.shift_sentences import corruption_headlines, perturbation_headlines, shift_details
@@ -61,7 +63,7 @@ def summarise(page: Page) -> Summary:
     measurements = page.results.measurements
     overall = [found for found in measurements if set(found.about) <= ON_THE_WHOLE and found.metric not in PARTIAL]
     alone = len(by_subject(overall)) <= 1
-    own = [*_weakest(measurements), *_confidence(overall), *shift_details(measurements, overall)]
+    own = [*_weakest(measurements), *_confidence(overall), *shift_details(measurements, overall), *novelty_details(page)]
     return Summary(
         headlines=_headlines(overall, page),
         sentences=own if alone else _verdicts(measurements),
@@ -74,7 +76,12 @@ def summarise(page: Page) -> Summary:
 
 def _headlines(overall: Sequence[Measurement], page: Page) -> list[str]:
     """A sentence for each study; of several models only those of the first study, the table has the rest."""
-    kinds = [_accuracy_headlines(overall, page), corruption_headlines(overall, page), perturbation_headlines(overall, page)]
+    kinds = [
+        _accuracy_headlines(overall, page),
+        corruption_headlines(overall, page),
+        perturbation_headlines(overall, page),
+        novelty_headlines(page),
+    ]
     told = [sentences[:MOST_HEADLINES] for sentences in kinds if sentences]
     if not told:
         return [f"{count(len(page.results.measurements))} measurements of {page.title}."]
@@ -122,8 +129,10 @@ def _tiles(overall: Sequence[Measurement], page: Page) -> list[Tile]:
     """The key numbers that there are, else the first of the others, and the images behind them."""
     key = [one for name in KEY_NUMBERS for one in overall if one.metric == name]
     by_chance = next((one for one in overall if one.metric == "chance_calibration_error"), None)
+    novelty = novelty_numbers(page)
     return [
-        *(_tile(found, by_chance) for found in (key or overall)[:MOST_TILES]),
+        *(_tile(found, by_chance) for found in (key or overall)[: MOST_TILES - len(novelty)]),
+        *(dataclasses.replace(_tile(found, None), title=title) for title, found in novelty),
         *(_image_tile(card) for card in page.results.image_sets),
     ]
 

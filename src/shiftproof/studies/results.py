@@ -181,6 +181,12 @@ def _condition(entry: Mapping[str, Any] | None) -> Condition | None:
     return Condition(**{**entry, "frost": FrostPictures(**entry["frost"]) if entry["frost"] else None})
 
 
+def _item(entry: Mapping[str, Any]) -> GalleryItem:
+    image_set = entry.get("image_set")
+    other_set = ImageSetRef(**image_set) if image_set else None
+    return GalleryItem(**{**entry, "condition": _condition(entry.get("condition")), "image_set": other_set})
+
+
 def _finding(entry: Mapping[str, Any]) -> Finding:
     plain = _tuples({key: value for key, value in entry.items() if key != "kind"})
     match entry["kind"]:
@@ -189,5 +195,5 @@ def _finding(entry: Mapping[str, Any]) -> Finding:
         case "Curve":
             return Curve(**{**plain, "y": tuple(math.nan if value is None else value for value in plain["y"])})
         case _:
-            items = tuple(GalleryItem(**{**item, "condition": _condition(item.get("condition"))}) for item in plain["items"])
+            items = tuple(_item(item) for item in plain["items"])
             return Gallery(**{**plain, "image_set": ImageSetRef(**plain["image_set"]), "items": items})

@@ -30,9 +30,11 @@ function orderOf(row, column) {
   return row.cells[column].dataset.order ?? row.cells[column].textContent.trim();
 }
 
+const headsOf = (table) => [...[...table.tHead.rows].at(-1).cells];
+
 function sortTable(table, column, direction) {
   const body = table.tBodies[0];
-  const numeric = table.tHead.rows[0].cells[column].classList.contains("numeric");
+  const numeric = headsOf(table)[column].classList.contains("numeric");
   const sign = direction === "ascending" ? 1 : -1;
   const words = new Intl.Collator(undefined, { numeric: true });
   const rows = [...body.rows].map((row) => [orderOf(row, column), row]);
@@ -46,7 +48,7 @@ function sortTable(table, column, direction) {
 }
 
 function makeSortable(table) {
-  const heads = [...table.tHead.rows[0].cells];
+  const heads = headsOf(table);
   heads.forEach((head, column) => {
     const button = document.createElement("button");
     button.type = "button";

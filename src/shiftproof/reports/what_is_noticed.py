@@ -1,0 +1,89 @@
+"""What detectors take for foreign: new classes or new styles, mistakes, distance, or the bare pixels."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from shiftproof.reports.decomposition import decomposition
+from shiftproof.reports.detector_findings import DetectorFindings, by_model
+from shiftproof.reports.detector_names import set_title
+from shiftproof.reports.discarded import right_answers_discarded
+from shiftproof.reports.distance_scatter import distance_charts
+from shiftproof.reports.page import Page, by_image_set, galleries_named, named
+from shiftproof.reports.parts import Cell, Column, Heading, Part, Section, Table
+from shiftproof.reports.random_strip import random_strips
+from shiftproof.reports.rank_shifts import rank_shifts
+from shiftproof.reports.style_or_class import with_styles_inside
+from shiftproof.reports.tables import number_cells
+from shiftproof.types import Finding
+
+NAMES = frozenset(
+    {
+        "auroc_correct_inside",
+        "auroc_wrong_inside",
+        "auroc_correct_wrong",
+        "correct_discarded",
+        "rank_shift",
+        "shift_auroc",
+        "random_network_auroc",
+        "mean_random_network_auroc",
+        "distance_slope",
+        "distance_intercept",
+        "distance_auroc",
+        "frechet_distance",
+        "detector_disagreement",
+        "nearest_pairs",
+    }
+)
+NEEDED = frozenset({"auroc", "auroc_difference"})
+"""Findings of the section before, without which nobody knows which detectors are the best."""
+
+
+def draw_what_is_noticed(findings: Sequence[Finding], page: Page) -> Section:
+    """Each model by itself."""
+    ranking = [one for one in page.results.measurements if one.metric in NEEDED]
+    sets = by_image_set([*findings, *ranking])
+    parts: list[Part] = []
+    for image_set, found in sets.items():
+        if len(sets) > 1:
+            parts.append(Heading(f"On {image_set}"))
+        parts += [part for model in by_model(found) for part in _parts(model, page)]
+    lead = "A detector can be good at its task for a bad reason. These pictures tell what its score goes by."
+    return Section("noticed", "What detectors notice", lead, parts)
+
+
+def _parts(found: DetectorFindings, page: Page) -> list[Part]:
+    parts: list[Part] = [
+        *with_styles_inside(found),
+        *random_strips(found),
+        *right_answers_discarded(found),
+        *decomposition(found),
+        *rank_shifts(found),
+        *distance_charts(found),
+        *_frechet_distances(found),
+        *(page.pictures(gallery) for gallery in galleries_named(found.findings, "detector_disagreement")),
+        *_pairs(found, page),
+    ]
+    subject = page.subject({"model": found.model})
+    return [Heading(subject), *parts] if subject and parts else parts
+
+
+def _frechet_distances(found: DetectorFindings) -> list[Part]:
+    numbers = named(found.findings, "frechet_distance")
+    columns = [Column("Set"), Column("Fréchet distance", True), Column("Images", True), Column("How")]
+    rows = [
+        [Cell(set_title(str(one.about.get("set", "")))), value, behind, Cell("; ".join(one.convention.values()))]
+        for one in numbers
+        for value, _, behind in [number_cells(one)]
+    ]
+    note = "From the unchanged inside images, in features: how far a set lies away as a whole. 0 is alike."
+    return [Table("Fréchet distance from the inside", columns, rows, note)] if rows else []
+
+
+def _pairs(found: DetectorFindings, page: Page) -> list[Part]:
+    note = "Two and two belong together: an outside image, and the inside image nearest to it."
+    return [
+        dataclasses.replace(page.pictures(gallery), note=note, abreast=2)
+        for gallery in galleries_named(found.findings, "nearest_pairs")
+    ]
