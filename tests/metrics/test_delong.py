@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,14 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from shiftproof.errors import BadInput
-from shiftproof.metrics import auroc, auroc_covariance, auroc_difference, auroc_interval, mcnemar_p
+from shiftproof.metrics import (
+    auroc,
+    auroc_covariance,
+    auroc_difference,
+    auroc_interval,
+    bootstrap_auroc_interval,
+    mcnemar_p,
+)
 from shiftproof.metrics.delong import placements
 
 Scores = NDArray[Any]
@@ -74,16 +82,24 @@ def test_the_interval_is_symmetric_in_log_odds_and_mirrors_with_the_scores() -> 
     assert auroc_interval(-inside, -outside, level=0.9) == pytest.approx((1 - high, 1 - low))
 
 
+def share_held(inside: int, outside: int, distance: float, interval: Any, rounds: int) -> float:
+    """How often an interval holds the true AUROC of two normal distributions this far apart."""
+    truth, generator = stats.norm.cdf(distance / np.sqrt(2)), np.random.default_rng(23)
+    drawn = ((generator.normal(size=inside), generator.normal(distance, size=outside)) for _ in range(rounds))
+    bounds = (interval(*sides) or (np.nan, np.nan) for sides in drawn)
+    return float(np.mean([low <= truth <= high for low, high in bounds]))
+
+
 @pytest.mark.parametrize(("images", "distance"), [((60, 60), 0.0), ((60, 60), 1.2), ((200, 40), 2.0)])
 def test_the_interval_holds_the_truth_as_often_as_it_says(images: tuple[int, int], distance: float) -> None:
-    truth = stats.norm.cdf(distance / np.sqrt(2))  # of two normal distributions this far apart
-    generator, rounds = np.random.default_rng(23), 1500
-    held = 0
-    for _ in range(rounds):
-        low, high = auroc_interval(generator.normal(size=images[0]), generator.normal(distance, size=images[1]))
-        held += low <= truth <= high
     # of 95 % one sees 93 to 97 % but for four times in ten thousand; of 91 %, or of 98.5 %, only once in three hundred
-    assert 0.93 <= held / rounds <= 0.97
+    assert 0.93 <= share_held(*images, distance, auroc_interval, rounds=1500) <= 0.97
+
+
+def test_near_1_the_interval_holds_the_truth_less_often_than_it_says_and_drawing_again_still_less() -> None:
+    by_drawing = partial(bootstrap_auroc_interval, resamples=200)
+    assert 0.88 <= share_held(300, 50, 3.5, auroc_interval, rounds=1500) <= 0.94
+    assert share_held(60, 60, 3.5, by_drawing, rounds=300) < 0.88 < share_held(60, 60, 3.5, auroc_interval, rounds=300)
 
 
 def test_the_interval_of_sides_that_do_not_overlap_would_be_left_by_worse_detectors() -> None:

@@ -11,6 +11,7 @@ from scipy import stats
 
 from shiftproof.errors import BadInput
 from shiftproof.metrics import (
+    aupr,
     auroc,
     auroc_interval,
     bootstrap_auroc_interval,
@@ -21,7 +22,7 @@ from shiftproof.metrics import (
     share_discarded,
     two_sample_bootstrap,
 )
-from shiftproof.metrics.score_counts import counted_auroc, counted_fpr
+from shiftproof.metrics.score_counts import counted_auroc, counted_average_precision, counted_fpr, counted_precision_area
 
 Scores = NDArray[Any]
 
@@ -130,6 +131,8 @@ def test_every_drawing_is_measured_as_its_images_would_be() -> None:
         images = np.repeat(scores, first), np.repeat(scores, second)
         assert counted_fpr(first, second, tpr=0.8) == fpr_at_tpr(*images, tpr=0.8)
         assert counted_auroc(first, second) == auroc(*images)
+        assert counted_average_precision(first, second) == pytest.approx(aupr(*images), abs=1e-12)
+        assert counted_precision_area(first, second) == pytest.approx(aupr(*images, area="trapezoid"), abs=1e-12)
 
 
 def test_bad_scores_and_levels_are_refused() -> None:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from shiftproof.errors import BadInput
 from shiftproof.metrics.intervals import normal_quantile, tail_of
+from shiftproof.metrics.ranks import images_below
 from shiftproof.metrics.score_counts import checked_scores
 from shiftproof.types import AnomalyScores
 
@@ -124,12 +125,7 @@ def placements(in_scores: AnomalyScores, out_scores: AnomalyScores) -> tuple[Pla
     (array([1.  , 0.75]), array([0.75, 1.  ]))
     """
     inside, outside = checked_scores(in_scores, "inside"), checked_scores(out_scores, "outside")
-    return 1 - _share_below(inside, np.sort(outside)), _share_below(outside, np.sort(inside))
-
-
-def _share_below(scores: AnomalyScores, others: AnomalyScores) -> Placements:
-    below, not_above = (np.searchsorted(others, scores, side) for side in ("left", "right"))
-    return np.asarray((below + not_above) / (2 * len(others)))
+    return 1 - images_below(inside, outside) / len(outside), images_below(outside, inside) / len(inside)
 
 
 def _standard_error(inside: Placements, outside: Placements) -> float:

@@ -16,9 +16,8 @@ def mid_ranks(scores: AnomalyScores) -> NDArray[np.floating]:
     >>> mid_ranks(np.array([0.3, 0.1, 0.3, 0.9]))
     array([2.5, 1. , 2.5, 4. ])
     """
-    ordered = np.sort(checked_scores(scores, "image"))
-    below, not_above = (np.searchsorted(ordered, scores, side) for side in ("left", "right"))
-    return np.asarray((below + not_above + 1) / 2)
+    scores = checked_scores(scores, "image")
+    return images_below(scores, scores) + 0.5
 
 
 def rank_shift(first_scores: AnomalyScores, second_scores: AnomalyScores) -> NDArray[np.floating]:
@@ -32,3 +31,14 @@ def rank_shift(first_scores: AnomalyScores, second_scores: AnomalyScores) -> NDA
     if np.shape(first_scores) != np.shape(second_scores):
         raise BadInput(f"two detectors score the same images, got {len(first_scores)} and {len(second_scores)}")
     return (mid_ranks(second_scores) - mid_ranks(first_scores)) / len(first_scores)
+
+
+def images_below(scores: AnomalyScores, others: AnomalyScores) -> NDArray[np.floating]:
+    """How many of the others lie below each score; equal ones count half.
+
+    >>> images_below(np.array([0.5, 0.9]), np.array([0.5, 0.1]))
+    array([1.5, 2. ])
+    """
+    ordered = np.sort(others)
+    below, not_above = (np.searchsorted(ordered, scores, side) for side in ("left", "right"))
+    return np.asarray((below + not_above) / 2)

@@ -78,18 +78,15 @@ def counted_auroc(inside: Counts, outside: Counts) -> NDArray[np.floating]:
 
 def counted_average_precision(negative: Counts, positive: Counts) -> NDArray[np.floating]:
     """Average precision from the images at each score, positive ones to be found at the high end, one number a drawing."""
-    found = at_or_above(positive)
-    # at scores that a drawing leaves without images above them, nothing is found and nothing is added
-    precision = found / np.maximum(found + at_or_above(negative), 1)
-    return np.asarray((positive * precision).sum(axis=-1) / found[..., 0])
+    precisions = _precisions(negative, positive)
+    return np.asarray((positive * precisions).sum(axis=-1) / positive.sum(axis=-1))
 
 
 def counted_precision_area(negative: Counts, positive: Counts) -> NDArray[np.floating]:
     """Area of the trapezoids under precision against recall, from precision 1 at recall 0, one number a drawing."""
-    found = at_or_above(positive)
-    precision = found / np.maximum(found + at_or_above(negative), 1)
-    stricter = np.append(precision[..., 1:], np.ones_like(precision[..., :1]), axis=-1)
-    return np.asarray((positive * (precision + stricter)).sum(axis=-1) / (2 * found[..., 0]))
+    precisions = _precisions(negative, positive)
+    stricter = np.append(precisions[..., 1:], np.ones_like(precisions[..., :1]), axis=-1)
+    return np.asarray((positive * (precisions + stricter)).sum(axis=-1) / (2 * positive.sum(axis=-1)))
 
 
 def counted_fpr(negative: Counts, positive: Counts, *, tpr: float) -> NDArray[np.floating]:
@@ -102,4 +99,16 @@ def counted_fpr(negative: Counts, positive: Counts, *, tpr: float) -> NDArray[np
 
 
 def at_or_above(counts: Counts) -> Counts:
+    """Images that have each score or a higher one.
+
+    >>> at_or_above(np.array([5, 0, 2]))
+    array([7, 2, 2])
+    """
     return np.cumsum(counts[..., ::-1], axis=-1)[..., ::-1]
+
+
+def _precisions(negative: Counts, positive: Counts) -> NDArray[np.floating]:
+    """Share of positive images among those at or above each score; 1 where there are none, as at the start of the curve."""
+    found = at_or_above(positive)
+    flagged = found + at_or_above(negative)
+    return np.asarray(np.divide(found, flagged, out=np.ones(flagged.shape), where=flagged > 0))
