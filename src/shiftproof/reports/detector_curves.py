@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from shiftproof.reports.charts import COLOURS, DASHES, PERCENT, SHARE, Spec, by_series, channel, finite, start
+from shiftproof.reports.charts import COLOURS, DASHES, NARROW, PERCENT, SHARE, Spec, by_series, channel, finite, start
 from shiftproof.reports.detector_findings import FAILURE, GOALS, DetectorFindings
 from shiftproof.reports.detector_names import set_title, written
 from shiftproof.reports.page import curves_named
@@ -75,7 +75,7 @@ def _lines(
     rest = [curve for curve in curves if curve not in drawn]
     names = [written(detector_of(curve)) for curve in drawn]
     others = [written(detector_of(curve)) for curve in rest]
-    x = channel("x", x_title, SHARE, PERCENT)
+    x = channel("x", x_title, SHARE, {**PERCENT, "tickCount": {"expr": f"{NARROW} ? 3 : 5"}})
     y = channel("y", y_title, SHARE if diagonal else {"domain": [0, _top(curves)], "nice": True}, PERCENT)
     look = {"color": by_series(names, COLOURS), "strokeDash": by_series(names, DASHES)} if names[1:] else {}
     blind: Spec = {

@@ -120,7 +120,7 @@ def _row_axis(headings: Sequence[str]) -> Spec:
 
 
 def _column_axis(lefts: dict[str, float], title: str) -> Spec:
-    """Names over the columns: long ones in several lines, on a phone in one that slants."""
+    """Names over the columns: long ones in several lines, on a phone in one that stands upright."""
     wrapped = {column: textwrap.wrap(column, LONG_NAME, break_long_words=False) or [""] for column in lefts}
     lines = max((len(words) for words in wrapped.values()), default=1)
     # empty lines in front: all names end just above the cells
@@ -129,7 +129,7 @@ def _column_axis(lefts: dict[str, float], title: str) -> Spec:
         f"abs(datum.value - {left + 0.48:.3f}) < 0.01 ? ({NARROW} ? {json.dumps(column)} : {stacked[column]})"
         for column, left in lefts.items()
     )
-    slants = f"{NARROW} && {json.dumps(lines > 1)}"
+    upright = f"{NARROW} && {json.dumps(lines > 1)}"
     return {
         "title": title,
         "titlePadding": 4,
@@ -137,8 +137,9 @@ def _column_axis(lefts: dict[str, float], title: str) -> Spec:
         "values": [round(left + 0.48, 3) for left in lefts.values()],
         "labelExpr": f"{names} : ''",
         "labelOverlap": False,
-        "labelAngle": {"expr": f"{slants} ? -50 : 0"},
-        "labelAlign": {"expr": f"{slants} ? 'left' : 'center'"},
+        "labelAngle": {"expr": f"{upright} ? -90 : 0"},
+        "labelAlign": {"expr": f"{upright} ? 'left' : 'center'"},
+        "labelBaseline": {"expr": f"{upright} ? 'middle' : 'bottom'"},
         "labelPadding": {"expr": f"{NARROW} ? 2 : {2 + LINE * (lines - 1)}"},
         "grid": False,
         "domain": False,

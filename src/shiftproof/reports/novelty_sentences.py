@@ -100,7 +100,7 @@ def _random_networks(found: DetectorFindings, detector: str) -> Iterator[str]:
     blind = [shift for shift, (_, mean) in both.items() if mean.interval and mean.interval[0] <= BLIND <= mean.interval[1]]
     if as_well:
         yield (
-            f"By {written(detector)}, networks that never learned anything tell {_listed(as_well)} from the unchanged images "
+            f"By {written(detector)}, networks that never learned anything tell {_listed(as_well)} from unchanged images "
             "as well as the trained one does: pixels are noticed there, not classes."
         )
     if blind and not as_well:

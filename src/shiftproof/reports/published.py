@@ -16,6 +16,7 @@ from shiftproof.types import Measurement
 
 IMAGENET_C = {"clean_error": "clean_error", "mean_corruption_error": "mce", "relative_mean_corruption_error": "relative_mce"}
 IMAGENET_P = {"mean_flip_rate": "mfr", "mean_top5_distance_ratio": "mt5d"}
+IMAGENET_A_O = {"imagenet_a_accuracy": "imagenet_a_accuracy", "imagenet_o_aupr": "imagenet_o_aupr"}
 """Metrics, and the columns of the published tables that hold them."""
 
 
@@ -46,6 +47,28 @@ def among_imagenet_p(overall: Sequence[Measurement]) -> list[Part]:
     elif lacking:
         notes.insert(0, f"For {lacking} give a baseline (--baseline) that changes its answer under every perturbation here.")
     return [_chart(title, "imagenet_p_models", IMAGENET_P, overall, note=" ".join(notes))]
+
+
+def among_imagenet_a_o(overall: Sequence[Measurement]) -> list[Part]:
+    """Accuracy on ImageNet-A against AUPR on ImageNet-O; where the first alone can be had, it is marked.
+
+    Published numbers are of 200 competing classes and of the highest probability, so these alone are placed.
+    """
+    found = [one for name in IMAGENET_A_O for one in named(overall, name) if _as_in_a_o(one)]
+    if not found:
+        return []
+    first = {one.metric: one for one in reversed(found)}
+    counted = [f"{in_a_line(meaning_of(name).title)}: {count(first[name].images)}" for name in IMAGENET_A_O if name in first]
+    note = (
+        "Published: 7,500 photos of ImageNet-A; 2,000 of ImageNet-O among 10,000 others, where a blind AUPR is 16.7 %. "
+        f"Images here, {', '.join(counted)}. Where they are not the published ones, the comparison is rough."
+    )
+    return [_chart("Among published models: ImageNet-A and -O", "imagenet_a_o_models", IMAGENET_A_O, found, note=note)]
+
+
+def _as_in_a_o(found: Measurement) -> bool:
+    detector, scored = str(found.about.get("detector", "msp")), str(found.about.get("scored", ""))
+    return detector == "msp" and not scored.startswith("all ")
 
 
 def _chart(title: str, table: str, columns: Mapping[str, str], overall: Sequence[Measurement], *, note: str) -> Chart:

@@ -13,8 +13,10 @@ from shiftproof.reports import (
     calibration,
     comparison,
     corruption,
+    natural_adversarial,
     out_of_distribution,
     perturbation,
+    probe,
     what_is_noticed,
 )
 from shiftproof.reports.generic import draw_rest
@@ -40,6 +42,8 @@ MAKERS = (
     SectionMaker(perturbation.NAMES, perturbation.draw_perturbation),
     SectionMaker(out_of_distribution.NAMES, out_of_distribution.draw_out_of_distribution),
     SectionMaker(what_is_noticed.NAMES, what_is_noticed.draw_what_is_noticed),
+    SectionMaker(natural_adversarial.NAMES, natural_adversarial.draw_natural_adversarial),
+    SectionMaker(probe.NAMES, probe.draw_probe),
 )
 
 

@@ -29,7 +29,7 @@ def with_styles_inside(found: DetectorFindings) -> list[Part]:
             title,
             shown,
             measurement_table(title, ordered, value_title="AUROC", keys=["detector", "inside"]),
-            x_title=f"AUROC of {set_title(found.outside)} against the set in the legend",
+            x_title=f"AUROC of {set_title(found.outside)}",
             labels=[written(detector_of(one)) for one in shown],
             series=[set_title(str(one.about.get("inside", ""))) for one in shown],
             note="Known classes under a shift are inside. Where a dot falls to the dashed line, new styles look as foreign "

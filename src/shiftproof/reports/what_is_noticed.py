@@ -16,7 +16,7 @@ from shiftproof.reports.random_strip import random_strips
 from shiftproof.reports.rank_shifts import rank_shifts
 from shiftproof.reports.style_or_class import with_styles_inside
 from shiftproof.reports.tables import number_cells
-from shiftproof.types import Finding
+from shiftproof.types import Finding, Measurement
 
 NAMES = frozenset(
     {
@@ -38,6 +38,8 @@ NAMES = frozenset(
 )
 NEEDED = frozenset({"auroc", "auroc_difference"})
 """Findings of the section before, without which nobody knows which detectors are the best."""
+NOT_OF_FEATURES = {"interval", "positive", "preset", "picture", "output"}
+"""Conventions that do not tell one Fréchet distance from another."""
 
 
 def draw_what_is_noticed(findings: Sequence[Finding], page: Page) -> Section:
@@ -73,12 +75,17 @@ def _frechet_distances(found: DetectorFindings) -> list[Part]:
     numbers = named(found.findings, "frechet_distance")
     columns = [Column("Set"), Column("Fréchet distance", True), Column("Images", True), Column("How")]
     rows = [
-        [Cell(set_title(str(one.about.get("set", "")))), value, behind, Cell("; ".join(one.convention.values()))]
+        [Cell(set_title(str(one.about.get("set", "")))), value, behind, Cell(_how(one))]
         for one in numbers
         for value, _, behind in [number_cells(one)]
     ]
     note = "From the unchanged inside images, in features: how far a set lies away as a whole. 0 is alike."
     return [Table("Fréchet distance from the inside", columns, rows, note)] if rows else []
+
+
+def _how(found: Measurement) -> str:
+    """Whose features these are, and whether there are images enough for them."""
+    return "; ".join(value for key, value in found.convention.items() if key not in NOT_OF_FEATURES)
 
 
 def _pairs(found: DetectorFindings, page: Page) -> list[Part]:

@@ -1,0 +1,56 @@
+"""How the models do on hard natural photos, and whether they notice what is none of their classes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from shiftproof.reports.by_model import choices, columns_table
+from shiftproof.reports.detector_names import written
+from shiftproof.reports.page import Page, by_images, curves_named, model_of, models_of, named
+from shiftproof.reports.parts import Chart, Part, Section
+from shiftproof.reports.published import among_imagenet_a_o
+from shiftproof.reports.response_rates import response_rates
+from shiftproof.reports.standings import detector_of
+from shiftproof.reports.tables import curve_table
+from shiftproof.reports.words import count
+from shiftproof.types import Curve, Finding
+
+HARD = ("imagenet_a_accuracy", "ordinary_accuracy", "imagenet_a_calibration_error", "imagenet_a_aurra")
+NAMES = frozenset({*HARD, "imagenet_o_aupr", "imagenet_a_response"})
+
+
+def draw_natural_adversarial(findings: Sequence[Finding], page: Page) -> Section:
+    """The numbers, then where the models stand among the published ones, then accuracy on the surest answers."""
+    hard = [one for name in HARD for one in named(findings, name)]
+    novel = named(findings, "imagenet_o_aupr")
+    several = ["model"] if len(models_of(findings)) > 1 else []
+    tables: list[Part] = []
+    if hard:
+        tables.append(columns_table("Photos that models fail on", hard, [*several, "image_set", "scored"]))
+    if novel:
+        in_print = [dataclasses.replace(one, about={**one.about, "detector": written(detector_of(one))}) for one in novel]
+        tables.append(columns_table("Photos of no known class", in_print, [*several, "image_set", "inside", "detector"]))
+    parts = [
+        *tables,
+        *choices("How these numbers were made", [*hard, *novel]),
+        *among_imagenet_a_o([*hard, *novel]),
+        *(_response(curves, page) for curves in by_images(_curves(findings)).values()),
+    ]
+    lead = "Photos that were chosen because models fail on them, and photos of things that no class is for."
+    return Section("natural-adversarial", "Hard natural photos", lead, parts)
+
+
+def _curves(findings: Sequence[Finding]) -> list[Curve]:
+    """Those of the first way of scoring; the numbers of the others stand in the table."""
+    curves = curves_named(findings, "imagenet_a_response")
+    return [one for one in curves if one.about.get("scored") == curves[0].about.get("scored")]
+
+
+def _response(curves: Sequence[Curve], page: Page) -> Chart:
+    on = f" on {curves[0].about.get('image_set')}" if len(page.image_sets) > 1 else ""
+    title = f"Accuracy on the surest answers{on}"
+    names = [model_of(curve) for curve in curves]
+    spec = response_rates(curves, names, description=f"{title}, against the share of images answered: {', '.join(names)}.")
+    note = f"From the surest photos alone to all {count(curves[0].images)}. Flat: confidence does not tell right from wrong."
+    return Chart(title, spec, curve_table(title, curves, names), note, half=True)
