@@ -10,7 +10,7 @@ import click
 
 from shiftproof.cli_options import about_model, about_store, as_json_option
 from shiftproof.cli_steps import Options, stored_or_loaded
-from shiftproof.errors import BadInput
+from shiftproof.errors import BadInput, listed
 
 if TYPE_CHECKING:
     from shiftproof.curation.novel_classes import Selection
@@ -48,15 +48,19 @@ def novel_classes(inside: str, candidates: str, **options: Any) -> None:
 
     Example: shiftproof curate novel-classes --inside ilsvrc2012 --candidates imagenet21k.txt -o novel/
     """
+    from shiftproof.console import remark
     from shiftproof.curation.novel_classes import select_novel_classes
     from shiftproof.curation.wnid_lists import noun_named, wnids_from
 
     if options["images"] and not options["output"]:
         raise BadInput("--images writes a manifest of the images chosen; say into which folder with -o")
+    offered = wnids_from(candidates)
     chosen = frozenset(wnids_from(options["chosen"])) if options["chosen"] else None
+    if strangers := (chosen or frozenset()).difference(offered):
+        remark(f"{len(strangers):,} of {len(chosen or ()):,} chosen classes are no candidates: {listed(sorted(strangers))}")
     selection = select_novel_classes(
         wnids_from(inside),
-        wnids_from(candidates),
+        offered,
         subtrees=[noun_named(word) for word in options["without"] if word != "none"],
         boundary=options["boundary"],
         sisters_only=options["sisters"],

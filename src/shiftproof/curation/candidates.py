@@ -55,6 +55,8 @@ def choose_images(
     The seed decides for each image by its own path, so that more classes or more images do not change the others' turn.
     """
     root = Path(root)
+    if not wnids:
+        raise BadInput("no class is left to choose images of")
     if not root.is_dir():
         raise BadInput(f"{root} is not a folder")
     chosen = {}

@@ -22,7 +22,8 @@ def wnids_from(named: str | Path) -> tuple[str, ...]:
     found = [_nouns(entry) for entry in entries]
     strange = [entry for entry, nouns in zip(entries, found, strict=True) if not nouns]
     if strange:
-        told = f"{len(strange)} of {len(entries)} lines are neither wnids nor nouns of WordNet 3.0: {listed(strange)}"
+        shown = listed((repr(entry[:40]) for entry in strange), most=3)
+        told = f"{len(strange)} of {len(entries)} lines are neither wnids nor nouns of WordNet 3.0: {shown}"
         raise BadInput(f"{named} is not a list of classes: {told}")
     unclear = {entry: nouns for entry, nouns in zip(entries, found, strict=True) if len(nouns) > 1}
     if unclear:

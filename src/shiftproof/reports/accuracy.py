@@ -9,7 +9,7 @@ from shiftproof.reports.generic import dot_chart
 from shiftproof.reports.page import Page, by_subject, galleries_named, named
 from shiftproof.reports.parts import Chart, Heading, Part, Prose, Section
 from shiftproof.reports.tables import measurement_table, number_table
-from shiftproof.reports.words import count, evidence, figure, of_hundred
+from shiftproof.reports.words import count, evidence, figure, kept_together, of_hundred
 from shiftproof.types import Finding, Measurement
 
 OVERALL = ("top1_accuracy", "top5_accuracy")
@@ -114,12 +114,12 @@ def _confusions(found: Sequence[Measurement]) -> list[Part]:
 def _severity(distances: Sequence[Measurement], egregious: Sequence[Measurement]) -> list[Part]:
     far = [
         f"A wrong answer lies {figure(one.value, 'number')} steps from the truth in WordNet's tree, on average "
-        f"({evidence(one)}); two classes drawn at random, {one.convention['by chance']}."
+        f"({evidence(one)}); two classes drawn at random lie {one.convention['by chance']} apart."
         for one in distances
     ]
     worst = [
-        f"{of_hundred(one.value)} wrong answers are egregious ({evidence(one)}): they have with the truth "
-        f"{one.convention['egregious']}. Of random answers {one.convention['by chance']} would be."
+        f"{of_hundred(one.value)} wrong answers are egregious ({evidence(one)}): they have no more in common with the truth "
+        f"than a tool with an animal. Of classes drawn at random {kept_together(one.convention['by chance'])} have not."
         for one in egregious
     ]
     return [Prose([*far, *worst])] if far or worst else []

@@ -20,7 +20,7 @@ GENERAL = {
     "n00002684": "object",
     "n00003553": "whole",
 }
-"""What an animal and a tool have in common; each is above more than a third of all nouns."""
+"""What a tool and an animal have in common, and what all else is; each is above more than a third of all nouns."""
 
 GUESSES = 2000
 """Pairs of classes drawn to say what chance would do: enough for a tenth of a step."""
@@ -66,7 +66,7 @@ def severity_of_mistakes(
     }
     if len(found.rows) < len(wrong):
         told["not in the tree"] = f"{len(wrong) - len(found.rows)} of {len(wrong)} wrong answers, left out"
-    far = {"egregious": f"nothing more particular in common than being {' or '.join(reversed(GENERAL.values()))}"}
+    far = {"egregious": f"no more in common with the truth than a tool with an animal: {', '.join(GENERAL.values())}"}
     about = run.about()
     yield evidence.mean("mistake_distance", found.steps.astype(float), about, {**told, "by chance": f"{steps:.1f} steps"})
     by_chance = {"by chance": f"{100 * egregious:.0f} %"}
@@ -81,24 +81,27 @@ def severity_of_mistakes(
 def severity(wnids: Sequence[str], labels: Labels, predicted: NDArray[np.integer], wrong: Rows) -> Severity:
     """How far the answers of these rows are from their labels; rows whose classes are not in the tree are left out."""
     tree = wordnet()
-    known: dict[tuple[int, ...], tuple[int, bool]] = {}
+    known: dict[tuple[int, ...], tuple[int, bool] | None] = {}
     kept = []
     for row in wrong.tolist():
-        pair = (int(predicted[row]), *(int(label) for label in labels[row] if label >= 0))
-        if pair not in known and wnids[pair[0]] in tree:
-            truths = [wnids[place] for place in pair[1:] if wnids[place] in tree]
-            known |= {pair: _apart(tree, wnids[pair[0]], truths)} if truths else {}
-        if pair in known:
-            kept.append((row, *known[pair]))
+        places = (int(predicted[row]), *(int(label) for label in labels[row] if label >= 0))
+        if places not in known:
+            answer, *truths = (wnids[place] for place in places)
+            known[places] = _apart(tree, answer, truths)
+        if (found := known[places]) is not None:
+            kept.append((row, *found))
     rows, steps, egregious = zip(*kept, strict=True) if kept else ((), (), ())
     return Severity(np.array(rows, int), np.array(steps, int), np.array(egregious, bool))
 
 
-def _apart(tree: WordNet, answer: str, truths: Iterable[str]) -> tuple[int, bool]:
-    """Steps to the nearest of the truths, and whether the answer is egregious beside every one of them."""
+def _apart(tree: WordNet, answer: str, truths: Iterable[str]) -> tuple[int, bool] | None:
+    """Steps to the nearest of the truths, and whether the answer is egregious beside all; None of what is no noun."""
+    known = [truth for truth in truths if truth in tree]
+    if answer not in tree or not known:
+        return None
     above = tree.steps_up(answer).keys()
-    pairs = [(tree.distance(answer, truth), (above & tree.steps_up(truth).keys()) <= GENERAL.keys()) for truth in truths]
-    return min(steps for steps, _ in pairs), all(egregious for _, egregious in pairs)
+    egregious = all((above & tree.steps_up(truth).keys()) <= GENERAL.keys() for truth in known)
+    return min(tree.distance(answer, truth) for truth in known), egregious
 
 
 def _by_chance(wnids: Sequence[str]) -> tuple[float, float]:
@@ -108,8 +111,8 @@ def _by_chance(wnids: Sequence[str]) -> tuple[float, float]:
     generator = np.random.default_rng(0)
     first = generator.integers(len(known), size=GUESSES)
     other = (first + generator.integers(1, max(len(known), 2), size=GUESSES)) % len(known)
-    pairs = [_apart(tree, known[one], [known[two]]) for one, two in zip(first, other, strict=True)]
-    steps, egregious = np.array(pairs).mean(axis=0)
+    drawn = [_apart(tree, known[one], [known[two]]) for one, two in zip(first, other, strict=True)]
+    steps, egregious = np.array(drawn, float).mean(axis=0)
     return float(steps), float(egregious)
 
 
