@@ -43,7 +43,8 @@ def predictions(run: Run, *, labelled: bool) -> Predictions:
 
 
 def findings(*, labelled: bool) -> tuple[Finding, ...]:
-    studies: list[Study] = [study(MODELS, IMAGES) for study in (AccuracyStudy, CalibrationStudy, ComparisonStudy)]
+    studies: list[Study] = [study(MODELS, IMAGES) for study in (AccuracyStudy, ComparisonStudy)]
+    studies.append(CalibrationStudy(MODELS, IMAGES, thorough=True))
     return tuple(found for study in studies for found in study.measure(lambda run: predictions(run, labelled=labelled)))
 
 
