@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import Literal, TypeAlias, TypeVar
 
 import shiftproof
 from shiftproof.errors import BadInput, MissingRuns
@@ -61,15 +61,25 @@ def measure(
     """
     studies = [studies] if isinstance(studies, Study) else list(studies)
     loader = _Loader(store if isinstance(store, Store) else Store(store), image_sets, scoring)
-    told = [(tuple(loader.findings(study)), tuple(loader.skipped(study))) for study in studies]
-    findings = tuple(finding for found, _ in told for finding in found)
+    told = [
+        (tuple(loader.findings(study)), tuple(loader.said(study, "skipped")), tuple(loader.said(study, "warnings")))
+        for study in studies
+    ]
+    findings = tuple(finding for found, _, _ in told for finding in found)
     runs = list(dict.fromkeys(run for study in studies for run in study.runs()))
     return Results(
         findings,
         models=_unique(_model_card(loader.model(run)) for run in runs),
         image_sets=_unique(loader.image_set_card(run.image_set) for run in runs),
-        warnings=tuple(dict.fromkeys(warning for run in runs for warning in loader.warnings(run, findings))),
-        skipped=tuple(dict.fromkeys(reason for _, skipped in told for reason in skipped)),
+        warnings=tuple(
+            dict.fromkeys(
+                [
+                    *(warning for run in runs for warning in loader.warnings(run, findings)),
+                    *(warning for _, _, warnings in told for warning in warnings),
+                ]
+            )
+        ),
+        skipped=tuple(dict.fromkeys(reason for _, skipped, _ in told for reason in skipped)),
         command=_command(),
         made=datetime.now(UTC).isoformat(timespec="seconds"),
         versions=versions(),
@@ -102,9 +112,10 @@ class _Loader:
     def findings(self, study: Study) -> Iterator[Finding]:
         yield from study.measure(self._load(study))
 
-    def skipped(self, study: Study) -> Iterator[str]:
-        if hasattr(study, "skipped"):
-            yield from study.skipped(self._load(study))
+    def said(self, study: Study, what: Literal["skipped", "warnings"]) -> Iterator[str]:
+        """What a study has to say beside its numbers, where it has."""
+        if hasattr(study, what):
+            yield from getattr(study, what)(self._load(study))
 
     def warnings(self, run: Run, findings: Iterable[Finding]) -> Iterator[str]:
         """What spoils this set as a test of this model: its declared past, or signs that it is fed or read wrongly."""

@@ -120,7 +120,7 @@ def _separation(
     yield Measurement("aupr_out", found.aupr_out, about, images, step)
     yield Measurement("aupr_in", found.aupr_in, about, images, {**step, "positive": "inside"})
     within = fpr_interval(familiar, foreign, tpr=tpr)
-    told = {**convention, "found": f"{percent(tpr)} of the outside", **RESAMPLED}
+    told = {**convention, "tpr": percent(tpr), **RESAMPLED}
     yield Measurement("fpr_at_tpr", found.fpr, about, images, told, within)
 
 

@@ -108,7 +108,9 @@ class Judged:
 
     def convention(self, scored: Scored, detector: str) -> dict[str, str]:
         """What stands beside every number of one detector on one variant."""
-        return {**scored.convention, **self.detectors[detector].convention()}
+        ready = self.detectors[detector]
+        notes = {"notes": "; ".join(ready.notes)} if ready.notes else {}
+        return {**scored.convention, **ready.convention(), **notes}
 
 
 class Panel:

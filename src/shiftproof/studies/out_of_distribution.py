@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 from weakref import WeakKeyDictionary
 
 from shiftproof.catalog import DETECTORS
@@ -42,6 +42,13 @@ from shiftproof.types import (
 Load = Callable[[Run], Predictions]
 
 
+class Told(NamedTuple):
+    """What there is to say beside the numbers."""
+
+    left_out: list[str]
+    warnings: list[str]
+
+
 @dataclass(frozen=True)
 class OutOfDistributionStudy:
     """Every detector at two goals, new-class and failure detection, with the analyses of the ImageNet-OOD paper.
@@ -69,10 +76,8 @@ class OutOfDistributionStudy:
     groups: int | None = None  # of images alike in distance; None: up to 100 of at least 50 images, but no fewer than 5
     shown: int = 24  # images in a gallery
     keep: Keep = "features"
-    # what was left out when it was measured: fitting all detectors again only to tell would take as long
-    _reasons: WeakKeyDictionary[Load, tuple[str, ...]] = field(
-        default_factory=WeakKeyDictionary, init=False, compare=False, repr=False
-    )
+    # what there was to say when it was measured: fitting all detectors again only to tell would take as long
+    _told: WeakKeyDictionary[Load, Told] = field(default_factory=WeakKeyDictionary, init=False, compare=False, repr=False)
 
     by_default: ClassVar[bool] = False
 
@@ -129,14 +134,14 @@ class OutOfDistributionStudy:
         return None if run.image_set == inside else Reading(inside, labelled=True)
 
     def measure(self, load: Load) -> Iterator[Finding]:
-        reasons = list(self._seen_twice(load))
+        told = Told([], list(self._seen_twice(load)))
         aurocs: list[Measurement] = []
         for model in model_refs(self.models):
             surroundings = Surroundings((self._distance_model or model).name)
-            judged = self._judged(model, load, surroundings, reasons)
+            judged = self._judged(model, load, surroundings, told)
             if judged is None:
                 continue
-            reasons += why_no_failure(judged)
+            told.left_out.extend(why_no_failure(judged))
             for found in goal_findings(judged, tpr=self.tpr, risk=self.risk):
                 aurocs += [found] if isinstance(found, Measurement) and found.metric == "auroc" else []
                 yield found
@@ -145,17 +150,24 @@ class OutOfDistributionStudy:
             refs = {variant.name: variant.image_set for variant in self.variants}
             yield from disagreements(judged, refs, shown=self.shown)
             yield from nearest_pairs(judged, surroundings, refs)
-            yield from self._random_network_findings(model, judged, load, reasons)
+            yield from self._random_network_findings(model, judged, load, told)
         yield from averages_over_models(aurocs)
-        self._reasons[load] = tuple(dict.fromkeys(reasons))
+        self._told[load] = told
 
     def skipped(self, load: Load) -> Iterator[str]:
-        if load not in self._reasons:
-            deque(self.measure(load), maxlen=0)
-        yield from self._reasons[load]
+        yield from dict.fromkeys(self._said(load).left_out)
 
-    def _judged(self, model: ModelRef, load: Load, surroundings: Surroundings, reasons: list[str]) -> Judged | None:
-        """One model's images as the detectors see them, each run read once; what cannot be had is told in `reasons`."""
+    def warnings(self, load: Load) -> Iterator[str]:
+        """What to know of detectors and sets before numbers are trusted."""
+        yield from dict.fromkeys(self._said(load).warnings)
+
+    def _said(self, load: Load) -> Told:
+        if load not in self._told:
+            deque(self.measure(load), maxlen=0)
+        return self._told[load]
+
+    def _judged(self, model: ModelRef, load: Load, surroundings: Surroundings, told: Told) -> Judged | None:
+        """One model's images as the detectors see them, each run read once; what cannot be had is told."""
         perturbed = self._odin(model)
         panel = self._panel(model, load, perturbed=perturbed.name if perturbed else None)
         scored: list[tuple[Variant, Scored]] = []
@@ -163,7 +175,7 @@ class OutOfDistributionStudy:
             predictions = load(variant.run(model))
             nothing = evidence.nothing_read(variant.run(model), predictions)
             if nothing:
-                reasons.append(nothing)
+                told.left_out.append(nothing)
                 if variant.role == "inside":
                     return None
                 continue
@@ -173,8 +185,8 @@ class OutOfDistributionStudy:
             surroundings.add(variant, predictions, load(variant.run(other)) if other else predictions)
         surroundings.free()
         left_out = {**panel.left_out, **surroundings.left_out}
-        reasons += [f"{what} is left out for {model.name}: {why}" for what, why in left_out.items()]
-        reasons += [f"{name} for {model.name}: {note}" for name, one in panel.ready.items() for note in one.notes]
+        told.left_out.extend(f"{what} is left out for {model.name}: {why}" for what, why in left_out.items())
+        told.warnings.extend(f"{name} for {model.name}: {note}" for name, one in panel.ready.items() for note in one.notes)
         by_role = {
             role: [one.only(panel.ready) for variant, one in scored if variant.role == role]
             for role in ("inside", "shifted", "outside")
@@ -182,9 +194,7 @@ class OutOfDistributionStudy:
         about = {"model": model.name, "image_set": image_set_ref(self.image_set).name}
         return Judged(about, by_role["inside"][0], by_role["shifted"], by_role["outside"], panel.ready, self.baseline)
 
-    def _random_network_findings(
-        self, model: ModelRef, judged: Judged, load: Load, reasons: list[str]
-    ) -> Iterator[Measurement]:
+    def _random_network_findings(self, model: ModelRef, judged: Judged, load: Load, told: Told) -> Iterator[Measurement]:
         """What networks of the same architecture say that never learned anything, and their means."""
         aurocs: list[Measurement] = []
         read = {scored.name for scored in (*judged.insides, *judged.outside)}
@@ -192,11 +202,8 @@ class OutOfDistributionStudy:
         for number, network in enumerate(self._random_networks(model), start=1):
             panel = self._panel(network, load)
             scores = {variant.name: panel.scores(load(variant.run(network))) for variant in variants}
-            reasons += [
-                f"{name} is left out for {network.name}: {why}"
-                for name, why in panel.left_out.items()
-                if name in judged.detectors
-            ]
+            left_out = {name: why for name, why in panel.left_out.items() if name in judged.detectors}
+            told.left_out.extend(f"{name} is left out for {network.name}: {why}" for name, why in left_out.items())
             aurocs += random_network_aurocs(judged, panel, scores, network=number)
         yield from aurocs
         yield from means_over_networks(aurocs)
