@@ -9,16 +9,13 @@ Where it is not installed, our own times are printed alone.
 
 from __future__ import annotations
 
-import statistics
-import time
-from collections.abc import Callable, Mapping
 from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from harness import save
+from harness import Contestant, cpu_race, save
 from shiftproof.detectors.heads import gradnorm
 from shiftproof.detectors.openmax import OpenMax, fit_openmax
 from shiftproof.metrics.top5 import to_top5
@@ -27,36 +24,6 @@ from shiftproof.types import Head, Logits, Predictions
 IMAGES, FEATURES, CLASSES = 10_000, 2048, 1000
 TRAINING_IMAGES = 30 * CLASSES
 PEER_IMAGES, PEER_CLASSES = 96, 40  # theirs take some hundred times as long
-ROUNDS = 5
-
-
-class Contestant(NamedTuple):
-    """Something to time, and on how many images or classes it works."""
-
-    work: Callable[[], object]
-    size: int
-
-
-def race(contestants: Mapping[str, Contestant], unit: str) -> dict[str, float]:
-    """CPU time that each takes for one image or class, as a multiple of the first; the first runs twice."""
-    first = next(iter(contestants))
-    entries = {**contestants, f"{first} (again)": contestants[first]}
-    seconds: dict[str, list[float]] = {name: [] for name in entries}
-    for turn in range(ROUNDS):
-        names = list(entries)[turn % len(entries) :] + list(entries)[: turn % len(entries)]
-        for name in names:
-            started = time.process_time()
-            entries[name].work()
-            seconds[name].append((time.process_time() - started) / entries[name].size)
-    multiples = {}
-    for name, taken in seconds.items():
-        each = sorted(own / base for own, base in zip(taken, seconds[first], strict=True))
-        multiples[name] = statistics.median(each)
-        print(
-            f"{name:36} {statistics.median(taken) * 1e6:12.1f} us of CPU per {unit}, "
-            f"x {multiples[name]:.2f} ({each[0]:.2f} to {each[-1]:.2f})"
-        )
-    return multiples
 
 
 def predictions_of(logits: Logits, labels: NDArray[np.integer] | None = None, **more: Any) -> Predictions:
@@ -89,7 +56,7 @@ def gradnorm_race(generator: np.random.Generator) -> dict[str, float]:
         apart = np.abs(gradnorm(answers)[:PEER_IMAGES] / theirs.predict(some).numpy() - 1).max()
         print(f"gradnorm: ours and theirs differ by at most {apart:.1e} of the score")
         contestants["gradnorm, pytorch-ood"] = Contestant(lambda: theirs.predict(some), PEER_IMAGES)
-    return race(contestants, "image")
+    return cpu_race(contestants, "image")
 
 
 def openmax_races(generator: np.random.Generator) -> dict[str, float]:
@@ -110,7 +77,7 @@ def openmax_races(generator: np.random.Generator) -> dict[str, float]:
         fits["openmax fit, pytorch-ood"] = Contestant(lambda: TheirOpenMax().fit(few, few_labels), PEER_CLASSES)
         theirs, some = _as_theirs(fitted), logits[:PEER_IMAGES].astype(np.float64) / 2
         scores["openmax scores, pytorch-ood"] = Contestant(lambda: theirs.predict(some), PEER_IMAGES)
-    return {**race(fits, "class"), **race(scores, "image")}
+    return {**cpu_race(fits, "class"), **cpu_race(scores, "image")}
 
 
 def _as_theirs(fitted: OpenMax) -> Any:
