@@ -6,14 +6,13 @@ Scores are sorted once; a drawing is how often each score was drawn.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shiftproof.metrics.intervals import clopper_pearson, tail_of
-from shiftproof.metrics.score_counts import Counts, counted_auroc, counted_fpr, score_counts
+from shiftproof.metrics.score_counts import Counts, at_least, counted_auroc, score_counts
 from shiftproof.metrics.separation import Side, fpr_at_tpr
 from shiftproof.types import AnomalyScores
 
@@ -92,9 +91,10 @@ def fpr_interval(
     if len(setting) == 1:
         return 0.0, 1.0
     exact = clopper_pearson(round(seen * len(mistaken)), len(mistaken), level=level)
-    statistic = partial(_FPR_OF[positive], tpr=tpr)
-    drawn = two_sample_bootstrap(in_scores, out_scores, statistic, resamples=resamples, level=level, seed=seed) or exact
-    return min(exact[0], drawn[0]), max(exact[1], drawn[1])
+    tail, sign = tail_of(level), 1 if positive == "out" else -1
+    drawn = _drawn_fprs(sign * mistaken, sign * setting, tpr, resamples, seed)
+    low, high = np.quantile(drawn, [tail, 1 - tail])
+    return min(exact[0], float(low)), max(exact[1], float(high))
 
 
 def discarded_interval(
@@ -115,11 +115,21 @@ def discarded_interval(
     return fpr_interval(kept_scores, out_scores, tpr=rejected, resamples=resamples, level=level, seed=seed)
 
 
-def _fpr_in(inside: Counts, outside: Counts, *, tpr: float) -> NDArray[np.floating]:
-    return counted_fpr(outside[:, ::-1], inside[:, ::-1], tpr=tpr)
+def _drawn_fprs(
+    mistaken: AnomalyScores, setting: AnomalyScores, tpr: float, resamples: int, seed: int
+) -> NDArray[np.floating]:
+    """Share of `mistaken` at or above the threshold that finds enough of `setting`, both drawn again, (drawings,).
 
-
-_FPR_OF = {"out": counted_fpr, "in": _fpr_in}
+    No image needs to be drawn. The one that sets the threshold is of a certain rank among as many drawn uniformly, whose
+    place has a beta distribution; how many of the others then reach it is binomial.
+    """
+    generator = np.random.default_rng(seed)
+    count = len(setting)
+    rank = count - at_least(tpr, count) + 1
+    place = (generator.beta(rank, count - rank + 1, size=resamples) * count).astype(int)
+    thresholds = np.sort(setting)[np.minimum(place, count - 1)]
+    reached = 1 - np.searchsorted(np.sort(mistaken), thresholds) / len(mistaken)
+    return np.asarray(generator.binomial(len(mistaken), reached) / len(mistaken))
 
 
 def _drawings(places: list[NDArray[np.intp]], scores: int, resamples: int, seed: int) -> Iterator[list[Counts]]:
