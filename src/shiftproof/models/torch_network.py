@@ -45,14 +45,15 @@ class TorchNetwork:
         """
         if inputs.dtype.kind != "f":
             raise BadInput(f"the module takes {inputs.dtype}, and whole numbers have no gradient")
-        points = self._to_device(inputs).detach().requires_grad_()
-        with torch.inference_mode(mode=False), torch.enable_grad():
-            logits = first_tensor(self.module(points)).reshape(len(inputs), -1).float()
-            # the sum, not the mean: an image's gradient then knows nothing of its batch
-            loss = nn.functional.cross_entropy(logits / temperature, logits.argmax(dim=1), reduction="sum")
-            if not loss.requires_grad:
-                raise BadInput("the module gives no gradient: something in it cuts its answer off from its input")
-            (found,) = torch.autograd.grad(loss, points)
+        points = self._to_device(inputs).requires_grad_()
+        try:
+            with torch.enable_grad():
+                logits = first_tensor(self.module(points)).reshape(len(inputs), -1).float()
+                # the sum, not the mean: an image's gradient then knows nothing of its batch
+                loss = nn.functional.cross_entropy(logits / temperature, logits.argmax(dim=1), reduction="sum")
+                (found,) = torch.autograd.grad(loss, points)
+        except RuntimeError as problem:  # torch has no narrower error
+            raise BadInput(f"the module gives no gradient by its input: {str(problem).partition(chr(10))[0]}") from problem
         return np.asarray(found.float().cpu().numpy(), np.float32)
 
     @contextmanager
