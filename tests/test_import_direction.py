@@ -19,6 +19,7 @@ LEVELS = (
         "console",
         "cli",
         "cli_novelty",
+        "cli_probe",
         "cli_curation",
         "cli_options",
         "cli_steps",

@@ -29,6 +29,7 @@ from shiftproof.cli_options import (
     as_json_option,
     model_and_images,
 )
+from shiftproof.cli_probe import probe
 from shiftproof.cli_steps import (
     bench_of,
     fill_bench,
@@ -335,6 +336,7 @@ def list_(kind: str, as_json: bool) -> None:
 cli.add_command(corrupt)
 cli.add_command(curate)
 cli.add_command(perturb)
+cli.add_command(probe)
 
 
 def _first_line(registry: Registry, name: str) -> str:

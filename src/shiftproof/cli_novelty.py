@@ -43,7 +43,7 @@ def make_out_of_distribution(kind: Any, models: Models, images: ImageSet, option
         conditions=conditions,
         out_sets=out_sets,
         training=training,
-        detectors=_words(options["detectors"]),
+        detectors=detectors_typed(options["detectors"]),
         preset=options["preset"],
         parameters=parameters_typed(options["chosen"]),
         random_networks=random,
@@ -51,7 +51,7 @@ def make_out_of_distribution(kind: Any, models: Models, images: ImageSet, option
         rejected=options["rejected"],
         baseline=options["against"],
         distance_model=distance,
-        keep=_keep(models, store),
+        keep=keep_of(models, store),
     )
     asked = [*(network for some in random.values() for network in some), *perturbed.values(), distance]
     companions = [one for one in asked if one is not None and not isinstance(one, ModelRef)]
@@ -88,7 +88,8 @@ def _value(text: str) -> Fact:
     return text
 
 
-def _words(text: str | None) -> tuple[str, ...] | None:
+def detectors_typed(text: str | None) -> tuple[str, ...] | None:
+    """The detectors that were named; None where none were."""
     if text is None:
         return None
     words = tuple(word.strip() for word in text.split(",") if word.strip())
@@ -150,7 +151,7 @@ def _distance_model(name: str, models: Models, store: Store) -> Classifier | Mod
     return stored_model(name, store) if isinstance(models[0], ModelRef) else load_model(name)
 
 
-def _keep(models: Models, store: Store) -> Keep:
+def keep_of(models: Models, store: Store) -> Keep:
     """Features where every model has them, or has stored them; else logits, and detectors that need more are left out."""
     return "features" if all(_has_features(model, store) for model in models) else "logits"
 

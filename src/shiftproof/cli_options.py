@@ -131,17 +131,22 @@ about_shifts = _options(
 )
 """What the studies of corruptions and perturbations can be told."""
 
-about_novelty = _options(
+about_detectors = _options(
     click.option("--training", help="Images the model was trained on, for detectors that learn."),
+    click.option("--detectors", help="Comma-separated, msp+vim for two as one; all that can be had where not given."),
+    click.option("--preset", default="authors", show_default=True, help="Whose parameters: authors, openood, pytorch-ood."),
+    click.option("--set", "chosen", multiple=True, help="A detector's parameter, as knn.neighbours=50; repeatable."),
+)
+"""Which detectors, and how they are made."""
+
+about_novelty = _options(
     click.option(
         "--shifted",
         multiple=True,
         help="The known classes otherwise: NAME=DIR, or a corruption of IMAGES as fog:3; repeatable.",
     ),
     click.option("--out-images", multiple=True, help="Images of other classes, as DIR or NAME=DIR; repeatable."),
-    click.option("--detectors", help="Comma-separated, msp+vim for two as one; all that can be had where not given."),
-    click.option("--preset", default="authors", show_default=True, help="Whose parameters: authors, openood, pytorch-ood."),
-    click.option("--set", "chosen", multiple=True, help="A detector's parameter, as knn.neighbours=50; repeatable."),
+    about_detectors,
     click.option("--against", default="msp", show_default=True, help="The detector that others are compared with."),
     click.option(
         "--rejected",

@@ -128,10 +128,10 @@ def reliability(curves: Sequence[Curve], names: Sequence[str], *, description: s
     return _curve_spec(curves, names, x, y, description, behind=[diagonal])
 
 
-def lines(curves: Sequence[Curve], names: Sequence[str], *, description: str) -> Spec:
-    """One line a curve on common axes, with its interval where it has one."""
+def lines(curves: Sequence[Curve], names: Sequence[str], *, description: str, shares: bool = False) -> Spec:
+    """One line a curve on common axes, with its interval where it has one; `shares` are drawn from 0 to 1."""
     x = channel("x", curves[0].x_label, {"zero": False})
-    y = channel("y", curves[0].y_label, {"zero": False})
+    y = channel("y", curves[0].y_label, SHARE, PERCENT) if shares else channel("y", curves[0].y_label, {"zero": False})
     return _curve_spec(curves, names, x, y, description)
 
 

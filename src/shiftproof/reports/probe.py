@@ -1,0 +1,61 @@
+"""One photo varied step by step: what is said of it, how foreign it looks, and the pictures themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from shiftproof.reports import charts
+from shiftproof.reports.page import Page, curves_named, galleries_named
+from shiftproof.reports.parts import Chart, Heading, Part, Section
+from shiftproof.reports.tables import curve_table
+from shiftproof.types import Curve, Finding
+
+NAMES = frozenset({"probe_probability", "probe_confidence", "probe_percentile", "probe_pictures"})
+
+MOST_LINES = 6
+"""Lines that one drawing can hold; the rest are in its figures."""
+
+
+def draw_probe(findings: Sequence[Finding], page: Page) -> Section:
+    """For each variation its pictures, the answers to them and the detectors' opinion."""
+    parts: list[Part] = []
+    for varied in dict.fromkeys(str(found.about.get("varied", "")) for found in findings):
+        found = [finding for finding in findings if finding.about.get("varied", "") == varied]
+        parts.append(Heading(varied.replace("_", " ").capitalize()))
+        parts += [
+            *_answers(curves_named(found, "probe_probability"), curves_named(found, "probe_confidence")),
+            *_places(curves_named(found, "probe_percentile")),
+            *(page.pictures(gallery) for gallery in galleries_named(found, "probe_pictures")),
+        ]
+    lead = "The same photo, changed a little more each time: when does the answer change, and does any detector notice?"
+    return Section("probe", "One photo, varied", lead, parts)
+
+
+def _answers(probabilities: Sequence[Curve], confidences: Sequence[Curve]) -> list[Part]:
+    if not probabilities:
+        return []
+    names = [
+        *(f"{curve.about.get('class')} ({curve.about.get('model')})" for curve in probabilities),
+        *(f"whatever it says ({curve.about.get('model')})" for curve in confidences),
+    ]
+    note = "Where the lines part, the model has changed its mind."
+    return [_chart("What the model says", [*probabilities, *confidences], names, note)]
+
+
+def _places(curves: Sequence[Curve]) -> list[Part]:
+    if not curves:
+        return []
+    names = [str(curve.about.get("detector")) for curve in curves]
+    note = "0 % is less foreign than every outside image, 100 % more foreign than all of them."
+    return [_chart("Place among the outside images", curves, names, note)]
+
+
+def _chart(title: str, curves: Sequence[Curve], names: Sequence[str], note: str) -> Chart:
+    drawn, told = curves[:MOST_LINES], names[:MOST_LINES]
+    if len(curves) > MOST_LINES:
+        note += f" {len(curves) - MOST_LINES} more are in the figures."
+    described = "; ".join(
+        f"{name} {', '.join(f'{100 * y:.0f} %' for y in curve.y)}" for curve, name in zip(drawn, told, strict=True)
+    )
+    spec = charts.lines(drawn, told, description=f"{title} by {curves[0].x_label}: {described}.", shares=True)
+    return Chart(title, spec, curve_table(title, curves, names), note, half=True)
