@@ -17,7 +17,6 @@ def response_rates(curves: Sequence[Curve], names: Sequence[str], *, description
     several = len(names) > 1
     colour: Spec = {"color": _line_by_series(names, COLOURS)} if several else {}
     dash: Spec = {"strokeDash": _line_by_series(names, DASHES)} if several else {}
-    unnamed: Spec = {"color": {**by_series(names, COLOURS), "legend": None}} if several else {}
     whose = [{"field": "series"}] if several else []
     tooltip = [*whose, {"field": "x_tip", "title": curves[0].x_label}, {"field": "tip", "title": curves[0].y_label}]
     band = {"type": "area", "opacity": 0.18, "color": COLOURS[0]}
@@ -28,7 +27,7 @@ def response_rates(curves: Sequence[Curve], names: Sequence[str], *, description
         **start(description, [row for curve, name in zip(curves, names, strict=True) for row in _rows(curve, name)]),
         "height": 300,
         "layer": [
-            {"mark": band, "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, **unnamed}},
+            {"mark": band, "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, **colour}},
             {"mark": line, "encoding": {"x": x, "y": y, **colour, **dash}},
             {"mark": target, "encoding": {"x": x, "y": y, "tooltip": tooltip}},
         ],
