@@ -16,8 +16,9 @@ from shiftproof.types import AnomalyScores, Fact, Features, Head, Predictions, T
 
 
 def ash_b(predictions: Predictions, *, percentile: float = 65.0) -> AnomalyScores:
-    """Free energy after the lowest `percentile` % of an image's features are zeroed and the others share their sum equally
-    (ASH-B; Djurisic et al., 2023).
+    """Free energy once an image's largest features alone share the sum of all equally (ASH-B; Djurisic et al., 2023).
+
+    The largest are those above `percentile` % of its features; the others become 0.
     """
 
     def shaped(features: Features) -> Features:
@@ -28,8 +29,9 @@ def ash_b(predictions: Predictions, *, percentile: float = 65.0) -> AnomalyScore
 
 
 def ash_s(predictions: Predictions, *, percentile: float = 90.0) -> AnomalyScores:
-    """Free energy after the lowest `percentile` % of an image's features are zeroed and the others grow by e to the power of
-    the sum before over the sum after (ASH-S; Djurisic et al., 2023).
+    """Free energy once an image's largest features alone are left, and grown (ASH-S; Djurisic et al., 2023).
+
+    The largest are those above `percentile` % of its features; they grow by e to the power of the sum of all over their own.
     """
 
     def shaped(features: Features) -> Features:
@@ -40,13 +42,14 @@ def ash_s(predictions: Predictions, *, percentile: float = 90.0) -> AnomalyScore
 
 
 def ash_p(predictions: Predictions, *, percentile: float = 65.0) -> AnomalyScores:
-    """Free energy after the lowest `percentile` % of an image's features are zeroed (ASH-P; Djurisic et al., 2023)."""
+    """Free energy once the lowest `percentile` % of an image's features are zeroed (ASH-P; Djurisic et al., 2023)."""
     return _energy_after(lambda features: np.where(largest(features, percentile), features, 0), predictions)
 
 
 def scale(predictions: Predictions, *, percentile: float = 85.0) -> AnomalyScores:
-    """Free energy after all features of an image grow by e to the power of their sum over the sum of the largest, those
-    above `percentile` % of them (SCALE; Xu et al., 2024).
+    """Free energy once all features of an image are grown, none pruned (SCALE; Xu et al., 2024).
+
+    They grow by e to the power of their sum over the sum of the largest, those above `percentile` % of them.
     """
     return _energy_after(lambda features: features * _growth(features, largest(features, percentile)), predictions)
 

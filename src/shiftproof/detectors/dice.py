@@ -26,10 +26,10 @@ class Dice:
 
 
 def fit_dice(training: Training, *, percentile: float = 70.0) -> Dice:
-    """The head without the `percentile` % of its weights that contribute least: weight times mean training feature, over the
-    whole matrix (DICE; Sun & Li, 2022).
+    """The head without the `percentile` % of its weights that contribute least (DICE; Sun & Li, 2022).
 
-    70 is what the authors run on ImageNet; on CIFAR they run 90.
+    The contribution of a weight is itself times the mean training feature; all classes' weights are ranked together. 70 is
+    what the authors run on ImageNet; on CIFAR they run 90.
     """
     if not 0 <= percentile <= 100:
         raise BadInput(f"percentile should lie between 0 and 100, got {percentile}")

@@ -28,11 +28,10 @@ def max_cosine(predictions: Predictions) -> AnomalyScores:
 
 
 def gradnorm(predictions: Predictions, *, temperature: float = 1.0) -> AnomalyScores:
-    """Minus the sum of the absolute gradients, over the last layer's weights, of the KL divergence from uniform to softmax
-    probabilities (Huang et al., 2021).
+    """Minus the sum of absolute gradients, on the last layer's weights, of the divergence from uniform (Huang et al., 2021).
 
-    No gradient is taken: it is the outer product of (p - 1/classes) / temperature and the features, so its norm is the
-    product of theirs. The authors' own number is `classes` times as large.
+    The divergence is KL(uniform || softmax). No gradient is taken: it is the outer product of (p - 1/classes) / temperature
+    and the features, so its norm is the product of theirs. The authors' own number is `classes` times as large.
     """
     predictions.need_head()  # without one linear layer behind the logits there is no such gradient
 

@@ -72,10 +72,10 @@ def fit_openmax(
     distance: Distance = "eucos",
     mean_of: MeanOf = "correct",
 ) -> OpenMax:
-    """Mean logits of each class and a Weibull distribution of its `tail` largest distances from them; `alpha` best classes
-    are revised (Bendale & Boult, 2016).
+    """Mean logits of each class, and a Weibull distribution of the largest distances from them (Bendale & Boult, 2016).
 
-    Of a class whose tail has one distance only, everything farther is foreign; of one without images, everything is.
+    It is fitted to the `tail` largest, and the `alpha` best classes of an image are revised by it. Of a class whose tail
+    has one distance only, everything farther is foreign; of one without images, everything is.
     """
     if tail < 1 or alpha < 1 or distance not in ("eucos", "euclidean") or mean_of not in ("correct", "all"):
         raise BadInput(
