@@ -11,7 +11,7 @@ import pytest
 
 from shiftproof import catalog
 from shiftproof.errors import BadInput, MissingExtra, UnknownName
-from shiftproof.models import load_model
+from shiftproof.models import load_model, redrawn
 from shiftproof.types import Classes, Classifier, Preparation
 
 LIBRARIES = {
@@ -108,6 +108,20 @@ def test_a_model_keeps_its_promises(kind: str, make_onnx: Any, tmp_path: Path) -
 @pytest.mark.parametrize("kind", catalog.MODELS)
 def test_a_model_loaded_again_has_the_same_fingerprint(kind: str, make_onnx: Any, tmp_path: Path) -> None:
     assert example(kind, make_onnx, tmp_path).ref.fingerprint == example(kind, make_onnx, tmp_path).ref.fingerprint
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
+@pytest.mark.parametrize("kind", catalog.MODELS)
+def test_a_model_can_be_drawn_anew(kind: str, make_onnx: Any, tmp_path: Path) -> None:
+    model = example(kind, make_onnx, tmp_path)
+    drawn = redrawn(model, 1)
+    photo = np.random.default_rng(0).integers(0, 256, (300, 280, 3), dtype=np.uint8)
+    inputs = model.preparation.from_image(photo)[None]
+    first, fresh = (one(inputs, features=True) for one in (model, drawn))
+    assert fresh.scores.shape == first.scores.shape
+    assert np.isfinite(fresh.scores).all()
+    assert not np.allclose(fresh.scores, first.scores)
+    assert (drawn.head is None) == (model.head is None)
 
 
 def test_a_kind_nobody_knows_is_answered_with_the_nearest() -> None:

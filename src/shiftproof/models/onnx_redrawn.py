@@ -113,7 +113,7 @@ def _weights(graph: OnnxGraph, node: onnx.NodeProto) -> Iterator[tuple[str, Reci
             transposed = node.op_type == "ConvTranspose"
             yield name, fans_of_convolution(shape, given.get("group", 1), transposed=transposed)
         else:
-            into, out = (1, *shape)[-2:] if len(shape) > 1 else (shape[0], 1)
+            into, out = shape[-2:] if len(shape) > 1 else (shape[0], 1)
             yield name, Fans(out, into) if given.get("transB", 0) else Fans(into, out)
 
 
