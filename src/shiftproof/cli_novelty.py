@@ -117,13 +117,16 @@ def _named_sets(option: str, texts: Sequence[str]) -> dict[str, ImageList]:
 
 
 def _conditions(texts: Sequence[str], images: ImageSet, options: Options) -> list[Condition]:
-    """Corruptions of the inside set, made as the study of corruptions makes them."""
+    """Corruptions of the inside set, made as the study of corruptions makes them but of what the model itself would see.
+
+    Another cut, or a lossy save, would be a shift of its own between the unchanged images and these.
+    """
+    pictures = pictures_as_typed(options)
+    pictures |= {"picture": pictures["picture"] or "model-size", "output": pictures["output"] or "raw"}
     conditions = []
     for found in filter(None, map(SEVERITY.fullmatch, texts)):
         name, severity = found["corruption"], int(found["severity"])
-        study = CorruptionStudy(
-            [ModelRef("any", "")], images, corruptions=[name], severities=[severity], **pictures_as_typed(options)
-        )
+        study = CorruptionStudy([ModelRef("any", "")], images, corruptions=[name], severities=[severity], **pictures)
         conditions.append(study.condition(name, severity))
     return conditions
 
