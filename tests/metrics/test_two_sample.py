@@ -67,6 +67,19 @@ def test_drawings_keep_the_size_of_either_sample() -> None:
     assert sizes == [(37, 12)] * 50
 
 
+def test_every_image_is_drawn_equally_often_on_average() -> None:
+    drawn = np.zeros((2, 20), int)
+
+    def spy(first: Scores, second: Scores) -> NDArray[np.floating]:
+        drawn[:] += [first.sum(axis=0), second.sum(axis=0)]
+        return counted_auroc(first, second)
+
+    inside, outside = np.arange(12.0), np.arange(12.0, 20.0)
+    two_sample_bootstrap(inside, outside, spy, resamples=10_000)
+    # 10,000 on average, with a spread of less than 100
+    assert drawn.ravel() == pytest.approx([10_000] * 12 + [0] * 20 + [10_000] * 8, abs=400)
+
+
 def test_the_same_seed_draws_the_same() -> None:
     sides = two_sides(60, 60)
     whole = bootstrap_auroc_interval(*sides, seed=3)
@@ -100,6 +113,9 @@ def test_no_false_alarm_among_few_images_is_not_none_ever() -> None:
     assert fpr_interval(inside, outside) == pytest.approx(clopper_pearson(0, 50))
     assert fpr_interval(inside, outside, positive="in") == pytest.approx(clopper_pearson(0, 40))
     assert discarded_interval(outside, inside) == pytest.approx(clopper_pearson(40, 40))
+    # one of fifty: drawn again it is seldom more than three, and often none
+    one = fpr_interval(np.append(inside[:-1], 999.0), outside)
+    assert one == pytest.approx((0.0, clopper_pearson(1, 50)[1]))
 
 
 def test_where_drawing_again_tells_nothing_there_is_no_interval() -> None:
