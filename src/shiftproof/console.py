@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -53,7 +53,9 @@ def say_table(rows: Sequence[Mapping[str, Any]], *, right: Sequence[str] = ()) -
 def say_results(results: Results) -> None:
     """The headline numbers, what may be said of models compared, and what was set aside or left out."""
     found = [one for one in results.measurements if _is_headline(one)]
-    say_table([_row(one, found) for one in found], right=("value", "95 % interval", "images"))
+    detectors = list(_of_detectors(results.measurements))
+    for some in [found, *([detectors] if detectors else [])]:
+        say_table([_row(one, some) for one in some], right=("value", "95 % interval", "images"))
     for verdict in verdicts(results.measurements):
         say(verdict.text)
     for image_set in results.image_sets:
@@ -70,6 +72,14 @@ def say_results(results: Results) -> None:
 def _is_headline(measurement: Measurement) -> bool:
     per_group = measurement.metric == "group_accuracy"
     return not per_group and set(measurement.about) <= SUMMARY_ABOUT
+
+
+def _of_detectors(measurements: Sequence[Measurement]) -> Iterator[Measurement]:
+    """AUROC of each detector at either goal: on the inside images as they are, against all outside sets at once."""
+    found = [one for one in measurements if one.metric == "auroc" and one.about.get("inside") == one.about["image_set"]]
+    # the last outside set is all of them, where there are several
+    last = {(one.about["image_set"], one.about["goal"]): one.about["outside"] for one in found}
+    yield from (one for one in found if last[one.about["image_set"], one.about["goal"]] == one.about["outside"])
 
 
 def _row(measurement: Measurement, beside: Sequence[Measurement]) -> dict[str, str]:

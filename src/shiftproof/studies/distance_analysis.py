@@ -59,6 +59,8 @@ class Surroundings:
         if own.ids != points.ids:
             raise BadInput(f"{self.space} has not read the same images of {variant.name}")
         features = points.need_features()
+        if not np.isfinite(features).all():
+            raise BadInput(f"some features of {variant.name} are infinite or not numbers")
         if self._references is None:
             self._references = points.ids, features
             return

@@ -150,7 +150,8 @@ class Panel:
     def _scored(self, detector: ReadyDetector, predictions: Predictions, instead: Predictions | None) -> AnomalyScores:
         if instead is not None and instead.ids != predictions.ids:
             raise BadInput("not every image has an answer with its input perturbed")
-        found = detector(instead or predictions)
+        with np.errstate(all="ignore"):  # what is not a number is counted
+            found = detector(predictions if instead is None else instead)
         strange = int((~np.isfinite(found)).sum())
         if strange:
             raise BadInput(f"its scores of {strange:,} of {len(found):,} images are infinite or not numbers")

@@ -1,0 +1,196 @@
+"""Analyses of the study of novelty: random networks, distance to the inside set, and the galleries that go with them."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from shiftproof.metrics import auroc
+from shiftproof.studies.distance_analysis import groups_by_distance
+from shiftproof.studies.out_of_distribution import OutOfDistributionStudy
+from shiftproof.types import Curve, Gallery, ModelRef, Run
+from studies.novel_world import ALL_SETS, FOG, HATS, OTHER, PHOTOS, SHOES, TOY, TRAINING, World, numbers, value
+
+REDRAWN = [ModelRef(f"toy redrawn {seed}", f"drawn {seed}") for seed in (1, 2, 3)]
+
+
+@pytest.fixture(scope="module")
+def random() -> tuple[Any, World]:
+    world = World()
+    study = OutOfDistributionStudy(
+        [TOY],
+        PHOTOS,
+        conditions=[FOG],
+        out_sets={"hats": HATS},
+        training=TRAINING,
+        detectors=["msp", "energy", "mahalanobis"],
+        random_networks={"toy": REDRAWN},
+    )
+    return list(study.measure(world)), world
+
+
+def test_random_networks_are_asked_the_same_with_detectors_fitted_on_them(random: Any) -> None:
+    findings, world = random
+    found = numbers(findings, "random_network_auroc")
+    assert len(found) == 3 * 2 * 3  # networks, shifts, detectors
+    for number, network in enumerate(REDRAWN, start=1):
+        training, photos, hats = (world(Run(network, images)).need_features() for images in (TRAINING, PHOTOS, HATS))
+        labels = world(Run(network, TRAINING)).labels[:, 0]
+        centres = np.array([training[labels == label].mean(axis=0) for label in range(4)])
+        apart = training - centres[labels]
+        whole = np.linalg.pinv(np.cov(apart.T, bias=True))
+        nearest = [
+            np.min([np.einsum("ij,jk,ik->i", rows - centre, whole, rows - centre) for centre in centres], axis=0)
+            for rows in (photos, hats)
+        ]
+        of_hats = value(findings, "random_network_auroc", detector="mahalanobis", shift="hats", network=number)
+        assert of_hats == pytest.approx(auroc(*nearest), abs=1e-3)
+
+
+def test_the_mean_of_random_networks_has_students_interval(random: Any) -> None:
+    findings, _ = random
+    where = {"detector": "energy", "shift": "fog 3"}
+    values = [found.value for found in numbers(findings, "random_network_auroc", **where)]
+    (mean,) = numbers(findings, "mean_random_network_auroc", **where)
+    low, high = stats.t.interval(0.95, 2, np.mean(values), stats.sem(values))
+    assert mean.value == pytest.approx(np.mean(values))
+    assert mean.interval == pytest.approx((max(low, 0), min(high, 1)))
+    assert mean.convention["networks"] == "3"
+
+
+def test_a_shift_is_told_beside_that_of_the_trained_network(random: Any) -> None:
+    findings, world = random
+    sharp, foggy = (
+        -np.logaddexp.reduce(world(run).need_logits(), axis=1) for run in (Run(TOY, PHOTOS), Run(TOY, PHOTOS, FOG))
+    )
+    assert value(findings, "shift_auroc", detector="energy", shift="fog 3") == pytest.approx(auroc(sharp, foggy))
+
+
+def test_no_detector_is_measured_on_a_random_network_that_it_cannot_be_fitted_on() -> None:
+    world, study = (
+        World(),
+        OutOfDistributionStudy(
+            [TOY], PHOTOS, out_sets={"hats": HATS}, training=TRAINING, random_networks={"toy": REDRAWN[:1]}
+        ),
+    )
+
+    def load(run: Run) -> Any:
+        answers = world(run)
+        if run.model != TOY:
+            answers.top5.classes[:, 0] = (answers.labels[:, 0] + 1) % 4  # it gets every image wrong
+            assert answers.logits is not None
+            answers.logits[np.arange(len(answers)), answers.top5.classes[:, 0]] = 99
+        return answers
+
+    findings = list(study.measure(load))
+    assert numbers(findings, "auroc", detector="openmax")
+    assert numbers(findings, "random_network_auroc", detector="openmax") == []
+    assert any(reason.startswith("openmax is left out for toy redrawn 1: ") for reason in study.skipped(load))
+
+
+def test_groups_share_the_images_out_from_the_nearest_to_the_farthest() -> None:
+    distances = np.random.default_rng(5).random(1234)
+    groups = groups_by_distance(distances)
+    assert len(groups) == 1234 // 50
+    assert sorted(np.concatenate(groups)) == list(range(1234))
+    assert max(map(len, groups)) - min(map(len, groups)) <= 1
+    ends = [(distances[group].min(), distances[group].max()) for group in groups]
+    assert all(first[1] <= second[0] for first, second in pairwise(ends))
+    assert [len(groups_by_distance(np.arange(count, dtype=float))) for count in (8, 10, 200, 9000)] == [0, 5, 5, 100]
+
+
+def test_auroc_by_distance_is_that_of_each_group_and_the_line_goes_through_them() -> None:
+    world = World()
+    study = OutOfDistributionStudy([TOY], PHOTOS, out_sets={"hats": HATS}, detectors=["msp", "energy"], groups=6)
+    findings = list(study.measure(world))
+    (curve,) = [
+        one
+        for one in findings
+        if isinstance(one, Curve) and one.name == "distance_auroc" and one.about["detector"] == "energy"
+    ]
+    photos, hats = world(Run(TOY, PHOTOS)), world(Run(TOY, HATS))
+    there, here = (one.need_features() / np.linalg.norm(one.need_features(), axis=1)[:, None] for one in (hats, photos))
+    distances = np.linalg.norm(there[:, None] - here[None], axis=2).min(axis=1)
+    familiar, foreign = (-np.logaddexp.reduce(one.need_logits(), axis=1) for one in (photos, hats))
+    parts = np.argsort(distances).reshape(6, 10)
+    assert curve.x == pytest.approx([distances[part].mean() for part in parts])
+    assert curve.y == pytest.approx([auroc(familiar, foreign[part]) for part in parts])
+    line = stats.linregress(curve.x, curve.y)
+    assert value(findings, "distance_slope", detector="energy") == pytest.approx(line.slope)
+    (start,) = numbers(findings, "distance_intercept", detector="energy")
+    reach = stats.t.ppf(0.975, 4) * line.intercept_stderr
+    assert start.value == pytest.approx(line.intercept)
+    assert start.interval == pytest.approx((line.intercept - reach, line.intercept + reach))
+
+
+def test_distance_can_be_measured_by_another_model() -> None:
+    world, ruler = World(), ModelRef("ruler", "of another mind")
+    asked: dict[str, Any] = {"out_sets": {"hats": HATS}, "detectors": ["msp"]}
+    own, others = (
+        list(OutOfDistributionStudy([TOY], PHOTOS, **asked, distance_model=model).measure(world)) for model in (None, ruler)
+    )
+    by_toy, by_ruler = (
+        next(one for one in found if isinstance(one, Curve) and one.name == "distance_auroc") for found in (own, others)
+    )
+    assert by_toy.x != by_ruler.x
+    assert "ruler" in by_ruler.convention["distance"]
+    # how far apart the sets are as a whole is asked of the model itself
+    assert numbers(own, "frechet_distance")[0].value == numbers(others, "frechet_distance")[0].value
+
+
+def test_pairs_go_from_the_nearest_to_the_farthest_each_with_its_neighbour() -> None:
+    world = World()
+    study = OutOfDistributionStudy([TOY], PHOTOS, out_sets={"hats": HATS, "shoes": SHOES}, detectors=["msp"])
+    galleries = [one for one in study.measure(world) if isinstance(one, Gallery) and one.name == "nearest_pairs"]
+    assert [one.about["set"] for one in galleries] == ["hats", "shoes"]
+    photos, hats = world(Run(TOY, PHOTOS)), world(Run(TOY, HATS))
+    there, here = (one.need_features() / np.linalg.norm(one.need_features(), axis=1)[:, None] for one in (hats, photos))
+    distances = np.linalg.norm(there[:, None] - here[None], axis=2)
+    order = np.argsort(distances.min(axis=1))
+    items = galleries[0].items
+    assert [item.image_set for item in items] == [HATS, PHOTOS] * 5
+    assert (items[0].id, items[8].id) == (hats.ids[order[0]], hats.ids[order[-1]])
+    for outside, inside in zip(items[::2], items[1::2], strict=True):
+        assert inside.id == photos.ids[distances[hats.ids.index(outside.id)].argmin()]
+
+
+def test_the_images_shown_are_those_whose_ranks_differ_most() -> None:
+    world = World()
+    study = OutOfDistributionStudy([TOY], PHOTOS, out_sets={"hats": HATS}, detectors=["msp", "max_logit"], shown=3)
+    (gallery,) = [one for one in study.measure(world) if isinstance(one, Gallery) and one.name == "detector_disagreement"]
+    both = [world(Run(TOY, images)) for images in (PHOTOS, HATS)]
+    logits = np.concatenate([one.need_logits() for one in both])
+    confidence = np.exp(logits.max(axis=1) - np.logaddexp.reduce(logits, axis=1))
+    moved = np.abs(stats.rankdata(-logits.max(axis=1)) - stats.rankdata(-confidence))
+    ids = [image for one in both for image in one.ids]
+    assert [item.id for item in gallery.items] == [ids[row] for row in np.argsort(-moved, kind="stable")[:3]]
+    assert gallery.about["detector"] == "max_logit"
+
+
+def test_without_features_distance_is_left_out_and_says_so(predictions_of: Any) -> None:
+    answers = predictions_of([0, 1, 2, 3], [0, 1, 5, 3], [0.9, 0.8, 0.6, 0.5], with_logits=True)
+    study, load = OutOfDistributionStudy([TOY], PHOTOS, out_sets={"hats": HATS}, keep="logits"), lambda _: answers
+    assert not [one for one in study.measure(load) if one.about.get("set")]
+    reasons = list(study.skipped(load))
+    assert any(reason.startswith("the distance analysis is left out for toy: ") for reason in reasons)
+    assert any(reason.startswith("the Fréchet distance is left out for toy: ") for reason in reasons)
+
+
+def test_few_images_are_told_beside_the_frechet_distance() -> None:
+    world = World()
+    few = World()
+    study = OutOfDistributionStudy([TOY, OTHER], PHOTOS, **ALL_SETS, detectors=["msp"])
+    found = numbers(study.measure(world), "frechet_distance", model="toy")
+    assert [one.about["set"] for one in found] == ["sketches", "fog 3", "hats", "shoes"]
+    assert all("few images" not in one.convention for one in found)
+
+    def load(run: Run) -> Any:
+        return few(run).take(np.arange(11))
+
+    found = numbers(OutOfDistributionStudy([TOY], PHOTOS, out_sets={"hats": HATS}).measure(load), "frechet_distance")
+    assert all("fewer images than features" in one.convention["few images"] for one in found)
+    assert len(found) == 1

@@ -1,0 +1,294 @@
+"""The study of novelty: who is asked, who is inside and outside, and that its numbers are those of the images."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from shiftproof.catalog import DETECTORS
+from shiftproof.detectors import needs_training
+from shiftproof.errors import BadInput, UnknownName
+from shiftproof.metrics import auroc
+from shiftproof.metrics.decomposition import pooled_auroc
+from shiftproof.studies.out_of_distribution import OutOfDistributionStudy
+from shiftproof.types import CLEAN, Condition, Finding, Gallery, ImageSetRef, ModelRef, Predictions, Reading, Run
+from studies.novel_world import ALL_SETS, FOG, HATS, OTHER, PHOTOS, SHOES, SKETCHES, TOY, TRAINING, World, numbers, value
+
+
+@pytest.fixture(scope="module")
+def full() -> tuple[list[Finding], list[str], World]:
+    """Everything the study finds in a world where there is everything."""
+    world, study = World(), OutOfDistributionStudy([TOY], PHOTOS, **ALL_SETS)
+    return list(study.measure(world)), list(study.skipped(world)), world
+
+
+def test_every_network_is_asked_about_every_set_it_is_needed_for() -> None:
+    random, odin, ruler = (ModelRef(name, name) for name in ("toy redrawn 1", "toy odin 0.1", "ruler"))
+    study = OutOfDistributionStudy(
+        [TOY, OTHER], PHOTOS, **ALL_SETS, random_networks={"toy": [random]}, odin={"toy": odin}, distance_model=ruler
+    )
+    variants = [(PHOTOS, CLEAN), (SKETCHES, CLEAN), (PHOTOS, FOG), (HATS, CLEAN), (SHOES, CLEAN)]
+    asked: dict[ModelRef, list[tuple[ImageSetRef, Condition]]] = {}
+    for run in study.runs():
+        asked.setdefault(run.model, []).append((run.image_set, run.condition))
+    learning = [*variants, (TRAINING, CLEAN)]
+    assert asked == {TOY: learning, random: learning, odin: variants, ruler: variants, OTHER: learning}
+
+
+def test_sets_are_read_among_the_classes_inside_and_outside_images_without_labels() -> None:
+    ruler = ModelRef("ruler", "ruler")
+    study = OutOfDistributionStudy([TOY], PHOTOS, **ALL_SETS, distance_model=ruler)
+    assert study.reading(Run(TOY, PHOTOS)) is None
+    assert study.reading(Run(TOY, PHOTOS, FOG)) is None
+    assert {study.reading(Run(TOY, images)) for images in (SKETCHES, TRAINING)} == {Reading(PHOTOS, labelled=True)}
+    assert study.reading(Run(TOY, HATS)) == Reading(PHOTOS, labelled=False)
+    assert study.reading(Run(ruler, PHOTOS)) == Reading(None, labelled=False)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"out_sets": {"hats": PHOTOS}}, "photos .inside. and hats .outside. are the same images"),
+        ({"out_sets": {"hats": HATS}, "training": HATS}, "hats .outside. and hats .training. are the same"),
+        ({"out_sets": {"photos": HATS}}, "given twice: photos"),
+        ({"shifted": {"fog 3": SKETCHES}, "conditions": [FOG]}, "given twice: fog 3"),
+        ({"out_sets": {"all outside": HATS}}, "given twice: all outside"),
+        ({"rejected": 75}, "rejected is a share between 0 and 1"),
+    ],
+)
+def test_what_makes_no_sense_is_told_before_anything_is_run(wrong: Mapping[str, Any], words: str) -> None:
+    with pytest.raises(BadInput, match=words):
+        OutOfDistributionStudy([TOY], PHOTOS, **wrong)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"detectors": ["mps"]}, "did you mean msp"),
+        ({"detectors": ["msp+vin"]}, "did you mean vim"),
+        ({"baseline": "enery"}, "did you mean energy"),
+        ({"parameters": {"knn": {"neighbors": 5}}}, "did you mean neighbours"),
+        ({"preset": "author"}, "did you mean authors"),
+        ({"random_networks": {"tov": [OTHER]}}, "did you mean toy"),
+    ],
+)
+def test_unknown_names_are_answered_with_the_nearest(wrong: Mapping[str, Any], words: str) -> None:
+    with pytest.raises(UnknownName, match=words):
+        OutOfDistributionStudy([TOY], PHOTOS, **wrong)
+
+
+def test_four_photos_and_two_hats_by_hand(predictions_of: Any) -> None:
+    """Confidences of right answers .9 .85 .5, of a wrong one .6, of hats .7 .4."""
+    sides = {
+        "photos": predictions_of([0, 1, 2, 3], [0, 1, 5, 3], [0.9, 0.85, 0.6, 0.5], with_logits=True),
+        "hats": predictions_of([-1, -1], [0, 1], [0.7, 0.4], with_logits=True),
+    }
+    study = OutOfDistributionStudy([TOY], PHOTOS, out_sets={"hats": HATS}, detectors=["msp"], keep="logits")
+    found = list(study.measure(lambda run: sides[run.image_set.name]))
+    # the hat of .7 is surer than two photos, the one of .4 than none
+    assert value(found, "auroc", goal="new-class") == pytest.approx(6 / 8)
+    # failures are .6, .7 and .4, against the right ones: 2, 2 and 3 of 3 are surer
+    assert value(found, "auroc", goal="failure") == pytest.approx(7 / 9)
+    assert value(found, "auroc_correct_inside") == pytest.approx(5 / 6)
+    assert value(found, "auroc_wrong_inside") == pytest.approx(1 / 2)
+    assert value(found, "auroc_correct_wrong") == pytest.approx(2 / 3)
+    # to flag both hats, everything up to .7 goes: two of four photos, and one of the three right ones
+    assert value(found, "fpr_at_tpr", goal="new-class") == pytest.approx(2 / 4)
+    assert value(found, "correct_discarded", rejected="75 %") == pytest.approx(1 / 3)
+    # surest first: right, right, hat, wrong, right, hat; answers are wrong in 0, 0, 1/3, 2/4, 2/5, 3/6
+    assert value(found, "aurc") == pytest.approx((1 / 3 + 2 / 4 + 2 / 5 + 3 / 6) / 6)
+    assert value(found, "coverage_at_risk", risk="5 %") == pytest.approx(2 / 6)
+    (failure,) = numbers(found, "auroc", goal="failure")
+    assert failure.images == 6
+    assert failure.convention["inside"] == "3 correct images"
+    assert failure.convention["outside"] == "3 images (failure: 1 wrong + 2 new)"
+
+
+def test_every_detector_of_the_catalog_is_measured_or_left_out_with_a_reason(full: Any) -> None:
+    findings, reasons, _ = full
+    measured = {found.about["detector"] for found in numbers(findings, "auroc")}
+    left_out = {reason.partition(" is left out for toy: ")[0] for reason in reasons}
+    assert measured | left_out >= set(DETECTORS)
+    assert measured & left_out == set()
+    assert {name for name in DETECTORS if needs_training(name)} <= measured
+
+
+def test_without_training_images_what_learns_is_left_out_and_says_so() -> None:
+    world, study = World(), OutOfDistributionStudy([TOY], PHOTOS, out_sets={"hats": HATS})
+    measured = {found.about["detector"] for found in numbers(study.measure(world), "auroc")}
+    reasons = list(study.skipped(world))
+    for name in DETECTORS:
+        assert (name in measured) == (not needs_training(name) and name not in ("confidence", "rotation"))
+    assert "knn is left out for toy: it learns from training images, and none were given (--training)" in reasons
+
+
+def test_parts_of_the_auroc_add_up_whoever_is_inside_and_outside(full: Any) -> None:
+    findings, _, world = full
+    counted = 0
+    for whole in numbers(findings, "auroc", goal="new-class"):
+        where = {key: whole.about[key] for key in ("detector", "inside", "outside")}
+        run = Run(TOY, SKETCHES if where["inside"] == "sketches" else PHOTOS, FOG if where["inside"] == "fog 3" else CLEAN)
+        predictions = world(run)
+        accuracy = float((predictions.labels[:, 0] == predictions.top5.classes[:, 0]).mean())
+        right, wrong = (value(findings, f"auroc_{part}_inside", **where) for part in ("correct", "wrong"))
+        assert accuracy * right + (1 - accuracy) * wrong == pytest.approx(whole.value, abs=1e-12)
+        counted += 0 < accuracy < 1
+    assert counted == 3 * 3 * len({found.about["detector"] for found in numbers(findings, "auroc")})
+
+
+def test_outside_sets_and_failures_are_pooled_at_natural_size(full: Any) -> None:
+    findings, _, world = full
+    photos = world(Run(TOY, PHOTOS))
+    wrong = int((photos.labels[:, 0] != photos.top5.classes[:, 0]).sum())
+    for whole in numbers(findings, "auroc", goal="new-class", inside="photos", outside="all outside"):
+        of = {"detector": whole.about["detector"], "inside": "photos"}
+        parts = [value(findings, "auroc", goal="new-class", outside=name, **of) for name in ("hats", "shoes")]
+        assert pooled_auroc(parts, [60, 45]) == pytest.approx(whole.value, abs=1e-12)
+        failure = value(findings, "auroc", goal="failure", outside="all outside", **of)
+        mistakes = value(findings, "auroc_correct_wrong", **of)
+        new = value(findings, "auroc_correct_inside", outside="all outside", **of)
+        assert pooled_auroc([mistakes, new], [wrong, 105]) == pytest.approx(failure, abs=1e-12)
+
+
+def test_unlabelled_photos_leave_new_classes_to_be_found_and_say_what_is_missing(predictions_of: Any) -> None:
+    sides = {
+        "photos": predictions_of([-1] * 20, [0] * 20, np.linspace(0.5, 0.9, 20), with_logits=True),
+        "hats": predictions_of([-1] * 9, [0] * 9, np.linspace(0.3, 0.7, 9), with_logits=True),
+    }
+    study, load = OutOfDistributionStudy([TOY], PHOTOS, out_sets={"hats": HATS}), lambda run: sides[run.image_set.name]
+    findings = list(study.measure(load))
+    assert {found.about["goal"] for found in numbers(findings, "auroc")} == {"new-class"}
+    assert numbers(findings, "correct_discarded") == []
+    assert "photos: failure detection needs labels, and no image has one" in list(study.skipped(load))
+
+
+def test_without_an_outside_set_mistakes_are_to_be_found_alone() -> None:
+    findings = list(OutOfDistributionStudy([TOY], PHOTOS, conditions=[FOG]).measure(World()))
+    found = numbers(findings, "auroc")
+    assert {(one.about["goal"], one.about["outside"]) for one in found} == {("failure", "mistakes alone")}
+    for one in found:
+        where = {key: one.about[key] for key in ("detector", "inside")}
+        assert one.value == pytest.approx(value(findings, "auroc_correct_wrong", **where), abs=1e-12)
+
+
+def test_a_model_that_gives_scores_alone_is_measured_by_none_and_the_reasons_are_given(predictions_of: Any) -> None:
+    answers = predictions_of([0, 1, 2, 3], [0, 1, 5, 3], gives="scores", with_logits=True)
+    study, load = OutOfDistributionStudy([TOY], PHOTOS), lambda _: answers
+    assert list(study.measure(load)) == []
+    assert any(reason.startswith("msp is left out for toy: it needs logits or prob") for reason in study.skipped(load))
+
+
+def test_a_detector_whose_scores_are_not_numbers_is_left_out_of_every_set() -> None:
+    world = World()
+
+    def load(run: Run) -> Predictions:
+        predictions = world(run)
+        if run.image_set == HATS:
+            assert predictions.features is not None
+            predictions.features[3] = np.inf
+        return predictions
+
+    study = OutOfDistributionStudy([TOY], PHOTOS, out_sets={"hats": HATS}, detectors=["msp", "max_cosine"])
+    findings = list(study.measure(load))
+    assert {found.about["detector"] for found in findings if "detector" in found.about} == {"msp"}
+    assert any("max_cosine is left out for toy: its scores of 1 of 60" in reason for reason in study.skipped(load))
+
+
+def test_every_detector_is_held_against_the_baseline_and_the_best(full: Any) -> None:
+    findings, _, _ = full
+    where = {"goal": "failure", "inside": "photos", "outside": "hats"}
+    aurocs = {str(found.about["detector"]): found.value for found in numbers(findings, "auroc", **where)}
+    best = max(aurocs, key=lambda name: aurocs[name])
+    differences = numbers(findings, "auroc_difference", **where)
+    assert {found.about["versus"] for found in differences} == {"msp", best}
+    for found in differences:
+        detector, versus = str(found.about["detector"]), str(found.about["versus"])
+        assert found.value == pytest.approx(aurocs[detector] - aurocs[versus], abs=1e-12)
+        assert found.value <= 0 or versus == "msp"
+    assert len(numbers(findings, "auroc_difference_p", **where, versus="msp")) == len(aurocs) - 1
+
+
+def test_what_is_left_out_is_told_without_reading_again() -> None:
+    world, study = World(), OutOfDistributionStudy([TOY], PHOTOS, **ALL_SETS, detectors=["msp", "energy"])
+    list(study.measure(world))
+    asked = list(world.asked)
+    assert len(asked) == len(set(asked)) == 6
+    list(study.skipped(world))
+    list(study.warnings(world))
+    assert world.asked == asked
+
+
+def test_groups_of_a_ranking_balance_and_shares_add_up(full: Any) -> None:
+    findings, _, _ = full
+    shifts = numbers(findings, "rank_shift", detector="energy")
+    assert {found.about["group"] for found in shifts} == {"correct", "wrong", "outside"}
+    assert sum(found.value * found.images for found in shifts) == pytest.approx(0, abs=1e-9)
+    shapes = [one for one in findings if getattr(one, "name", "") == "score_distribution" and one.about["detector"] == "msp"]
+    assert [one.about["group"] for one in shapes] == ["correct", "wrong", "sketches", "fog 3", "hats", "shoes"]
+    assert len({one.x for one in shapes}) == 1
+    assert [sum(one.y) for one in shapes] == pytest.approx([1] * 6)
+
+
+def test_odin_with_perturbed_inputs_reads_the_perturbed_answers() -> None:
+    moved, world = ModelRef("toy odin 0.1", "something else"), World()
+    study = OutOfDistributionStudy([TOY], PHOTOS, out_sets={"hats": HATS}, detectors=["msp", "odin"], odin={"toy": moved})
+    findings = list(study.measure(world))
+
+    def softened(model: ModelRef, images: ImageSetRef) -> Any:
+        scaled = np.exp(world(Run(model, images)).need_logits() / 1000)
+        return -(scaled / scaled.sum(axis=1, keepdims=True)).max(axis=1)
+
+    for name, model in (("odin", TOY), ("odin_eps", moved)):
+        expected = auroc(softened(model, PHOTOS), softened(model, HATS))
+        assert value(findings, "auroc", goal="new-class", detector=name) == pytest.approx(expected, abs=1e-9)
+    (told,) = numbers(findings, "auroc", goal="new-class", detector="odin_eps")
+    assert "inputs toy odin 0.1" in told.convention["detector"]
+
+
+def test_two_as_one_is_the_mean_of_their_scores_on_the_scale_of_the_training_images() -> None:
+    world = World()
+    study = OutOfDistributionStudy(
+        [TOY], PHOTOS, out_sets={"hats": HATS}, training=TRAINING, detectors=["msp", "energy", "msp+energy"]
+    )
+    found = value(study.measure(world), "auroc", goal="new-class", detector="msp+energy")
+
+    def both(images: ImageSetRef) -> Any:
+        logits = world(Run(TOY, images)).need_logits()
+        total = np.logaddexp.reduce(logits, axis=1)
+        return np.array([-np.exp(logits.max(axis=1) - total), -total])
+
+    scale = both(TRAINING)
+    scores = [((both(images).T - scale.mean(axis=1)) / scale.std(axis=1)).sum(axis=1) for images in (PHOTOS, HATS)]
+    assert found == pytest.approx(auroc(*scores), abs=1e-9)
+
+
+def test_models_are_averaged_with_their_spread() -> None:
+    study = OutOfDistributionStudy([TOY, OTHER], PHOTOS, out_sets={"hats": HATS}, detectors=["msp", "energy"])
+    findings = list(study.measure(World()))
+    where = {"goal": "new-class", "detector": "energy", "inside": "photos", "outside": "hats"}
+    first, second = (value(findings, "auroc", model=name, **where) for name in ("toy", "other"))
+    assert value(findings, "mean_auroc", **where) == pytest.approx((first + second) / 2)
+    assert value(findings, "auroc_spread", **where) == pytest.approx(abs(first - second) / np.sqrt(2))
+    assert "model" not in numbers(findings, "mean_auroc")[0].about
+
+
+def test_nothing_is_said_of_sets_that_could_not_be_read(predictions_of: Any) -> None:
+    world, nothing = World(), predictions_of([], [], set_aside=3, with_logits=True)
+    study = OutOfDistributionStudy([TOY], PHOTOS, out_sets={"hats": HATS, "shoes": SHOES}, detectors=["msp"])
+    load = lambda run: nothing if run.image_set == HATS else world(run)  # noqa: E731 both calls need the same function
+    findings = list(study.measure(load))
+    assert {found.about["outside"] for found in numbers(findings, "auroc")} == {"shoes"}
+    assert "hats: nothing to measure, all 3 images were set aside" in list(study.skipped(load))
+
+
+def test_galleries_name_the_set_of_every_image(full: Any) -> None:
+    findings, _, world = full
+    (disagreement,) = [one for one in findings if isinstance(one, Gallery) and one.name == "detector_disagreement"]
+    assert disagreement.about["versus"] == "msp"
+    for item in disagreement.items:
+        assert item.image_set is not None
+        assert item.id in world(Run(TOY, item.image_set)).ids
+        assert ("outside" in item.caption) == (item.image_set != PHOTOS)
