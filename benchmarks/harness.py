@@ -49,6 +49,35 @@ def race(contestants: Mapping[str, Callable[[], object]], *, rounds: int = 5, wo
     return ratios
 
 
+class Contestant(NamedTuple):
+    """Something to time, and on how many images, rows or classes it works."""
+
+    work: Callable[[], object]
+    size: int
+
+
+def cpu_race(contestants: Mapping[str, Contestant], unit: str, *, rounds: int = 5) -> dict[str, float]:
+    """CPU time that each takes for one of its things, as a multiple of the first; for contestants too unlike in speed for
+    the same work.
+    """
+    first = next(iter(contestants))
+    entries = {**contestants, AGAIN.format(first): contestants[first]}
+    names = list(entries)
+    seconds: dict[str, list[float]] = {name: [] for name in names}
+    for turn in range(rounds):
+        for name in names[turn % len(names) :] + names[: turn % len(names)]:
+            started = time.process_time()
+            entries[name].work()
+            seconds[name].append((time.process_time() - started) / entries[name].size)
+    multiples = {}
+    for name in names:
+        each = sorted(own / base for own, base in zip(seconds[name], seconds[first], strict=True))
+        multiples[name] = statistics.median(each)
+        taken = f"{statistics.median(seconds[name]) * 1e6:10.1f} us of CPU per {unit}"
+        print(f"{name:44} {taken}   x {multiples[name]:.2f} ({each[0]:.2f} to {each[-1]:.2f})", flush=True)
+    return multiples
+
+
 def save(name: str, figures: object) -> None:
     """Writes figures as JSON where the command line names a file."""
     if len(sys.argv) > 1:

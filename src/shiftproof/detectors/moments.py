@@ -84,7 +84,8 @@ def class_moments_of(training: Training) -> ClassMoments:
     scatter = np.zeros((found.means.shape[1],) * 2)
     for features, of_class in _by_class(training):
         for part in parts_of(len(features), _ROWS_AT_ONCE):
-            apart = features[part] - found.means[of_class[part]]
+            apart = found.means[of_class[part]]
+            np.subtract(features[part], apart, out=apart)
             scatter += apart.T @ apart
     present = found.images > 0
     return ClassMoments(found.images[present], found.means[present], scatter / found.images.sum())
