@@ -83,7 +83,11 @@ def test_people_see_a_table_and_get_the_reasons_as_files(shiftproof: Shiftproof)
     said = shiftproof(*ASKED, "-o", "novel")
     assert said.code == 0
     assert [line.split()[-1] for line in said.out.splitlines()] == ["left", "6", "3", "2", "2", "novel"]
-    assert [row["wnid"] for row in rows_of("novel/classes.csv")] == ["n02666943", "n02678897"]
+    kept = rows_of("novel/classes.csv")
+    assert [row["wnid"] for row in kept] == ["n02666943", "n02678897"]
+    # an abattoir is a building, as a library is, and an adapter a device, as a crutch is not
+    assert "n03661043" in kept[0]["sisters"].split("|")
+    assert "n03141823" not in kept[1]["sisters"].split("|")
     removed = rows_of("novel/removed.csv")
     assert {(row["wnid"], row["cause"]) for row in removed} >= {("n02121808", "n02123045")}
     assert len(removed) == 4

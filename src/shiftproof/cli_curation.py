@@ -54,12 +54,12 @@ def novel_classes(inside: str, candidates: str, **options: Any) -> None:
 
     if options["images"] and not options["output"]:
         raise BadInput("--images writes a manifest of the images chosen; say into which folder with -o")
-    offered = wnids_from(candidates)
+    known, offered = wnids_from(inside), wnids_from(candidates)
     chosen = frozenset(wnids_from(options["chosen"])) if options["chosen"] else None
     if strangers := (chosen or frozenset()).difference(offered):
         remark(f"{len(strangers):,} of {len(chosen or ()):,} chosen classes are no candidates: {listed(sorted(strangers))}")
     selection = select_novel_classes(
-        wnids_from(inside),
+        known,
         offered,
         subtrees=[noun_named(word) for word in options["without"] if word != "none"],
         boundary=options["boundary"],
@@ -68,7 +68,7 @@ def novel_classes(inside: str, candidates: str, **options: Any) -> None:
     )
     images = _images(selection, options)
     if options["output"]:
-        _save(selection, Path(options["output"]))
+        _save(selection, known, Path(options["output"]))
     _show(selection, images, options)
 
 
@@ -117,16 +117,21 @@ def _images(selection: Selection, options: Options) -> Mapping[str, Sequence[str
     return images
 
 
-def _save(selection: Selection, folder: Path) -> None:
-    """Every candidate in one of two tables: what stays with all its words, and what goes with its reason."""
+def _save(selection: Selection, inside: Sequence[str], folder: Path) -> None:
+    """Every candidate in one of two tables: what stays with the inside classes beside it, what goes with its reason."""
     from shiftproof.curation.candidates import table_bytes
+    from shiftproof.curation.novel_classes import sister_pairs
     from shiftproof.files import write_whole
     from shiftproof.image_sets.wordnet import wordnet
 
-    tree = wordnet()
-    kept = [(wnid, tree.name(wnid), ", ".join(tree.words(wnid))) for wnid in selection.classes]
+    tree, sisters = wordnet(), dict[str, list[str]]()
+    for wnid, sister in sister_pairs(inside, selection.classes):
+        sisters.setdefault(wnid, []).append(sister)
+    kept = [
+        (wnid, tree.name(wnid), ", ".join(tree.words(wnid)), "|".join(sisters.get(wnid, ()))) for wnid in selection.classes
+    ]
     gone = [(one["wnid"], one["name"], one["step"], one["reason"], one["cause"] or "") for one in _removals(selection)]
-    write_whole(folder / "classes.csv", table_bytes([("wnid", "name", "words"), *kept]))
+    write_whole(folder / "classes.csv", table_bytes([("wnid", "name", "words", "sisters"), *kept]))
     write_whole(folder / "removed.csv", table_bytes([("wnid", "name", "step", "reason", "cause"), *gone]))
 
 

@@ -176,7 +176,7 @@ def test_another_edition_and_other_files_are_refused(tmp_path: Path) -> None:
 
 def test_what_is_packed_comes_back_as_it_was() -> None:
     text = gzip.decompress(files("shiftproof.reference").joinpath(NOUNS).read_bytes()).decode()
-    nouns = [wordnet()._noun(line[:9]) for line in text.splitlines()]
+    nouns = [wordnet().noun(line[:9]) for line in text.splitlines()]
     assert packed(nouns) == text
 
 

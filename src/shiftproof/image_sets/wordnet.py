@@ -49,17 +49,24 @@ class WordNet:
     def __contains__(self, wnid: object) -> bool:
         return wnid in self.rows
 
+    def noun(self, wnid: str) -> Noun:
+        """All that is kept of a noun; UnknownName where there is none of that wnid."""
+        if wnid not in self.rows:
+            raise self._unknown_wnid(wnid)
+        hypernyms, instance_of, words = self.rows[wnid].split("\t")
+        return Noun(wnid, tuple(hypernyms.split()), tuple(instance_of.split()), tuple(words.split(", ")))
+
     def words(self, wnid: str) -> tuple[str, ...]:
         """What the noun is called, its usual word first.
 
         >>> wordnet().words("n02084071")
         ('dog', 'domestic dog', 'Canis familiaris')
         """
-        return self._noun(wnid).words
+        return self.noun(wnid).words
 
     def name(self, wnid: str) -> str:
         """The usual word."""
-        return self._noun(wnid).words[0]
+        return self.noun(wnid).words[0]
 
     def hypernyms(self, wnid: str) -> tuple[str, ...]:
         """The nouns right above: what it is a kind or an example of.
@@ -67,12 +74,12 @@ class WordNet:
         >>> [wordnet().name(above) for above in wordnet().hypernyms("n02084071")]
         ['canine', 'domestic animal']
         """
-        noun = self._noun(wnid)
+        noun = self.noun(wnid)
         return noun.hypernyms + noun.instance_of
 
     def hyponyms(self, wnid: str) -> tuple[str, ...]:
         """The nouns right below: its kinds and examples."""
-        self._noun(wnid)
+        self.noun(wnid)
         return self._below.get(wnid, ())
 
     def siblings(self, wnid: str) -> frozenset[str]:
@@ -168,12 +175,6 @@ class WordNet:
             for word in dict.fromkeys(row.rpartition("\t")[2].casefold().split(", ")):
                 by_word.setdefault(word, []).append(wnid)
         return by_word
-
-    def _noun(self, wnid: str) -> Noun:
-        if wnid not in self.rows:
-            raise self._unknown_wnid(wnid)
-        hypernyms, instance_of, words = self.rows[wnid].split("\t")
-        return Noun(wnid, tuple(hypernyms.split()), tuple(instance_of.split()), tuple(words.split(", ")))
 
     def _unknown_wnid(self, wnid: str) -> UnknownName | BadInput:
         if not WNID.fullmatch(wnid):
