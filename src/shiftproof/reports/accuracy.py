@@ -119,7 +119,7 @@ def _severity(distances: Sequence[Measurement], egregious: Sequence[Measurement]
     ]
     worst = [
         f"{of_hundred(one.value)} wrong answers are egregious ({evidence(one)}): they have no more in common with the truth "
-        f"than a tool with an animal. Of pairs of classes drawn at random {kept_together(one.convention['by chance'])} would be."
+        f"than a tool with an animal. Of random pairs of classes {kept_together(one.convention['by chance'])} would be."
         for one in egregious
     ]
     return [Prose([*far, *worst])] if far or worst else []
