@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import product
+from itertools import combinations, product
 from typing import ClassVar, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -24,6 +24,7 @@ from shiftproof.studies.novelty_scores import Judged, Panel, Scored
 from shiftproof.studies.novelty_variants import Variant, check_variants
 from shiftproof.studies.random_networks import means_over_networks, random_network_aurocs
 from shiftproof.types import (
+    CLEAN,
     Classifier,
     Condition,
     Fact,
@@ -221,9 +222,9 @@ class OutOfDistributionStudy:
         count = getattr(load, "images_in_both", None)
         if count is None:
             return
-        inside = image_set_ref(self.image_set)
-        outside = [variant.image_set for variant in self.variants if variant.role == "outside"]
-        for first, second in [*product([inside, *outside], self._training), *product(outside, [inside])]:
+        tested = [variant.image_set for variant in self.variants if variant.condition == CLEAN]
+        apart = [variant.image_set for variant in self.variants if variant.role in ("inside", "outside")]
+        for first, second in [*product(tested, self._training), *combinations(apart, 2)]:
             both = count(first, second)
             if both:
                 yield f"{both:,} images of {first.name} are in {second.name} too, which flatters or spoils the numbers"

@@ -1,0 +1,254 @@
+"""The study of novelty as it is typed: what becomes of the options, and what it finds in a store."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image as Pillow
+
+import shiftproof as sp
+from shiftproof.cli import main
+from shiftproof.cli_novelty import make_out_of_distribution, parameters_typed
+from shiftproof.errors import BadInput, ShiftproofError, UnknownName
+from shiftproof.image_sets.image_list import ImageList
+from shiftproof.prediction import fill_studies
+from shiftproof.store import Store
+from shiftproof.studies.out_of_distribution import OutOfDistributionStudy
+from shiftproof.types import Classifier, Condition, ModelRef
+from toys import COLOURS, save_colour_network
+
+MODEL = ModelRef("toy", "f" * 32)
+UNTOUCHED: dict[str, Any] = {
+    "training": None, "shifted": (), "out_images": (), "detectors": None, "preset": "authors", "chosen": (),
+    "against": "msp", "rejected": 0.75, "random_networks": 0, "odin_eps": None, "distance_model": None,
+    "edition": "imagenet-224", "at": "picture", "output": None, "seed": 0, "scale_strengths": False, "frost_folder": None,
+}  # fmt: skip
+
+Draw = Callable[..., Path]
+Shiftproof = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def hats(tmp_path: Path) -> Path:
+    """Unlabelled pictures of no colour that the toys know, under the same names as the photos of one class."""
+    folder, rng = tmp_path / "hats", np.random.default_rng(8)
+    folder.mkdir()
+    for number in range(6):
+        pixels = np.clip(120 + rng.normal(0, 60, (24, 32, 3)), 0, 255).astype(np.uint8)
+        Pillow.fromarray(pixels).save(folder / f"{number:03}.png")
+    return folder
+
+
+@pytest.fixture
+def shiftproof(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shiftproof:
+    """Runs the command in a folder with a small network."""
+    monkeypatch.chdir(tmp_path)
+    save_colour_network(tmp_path / "colours.onnx")
+    (tmp_path / "classes.txt").write_text("\n".join(sorted(COLOURS)))
+
+    def run(command: str, images: object, *arguments: object) -> tuple[int, str, str]:
+        model = ["--prepare", "unit,resize=squash", "--classes", "classes.txt"] if command in ("run", "plan") else []
+        name = "colours.onnx" if model else "colours"
+        typed = ["shiftproof", command, name, str(images), *model, *map(str, arguments)]
+        monkeypatch.setattr(sys, "argv", typed)
+        capsys.readouterr()
+        try:
+            main()
+            code: Any = 0
+        except SystemExit as ended:
+            code = ended.code or 0
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def made(images: ImageList, tmp_path: Path, **options: Any) -> Any:
+    typed = {**UNTOUCHED, "store": tmp_path / "runs", **options}
+    return make_out_of_distribution(OutOfDistributionStudy, [MODEL], images, typed)
+
+
+def test_sets_detectors_and_parameters_are_taken_as_typed(draw_photos: Draw, hats: Path, tmp_path: Path) -> None:
+    images = sp.open_images(draw_photos(2))
+    bench = made(
+        images, tmp_path, out_images=(str(hats), f"caps={shutil.copytree(hats, tmp_path / 'b=c')}"),
+        shifted=(f"drawn={draw_photos(2, 'sketches')}", "fog:3", "contrast:1"), training=str(draw_photos(3, "more")),
+        detectors="energy, msp+knn", preset="openood", chosen=("knn.neighbours=5",), against="entropy", rejected=0.9,
+        edition="tiny-64", seed=4,
+    )  # fmt: skip
+    (study,) = bench.studies
+    assert list(study.out_sets) == ["hats", "caps"]
+    assert list(study.shifted) == ["drawn"]
+    fog, contrast = study.conditions
+    assert fog == Condition("fog", 3, edition="tiny-64", picture="model-size", output="raw", seed=4)
+    assert str(contrast) == "contrast 1"
+    assert study.training.name == "more"
+    assert study.detectors == ("entropy", "energy", "msp+knn")
+    assert (study.preset, study.baseline, study.rejected) == ("openood", "entropy", 0.9)
+    assert study.parameters == {"knn": {"neighbours": 5}}
+    assert study.keep == "logits"  # nothing of this model is stored, and it is not at hand
+    assert [one.name for one in bench.image_sets] == ["drawn", "hats", "caps", "more"]
+
+
+def test_values_are_numbers_words_or_nothing() -> None:
+    typed = parameters_typed(["a.b=5", "a.c=0.5", "a.d=none", "a.e=True", "f.g=euclid"])
+    assert typed == {"a": {"b": 5, "c": 0.5, "d": None, "e": True}, "f": {"g": "euclid"}}
+    assert isinstance(typed["a"]["b"], int)
+
+
+@pytest.mark.parametrize(
+    ("options", "problem", "words"),
+    [
+        ({"out_images": ("=hats",)}, BadInput, "--out-images takes NAME=DIR"),
+        ({"out_images": ("hats=",)}, BadInput, "--out-images takes NAME=DIR"),
+        ({"out_images": ("hats=nowhere",)}, ShiftproofError, "nowhere"),
+        ({"out_images": ("hats", "hats")}, BadInput, "two sets of --out-images are called hats"),
+        ({"shifted": ("fogg:3",)}, UnknownName, "did you mean fog"),
+        ({"shifted": ("fog:7",)}, BadInput, "severity should be 1 to 5"),
+        ({"shifted": ("fog:3", "fog:3")}, BadInput, "given twice: fog 3"),
+        ({"training": "nowhere"}, ShiftproofError, "nowhere"),
+        ({"detectors": "msp,enrgy"}, UnknownName, "did you mean energy"),
+        ({"detectors": ","}, BadInput, "expected names of detectors"),
+        ({"chosen": ("knn.neighbors=5",)}, UnknownName, "did you mean neighbours"),
+        ({"chosen": ("neighbours=5",)}, BadInput, "as knn.neighbours=50"),
+        ({"chosen": ("knn.neighbours=5", "knn.neighbours=6")}, BadInput, "given twice"),
+        ({"preset": "opening"}, UnknownName, "openood"),
+        ({"random_networks": 1}, UnknownName, "no stored model called 'toy redrawn 1'"),
+        ({"odin_eps": 0.1}, UnknownName, "no stored model called 'toy odin 0.1'"),
+    ],
+)
+def test_a_slip_is_told_at_once(
+    draw_photos: Draw, hats: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: Any, problem: Any, words: str
+) -> None:
+    monkeypatch.chdir(hats.parent)
+    with pytest.raises(problem, match=words):
+        made(sp.open_images(draw_photos(1)), tmp_path, **options)
+
+
+def test_outside_images_alone_ask_for_the_study(shiftproof: Shiftproof, draw_photos: Draw, hats: Path) -> None:
+    photos = draw_photos(4)
+    code, out, err = shiftproof("run", photos, "--out-images", hats, "--json", "--quiet")
+    assert code == 0, err
+    metrics = {found["metric"] for found in json.loads(out)["findings"] if found["kind"] == "Measurement"}
+    assert {"top1_accuracy", "auroc", "fpr_at_tpr", "shift_auroc"} <= metrics
+    code, _, err = shiftproof("run", photos, "--out-images", hats, "--studies", "accuracy")
+    assert (code, err.count("\n")) == (1, 1)
+    assert "--out-images: only the study out-of-distribution looks at these" in err
+
+
+def test_random_networks_are_planned_run_and_found_again(shiftproof: Shiftproof, draw_photos: Draw, hats: Path) -> None:
+    typed = ["--out-images", hats, "--shifted", "contrast:5", "--training", draw_photos(8, "more"), "--random-networks", 2]
+    asked = [draw_photos(6), "--studies", "out-of-distribution", "--edition", "tiny-64", *typed, "--json"]
+    code, out, err = shiftproof("plan", *asked)
+    assert code == 0, err
+    planned = [(row["model"], row["image set"], row["condition"], row["to do"]) for row in json.loads(out)]
+    sets = [("photos", "clean", 18), ("photos", "contrast 5", 18), ("hats", "clean", 6), ("more", "clean", 24)]
+    models = ["colours", "colours redrawn 1", "colours redrawn 2"]
+    assert planned == [(model, *one) for model in models for one in sets]
+    code, out, err = shiftproof("run", *asked, "--quiet")
+    assert code == 0, err
+    code, again, err = shiftproof("measure", *asked)
+    assert code == 0, err
+    ran, measured = json.loads(out), json.loads(again)
+    assert ran["findings"] == measured["findings"]
+    found = [one for one in ran["findings"] if one.get("metric") == "random_network_auroc"]
+    assert {(one["about"]["network"], one["about"]["shift"]) for one in found} == {
+        (network, shift) for network in (1, 2) for shift in ("contrast 5", "hats")
+    }
+    assert {"knn", "vim", "mahalanobis"} <= {one["about"]["detector"] for one in found}
+    assert any(reason.startswith("confidence is left out for colours: ") for reason in ran["skipped"])
+
+
+def test_the_headline_of_every_detector_is_printed(shiftproof: Shiftproof, draw_photos: Draw, hats: Path) -> None:
+    photos, others = draw_photos(4), shutil.copytree(hats, hats.parent / "caps")
+    typed = ["--studies", "out-of-distribution", "--detectors", "msp,energy", "--quiet"]
+    code, out, err = shiftproof("run", photos, *typed, "--out-images", hats, "--out-images", others)
+    assert code == 0, err
+    rows = [line.split()[2:5] for line in out.splitlines() if "AUROC" in line]
+    assert rows == [[goal, name, "AUROC"] for goal in ("new-class", "failure") for name in ("msp", "energy")]
+    assert "warning: 6 images of hats are in caps too" in err
+
+
+def test_only_some_classes_are_measured(shiftproof: Shiftproof, tmp_path: Path) -> None:
+    kinds = {"n02119789": "blue", "n02100735": "green", "n02110185": "red"}
+    for wnid, colour in kinds.items():
+        (tmp_path / "photos" / wnid).mkdir(parents=True)
+        for number in range(3):
+            Pillow.new("RGB", (24, 24), COLOURS[colour]).save(tmp_path / "photos" / wnid / f"{number}.png")
+    (tmp_path / "classes.txt").write_text("\n".join(kinds))
+    (tmp_path / "two.txt").write_text("n02119789\nn02110185\n")
+    code, out, err = shiftproof("run", "photos", "--only-classes", "two.txt", "--studies", "accuracy", "--json", "--quiet")
+    assert code == 0, err
+    (accuracy,) = [one for one in json.loads(out)["findings"] if one.get("metric") == "top1_accuracy"]
+    assert (accuracy["images"], accuracy["about"]["image_set"]) == (6, "photos, 2 classes")
+    code, _, err = shiftproof("run", "photos", "--only-classes", "imagenet-a", "--studies", "accuracy")
+    assert (code, "no image of the 200 classes" in err) == (1, True)
+
+
+def test_sets_with_the_same_names_are_told_apart_and_outside_labels_need_not_be_known(
+    colour_model: Classifier, draw_photos: Draw, tmp_path: Path
+) -> None:
+    """Shifted photos are copies under the same names, painted over; outside ones have classes of their own."""
+    photos = draw_photos(5)
+    painted, outside = (shutil.copytree(photos, tmp_path / name) for name in ("painted", "outside"))
+    for path in painted.rglob("*.png"):
+        with Pillow.open(path) as picture:
+            Pillow.blend(picture.convert("RGB"), Pillow.new("RGB", picture.size, (0, 90, 0)), 0.5).save(path)
+    for colour in COLOURS:
+        (outside / colour).rename(outside / f"not {colour}")
+    sets = {name: sp.open_images(tmp_path / name) for name in ("photos", "painted", "outside")}
+    study = OutOfDistributionStudy(
+        [colour_model], sets["photos"], shifted={"painted": sets["painted"]}, out_sets={"outside": sets["outside"]}
+    )
+    store = Store(tmp_path / "runs")
+    fill_studies(colour_model, [study], sets.values(), store=store, workers=0)
+    results = sp.measure(study, store=store)
+
+    def auroc(**about: str) -> float:
+        (found,) = [
+            one.value
+            for one in results.measurements
+            if one.metric in ("auroc", "shift_auroc") and about.items() <= one.about.items()
+        ]
+        return found
+
+    # outside there are the very same pictures, so every detector is blind; the painted ones are all greener
+    assert auroc(goal="new-class", detector="msp", inside="photos", outside="outside") == 0.5
+    assert auroc(detector="msp", shift="painted") != 0.5
+    assert "15 images of photos are in outside too, which flatters or spoils the numbers" in results.warnings
+    assert [card.name for card in results.image_sets] == ["photos", "painted", "outside"]
+
+
+@pytest.mark.real
+def test_real_photos_go_through_the_command(
+    real_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("onnxruntime")
+    photos = sorted((real_data / "ilsvrc-sample-1000").glob("*.jpg"))[::25]
+    inside, hats = tmp_path / "inside", real_data / "ood-clothing" / "test" / "hat"
+    inside.mkdir()
+    for photo in photos:
+        shutil.copy(photo, inside)
+    monkeypatch.chdir(tmp_path)
+    typed = ["run", "lite:0", str(inside), "--out-images", f"hats={hats}", "--shifted", "gaussian_blur:5"]
+    monkeypatch.setattr(sys, "argv", ["shiftproof", *typed, "--studies", "out-of-distribution", "--json", "--quiet"])
+    with pytest.raises(SystemExit, match="0"):
+        main()
+    results = json.loads(capsys.readouterr().out)
+    aurocs = {
+        (one["about"]["goal"], one["about"]["detector"]): one["value"]
+        for one in results["findings"]
+        if one.get("metric") == "auroc" and one["about"]["inside"] == "inside"
+    }
+    # hats are not among the 1000 classes: any detector worth its name sees it, and mistakes are less sure than the rest
+    assert aurocs["new-class", "msp"] > 0.6
+    assert aurocs["failure", "msp"] > 0.7
+    assert {"energy", "max_cosine", "gradnorm", "ash_s"} <= {detector for _, detector in aurocs}
+    assert sum("none were given (--training)" in reason for reason in results["skipped"]) >= 9
+    assert (tmp_path / "report.html").stat().st_size > 100_000
