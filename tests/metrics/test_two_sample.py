@@ -126,6 +126,12 @@ def test_where_drawing_again_tells_nothing_there_is_no_interval() -> None:
     assert fpr_interval(np.linspace(0, 1, 9), np.array([0.5])) == (0.0, 1.0)
 
 
+def test_whole_numbers_without_a_sign_are_drawn_like_others() -> None:
+    inside, outside = (np.round(10 * side + 50) for side in two_sides(80, 80))
+    small: list[Scores] = [inside.astype(np.uint8), outside.astype(np.uint8)]
+    assert fpr_interval(*small, positive="in") == fpr_interval(inside, outside, positive="in")
+
+
 def test_infinite_scores_are_drawn_like_others() -> None:
     inside, outside = two_sides(80, 80)
     finite = np.where(inside > 1, 50.0, inside), np.where(outside > 2, 50.0, outside)

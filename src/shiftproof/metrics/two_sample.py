@@ -91,7 +91,8 @@ def fpr_interval(
     if len(setting) == 1:
         return 0.0, 1.0
     exact = clopper_pearson(round(seen * len(mistaken)), len(mistaken), level=level)
-    tail, sign = tail_of(level), 1 if positive == "out" else -1
+    # seen from the other end, inside images set the threshold; whole numbers without a sign become floats first
+    tail, sign = tail_of(level), 1.0 if positive == "out" else -1.0
     drawn = _drawn_fprs(sign * mistaken, sign * setting, tpr, resamples, seed)
     low, high = np.quantile(drawn, [tail, 1 - tail])
     return min(exact[0], float(low)), max(exact[1], float(high))
