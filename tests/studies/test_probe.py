@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from PIL import Image as Pillow
+
+from shiftproof.cli import cli
+from shiftproof.image_sets.varied import varied
+from shiftproof.metrics.top5 import to_top5
+from shiftproof.studies.probe import ProbeStudy, place_among
+from shiftproof.types import Classes, Curve, Finding, Gallery, ImageSetRef, ModelRef, Predictions, Run
+from toys import save_colour_network
+
+MODEL, OUTSIDE = ModelRef("net", "m"), ImageSetRef("clothes", "clothes")
+
+
+def answers(logits: np.ndarray, **facts: tuple[str | float, ...]) -> Predictions:
+    ids = tuple(f"{place}.png" for place in range(len(logits)))
+    classes = Classes(("cat", "dog", "eel"))
+    labels = np.full((len(logits), 1), -1)
+    return Predictions(ids, labels, "logits", to_top5(logits, "logits"), classes, logits, facts=dict(facts))
+
+
+@pytest.fixture
+def photo(tmp_path: Path) -> Path:
+    Pillow.new("RGB", (32, 32), (200, 40, 30)).save(tmp_path / "photo.png")
+    return tmp_path / "photo.png"
+
+
+def found(photo: Path, detectors: list[str]) -> list[Finding]:
+    images = varied(photo, "zoom", steps=3)
+    zoomed = answers(np.log(np.array([[8.0, 1, 1], [3, 6, 1], [2, 2, 6]])), varied=("zoom",) * 3, strength=(1.0, 2.0, 4.0))
+    clothes = answers(np.log(np.array([[9.0, 0.5, 0.5], [7, 2, 1], [5, 4, 1], [4, 3, 3]])))
+    study = ProbeStudy([MODEL], [images], out_set=OUTSIDE, detectors=detectors)
+    return list(study.measure(lambda run: clothes if run.image_set == OUTSIDE else zoomed))
+
+
+def test_the_first_answer_is_followed_and_the_surest_told(photo: Path) -> None:
+    curves = {one.name: one for one in found(photo, ["msp"]) if isinstance(one, Curve)}
+    assert curves["probe_probability"].about["class"] == "cat"
+    assert np.allclose(curves["probe_probability"].y, [0.8, 0.3, 0.2])
+    assert np.allclose(curves["probe_confidence"].y, [0.8, 0.6, 0.6])
+    assert curves["probe_confidence"].x == (1.0, 2.0, 4.0)
+
+
+def test_scores_are_placed_among_those_of_the_outside_images(photo: Path) -> None:
+    (place,) = (one for one in found(photo, ["msp"]) if isinstance(one, Curve) and one.name == "probe_percentile")
+    # sureness of the outside images is 0.9, 0.7, 0.5, 0.4: 0.8 is more foreign than one of them, 0.6 than two
+    assert place.y == (0.25, 0.5, 0.5)
+    assert place.about["detector"] == "msp"
+
+
+def test_each_picture_says_what_was_said_of_it(photo: Path) -> None:
+    (gallery,) = (one for one in found(photo, ["msp"]) if isinstance(one, Gallery))
+    assert [item.caption for item in gallery.items] == ["zoom 1: cat 80%", "zoom 2: dog 60%", "zoom 4: eel 60%"]
+
+
+def test_a_score_between_two_others_is_above_half_of_them() -> None:
+    assert place_among(np.array([1.5, 2.0]), np.array([1.0, 2.0])).tolist() == [0.5, 0.75]
+
+
+def test_detectors_that_cannot_answer_are_told_once_measured(photo: Path) -> None:
+    study = ProbeStudy([MODEL], [varied(photo, "hue", steps=2)], out_set=OUTSIDE, detectors=["msp", "knn", "gradnorm"])
+    hues = answers(np.eye(3)[:2], varied=("hue",) * 2, strength=(-180.0, 180.0))
+
+    def load(run: Run) -> Predictions:
+        return hues
+
+    told = list(study.skipped(load))
+    assert [sentence.split(" is left out for net: ")[0] for sentence in told] == ["knn", "gradnorm"]
+    assert "--training" in told[0]
+
+
+def test_without_outside_images_only_answers_are_told(photo: Path) -> None:
+    study = ProbeStudy([MODEL], [varied(photo, "hue", steps=2)])
+    assert "--out-images" in " ".join(study.skipped(lambda run: answers(np.eye(3))))
+
+
+def test_the_command_writes_a_report_of_one_photo(photo: Path, tmp_path: Path) -> None:
+    save_colour_network(tmp_path / "colours.onnx")
+    for place in range(5):
+        (tmp_path / "clothes").mkdir(exist_ok=True)
+        Pillow.new("RGB", (16, 16), (40 * place, 90, 200 - 30 * place)).save(tmp_path / "clothes" / f"{place}.png")
+    asked = [
+        "probe", str(photo), "--model", f"onnx:{tmp_path / 'colours.onnx'}", "--vary", "hue", "--steps", "3",
+        "--out-images", str(tmp_path / "clothes"), "--store", str(tmp_path / "runs"), "-o", str(tmp_path / "probe.html"),
+        "--prepare", "imagenet,size=16", "--quiet", "--json",
+    ]  # fmt: skip
+    result = CliRunner().invoke(cli, asked, catch_exceptions=False)
+    assert result.exit_code == 0
+    names = {one["name"] for one in json.loads(result.stdout)["findings"] if one["kind"] == "Curve"}
+    assert names == {"probe_probability", "probe_confidence", "probe_percentile"}
+    page = (tmp_path / "probe.html").read_text(encoding="utf-8")
+    assert "One photo, varied" in page
+    assert "hue -180" in page
+
+
+def test_a_variation_that_there_is_not_costs_no_time(photo: Path) -> None:
+    result = CliRunner().invoke(cli, ["probe", str(photo), "--vary", "zoom,fogg"])
+    assert result.exit_code == 1
+    assert "did you mean fog" in str(result.exception)
