@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score
 
-from shiftproof.errors import BadInput
 from shiftproof.metrics.top5 import to_top5
 from shiftproof.reference import ilsvrc_classes, wnids_of
 from shiftproof.studies.natural_adversarial import NaturalAdversarialStudy
@@ -119,10 +118,20 @@ def test_what_is_missing_is_told(answers: dict[str, Predictions]) -> None:
     assert told(NaturalAdversarialStudy([MODEL], HARD, ordinary=ORDINARY, novel=NOVEL)) == ""
 
 
-def test_a_model_of_other_classes_is_refused_in_a_sentence(answers: dict[str, Predictions]) -> None:
+def test_a_model_of_other_classes_is_left_out_with_the_reason() -> None:
     few = predictions(np.zeros((3, 2)), np.array([0, 1, 0]), Classes(("a", "b"), ("n00000001", "n00000002")))
-    with pytest.raises(BadInput, match="200 of 200 classes are not scored"):
-        list(NaturalAdversarialStudy([MODEL], HARD).measure(lambda run: few))
+    study, load = NaturalAdversarialStudy([MODEL], HARD, ordinary=ORDINARY, novel=NOVEL), lambda run: few
+    assert list(study.measure(load)) == []
+    reasons = list(study.skipped(load))
+    assert [reason.partition(":")[0] for reason in reasons] == ["net on hard", "net on ordinary", "net on novel"]
+    assert all("200 of 200 classes are not scored" in reason for reason in reasons)
+
+
+def test_one_set_may_be_hard_and_ordinary_at_once(answers: dict[str, Predictions]) -> None:
+    study = NaturalAdversarialStudy([MODEL], HARD, ordinary=HARD)
+    assert study.runs() == [Run(MODEL, HARD)]
+    hard, ordinary = (found(study, answers, metric)[0] for metric in ("imagenet_a_accuracy", "ordinary_accuracy"))
+    assert hard.value == ordinary.value
 
 
 def test_novel_images_are_read_without_labels() -> None:

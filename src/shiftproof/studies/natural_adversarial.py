@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftproof.detectors import ready
-from shiftproof.errors import BadInput, NotKept, listed
+from shiftproof.errors import NotKept, listed
 from shiftproof.image_sets.class_matching import with_wnids
 from shiftproof.metrics import aupr, aurra, aurra_interval, is_correct, response_rate_accuracy, rms_calibration_error
 from shiftproof.metrics.score_counts import counted_average_precision
@@ -73,7 +73,8 @@ class NaturalAdversarialStudy:
 
     def runs(self) -> list[Run]:
         """Every model on every set."""
-        return [Run(model, images) for model in model_refs(self.models) for images in self._sets.values()]
+        sets = dict.fromkeys(self._sets.values())
+        return [Run(model, images) for model in model_refs(self.models) for images in sets]
 
     def reading(self, run: Run) -> Reading | None:
         """Novel images have no class that the model knows."""
@@ -92,12 +93,22 @@ class NaturalAdversarialStudy:
         elif self.ordinary is None:
             yield "natural-adversarial: the AUPR of ImageNet-O needs ordinary photos of its classes (--clean-images)"
         for run in self.runs():
-            predictions = load(run)
-            nothing = evidence.nothing_read(run, predictions)
-            if nothing:
-                yield nothing
-            elif run.image_set == self.image_set and not self._of_classes(predictions, self.hard_classes).any():
-                yield f"{run.image_set.name}: no image of it is of the {len(self.hard_classes)} classes of ImageNet-A"
+            yield from self._why_nothing(run, load(run))
+
+    def _why_nothing(self, run: Run, predictions: Predictions) -> Iterator[str]:
+        """Why the images of one set say nothing, if they do not."""
+        new = run.image_set == self.novel
+        wnids = self.novel_classes if new else self.hard_classes
+        nothing = evidence.nothing_read(run, predictions)
+        if not nothing and not new:
+            nothing = evidence.nothing_labelled(run, predictions, "accuracy")
+        unscored = _unscored(predictions.classes, wnids)
+        if nothing:
+            yield nothing
+        elif unscored:
+            yield f"{run.model.name} on {run.image_set.name}: {unscored}"
+        elif run.image_set == self.image_set and not _of_classes(predictions, wnids).any():
+            yield f"{run.image_set.name}: no image of it is of the {len(wnids)} classes of ImageNet-A"
 
     @property
     def _sets(self) -> dict[str, ImageSetRef]:
@@ -109,7 +120,9 @@ class NaturalAdversarialStudy:
             if role not in runs:
                 continue
             run, predictions = runs[role], load(runs[role])
-            rows = predictions.take(self._of_classes(predictions, self.hard_classes))
+            if _unscored(predictions.classes, self.hard_classes):
+                continue
+            rows = predictions.take(_of_classes(predictions, self.hard_classes))
             if not len(rows):
                 continue
             convention = evidence.convention_of(run, predictions)
@@ -153,9 +166,10 @@ class NaturalAdversarialStudy:
         )
 
     def _of_novel(self, inside: Run, outside: Run, load: Callable[[Run], Predictions]) -> Iterator[Finding]:
-        known = load(inside)
-        known = known.take(self._of_classes(known, self.novel_classes))
-        new = load(outside)
+        known, new = load(inside), load(outside)
+        if _unscored(known.classes, self.novel_classes) or _unscored(new.classes, self.novel_classes):
+            return
+        known = known.take(_of_classes(known, self.novel_classes))
         if not len(known) or not len(new):
             return
         for name in DETECTORS:
@@ -177,12 +191,6 @@ class NaturalAdversarialStudy:
             yield Measurement(
                 "imagenet_o_aupr", aupr(in_scores, out_scores), about, len(known) + len(new), convention, interval
             )
-
-    @staticmethod
-    def _of_classes(predictions: Predictions, wnids: Sequence[str]) -> NDArray[np.bool_]:
-        """Which images have a label among these classes."""
-        columns = _columns(predictions.classes, wnids)
-        return np.asarray(np.isin(predictions.labels, columns).any(axis=1))
 
 
 class _Answers(NamedTuple):
@@ -217,17 +225,24 @@ def _among(predictions: Predictions, wnids: Sequence[str]) -> _Answers:
     return _Answers(made, f"{len(columns)} of {len(names)}")
 
 
+def _of_classes(predictions: Predictions, wnids: Sequence[str]) -> NDArray[np.bool_]:
+    """Which images have a label among these classes."""
+    return np.asarray(np.isin(predictions.labels, _columns(predictions.classes, wnids)).any(axis=1))
+
+
+def _unscored(classes: Classes | None, wnids: Sequence[str]) -> str | None:
+    """Why these classes cannot be chosen among those that were scored, or None."""
+    if classes is None or with_wnids(classes).wnids is None:
+        return "the model does not say which wnids its outputs are, so no classes can be chosen by them (--classes)"
+    lacking = sorted(set(wnids).difference(with_wnids(classes).keys))
+    if not lacking:
+        return None
+    return f"{len(lacking)} of {len(wnids)} classes are not scored: {listed(lacking)}; score all (--scored full)"
+
+
 def _columns(classes: Classes | None, wnids: Sequence[str]) -> NDArray[np.integer]:
-    known = with_wnids(classes).wnids if classes else None
-    if known is None:
-        raise BadInput("the model does not say which wnids its outputs are, so no classes can be chosen by them (--classes)")
-    place_of = {wnid: place for place, wnid in enumerate(known)}
-    lacking = [wnid for wnid in wnids if wnid not in place_of]
-    if lacking:
-        raise BadInput(
-            f"{len(lacking)} of {len(wnids)} classes are not scored: {listed(lacking)}; score all (--scored full)"
-        )
-    return np.array(sorted(place_of[wnid] for wnid in wnids))
+    known = with_wnids(classes or Classes(())).keys
+    return np.flatnonzero(np.isin(known, wnids))
 
 
 def _scores(name: str, answers: _Answers) -> AnomalyScores:
