@@ -10,12 +10,19 @@ import pytest
 from PIL import Image as Pillow
 
 import shiftproof as sp
-from shiftproof.cli_studies import make_calibration, make_corruption, make_perturbation
+from shiftproof.cli_studies import (
+    make_calibration,
+    make_corruption,
+    make_natural_adversarial,
+    make_perturbation,
+    studies_asked,
+)
 from shiftproof.errors import BadInput, UnknownName
 from shiftproof.image_sets.image_list import ImageList
 from shiftproof.studies.budgeted_corruption import BudgetedCorruptionStudy
 from shiftproof.studies.calibration import CalibrationStudy
 from shiftproof.studies.corruption import CorruptionStudy
+from shiftproof.studies.natural_adversarial import NaturalAdversarialStudy
 from shiftproof.studies.perturbation import PerturbationStudy
 from shiftproof.types import Condition, ModelRef, Sample
 
@@ -102,3 +109,26 @@ def test_calibration_is_thorough_where_asked(images: ImageList) -> None:
     for asked in (False, True):
         (study,) = make_calibration(CalibrationStudy, [MODEL], images, {"thorough_calibration": asked}).studies
         assert study == CalibrationStudy([MODEL], images, thorough=asked)
+
+
+def test_hard_photos_stand_beside_ordinary_and_novel_ones(images: ImageList, draw_photos: Callable[..., Path]) -> None:
+    ordinary, novel = draw_photos(2, "validation"), draw_photos(1, "tools")
+    options = {"clean_images": str(ordinary), "out_images": (f"novel={novel}",)}
+    bench = make_natural_adversarial(NaturalAdversarialStudy, [MODEL], images, options)
+    assert [one.ref.name for one in bench.image_sets] == ["photos", "validation", "novel"]
+    sets = [one.ref for one in bench.image_sets]
+    assert bench.studies == [NaturalAdversarialStudy([MODEL], sets[0], ordinary=sets[1], novel=sets[2])]
+    alone = make_natural_adversarial(NaturalAdversarialStudy, [MODEL], images, {"clean_images": None, "out_images": ()})
+    assert alone.studies == [NaturalAdversarialStudy([MODEL], images)]
+    with pytest.raises(BadInput, match="takes one set of novel photos; got tools, validation"):
+        make_natural_adversarial(
+            NaturalAdversarialStudy, [MODEL], images, {**options, "out_images": (str(novel), str(ordinary))}
+        )
+
+
+def test_hard_photos_are_studied_only_where_named_and_then_take_the_outside_images() -> None:
+    untyped = {"studies": None, "out_images": ("tools",), "shifted": (), "training": None}
+    assert "natural-adversarial" not in studies_asked(untyped)
+    assert list(studies_asked({**untyped, "studies": "natural-adversarial"})) == ["natural-adversarial"]
+    with pytest.raises(BadInput, match="--training: only the study out-of-distribution"):
+        studies_asked({**untyped, "studies": "natural-adversarial", "training": "more"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from shiftproof.cli_steps import Bench, Options, pictures_as_typed, stored_model
 from shiftproof.detectors import parameters_of
@@ -28,21 +28,14 @@ SEVERITY = re.compile(r"(?P<corruption>\w+):(?P<severity>\d+)")
 
 def make_out_of_distribution(kind: Any, models: Models, images: ImageSet, options: Options) -> Bench:
     """Inside, shifted and outside sets as named, with the random and perturbed networks that the study asks too."""
-    conditions = _conditions(options["shifted"], images, options)
-    shifted = _named_sets("--shifted", [text for text in options["shifted"] if not SEVERITY.fullmatch(text)])
-    out_sets = _named_sets("--out-images", options["out_images"])
-    training = None if options["training"] is None else open_images(options["training"])
-    store = Store(options["store"])
+    sets, store = sets_typed(images, options), Store(options["store"])
     random = {model_ref(model).name: _redrawn(model, options["random_networks"], store) for model in models}
     perturbed = {model_ref(model).name: _perturbed(model, options, store) for model in models if options["odin_eps"]}
     distance = options["distance_model"] and _distance_model(options["distance_model"], models, store)
     study = kind(
         models=models,
         image_set=images,
-        shifted=shifted,
-        conditions=conditions,
-        out_sets=out_sets,
-        training=training,
+        **sets._asdict(),
         detectors=detectors_typed(options["detectors"]),
         preset=options["preset"],
         parameters=parameters_typed(options["chosen"]),
@@ -55,7 +48,30 @@ def make_out_of_distribution(kind: Any, models: Models, images: ImageSet, option
     )
     asked = [*(network for some in random.values() for network in some), *perturbed.values(), distance]
     companions = [one for one in asked if one is not None and not isinstance(one, ModelRef)]
-    return Bench([study], [*shifted.values(), *out_sets.values(), *([training] if training else [])], companions)
+    return Bench([study], sets.opened, companions)
+
+
+class TypedSets(NamedTuple):
+    """What is looked at beside the inside set, as studies of novelty call it."""
+
+    shifted: Mapping[str, ImageList]
+    conditions: Sequence[Condition]
+    out_sets: Mapping[str, ImageList]
+    training: ImageList | None
+
+    @property
+    def opened(self) -> list[ImageList]:
+        return [*self.shifted.values(), *self.out_sets.values(), *([self.training] if self.training else [])]
+
+
+def sets_typed(images: ImageSet, options: Options) -> TypedSets:
+    """The sets at --shifted, --out-images and --training, and corruptions of the inside set."""
+    return TypedSets(
+        shifted=named_sets("--shifted", [text for text in options["shifted"] if not SEVERITY.fullmatch(text)]),
+        conditions=_conditions(options["shifted"], images, options),
+        out_sets=named_sets("--out-images", options["out_images"]),
+        training=None if options["training"] is None else open_images(options["training"]),
+    )
 
 
 def parameters_typed(texts: Sequence[str]) -> dict[str, dict[str, Fact]]:
@@ -98,7 +114,7 @@ def detectors_typed(text: str | None) -> tuple[str, ...] | None:
     return words
 
 
-def _named_sets(option: str, texts: Sequence[str]) -> dict[str, ImageList]:
+def named_sets(option: str, texts: Sequence[str]) -> dict[str, ImageList]:
     """The sets at NAME=DIR, or at DIR, which then goes by the name of its folder."""
     sets: dict[str, ImageList] = {}
     for text in texts:

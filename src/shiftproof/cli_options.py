@@ -54,8 +54,7 @@ about_predicting = _options(
     click.option("--strict", is_flag=True, help="Stop at the first image that cannot be read instead of setting it aside."),
     click.option("--quiet", is_flag=True, help="No progress."),
 )
-about_studies = _options(
-    click.option("--studies", help="Comma-separated; all that fit where not given: see shiftproof list studies."),
+about_scoring = _options(
     click.option(
         "--scored",
         type=click.Choice(["full", "subset"]),
@@ -75,6 +74,12 @@ about_studies = _options(
         help='JSON of groups that count as one class, as {"dog": ["n02085620", ...]}; or imagenet-vid or ytbb by name.',
     ),
     click.option("--only-classes", help="Only IMAGES of these classes: imagenet-a, imagenet-o, imagenet-r, or a file."),
+)
+"""Among which classes answers are scored, and of which images."""
+
+about_studies = _options(
+    click.option("--studies", help="Comma-separated; all that fit where not given: see shiftproof list studies."),
+    about_scoring,
     click.option(
         "--thorough-calibration", is_flag=True, help="Likelihood and what a temperature would mend, from all logits."
     ),
@@ -120,7 +125,10 @@ about_shifts = _options(
     click.option(
         "--baseline", help="Whose errors others are divided by: a stored model, or alexnet for the published ones."
     ),
-    click.option("--clean-images", help="Where the unchanged images are, for a set that holds corrupted ones."),
+    click.option(
+        "--clean-images",
+        help="Unchanged images, for a set that holds corrupted ones; ordinary photos, for natural-adversarial.",
+    ),
     click.option("--sequences", type=click.IntRange(1), default=100, show_default=True, help="Images to perturb."),
     click.option("--budget", type=click.IntRange(1), help="Forward passes to spend on corruptions, spread over all cells."),
     click.option(
@@ -131,21 +139,28 @@ about_shifts = _options(
 )
 """What the studies of corruptions and perturbations can be told."""
 
-about_detectors = _options(
-    click.option("--training", help="Images the model was trained on, for detectors that learn."),
-    click.option("--detectors", help="Comma-separated, msp+vim for two as one; all that can be had where not given."),
+about_training = click.option("--training", help="Images the model was trained on, for detectors that learn.")
+about_parameters = _options(
     click.option("--preset", default="authors", show_default=True, help="Whose parameters: authors, openood, pytorch-ood."),
     click.option("--set", "chosen", multiple=True, help="A detector's parameter, as knn.neighbours=50; repeatable."),
 )
+about_detectors = _options(
+    about_training,
+    click.option("--detectors", help="Comma-separated, msp+vim for two as one; all that can be had where not given."),
+    about_parameters,
+)
 """Which detectors, and how they are made."""
 
-about_novelty = _options(
+about_other_images = _options(
     click.option(
         "--shifted",
         multiple=True,
         help="The known classes otherwise: NAME=DIR, or a corruption of IMAGES as fog:3; repeatable.",
     ),
     click.option("--out-images", multiple=True, help="Images of other classes, as DIR or NAME=DIR; repeatable."),
+)
+about_novelty = _options(
+    about_other_images,
     about_detectors,
     click.option("--against", default="msp", show_default=True, help="The detector that others are compared with."),
     click.option(

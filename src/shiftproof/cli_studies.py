@@ -9,10 +9,11 @@ import click
 from click.core import ParameterSource
 
 from shiftproof import catalog
-from shiftproof.cli_novelty import OF_NOVELTY, make_out_of_distribution
+from shiftproof.cli_novelty import OF_NOVELTY, make_out_of_distribution, named_sets
 from shiftproof.cli_steps import Bench, Options, images_at, pictures_as_typed, stored_model
 from shiftproof.corruptions.choosing import corruptions_named, perturbations_named, whole_numbers
-from shiftproof.errors import BadInput
+from shiftproof.errors import BadInput, listed
+from shiftproof.image_sets import open_images
 from shiftproof.store import Store
 from shiftproof.types import Classifier, ImageSet, ModelRef
 
@@ -25,13 +26,14 @@ OF_MAKING_SEQUENCES = ("perturbations", "levels", "sequences")
 """Options that say nothing about what was made before."""
 
 
-NOVELTY = "out-of-distribution"
+NOVELTY, HARD_PHOTOS = "out-of-distribution", "natural-adversarial"
 
 
 def studies_asked(options: Options) -> dict[str, Any]:
     """The kinds of study that were named, or those that are asked unasked and those that other options ask for."""
     kinds = studies_named(options["studies"])
-    typed = [f"--{name.replace('_', '-')}" for name in OF_NOVELTY if options[name]]
+    elsewhere = {"out_images"} if HARD_PHOTOS in kinds else set()
+    typed = [f"--{name.replace('_', '-')}" for name in OF_NOVELTY if options[name] and name not in elsewhere]
     if typed and NOVELTY not in kinds:
         if options["studies"] is not None:
             raise BadInput(f"{' and '.join(typed)}: only the study {NOVELTY} looks at these; name it in --studies too")
@@ -109,10 +111,21 @@ def make_perturbation(kind: Any, models: Models, images: ImageSet, options: Opti
     return Bench([kind(models=models, image_sets=sets, baseline=_baseline(options), name=name)], [images, *sets])
 
 
+def make_natural_adversarial(kind: Any, models: Models, images: ImageSet, options: Options) -> Bench:
+    """Hard photos, beside them ordinary ones of the same classes, and novel ones of none."""
+    ordinary = open_images(options["clean_images"]) if options["clean_images"] else None
+    novel = list(named_sets("--out-images", options["out_images"]).values())
+    if len(novel) > 1:
+        raise BadInput(f"{HARD_PHOTOS} takes one set of novel photos; got {listed(one.name for one in novel)}")
+    study = kind(models=models, image_set=images, ordinary=ordinary, novel=novel[0] if novel else None)
+    return Bench([study], [images, *([ordinary] if ordinary else []), *novel])
+
+
 MAKERS: Mapping[str, Maker] = {
     "calibration": make_calibration,
     "corruption": make_corruption,
     "perturbation": make_perturbation,
+    HARD_PHOTOS: make_natural_adversarial,
     NOVELTY: make_out_of_distribution,
 }
 """Studies with options of their own."""

@@ -19,7 +19,7 @@ from shiftproof.studies.results import Results, encodable
 from shiftproof.studies.verdicts import verdicts
 from shiftproof.types import Measurement
 
-SUMMARY_ABOUT = {"model", "image_set", "condition", "severity", "versus", "fact", "group"}
+SUMMARY_ABOUT = {"model", "image_set", "condition", "severity", "versus", "fact", "group", "scored"}
 LINE_SECONDS = 10
 
 
@@ -70,6 +70,8 @@ def say_results(results: Results) -> None:
 
 
 def _is_headline(measurement: Measurement) -> bool:
+    if measurement.metric == "imagenet_o_aupr":
+        return True
     per_group = measurement.metric == "group_accuracy"
     return not per_group and set(measurement.about) <= SUMMARY_ABOUT
 

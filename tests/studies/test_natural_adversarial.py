@@ -91,7 +91,7 @@ def test_a_blind_model_has_the_published_chance_of_one_sixth() -> None:
     study = NaturalAdversarialStudy([MODEL], HARD, ordinary=ORDINARY, novel=NOVEL)
     for one in found(study, answers, "imagenet_o_aupr"):
         assert one.value == pytest.approx(2_000 / 12_000)
-        assert one.convention["blind"] == "16.67%"
+        assert one.convention["blind"] == "16.67 %"
 
 
 def test_images_of_other_classes_do_not_count(answers: dict[str, Predictions]) -> None:

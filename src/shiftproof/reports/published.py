@@ -115,14 +115,15 @@ def _figures(title: str, table: str, columns: Mapping[str, str], overall: Sequen
         for model, found in zip(models_of(overall), numbers, strict=True)
     ]
     published = [
-        [Cell(row["model"]), *(_published_cell(row[column]) for column in columns.values()), Cell(row["source"])]
+        [Cell(row["model"]), *(published_cell(row[column]) for column in columns.values()), Cell(row["source"])]
         for row in load_table(table)
     ]
     heads = [Column("Model"), *(Column(meaning_of(metric).title, True) for metric in columns), Column("From")]
     return Table(title, heads, [*own, *published])
 
 
-def _published_cell(text: str) -> Cell:
+def published_cell(text: str) -> Cell:
+    """Percent of a published table as a share; a dash where it has none."""
     return Cell(figure(float(text) / 100, "share"), order_of(float(text) / 100)) if text else Cell("–")
 
 

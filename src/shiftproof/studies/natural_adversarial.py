@@ -184,7 +184,7 @@ class NaturalAdversarialStudy:
                 "positive": "outside",
                 "area": "average precision",
                 "inside": f"{len(known):,} images of {inside.image_set.name}",
-                "blind": f"{len(new) / (len(new) + len(known)):.2%}",
+                "blind": f"{100 * len(new) / (len(new) + len(known)):.2f} %",
                 **({"interval": "95 %, bootstrap over images of either side"} if interval else {}),
             }
             about = {**outside.about(), "detector": name, "inside": inside.image_set.name}
