@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from reports import made_up
+from reports import made_up, made_up_novelty
 from shiftproof.reports import save_report
 from shiftproof.studies.results import ImageSetCard, ModelCard, Results
 from shiftproof.types import Curve, Finding, Gallery, GalleryItem, Image, ImageSetRef, Measurement, Seen, SetAside
@@ -138,11 +138,19 @@ def shifted() -> Results:
 
 
 @pytest.fixture(scope="session")
+def novel() -> Results:
+    """The best and the worst of the detectors of two models, with means over both."""
+    detectors = ("msp", "energy", "vim", "relative_mahalanobis", "max_logit", "entropy", "max_cosine", "knn")
+    found = [list(made_up_novelty.novelty_findings(name, detectors, seed=seed)) for name, seed in (("toy", 5), ("other", 9))]
+    return results_of(*found[0], *found[1], *made_up_novelty.means_over(*found), models=("toy", "other"))
+
+
+@pytest.fixture(scope="session")
 def open_photo() -> Callable[[ImageSetRef, str], Image]:
     """A gradient of 800 x 600 in place of a photo."""
 
     def open_image(image_set: ImageSetRef, image_id: str) -> Image:
-        assert image_set == PHOTOS
+        assert image_set in (PHOTOS, made_up_novelty.CLOTHES)
         return np.stack([np.tile(np.linspace(0, 255, 800), (600, 1))] * 3, axis=2).astype(np.uint8)
 
     return open_image

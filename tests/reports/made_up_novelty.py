@@ -58,11 +58,9 @@ class Drawn:
         found = {}
         for place, name in enumerate(self.detectors):
             new, wrong, style = DETECTORS.get(name, (0.3 + 0.05 * place, 0.5, 0.8))
-            pull = {
-                INSIDE: wrong * ~self.correct,
-                **{shift: wrong * ~self.correct + style * by for shift, by in SHIFTED.items()},
-            }
-            pull |= {"clothing": new * 1.1, TOOLS: new * 0.9}
+            inside = wrong * ~self.correct
+            pull: dict[str, Scores | float] = {INSIDE: inside, "clothing": new * 1.1, TOOLS: new * 0.9}
+            pull |= {shift: inside + style * by for shift, by in SHIFTED.items()}
             found[name] = {
                 key: 0.8 * common[key] + rng.normal(scale=0.6, size=len(common[key])) + pull[key] for key in common
             }
@@ -103,17 +101,18 @@ def _measured(
     drawn: Drawn,
     metric: str,
     value: float,
+    about: Mapping[str, str | int],
     sides: tuple[int, int] | None = None,
     convention: Mapping[str, str] | None = None,
-    **about: str | int,
 ) -> Measurement:
-    count = sum(sides) if sides else drawn.images
+    """A number of so many inside and outside images, with an interval where these are given."""
     told = {**HOW, **(convention or {})}
     if "detector" in about:
         told["detector"] = (
             f"{about['detector']} (temperature 1)" if about["detector"] == "energy" else str(about["detector"])
         )
     where = {"model": drawn.model, "image_set": INSIDE, **about}
+    count = sum(sides) if sides else drawn.images
     return Measurement(metric, value, where, count, told, interval(value, *sides) if sides else None)
 
 
@@ -134,17 +133,17 @@ def _separations(drawn: Drawn) -> Iterator[Finding]:
             about, sides = {"detector": detector, **case}, (len(inside), len(outside))
             counts = {"inside": f"{len(inside):,} images", "outside": f"{len(outside):,} images"}
             value = auroc(inside, outside)
-            found = _measured(drawn, "auroc", value, sides, counts, **about)
+            found = _measured(drawn, "auroc", value, about, sides, counts)
             reached.setdefault(tuple(case.values()), {})[detector] = found
             yield found
-            yield _measured(drawn, "aupr_out", value**1.5, **about)
-            yield _measured(drawn, "aupr_in", value**0.5, **about)
-            yield _measured(drawn, "fpr_at_tpr", 1 - value**2, sides, {"tpr": "95 %"}, **about)
+            yield _measured(drawn, "aupr_out", value**1.5, about)
+            yield _measured(drawn, "aupr_in", value**0.5, about)
+            yield _measured(drawn, "fpr_at_tpr", 1 - value**2, about, sides, {"tpr": "95 %"})
             if case["goal"] == "failure":
-                yield _measured(drawn, "aurc", 0.5 * (1 - value), **about)
-                yield _measured(drawn, "e_aurc", 0.3 * (1 - value), **about)
-                yield _measured(drawn, "augrc", 0.2 * (1 - value), **about)
-                yield _measured(drawn, "coverage_at_risk", value**3, risk="5 %", **about)
+                yield _measured(drawn, "aurc", 0.5 * (1 - value), about)
+                yield _measured(drawn, "e_aurc", 0.3 * (1 - value), about)
+                yield _measured(drawn, "augrc", 0.2 * (1 - value), about)
+                yield _measured(drawn, "coverage_at_risk", value**3, {**about, "risk": "5 %"})
     for found_by in reached.values():
         best = max(found_by, key=lambda name: found_by[name].value)
         for detector, versus in [
@@ -168,32 +167,26 @@ def _analyses(drawn: Drawn) -> Iterator[Finding]:
         for inside in (INSIDE, *SHIFTED):
             right, wrong = groups[inside][drawn.correct], groups[inside][~drawn.correct]
             about = {"detector": detector, "inside": inside}
-            yield _measured(drawn, "auroc_correct_wrong", auroc(right, wrong), (len(right), len(wrong)), **about)
+            yield _measured(drawn, "auroc_correct_wrong", auroc(right, wrong), about, (len(right), len(wrong)))
             for outside in (*OUTSIDE, POOLED):
                 scores, where = groups[outside], {**about, "outside": outside}
-                yield _measured(drawn, "auroc_correct_inside", auroc(right, scores), (len(right), len(scores)), **where)
-                yield _measured(drawn, "auroc_wrong_inside", auroc(wrong, scores), (len(wrong), len(scores)), **where)
+                yield _measured(drawn, "auroc_correct_inside", auroc(right, scores), where, (len(right), len(scores)))
+                yield _measured(drawn, "auroc_wrong_inside", auroc(wrong, scores), where, (len(wrong), len(scores)))
                 discarded = float((right >= np.quantile(scores, 0.25)).mean())
-                yield _measured(drawn, "correct_discarded", discarded, (len(right), len(scores)), rejected="75 %", **where)
+                yield _measured(
+                    drawn, "correct_discarded", discarded, {**where, "rejected": "75 %"}, (len(right), len(scores))
+                )
         for outside in (*OUTSIDE, POOLED):
             for group in ("correct", "wrong", "outside"):
                 shift = 0.02 * (len(detector) - 6) * {"correct": 0.3, "wrong": -1, "outside": 0.7}[group]
-                yield _measured(
-                    drawn,
-                    "rank_shift",
-                    shift,
-                    detector=detector,
-                    versus=BASELINE,
-                    group=group,
-                    inside=INSIDE,
-                    outside=outside,
-                )
+                about = {"detector": detector, "versus": BASELINE, "group": group, "inside": INSIDE, "outside": outside}
+                yield _measured(drawn, "rank_shift", shift, about)
         for name in (*SHIFTED, *OUTSIDE):
             slope, start = 0.35, auroc(groups[INSIDE], groups[name]) - 0.35 * 0.6
             x = np.linspace(0.3, 0.9, 12) + (0.05 if name in OUTSIDE else 0)
             y = np.clip(start + slope * x + np.random.default_rng(len(name)).normal(scale=0.02, size=12), 0, 1)
             about = {"detector": detector, "set": name}
-            line = _measured(drawn, "distance_slope", slope, **about)
+            line = _measured(drawn, "distance_slope", slope, about)
             yield Measurement(line.metric, slope, line.about, 600, line.convention, (slope - 0.05, slope + 0.05))
             yield Measurement("distance_intercept", start, line.about, 600, line.convention, (start - 0.03, start + 0.03))
             yield Curve(
@@ -208,7 +201,7 @@ def _analyses(drawn: Drawn) -> Iterator[Finding]:
                 counts=(50,) * 12,
             )
     for place, name in enumerate((*SHIFTED, *OUTSIDE)):
-        yield _measured(drawn, "frechet_distance", 11.5 * (place + 1), convention={"features": "of lite0"}, set=name)
+        yield _measured(drawn, "frechet_distance", 11.5 * (place + 1), {"set": name}, None, {"features": "of lite0"})
 
 
 def _random_networks(drawn: Drawn) -> Iterator[Finding]:
@@ -219,12 +212,12 @@ def _random_networks(drawn: Drawn) -> Iterator[Finding]:
         for shift in (*SHIFTED, *OUTSIDE):
             trained = auroc(groups[INSIDE], groups[shift])
             about = {"detector": detector, "shift": shift}
-            yield _measured(drawn, "shift_auroc", trained, (drawn.images, len(groups[shift])), **about)
+            yield _measured(drawn, "shift_auroc", trained, about, (drawn.images, len(groups[shift])))
             middle = 0.5 if shift in OUTSIDE else min(0.98, trained + 0.05)
             values = np.clip(middle + rng.normal(scale=0.02, size=5), 0, 1)
             for number, value in enumerate(values, start=1):
-                yield _measured(drawn, "random_network_auroc", float(value), network=number, **about)
-            mean = _measured(drawn, "mean_random_network_auroc", float(values.mean()), **about)
+                yield _measured(drawn, "random_network_auroc", float(value), {**about, "network": number})
+            mean = _measured(drawn, "mean_random_network_auroc", float(values.mean()), about)
             half = 2.78 * values.std(ddof=1) / math.sqrt(5)
             yield Measurement(
                 mean.metric,

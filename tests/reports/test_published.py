@@ -8,7 +8,7 @@ from reports import made_up
 from shiftproof.reference import load_table
 from shiftproof.reports.label_places import Place, label_sides
 from shiftproof.reports.parts import Chart
-from shiftproof.reports.published import among_imagenet_c, among_imagenet_p
+from shiftproof.reports.published import among_imagenet_a_o, among_imagenet_c, among_imagenet_p
 from shiftproof.types import Measurement
 
 
@@ -74,6 +74,38 @@ def test_flip_rates_and_distances_are_placed_where_there_are_both() -> None:
     assert isinstance(chart, Chart)
     own = next(row for row in chart.spec["data"]["values"] if row["own"])
     assert (own["x"], own["y"]) == pytest.approx((0.05 * 1.4 / 0.14, 0.05 * 1.4 / 0.12))
+
+
+def hard(metric: str, value: float, **about: str) -> Measurement:
+    return Measurement(metric, value, {"model": "lite0", **about}, 500, {}, (value - 0.02, value + 0.02))
+
+
+HARD = (
+    hard("imagenet_a_accuracy", 0.08, scored="200 of 1000"),
+    hard("imagenet_a_accuracy", 0.05, scored="all 1000"),
+    hard("imagenet_o_aupr", 0.19, detector="msp"),
+    hard("imagenet_o_aupr", 0.23, detector="max_logit"),
+)
+
+
+def test_hard_photos_are_placed_by_two_hundred_classes_and_the_highest_probability_as_published() -> None:
+    (chart,) = among_imagenet_a_o(HARD)
+    assert isinstance(chart, Chart)
+    rows = {row["name"]: row for row in chart.spec["data"]["values"]}
+    assert (rows["lite0"]["x"], rows["lite0"]["y"]) == (0.08, 0.19)
+    for row in load_table("imagenet_a_o_models"):
+        point = (float(row["imagenet_a_accuracy"]) / 100, float(row["imagenet_o_aupr"]) / 100)
+        assert (rows[row["model"]]["x"], rows[row["model"]]["y"]) == pytest.approx(point)
+    assert "the comparison is rough" in chart.note
+
+
+def test_without_novel_photos_accuracy_on_hard_ones_is_marked_alone() -> None:
+    (chart,) = among_imagenet_a_o(HARD[:2])
+    assert isinstance(chart, Chart)
+    assert "lite0" not in [row["name"] for row in chart.spec["data"]["values"]]
+    lines = [layer["data"]["values"][0] for layer in chart.spec["layer"] if "data" in layer]
+    assert lines[0] == {"x": 0.08, "label": "lite0: 8.0\u202f%"}
+    assert among_imagenet_a_o([]) == []
 
 
 def test_names_go_to_the_first_side_that_is_free() -> None:

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.real
 Show = Callable[..., "Page"]
 
 
-@pytest.mark.parametrize("which", ["compared", "shifted"])
+@pytest.mark.parametrize("which", ["compared", "shifted", "novel"])
 def test_every_chart_is_drawn_without_a_complaint(show: Show, which: str, request: pytest.FixtureRequest) -> None:
     page = show(request.getfixturevalue(which))
     drawings = page.locator(".drawing")
@@ -94,7 +94,7 @@ def test_paper_is_white_also_after_a_dark_screen(show: Show, results: Results) -
     assert page.evaluate("getComputedStyle(document.body).color") == "rgb(27, 36, 48)"
 
 
-@pytest.mark.parametrize("which", ["compared", "shifted"])
+@pytest.mark.parametrize("which", ["compared", "shifted", "novel"])
 @pytest.mark.parametrize("width", [390, 768, 1280])
 def test_no_width_makes_the_page_scroll_sideways(show: Show, which: str, width: int, request: pytest.FixtureRequest) -> None:
     page = show(request.getfixturevalue(which), width=width)
@@ -112,6 +112,30 @@ def test_charts_follow_the_width_of_the_window(show: Show, results: Results) -> 
     page.wait_for_function("document.querySelector('.drawing svg').getBoundingClientRect().width < 390")
     # drawn anew rather than only scaled down: letters keep their size
     page.wait_for_function("Number(document.querySelector('.drawing svg').getAttribute('width')) < 390")
+
+
+def test_a_table_with_headings_over_its_columns_sorts_by_the_column_itself(show: Show, novel: Results) -> None:
+    page = show(novel)
+    table = page.locator("table", has=page.locator("th.over")).first
+    assert table.locator("thead tr").count() == 2
+    assert table.locator("th.over button").count() == 0
+    head = table.locator("thead tr:last-child th").nth(2)
+    head.locator("button").click()
+    head.locator("button").click()
+    assert head.get_attribute("aria-sort") == "descending"
+    orders = [float(cell.get_attribute("data-order") or "nan") for cell in table.locator("tbody td:nth-child(3)").all()]
+    assert orders == sorted(orders, reverse=True)
+    assert len(orders) == 8
+
+
+def test_any_other_detector_is_drawn_on_request(show: Show, novel: Results) -> None:
+    page = show(novel)
+    roc = page.locator(".part", has_text="found against false alarms").first
+    lines = "all => all.filter((line) => line.getAttribute('d')?.length > 20).length"
+    before = roc.locator(".mark-line path").evaluate_all(lines)
+    roc.locator("select").select_option("KNN")
+    page.wait_for_function("document.querySelector('.vega-bindings select').value == 'KNN'")
+    assert roc.locator(".mark-line path").evaluate_all(lines) == before + 1
 
 
 def test_the_page_gives_its_measurements_as_csv(show: Show, compared: Results) -> None:

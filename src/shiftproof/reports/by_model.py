@@ -52,8 +52,11 @@ def choices(title: str, found: Sequence[Measurement]) -> list[Part]:
 
 
 def _told(values: Mapping[str, Iterable[str]]) -> str | list[str]:
+    """Which numbers a value holds for is left out where every value holds for some of each."""
     if len(values) == 1:
         return next(iter(values))
+    if len({frozenset(numbers) for numbers in values.values()}) == 1:
+        return list(values)
     return [f"{value} ({', '.join(numbers)})" for value, numbers in values.items()]
 
 

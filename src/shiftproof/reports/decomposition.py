@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from shiftproof.reports.charts import COLOURS, NARROW, PERCENT, Spec, by_series, channel, mark_at, row_axis, start
-from shiftproof.reports.detector_charts import BLIND
-from shiftproof.reports.detector_findings import NEW_CLASS, DetectorFindings
+from shiftproof.reports.detector_findings import BLIND, NEW_CLASS, DetectorFindings
 from shiftproof.reports.detector_names import set_title, written
 from shiftproof.reports.label_places import Place
 from shiftproof.reports.landscape import landscape
@@ -38,7 +37,7 @@ class Parts:
 
 def decomposition(found: DetectorFindings) -> list[Part]:
     """AUROC as the sum of two parts, and the two against each other."""
-    parts = _parts(found)
+    parts = parts_of(found)
     if not parts:
         return []
     accuracy = accuracy_behind(parts)
@@ -46,7 +45,8 @@ def decomposition(found: DetectorFindings) -> list[Part]:
     return [_bars(parts, accuracy, figures), _scatter(parts, found, figures)]
 
 
-def _parts(found: DetectorFindings) -> list[Parts]:
+def parts_of(found: DetectorFindings) -> list[Parts]:
+    """Those of every detector, unchanged images against everything foreign."""
     case = found.main_case(NEW_CLASS)
     where = {"inside": case.inside, "outside": case.outside}
     standing = found.main(NEW_CLASS)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from shiftproof.metrics.meanings import meaning_of
 from shiftproof.reports import charts
-from shiftproof.reports.detector_findings import FAILURE, GOALS, DetectorFindings
+from shiftproof.reports.detector_findings import BLIND, FAILURE, GOALS, DetectorFindings
 from shiftproof.reports.detector_names import set_title, written
 from shiftproof.reports.generic import dot_chart
 from shiftproof.reports.parts import Cell, Chart, Column, Part, Table
@@ -17,8 +17,6 @@ from shiftproof.reports.tables import compact_cell, measurement_table, order_of
 from shiftproof.reports.words import evidence, figure, kept_together
 from shiftproof.types import Measurement
 
-BLIND = 0.5
-"""AUROC of a detector that tosses coins."""
 BLIND_LINE = "The dashed line is a blind detector's 50 %."
 MOST_SERIES = len(charts.SHAPES)
 HERE, PUBLISHED = "here", f"published ({SOURCE})"

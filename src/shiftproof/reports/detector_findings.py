@@ -16,6 +16,8 @@ GOALS = {NEW_CLASS: "New classes", FAILURE: "Failures"}
 MISTAKES_ALONE = "mistakes alone"
 POOLED = "all outside"
 BASELINE = "msp"
+BLIND = 0.5
+"""AUROC of a detector that tosses coins."""
 MOST_DRAWN = 5
 """Detectors drawn as lines, the baseline not counted; more could not be told apart."""
 

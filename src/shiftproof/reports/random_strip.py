@@ -18,8 +18,8 @@ from shiftproof.reports.charts import (
     row_axis,
     start,
 )
-from shiftproof.reports.detector_charts import BLIND, BLIND_LINE, auroc_ends
-from shiftproof.reports.detector_findings import DetectorFindings
+from shiftproof.reports.detector_charts import BLIND_LINE, auroc_ends
+from shiftproof.reports.detector_findings import BLIND, DetectorFindings
 from shiftproof.reports.detector_names import set_title, written
 from shiftproof.reports.parts import Cell, Chart, Column, Part, Table
 from shiftproof.reports.standings import detector_of

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from shiftproof.reports.charts import SHAPES
-from shiftproof.reports.detector_charts import BLIND, auroc_ends
-from shiftproof.reports.detector_findings import NEW_CLASS, DetectorFindings
+from shiftproof.reports.detector_charts import auroc_ends
+from shiftproof.reports.detector_findings import BLIND, NEW_CLASS, DetectorFindings
 from shiftproof.reports.detector_names import set_title, written
 from shiftproof.reports.generic import dot_chart
 from shiftproof.reports.parts import Part

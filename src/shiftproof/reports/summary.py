@@ -133,7 +133,7 @@ def _tiles(overall: Sequence[Measurement], page: Page) -> list[Tile]:
     return [
         *(_tile(found, by_chance) for found in (key or overall)[: MOST_TILES - len(novelty)]),
         *(dataclasses.replace(_tile(found, None), title=title) for title, found in novelty),
-        *(_image_tile(card) for card in page.results.image_sets),
+        *(_image_tile(card) for card in _told_of(page)),
     ]
 
 
@@ -146,6 +146,12 @@ def _tile(found: Measurement, by_chance: Measurement | None) -> Tile:
     if found.metric == "rms_calibration_error" and by_chance:
         details.append(f"up to {figure(by_chance.value, 'share')} may be chance")
     return Tile(meaning.title, value, unit, " · ".join([*details, images(found.images)]))
+
+
+def _told_of(page: Page) -> list[ImageSetCard]:
+    """The sets that numbers are told of; others, such as training images, have their cards below."""
+    cards = page.results.image_sets
+    return [card for card in cards if card.name in page.image_sets] or list(cards)
 
 
 def _image_tile(card: ImageSetCard) -> Tile:

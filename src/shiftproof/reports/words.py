@@ -71,10 +71,11 @@ def spoken(name: str) -> str:
 def in_a_line(title: str) -> str:
     """A title as it stands within a line; abbreviations stay.
 
-    >>> in_a_line("Mean flip rate (mFR)")
-    'mean flip rate (mFR)'
+    >>> in_a_line("Mean flip rate (mFR)"), in_a_line("AUROC"), in_a_line("E-AURC")
+    ('mean flip rate (mFR)', 'AUROC', 'E-AURC')
     """
-    return title[:1].lower() + title[1:]
+    first, *_ = title.split(" ")
+    return title if first[1:].lower() != first[1:] else title[:1].lower() + title[1:]
 
 
 def opened(subject: str, sentence: str) -> str:
