@@ -11,7 +11,7 @@ from shiftproof.types import Curve
 
 
 def response_rates(curves: Sequence[Curve], names: Sequence[str], *, description: str) -> Spec:
-    """A line for each model, with a band for its interval; the upper axis is as long as it needs to be."""
+    """A line for each model, with a band for its interval where it has one; the upper axis is as long as it needs to be."""
     x = channel("x", curves[0].x_label, SHARE, PERCENT)
     y = channel("y", curves[0].y_label, {"zero": False, "nice": True}, PERCENT)
     several = len(names) > 1
@@ -20,6 +20,7 @@ def response_rates(curves: Sequence[Curve], names: Sequence[str], *, description
     whose = [{"field": "series"}] if several else []
     tooltip = [*whose, {"field": "x_tip", "title": curves[0].x_label}, {"field": "tip", "title": curves[0].y_label}]
     band = {"type": "area", "opacity": 0.18, "color": COLOURS[0]}
+    bands = {"mark": band, "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, **colour}}
     line = {"type": "line", "strokeWidth": 2, "color": COLOURS[0]}
     # drawn to be pointed at, not to be seen
     target = {"type": "point", "filled": True, "size": 120, "opacity": 0}
@@ -27,7 +28,7 @@ def response_rates(curves: Sequence[Curve], names: Sequence[str], *, description
         **start(description, [row for curve, name in zip(curves, names, strict=True) for row in _rows(curve, name)]),
         "height": 300,
         "layer": [
-            {"mark": band, "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, **colour}},
+            *([bands] if any(curve.low and curve.high for curve in curves) else []),
             {"mark": line, "encoding": {"x": x, "y": y, **colour, **dash}},
             {"mark": target, "encoding": {"x": x, "y": y, "tooltip": tooltip}},
         ],
