@@ -1,57 +1,114 @@
-"""The section of hard natural photos: both ways of scoring in the table, one curve a model."""
+"""The report's part on hard and novel photos, drawn from real findings of its study."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from shiftproof.reports.natural_adversarial import draw_natural_adversarial
+from shiftproof.metrics.top5 import to_top5
+from shiftproof.reference import ilsvrc_classes, load_table, wnids_of
 from shiftproof.reports.page import Page
-from shiftproof.reports.parts import Chart, Part, Table
+from shiftproof.reports.parts import Chart, Section, Table
+from shiftproof.reports.sections import draw_sections
+from shiftproof.studies.natural_adversarial import NaturalAdversarialStudy
 from shiftproof.studies.results import Results
-from shiftproof.types import Curve, Finding, Measurement
+from shiftproof.types import Finding, ImageSetRef, Measurement, ModelRef, Predictions, Run
 
-MODELS = {"lite0": 0.08, "lite4": 0.16}
-
-
-def findings_of(model: str, accuracy: float) -> list[Finding]:
-    hard = {"model": model, "image_set": "hard"}
-    x, y = (0.5, 1.0), (1.5 * accuracy, accuracy)
-    return [
-        *(
-            Measurement("imagenet_a_accuracy", accuracy - cost, {**hard, "scored": scored}, 500, {"classes": scored})
-            for scored, cost in (("200 of 1000", 0.0), ("all 1000", 0.02))
-        ),
-        Measurement("imagenet_a_aurra", 1.2 * accuracy, {**hard, "scored": "200 of 1000"}, 500, {}),
-        Measurement("imagenet_o_aupr", 0.2, {"model": model, "image_set": "novel", "detector": "max_logit"}, 500, {}),
-        *(
-            Curve("imagenet_a_response", {**hard, "scored": scored}, "share answered", "accuracy", x, y, 500, {})
-            for scored in ("200 of 1000", "all 1000")
-        ),
-    ]
+HARD, ORDINARY, NOVEL = (ImageSetRef(name, name) for name in ("hard", "ordinary", "novel"))
+CLASSES = [ilsvrc_classes().keys.index(wnid) for wnid in wnids_of("imagenet_a_classes")]
+KNOWLEDGE = {"hard": 2.0, "ordinary": 5.0, "novel": 0.0}
 
 
-@pytest.fixture(scope="module")
-def parts() -> list[Part]:
-    found = [one for model, accuracy in MODELS.items() for one in findings_of(model, accuracy)]
-    return list(draw_natural_adversarial(found, Page(Results(tuple(found)))).parts)
+def answers(run: Run) -> Predictions:
+    """150 photos of every kind, known better the more ordinary they are."""
+    name = run.image_set.name
+    rng = np.random.default_rng(sum(map(ord, name + run.model.name)))
+    labels = np.full(150, -1) if name == "novel" else rng.choice(CLASSES, 150)
+    logits = rng.normal(size=(150, 1000)) + KNOWLEDGE[name] * (np.arange(1000) == labels[:, None])
+    ids = tuple(f"{place}.png" for place in range(150))
+    return Predictions(ids, labels[:, None], "logits", to_top5(logits, "logits"), ilsvrc_classes(), logits)
 
 
-def test_both_ways_of_scoring_are_in_the_table(parts: list[Part]) -> None:
-    table = next(part for part in parts if isinstance(part, Table) and part.title == "Photos that models fail on")
-    rows = {(row[0].text, row[2].text): row[3].text for row in table.rows}
-    assert rows["lite0", "200 of 1000"] == "8.0\u202f%"
-    assert rows["lite4", "all 1000"] == "14.0\u202f%"
+def findings(*models: str, ordinary: ImageSetRef | None = None, novel: ImageSetRef | None = None) -> list[Finding]:
+    study = NaturalAdversarialStudy([ModelRef(name, name) for name in models], HARD, ordinary=ordinary, novel=novel)
+    return list(study.measure(answers))
 
 
-def test_the_surest_answers_are_a_line_a_model_without_bands_that_nobody_measured(parts: list[Part]) -> None:
-    chart = next(part for part in parts if isinstance(part, Chart) and part.title.startswith("Accuracy on the surest"))
-    assert {row["series"] for row in chart.spec["data"]["values"]} == set(MODELS)
-    assert len(chart.spec["data"]["values"]) == 2 * len(MODELS)
-    assert "area" not in [layer["mark"]["type"] for layer in chart.spec["layer"]]
+def section_of(found: list[Finding]) -> Section:
+    (section,) = [one for one in draw_sections(Page(Results(tuple(found)))) if one.key == "natural-adversarial"]
+    return section
 
 
-def test_a_detector_that_was_not_published_is_not_placed_among_the_published(parts: list[Part]) -> None:
-    chart = next(part for part in parts if isinstance(part, Chart) and part.title.startswith("Among published"))
-    assert not [row for row in chart.spec["data"]["values"] if row["own"]]
-    lines = [layer["data"]["values"][0]["label"] for layer in chart.spec["layer"] if "data" in layer]
-    assert "lite0: 8.0\u202f%" in lines
+def table_called(section: Section, title: str) -> Table:
+    (table,) = [part for part in section.parts if isinstance(part, Table) and part.title == title]
+    return table
+
+
+def chart_called(section: Section, title: str) -> Chart:
+    (chart,) = [part for part in section.parts if isinstance(part, Chart) and part.title.startswith(title)]
+    return chart
+
+
+def test_every_finding_is_drawn_in_the_section_and_none_is_left_over() -> None:
+    found = findings("net", ordinary=ORDINARY, novel=NOVEL)
+    keys = [section.key for section in draw_sections(Page(Results(tuple(found))))]
+    assert "more" not in keys
+    shown = {cell.text for part in section_of(found).parts if isinstance(part, Table) for row in part.rows for cell in row}
+    for one in found:
+        assert not isinstance(one, Measurement) or f"{100 * one.value:.1f}\u202f%" in shown
+
+
+def test_detectors_are_held_against_the_share_of_novel_photos() -> None:
+    table = table_called(section_of(findings("net", ordinary=ORDINARY, novel=NOVEL)), "Photos of no known class")
+    detector = [column.title for column in table.columns].index("Detector")
+    assert [row[detector].text for row in table.rows] == ["MSP", "Max-Logit"]
+    of_novel_classes = {ilsvrc_classes().keys.index(wnid) for wnid in wnids_of("imagenet_o_classes")}
+    ordinary = sum(label in of_novel_classes for label in answers(Run(ModelRef("net", "net"), ORDINARY)).labels[:, 0])
+    assert f"{15000 / (150 + ordinary):.2f} %" in table.note
+
+
+def test_a_model_stands_among_the_published_by_its_accuracy_among_200_classes_and_the_aupr_of_msp() -> None:
+    found = findings("net", "other net", ordinary=ORDINARY, novel=NOVEL)
+    rows = {row["name"]: row for row in chart_called(section_of(found), "Among published models").spec["data"]["values"]}
+    published = load_table("imagenet_a_o_models")
+    for line in published:
+        percents = (float(line["imagenet_a_accuracy"]), float(line["imagenet_o_aupr"]))
+        assert (rows[line["model"]]["x"], rows[line["model"]]["y"]) == pytest.approx([percent / 100 for percent in percents])
+    assert set(rows) == {"net", "other net", *(line["model"] for line in published)}
+    for name in ("net", "other net"):
+        own = {
+            one.metric: one.value
+            for one in found
+            if isinstance(one, Measurement)
+            and one.about["model"] == name
+            and (one.about.get("scored") == "200 of 1000" or one.about.get("detector") == "msp")
+        }
+        assert (rows[name]["x"], rows[name]["y"]) == (own["imagenet_a_accuracy"], own["imagenet_o_aupr"])
+
+
+def test_without_novel_photos_there_is_no_table_of_them_and_accuracy_alone_is_marked() -> None:
+    section = section_of(findings("net"))
+    assert "Photos of no known class" not in [part.title for part in section.parts if isinstance(part, Table)]
+    chart = chart_called(section, "Among published models")
+    assert "net" not in [row["name"] for row in chart.spec["data"]["values"]]
+    assert any(layer["data"]["values"][0]["label"].startswith("net: ") for layer in chart.spec["layer"] if "data" in layer)
+
+
+def test_a_line_for_each_model_ends_at_its_accuracy() -> None:
+    found = findings("net", "other net")
+    chart = chart_called(section_of(found), "Accuracy on the surest answers")
+    rows = chart.spec["data"]["values"]
+    for name in ("net", "other net"):
+        ends = max((row for row in rows if row["series"] == name), key=lambda row: row["x"])
+        (accuracy, _) = [
+            one.value
+            for one in found
+            if isinstance(one, Measurement) and one.metric == "imagenet_a_accuracy" and one.about["model"] == name
+        ]
+        assert ends["y"] == pytest.approx(accuracy)
+
+
+def test_published_ways_of_training_stand_in_a_table_of_their_own() -> None:
+    table = table_called(section_of(findings("net")), "Published: what ways of training do on ImageNet-A")
+    assert [row[0].text for row in table.rows] == [line["technique"] for line in load_table("imagenet_a_augmentations")]
+    assert table.rows[0][1].text == "2.2\u202f%"
