@@ -146,3 +146,9 @@ def test_a_larger_tolerance_leaves_directions_out() -> None:
 def test_without_labels_there_are_no_classes_to_learn(fit: Callable[..., Detector]) -> None:
     with pytest.raises(NotKept, match="no labels"):
         fit(outside())
+
+
+@pytest.mark.parametrize("fit", [fit_mahalanobis, fit_relative_mahalanobis])
+def test_one_image_a_class_does_not_say_how_images_of_a_class_differ(fit: Callable[..., Detector]) -> None:
+    with pytest.raises(NotKept, match="no class has training images that do"):
+        fit(inside(CLASSES, wrong=0))

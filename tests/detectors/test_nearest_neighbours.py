@@ -97,6 +97,11 @@ def test_with_fewer_images_than_neighbours_the_farthest_counts_and_is_told() -> 
     assert np.array_equal(fitted(outside()), fit_knn(inside(20), neighbours=20)(outside()))
 
 
+def test_a_neighbour_that_is_one_in_few_is_told() -> None:
+    assert fit_knn(inside(), neighbours=2).notes == ()
+    assert "neighbour 60 of 240 training images is one in 4" in fit_knn(inside(), neighbours=60).notes[0]
+
+
 def test_the_nearest_neighbour_is_number_one() -> None:
     with pytest.raises(BadInput, match="number 1"):
         fit_knn(inside(), neighbours=0)

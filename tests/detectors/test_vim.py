@@ -113,10 +113,12 @@ def test_an_origin_far_away_costs_no_digits() -> None:
     np.testing.assert_allclose(fit_residual(training, dimension=10, tolerance=1e-15)(asked), expected, rtol=1e-3)
 
 
-def test_training_images_within_the_principal_space_are_told() -> None:
+def test_training_images_within_the_principal_space_are_told_and_leave_no_scale() -> None:
     few = inside(20)
-    assert "fewer dimensions" in fit_residual(few, dimension=30).notes[0]
-    assert fit_residual(few, dimension=10).notes == ()
+    assert "within the principal space" in fit_residual(few, dimension=30).notes[0]
+    with pytest.raises(NotKept, match="all 20 training images lie within"):
+        fit_vim(few, dimension=30)
+    assert fit_residual(few, dimension=10).notes == fit_vim(few, dimension=10).notes == ()
 
 
 def test_without_a_head_there_is_no_origin() -> None:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from shiftproof.detectors.moments import ClassMoments, Matrix, class_moments_of
 from shiftproof.detectors.parts import in_parts
+from shiftproof.errors import NotKept
 from shiftproof.types import AnomalyScores, Fact, Features, Predictions, Training
 
 _SINGLE_IS_ENOUGH = 1e3
@@ -117,6 +118,8 @@ def fit_relative_mahalanobis(training: Training, *, tolerance: float | None = No
 
 def _of_classes(moments: ClassMoments, tolerance: float | None) -> Mahalanobis:
     whitening = whitening_of(moments.overall.mean, moments.tied, tolerance)
+    if whitening.rank == 0:
+        raise NotKept("it learns how images of a class differ, and no class has training images that do")
     features = len(moments.tied)
     note = (
         f"training images of a class differ in only {whitening.rank} of {features} directions of feature space; "

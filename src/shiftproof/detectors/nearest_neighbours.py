@@ -10,6 +10,9 @@ from shiftproof.detectors.neighbour_search import directions, kth_distances, uni
 from shiftproof.errors import BadInput, NotKept
 from shiftproof.types import AnomalyScores, Fact, Precision, Predictions, Training
 
+_MANY = 100
+"""Of fewer references for each neighbour looked at, the last neighbour says little; the authors had 1000 and more."""
+
 
 @dataclass(frozen=True)
 class NearestNeighbours:
@@ -23,6 +26,14 @@ class NearestNeighbours:
         """Euclidean distance, not squared, of each image's feature direction to the k-th nearest of the training images."""
         points = directions(predictions.need_features(), self.centre)
         return kth_distances(points, self.references, self.neighbours)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        one_in = len(self.references) / self.neighbours
+        if one_in >= _MANY:
+            return ()
+        place = f"neighbour {self.neighbours} of {len(self.references)} training images"
+        return (f"{place} is one in {one_in:.3g} and likely of another class; the authors took one in 1000",)
 
     def found(self) -> dict[str, Fact]:
         return {"neighbours": self.neighbours, "references": len(self.references)}

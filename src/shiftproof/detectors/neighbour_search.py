@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftproof.detectors.kept_rows import ROWS_AT_ONCE, KeptRows, Rows
+from shiftproof.detectors.kept_rows import ROWS_AT_ONCE, KeptRows, Rows, squared_lengths
 from shiftproof.detectors.parts import parts_of
 from shiftproof.errors import BadInput
 from shiftproof.types import Features
@@ -31,7 +31,7 @@ def unit_length(rows: Features) -> Floats:
     array([[0.6, 0.8],
            [0. , 0. ]])
     """
-    lengths = np.sqrt(_squares(rows))[:, None]
+    lengths = np.sqrt(squared_lengths(rows))[:, None]
     return np.asarray(np.divide(rows, lengths, out=np.zeros(rows.shape), where=lengths > 0))
 
 
@@ -49,7 +49,7 @@ def kth_distances(points: Rows, references: KeptRows, neighbours: int) -> Floats
     for part in parts_of(len(points), ROWS_AT_ONCE):
         some = points[part]
         squared = _kth_squared(some, references, neighbours)
-        near = squared < _NEAR * _squares(some)
+        near = squared < _NEAR * squared_lengths(some)
         if near.any():
             squared[near] = _kth_squared(some[near].astype(np.float64), references, neighbours)
         distances[part] = np.sqrt(np.maximum(squared, 0))
@@ -83,7 +83,7 @@ def nearest_rows(
         if doubtful.any():
             found[doubtful], _ = _nearest(some[doubtful], relative_references())
         places[part] = found
-        distances[part] = np.sqrt(_squares(some - (scaled(references[found]) - centre)))
+        distances[part] = np.sqrt(squared_lengths(some - (scaled(references[found]) - centre)))
     return places, distances
 
 
@@ -91,26 +91,16 @@ def _in_double(rows: Features) -> Floats:
     return rows.astype(np.float64)
 
 
-def _squares(rows: Floats) -> Floats:
-    """Squared lengths in double precision, (rows,)."""
-    return np.asarray(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
-
-
-def _closeness(points: Floats, references: Floats) -> Floats:
-    """Higher is nearer, (points, references)."""
-    closeness = np.asarray(points @ references.T)
-    closeness -= (_squares(references) / 2).astype(closeness.dtype)
-    return closeness
-
-
 def _kth_squared(points: Floats, references: KeptRows, neighbours: int) -> Floats:
-    best = np.empty((len(points), 0), points.dtype)
-    for block in references.blocks():
-        joined = np.concatenate([best, _closeness(points, block.astype(points.dtype, copy=False))], axis=1)
-        spare = max(joined.shape[1] - neighbours, 0)
-        joined.partition(spare, axis=1)
-        best = joined[:, spare:].copy()
-    return np.asarray(_squares(points) - 2 * best[:, 0].astype(np.float64))
+    # the closest so far, and behind them those of one block: written in place, for copies would cost a tenth of the products
+    closeness = np.full((len(points), neighbours + ROWS_AT_ONCE), -np.inf, points.dtype)
+    for block, squares in references.blocks():
+        so_far = closeness[:, : neighbours + len(block)]
+        np.matmul(points, block.astype(points.dtype, copy=False).T, out=so_far[:, neighbours:])
+        so_far[:, neighbours:] -= (squares / 2).astype(points.dtype)
+        so_far.partition(len(block), axis=1)
+        closeness[:, :neighbours] = so_far[:, len(block) :]
+    return np.asarray(squared_lengths(points) - 2 * closeness[:, 0].astype(np.float64))
 
 
 def _nearest(points: Floats, references: Iterable[Floats]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
@@ -118,14 +108,16 @@ def _nearest(points: Floats, references: Iterable[Floats]) -> tuple[NDArray[np.i
     rows = np.arange(len(points))
     places = np.zeros(len(points), np.intp)
     best = second = np.full(len(points), -np.inf)
-    lengths, longest = np.sqrt(_squares(points)), 0.0
+    lengths, longest = np.sqrt(squared_lengths(points)), 0.0
     epsilon = float(np.finfo(points.dtype).eps)
     start = 0
     for block in references:
-        longest = max(longest, float(np.sqrt(_squares(block).max())))
+        squares = squared_lengths(block)
+        longest = max(longest, float(np.sqrt(squares.max())))
         # rounding of a sum grows with the root of the number of its terms; four times that is hardly ever exceeded
         rounding = epsilon * longest * (4 * np.sqrt(points.shape[1]) * lengths + longest)
-        closeness = _closeness(points, block.astype(points.dtype, copy=False))
+        closeness = points @ block.astype(points.dtype, copy=False).T
+        closeness -= (squares / 2).astype(points.dtype)
         top = closeness.max(axis=1).astype(np.float64)
         place = (closeness >= (top - rounding)[:, None]).argmax(axis=1)
         closeness[rows, place] = -np.inf

@@ -11,11 +11,14 @@ from shiftproof.detectors.inputs import head_of, logits_of
 from shiftproof.detectors.moments import Matrix, Moments, moments_of
 from shiftproof.detectors.parts import in_parts
 from shiftproof.detectors.scores import energy
-from shiftproof.errors import BadInput
+from shiftproof.errors import BadInput, NotKept
 from shiftproof.types import AnomalyScores, Fact, Features, Head, Predictions, Training
 
 _NEARLY_SINGULAR = 1e3
 """A head is told to be nearly singular where a singular value comes so near the tolerance, from above or below."""
+
+
+WITHIN = "within the principal space; give it more images or fewer dimensions"
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,11 @@ class Residual:
     axes: NDArray[np.float32]  # (features, directions)
     inside: bool
     offset: NDArray[np.float32]  # the residual of the mean: along the axes outside, or in all features
-    notes: tuple[str, ...] = ()
+    holds_training: bool  # whether all training images lie in the principal space, but for rounding
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return (*self.origin.notes, *([f"the training images lie {WITHIN}"] if self.holds_training else []))
 
     def __call__(self, predictions: Predictions) -> AnomalyScores:
         """Distance of each image from the principal space."""
@@ -103,6 +110,8 @@ def fit_vim(training: Training, *, dimension: int | None = None, tolerance: floa
     The scale, the authors' alpha, is the mean highest logit of training images over their mean residual; 0 where that is 0.
     """
     residual = fit_residual(training, dimension=dimension, tolerance=tolerance)
+    if residual.holds_training and residual.dimension < len(residual.mean):
+        raise NotKept(f"its residual has nothing to be scaled by, for all {len(training)} training images lie {WITHIN}")
     highest = outside = 0.0
     for block in training.blocks():
         highest += float(logits_of(block).max(axis=1).sum(dtype=np.float64))
@@ -161,12 +170,6 @@ def _residual(origin: Origin, moments: Moments, dimension: int) -> Residual:
         axes=(directions[:, features - dimension :] if inside else outside).astype(np.float32),
         inside=inside,
         offset=(outside @ along if inside else along).astype(np.float32),
-        notes=(*origin.notes, *_nothing_outside(variances[: features - dimension], variances[-1], moments.rows)),
+        # variances of rounding alone, as many as are outside
+        holds_training=bool((variances[: features - dimension] < features * np.finfo(np.float64).eps * variances[-1]).all()),
     )
-
-
-def _nothing_outside(variances: Matrix, largest: float, images: int) -> list[str]:
-    """What to say where training images lie in the principal space, so that their residuals are rounding."""
-    if len(variances) and variances[-1] > len(variances) * float(np.finfo(np.float64).eps) * largest:
-        return []
-    return [f"the {images} training images lie within the principal space; it should have fewer dimensions than they span"]
