@@ -14,11 +14,13 @@ from shiftproof.detectors.scores import energy
 from shiftproof.errors import BadInput, NotKept
 from shiftproof.types import AnomalyScores, Fact, Features, Head, Predictions, Training
 
-_NEARLY_SINGULAR = 1e3
-"""A head is told to be nearly singular where a singular value comes so near the tolerance, from above or below."""
+_NEARLY_SINGULAR = 1e-4
+"""A head whose smallest singular value is below this share of the largest, a thousand roundings of its weights."""
 
+_NEAR_THE_CUT = 10
+"""Times the tolerance; a singular value below that might as well have been counted as zero."""
 
-WITHIN = "within the principal space; give it more images or fewer dimensions"
+_WITHIN = "within the principal space; give it more images or fewer dimensions"
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ class Residual:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        return (*self.origin.notes, *([f"the training images lie {WITHIN}"] if self.holds_training else []))
+        return (*self.origin.notes, *([f"the training images lie {_WITHIN}"] if self.holds_training else []))
 
     def __call__(self, predictions: Predictions) -> AnomalyScores:
         """Distance of each image from the principal space."""
@@ -111,7 +113,7 @@ def fit_vim(training: Training, *, dimension: int | None = None, tolerance: floa
     """
     residual = fit_residual(training, dimension=dimension, tolerance=tolerance)
     if residual.holds_training and residual.dimension < len(residual.mean):
-        raise NotKept(f"its residual has nothing to be scaled by, for all {len(training)} training images lie {WITHIN}")
+        raise NotKept(f"its residual has nothing to be scaled by, for all {len(training)} training images lie {_WITHIN}")
     highest = outside = 0.0
     for block in training.blocks():
         highest += float(logits_of(block).max(axis=1).sum(dtype=np.float64))
@@ -144,8 +146,7 @@ def origin_of(head: Head, tolerance: float | None = None) -> Origin:
 
 def _doubts(shares: NDArray[np.float64], cut: float) -> list[str]:
     """What to say of a head whose origin hangs on the tolerance."""
-    safe = float(np.finfo(np.float32).eps) * _NEARLY_SINGULAR
-    if shares[-1] >= max(safe, 10 * cut):
+    if shares[-1] >= max(_NEARLY_SINGULAR, _NEAR_THE_CUT * cut):
         return []
     kept = shares > cut
     return [
@@ -170,6 +171,5 @@ def _residual(origin: Origin, moments: Moments, dimension: int) -> Residual:
         axes=(directions[:, features - dimension :] if inside else outside).astype(np.float32),
         inside=inside,
         offset=(outside @ along if inside else along).astype(np.float32),
-        # variances of rounding alone, as many as are outside
         holds_training=bool((variances[: features - dimension] < features * np.finfo(np.float64).eps * variances[-1]).all()),
     )
