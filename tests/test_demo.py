@@ -44,11 +44,29 @@ def test_it_needs_no_torch(demo: tuple[Path, subprocess.CompletedProcess[str]]) 
     assert told.stdout.split()[-1] == "False"
 
 
-def test_every_photo_is_credited_and_most_are_named_right(demo: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+def results_of(demo: tuple[Path, subprocess.CompletedProcess[str]]) -> Results:
     folder, _ = demo
     page = (folder / "shiftproof-demo" / "report.html").read_text(encoding="utf-8")
     embedded = json.loads(page.partition('id="results">')[2].partition("</script>")[0])
-    results = Results.from_json(json.dumps(embedded))
+    return Results.from_json(json.dumps(embedded))
+
+
+def test_new_things_are_noticed_and_random_networks_asked_too(
+    demo: tuple[Path, subprocess.CompletedProcess[str]],
+) -> None:
+    found = results_of(demo).measurements
+    asked = {"detector": "msp", "goal": "new-class", "inside": "inside"}
+    novelty = {
+        one.about["model"]: one.value for one in found if one.metric == "auroc" and asked.items() <= one.about.items()
+    }
+    assert set(novelty) == {"lite:0", "lite:1"}
+    assert min(novelty.values()) > 0.7
+    networks = {one.about["network"] for one in found if one.metric == "random_network_auroc"}
+    assert networks == {1, 2}
+
+
+def test_every_photo_is_credited_and_most_are_named_right(demo: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+    results = results_of(demo)
     credited = {credit for card in results.image_sets for credit in card.credits}
     assert credited == {photo["credit"] for photo in load_table("demo_photos")}
     top1 = {found.about["model"]: found for found in results.measurements if found.metric == "top1_accuracy"}

@@ -10,13 +10,14 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from shiftproof import catalog
-from shiftproof.corruptions import IMAGENET_P
+from shiftproof.corruptions import DEFAULT_EDITION, IMAGENET_P
+from shiftproof.detectors import needs_training
 from shiftproof.errors import MissingExtra
 from shiftproof.files import write_whole
 from shiftproof.image_sets import open_images
 from shiftproof.image_sets.opener import image_opener
 from shiftproof.image_sets.perturbed import perturbed
-from shiftproof.models import load_model
+from shiftproof.models import load_model, redrawn
 from shiftproof.parallel import Workers
 from shiftproof.prediction import Progress, fill_studies
 from shiftproof.reference import load_table
@@ -24,9 +25,10 @@ from shiftproof.reports import save_report
 from shiftproof.store import Store
 from shiftproof.studies import measure
 from shiftproof.studies.corruption import CorruptionStudy
+from shiftproof.studies.out_of_distribution import OutOfDistributionStudy
 from shiftproof.studies.perturbation import PerturbationStudy
 from shiftproof.studies.results import Results
-from shiftproof.types import Classifier, ImageSet, Study
+from shiftproof.types import Classifier, Condition, ImageSet, Study
 
 MODELS = ("lite:0", "lite:1")
 SETS = ("inside", "outside")
@@ -34,6 +36,12 @@ SETS = ("inside", "outside")
 
 SEQUENCES = 3
 """Photos that are put through the perturbations: each gives 320 frames, and nobody should wait long for a demo."""
+
+SHIFTS = ("gaussian_noise", "gaussian_blur")
+"""Corruptions of the photos inside that detectors of new classes should pass over, and do not."""
+
+RANDOM_NETWORKS = 2
+"""Networks that never learned anything, which are asked whether they notice the same."""
 
 
 def run_demo(
@@ -52,11 +60,22 @@ def run_demo(
         CorruptionStudy(models, sets["inside"], baseline=models[0]),
         PerturbationStudy(models, image_sets=sequences, baseline=models[0], name="inside, perturbed"),
     ]
+    random = [redrawn(models[0], seed) for seed in range(1, RANDOM_NETWORKS + 1)]
+    novelty = OutOfDistributionStudy(
+        models,
+        sets["inside"],
+        conditions=[Condition(name, 5, edition=DEFAULT_EDITION, picture="model-size") for name in SHIFTS],
+        out_sets={"outside": sets["outside"]},
+        detectors=[name for name in catalog.DETECTORS if not needs_training(name)],
+        random_networks={models[0].ref.name: random},
+    )
     image_sets = [*sets.values(), *sequences]
     with Workers() as workers:
         for model in models:
-            fill_studies(model, studies, image_sets, store=store, workers=workers, progress=progress)
-    results = measure(studies, store=store, image_sets=image_sets)
+            fill_studies(model, [*studies, novelty], image_sets, store=store, workers=workers, progress=progress)
+        for network in random:
+            fill_studies(network, [novelty], image_sets, store=store, workers=workers, progress=progress)
+    results = measure([*studies, novelty], store=store, image_sets=image_sets)
     report = save_report(
         folder / "report.html", results, open_image=image_opener(image_sets), title="shiftproof demo: EfficientNet-Lite"
     )
