@@ -21,6 +21,7 @@ LEVELS = (
         "cli_novelty",
         "cli_probe",
         "cli_curation",
+        "cli_operating",
         "cli_options",
         "cli_steps",
         "cli_studies",

@@ -18,6 +18,7 @@ import click
 import shiftproof
 from shiftproof import catalog
 from shiftproof.cli_curation import curate
+from shiftproof.cli_operating import threshold
 from shiftproof.cli_options import (
     about_images,
     about_novelty,
@@ -337,6 +338,7 @@ cli.add_command(corrupt)
 cli.add_command(curate)
 cli.add_command(perturb)
 cli.add_command(probe)
+cli.add_command(threshold)
 
 
 def _first_line(registry: Registry, name: str) -> str:

@@ -296,6 +296,19 @@ MEANINGS: Mapping[str, Meaning] = {
     ),
     "mean_auroc": Meaning("AUROC, mean of the models", "AUROC averaged over models.", "share", "high"),
     "auroc_spread": Meaning("AUROC, spread of the models", "Standard deviation of the AUROC over models.", "points", None),
+    "operating_threshold": Meaning(
+        "Threshold", "Anomaly score from which on images are flagged, on the detector's own scale.", "number", None
+    ),
+    "operating_false_alarms": Meaning(
+        "False alarms at the threshold", "Share of the images to let through that are flagged.", "share", "low"
+    ),
+    "operating_found": Meaning("Found at the threshold", "Share of the images to flag that are flagged.", "share", "high"),
+    "operating_cost": Meaning(
+        "Cost at the threshold",
+        "What one image to come costs on average, by false alarms and misses, at the share of outside images stated.",
+        "number",
+        "low",
+    ),
     "aurra": Meaning(
         "AURRA",
         "Mean accuracy on the images answered, from the surest alone to all of them: 100 % is perfect.",

@@ -135,7 +135,7 @@ class OutOfDistributionStudy:
         return None if run.image_set == inside else Reading(inside, labelled=True)
 
     def measure(self, load: Load) -> Iterator[Finding]:
-        told = Told([], list(self._seen_twice(load)))
+        told = Told([], list(self.seen_twice(load)))
         aurocs: list[Measurement] = []
         for model in model_refs(self.models):
             surroundings = Surroundings((self._distance_model or model).name)
@@ -217,7 +217,7 @@ class OutOfDistributionStudy:
         names = tuple(DETECTORS) if self.detectors is None else self.detectors
         return Panel(names, training, preset=self.preset, parameters=self.parameters, perturbed=perturbed)
 
-    def _seen_twice(self, load: Load) -> Iterator[str]:
+    def seen_twice(self, load: Load) -> Iterator[str]:
         """Images that should not be in two sets and are, byte for byte."""
         count = getattr(load, "images_in_both", None)
         if count is None:

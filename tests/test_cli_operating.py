@@ -1,0 +1,134 @@
+"""The command that picks a threshold, as people use it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image as Pillow
+
+import shiftproof as sp
+from shiftproof.cli import main
+from shiftproof.studies import measure
+from shiftproof.studies.exported_threshold import ExportedThreshold
+from shiftproof.studies.operating_point import OperatingPointStudy
+from shiftproof.studies.threshold_choice import ThresholdChoice
+from toys import COLOURS, save_colour_network
+
+Draw = Callable[..., Path]
+Shiftproof = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def greys(tmp_path: Path) -> Path:
+    """Pictures of no colour that the network knows."""
+    folder, rng = tmp_path / "greys", np.random.default_rng(8)
+    folder.mkdir()
+    for number in range(40):
+        pixels = np.clip(120 + rng.normal(0, 60, (24, 32, 3)) + rng.normal(0, 9, 3), 0, 255).astype(np.uint8)
+        Pillow.fromarray(pixels).save(folder / f"{number:03}.png")
+    return folder
+
+
+@pytest.fixture
+def shiftproof(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], draw_photos: Draw, greys: Path
+) -> Shiftproof:
+    """Picks a threshold for a small network, in a folder with photos it knows and greys it does not."""
+    monkeypatch.chdir(tmp_path)
+    save_colour_network(tmp_path / "colours.onnx")
+    (tmp_path / "classes.txt").write_text("\n".join(sorted(COLOURS)))
+    draw_photos(20)
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        model = ["colours.onnx", "photos", "--prepare", "unit,resize=squash", "--classes", "classes.txt", "--quiet"]
+        monkeypatch.setattr(sys, "argv", ["shiftproof", "threshold", *model, *map(str, arguments)])
+        capsys.readouterr()
+        try:
+            main()
+            code: Any = 0
+        except SystemExit as ended:
+            code = ended.code or 0
+        return code, *capsys.readouterr()
+
+    return run
+
+
+ASKED = ("--out-images", "greys", "--detector", "energy")
+
+
+def test_missing_runs_are_made_and_what_is_printed_is_what_is_written(shiftproof: Shiftproof) -> None:
+    code, out, err = shiftproof(*ASKED, "--rejects", 0.75, "--miss-cost", 10, "--outside-share", 0.01, "-o", "point.json")
+    assert code == 0, err
+    written = Path("point.json").read_text(encoding="utf-8")
+    point = ExportedThreshold.from_json(written)
+    head, *_, threshold, cost, path = out.splitlines()
+    assert head.split() == ["images", "false", "alarms", "found"]
+    assert f"threshold: {point.threshold:.6g}, flag an image where energy scores at least that" in threshold
+    assert point.expected is not None
+    assert f"cost of an image: {point.expected.cost:.4g} where 1.0\u202f% of them should be flagged" in cost
+    assert "a false alarm costs 1 and a miss 10" in cost
+    assert path == "point.json"
+    assert "judged each image by a threshold picked on the other half" in err
+    assert "on the images it was picked on: " in err
+    code, out, err = shiftproof(*ASKED, "--rejects", 0.75, "--miss-cost", 10, "--outside-share", 0.01, "--json")
+    again = json.loads(out)
+    assert {**again, "made": ""} == {**json.loads(written), "made": ""}
+
+
+def test_the_stored_predictions_can_be_asked_again_without_the_command(shiftproof: Shiftproof) -> None:
+    shiftproof(*ASKED, "--false-alarms", 0.1, "-o", "point.json")
+    point = ExportedThreshold.from_json(Path("point.json").read_text(encoding="utf-8"))
+    model = sp.load_model("colours.onnx", prepare="unit,resize=squash", classes="classes.txt")
+    study = OperatingPointStudy(
+        [model],
+        sp.open_images("photos"),
+        "energy",
+        ThresholdChoice(false_alarms=0.1),
+        out_sets={"greys": sp.open_images("greys")},
+    )
+    assert ExportedThreshold.of(measure(study)).threshold == point.threshold
+    assert {one.name: one.images for one in point.image_sets} == {"photos": 60, "greys": 40}
+    assert (point.model, point.model_fingerprint) == (model.ref.name, model.ref.fingerprint)
+    assert point.versions["shiftproof"] == sp.__version__
+
+
+def test_several_sets_shifts_and_training_images_take_part(shiftproof: Shiftproof, draw_photos: Draw) -> None:
+    draw_photos(4, "more")
+    typed = ["--training", "more", "--shifted", "contrast:5", "--edition", "tiny-64", "--goal", "failure", "--cheapest"]
+    code, out, err = shiftproof(
+        "--out-images", "warm=greys", "--detector", "knn", *typed, "--set", "knn.neighbours=2", "--json"
+    )
+    assert code == 0, err
+    told = json.loads(out)
+    assert told["parameters"]["neighbours"] == 2
+    assert [one["name"] for one in told["image_sets"]] == ["photos", "warm", "more"]
+    assert {"photos", "contrast 5", "warm"} == set(told["where_picked"]["sets"])
+    assert (told["goal"], told["chosen"]) == ("failure", "least cost")
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        (ASKED, "one of the three, got none"),
+        ([*ASKED, "--cheapest", "--rejects", 0.5], "one of the three, got 2"),
+        ([*ASKED, "--false-alarms", 5], "false_alarms should lie between 0 and 1, got 5"),
+        ([*ASKED, "--cheapest", "--outside-share", 1.5], "outside_share should lie between 0 and 1"),
+        (["--out-images", "greys", "--detector", "enrgy", "--cheapest"], "did you mean energy"),
+        (["--out-images", "greys", "--detector", "vim", "--cheapest"], "vim learns from training images"),
+        (["--detector", "energy", "--cheapest"], "--out-images"),
+        ([*ASKED, "--out-images", "nowhere", "--cheapest"], "nowhere"),
+    ],
+)
+def test_mistakes_are_one_sentence_and_write_nothing(shiftproof: Shiftproof, typed: list[str], told: str) -> None:
+    code, out, err = shiftproof(*typed, "-o", "point.json")
+    assert (code, out) == (1, "")
+    assert told in err
+    assert err.count("\n") == 1
+    assert not Path("point.json").exists()
+    assert not Path("runs").exists(), "slips are told before the model is asked"
