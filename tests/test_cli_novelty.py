@@ -16,9 +16,9 @@ from PIL import Image as Pillow
 import shiftproof as sp
 from shiftproof.cli import main
 from shiftproof.cli_novelty import make_out_of_distribution, parameters_typed
-from shiftproof.errors import BadInput, ShiftproofError, UnknownName
+from shiftproof.errors import BadInput, MissingRuns, ShiftproofError, UnknownName
 from shiftproof.image_sets.image_list import ImageList
-from shiftproof.prediction import fill_studies
+from shiftproof.prediction import check_stored, fill_studies
 from shiftproof.store import Store
 from shiftproof.studies.out_of_distribution import OutOfDistributionStudy
 from shiftproof.types import Classifier, Condition, ModelRef
@@ -223,6 +223,72 @@ def test_sets_with_the_same_names_are_told_apart_and_outside_labels_need_not_be_
     assert auroc(detector="msp", shift="painted") != 0.5
     assert "15 images of photos are in outside too, which flatters or spoils the numbers" in results.warnings
     assert [card.name for card in results.image_sets] == ["photos", "painted", "outside"]
+
+
+COLOUR_MODULE = """
+from torch import nn
+
+def colours():
+    network = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(3, 3))
+    network[2].weight.data = 20 * network[2].weight.data.new_tensor([[0, 0, 1], [0, 1, 0], [1, 0, 0]])
+    network[2].bias.data.zero_()
+    return network
+"""
+
+
+def test_odin_moves_inputs_of_torch_models_and_others_are_told_that_they_cannot(
+    shiftproof: Shiftproof, draw_photos: Draw, hats: Path, tmp_path: Path
+) -> None:
+    photos, typed = draw_photos(4), ["--out-images", hats, "--odin-eps", 0.05, "--json"]
+    code, _, err = shiftproof("run", photos, *typed)
+    assert (code, "colours gives no gradients" in err) == (1, True)
+    pytest.importorskip("torch")
+    (tmp_path / "network.py").write_text(COLOUR_MODULE)
+    (tmp_path / "colours.onnx").unlink()
+    model = sp.load_model(
+        f"torch:{tmp_path}/network.py:colours", prepare="unit,resize=squash,size=16", classes=sorted(COLOURS)
+    )
+    images, options = sp.open_images(photos), {**UNTOUCHED, "store": tmp_path / "runs", "out_images": (str(hats),)}
+    bench = make_out_of_distribution(OutOfDistributionStudy, [model], images, {**options, "odin_eps": 0.05})
+    (moved,) = bench.companions
+    store, sets = Store(tmp_path / "runs"), [images, *bench.image_sets]
+    for one in (model, moved):
+        fill_studies(one, bench.studies, sets, store=store, workers=0)
+    results = sp.measure(bench.studies, store=store)
+    measured = {one.about["detector"]: one for one in results.measurements if one.metric == "auroc"}
+    assert "inputs colours odin 0.05" in measured["odin_eps"].convention["detector"]
+
+
+def test_distance_may_be_measured_by_a_model_of_other_classes(
+    colour_model: Classifier, draw_photos: Draw, hats: Path, tmp_path: Path
+) -> None:
+    """A ruler that tells light from dark knows no colour by name."""
+    ruler = sp.wrap_model(
+        lambda inputs: (np.zeros((len(inputs), 2)), np.asarray(inputs, np.float32).mean(axis=(1, 3))),
+        name="ruler", version="1", class_names=["light", "dark"], size=(16, 16), prepare="squash,mean=0,std=1",
+        has_features=True,
+    )  # fmt: skip
+    images, outside = sp.open_images(draw_photos(4)), sp.open_images(hats)
+    study = OutOfDistributionStudy(
+        [colour_model], images, out_sets={"hats": outside}, detectors=["msp"], distance_model=ruler
+    )
+    store = Store(tmp_path / "runs")
+    for model in (colour_model, ruler):
+        fill_studies(model, [study], [images, outside], store=store, workers=0)
+    check_stored([study], [images, outside], store=store, besides=[colour_model.ref])
+    results = sp.measure(study, store=store)
+    (pairs,) = [one for one in results.galleries if one.name == "nearest_pairs"]
+    assert "nearest it for ruler" in pairs.title
+    assert results.skipped == ()
+
+
+def test_answers_that_another_model_never_gave_are_missed_before_the_work_begins(
+    colour_model: Classifier, draw_photos: Draw, hats: Path, tmp_path: Path
+) -> None:
+    images, outside = sp.open_images(draw_photos(2)), sp.open_images(hats)
+    study = OutOfDistributionStudy([colour_model], images, out_sets={"hats": outside}, distance_model=MODEL)
+    with pytest.raises(MissingRuns, match=r"toy on photos .clean.: 6 of 6 images have no prediction"):
+        check_stored([study], [images, outside], store=Store(tmp_path / "runs"), besides=[colour_model.ref])
 
 
 @pytest.mark.real
