@@ -74,7 +74,7 @@ def test_missing_runs_are_made_and_what_is_printed_is_what_is_written(shiftproof
     assert f"cost of an image: {point.expected.cost:.4g} where 1.0\u202f% of them should be flagged" in cost
     assert "a false alarm costs 1 and a miss 10" in cost
     assert path == "point.json"
-    assert "judged each image by a threshold picked on the other half" in err
+    assert "judged: each image by a threshold picked on the other half" in err
     assert "on the images it was picked on: " in err
     code, out, err = shiftproof(*ASKED, "--rejects", 0.75, "--miss-cost", 10, "--outside-share", 0.01, "--json")
     again = json.loads(out)

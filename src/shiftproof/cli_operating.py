@@ -113,7 +113,7 @@ def _show(picked: ExportedThreshold) -> None:
         f"cost of an image: {told.cost:.4g} where {figure(picked.outside_share, 'share')} of them should be flagged, "
         f"a false alarm costs {picked.false_alarm_cost:g} and a miss {picked.miss_cost:g}"
     )
-    remark(f"judged {told.judged}")
+    remark(f"judged: {told.judged}")
     if picked.expected:
         there = picked.where_picked
         alarms, found = (figure(share.value, "share") for share in (there.false_alarms, there.found))

@@ -15,7 +15,7 @@ from shiftproof.detectors import ReadyDetector, needs_training
 from shiftproof.errors import BadInput
 from shiftproof.studies import evidence
 from shiftproof.studies.clean_study import image_set_ref, model_refs
-from shiftproof.studies.flagging import Sides
+from shiftproof.studies.flagging import Sides, Thresholds
 from shiftproof.studies.novelty_goals import Goal, why_no_failure
 from shiftproof.studies.novelty_scores import Judged, Panel, Scored
 from shiftproof.studies.out_of_distribution import OutOfDistributionStudy, Told
@@ -39,10 +39,10 @@ Load = Callable[[Run], Predictions]
 
 WHERE_PICKED, HELD_OUT = "where picked", "held out"
 JUDGED = {
-    WHERE_PICKED: "on the images that the threshold was picked on, which flatters it",
+    WHERE_PICKED: "by the threshold as it is, which flatters it on the images that it was picked on",
     HELD_OUT: "each image by a threshold picked on the other half of the images, which half by its id",
 }
-"""On which images a threshold is judged, in short and in words."""
+"""How a threshold is judged, in short and in words."""
 
 AT_LEAST = 10
 """Images to let through, and images to flag, that either half needs before a threshold is picked on it."""
@@ -161,10 +161,7 @@ class OperatingPointStudy:
         yield Measurement("operating_threshold", threshold, about, len(sides), {**convention, **picked})
         thresholds = {WHERE_PICKED: (threshold, threshold)}
         if sides.fewest_in_a_half >= AT_LEAST:
-            of_first, of_second = (
-                self.choice.pick(sides.familiar.half(first), sides.foreign.half(first), share) for first in (True, False)
-            )
-            thresholds[HELD_OUT] = (of_second, of_first)
+            thresholds[HELD_OUT] = self._exchanged(sides, share)
         else:
             told.left_out.append(
                 f"{judged.inside.name}: the threshold is judged only where it was picked; to judge it on other images, "
@@ -178,6 +175,13 @@ class OperatingPointStudy:
             yield Measurement("operating_cost", cost, where, len(sides), {**beside, **self.choice.costs(share)})
             for name, one in self._by_set(judged):
                 yield from one.flagged(by, {**where, "set": name}, beside)
+
+    def _exchanged(self, sides: Sides, share: float) -> Thresholds:
+        """For either half the threshold that is picked on the other."""
+        first, second = (
+            self.choice.pick(sides.familiar.half(first), sides.foreign.half(first), share) for first in (True, False)
+        )
+        return second, first
 
     def _sides(self, insides: Sequence[Scored], outside: Sequence[Scored]) -> Sides:
         return Sides.of(insides, outside, detector=self.detector, goal=self.goal)
