@@ -20,6 +20,9 @@ _NEARLY_SINGULAR = 1e-4
 _NEAR_THE_CUT = 10
 """Times the tolerance; a singular value below that might as well have been counted as zero."""
 
+_ROUNDING = 1e-5
+"""Training images of which less than this share of all variance is outside the principal space lie within it."""
+
 _WITHIN = "within the principal space; give it more images or fewer dimensions"
 
 
@@ -40,7 +43,7 @@ class Residual:
 
     origin: Origin
     dimension: int  # of the principal space
-    mean: Matrix  # (features,), of the training images
+    mean: NDArray[np.float32]  # (features,), of the training images
     axes: NDArray[np.float32]  # (features, directions)
     inside: bool
     offset: NDArray[np.float32]  # the residual of the mean: along the axes outside, or in all features
@@ -56,7 +59,7 @@ class Residual:
 
     def _distance(self, features: Features) -> AnomalyScores:
         # from the mean, not from the origin: that of a nearly singular head is too far off for single precision
-        apart = (features - self.mean).astype(np.float32)
+        apart = features.astype(np.float32, copy=False) - self.mean
         along = apart @ self.axes
         # never as |x|^2 less the part inside: nearly all of it is, and few digits would be left
         outside = apart - along @ self.axes.T if self.inside else along
@@ -163,13 +166,14 @@ def _residual(origin: Origin, moments: Moments, dimension: int) -> Residual:
     outside = directions[:, : features - dimension]
     # seen from the principal space where that takes fewer multiplications, there and back
     inside = 2 * dimension < features - dimension
-    along = outside.T @ from_origin
+    mean = moments.mean.astype(np.float32)
+    along = outside.T @ (mean - origin.place)
     return Residual(
         origin,
         dimension,
-        moments.mean,
+        mean,
         axes=(directions[:, features - dimension :] if inside else outside).astype(np.float32),
         inside=inside,
         offset=(outside @ along if inside else along).astype(np.float32),
-        holds_training=bool((variances[: features - dimension] < features * np.finfo(np.float64).eps * variances[-1]).all()),
+        holds_training=bool(variances[: features - dimension].sum() <= _ROUNDING * np.trace(moments.covariance)),
     )
