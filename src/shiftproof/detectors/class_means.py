@@ -92,3 +92,13 @@ def labelled_blocks(training: Training) -> Iterator[Predictions]:
         yield block
     if not any_label:
         raise NotKept("it learns each class from its own images, and the training images have no labels")
+
+
+def unlearnt_classes(missing: int, classes: int) -> tuple[str, ...]:
+    """What to know where some classes had no training image to learn from.
+
+    >>> unlearnt_classes(800, 1000)
+    ('of 800 of 1,000 classes nothing was learnt, and whatever is predicted as one of them counts as foreign',)
+    """
+    lacking = f"of {missing:,} of {classes:,} classes nothing was learnt"
+    return (f"{lacking}, and whatever is predicted as one of them counts as foreign",) if missing else ()

@@ -8,7 +8,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftproof.detectors.class_means import class_means, rows_by_label, rows_classified_correctly, width_of
+from shiftproof.detectors.class_means import (
+    class_means,
+    rows_by_label,
+    rows_classified_correctly,
+    unlearnt_classes,
+    width_of,
+)
 from shiftproof.detectors.inputs import logits_of
 from shiftproof.detectors.parts import in_parts, parts_of
 from shiftproof.detectors.scores import free_energy
@@ -43,7 +49,15 @@ class OpenMax:
         return in_parts(self._log_odds, logits_of(predictions), at_once=_ROWS_AT_ONCE)
 
     def found(self) -> dict[str, Fact]:
-        return {"classes without images": int(np.isnan(self.nearest).sum())}
+        return {"classes without images": self._missing}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return unlearnt_classes(self._missing, len(self.nearest))
+
+    @property
+    def _missing(self) -> int:
+        return int(np.isnan(self.nearest).sum())
 
     def _log_odds(self, logits: Logits) -> AnomalyScores:
         logits = logits.astype(np.float64)

@@ -7,7 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftproof.detectors.class_means import class_means, predicted_class, rows_classified_correctly, width_of
+from shiftproof.detectors.class_means import (
+    class_means,
+    predicted_class,
+    rows_classified_correctly,
+    unlearnt_classes,
+    width_of,
+)
 from shiftproof.detectors.parts import in_parts
 from shiftproof.types import AnomalyScores, Fact, Features, Predictions, Training
 
@@ -32,6 +38,10 @@ class She:
 
     def found(self) -> dict[str, Fact]:
         return {"classes without a pattern": self.missing}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return unlearnt_classes(self.missing, len(self.patterns))
 
 
 def fit_she(training: Training) -> She:

@@ -23,7 +23,7 @@ _NEVER = -1e9
 def fit_temperature(labels: Labels, logits: Logits) -> float:
     """The temperature at which the true classes are likeliest, from 0.01 to 100 (Guo et al., 2017).
 
-    Above 1 the model is too sure of itself. An end of the range says that no temperature fits: the lower where all are right,
+    Above 1 the model is too sure of itself. An end of the range says that no temperature fits: the lower where all is right,
     the upper where the logits tell nothing. Images whose right class cannot win do not count.
 
     >>> sure = np.log([[4.0, 1.0]] * 4)  # says 80 % four times, and is right twice in four: nothing is known

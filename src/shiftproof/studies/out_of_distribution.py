@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 
 from shiftproof.catalog import DETECTORS
 from shiftproof.detectors import parameters_of
-from shiftproof.errors import BadInput, UnknownName
+from shiftproof.errors import BadInput, UnknownName, listed
 from shiftproof.studies import evidence
 from shiftproof.studies.clean_study import image_set_ref, model_ref, model_refs
 from shiftproof.studies.distance_analysis import Surroundings, distance_findings
@@ -198,14 +198,17 @@ class OutOfDistributionStudy:
     def _random_network_findings(self, model: ModelRef, judged: Judged, load: Load, told: Told) -> Iterator[Measurement]:
         """What networks of the same architecture say that never learned anything, and their means."""
         aurocs: list[Measurement] = []
+        lacking: dict[tuple[str, str], list[str]] = {}
         read = {scored.name for scored in (*judged.insides, *judged.outside)}
         variants = [variant for variant in self.variants if variant.name in read]
         for number, network in enumerate(self._random_networks(model), start=1):
             panel = self._panel(network, load)
             scores = {variant.name: panel.scores(load(variant.run(network))) for variant in variants}
-            left_out = {name: why for name, why in panel.left_out.items() if name in judged.detectors}
-            told.left_out.extend(f"{name} is left out for {network.name}: {why}" for name, why in left_out.items())
+            for name, why in panel.left_out.items():
+                if name in judged.detectors:
+                    lacking.setdefault((name, why), []).append(network.name)
             aurocs += random_network_aurocs(judged, panel, scores, network=number)
+        told.left_out.extend(f"{name} is left out for {listed(some)}: {why}" for (name, why), some in lacking.items())
         yield from aurocs
         yield from means_over_networks(aurocs)
 
