@@ -77,8 +77,8 @@ def sets_typed(images: ImageSet, options: Options) -> TypedSets:
 def parameters_typed(texts: Sequence[str]) -> dict[str, dict[str, Fact]]:
     """Parameters by detector.
 
-    >>> parameters_typed(["knn.neighbours=50", "vim.dimensions=none"])
-    {'knn': {'neighbours': 50}, 'vim': {'dimensions': None}}
+    >>> parameters_typed(["knn.neighbours=50", "vim.dimension=none"])
+    {'knn': {'neighbours': 50}, 'vim': {'dimension': None}}
     """
     parameters: dict[str, dict[str, Fact]] = {}
     for text in texts:

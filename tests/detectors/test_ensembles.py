@@ -57,3 +57,10 @@ def test_a_member_that_does_not_exist_or_stands_twice_is_refused() -> None:
 def test_a_member_that_says_the_same_of_all_has_no_scale() -> None:
     with pytest.raises(NotKept, match="msp says the same of every training image"):
         ready("msp+energy", with_logits(np.array([[1.0, 0.0], [2.0, 1.0]])))
+
+
+def test_what_is_to_know_of_a_member_is_told_with_its_name() -> None:
+    alone = ready("mahalanobis", TRAINING, parameters={"tolerance": 0.9})
+    together = ready("msp+mahalanobis", TRAINING, parameters={"mahalanobis.tolerance": 0.9})
+    assert alone.notes
+    assert together.notes == tuple(f"mahalanobis: {note}" for note in alone.notes)

@@ -57,6 +57,7 @@ def test_sets_are_read_among_the_classes_inside_and_outside_images_without_label
         ({"shifted": {"fog 3": SKETCHES}, "conditions": [FOG]}, "given twice: fog 3"),
         ({"out_sets": {"all outside": HATS}}, "given twice: all outside"),
         ({"rejected": 75}, "rejected is a share between 0 and 1"),
+        ({"parameters": {"msp+vim": {"vim.dimension": 5}}}, "no parameters but those of its members: msp and vim"),
     ],
 )
 def test_what_makes_no_sense_is_told_before_anything_is_run(wrong: Mapping[str, Any], words: str) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from click.testing import CliRunner
 from PIL import Image as Pillow
 
 from shiftproof.cli import cli
+from shiftproof.errors import UnknownName
 from shiftproof.image_sets.varied import varied
 from shiftproof.metrics.top5 import to_top5
 from shiftproof.studies.probe import ProbeStudy, place_among
@@ -103,3 +105,16 @@ def test_a_variation_that_there_is_not_costs_no_time(photo: Path) -> None:
     result = CliRunner().invoke(cli, ["probe", str(photo), "--vary", "zoom,fogg"])
     assert result.exit_code == 1
     assert "did you mean fog" in str(result.exception)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"detectors": ["enrgy"]}, "did you mean energy"),
+        ({"preset": "author"}, "did you mean authors"),
+        ({"parameters": {"knn": {"neighbors": 5}}}, "did you mean neighbours"),
+    ],
+)
+def test_a_slip_in_a_detector_is_told_before_anything_is_run(photo: Path, wrong: dict[str, Any], words: str) -> None:
+    with pytest.raises(UnknownName, match=words):
+        ProbeStudy([MODEL], [varied(photo, "hue", steps=2)], out_set=OUTSIDE, **wrong)

@@ -7,7 +7,7 @@ argument is ``training`` and whose result is a frozen value that scores. The cat
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
@@ -72,7 +72,7 @@ def ready(
     """The detector of this name, fitted where it must be; NotKept says what it lacks.
 
     Names joined by + make an ensemble, such as ``msp+vim``; its parameters are then called after their detector, as
-    ``vim.dimensions``.
+    ``vim.dimension``.
     """
     if "+" in name:
         return _ready_ensemble(name, training, preset, parameters or {})
@@ -87,6 +87,14 @@ def ready(
     return ReadyDetector(name, preset, {**given, **found}, fitted, tuple(getattr(fitted, "notes", ())))
 
 
+def as_one(members: Sequence[ReadyDetector], training: Training) -> ReadyDetector:
+    """The ensemble of detectors that are ready already; its parameters and notes are theirs, called after them."""
+    fitted = fit_ensemble(training, {member.name: member for member in members})
+    told = {f"{member.name}.{key}": value for member in members for key, value in member.parameters.items()}
+    notes = tuple(f"{member.name}: {note}" for member in members for note in member.notes)
+    return ReadyDetector("+".join(member.name for member in members), members[0].preset, told, fitted, notes)
+
+
 def _ready_ensemble(name: str, training: Training | None, preset: str, parameters: Mapping[str, Fact]) -> ReadyDetector:
     names = name.split("+")
     own: dict[str, dict[str, Fact]] = {member: {} for member in names}
@@ -97,10 +105,7 @@ def _ready_ensemble(name: str, training: Training | None, preset: str, parameter
         own[member][parameter] = value
     if training is None:
         raise NotKept(_NO_TRAINING)
-    members = [ready(member, training, preset=preset, parameters=own[member]) for member in names]
-    fitted = fit_ensemble(training, {member.name: member for member in members})
-    told = {f"{member.name}.{key}": value for member in members for key, value in member.parameters.items()}
-    return ReadyDetector(name, preset, told, fitted, tuple(note for member in members for note in member.notes))
+    return as_one([ready(member, training, preset=preset, parameters=own[member]) for member in names], training)
 
 
 def _plainly(value: Fact) -> str:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftproof.detectors import ReadyDetector, ready
-from shiftproof.detectors.ensembles import fit_ensemble
+from shiftproof.detectors import ReadyDetector, as_one, parameters_of, ready
 from shiftproof.errors import BadInput, NotKept
 from shiftproof.metrics import is_correct
 from shiftproof.studies import evidence
@@ -113,6 +112,15 @@ class Judged:
         return {**scored.convention, **ready.convention(), **notes}
 
 
+def check_detectors(names: Iterable[str], *, preset: str, parameters: Mapping[str, Mapping[str, Fact]]) -> None:
+    """UnknownName or BadInput now rather than after an hour."""
+    for name in {*names, *parameters}:
+        if "+" in name and name in parameters:
+            raise BadInput(f"{name} has no parameters but those of its members: {' and '.join(name.split('+'))}")
+        for part in name.split("+"):
+            parameters_of(part, preset=preset, chosen=parameters.get(part))
+
+
 class Panel:
     """The detectors of one model; one that cannot answer is left out from there on, with the reason."""
 
@@ -161,14 +169,10 @@ class Panel:
         self, name: str, training: Training | None, preset: str, parameters: Mapping[str, Mapping[str, Fact]]
     ) -> ReadyDetector:
         """A detector of the catalog, or several of them as one where their names are joined by a plus."""
-        if "+" not in name:
+        if "+" not in name or training is None:
             return ready(name, training, preset=preset, parameters=parameters.get(name))
-        if training is None:
-            raise NotKept("it learns the scales of its members from training images, and none were given (--training)")
-        members = {
-            part: self.ready.get(part) or ready(part, training, preset=preset, parameters=parameters.get(part))
+        members = [
+            self.ready.get(part) or ready(part, training, preset=preset, parameters=parameters.get(part))
             for part in name.split("+")
-        }
-        given = {f"{part} {key}": value for part, member in members.items() for key, value in member.parameters.items()}
-        notes = tuple(f"{part}: {note}" for part, member in members.items() for note in member.notes)
-        return ReadyDetector(name, preset, given, fit_ensemble(training, members), notes)
+        ]
+        return as_one(members, training)

@@ -11,7 +11,6 @@ from typing import ClassVar, NamedTuple
 from weakref import WeakKeyDictionary
 
 from shiftproof.catalog import DETECTORS
-from shiftproof.detectors import parameters_of
 from shiftproof.errors import BadInput, UnknownName, listed
 from shiftproof.studies import evidence
 from shiftproof.studies.clean_study import image_set_ref, model_ref, model_refs
@@ -20,7 +19,7 @@ from shiftproof.studies.model_averages import averages_over_models
 from shiftproof.studies.novelty_analyses import analysis_findings
 from shiftproof.studies.novelty_galleries import disagreements, nearest_pairs
 from shiftproof.studies.novelty_goals import goal_findings, why_no_failure
-from shiftproof.studies.novelty_scores import Judged, Panel, Scored
+from shiftproof.studies.novelty_scores import Judged, Panel, Scored, check_detectors
 from shiftproof.studies.novelty_variants import Variant, check_variants
 from shiftproof.studies.random_networks import means_over_networks, random_network_aurocs
 from shiftproof.types import (
@@ -97,7 +96,7 @@ class OutOfDistributionStudy:
         }
         for name, value in settled.items():
             object.__setattr__(self, name, value)
-        self._check_detectors()
+        self._check_names()
         check_variants(self.variants, self._training)
         for name in ("rejected", "tpr", "risk"):
             if not 0 < getattr(self, name) < 1:
@@ -232,11 +231,8 @@ class OutOfDistributionStudy:
             if both:
                 yield f"{both:,} images of {first.name} are in {second.name} too, which flatters or spoils the numbers"
 
-    def _check_detectors(self) -> None:
-        """UnknownName now rather than after an hour."""
-        for name in {self.baseline, *(self.detectors or ()), *self.parameters}:
-            for part in name.split("+"):
-                parameters_of(part, preset=self.preset, chosen=self.parameters.get(part) if part == name else None)
+    def _check_names(self) -> None:
+        check_detectors([self.baseline, *(self.detectors or ())], preset=self.preset, parameters=self.parameters)
         models = [model_ref(model).name for model in self.models]
         for name in (*self.random_networks, *self.odin):
             if name not in models:

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from shiftproof.catalog import DETECTORS
 from shiftproof.image_sets.varied import unchanged_at, unit_of
 from shiftproof.metrics.calibration import to_probabilities
+from shiftproof.metrics.ranks import images_below
 from shiftproof.studies import evidence
 from shiftproof.studies.class_names import ClassNames
 from shiftproof.studies.clean_study import image_set_ref, model_refs
-from shiftproof.studies.novelty_scores import Panel
+from shiftproof.studies.novelty_scores import Panel, check_detectors
 from shiftproof.types import (
     About,
     AnomalyScores,
@@ -67,6 +68,7 @@ class ProbeStudy:
         for name in ("out_set", "training"):
             images = getattr(self, name)
             object.__setattr__(self, name, images and image_set_ref(images))
+        check_detectors(self._names, preset=self.preset, parameters=self.parameters)
 
     def runs(self) -> list[Run]:
         """Every model on every variation, on the outside set and on its training images."""
@@ -100,13 +102,16 @@ class ProbeStudy:
             deque(self.measure(load), maxlen=0)
         yield from self._reasons[load]
 
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return tuple(DETECTORS if self.detectors is None else self.detectors)
+
     def _judges(self, model: ModelRef, load: Load) -> tuple[Panel, Mapping[str, AnomalyScores]]:
         """The detectors of a model, and what they say of the outside images."""
         training = (
             None if self.training is None else getattr(load, "training", load)(Run(model, image_set_ref(self.training)))
         )
-        names = tuple(DETECTORS) if self.detectors is None else tuple(self.detectors)
-        panel = Panel(names, training, preset=self.preset, parameters=self.parameters)
+        panel = Panel(self._names, training, preset=self.preset, parameters=self.parameters)
         if self.out_set is None:
             return panel, {}
         return panel, panel.scores(load(Run(model, image_set_ref(self.out_set))))
@@ -154,9 +159,7 @@ def place_among(scores: AnomalyScores, others: AnomalyScores) -> NDArray[np.floa
     >>> place_among(np.array([0.0, 2.0, 9.0]), np.array([1.0, 2.0, 3.0, 4.0]))
     array([0.   , 0.375, 1.   ])
     """
-    ordered = np.sort(others)
-    below, not_above = (np.searchsorted(ordered, scores, side=side) for side in ("left", "right"))
-    return np.asarray((below + not_above) / (2 * len(others)))
+    return images_below(scores, others) / len(others)
 
 
 def _curve(
