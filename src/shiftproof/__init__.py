@@ -18,6 +18,7 @@ _HOMES = {
     "CorruptionStudy": "shiftproof.studies.corruption",
     "IMAGENET_C": "shiftproof.corruptions",
     "IMAGENET_P": "shiftproof.corruptions",
+    "NaturalAdversarialStudy": "shiftproof.studies.natural_adversarial",
     "OutOfDistributionStudy": "shiftproof.studies.out_of_distribution",
     "PerturbationStudy": "shiftproof.studies.perturbation",
     "corrupt": "shiftproof.corruptions.applying",
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from shiftproof.studies.accuracy import AccuracyStudy as AccuracyStudy
     from shiftproof.studies.calibration import CalibrationStudy as CalibrationStudy
     from shiftproof.studies.corruption import CorruptionStudy as CorruptionStudy
+    from shiftproof.studies.natural_adversarial import NaturalAdversarialStudy as NaturalAdversarialStudy
     from shiftproof.studies.out_of_distribution import OutOfDistributionStudy as OutOfDistributionStudy
     from shiftproof.studies.perturbation import PerturbationStudy as PerturbationStudy
     from shiftproof.types import CLEAN as CLEAN
