@@ -97,10 +97,9 @@ class RelativeMahalanobis:
 
 
 def fit_mahalanobis(training: Training, *, tolerance: float | None = None) -> Mahalanobis:
-    """Class centres and the covariance they share, of the features that the head sees (Lee et al., 2018, without the change
-    of the image and the layers below).
+    """Class centres and the covariance they share, of the features that the head sees (Lee et al., 2018).
 
-    The covariance is inverted without directions whose variance is at most `tolerance` times the largest; None is what
+    Images are not changed, and layers below not asked, as the paper does too. The covariance is inverted without directions whose variance is at most `tolerance` times the largest; None is what
     scipy's and scikit-learn's pseudo-inverse take, the number of features times the rounding of double precision. Features
     are taken relative to their class, so it makes no difference whether their mean is assumed to be zero.
     """
@@ -108,8 +107,10 @@ def fit_mahalanobis(training: Training, *, tolerance: float | None = None) -> Ma
 
 
 def fit_relative_mahalanobis(training: Training, *, tolerance: float | None = None) -> RelativeMahalanobis:
-    """The same less the distance to all training images as one Gaussian (Ren et al., 2021), so that what is unusual in
-    every class, such as a direction that no class is about, counts less.
+    """Class centres as of Mahalanobis, and all training images as one background (Ren et al., 2021).
+
+    The distance to the background is taken off, so that what is unusual in every class, such as a direction that no class
+    is about, counts less.
     """
     moments = class_moments_of(training)
     overall = moments.overall
