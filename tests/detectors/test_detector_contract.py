@@ -127,6 +127,29 @@ def test_a_preset_names_detectors_and_parameters_that_exist_and_differ_from_the_
         assert all(authors[key] != value for key, value in values.items())
 
 
+@pytest.mark.parametrize(
+    ("name", "parameter", "authors", "openood", "pytorch_ood"),
+    [
+        ("ash_b", "percentile", 65, 90, 65),
+        ("ash_s", "percentile", 90, 90, 65),
+        ("gradnorm", "temperature", 1, 1, 1),
+        ("knn", "neighbours", 1000, 50, 50),
+        ("odin", "temperature", 1000, 1000, 1000),
+        ("openmax", "alpha", 10, 3, 10),
+        ("openmax", "distance", "eucos", "euclidean", "euclidean"),
+        ("openmax", "mean_of", "correct", "correct", "all"),
+        ("openmax", "tail", 20, 20, 25),
+        ("react", "percentile", 90, 90, 90),
+        ("vim", "dimension", None, 256, None),
+    ],
+)
+def test_a_preset_takes_what_the_implementation_of_its_name_takes(
+    name: str, parameter: str, authors: Fact, openood: Fact, pytorch_ood: Fact
+) -> None:
+    taken = [parameters_of(name, preset=preset)[parameter] for preset in ("authors", "openood", "pytorch-ood")]
+    assert taken == [authors, openood, pytorch_ood]
+
+
 def test_a_chosen_parameter_wins_over_the_preset_and_is_printed() -> None:
     detector = ready("openmax", inside(), preset="openood", parameters={"tail": 7})
     assert detector.parameters["tail"] == 7

@@ -21,6 +21,7 @@ from shiftproof.metrics import (
     e_aurc,
     response_rate_accuracy,
     risk_coverage,
+    selective,
 )
 from shiftproof.metrics.selective import _aurra_of_kinds
 from shiftproof.metrics.surest_first import answered_levels, surest_first
@@ -138,6 +139,8 @@ def test_coverage_at_a_risk_is_found_by_trying_every_threshold_and_never_splits_
         tried = [correct[confidence >= threshold] for threshold in set(confidence)]
         allowed = [len(answered) / 200 for answered in tried if 1 - answered.mean() <= risk]
         assert coverage_at_risk(confidence, correct, risk) == max(allowed, default=0.0)
+    # the surest answer is wrong, and of all ten together it is one
+    assert coverage_at_risk(np.arange(10.0), np.arange(10) < 9, 0.1) == 1.0
     # the surest pair has a mistake in it; splitting it would allow half
     assert coverage_at_risk(np.array([0.9, 0.9]), np.array([True, False]), 0.1) == 0.0
 
@@ -193,6 +196,16 @@ def test_the_interval_of_many_images_is_that_of_drawing_them_one_by_one() -> Non
     assert found is not None
     # a bound of 1000 drawings moves by a tenth of the width from seed to seed
     assert found == pytest.approx((low, high), abs=0.1 * (high - low))
+
+
+def test_drawing_neighbours_as_equals_does_not_move_the_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    confidence, correct = drawn_case(1000)
+    fine = aurra_interval(confidence, correct)
+    monkeypatch.setattr(selective, "_GROUPS", 4)  # the AURRA of four groups is far from that of 1000 images
+    coarse = aurra_interval(confidence, correct)
+    assert fine is not None
+    assert coarse is not None
+    assert coarse == pytest.approx(fine, abs=0.25 * (fine[1] - fine[0]))
 
 
 def test_images_that_cannot_tell_an_interval_have_none() -> None:

@@ -164,3 +164,8 @@ def test_bad_scores_and_levels_are_refused() -> None:
         fpr_interval(np.ones(3), np.array([]))
     with pytest.raises(BadInput, match="level should lie between 0 and 1"):
         bootstrap_auroc_interval(np.ones(3), np.ones(3), level=95)
+
+
+def test_images_that_score_just_the_threshold_are_flagged_in_every_drawing() -> None:
+    low, high = fpr_interval(np.zeros(100), np.zeros(80))
+    assert (low, high) == pytest.approx(clopper_pearson(100, 100))

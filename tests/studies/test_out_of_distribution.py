@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 from shiftproof.catalog import DETECTORS
-from shiftproof.detectors import needs_training
+from shiftproof.detectors import needs_training, ready
 from shiftproof.errors import BadInput, UnknownName
 from shiftproof.metrics import auroc
 from shiftproof.metrics.decomposition import pooled_auroc
+from shiftproof.metrics.delong import auroc_difference
+from shiftproof.metrics.paired import holm
 from shiftproof.studies.out_of_distribution import OutOfDistributionStudy
 from shiftproof.types import CLEAN, Condition, Finding, Gallery, ImageSetRef, ModelRef, Predictions, Reading, Run
 from studies.novel_world import ALL_SETS, FOG, HATS, OTHER, PHOTOS, SHOES, SKETCHES, TOY, TRAINING, World, numbers, value
@@ -247,6 +249,50 @@ def test_odin_with_perturbed_inputs_reads_the_perturbed_answers() -> None:
         assert value(findings, "auroc", goal="new-class", detector=name) == pytest.approx(expected, abs=1e-9)
     (told,) = numbers(findings, "auroc", goal="new-class", detector="odin_eps")
     assert "inputs toy odin 0.1" in told.convention["detector"]
+
+
+def test_the_shares_asked_for_are_those_the_numbers_are_of(predictions_of: Any) -> None:
+    """The same four photos and two hats."""
+    sides = {
+        "photos": predictions_of([0, 1, 2, 3], [0, 1, 5, 3], [0.9, 0.85, 0.6, 0.5], with_logits=True),
+        "hats": predictions_of([-1, -1], [0, 1], [0.7, 0.4], with_logits=True),
+    }
+    study = OutOfDistributionStudy(
+        [TOY], PHOTOS, out_sets={"hats": HATS}, detectors=["msp"], keep="logits", tpr=0.5, rejected=0.5, risk=0.4
+    )
+    found = list(study.measure(lambda run: sides[run.image_set.name]))
+    # one hat of two is flagged at .4, where no photo is
+    assert value(found, "fpr_at_tpr", goal="new-class") == 0
+    assert numbers(found, "fpr_at_tpr")[0].convention["tpr"] == "50 %"
+    assert value(found, "correct_discarded", rejected="50 %") == 0
+    # down to .5, two of five answers are wrong: a hat and a photo
+    assert value(found, "coverage_at_risk", risk="40 %") == pytest.approx(5 / 6)
+
+
+def test_an_image_without_a_label_is_no_failure_but_belongs_inside(predictions_of: Any) -> None:
+    sides = {
+        "photos": predictions_of([0, 1, 2, -1], [0, 1, 5, 3], [0.9, 0.85, 0.6, 0.5], with_logits=True),
+        "hats": predictions_of([-1, -1], [0, 1], [0.7, 0.4], with_logits=True),
+    }
+    study = OutOfDistributionStudy([TOY], PHOTOS, out_sets={"hats": HATS}, detectors=["msp"], keep="logits")
+    found = list(study.measure(lambda run: sides[run.image_set.name]))
+    (failures,) = numbers(found, "auroc", goal="failure")
+    assert failures.images == 2 + 1 + 2  # right, wrong, and hats
+    assert failures.convention["outside"] == "3 images (failure: 1 wrong + 2 new)"
+    # of four photos the hat of .7 is surer than two, the one of .4 than none
+    assert value(found, "auroc", goal="new-class") == pytest.approx(6 / 8)
+
+
+def test_p_values_are_corrected_for_all_detectors_that_are_compared_at_once() -> None:
+    world, names = World(), ["msp", "max_logit", "energy", "margin"]
+    study = OutOfDistributionStudy([TOY], PHOTOS, out_sets={"hats": HATS}, detectors=names)
+    scores = {name: [ready(name)(world(Run(TOY, images))) for images in (PHOTOS, HATS)] for name in names}
+    plain = [auroc_difference(*scores[name], *scores["msp"]).p for name in names[1:]]
+    corrected = holm(np.array(plain))
+    assert (corrected > plain).any()
+    found = numbers(study.measure(world), "auroc_difference_p", goal="new-class", versus="msp")
+    assert {one.about["detector"]: one.value for one in found} == dict(zip(names[1:], corrected.tolist(), strict=True))
+    assert all("Holm's correction for 3 comparisons" in one.convention["test"] for one in found)
 
 
 def test_two_as_one_is_the_mean_of_their_scores_on_the_scale_of_the_training_images() -> None:
