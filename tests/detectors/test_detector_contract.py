@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import inspect
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from shiftproof.detectors.presets import PRESETS
 from shiftproof.errors import NotKept, UnknownName
 from shiftproof.types import Fact, Predictions
 
+ROOT = Path(__file__).parents[2]
 NAMES = [*catalog.DETECTORS, "msp+energy", "entropy+kl_matching+she"]
 FITTED = [name for name in NAMES if needs_training(name)]
 FOR_FEW_IMAGES: dict[str, dict[str, Fact]] = {"knn": {"neighbours": 5}, "openmax": {"tail": 5}}
@@ -162,3 +164,11 @@ def test_an_unknown_preset_or_parameter_is_refused() -> None:
         ready("msp", preset="open-ood")
     with pytest.raises(UnknownName, match="did you mean temperature"):
         ready("energy", parameters={"temprature": 2.0})
+
+
+@pytest.mark.parametrize("name", catalog.DETECTORS)
+def test_what_every_detector_needs_and_agrees_with_is_in_the_docs(name: str) -> None:
+    rows = [line.split("|") for line in (ROOT / "docs" / "detectors.md").read_text().splitlines() if line.startswith("|")]
+    _, _, needs, _, agrees_with, _ = next(row for row in rows if f"`{name}`" in row[1])
+    assert needs.strip()
+    assert agrees_with.strip()

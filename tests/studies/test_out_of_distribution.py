@@ -228,6 +228,8 @@ def test_groups_of_a_ranking_balance_and_shares_add_up(full: Any) -> None:
     findings, _, _ = full
     shifts = numbers(findings, "rank_shift", detector="energy")
     assert {found.about["group"] for found in shifts} == {"correct", "wrong", "outside"}
+    assert {found.about["outside"] for found in shifts} == {"all outside"}
+    assert next(found.images for found in shifts if found.about["group"] == "outside") == 60 + 45  # hats and shoes
     assert sum(found.value * found.images for found in shifts) == pytest.approx(0, abs=1e-9)
     shapes = [one for one in findings if getattr(one, "name", "") == "score_distribution" and one.about["detector"] == "msp"]
     assert [one.about["group"] for one in shapes] == ["correct", "wrong", "sketches", "fog 3", "hats", "shoes"]

@@ -8,13 +8,12 @@ from functools import cached_property
 
 from shiftproof.reports.page import model_of, models_of, named
 from shiftproof.reports.standings import Case, Standing, detector_of, standings
+from shiftproof.studies.novelty_variants import ALL_OUTSIDE, MISTAKES_ALONE
 from shiftproof.types import Finding, Measurement
 
 NEW_CLASS, FAILURE = "new-class", "failure"
 GOALS = {NEW_CLASS: "New classes", FAILURE: "Failures"}
 """Goals, and what is to be found."""
-MISTAKES_ALONE = "mistakes alone"
-POOLED = "all outside"
 BASELINE = "msp"
 BLIND = 0.5
 """AUROC of a detector that tosses coins."""
@@ -55,7 +54,7 @@ class DetectorFindings:
         """The outside sets, all of them together first where there are several."""
         told = [str(one.about["outside"]) for one in self.findings if "outside" in one.about]
         found = [name for name in dict.fromkeys(told) if name != MISTAKES_ALONE]
-        return [*filter(POOLED.__eq__, found), *filter(POOLED.__ne__, found)]
+        return [*filter(ALL_OUTSIDE.__eq__, found), *filter(ALL_OUTSIDE.__ne__, found)]
 
     @cached_property
     def outside(self) -> str:

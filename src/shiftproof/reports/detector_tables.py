@@ -6,13 +6,14 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 
 from shiftproof.reports.by_model import choices, columns_table
-from shiftproof.reports.detector_findings import FAILURE, GOALS, MISTAKES_ALONE, NEW_CLASS, POOLED, DetectorFindings
+from shiftproof.reports.detector_findings import FAILURE, GOALS, NEW_CLASS, DetectorFindings
 from shiftproof.reports.detector_names import set_title, written
 from shiftproof.reports.page import named
 from shiftproof.reports.parts import Cell, Column, Part, Table
 from shiftproof.reports.standings import ALIKE, BEST, Case, detector_of
 from shiftproof.reports.tables import order_of
 from shiftproof.reports.words import figure, in_a_line, span
+from shiftproof.studies.novelty_variants import ALL_OUTSIDE, MISTAKES_ALONE
 from shiftproof.types import Finding, Measurement
 
 OTHER_NUMBERS = ("aupr_out", "aupr_in", "fpr_at_tpr", "aurc", "e_aurc", "augrc", "coverage_at_risk")
@@ -71,7 +72,7 @@ def _cell(found: DetectorFindings, case: Case, detector: str) -> Cell:
 
 
 def _what_is_found(found: DetectorFindings) -> str:
-    sets = [set_title(name) for name in found.outsides if name != POOLED]
+    sets = [set_title(name) for name in found.outsides if name != ALL_OUTSIDE]
     if not sets:
         return "To be found: wrong answers among right ones."
     return (

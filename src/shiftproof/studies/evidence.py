@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,3 +85,11 @@ def mean(metric: str, values: NDArray[np.floating], about: About, convention: Ma
         return Measurement(metric, float(values.mean()), about, len(values), dict(convention))
     interval = bootstrap_interval(values)
     return Measurement(metric, float(values.mean()), about, len(values), {**convention, **RESAMPLED}, interval)
+
+
+def alike_but_for(key: str, found: Iterable[Measurement]) -> list[tuple[About, list[Measurement]]]:
+    """The measurements in groups that are about the same but for one thing, each with what its group has in common."""
+    groups: dict[tuple[tuple[str, str | int], ...], list[Measurement]] = {}
+    for one in found:
+        groups.setdefault(tuple(item for item in one.about.items() if item[0] != key), []).append(one)
+    return [(dict(common), some) for common, some in groups.items()]

@@ -6,18 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from shiftproof.studies import evidence
 from shiftproof.types import About, Measurement
 
 
 def averages_over_models(aurocs: Sequence[Measurement]) -> Iterator[Measurement]:
     """Mean and standard deviation of every AUROC that two models or more have."""
-    alike: dict[tuple[tuple[str, str | int], ...], list[Measurement]] = {}
-    for found in aurocs:
-        key = tuple((name, value) for name, value in found.about.items() if name != "model")
-        alike.setdefault(key, []).append(found)
-    for key, several in alike.items():
+    for common, several in evidence.alike_but_for("model", aurocs):
         if len(several) > 1:
-            about: About = {**dict(key), "models": len(several)}
+            about: About = {**common, "models": len(several)}
             images = min(found.images for found in several)
             convention = _shared([found.convention for found in several])
             values = np.array([found.value for found in several])

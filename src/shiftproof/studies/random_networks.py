@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from shiftproof.metrics.separation import auroc
+from shiftproof.studies import evidence
 from shiftproof.studies.novelty_scores import Judged, Panel
 from shiftproof.types import AnomalyScores, Measurement
 
@@ -33,17 +34,13 @@ def random_network_aurocs(judged: Judged, panel: Panel, scores: VariantScores, *
 
 def means_over_networks(aurocs: Sequence[Measurement]) -> Iterator[Measurement]:
     """The mean over networks, with an interval from how far two or more of them lie apart."""
-    alike: dict[tuple[tuple[str, str | int], ...], list[Measurement]] = {}
-    for found in aurocs:
-        key = tuple((name, value) for name, value in found.about.items() if name != "network")
-        alike.setdefault(key, []).append(found)
-    for key, several in alike.items():
+    for common, several in evidence.alike_but_for("network", aurocs):
         values = np.array([found.value for found in several])
         told = {**several[0].convention, "networks": str(len(several))}
         if len(several) > 1:
             told["interval"] = "95 %, Student's t over networks"
         yield Measurement(
-            "mean_random_network_auroc", float(values.mean()), dict(key), several[0].images, told, _t_interval(values)
+            "mean_random_network_auroc", float(values.mean()), common, several[0].images, told, _t_interval(values)
         )
 
 
