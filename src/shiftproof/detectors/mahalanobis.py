@@ -100,9 +100,9 @@ def fit_mahalanobis(training: Training, *, tolerance: float | None = None) -> Ma
     """Class centres and the covariance they share, of the features that the head sees (Lee et al., 2018).
 
     The paper also changes the image and asks layers below; neither is done here. The covariance is inverted without
-    directions whose variance is at most `tolerance` times the largest; None is what scipy's and scikit-learn's pseudo-inverse
-    take, the number of features times the rounding of double precision. Features are taken relative to their class, so it
-    makes no difference whether their mean is assumed to be zero.
+    directions whose variance is at most `tolerance` times the largest; None is what the pseudo-inverse of scipy and
+    scikit-learn takes, the number of features times the rounding of double precision. Features are taken relative to their
+    class, so it makes no difference whether their mean is assumed to be zero.
     """
     return _of_classes(class_moments_of(training), tolerance)
 
