@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 
 import numpy as np
@@ -80,6 +81,23 @@ def test_aupr_is_that_of_the_published_script(answers: dict[str, Predictions]) -
     assert msp.images == len(both)
     assert msp.interval is not None
     assert msp.interval[0] < msp.value < msp.interval[1]
+
+
+def test_a_model_of_probabilities_is_scored_as_one_of_logits(answers: dict[str, Predictions]) -> None:
+    def in_probabilities(given: Predictions) -> Predictions:
+        assert given.logits is not None
+        powers = np.exp(given.logits)
+        shares = powers / powers.sum(axis=1, keepdims=True)
+        return dataclasses.replace(given, gives="probabilities", logits=shares, top5=to_top5(shares, "probabilities"))
+
+    study = NaturalAdversarialStudy([MODEL], HARD, ordinary=ORDINARY, novel=NOVEL)
+    probabilities = {name: in_probabilities(given) for name, given in answers.items()}
+    for metric in ("imagenet_a_accuracy", "imagenet_a_calibration_error", "imagenet_a_aurra"):
+        expected = [one.value for one in found(study, answers, metric)]
+        assert [one.value for one in found(study, probabilities, metric)] == pytest.approx(expected, abs=1e-9)
+    msp, _ = found(study, answers, "imagenet_o_aupr")
+    (alone,) = found(study, probabilities, "imagenet_o_aupr")  # there is no highest logit
+    assert alone.value == pytest.approx(msp.value, abs=1e-9)
 
 
 def test_a_blind_model_has_the_published_chance_of_one_sixth() -> None:

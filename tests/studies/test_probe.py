@@ -49,6 +49,16 @@ def test_the_first_answer_is_followed_and_the_surest_told(photo: Path) -> None:
     assert curves["probe_confidence"].x == (1.0, 2.0, 4.0)
 
 
+def test_the_answer_that_is_followed_is_that_to_the_photo_as_it_is(photo: Path) -> None:
+    turned = answers(
+        np.log(np.array([[1.0, 8, 1], [6, 3, 1], [2, 2, 6]])), varied=("hue",) * 3, strength=(-180.0, 0.0, 180.0)
+    )
+    study = ProbeStudy([MODEL], [varied(photo, "hue", steps=3)], detectors=["msp"])
+    curves = {one.name: one for one in study.measure(lambda _: turned) if isinstance(one, Curve)}
+    assert curves["probe_probability"].about["class"] == "cat"
+    assert np.allclose(curves["probe_probability"].y, [0.1, 0.6, 0.2])
+
+
 def test_scores_are_placed_among_those_of_the_outside_images(photo: Path) -> None:
     (place,) = (one for one in found(photo, ["msp"]) if isinstance(one, Curve) and one.name == "probe_percentile")
     # sureness of the outside images is 0.9, 0.7, 0.5, 0.4: 0.8 is more foreign than one of them, 0.6 than two
