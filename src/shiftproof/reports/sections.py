@@ -14,6 +14,7 @@ from shiftproof.reports import (
     comparison,
     corruption,
     natural_adversarial,
+    operating_point,
     out_of_distribution,
     perturbation,
     probe,
@@ -43,6 +44,7 @@ MAKERS = (
     SectionMaker(out_of_distribution.NAMES, out_of_distribution.draw_out_of_distribution),
     SectionMaker(what_is_noticed.NAMES, what_is_noticed.draw_what_is_noticed),
     SectionMaker(natural_adversarial.NAMES, natural_adversarial.draw_natural_adversarial),
+    SectionMaker(operating_point.NAMES, operating_point.draw_operating_point),
     SectionMaker(probe.NAMES, probe.draw_probe),
 )
 
