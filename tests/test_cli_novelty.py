@@ -118,6 +118,11 @@ def test_values_are_numbers_words_or_nothing() -> None:
         ({"chosen": ("knn.neighbors=5",)}, UnknownName, "did you mean neighbours"),
         ({"chosen": ("neighbours=5",)}, BadInput, "as knn.neighbours=50"),
         ({"chosen": ("knn.neighbours=5", "knn.neighbours=6")}, BadInput, "given twice"),
+        ({"chosen": ("knn.neighbours=many",)}, BadInput, "neighbours of knn should be a whole number, got 'many'"),
+        ({"chosen": ("knn.neighbours=2.5",)}, BadInput, "neighbours of knn should be a whole number, got 2.5"),
+        ({"chosen": ("vim.dimension=half",)}, BadInput, "dimension of vim should be a whole number or none"),
+        ({"chosen": ("odin.temperature=none",)}, BadInput, "temperature of odin should be a number, got None"),
+        ({"chosen": ("openmax.distance=cosine",)}, BadInput, "distance of openmax should be eucos or euclidean"),
         ({"preset": "opening"}, UnknownName, "openood"),
         ({"random_networks": 1}, UnknownName, "no stored model called 'toy redrawn 1'"),
         ({"odin_eps": 0.1}, UnknownName, "no stored model called 'toy odin 0.1'"),
@@ -223,6 +228,35 @@ def test_sets_with_the_same_names_are_told_apart_and_outside_labels_need_not_be_
     assert auroc(detector="msp", shift="painted") != 0.5
     assert "15 images of photos are in outside too, which flatters or spoils the numbers" in results.warnings
     assert [card.name for card in results.image_sets] == ["photos", "painted", "outside"]
+
+
+def test_a_class_that_the_model_lacks_is_read_alike_in_every_set(
+    shiftproof: Shiftproof, draw_photos: Draw, hats: Path
+) -> None:
+    """Photos of pink, which no answer can get right, stand inside or among the training images, but not in both."""
+    photos, more = draw_photos(4), draw_photos(6, "more")
+    pink = shutil.copytree(hats, more.parent / "pink")
+    typed = ["--studies", "out-of-distribution", "--out-images", hats, "--unmatched", "wrong", "--json", "--quiet"]
+    for place, mistakes in ((more / "pink", 0), (photos / "pink", 6)):
+        pink = pink.rename(place)
+        code, out, err = shiftproof("run", photos, "--training", more, *typed)
+        assert code == 0, err
+        failures = [
+            one["images"]
+            for one in json.loads(out)["findings"]
+            if one.get("metric") == "auroc" and one["about"]["goal"] == "failure"
+        ]
+        assert set(failures) == {12 + mistakes + 6}
+
+
+def test_a_choice_of_classes_needs_an_inside_set_that_has_some(
+    shiftproof: Shiftproof, draw_photos: Draw, hats: Path
+) -> None:
+    caps = shutil.copytree(hats, hats.parent / "caps")
+    code, _, err = shiftproof(
+        "run", caps, "--training", draw_photos(4), "--out-images", hats, "--scored", "subset", "--quiet"
+    )
+    assert (code, "caps has no labels, so photos cannot be read among its classes" in err) == (1, True)
 
 
 COLOUR_MODULE = """

@@ -14,7 +14,7 @@ from scipy.stats import exponweib, weibull_min
 from detectors.made_up import InBlocks, inside, outside, with_logits
 from shiftproof.detectors.openmax import SHIFT, OpenMax, fit_openmax
 from shiftproof.detectors.weibull import fit_weibull
-from shiftproof.errors import BadInput
+from shiftproof.errors import BadInput, NotKept
 from shiftproof.types import Predictions
 
 TRAINING = inside(600)
@@ -81,7 +81,7 @@ def test_the_tail_is_the_largest_distances_of_each_class(distance: Literal["euco
 def test_a_class_with_too_few_images_has_a_stated_rule() -> None:
     logits = np.array([[4.0, 0.0, 0.0], [0.0, 4.0, 0.0], [0.0, 6.0, 0.0]])
     detector = fit_openmax(with_logits(logits, np.array([0, 1, 1])), alpha=1, distance="euclidean")
-    assert detector.found() == {"classes without images": 1}
+    assert detector.found() == {"alpha": 1, "classes without images": 1}
     asked = np.array([[4.0, 0, 0], [4.5, 0, 0], [0, 5.5, 0], [0, 6.5, 0], [0, 0, 5.0]])
     outlying = [detector._outlying(row[None], np.array([row.argmax()]))[0] for row in asked]
     # one image: all that is not it is foreign; two: all beyond them; none: everything
@@ -152,3 +152,14 @@ def test_equal_numbers_have_an_infinite_shape_and_none_have_no_distribution() ->
     assert np.isnan(fitted.shape[1])
     assert np.isnan(fitted.scale[1])
     assert np.isfinite(fitted.shape[2])
+
+
+def test_the_classes_revised_are_never_more_than_there_are_and_are_told() -> None:
+    logits = np.array([[4.0, 0.0], [0.0, 4.0], [0.0, 6.0]])
+    assert fit_openmax(with_logits(logits, np.array([0, 1, 1])), alpha=10).found()["alpha"] == 2
+
+
+def test_logits_of_a_class_that_the_model_lacks_are_refused() -> None:
+    logits = np.array([[4.0, 0.0, -np.inf], [0.0, 4.0, -np.inf]])
+    with pytest.raises(NotKept, match="some are infinite"):
+        fit_openmax(with_logits(logits, np.array([0, 1])))

@@ -12,7 +12,7 @@ from scipy import stats
 from shiftproof.metrics import auroc
 from shiftproof.studies.distance_analysis import groups_by_distance
 from shiftproof.studies.out_of_distribution import OutOfDistributionStudy
-from shiftproof.types import Curve, Gallery, ModelRef, Run
+from shiftproof.types import Curve, Gallery, ModelRef, Predictions, Run
 from studies.novel_world import ALL_SETS, FOG, HATS, OTHER, PHOTOS, SHOES, TOY, TRAINING, World, numbers, value
 
 REDRAWN = [ModelRef(f"toy redrawn {seed}", f"drawn {seed}") for seed in (1, 2, 3)]
@@ -178,6 +178,18 @@ def test_without_features_distance_is_left_out_and_says_so(predictions_of: Any) 
     reasons = list(study.skipped(load))
     assert any(reason.startswith("the distance analysis is left out for toy: ") for reason in reasons)
     assert any(reason.startswith("the Fréchet distance is left out for toy: ") for reason in reasons)
+
+
+def test_one_image_has_no_frechet_distance_and_takes_that_of_no_other_set() -> None:
+    world = World()
+
+    def load(run: Run) -> Predictions:
+        return world(run).take(np.arange(len(world(run))) < 1) if run.image_set == HATS else world(run)
+
+    study = OutOfDistributionStudy([TOY], PHOTOS, out_sets={"hats": HATS, "shoes": SHOES}, detectors=["msp"])
+    assert [one.about["set"] for one in numbers(study.measure(load), "frechet_distance")] == ["shoes"]
+    (reason,) = study.skipped(load)
+    assert reason == "the Fréchet distance of hats is left out for toy: a spread needs at least two images, got 1"
 
 
 def test_few_images_are_told_beside_the_frechet_distance() -> None:

@@ -10,12 +10,12 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias
+from typing import Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
 from shiftproof.catalog import DETECTORS
 from shiftproof.detectors.ensembles import fit_ensemble
 from shiftproof.detectors.presets import PRESETS
-from shiftproof.errors import NotKept, UnknownName
+from shiftproof.errors import BadInput, NotKept, UnknownName
 from shiftproof.types import AnomalyScores, Fact, Predictions, Training
 
 Detector: TypeAlias = Callable[[Predictions], AnomalyScores]
@@ -56,9 +56,12 @@ def parameters_of(name: str, *, preset: str = "authors", chosen: Mapping[str, Fa
         raise UnknownName("preset", preset, PRESETS)
     signature = inspect.signature(DETECTORS.load(name)).parameters.values()
     own = {one.name: one.default for one in signature if one.kind is inspect.Parameter.KEYWORD_ONLY}
-    unknown = [key for key in chosen or {} if key not in own]
-    if unknown:
-        raise UnknownName(f"parameter of {name}", unknown[0], own)
+    kinds = get_type_hints(DETECTORS.load(name)) if chosen else {}
+    for key, value in (chosen or {}).items():
+        if key not in own:
+            raise UnknownName(f"parameter of {name}", key, own)
+        if not _fits(value, kinds[key]):
+            raise BadInput(f"{key} of {name} should be {_in_words(kinds[key])}, got {value!r}")
     return {**own, **PRESETS[preset].get(name, {}), **(chosen or {})}
 
 
@@ -106,6 +109,30 @@ def _ready_ensemble(name: str, training: Training | None, preset: str, parameter
     if training is None:
         raise NotKept(_NO_TRAINING)
     return as_one([ready(member, training, preset=preset, parameters=own[member]) for member in names], training)
+
+
+def _fits(value: Fact, kind: Any) -> bool:
+    """Whether a value is of a kind that a signature names; a whole number is a number too, yes and no are not.
+
+    >>> _fits(3, float | None), _fits(None, float | None), _fits(2.5, int), _fits(True, int)
+    (True, True, False, False)
+    """
+    if get_origin(kind) is Literal:
+        return value in get_args(kind)
+    if get_args(kind):
+        return any(_fits(value, one) for one in get_args(kind))
+    return isinstance(value, (int, float) if kind is float else kind) and not isinstance(value, bool)
+
+
+def _in_words(kind: Any) -> str:
+    """A kind as people say it.
+
+    >>> _in_words(int | None), _in_words(Literal["eucos", "euclidean"])
+    ('a whole number or none', 'eucos or euclidean')
+    """
+    if get_args(kind):
+        return " or ".join(one if isinstance(one, str) else _in_words(one) for one in get_args(kind))
+    return {int: "a whole number", float: "a number"}.get(kind, "none")
 
 
 def _plainly(value: Fact) -> str:

@@ -19,7 +19,7 @@ from shiftproof.detectors.inputs import logits_of
 from shiftproof.detectors.parts import in_parts, parts_of
 from shiftproof.detectors.scores import free_energy
 from shiftproof.detectors.weibull import Weibull, fit_weibull
-from shiftproof.errors import BadInput
+from shiftproof.errors import BadInput, NotKept
 from shiftproof.metrics.top5 import best_classes
 from shiftproof.types import AnomalyScores, Fact, Logits, Predictions, Training
 
@@ -49,7 +49,7 @@ class OpenMax:
         return in_parts(self._log_odds, logits_of(predictions), at_once=_ROWS_AT_ONCE)
 
     def found(self) -> dict[str, Fact]:
-        return {"classes without images": self._missing}
+        return {"alpha": min(self.alpha, len(self.means)), "classes without images": self._missing}
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -98,6 +98,8 @@ def fit_openmax(
         )
     rows_of_classes = rows_classified_correctly if mean_of == "correct" else rows_by_label
     means = class_means(rows_of_classes(training, logits_of), width_of(training, Predictions.need_logits)).means
+    if not np.isfinite(means).all():
+        raise NotKept("it measures distances between logits, and some are infinite, as of a class that the model lacks")
     tails = np.full((len(means), tail), -np.inf)
     for rows, of_class in rows_of_classes(training, logits_of):
         for part in parts_of(len(rows)):

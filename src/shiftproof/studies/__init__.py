@@ -195,9 +195,15 @@ class _Loader:
         classes = None if reading.among is None else self.image_set(reading.among).classes
         if not reading.labelled:
             return unlabelled(images, classes)
-        # among all of a model's classes every set speaks for itself; a choice of classes is that of the set it belongs to
-        own_classes = self._scoring is None or self._scoring.keep == "top5"
-        return images if own_classes or classes is None else labelled_among(images, classes)
+        # among all of a model's classes every set speaks for itself; a choice of them, or more, are those of the set named
+        if self._scoring is None or (self._scoring.keep == "top5" and self._scoring.unmatched != "wrong"):
+            return images
+        if reading.among is not None and classes is None:
+            raise BadInput(
+                f"{reading.among.name} has no labels, so {ref.name} cannot be read among its classes; label it, or leave "
+                "out --scored, --merge and --unmatched wrong"
+            )
+        return images if classes is None else labelled_among(images, classes)
 
 
 class _Load:

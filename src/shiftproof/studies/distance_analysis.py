@@ -49,7 +49,8 @@ class Surroundings:
                 if what not in self.left_out:
                     take(variant, own, points)
             except (NotKept, BadInput) as reason:
-                self.left_out[what] = str(reason)
+                # without the inside set there is nothing to measure from; without another, the rest is still there
+                self.left_out[what if variant.role == "inside" else f"{what} of {variant.name}"] = str(reason)
 
     def free(self) -> None:
         """Forgets the features."""
