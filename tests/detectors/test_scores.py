@@ -115,3 +115,8 @@ def test_gen_refuses_what_it_cannot_sum(answers: Predictions) -> None:
         gen(answers, gamma=0.0)
     with pytest.raises(BadInput, match="at least one class"):
         gen(answers, largest=0)
+
+
+def test_a_single_class_has_no_lead_over_another() -> None:
+    with pytest.raises(NotKept, match="there is only one"):
+        margin(with_logits(np.array([[1.0], [2.0]])))

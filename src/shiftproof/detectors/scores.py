@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from shiftproof.detectors.inputs import by_probabilities, logits_of
 from shiftproof.detectors.parts import in_parts
-from shiftproof.errors import BadInput
+from shiftproof.errors import BadInput, NotKept
 from shiftproof.metrics.calibration import to_probabilities
 from shiftproof.types import AnomalyScores, Logits, Predictions
 
@@ -87,6 +87,8 @@ def _entropy(probabilities: NDArray[np.floating]) -> AnomalyScores:
 
 
 def _margin(probabilities: NDArray[np.floating]) -> AnomalyScores:
+    if probabilities.shape[1] < 2:
+        raise NotKept("it compares the first class with the second, and there is only one")
     second, first = np.partition(probabilities, -2, axis=1)[:, -2:].T
     return np.asarray(second - first)
 
