@@ -117,6 +117,40 @@ def test_subtrees_go_by_word_or_wnid_or_not_at_all(shiftproof: Shiftproof) -> No
     ]
 
 
+@pytest.mark.parametrize(
+    ("typed", "steps", "left"),
+    [
+        (("--sisters",), ["sisters of inside classes"], ["n02666943", "n04453156"]),
+        (("--boundary", "before"), ["nothing under the most general decision boundary"], ["n02666943", "n02689434"]),
+        (
+            ("--boundary", "before", "--sisters"),
+            ["nothing under the most general decision boundary", "sisters of inside classes"],
+            ["n02666943"],
+        ),
+        (
+            ("--boundary", "after", "--sisters"),
+            ["sisters of inside classes", "nothing under the most general decision boundary"],
+            ["n02666943"],
+        ),
+    ],
+)
+def test_the_boundary_and_sisters_are_steps_in_the_order_asked_for(
+    shiftproof: Shiftproof, typed: tuple[str, ...], steps: list[str], left: list[str]
+) -> None:
+    # an abattoir stands beside a library, a toothbrush beside a paintbrush and under no other class; an air hammer neither
+    Path("candidates.txt").write_text("n02666943\nn04453156\nn02689434\n")
+    told = json.loads(shiftproof(*ASKED, *typed, "--json").out)
+    assert [step["name"] for step in told["steps"]][4:] == steps
+    assert told["classes"] == left
+
+
+def test_the_seed_decides_which_images_are_chosen(shiftproof: Shiftproof) -> None:
+    asked = (*ASKED, "--images", "21k", "--per-class", "2", "-o", "novel", "--json")
+    chosen = [json.loads(shiftproof(*asked, "--seed", seed).out)["images"] for seed in (0, 1, 2, 0)]
+    assert chosen[0] == chosen[3]
+    assert chosen[1] != chosen[0] or chosen[2] != chosen[0]
+
+
 def test_images_of_the_classes_become_a_manifest(shiftproof: Shiftproof) -> None:
     asked = (*ASKED, "--images", "21k", "--per-class", "4", "-o", "novel")
     said = shiftproof(*asked)

@@ -18,6 +18,7 @@ from shiftproof.cli import main
 from shiftproof.cli_novelty import make_out_of_distribution, parameters_typed
 from shiftproof.errors import BadInput, MissingRuns, ShiftproofError, UnknownName
 from shiftproof.image_sets.image_list import ImageList
+from shiftproof.models.loaded import LoadedClassifier
 from shiftproof.prediction import check_stored, fill_studies
 from shiftproof.store import Store
 from shiftproof.studies.out_of_distribution import OutOfDistributionStudy
@@ -80,6 +81,7 @@ def test_sets_detectors_and_parameters_are_taken_as_typed(draw_photos: Draw, hat
         images, tmp_path, out_images=(str(hats), f"caps={shutil.copytree(hats, tmp_path / 'b=c')}"),
         shifted=(f"drawn={draw_photos(2, 'sketches')}", "fog:3", "contrast:1"), training=str(draw_photos(3, "more")),
         detectors="energy, msp+knn", preset="openood", chosen=("knn.neighbours=5",), against="entropy", rejected=0.9,
+        distance_model="toy",
         edition="tiny-64", seed=4,
     )  # fmt: skip
     (study,) = bench.studies
@@ -92,6 +94,7 @@ def test_sets_detectors_and_parameters_are_taken_as_typed(draw_photos: Draw, hat
     assert study.detectors == ("entropy", "energy", "msp+knn")
     assert (study.preset, study.baseline, study.rejected) == ("openood", "entropy", 0.9)
     assert study.parameters == {"knn": {"neighbours": 5}}
+    assert study.distance_model == MODEL
     assert study.keep == "logits"  # nothing of this model is stored, and it is not at hand
     assert [one.name for one in bench.image_sets] == ["drawn", "hats", "caps", "more"]
 
@@ -283,8 +286,11 @@ def test_odin_moves_inputs_of_torch_models_and_others_are_told_that_they_cannot(
         f"torch:{tmp_path}/network.py:colours", prepare="unit,resize=squash,size=16", classes=sorted(COLOURS)
     )
     images, options = sp.open_images(photos), {**UNTOUCHED, "store": tmp_path / "runs", "out_images": (str(hats),)}
-    bench = make_out_of_distribution(OutOfDistributionStudy, [model], images, {**options, "odin_eps": 0.05})
+    options |= {"odin_eps": 0.05, "chosen": ("odin.temperature=7",)}
+    bench = make_out_of_distribution(OutOfDistributionStudy, [model], images, options)
     (moved,) = bench.companions
+    assert isinstance(moved, LoadedClassifier)
+    assert moved.notes[-1].endswith("at temperature 7")  # of the detector, which makes scores of these answers
     store, sets = Store(tmp_path / "runs"), [images, *bench.image_sets]
     for one in (model, moved):
         fill_studies(one, bench.studies, sets, store=store, workers=0)

@@ -57,12 +57,12 @@ def model() -> Classifier:
 
 @pytest.fixture
 def store(tmp_path: Path, images: ImageSet, model: Classifier) -> Store:
-    """Nine photos of each of three colours, in several files."""
+    """Nine photos of each of three colours, in several files, the last photo first."""
     made = Store(tmp_path / "runs")
     fill(model, images, store=made, keep="features", batch_size=4)
     run = made.run(model.ref, CLEAN)
     contents = run.contents("features")
-    pairs = list(contents.rows)
+    pairs = list(contents.rows)[::-1]
     arrays = run.load(pairs, "features")
     for path in run.folder.glob("*.safetensors"):
         path.unlink()

@@ -93,6 +93,8 @@ def test_random_networks_are_named_where_they_separate_as_well(found: list[Findi
 def test_too_few_random_networks_settle_nothing(found: list[Finding]) -> None:
     vague = changed(found, "mean_random_network_auroc", {}, value=0.5, interval=(0.1, 0.9))
     assert not [sentence for sentence in sentences(vague) if "never learned" in sentence]
+    far = changed(found, "mean_random_network_auroc", {}, value=0.99, interval=(0.3, 1.0))
+    assert not [sentence for sentence in sentences(far) if "never learned" in sentence]
     sure = changed(found, "mean_random_network_auroc", {}, value=0.5, interval=(0.48, 0.52))
     (told,) = [sentence for sentence in sentences(sure) if "never learned" in sentence]
     assert "are blind to 5 sets" in told

@@ -80,6 +80,14 @@ def test_published_parts_belong_to_the_published_accuracy() -> None:
     assert sum(published.shares(0.7613)) == pytest.approx(0.792, abs=0.0005)
 
 
+def test_published_parts_stand_under_the_answers_they_are_of(parts: list[Part]) -> None:
+    figures = chart(parts, "Where the AUROC comes from").figures
+    titles = [(column.over, column.title) for column in figures.columns]
+    (msp,) = [row for row in figures.rows if row[0].text == "MSP"]
+    published = {title: cell.text for (over, title), cell in zip(titles, msp, strict=True) if over.startswith("Published")}
+    assert published == {"right answers": "86.9\u202f%", "wrong answers": "54.7\u202f%"}
+
+
 def test_right_answers_lost_stand_beside_published_ones_at_the_same_share_rejected(
     found: list[Finding], parts: list[Part]
 ) -> None:

@@ -98,6 +98,14 @@ def test_four_photos_and_two_hats_by_hand(predictions_of: Any) -> None:
     assert value(found, "auroc_correct_inside") == pytest.approx(5 / 6)
     assert value(found, "auroc_wrong_inside") == pytest.approx(1 / 2)
     assert value(found, "auroc_correct_wrong") == pytest.approx(2 / 3)
+    # the side that is to be found stands beside the number
+    for metric, positive in (
+        ("auroc", "outside"),
+        ("aupr_out", "outside"),
+        ("aupr_in", "inside"),
+        ("fpr_at_tpr", "outside"),
+    ):
+        assert {one.convention["positive"] for one in numbers(found, metric)} == {positive}
     # to flag both hats, everything up to .7 goes: two of four photos, and one of the three right ones
     assert value(found, "fpr_at_tpr", goal="new-class") == pytest.approx(2 / 4)
     assert value(found, "correct_discarded", rejected="75 %") == pytest.approx(1 / 3)

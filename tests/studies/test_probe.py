@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -98,17 +99,22 @@ def test_the_command_writes_a_report_of_one_photo(photo: Path, tmp_path: Path) -
         (tmp_path / "clothes").mkdir(exist_ok=True)
         Pillow.new("RGB", (16, 16), (40 * place, 90, 200 - 30 * place)).save(tmp_path / "clothes" / f"{place}.png")
     asked = [
-        "probe", str(photo), "--model", f"onnx:{tmp_path / 'colours.onnx'}", "--vary", "hue", "--steps", "3",
+        "probe", str(photo), "--model", f"onnx:{tmp_path / 'colours.onnx'}", "--vary", "hue", "--steps", "4",
         "--out-images", str(tmp_path / "clothes"), "--store", str(tmp_path / "runs"), "-o", str(tmp_path / "probe.html"),
-        "--prepare", "imagenet,size=16", "--quiet", "--json",
+        "--prepare", "imagenet,size=16", "--set", "energy.temperature=3", "--quiet", "--json",
     ]  # fmt: skip
     result = CliRunner().invoke(cli, asked, catch_exceptions=False)
     assert result.exit_code == 0
-    names = {one["name"] for one in json.loads(result.stdout)["findings"] if one["kind"] == "Curve"}
-    assert names == {"probe_probability", "probe_confidence", "probe_percentile"}
+    curves = [one for one in json.loads(result.stdout)["findings"] if one["kind"] == "Curve"]
+    assert {one["name"] for one in curves} == {"probe_probability", "probe_confidence", "probe_percentile"}
+    assert {tuple(one["x"]) for one in curves} == {(-180.0, -60.0, 60.0, 180.0)}
+    (energy,) = [one["convention"]["detector"] for one in curves if one["about"].get("detector") == "energy"]
+    assert energy == "energy (temperature 3)"
     page = (tmp_path / "probe.html").read_text(encoding="utf-8")
     assert "One photo, varied" in page
     assert "hue -180" in page
+    assert "GradNorm" in page
+    assert re.search(r"more foreign than all of them\. \d+ more are in the figures\.", page)
 
 
 def test_a_variation_that_there_is_not_costs_no_time(photo: Path) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from shiftproof.reports import charts
+from shiftproof.reports.detector_names import written
 from shiftproof.reports.page import Page, curves_named, galleries_named
 from shiftproof.reports.parts import Chart, Heading, Part, Section
+from shiftproof.reports.standings import detector_of
 from shiftproof.reports.tables import curve_table
 from shiftproof.types import Curve, Finding
 
@@ -45,7 +47,7 @@ def _answers(probabilities: Sequence[Curve], confidences: Sequence[Curve]) -> li
 def _places(curves: Sequence[Curve]) -> list[Part]:
     if not curves:
         return []
-    names = [str(curve.about.get("detector")) for curve in curves]
+    names = [written(detector_of(curve)) for curve in curves]
     note = "0 % is less foreign than every outside image, 100 % more foreign than all of them."
     return [_chart("Place among the outside images", curves, names, note)]
 
