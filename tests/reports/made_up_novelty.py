@@ -139,6 +139,7 @@ def _separations(drawn: Drawn) -> Iterator[Finding]:
             yield _measured(drawn, "aupr_out", value**1.5, about)
             yield _measured(drawn, "aupr_in", value**0.5, about)
             yield _measured(drawn, "fpr_at_tpr", 1 - value**2, about, sides, {"tpr": "95 %"})
+            yield _measured(drawn, "fpr_in_at_tpr", 1 - value**3, about, sides, {"tpr": "95 %"})
             if case["goal"] == "failure":
                 yield _measured(drawn, "aurc", 0.5 * (1 - value), about)
                 yield _measured(drawn, "e_aurc", 0.3 * (1 - value), about)

@@ -111,13 +111,14 @@ def test_other_numbers_and_every_convention_can_be_read(alone: list[Part]) -> No
         "AUPR, outside positive",
         "AUPR, inside positive",
         "False alarms at 95 % found",
+        "Let through at 95 % kept",
         "AURC",
         "E-AURC",
         "AUGRC",
         "Answered at a chosen risk",
         "Images",
     ]
-    assert "False alarms are counted at 95 % found. Coverage is at a risk of 5 %." in others.note
+    assert "counted at 95 % found, images let through at 95 % kept. Coverage is at a risk of 5 %." in others.note
     (how,) = [part for part in alone if isinstance(part, Definitions)]
     assert how.entries["Positive class"] == "outside"
     assert how.entries["True positive rate"] == "95\u202f%"

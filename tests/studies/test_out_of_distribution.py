@@ -104,10 +104,13 @@ def test_four_photos_and_two_hats_by_hand(predictions_of: Any) -> None:
         ("aupr_out", "outside"),
         ("aupr_in", "inside"),
         ("fpr_at_tpr", "outside"),
+        ("fpr_in_at_tpr", "inside"),
     ):
         assert {one.convention["positive"] for one in numbers(found, metric)} == {positive}
     # to flag both hats, everything up to .7 goes: two of four photos, and one of the three right ones
     assert value(found, "fpr_at_tpr", goal="new-class") == pytest.approx(2 / 4)
+    # to let all photos through, everything down to .5 stays: one of two hats
+    assert value(found, "fpr_in_at_tpr", goal="new-class") == pytest.approx(1 / 2)
     assert value(found, "correct_discarded", rejected="75 %") == pytest.approx(1 / 3)
     # surest first: right, right, hat, wrong, right, hat; answers are wrong in 0, 0, 1/3, 2/4, 2/5, 3/6
     assert value(found, "aurc") == pytest.approx((1 / 3 + 2 / 4 + 2 / 5 + 3 / 6) / 6)

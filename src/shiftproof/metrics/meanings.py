@@ -199,7 +199,13 @@ MEANINGS: Mapping[str, Meaning] = {
     ),
     "fpr_at_tpr": Meaning(
         "False alarms at 95 % found",
-        "Share of one side's images that are mistaken when 95 % of the other are found; which is which stands beside it.",
+        "Share of inside images flagged when 95 % of the outside ones are, or the share found that stands beside it.",
+        "share",
+        "low",
+    ),
+    "fpr_in_at_tpr": Meaning(
+        "Let through at 95 % kept",
+        "Share of outside images let through when 95 % of the inside ones are, or the share kept that stands beside it.",
         "share",
         "low",
     ),

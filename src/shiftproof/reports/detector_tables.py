@@ -16,7 +16,7 @@ from shiftproof.reports.words import figure, in_a_line, span
 from shiftproof.studies.novelty_variants import ALL_OUTSIDE, MISTAKES_ALONE
 from shiftproof.types import Finding, Measurement
 
-OTHER_NUMBERS = ("aupr_out", "aupr_in", "fpr_at_tpr", "aurc", "e_aurc", "augrc", "coverage_at_risk")
+OTHER_NUMBERS = ("aupr_out", "aupr_in", "fpr_at_tpr", "fpr_in_at_tpr", "aurc", "e_aurc", "augrc", "coverage_at_risk")
 OF_EACH_NUMBER = {"detector", "preset", "inside", "outside", "notes", "note"}
 """Conventions that differ from number to number, and so have their place beside them."""
 IN_FULL = {"tpr": "true positive rate", "positive": "positive class"}
@@ -105,9 +105,9 @@ def _in_print(found: Measurement) -> Measurement:
 
 
 def _tpr_and_risk(numbers: Sequence[Measurement]) -> str:
-    alarms = [one.convention for one in numbers if one.metric == "fpr_at_tpr"]
+    shares = dict.fromkeys(one.convention["tpr"] for one in numbers if "tpr" in one.convention)
     risks = dict.fromkeys(str(one.about["risk"]) for one in numbers if "risk" in one.about)
-    sentences = [f"False alarms are counted at {alarms[0]['tpr']} found." for _ in alarms[:1] if "tpr" in alarms[0]]
+    sentences = [f"False alarms are counted at {share} found, images let through at {share} kept." for share in shares]
     sentences += [f"Coverage is at a risk of {' and '.join(risks)}."] if risks else []
     return " ".join(sentences)
 

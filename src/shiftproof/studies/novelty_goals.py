@@ -119,9 +119,11 @@ def _separation(
     step = {**convention, "area": "average precision"}
     yield Measurement("aupr_out", found.aupr_out, about, images, step)
     yield Measurement("aupr_in", found.aupr_in, about, images, {**step, "positive": "inside"})
-    within = fpr_interval(familiar, foreign, tpr=tpr)
     told = {**convention, "tpr": percent(tpr), **RESAMPLED}
+    within = fpr_interval(familiar, foreign, tpr=tpr)
     yield Measurement("fpr_at_tpr", found.fpr, about, images, told, within)
+    within = fpr_interval(familiar, foreign, tpr=tpr, positive="in")
+    yield Measurement("fpr_in_at_tpr", found.fpr_in, about, images, {**told, "positive": "inside"}, within)
 
 
 def _selection(
