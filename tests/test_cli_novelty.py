@@ -18,6 +18,7 @@ from shiftproof.cli import main
 from shiftproof.cli_novelty import make_out_of_distribution, parameters_typed
 from shiftproof.errors import BadInput, MissingRuns, ShiftproofError, UnknownName
 from shiftproof.image_sets.image_list import ImageList
+from shiftproof.models import redrawn
 from shiftproof.models.loaded import LoadedClassifier
 from shiftproof.prediction import check_stored, fill_studies
 from shiftproof.store import Store
@@ -127,8 +128,8 @@ def test_values_are_numbers_words_or_nothing() -> None:
         ({"chosen": ("odin.temperature=none",)}, BadInput, "temperature of odin should be a number, got None"),
         ({"chosen": ("openmax.distance=cosine",)}, BadInput, "distance of openmax should be eucos or euclidean"),
         ({"preset": "opening"}, UnknownName, "openood"),
-        ({"random_networks": 1}, UnknownName, "no stored model called 'toy redrawn 1'"),
-        ({"odin_eps": 0.1}, UnknownName, "no stored model called 'toy odin 0.1'"),
+        ({"random_networks": 1}, MissingRuns, "no toy redrawn 1, as made of this model with these options, is stored"),
+        ({"odin_eps": 0.1}, MissingRuns, "no toy odin 0.1, as made of this model with these options, is stored"),
     ],
 )
 def test_a_slip_is_told_at_once(
@@ -171,6 +172,19 @@ def test_random_networks_are_planned_run_and_found_again(shiftproof: Shiftproof,
     }
     assert {"knn", "vim", "mahalanobis"} <= {one["about"]["detector"] for one in found}
     assert any(reason.startswith("confidence is left out for colours: ") for reason in ran["skipped"])
+
+
+def test_networks_made_of_another_model_by_the_same_name_are_not_taken(draw_photos: Draw, tmp_path: Path) -> None:
+    save_colour_network(tmp_path / "colours.onnx")
+    model = sp.load_model(str(tmp_path / "colours.onnx"), prepare="unit,resize=squash", classes=sorted(COLOURS))
+    images, network = sp.open_images(draw_photos(1)), redrawn(model, 1)
+    sp.predict(network, images, store=tmp_path / "runs", workers=0)
+    options = {**UNTOUCHED, "store": tmp_path / "runs", "random_networks": 1}
+    (study,) = make_out_of_distribution(OutOfDistributionStudy, [model.ref], images, options).studies
+    assert network.ref in {run.model for run in study.runs()}
+    namesake = ModelRef("colours", "f" * 32)
+    with pytest.raises(MissingRuns, match="no colours redrawn 1, as made of this model"):
+        make_out_of_distribution(OutOfDistributionStudy, [namesake], images, options)
 
 
 def test_the_headline_of_every_detector_is_printed(shiftproof: Shiftproof, draw_photos: Draw, hats: Path) -> None:

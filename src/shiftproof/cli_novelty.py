@@ -9,10 +9,13 @@ from typing import Any, NamedTuple
 
 from shiftproof.cli_steps import Bench, Options, pictures_as_typed, stored_model
 from shiftproof.detectors import parameters_of
-from shiftproof.errors import BadInput
+from shiftproof.errors import BadInput, MissingRuns
 from shiftproof.image_sets import ImageList, open_images
 from shiftproof.loading import PRECISIONS
 from shiftproof.models import load_model, perturbed_by_odin, redrawn
+from shiftproof.models.drawing import Draw
+from shiftproof.models.odin import perturbed_ref
+from shiftproof.models.redrawn import redrawn_ref
 from shiftproof.store import Store
 from shiftproof.studies.clean_study import model_ref
 from shiftproof.studies.corruption import CorruptionStudy
@@ -150,16 +153,27 @@ def _conditions(texts: Sequence[str], images: ImageSet, options: Options) -> lis
 def _redrawn(model: Classifier | ModelRef, count: int, store: Store) -> list[Classifier | ModelRef]:
     """Networks that never learned anything: made of a model at hand, or those stored before."""
     if isinstance(model, ModelRef):
-        return [stored_model(f"{model.name} redrawn {seed}", store) for seed in range(1, count + 1)]
+        return [_stored(redrawn_ref(model, Draw(seed)), store) for seed in range(1, count + 1)]
     return [redrawn(model, seed) for seed in range(1, count + 1)]
 
 
 def _perturbed(model: Classifier | ModelRef, options: Options, store: Store) -> Classifier | ModelRef:
     """The model with inputs moved as ODIN moves them, at the temperature of the detector."""
-    if isinstance(model, ModelRef):
-        return stored_model(f"{model.name} odin {options['odin_eps']:g}", store)
     chosen = parameters_of("odin", preset=options["preset"], chosen=parameters_typed(options["chosen"]).get("odin"))
-    return perturbed_by_odin(model, eps=options["odin_eps"], temperature=float(chosen["temperature"] or 1))
+    eps, temperature = options["odin_eps"], float(chosen["temperature"] or 1)
+    if isinstance(model, ModelRef):
+        return _stored(perturbed_ref(model, eps=eps, temperature=temperature), store)
+    return perturbed_by_odin(model, eps=eps, temperature=temperature)
+
+
+def _stored(ref: ModelRef, store: Store) -> ModelRef:
+    """A network made of a model, if it was asked before: by its fingerprint, for other models may bear the same name."""
+    if store.model(ref) is None:
+        raise MissingRuns(
+            f"no {ref.name}, as made of this model with these options, is stored in {store.root}; "
+            "make it with: shiftproof run, with the same options"
+        )
+    return ref
 
 
 def _distance_model(name: str, models: Models, store: Store) -> Classifier | ModelRef:

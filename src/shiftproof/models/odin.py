@@ -59,13 +59,12 @@ def perturbed_by_odin(
         raise BadInput(
             f"{model.ref.name} gives no gradients: ODIN with eps > 0 needs a torch model (eps = 0 needs logits alone)"
         )
-    chosen = {"eps": eps, "temperature": temperature, "divide_by_std": divide_by_std}
     scale = (
         "the pixels, black 0 to white 1 (divided by std)" if divide_by_std else "the normalised input (not divided by std)"
     )
     return dataclasses.replace(
         model,
-        ref=ModelRef(f"{model.ref.name} odin {eps:g}", fingerprint_of(model.ref.fingerprint, "odin", chosen, RULE)),
+        ref=perturbed_ref(model.ref, eps=eps, temperature=temperature, divide_by_std=divide_by_std),
         answer=_answer(model, eps, temperature, divide_by_std),
         notes=(
             *model.notes,
@@ -73,6 +72,12 @@ def perturbed_by_odin(
         ),
         redraw=None,
     )
+
+
+def perturbed_ref(ref: ModelRef, *, eps: float, temperature: float, divide_by_std: bool = True) -> ModelRef:
+    """What a model is called and known by once its inputs are moved."""
+    chosen = {"eps": eps, "temperature": temperature, "divide_by_std": divide_by_std}
+    return ModelRef(f"{ref.name} odin {eps:g}", fingerprint_of(ref.fingerprint, "odin", chosen, RULE))
 
 
 def _answer(

@@ -28,10 +28,15 @@ def redrawn(model: Classifier, seed: int, *, fan: Fan = "in") -> LoadedClassifie
     fresh = model.redraw(draw)
     return dataclasses.replace(
         model,
-        ref=ModelRef(f"{model.ref.name} {draw}", fingerprint_of(model.ref.fingerprint, dataclasses.asdict(draw), RULE)),
+        ref=redrawn_ref(model.ref, draw),
         answer=fresh.answer,
         read_head=fresh.read_head,
         seen=Seen(f"nothing: its weights are drawn anew (Kaiming normal, fan {fan}, seed {seed})"),
         notes=(*model.notes, *fresh.notes),
         redraw=None,
     )
+
+
+def redrawn_ref(ref: ModelRef, draw: Draw) -> ModelRef:
+    """What a model is called and known by once its weights are drawn anew."""
+    return ModelRef(f"{ref.name} {draw}", fingerprint_of(ref.fingerprint, dataclasses.asdict(draw), RULE))
