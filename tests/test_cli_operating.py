@@ -63,7 +63,7 @@ ASKED = ("--out-images", "greys", "--detector", "energy")
 
 
 def test_missing_runs_are_made_and_what_is_printed_is_what_is_written(shiftproof: Shiftproof) -> None:
-    code, out, err = shiftproof(*ASKED, "--rejects", 0.75, "--miss-cost", 10, "--outside-share", 0.01, "-o", "point.json")
+    code, out, err = shiftproof(*ASKED, "--rejected", 0.75, "--miss-cost", 10, "--outside-share", 0.01, "-o", "point.json")
     assert code == 0, err
     written = Path("point.json").read_text(encoding="utf-8")
     point = ExportedThreshold.from_json(written)
@@ -76,7 +76,7 @@ def test_missing_runs_are_made_and_what_is_printed_is_what_is_written(shiftproof
     assert path == "point.json"
     assert "judged: each image by a threshold picked on the other half" in err
     assert "on the images it was picked on: " in err
-    code, out, err = shiftproof(*ASKED, "--rejects", 0.75, "--miss-cost", 10, "--outside-share", 0.01, "--json")
+    code, out, err = shiftproof(*ASKED, "--rejected", 0.75, "--miss-cost", 10, "--outside-share", 0.01, "--json")
     again = json.loads(out)
     assert {**again, "made": ""} == {**json.loads(written), "made": ""}
 
@@ -116,7 +116,7 @@ def test_several_sets_shifts_and_training_images_take_part(shiftproof: Shiftproo
     ("typed", "told"),
     [
         (ASKED, "one of the three, got none"),
-        ([*ASKED, "--cheapest", "--rejects", 0.5], "one of the three, got 2"),
+        ([*ASKED, "--cheapest", "--rejected", 0.5], "one of the three, got 2"),
         ([*ASKED, "--false-alarms", 5], "false_alarms should lie between 0 and 1, got 5"),
         ([*ASKED, "--cheapest", "--outside-share", 1.5], "outside_share should lie between 0 and 1"),
         (["--out-images", "greys", "--detector", "enrgy", "--cheapest"], "did you mean energy"),

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @model_and_images
 @click.option("--detector", required=True, help="Whose scores: see shiftproof list detectors; msp+vim for two as one.")
 @click.option("--false-alarms", type=float, help="Share of the images to let through that may be flagged, as 0.05.")
-@click.option("--rejects", "rejected", type=float, help="Share of the images to flag that must be, as 0.75.")
+@click.option("--rejected", type=float, help="Share of the images to flag that must be, as 0.75.")
 @click.option("--cheapest", is_flag=True, help="Where mistakes cost least.")
 @click.option("--false-alarm-cost", type=float, default=1, show_default=True, help="Of an image flagged in vain.")
 @click.option("--miss-cost", type=float, default=1, show_default=True, help="Of an image that should be flagged and is not.")

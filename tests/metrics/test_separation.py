@@ -73,6 +73,14 @@ def one_by_one(sides: Sides, tpr: float) -> list[float]:
     ]
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_a_score_turned_round_has_what_is_left_of_the_auroc(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    inside, outside = generator.integers(-9, 9, 400), generator.integers(-6, 12, 150)  # few values: most are ties
+    assert auroc(inside, outside) == exactly(1 - auroc(-inside, -outside))
+    assert auroc(inside, outside) != pytest.approx(0.5, abs=0.05)
+
+
 @pytest.mark.parametrize("tpr", [0.95, 0.07, 1.0])
 @pytest.mark.parametrize("case", CASES)
 def test_all_numbers_are_those_of_scikit_learn(case: str, tpr: float) -> None:

@@ -112,6 +112,17 @@ def test_a_blind_model_has_the_published_chance_of_one_sixth() -> None:
         assert one.convention["blind"] == "16.67 %"
 
 
+def test_aurra_says_what_equally_sure_answers_could_make_of_it() -> None:
+    """Two hard photos, answered alike and as surely; one is right, so either may come first."""
+    logits = np.zeros((2, 1000))
+    logits[:, A_CLASSES[0]] = 5
+    answers = {"hard": predictions(logits, np.array(A_CLASSES[:2]))}
+    for one in found(NaturalAdversarialStudy([MODEL], HARD), answers, "imagenet_a_aurra"):
+        # right first, the mean of 1 and 1/2; wrong first, of 0 and 1/2
+        assert one.convention["ties"] == "mean over their orders; between 25.00 % and 75.00 %"
+        assert one.value == pytest.approx(0.5)
+
+
 def test_images_of_other_classes_do_not_count(answers: dict[str, Predictions]) -> None:
     study = NaturalAdversarialStudy([MODEL], HARD, ordinary=ORDINARY)
     ordinary = found(study, answers, "ordinary_accuracy")[0]

@@ -138,8 +138,18 @@ def test_distance_can_be_measured_by_another_model() -> None:
     )
     assert by_toy.x != by_ruler.x
     assert "ruler" in by_ruler.convention["distance"]
-    # how far apart the sets are as a whole is asked of the model itself
-    assert numbers(own, "frechet_distance")[0].value == numbers(others, "frechet_distance")[0].value
+
+
+def test_the_frechet_distance_is_that_of_the_network_that_is_named() -> None:
+    world, ruler = World(), ModelRef("ruler", "some other network")
+    study = OutOfDistributionStudy([TOY], PHOTOS, out_sets={"hats": HATS}, detectors=["msp"], distance_model=ruler)
+    (found,) = numbers(study.measure(world), "frechet_distance")
+    photos, hats = (world(Run(ruler, images)).need_features() for images in (PHOTOS, HATS))
+    spreads = [np.cov(features.T) for features in (photos, hats)]
+    apart = ((photos.mean(axis=0) - hats.mean(axis=0)) ** 2).sum()
+    expected = apart + np.trace(sum(spreads)) - 2 * np.sqrt(np.linalg.eigvals(spreads[0] @ spreads[1]).real).sum()
+    assert found.value == pytest.approx(expected, rel=1e-6)
+    assert found.convention["features"] == "12 of ruler"
 
 
 def test_pairs_go_from_the_nearest_to_the_farthest_each_with_its_neighbour() -> None:

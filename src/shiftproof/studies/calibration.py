@@ -9,9 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftproof.metrics import (
-    aurra,
-    aurra_bounds,
-    aurra_interval,
     chance_calibration_error,
     clopper_pearson,
     debiased_calibration_error,
@@ -94,7 +91,7 @@ class CalibrationStudy(CleanStudy):
             yield from temperature_scaling.likelihood(predictions, about, convention)
             yield from temperature_scaling.before_and_after(predictions, about, convention, self._gaps)
         yield self._reliability(confidence, correct, about, convention)
-        yield _aurra(confidence, correct, about, convention)
+        yield evidence.mean_accuracy_answered("aurra", confidence, correct, about, convention)
         yield _by_response_rate(confidence, correct, about, convention)
 
     def _gaps(self, predictions: Predictions, about: About, convention: Mapping[str, str]) -> Iterator[Measurement]:
@@ -159,16 +156,6 @@ class CalibrationStudy(CleanStudy):
             convention={**convention, "bins": f"{self.bins} of equal width"},
             counts=tuple(counts.tolist()),
         )
-
-
-def _aurra(
-    confidence: NDArray[np.floating], correct: NDArray[np.bool_], about: About, convention: Mapping[str, str]
-) -> Measurement:
-    interval = aurra_interval(confidence, correct)
-    low, high = (f"{100 * bound:.2f} %" for bound in aurra_bounds(confidence, correct))
-    ties = {"ties": f"mean over their orders; between {low} and {high}"} if low != high else {}
-    told = {**convention, **ties, **(evidence.RESAMPLED if interval else {})}
-    return Measurement("aurra", aurra(confidence, correct), about, len(correct), told, interval)
 
 
 def _by_response_rate(

@@ -37,7 +37,7 @@ class Surroundings:
         self.space = space  # the model whose features measure distance
         self.nearness: dict[str, Nearness] = {}  # by variant
         self.frechet: dict[str, float] = {}
-        self.features = 0  # of an image, as the model itself sees it
+        self.features = 0  # of an image, as that model sees it
         self.left_out: dict[str, str] = {}
         self._references: tuple[tuple[str, ...], Features] | None = None
         self._moments: Moments | None = None
@@ -47,7 +47,8 @@ class Surroundings:
         for what, take in ((DISTANCES, self._take_distances), (FRECHET, self._take_moments)):
             try:
                 if what not in self.left_out:
-                    take(variant, own, points)
+                    self._check_same_images(variant, own, points)
+                    take(variant, points)
             except (NotKept, BadInput) as reason:
                 # without the inside set there is nothing to measure from; without another, the rest is still there
                 self.left_out[what if variant.role == "inside" else f"{what} of {variant.name}"] = str(reason)
@@ -56,9 +57,11 @@ class Surroundings:
         """Forgets the features."""
         self._references = self._moments = None
 
-    def _take_distances(self, variant: Variant, own: Predictions, points: Predictions) -> None:
+    def _check_same_images(self, variant: Variant, own: Predictions, points: Predictions) -> None:
         if own.ids != points.ids:
             raise BadInput(f"{self.space} has not read the same images of {variant.name}")
+
+    def _take_distances(self, variant: Variant, points: Predictions) -> None:
         features = points.need_features()
         if not np.isfinite(features).all():
             raise BadInput(f"some features of {variant.name} are infinite or not numbers")
@@ -69,8 +72,8 @@ class Surroundings:
         places, distances = nearest_rows(features, references)
         self.nearness[variant.name] = Nearness(tuple(ids[place] for place in places), distances)
 
-    def _take_moments(self, variant: Variant, own: Predictions, points: Predictions) -> None:  # noqa: ARG002 as its sibling
-        moments = moments_of([own.need_features()])
+    def _take_moments(self, variant: Variant, points: Predictions) -> None:
+        moments = moments_of([points.need_features()])
         if self._moments is None:
             self._moments, self.features = moments, len(moments.mean)
         else:
@@ -113,7 +116,7 @@ def groups_by_distance(distances: NDArray[np.floating], groups: int | None = Non
 def _frechet(judged: Judged, other: Scored, surroundings: Surroundings) -> Iterator[Measurement]:
     if other.name not in surroundings.frechet:
         return
-    told = {"features": f"{surroundings.features:,} of {judged.about['model']}"}
+    told = {"features": f"{surroundings.features:,} of {surroundings.space}"}
     if min(len(judged.inside), len(other)) <= surroundings.features:
         told["few images"] = "rank-deficient: fewer images than features, so the number is too high and compares badly"
     about = {**judged.about, "set": other.name}

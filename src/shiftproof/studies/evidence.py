@@ -8,7 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftproof.errors import BadInput
-from shiftproof.metrics import bootstrap_interval, clopper_pearson, top_confidence
+from shiftproof.metrics import (
+    aurra,
+    aurra_bounds,
+    aurra_interval,
+    bootstrap_interval,
+    clopper_pearson,
+    top_confidence,
+)
 from shiftproof.types import About, Measurement, Predictions, Run
 
 EXACT = {"interval": "95 %, Clopper-Pearson"}
@@ -85,6 +92,21 @@ def mean(metric: str, values: NDArray[np.floating], about: About, convention: Ma
         return Measurement(metric, float(values.mean()), about, len(values), dict(convention))
     interval = bootstrap_interval(values)
     return Measurement(metric, float(values.mean()), about, len(values), {**convention, **RESAMPLED}, interval)
+
+
+def mean_accuracy_answered(
+    metric: str,
+    confidence: NDArray[np.floating],
+    correct: NDArray[np.bool_],
+    about: About,
+    convention: Mapping[str, str],
+) -> Measurement:
+    """AURRA with its interval, and how far the order of equally sure answers could move it."""
+    interval = aurra_interval(confidence, correct)
+    low, high = (f"{100 * bound:.2f} %" for bound in aurra_bounds(confidence, correct))
+    ties = {"ties": f"mean over their orders; between {low} and {high}"} if low != high else {}
+    told = {**convention, **ties, **(RESAMPLED if interval else {})}
+    return Measurement(metric, aurra(confidence, correct), about, len(correct), told, interval)
 
 
 def alike_but_for(key: str, found: Iterable[Measurement]) -> list[tuple[About, list[Measurement]]]:

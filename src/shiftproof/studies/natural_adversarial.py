@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from shiftproof.detectors import ready
 from shiftproof.errors import NotKept, listed
 from shiftproof.image_sets.class_matching import with_wnids
-from shiftproof.metrics import aupr, aurra, aurra_interval, is_correct, response_rate_accuracy, rms_calibration_error
+from shiftproof.metrics import aupr, is_correct, response_rate_accuracy, rms_calibration_error
 from shiftproof.metrics.score_counts import counted_average_precision
 from shiftproof.metrics.top5 import to_top5
 from shiftproof.metrics.two_sample import two_sample_bootstrap
@@ -149,9 +149,7 @@ class NaturalAdversarialStudy:
             last = "left out, as published" if self.published_bins else "counted"
             bins = f"{images // self.bin_size} of {self.bin_size} images, the last {last}"
             yield Measurement("imagenet_a_calibration_error", error, about, images, {**convention, "bins": bins})
-        interval = aurra_interval(confidence, correct)
-        stated = {**convention, **(evidence.RESAMPLED if interval else {})}
-        yield Measurement("imagenet_a_aurra", aurra(confidence, correct), about, images, stated, interval)
+        yield evidence.mean_accuracy_answered("imagenet_a_aurra", confidence, correct, about, convention)
         curve = response_rate_accuracy(confidence, correct)
         places = np.unique(np.linspace(0, images - 1, POINTS).round().astype(int))
         yield Curve(

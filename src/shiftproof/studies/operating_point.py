@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar
-from weakref import WeakKeyDictionary
 
 from shiftproof.detectors import ReadyDetector, needs_training
 from shiftproof.errors import BadInput
@@ -18,7 +16,8 @@ from shiftproof.studies.clean_study import image_set_ref, model_refs
 from shiftproof.studies.flagging import Sides, Thresholds
 from shiftproof.studies.novelty_goals import Goal, why_no_failure
 from shiftproof.studies.novelty_scores import Judged, Panel, Scored
-from shiftproof.studies.out_of_distribution import OutOfDistributionStudy, Told
+from shiftproof.studies.out_of_distribution import OutOfDistributionStudy
+from shiftproof.studies.telling import Load, TellingStudy, Told
 from shiftproof.studies.threshold_choice import ThresholdChoice
 from shiftproof.types import (
     Classifier,
@@ -30,12 +29,9 @@ from shiftproof.types import (
     Keep,
     Measurement,
     ModelRef,
-    Predictions,
     Reading,
     Run,
 )
-
-Load = Callable[[Run], Predictions]
 
 WHERE_PICKED, HELD_OUT = "where picked", "held out"
 JUDGED = {
@@ -49,7 +45,7 @@ AT_LEAST = 10
 
 
 @dataclass(frozen=True)
-class OperatingPointStudy:
+class OperatingPointStudy(TellingStudy):
     """A detector's threshold, and the false alarms, the images found and the cost that are to be expected of it.
 
     It is picked on the inside set and all outside sets together. At the goal "failure" correct answers are let through, and
@@ -68,8 +64,6 @@ class OperatingPointStudy:
     parameters: Mapping[str, Mapping[str, Fact]] = field(default_factory=dict, hash=False)  # by detector
     goal: Goal = "new-class"
     keep: Keep = "features"
-    # what there was to say when it was measured: fitting the detector again only to tell would take as long
-    _told: WeakKeyDictionary[Load, Told] = field(default_factory=WeakKeyDictionary, init=False, compare=False, repr=False)
 
     by_default: ClassVar[bool] = False
 
@@ -90,25 +84,12 @@ class OperatingPointStudy:
         """As the study of novelty reads it."""
         return self._novelty.reading(run)
 
-    def measure(self, load: Load) -> Iterator[Finding]:
-        told = Told([], list(self._novelty.seen_twice(load)))
+    def findings(self, load: Load, told: Told) -> Iterator[Finding]:
+        told.warnings.extend(self._novelty.seen_twice(load))
         for model in model_refs(self.models):
             judged = self._judged(model, load, told)
             if judged is not None:
                 yield from self._findings(judged, told)
-        self._told[load] = told
-
-    def skipped(self, load: Load) -> Iterator[str]:
-        yield from dict.fromkeys(self._said(load).left_out)
-
-    def warnings(self, load: Load) -> Iterator[str]:
-        """What to know of the detector and the sets before the threshold is trusted."""
-        yield from dict.fromkeys(self._said(load).warnings)
-
-    def _said(self, load: Load) -> Told:
-        if load not in self._told:
-            deque(self.measure(load), maxlen=0)
-        return self._told[load]
 
     @cached_property
     def _novelty(self) -> OutOfDistributionStudy:
@@ -140,8 +121,8 @@ class OperatingPointStudy:
                 told.left_out.append(nothing)
                 continue
             scored[variant.role].append(Scored.of(variant, model, predictions, panel.scores(predictions)))
-        told.left_out.extend(f"{name} is left out for {model.name}: {why}" for name, why in panel.left_out.items())
-        told.warnings.extend(f"{name} for {model.name}: {note}" for name, one in panel.ready.items() for note in one.notes)
+        told.leave_out(panel.left_out, of=model.name)
+        told.pass_on(panel.ready, of=model.name)
         if panel.left_out or not scored["inside"]:
             return None
         about = {"model": model.name, "image_set": image_set_ref(self.image_set).name}

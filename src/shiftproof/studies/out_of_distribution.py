@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations, product
-from typing import ClassVar, NamedTuple
-from weakref import WeakKeyDictionary
+from typing import ClassVar
 
 from shiftproof.catalog import DETECTORS
 from shiftproof.errors import BadInput, UnknownName, listed
@@ -22,6 +20,7 @@ from shiftproof.studies.novelty_goals import goal_findings, why_no_failure
 from shiftproof.studies.novelty_scores import Judged, Panel, Scored, check_detectors
 from shiftproof.studies.novelty_variants import Variant, check_variants
 from shiftproof.studies.random_networks import means_over_networks, random_network_aurocs
+from shiftproof.studies.telling import Load, TellingStudy, Told
 from shiftproof.types import (
     CLEAN,
     Classifier,
@@ -33,24 +32,14 @@ from shiftproof.types import (
     Keep,
     Measurement,
     ModelRef,
-    Predictions,
     Reading,
     Run,
     Training,
 )
 
-Load = Callable[[Run], Predictions]
-
-
-class Told(NamedTuple):
-    """What there is to say beside the numbers."""
-
-    left_out: list[str]
-    warnings: list[str]
-
 
 @dataclass(frozen=True)
-class OutOfDistributionStudy:
+class OutOfDistributionStudy(TellingStudy):
     """Every detector at two goals, new-class and failure detection, with the analyses of the ImageNet-OOD paper.
 
     `image_set` is inside: its classes are those the model knows. Its images under `conditions`, and the sets in `shifted`,
@@ -76,8 +65,6 @@ class OutOfDistributionStudy:
     groups: int | None = None  # of images alike in distance; None: up to 100 of at least 50 images, but no fewer than 5
     shown: int = 24  # images in a gallery
     keep: Keep = "features"
-    # what there was to say when it was measured: fitting all detectors again only to tell would take as long
-    _told: WeakKeyDictionary[Load, Told] = field(default_factory=WeakKeyDictionary, init=False, compare=False, repr=False)
 
     by_default: ClassVar[bool] = False
 
@@ -133,8 +120,8 @@ class OutOfDistributionStudy:
             return Reading(inside, labelled=False)
         return None if run.image_set == inside else Reading(inside, labelled=True)
 
-    def measure(self, load: Load) -> Iterator[Finding]:
-        told = Told([], list(self.seen_twice(load)))
+    def findings(self, load: Load, told: Told) -> Iterator[Finding]:
+        told.warnings.extend(self.seen_twice(load))
         aurocs: list[Measurement] = []
         for model in model_refs(self.models):
             surroundings = Surroundings((self._distance_model or model).name)
@@ -152,19 +139,6 @@ class OutOfDistributionStudy:
             yield from nearest_pairs(judged, surroundings, refs)
             yield from self._random_network_findings(model, judged, load, told)
         yield from averages_over_models(aurocs)
-        self._told[load] = told
-
-    def skipped(self, load: Load) -> Iterator[str]:
-        yield from dict.fromkeys(self._said(load).left_out)
-
-    def warnings(self, load: Load) -> Iterator[str]:
-        """What to know of detectors and sets before numbers are trusted."""
-        yield from dict.fromkeys(self._said(load).warnings)
-
-    def _said(self, load: Load) -> Told:
-        if load not in self._told:
-            deque(self.measure(load), maxlen=0)
-        return self._told[load]
 
     def _judged(self, model: ModelRef, load: Load, surroundings: Surroundings, told: Told) -> Judged | None:
         """One model's images as the detectors see them, each run read once; what cannot be had is told."""
@@ -184,9 +158,8 @@ class OutOfDistributionStudy:
             other = self._distance_model
             surroundings.add(variant, predictions, load(variant.run(other)) if other else predictions)
         surroundings.free()
-        left_out = {**panel.left_out, **surroundings.left_out}
-        told.left_out.extend(f"{what} is left out for {model.name}: {why}" for what, why in left_out.items())
-        told.warnings.extend(f"{name} for {model.name}: {note}" for name, one in panel.ready.items() for note in one.notes)
+        told.leave_out({**panel.left_out, **surroundings.left_out}, of=model.name)
+        told.pass_on(panel.ready, of=model.name)
         by_role = {
             role: [one.only(panel.ready) for variant, one in scored if variant.role == role]
             for role in ("inside", "shifted", "outside")
@@ -207,7 +180,8 @@ class OutOfDistributionStudy:
                 if name in judged.detectors:
                     lacking.setdefault((name, why), []).append(network.name)
             aurocs += random_network_aurocs(judged, panel, scores, network=number)
-        told.left_out.extend(f"{name} is left out for {listed(some)}: {why}" for (name, why), some in lacking.items())
+        for (name, why), some in lacking.items():
+            told.leave_out({name: why}, of=listed(some))
         yield from aurocs
         yield from means_over_networks(aurocs)
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +17,7 @@ from shiftproof.studies import evidence
 from shiftproof.studies.class_names import ClassNames
 from shiftproof.studies.clean_study import image_set_ref, model_refs
 from shiftproof.studies.novelty_scores import Panel, check_detectors
+from shiftproof.studies.telling import Load, TellingStudy, Told
 from shiftproof.types import (
     About,
     AnomalyScores,
@@ -37,11 +36,9 @@ from shiftproof.types import (
     Run,
 )
 
-Load = Callable[[Run], Predictions]
-
 
 @dataclass(frozen=True)
-class ProbeStudy:
+class ProbeStudy(TellingStudy):
     """Probability of the first answer, and the place of each detector's score among those of an outside set, step by step.
 
     `image_sets` are variations of one photo (`image_sets.varied`); detectors that learn do so from `training`.
@@ -55,10 +52,6 @@ class ProbeStudy:
     preset: str = "authors"
     parameters: Mapping[str, Mapping[str, Fact]] = field(default_factory=dict, hash=False)
     keep: Keep = "features"
-    # what was left out when it was measured: fitting all detectors again only to tell would take as long
-    _reasons: WeakKeyDictionary[Load, tuple[str, ...]] = field(
-        default_factory=WeakKeyDictionary, init=False, compare=False, repr=False
-    )
 
     by_default: ClassVar[bool] = False
 
@@ -81,8 +74,11 @@ class ProbeStudy:
         """Outside images have no class that the model knows."""
         return Reading(None, labelled=False) if run.image_set == self.out_set else None
 
-    def measure(self, load: Load) -> Iterator[Finding]:
-        reasons: list[str] = []
+    def findings(self, load: Load, told: Told) -> Iterator[Finding]:
+        if self.out_set is None:
+            told.left_out.append(
+                "no outside images were given (--out-images), so no detector's place among them can be told"
+            )
         for model in model_refs(self.models):
             panel, outside = self._judges(model, load)
             for images in map(image_set_ref, self.image_sets):
@@ -91,16 +87,9 @@ class ProbeStudy:
                 if len(predictions):
                     yield from _answers(run, predictions)
                     yield from _places(run, predictions, panel, outside)
-            reasons += [f"{name} is left out for {model.name}: {why}" for name, why in panel.left_out.items()]
-        self._reasons[load] = tuple(reasons)
-
-    def skipped(self, load: Load) -> Iterator[str]:
-        if self.out_set is None:
-            yield "no outside images were given (--out-images), so no detector's place among them can be told"
-            return
-        if load not in self._reasons:
-            deque(self.measure(load), maxlen=0)
-        yield from self._reasons[load]
+            if self.out_set is not None:
+                told.leave_out(panel.left_out, of=model.name)
+                told.pass_on(panel.ready, of=model.name)
 
     @property
     def _names(self) -> tuple[str, ...]:

@@ -32,7 +32,7 @@ class ThresholdChoice:
         if sum(ways) != 1:
             raise BadInput(
                 "a threshold is picked for a share of false alarms (--false-alarms), for a share of outside images rejected "
-                f"(--rejects) or where mistakes cost least (--cheapest): one of the three, got {sum(ways) or 'none'}"
+                f"(--rejected) or where mistakes cost least (--cheapest): one of the three, got {sum(ways) or 'none'}"
             )
         self.pick(np.zeros(1), np.ones(1), self.outside_share)  # shares and costs out of range are told now
 
