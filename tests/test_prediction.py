@@ -277,6 +277,14 @@ def test_nothing_stored_is_answered_with_the_command_that_makes_it(
         load_predictions(Run(colour_model.ref, images.ref), images, store=store)
 
 
+def test_values_that_half_precision_cannot_hold_are_refused(images: ImageSet, store: Store) -> None:
+    names = list(COLOURS)
+    loud = sp.wrap_model(lambda inputs: 1e5 * colour_scores(inputs), name="loud", version="1", class_names=names)
+    with pytest.raises(BadInput, match="do not fit into half precision, which ends at 65,504; leave out --half"):
+        sp.predict(loud, images, store=store, keep="logits", precision="float16", workers=0)
+    assert len(sp.predict(loud, images, store=store, keep="logits", workers=0)) == len(images.samples)
+
+
 def test_half_precision_halves_the_file_and_is_found_by_studies(
     images: ImageSet, colour_model: Classifier, store: Store
 ) -> None:

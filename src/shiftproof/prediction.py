@@ -544,9 +544,9 @@ class _Writer:
             "log_total": top5.log_total.astype(np.float32),
         }
         if self._keep in ("logits", "features"):
-            rows["logits"] = answers.scores.astype(np.dtype(self._precision))
+            rows["logits"] = _stored_as(answers.scores, self._precision)
         if self._keep == "features" and answers.features is not None:
-            rows["features"] = answers.features.astype(np.dtype(self._precision))
+            rows["features"] = _stored_as(answers.features, self._precision)
         if answers.extra is not None:
             rows["extra"] = answers.extra.astype(np.float32)  # few numbers, so whole ones whatever is kept of the others
         return rows
@@ -556,6 +556,16 @@ class _Writer:
         if len(self._stamps) >= least:
             self._store.digests.remember(self._stamps)
             self._stamps = []
+
+
+def _stored_as(values: NDArray[np.floating], precision: Precision) -> NDArray[np.floating]:
+    """The values as they go to disk; BadInput where half precision has no room for them."""
+    with np.errstate(over="ignore"):  # told below
+        stored = values.astype(np.dtype(precision))
+    if (np.isinf(stored) & np.isfinite(values)).any():
+        largest = np.abs(values[np.isfinite(values)]).max()
+        raise BadInput(f"values up to {largest:,.0f} do not fit into half precision, which ends at 65,504; leave out --half")
+    return stored
 
 
 def _by_shape(model: Classifier, arrays: Arrays, features: bool) -> Outputs:

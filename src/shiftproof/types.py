@@ -401,7 +401,7 @@ class Predictions:
     def need_features(self) -> Features:
         """The features, or NotKept."""
         if self.features is None:
-            raise NotKept("these predictions were stored without features; predict again with --keep features")
+            raise NotKept("these predictions have no features; predict again with --keep features, if the model shows any")
         return self.features
 
     def need_head(self) -> Head:
