@@ -125,7 +125,7 @@ def test_pairs_need_features_and_images() -> None:
     with pytest.raises(BadInput, match="of one of them there are none"):
         candidate_pairs(some.take(np.array([], int)), some)
     bare = Predictions(some.ids, some.labels, "logits", some.top5)
-    with pytest.raises(NotKept, match="without features"):
+    with pytest.raises(NotKept, match="have no features"):
         candidate_pairs(bare, some)
 
 
