@@ -70,7 +70,7 @@ def say_results(results: Results) -> None:
 
 
 def _is_headline(measurement: Measurement) -> bool:
-    if measurement.metric == "imagenet_o_aupr":
+    if measurement.metric in ("imagenet_o_aupr", "answer_kept_share"):
         return True
     per_group = measurement.metric == "group_accuracy"
     return not per_group and set(measurement.about) <= SUMMARY_ABOUT

@@ -15,7 +15,7 @@ from shiftproof.errors import UnknownName
 from shiftproof.image_sets.varied import varied
 from shiftproof.metrics.top5 import to_top5
 from shiftproof.studies.probe import ProbeStudy, place_among
-from shiftproof.types import Classes, Curve, Finding, Gallery, ImageSetRef, ModelRef, Predictions, Run
+from shiftproof.types import Classes, Curve, Finding, Gallery, ImageSetRef, Measurement, ModelRef, Predictions, Run
 from toys import save_colour_network
 
 MODEL, OUTSIDE = ModelRef("net", "m"), ImageSetRef("clothes", "clothes")
@@ -36,7 +36,12 @@ def photo(tmp_path: Path) -> Path:
 
 def found(photo: Path, detectors: list[str]) -> list[Finding]:
     images = varied(photo, "zoom", steps=3)
-    zoomed = answers(np.log(np.array([[8.0, 1, 1], [3, 6, 1], [2, 2, 6]])), varied=("zoom",) * 3, strength=(1.0, 2.0, 4.0))
+    zoomed = answers(
+        np.log(np.array([[8.0, 1, 1], [3, 6, 1], [2, 2, 6]])),
+        photo=("photo.png",) * 3,
+        varied=("zoom",) * 3,
+        strength=(1.0, 2.0, 4.0),
+    )
     clothes = answers(np.log(np.array([[9.0, 0.5, 0.5], [7, 2, 1], [5, 4, 1], [4, 3, 3]])))
     study = ProbeStudy([MODEL], [images], out_set=OUTSIDE, detectors=detectors)
     return list(study.measure(lambda run: clothes if run.image_set == OUTSIDE else zoomed))
@@ -52,12 +57,21 @@ def test_the_first_answer_is_followed_and_the_surest_told(photo: Path) -> None:
 
 def test_the_answer_that_is_followed_is_that_to_the_photo_as_it_is(photo: Path) -> None:
     turned = answers(
-        np.log(np.array([[1.0, 8, 1], [6, 3, 1], [2, 2, 6]])), varied=("hue",) * 3, strength=(-180.0, 0.0, 180.0)
+        np.log(np.array([[1.0, 8, 1], [6, 3, 1], [2, 2, 6]])),
+        photo=("photo.png",) * 3,
+        varied=("hue",) * 3,
+        strength=(-180.0, 0.0, 180.0),
     )
     study = ProbeStudy([MODEL], [varied(photo, "hue", steps=3)], detectors=["msp"])
     curves = {one.name: one for one in study.measure(lambda _: turned) if isinstance(one, Curve)}
     assert curves["probe_probability"].about["class"] == "cat"
     assert np.allclose(curves["probe_probability"].y, [0.1, 0.6, 0.2])
+
+
+def test_how_many_pictures_are_named_as_the_photo_itself_is_told(photo: Path) -> None:
+    (kept,) = (one for one in found(photo, ["msp"]) if isinstance(one, Measurement))
+    assert (kept.metric, kept.value, kept.images) == ("answer_kept_share", 1 / 3, 3)
+    assert (kept.about["image_set"], kept.about["class"]) == ("photo.png", "cat")
 
 
 def test_scores_are_placed_among_those_of_the_outside_images(photo: Path) -> None:
@@ -78,7 +92,7 @@ def test_a_score_between_two_others_is_above_half_of_them() -> None:
 
 def test_detectors_that_cannot_answer_are_told_once_measured(photo: Path) -> None:
     study = ProbeStudy([MODEL], [varied(photo, "hue", steps=2)], out_set=OUTSIDE, detectors=["msp", "knn", "gradnorm"])
-    hues = answers(np.eye(3)[:2], varied=("hue",) * 2, strength=(-180.0, 180.0))
+    hues = answers(np.eye(3)[:2], photo=("photo.png",) * 2, varied=("hue",) * 2, strength=(-180.0, 180.0))
 
     def load(run: Run) -> Predictions:
         return hues
@@ -90,7 +104,7 @@ def test_detectors_that_cannot_answer_are_told_once_measured(photo: Path) -> Non
 
 def test_without_outside_images_only_answers_are_told(photo: Path) -> None:
     study = ProbeStudy([MODEL], [varied(photo, "hue", steps=2)])
-    turned = answers(np.eye(3)[:2], varied=("hue",) * 2, strength=(0.0, 90.0))
+    turned = answers(np.eye(3)[:2], photo=("photo.png",) * 2, varied=("hue",) * 2, strength=(0.0, 90.0))
     (reason,) = study.skipped(lambda _: turned)
     assert "--out-images" in reason
 
@@ -115,8 +129,20 @@ def test_the_command_writes_a_report_of_one_photo(photo: Path, tmp_path: Path) -
     page = (tmp_path / "probe.html").read_text(encoding="utf-8")
     assert "One photo, varied" in page
     assert "hue -180" in page
+    assert "Hue leaves" in page
     assert "GradNorm" in page
     assert re.search(r"more foreign than all of them\. \d+ more are in the figures\.", page)
+
+
+def test_the_command_prints_how_long_the_answer_is_kept(photo: Path, tmp_path: Path) -> None:
+    save_colour_network(tmp_path / "colours.onnx")
+    asked = [
+        "probe", str(photo), "--model", f"onnx:{tmp_path / 'colours.onnx'}", "--vary", "zoom", "--steps", "3",
+        "--store", str(tmp_path / "runs"), "-o", str(tmp_path / "probe.html"), "--prepare", "imagenet,size=16", "--quiet",
+    ]  # fmt: skip
+    printed = CliRunner().invoke(cli, asked, catch_exceptions=False).stdout
+    assert "Answer kept" in printed
+    assert "100.0 %" in printed  # the photo is red all over, however near
 
 
 def test_a_variation_that_there_is_not_costs_no_time(photo: Path) -> None:

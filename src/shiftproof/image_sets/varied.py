@@ -130,11 +130,11 @@ class VariedImage:
 
 
 def varied(photo: str | Path, by: str, *, steps: int = 9) -> ImageList:
-    """A photo varied step by step, as an image set with the facts `varied` and `strength`."""
+    """A photo varied step by step, as an image set with the facts `photo`, `varied` and `strength`."""
     path = Path(photo)
     if not path.is_file():
         raise BadInput(f"there is no photo at {photo}")
     source = FileImage(str(path.resolve()))
     values = {f"{path.name}/{by}/{place:02d}": value for place, value in enumerate(values_of(by, steps))}
-    samples = [Sample(key, facts={"varied": by, "strength": value}) for key, value in values.items()]
+    samples = [Sample(key, facts={"photo": path.name, "varied": by, "strength": value}) for key, value in values.items()]
     return ImageList(f"{by} of {path.name}", samples, None, lambda key: VariedImage(source, path.name, by, values[key]))

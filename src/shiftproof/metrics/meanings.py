@@ -351,6 +351,9 @@ MEANINGS: Mapping[str, Meaning] = {
     "egregious_share": Meaning(
         "Egregious mistakes", "Share of wrong answers that lie far from the truth in the tree of classes.", "share", "low"
     ),
+    "answer_kept_share": Meaning(
+        "Answer kept", "Share of a photo's variations that are named as the photo itself is.", "share", "high"
+    ),
     "imagenet_a_accuracy": Meaning(
         "Accuracy on hard photos", "Share right of photos that were chosen because models fail on them.", "share", "high"
     ),

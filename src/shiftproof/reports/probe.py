@@ -6,24 +6,46 @@ from collections.abc import Sequence
 
 from shiftproof.reports import charts
 from shiftproof.reports.detector_names import written
-from shiftproof.reports.page import Page, curves_named, galleries_named
+from shiftproof.reports.page import Page, curves_named, galleries_named, named
 from shiftproof.reports.parts import Chart, Heading, Part, Section
 from shiftproof.reports.standings import detector_of
 from shiftproof.reports.tables import curve_table
+from shiftproof.reports.words import opened
 from shiftproof.types import Curve, Finding
 
-NAMES = frozenset({"probe_probability", "probe_confidence", "probe_percentile", "probe_pictures"})
+NAMES = frozenset({"answer_kept_share", "probe_probability", "probe_confidence", "probe_percentile", "probe_pictures"})
 
 MOST_LINES = 6
 """Lines that one drawing can hold; the rest are in its figures."""
+
+FIRST_DRAWN = ("msp", "energy", "max_cosine", "vim", "mahalanobis", "knn")
+"""Detectors that go by different things: how sure the model is, how much it sees, where that lies."""
+
+
+def probe_headlines(page: Page) -> list[str]:
+    """How long the model holds on to its answer."""
+    return [
+        f"{opened(page.subject(one.about), varied_title(one))} leaves {round(one.value * one.images)} of {one.images} "
+        f"pictures named {one.about.get('class')}, as the photo itself is."
+        for one in named(page.results.findings, "answer_kept_share")
+    ]
+
+
+def varied_title(finding: Finding) -> str:
+    """What was varied, as a heading.
+
+    >>> varied_title(Curve("probe_confidence", {"varied": "motion_blur"}, "", "", (), (), 0, {}))
+    'Motion blur'
+    """
+    return str(finding.about.get("varied", "")).replace("_", " ").capitalize()
 
 
 def draw_probe(findings: Sequence[Finding], page: Page) -> Section:
     """For each variation its pictures, the answers to them and the detectors' opinion."""
     parts: list[Part] = []
-    for varied in dict.fromkeys(str(found.about.get("varied", "")) for found in findings):
-        found = [finding for finding in findings if finding.about.get("varied", "") == varied]
-        parts.append(Heading(varied.replace("_", " ").capitalize()))
+    for title in dict.fromkeys(map(varied_title, findings)):
+        found = [finding for finding in findings if varied_title(finding) == title]
+        parts.append(Heading(title))
         parts += [
             *_answers(curves_named(found, "probe_probability"), curves_named(found, "probe_confidence")),
             *_places(curves_named(found, "probe_percentile")),
@@ -47,9 +69,14 @@ def _answers(probabilities: Sequence[Curve], confidences: Sequence[Curve]) -> li
 def _places(curves: Sequence[Curve]) -> list[Part]:
     if not curves:
         return []
+    curves = sorted(curves, key=lambda curve: _place_in(FIRST_DRAWN, detector_of(curve)))
     names = [written(detector_of(curve)) for curve in curves]
     note = "0 % is less foreign than every outside image, 100 % more foreign than all of them."
     return [_chart("Place among the outside images", curves, names, note)]
+
+
+def _place_in(order: Sequence[str], name: str) -> int:
+    return order.index(name) if name in order else len(order)
 
 
 def _chart(title: str, curves: Sequence[Curve], names: Sequence[str], note: str) -> Chart:

@@ -11,6 +11,7 @@ from shiftproof.metrics.meanings import meaning_of
 from shiftproof.reports.novelty_sentences import novelty_details, novelty_headlines, novelty_numbers
 from shiftproof.reports.page import Page, by_subject
 from shiftproof.reports.parts import Table
+from shiftproof.reports.probe import probe_headlines
 from shiftproof.reports.shift_sentences import corruption_headlines, perturbation_headlines, shift_details
 from shiftproof.reports.tables import side_by_side
 from shiftproof.reports.words import count, evidence, figure, images, kept_together, of_hundred, opened, span
@@ -81,6 +82,7 @@ def _headlines(overall: Sequence[Measurement], page: Page) -> list[str]:
         corruption_headlines(overall, page),
         perturbation_headlines(overall, page),
         novelty_headlines(page),
+        probe_headlines(page),
     ]
     told = [sentences[:MOST_HEADLINES] for sentences in kinds if sentences]
     if not told:
@@ -133,7 +135,7 @@ def _tiles(overall: Sequence[Measurement], page: Page) -> list[Tile]:
     return [
         *(_tile(found, by_chance) for found in (key or overall)[: MOST_TILES - len(novelty)]),
         *(dataclasses.replace(_tile(found, None), title=title) for title, found in novelty),
-        *(_image_tile(card) for card in _told_of(page)),
+        *(_image_tile(card) for card in (_told_of(page) if overall or novelty else [])),
     ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ from shiftproof.types import (
     ImageSet,
     ImageSetRef,
     Keep,
+    Measurement,
     ModelRef,
     Predictions,
     Reading,
@@ -106,40 +107,62 @@ class ProbeStudy(TellingStudy):
         return panel, panel.scores(load(Run(model, image_set_ref(self.out_set))))
 
 
+class _Steps(NamedTuple):
+    """The pictures of one variation: how strong each is, and what findings about them are about."""
+
+    by: str
+    strengths: NDArray[np.floating]
+    about: About
+
+    @classmethod
+    def of(cls, run: Run, predictions: Predictions) -> _Steps:
+        by, photo = (str(predictions.facts[name][0]) for name in ("varied", "photo"))
+        strengths = np.array([float(value or 0) for value in predictions.facts["strength"]])
+        return cls(by, strengths, {"model": run.model.name, "image_set": photo, "varied": by})
+
+    @property
+    def unchanged(self) -> int:
+        """The place of the picture that is the photo itself, or nearest to it."""
+        return int(np.abs(self.strengths - unchanged_at(self.by)).argmin())
+
+    def curve(self, name: str, shares: NDArray[np.floating], convention: Mapping[str, str], **more: str) -> Curve:
+        x, y = tuple(self.strengths.tolist()), tuple(np.asarray(shares, float).tolist())
+        label = "share of outside images less foreign" if name == "probe_percentile" else "probability"
+        about = {**self.about, **more}
+        return Curve(name, about, f"{self.by}, {unit_of(self.by)}", label, x, y, images=len(x), convention=dict(convention))
+
+
 def _answers(run: Run, predictions: Predictions) -> Iterator[Finding]:
-    """How probable the first answer stays, how sure the model is of what it says, and the pictures with their answers."""
-    strengths = np.array([float(value or 0) for value in predictions.facts["strength"]])
-    by = str(predictions.facts["varied"][0])
-    about: About = {"model": run.model.name, "image_set": run.image_set.name, "varied": by}
+    """How often and how probably the first answer stays, how sure the model is of what it says, and the pictures."""
+    steps = _Steps.of(run, predictions)
     convention = evidence.convention_of(run, predictions)
-    names = ClassNames(predictions.classes)
-    first = int(predictions.top5.classes[np.abs(strengths - unchanged_at(by)).argmin(), 0])
+    names, answers = ClassNames(predictions.classes), predictions.top5.classes[:, 0]
+    first = int(answers[steps.unchanged])
+    about = {**steps.about, "class": names[first]}
+    yield Measurement("answer_kept_share", float((answers == first).mean()), about, len(answers), convention)
     confidence = evidence.confidence_or_nan(predictions)
     if np.isfinite(confidence).all():
         probabilities = to_probabilities(predictions.need_logits(), predictions.gives)[:, first]
-        yield _curve("probe_probability", {**about, "class": names[first]}, strengths, probabilities, by, convention)
-        yield _curve("probe_confidence", about, strengths, confidence, by, convention)
+        yield steps.curve("probe_probability", probabilities, convention, **{"class": names[first]})
+        yield steps.curve("probe_confidence", confidence, convention)
     items = [
-        GalleryItem(key, f"{by} {strength:g}: {names[int(best)]}" + ("" if np.isnan(sure) else f" {sure:.0%}"))
-        for key, strength, best, sure in zip(
-            predictions.ids, strengths, predictions.top5.classes[:, 0], confidence, strict=True
-        )
+        GalleryItem(key, f"{steps.by} {strength:.3g}: {names[int(best)]}" + ("" if np.isnan(sure) else f" {sure:.0%}"))
+        for key, strength, best, sure in zip(predictions.ids, steps.strengths, answers, confidence, strict=True)
     ]
-    yield Gallery("probe_pictures", about, run.image_set, f"What {run.model.name} says as {by} changes", tuple(items))
+    title = f"What {run.model.name} says as {steps.by.replace('_', ' ')} changes"
+    yield Gallery("probe_pictures", steps.about, run.image_set, title, tuple(items))
 
 
 def _places(run: Run, predictions: Predictions, panel: Panel, outside: Mapping[str, AnomalyScores]) -> Iterator[Finding]:
     """Each detector's score as its place among those of the outside images."""
-    strengths = np.array([float(value or 0) for value in predictions.facts["strength"]])
-    by = str(predictions.facts["varied"][0])
+    steps = _Steps.of(run, predictions)
     for name, scores in panel.scores(predictions).items():
         if name in outside:
-            about = {"model": run.model.name, "image_set": run.image_set.name, "varied": by, "detector": name}
             convention = {
                 **panel.ready[name].convention(),
                 "place": f"share of {len(outside[name]):,} outside images that look less foreign, ties by half",
             }
-            yield _curve("probe_percentile", about, strengths, place_among(scores, outside[name]), by, convention)
+            yield steps.curve("probe_percentile", place_among(scores, outside[name]), convention, detector=name)
 
 
 def place_among(scores: AnomalyScores, others: AnomalyScores) -> NDArray[np.floating]:
@@ -149,16 +172,3 @@ def place_among(scores: AnomalyScores, others: AnomalyScores) -> NDArray[np.floa
     array([0.   , 0.375, 1.   ])
     """
     return images_below(scores, others) / len(others)
-
-
-def _curve(
-    name: str,
-    about: About,
-    strengths: NDArray[np.floating],
-    shares: NDArray[np.floating],
-    by: str,
-    convention: Mapping[str, str],
-) -> Curve:
-    label = {"probe_percentile": "share of outside images less foreign"}.get(name, "probability")
-    x, y = tuple(strengths.tolist()), tuple(np.asarray(shares, float).tolist())
-    return Curve(name, about, f"{by}, {unit_of(by)}", label, x, y, images=len(x), convention=dict(convention))
