@@ -163,6 +163,8 @@ def _difference(one: Measurement, other: Measurement, versus: str) -> Iterator[M
 
 
 def _analyses(drawn: Drawn) -> Iterator[Finding]:
+    for inside in (INSIDE, *SHIFTED):
+        yield _measured(drawn, "inside_accuracy", float(drawn.correct.mean()), {"inside": inside})
     for detector in drawn.detectors:
         groups = drawn.groups[detector]
         for inside in (INSIDE, *SHIFTED):

@@ -110,8 +110,8 @@ def test_other_numbers_and_every_convention_can_be_read(alone: list[Part]) -> No
     assert [column.title for column in others.columns][4:] == [
         "AUPR, outside positive",
         "AUPR, inside positive",
-        "False alarms at 95 % found",
-        "Let through at 95 % kept",
+        "False alarms at the chosen share found",
+        "Let through at the chosen share kept",
         "AURC",
         "E-AURC",
         "AUGRC",

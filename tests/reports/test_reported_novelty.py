@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 from functools import cache
 
 import numpy as np
 import pytest
 
+from shiftproof.detectors import ready
+from shiftproof.metrics import auroc
 from shiftproof.reports import build_report
-from shiftproof.reports.decomposition import accuracy_behind, parts_of
+from shiftproof.reports.decomposition import accuracy_behind, decomposition, parts_of
 from shiftproof.reports.detector_findings import DetectorFindings
 from shiftproof.reports.page import Page
-from shiftproof.reports.parts import Chart
+from shiftproof.reports.parts import Chart, Table
 from shiftproof.reports.sections import draw_sections
 from shiftproof.studies.out_of_distribution import OutOfDistributionStudy
 from shiftproof.studies.results import Results
@@ -79,4 +82,60 @@ def test_the_accuracy_that_the_parts_tell_is_the_models_own(results: Results) ->
     found = DetectorFindings("first", [one for one in results.findings if one.about.get("model") == "first"])
     answers = predictions(Run(MODELS[0], INSIDE))
     right = (answers.top5.classes[:, :1] == answers.labels).mean()
-    assert accuracy_behind(parts_of(found)) == pytest.approx(right, abs=1e-9)
+    accuracy = accuracy_behind(found)
+    assert accuracy is not None
+    assert accuracy.value == pytest.approx(right)
+    for one in parts_of(found, accuracy.value):
+        assert sum(one.shares) == pytest.approx(one.whole.value, abs=1e-9)
+
+
+def test_images_without_a_label_are_in_no_part_of_an_auroc() -> None:
+    """Every third image has none: the parts make up the AUROC of the others, which is not that of all."""
+
+    def load(run: Run) -> Predictions:
+        given = predictions(run)
+        return dataclasses.replace(given, labels=np.where(np.arange(len(given))[:, None] % 3, given.labels, -1))
+
+    study = OutOfDistributionStudy(MODELS[:1], INSIDE, out_sets={"hats": HATS}, detectors=["msp"])
+    found = DetectorFindings("first", list(study.measure(load)))
+    scores, foreign = (ready("msp")(load(Run(MODELS[0], images))) for images in (INSIDE, HATS))
+    labelled = load(Run(MODELS[0], INSIDE)).labelled
+    (bars, _) = decomposition(found)
+    assert isinstance(bars, Chart)
+    ends = [row["to"] for row in bars.spec["data"]["values"] if row["series"] == "wrong answers"]
+    assert ends == pytest.approx([auroc(scores[labelled], foreign)], abs=1e-12)
+    assert ends != pytest.approx([auroc(scores, foreign)], abs=1e-4)
+    assert "Images without a label are neither" in bars.note
+
+
+def test_a_further_inside_set_has_its_columns_but_is_no_style() -> None:
+    more = ImageSetRef("drawn again", "again")
+    study = OutOfDistributionStudy(
+        MODELS[:1],
+        INSIDE,
+        more_inside={"drawn again": more},
+        conditions=[FOG],
+        out_sets={"hats": HATS},
+        detectors=["msp", "energy"],
+    )
+    sections = {section.key: section for section in draw_sections(Page(Results(tuple(study.measure(predictions)))))}
+    (table,) = [part for part in sections["novelty"].parts if getattr(part, "title", "").startswith("Detectors and goals")]
+    assert isinstance(table, Table)
+    assert [column.title for column in table.columns[1:4]] == ["drawn", "drawn again", "fog 3"]
+    (styles,) = [part for part in sections["noticed"].parts if getattr(part, "title", "").startswith("New classes among")]
+    assert isinstance(styles, Chart)
+    assert {row["series"] for row in styles.spec["data"]["values"]} == {"drawn", "fog 3"}
+
+
+def test_means_over_models_stand_in_a_table(results: Results) -> None:
+    (section,) = [section for section in draw_sections(Page(results)) if section.key == "novelty"]
+    (means,) = [part for part in section.parts if getattr(part, "title", "").startswith("Other numbers, mean")]
+    assert isinstance(means, Table)
+    titles = [(column.over, column.title) for column in means.columns]
+    (msp,) = [row for row in means.rows if row[0].text == "MSP"]
+    where = {"detector": "msp", "inside": "drawn", "outside": "all outside"}
+    own = [one.value for one in results.measurements if one.metric == "aurc" and where.items() <= one.about.items()]
+    assert len(own) == 2
+    cell = msp[titles.index(("Failures", "AURC"))]
+    assert cell.text == f"{100 * np.mean(own):.1f}"
+    assert cell.below == f"± {100 * np.std(own, ddof=1):.1f}"

@@ -56,6 +56,7 @@ class World:
         name = run.image_set.name if run.condition == CLEAN else str(run.condition)
         known: dict[str, dict[str, Any]] = {
             "photos": {"images": 150, "far": 1.0},
+            "more photos": {"images": 80, "far": 0.9},
             "fog 3": {"images": 150, "far": 0.5},
             "sketches": {"images": 90, "far": 0.7},
             "hats": {"images": 60, "far": 0.0, "labelled": False},

@@ -168,6 +168,24 @@ def test_pairs_go_from_the_nearest_to_the_farthest_each_with_its_neighbour() -> 
         assert inside.id == photos.ids[distances[hats.ids.index(outside.id)].argmin()]
 
 
+def test_pairs_are_shown_at_the_percentiles_asked_for() -> None:
+    study = OutOfDistributionStudy([TOY], PHOTOS, out_sets={"hats": HATS}, detectors=["msp"], pairs_at=(10, 90))
+    (pairs,) = [one for one in study.measure(World()) if isinstance(one, Gallery) and one.name == "nearest_pairs"]
+    assert [item.caption.partition(": ")[2] for item in pairs.items[::2]] == ["farther than 10 %", "farther than 90 %"]
+
+
+def test_the_detectors_that_disagree_are_those_named() -> None:
+    """Baseline or best, or neither; and without being among those that are measured."""
+    study = OutOfDistributionStudy(
+        [TOY], PHOTOS, out_sets={"hats": HATS}, detectors=["max_logit"], disagree=("entropy", "max_cosine")
+    )
+    findings = list(study.measure(World()))
+    (shown,) = [one for one in findings if isinstance(one, Gallery) and one.name == "detector_disagreement"]
+    assert (shown.about["detector"], shown.about["versus"]) == ("entropy", "max_cosine")
+    assert all("entropy" in item.caption and "max_cosine" in item.caption for item in shown.items)
+    assert {one.about["detector"] for one in numbers(findings, "auroc")} == {"msp", "max_logit", "entropy", "max_cosine"}
+
+
 def test_the_images_shown_are_those_whose_ranks_differ_most() -> None:
     world = World()
     study = OutOfDistributionStudy([TOY], PHOTOS, out_sets={"hats": HATS}, detectors=["msp", "max_logit"], shown=3)

@@ -7,14 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.metrics import auc, precision_recall_curve
 
 from shiftproof.catalog import DETECTORS
 from shiftproof.detectors import needs_training, ready
 from shiftproof.errors import BadInput, UnknownName
-from shiftproof.metrics import auroc
+from shiftproof.metrics import auroc, clopper_pearson
 from shiftproof.metrics.decomposition import pooled_auroc
 from shiftproof.metrics.delong import auroc_difference
 from shiftproof.metrics.paired import holm
+from shiftproof.metrics.two_sample import bootstrap_auroc_interval
 from shiftproof.studies.out_of_distribution import OutOfDistributionStudy
 from shiftproof.types import CLEAN, Condition, Finding, Gallery, ImageSetRef, ModelRef, Predictions, Reading, Run
 from studies.novel_world import ALL_SETS, FOG, HATS, OTHER, PHOTOS, SHOES, SKETCHES, TOY, TRAINING, World, numbers, value
@@ -58,7 +60,14 @@ def test_sets_are_read_among_the_classes_inside_and_outside_images_without_label
         ({"out_sets": {"photos": HATS}}, "given twice: photos"),
         ({"shifted": {"fog 3": SKETCHES}, "conditions": [FOG]}, "given twice: fog 3"),
         ({"out_sets": {"all outside": HATS}}, "given twice: all outside"),
+        ({"more_inside": {"more": PHOTOS}}, "photos .inside. and more .inside. are the same images"),
+        ({"more_inside": {"hats": SKETCHES}, "out_sets": {"hats": HATS}}, "given twice: hats"),
         ({"rejected": 75}, "rejected is a share between 0 and 1"),
+        ({"area": "simpson"}, "area should be average-precision or trapezoid"),
+        ({"auroc_interval": "guess"}, "interval should be delong or bootstrap"),
+        ({"groups": 4}, "in 5 groups or more, got 4"),
+        ({"pairs_at": (50, 101)}, "percentiles from 0 to 100, got 50, 101"),
+        ({"disagree": ("vim", "vim")}, "two detectors can disagree"),
         ({"parameters": {"msp+vim": {"vim.dimension": 5}}}, "no parameters but those of its members: msp and vim"),
     ],
 )
@@ -76,6 +85,8 @@ def test_what_makes_no_sense_is_told_before_anything_is_run(wrong: Mapping[str, 
         ({"parameters": {"knn": {"neighbors": 5}}}, "did you mean neighbours"),
         ({"preset": "author"}, "did you mean authors"),
         ({"random_networks": {"tov": [OTHER]}}, "did you mean toy"),
+        ({"disagree": ("vin", "msp")}, "did you mean vim"),
+        ({"disagree": ("odin_eps", "msp")}, "did you mean odin"),
     ],
 )
 def test_unknown_names_are_answered_with_the_nearest(wrong: Mapping[str, Any], words: str) -> None:
@@ -119,6 +130,84 @@ def test_four_photos_and_two_hats_by_hand(predictions_of: Any) -> None:
     assert failure.images == 6
     assert failure.convention["inside"] == "3 correct images"
     assert failure.convention["outside"] == "3 images (failure: 1 wrong + 2 new)"
+
+
+MORE = ImageSetRef("more photos", "fingerprint of more photos")
+
+
+def test_further_inside_sets_are_measured_at_both_goals_and_are_no_shift() -> None:
+    world, random, ruler = World(), ModelRef("toy redrawn 1", "drawn"), ModelRef("ruler", "another")
+    study = OutOfDistributionStudy(
+        [TOY],
+        PHOTOS,
+        more_inside={"more photos": MORE},
+        shifted={"sketches": SKETCHES},
+        out_sets={"hats": HATS},
+        detectors=["msp", "energy"],
+        random_networks={"toy": [random]},
+        distance_model=ruler,
+    )
+    assert [run.model for run in study.runs() if run.image_set == MORE] == [TOY]
+    assert study.reading(Run(TOY, MORE)) == Reading(PHOTOS, labelled=True)
+    findings = list(study.measure(world))
+    more, hats = world(Run(TOY, MORE)), world(Run(TOY, HATS))
+    for name in ("msp", "energy"):
+        scores, foreign = ready(name)(more), ready(name)(hats)
+        right = more.labels[:, 0] == more.top5.classes[:, 0]
+        where = {"detector": name, "inside": "more photos", "outside": "hats"}
+        assert value(findings, "auroc", goal="new-class", **where) == pytest.approx(auroc(scores, foreign))
+        failures = np.append(scores[~right], foreign)
+        assert value(findings, "auroc", goal="failure", **where) == pytest.approx(auroc(scores[right], failures))
+    assert {one.about["shift"] for one in numbers(findings, "shift_auroc")} == {"sketches", "hats"}
+    assert {one.about["shift"] for one in numbers(findings, "random_network_auroc")} == {"sketches", "hats"}
+    assert {one.about["set"] for one in numbers(findings, "frechet_distance")} == {"sketches", "hats"}
+    assert {one.about["inside"] for one in numbers(findings, "rank_shift")} == {"photos"}
+    assert list(study.skipped(world)) == []
+
+
+def test_without_a_further_inside_set_the_others_are_measured_and_without_the_first_none(predictions_of: Any) -> None:
+    world, nothing = World(), predictions_of([], [], set_aside=3, with_logits=True)
+    study = OutOfDistributionStudy(
+        [TOY], PHOTOS, more_inside={"more photos": MORE}, out_sets={"hats": HATS}, detectors=["msp"]
+    )
+    without_more = lambda run: nothing if run.image_set == MORE else world(run)  # noqa: E731 studies remember functions
+    assert {one.about["inside"] for one in numbers(study.measure(without_more), "auroc")} == {"photos"}
+    assert list(study.skipped(without_more)) == ["more photos: nothing to measure, all 3 images were set aside"]
+    assert list(study.measure(lambda run: nothing if run.image_set == PHOTOS else world(run))) == []
+
+
+def test_accuracy_is_that_of_the_labelled_images(predictions_of: Any) -> None:
+    """Of four photos two are right, one is wrong and one has no label."""
+    sides = {
+        "photos": predictions_of([0, 1, 2, -1], [0, 1, 5, 3], [0.9, 0.85, 0.6, 0.5], with_logits=True),
+        "hats": predictions_of([-1, -1], [0, 1], [0.7, 0.4], with_logits=True),
+    }
+    study = OutOfDistributionStudy([TOY], PHOTOS, out_sets={"hats": HATS}, detectors=["msp"], keep="logits")
+    (found,) = numbers(study.measure(lambda run: sides[run.image_set.name]), "inside_accuracy")
+    assert found.value == pytest.approx(2 / 3)
+    assert (found.images, found.about["inside"]) == (3, "photos")
+    assert found.interval == pytest.approx(clopper_pearson(2, 3))
+    assert found.convention["without label"] == "1 of 4, left out of what needs labels"
+
+
+def test_area_and_interval_are_those_asked_for_and_printed() -> None:
+    world = World()
+    names: dict[str, Any] = {"out_sets": {"hats": HATS}, "detectors": ["msp"]}
+    study = OutOfDistributionStudy([TOY], PHOTOS, **names, area="trapezoid", auroc_interval="bootstrap")
+    findings = list(study.measure(world))
+    sides = [ready("msp")(world(Run(TOY, images))) for images in (PHOTOS, HATS)]
+    truth = np.repeat([0, 1], [len(side) for side in sides])
+    precision, recall, _ = precision_recall_curve(truth, np.concatenate(sides))
+    (area,) = numbers(findings, "aupr_out", goal="new-class")
+    assert area.value == pytest.approx(auc(recall, precision), abs=1e-12)
+    assert area.convention["area"] == "trapezoid"
+    (found,) = numbers(findings, "auroc", goal="new-class")
+    assert found.interval == bootstrap_auroc_interval(*sides)
+    for metric in ("auroc", "shift_auroc", "auroc_correct_inside"):
+        assert numbers(findings, metric)[0].convention["interval"] == "95 %, bootstrap over the images of either side"
+    plain = list(OutOfDistributionStudy([TOY], PHOTOS, **names).measure(world))
+    assert numbers(plain, "aupr_out")[0].convention["area"] == "average precision"
+    assert numbers(plain, "auroc")[0].convention["interval"] == "95 %, DeLong"
 
 
 def test_every_detector_of_the_catalog_is_measured_or_left_out_with_a_reason(full: Any) -> None:
@@ -333,6 +422,15 @@ def test_models_are_averaged_with_their_spread() -> None:
     assert value(findings, "mean_auroc", **where) == pytest.approx((first + second) / 2)
     assert value(findings, "auroc_spread", **where) == pytest.approx(abs(first - second) / np.sqrt(2))
     assert "model" not in numbers(findings, "mean_auroc")[0].about
+    for metric, there in (
+        ("aupr_out", where),
+        ("fpr_at_tpr", {**where, "tpr": "95 %"}),
+        ("aurc", {**where, "goal": "failure"}),
+        ("correct_discarded", {"detector": "energy", "rejected": "75 %"}),
+    ):
+        first, second = (value(findings, metric, model=name, **there) for name in ("toy", "other"))
+        assert value(findings, "model_mean", of=metric, **there) == pytest.approx((first + second) / 2)
+        assert value(findings, "model_spread", of=metric, **there) == pytest.approx(abs(first - second) / np.sqrt(2))
 
 
 def test_nothing_is_said_of_sets_that_could_not_be_read(predictions_of: Any) -> None:

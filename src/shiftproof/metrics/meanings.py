@@ -198,14 +198,14 @@ MEANINGS: Mapping[str, Meaning] = {
         "high",
     ),
     "fpr_at_tpr": Meaning(
-        "False alarms at 95 % found",
-        "Share of inside images flagged when 95 % of the outside ones are, or the share found that stands beside it.",
+        "False alarms at the chosen share found",
+        "Share of inside images flagged when the share of outside ones that was chosen is, 95 % where none was.",
         "share",
         "low",
     ),
     "fpr_in_at_tpr": Meaning(
-        "Let through at 95 % kept",
-        "Share of outside images let through when 95 % of the inside ones are, or the share kept that stands beside it.",
+        "Let through at the chosen share kept",
+        "Share of outside images let through when the share of inside ones that was chosen is, 95 % where none was.",
         "share",
         "low",
     ),
@@ -239,6 +239,12 @@ MEANINGS: Mapping[str, Meaning] = {
         "Chance of a difference at least this large if both detectors were equally good, corrected for all asked at once.",
         "number",
         None,
+    ),
+    "inside_accuracy": Meaning(
+        "Accuracy inside",
+        "Share right of the inside images that have a label, which weighs the parts of an AUROC.",
+        "share",
+        "high",
     ),
     "auroc_correct_inside": Meaning(
         "AUROC, correct inside against outside",
@@ -302,6 +308,10 @@ MEANINGS: Mapping[str, Meaning] = {
     ),
     "mean_auroc": Meaning("AUROC, mean of the models", "AUROC averaged over models.", "share", "high"),
     "auroc_spread": Meaning("AUROC, spread of the models", "Standard deviation of the AUROC over models.", "points", None),
+    "model_mean": Meaning("Mean of the models", "One of the other main numbers, averaged over models.", "share", None),
+    "model_spread": Meaning(
+        "Spread of the models", "Standard deviation of one of the other main numbers over models.", "points", None
+    ),
     "operating_threshold": Meaning(
         "Threshold", "Anomaly score from which on images are flagged, on the detector's own scale.", "number", None
     ),

@@ -5,12 +5,15 @@ Equal scores are never split: no threshold could.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shiftproof.errors import BadInput
 from shiftproof.metrics.score_counts import (
+    Counts,
     at_least,
     checked_scores,
     checked_share,
@@ -67,12 +70,11 @@ def aupr(
     >>> aupr(inside, outside, area="trapezoid")  # (1 + 1) / 4 and (1 / 2 + 2 / 3) / 4
     0.7916666666666666
     """
-    if area not in _AREAS:
-        raise BadInput(f"area should be one of {', '.join(_AREAS)}, got {area!r}")
+    precision_area = _area(area)
     counts = score_counts(in_scores, out_scores)
     if _is_out(positive):
-        return float(_AREAS[area](counts.inside, counts.outside))
-    return float(_AREAS[area](counts.outside[::-1], counts.inside[::-1]))
+        return float(precision_area(counts.inside, counts.outside))
+    return float(precision_area(counts.outside[::-1], counts.inside[::-1]))
 
 
 def fpr_at_tpr(in_scores: AnomalyScores, out_scores: AnomalyScores, *, tpr: float = 0.95, positive: Side = "out") -> float:
@@ -108,21 +110,30 @@ def share_discarded(kept_scores: AnomalyScores, out_scores: AnomalyScores, *, re
     return fpr_at_tpr(kept_scores, out_scores, tpr=checked_share(rejected, "rejected"))
 
 
-def separation(in_scores: AnomalyScores, out_scores: AnomalyScores, *, tpr: float = 0.95) -> Separation:
+def separation(
+    in_scores: AnomalyScores, out_scores: AnomalyScores, *, tpr: float = 0.95, area: Area = "average-precision"
+) -> Separation:
     """AUROC, AUPR either way and false alarms either way, all from one sort of the scores.
 
     >>> separation(np.array([0.1, 0.5]), np.array([0.5, 0.9]))
     Separation(auroc=0.875, aupr_out=0.8333333333333333, aupr_in=0.8333333333333333, fpr=0.5, fpr_in=0.5)
     """
     checked_share(tpr, "tpr")
+    precision_area = _area(area)
     _, inside, outside = score_counts(in_scores, out_scores)
     # seen from the other end, inside images are those to be found
     ends = (inside, outside), (outside[::-1], inside[::-1])
     return Separation(
         float(counted_auroc(inside, outside)),
-        *(float(counted_average_precision(*sides)) for sides in ends),
+        *(float(precision_area(*sides)) for sides in ends),
         *(float(counted_fpr(*sides, tpr=tpr)) for sides in ends),
     )
+
+
+def _area(area: Area) -> Callable[[Counts, Counts], NDArray[np.floating]]:
+    if area not in _AREAS:
+        raise BadInput(f"area should be one of {', '.join(_AREAS)}, got {area!r}")
+    return _AREAS[area]
 
 
 def _is_out(positive: Side) -> bool:

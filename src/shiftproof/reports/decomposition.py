@@ -25,27 +25,34 @@ class Parts:
     """One detector: its AUROC against new classes, of right and wrong answers alone, and of one against the other."""
 
     detector: str
-    whole: Measurement
+    accuracy: float  # of the answers that are right or wrong
+    whole: Measurement  # images without a label count in it too
     right: Measurement
     wrong: Measurement
     each_other: Measurement | None
 
-    def shares(self, accuracy: float) -> tuple[float, float]:
-        """What right and what wrong answers add to the whole."""
-        return accuracy * self.right.value, (1 - accuracy) * self.wrong.value
+    @property
+    def shares(self) -> tuple[float, float]:
+        """What right and what wrong answers add to the AUROC of both."""
+        return self.accuracy * self.right.value, (1 - self.accuracy) * self.wrong.value
 
 
 def decomposition(found: DetectorFindings) -> list[Part]:
     """AUROC as the sum of two parts, and the two against each other."""
-    parts = parts_of(found)
-    if not parts:
+    accuracy = accuracy_behind(found)
+    parts = parts_of(found, accuracy.value) if accuracy else []
+    if accuracy is None or not parts:
         return []
-    accuracy = accuracy_behind(parts)
-    figures = _figures("Where the AUROC comes from", parts, accuracy)
+    figures = _figures("Where the AUROC comes from", parts)
     return [_bars(parts, accuracy, figures), _scatter(parts, found, figures)]
 
 
-def parts_of(found: DetectorFindings) -> list[Parts]:
+def accuracy_behind(found: DetectorFindings) -> Measurement | None:
+    """The share of right answers to the unchanged images, by which every detector's two parts make up its AUROC."""
+    return next(iter(found.numbers("inside_accuracy", inside=found.main_case(NEW_CLASS).inside)), None)
+
+
+def parts_of(found: DetectorFindings, accuracy: float) -> list[Parts]:
     """Those of every detector, unchanged images against everything foreign."""
     case = found.main_case(NEW_CLASS)
     where = {"inside": case.inside, "outside": case.outside}
@@ -54,25 +61,15 @@ def parts_of(found: DetectorFindings) -> list[Parts]:
     wrong = {detector_of(one): one for one in found.numbers("auroc_wrong_inside", **where)}
     other = {detector_of(one): one for one in found.numbers("auroc_correct_wrong", inside=case.inside)}
     return [
-        Parts(name, one, right[name], wrong[name], other.get(name))
+        Parts(name, accuracy, one, right[name], wrong[name], other.get(name))
         for one in (standing.aurocs if standing else [])
         if (name := detector_of(one)) in right and name in wrong
     ]
 
 
-def accuracy_behind(parts: Sequence[Parts]) -> float:
-    """The share of right answers, by which every detector's two parts make up its AUROC.
-
-    It is the same for all, so it is read off where the parts lie farthest apart.
-    """
-    clearest = max(parts, key=lambda one: abs(one.right.value - one.wrong.value))
-    gap = clearest.right.value - clearest.wrong.value
-    return (clearest.whole.value - clearest.wrong.value) / gap if gap else 1.0
-
-
-def _bars(parts: Sequence[Parts], accuracy: float, figures: Table) -> Chart:
+def _bars(parts: Sequence[Parts], accuracy: Measurement, figures: Table) -> Chart:
     title = "Where the AUROC comes from"
-    rows = [row for one in parts for row in _rows(one, accuracy)]
+    rows = [row for one in parts for row in _rows(one)]
     labels = [written(one.detector) for one in parts]
     x = channel("value", "AUROC", {"domain": [0, 1], "nice": False}, PERCENT)
     x["axis"]["tickCount"] = {"expr": f"{NARROW} ? 3 : 5"}
@@ -105,17 +102,18 @@ def _bars(parts: Sequence[Parts], accuracy: float, figures: Table) -> Chart:
             },
         ],
     }
-    most = [figure(share, "share") for share in (accuracy, 1 - accuracy)]
+    most = [figure(share, "share") for share in (accuracy.value, 1 - accuracy.value)]
+    unlabelled = " Images without a label are neither and left out." if "without label" in accuracy.convention else ""
     note = (
         f"Right answers looking less foreign than new classes give up to {most[0]}, wrong ones up to {most[1]}; "
-        "the two add up to the AUROC of new classes."
+        f"the two add up to the AUROC of new classes.{unlabelled}"
     )
     return Chart(title, spec, figures, note, half=True)
 
 
-def _rows(one: Parts, accuracy: float) -> list[Spec]:
-    first, second = one.shares(accuracy)
-    label, whole = written(one.detector), figure(one.whole.value, "share")
+def _rows(one: Parts) -> list[Spec]:
+    first, second = one.shares
+    label, whole = written(one.detector), figure(first + second, "share")
     shared = {"label": label, "figure": whole, "text": f"{100 * first:.1f} + {100 * second:.1f} = {whole}"}
     return [
         {**shared, "series": SIDES[0], "from": 0.0, "to": first, "tip": f"{100 * first:.1f}"},
@@ -152,12 +150,12 @@ def _scatter(parts: Sequence[Parts], found: DetectorFindings, figures: Table) ->
     return Chart(title, spec, figures, note, half=True)
 
 
-def _figures(title: str, parts: Sequence[Parts], accuracy: float) -> Table:
+def _figures(title: str, parts: Sequence[Parts]) -> Table:
     published = published_parts()
     over = ("New classes against", "Share of the AUROC from", f"Published, {SOURCE}")
     columns = [
         Column("Detector"),
-        Column("all answers", True, over[0]),
+        Column("all images", True, over[0]),
         Column("right answers", True, over[0]),
         Column("wrong answers", True, over[0]),
         Column("right answers", True, over[1]),
@@ -170,7 +168,7 @@ def _figures(title: str, parts: Sequence[Parts], accuracy: float) -> Table:
         [
             Cell(written(one.detector)),
             *(compact_cell(number) for number in (one.whole, one.right, one.wrong)),
-            *(Cell(figure(part, "share"), part) for part in one.shares(accuracy)),
+            *(Cell(figure(part, "share"), part) for part in one.shares),
             compact_cell(one.each_other),
             *_published_cells(published.get(one.detector)),
         ]

@@ -41,9 +41,15 @@ class DetectorFindings:
 
     @cached_property
     def insides(self) -> list[str]:
-        """The unchanged images first, then the shifted ones."""
+        """The unchanged images first, then others of the same classes."""
         found = list(dict.fromkeys(case.inside for case in self.standings))
         return [*filter(self.image_set.__eq__, found), *filter(self.image_set.__ne__, found)]
+
+    @cached_property
+    def styles(self) -> list[str]:
+        """The shifted ones among them: those that were held against the unchanged images."""
+        shifts = {str(one.about.get("shift", "")) for one in named(self.findings, "shift_auroc")}
+        return [inside for inside in self.insides[1:] if inside in shifts]
 
     @cached_property
     def image_set(self) -> str:

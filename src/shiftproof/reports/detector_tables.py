@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from shiftproof.reports.by_model import choices, columns_table
 from shiftproof.reports.detector_findings import FAILURE, GOALS, NEW_CLASS, DetectorFindings
 from shiftproof.reports.detector_names import set_title, written
+from shiftproof.reports.model_means import mean_cell
 from shiftproof.reports.page import named
 from shiftproof.reports.parts import Cell, Column, Part, Table
 from shiftproof.reports.standings import ALIKE, BEST, Case, detector_of
@@ -199,13 +200,7 @@ def models_by_goals(models: Sequence[DetectorFindings], findings: Sequence[Findi
         row = [Cell(written(detector))]
         for case in known.values():
             row += [_cell(model, case, detector) if case in model.standings else Cell("–") for model in models]
-            row += [_mean_cell(means.get((detector, *case)), spreads.get((detector, *case)))] if means else []
+            row += [mean_cell(means.get((detector, *case)), spreads.get((detector, *case)))] if means else []
         rows.append(row)
     note = f"On {set_title(first.main_case(NEW_CLASS).inside)}. Below a mean: the standard deviation over models. {MARKS}"
     return [Table("Detectors, goals and models, AUROC in percent", [Column("Detector"), *columns], rows, note)]
-
-
-def _mean_cell(mean: Measurement | None, spread: Measurement | None) -> Cell:
-    if mean is None:
-        return Cell("–")
-    return Cell(f"{100 * mean.value:.1f}", order_of(mean.value), f"± {100 * spread.value:.1f}" if spread else "")

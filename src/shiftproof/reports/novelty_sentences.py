@@ -75,7 +75,7 @@ def _styles(found: DetectorFindings, detector: str) -> Iterator[str]:
     """What becomes of the AUROC among known classes in new styles, where it is worst."""
     unchanged = found.standing(NEW_CLASS).best
     others = found.numbers("auroc", goal=NEW_CLASS, outside=found.outside, detector=detector)
-    shifted = [one for one in others if one.about.get("inside") in found.insides[1:] and one.interval]
+    shifted = [one for one in others if one.about.get("inside") in found.styles and one.interval]
     if not shifted or unchanged.interval is None:
         return
     worst = min(shifted, key=lambda one: one.value)

@@ -23,6 +23,7 @@ from shiftproof.reports.detector_tables import (
     parameters,
 )
 from shiftproof.reports.generic import draw_rest
+from shiftproof.reports.model_means import other_means
 from shiftproof.reports.page import Page, by_image_set
 from shiftproof.reports.parts import Heading, Part, Section
 from shiftproof.reports.score_shapes import score_shapes
@@ -37,6 +38,8 @@ NAMES = frozenset(
         "auroc_difference_p",
         "mean_auroc",
         "auroc_spread",
+        "model_mean",
+        "model_spread",
         "roc",
         "risk_coverage",
         "score_distribution",
@@ -60,7 +63,9 @@ def draw_out_of_distribution(findings: Sequence[Finding], page: Page) -> Section
 
 def _parts(findings: Sequence[Finding], page: Page) -> list[Part]:
     models = by_model(findings)
-    together = [*models_by_goals(models, findings), *aurocs_by_model(models)] if len(models) > 1 else []
+    several = len(models) > 1
+    together = [*models_by_goals(models, findings), *aurocs_by_model(models)] if several else []
+    together += other_means(models, findings) if several else []
     return [*together, *(part for model in models for part in _details(model, page)), *parameters(models)]
 
 

@@ -14,8 +14,9 @@ from shiftproof.reports.tables import measurement_table
 
 def with_styles_inside(found: DetectorFindings) -> list[Part]:
     """The AUROC of new classes among unchanged and among shifted images, for the best detectors and the baseline."""
-    numbers = found.numbers("auroc", goal=NEW_CLASS, outside=found.outside)
-    insides = found.insides
+    insides = [*found.insides[:1], *found.styles]
+    told = found.numbers("auroc", goal=NEW_CLASS, outside=found.outside)
+    numbers = [one for one in told if one.about.get("inside") in insides]
     if len(insides) < 2 or not numbers:
         return []
     few, drawn = found.few(), insides[: len(SHAPES)]

@@ -20,6 +20,7 @@ from shiftproof.types import Finding, Measurement
 
 NAMES = frozenset(
     {
+        "inside_accuracy",
         "auroc_correct_inside",
         "auroc_wrong_inside",
         "auroc_correct_wrong",

@@ -1,4 +1,4 @@
-"""AUROC over several models: the mean and how far they spread."""
+"""The main numbers over several models: the mean and how far they spread."""
 
 from __future__ import annotations
 
@@ -9,18 +9,27 @@ import numpy as np
 from shiftproof.studies import evidence
 from shiftproof.types import About, Measurement
 
+AVERAGED = ("auroc", "aupr_out", "fpr_at_tpr", "aurc", "correct_discarded")
 
-def averages_over_models(aurocs: Sequence[Measurement]) -> Iterator[Measurement]:
-    """Mean and standard deviation of every AUROC that two models or more have."""
-    for common, several in evidence.alike_but_for("model", aurocs):
-        if len(several) > 1:
-            about: About = {**common, "models": len(several)}
-            images = min(found.images for found in several)
-            convention = _shared([found.convention for found in several])
-            values = np.array([found.value for found in several])
-            yield Measurement("mean_auroc", float(values.mean()), about, images, convention)
-            spread = {**convention, "spread": "standard deviation of the models, as of a sample"}
-            yield Measurement("auroc_spread", float(values.std(ddof=1)), about, images, spread)
+
+def averages_over_models(found: Sequence[Measurement]) -> Iterator[Measurement]:
+    """Mean and standard deviation of every main number that two models or more have."""
+    for metric in AVERAGED:
+        of_metric = [one for one in found if one.metric == metric]
+        for common, several in evidence.alike_but_for("model", of_metric):
+            if len(several) > 1:
+                yield from _mean_and_spread(metric, common, several)
+
+
+def _mean_and_spread(metric: str, common: About, several: Sequence[Measurement]) -> Iterator[Measurement]:
+    mean, spread = ("mean_auroc", "auroc_spread") if metric == "auroc" else ("model_mean", "model_spread")
+    about: About = {**common, "models": len(several), **({} if metric == "auroc" else {"of": metric})}
+    images = min(one.images for one in several)
+    convention = _shared([one.convention for one in several])
+    values = np.array([one.value for one in several])
+    yield Measurement(mean, float(values.mean()), about, images, convention)
+    told = {**convention, "spread": "standard deviation of the models, as of a sample"}
+    yield Measurement(spread, float(values.std(ddof=1)), about, images, told)
 
 
 def _shared(conventions: Sequence[Mapping[str, str]]) -> dict[str, str]:

@@ -2,62 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import product
 
 import numpy as np
 
-from shiftproof.metrics.delong import auroc_interval
 from shiftproof.metrics.ranks import rank_shift
-from shiftproof.metrics.separation import auroc, share_discarded
+from shiftproof.metrics.separation import share_discarded
 from shiftproof.metrics.two_sample import discarded_interval
-from shiftproof.studies.novelty_goals import DELONG, RESAMPLED, percent
+from shiftproof.studies import evidence
+from shiftproof.studies.novelty_choices import RESAMPLED, Choices, percent
 from shiftproof.studies.novelty_scores import Judged, Scored
-from shiftproof.types import AnomalyScores, Curve, Finding, Measurement
+from shiftproof.types import Curve, Finding, Measurement
 
 BINS = 40
 """Of a score's distribution, between its lowest and highest hundredth."""
 
 
-def analysis_findings(judged: Judged, *, rejected: float) -> Iterator[Finding]:
+def analysis_findings(judged: Judged, choices: Choices) -> Iterator[Finding]:
     """Every analysis of one model's scores."""
+    yield from _accuracies(judged)
     for inside, name in product(judged.insides, judged.detectors):
-        yield from _decomposition(judged, inside, name)
-        yield from _discarded(judged, inside, name, rejected=rejected)
-    yield from _shifts(judged)
+        yield from _decomposition(judged, inside, name, choices)
+        yield from _discarded(judged, inside, name, rejected=choices.rejected)
+    yield from _shifts(judged, choices)
     yield from _rank_shifts(judged)
     for name in judged.detectors:
         yield from _distributions(judged, name)
 
 
-def _decomposition(judged: Judged, inside: Scored, name: str) -> Iterator[Measurement]:
+def _accuracies(judged: Judged) -> Iterator[Measurement]:
+    """Share right of the labelled images of each inside variant, by which the parts of an AUROC are weighed."""
+    for inside in judged.insides if judged.detectors else ():
+        if inside.labelled.any():
+            right, labelled = int(inside.correct.sum()), int(inside.labelled.sum())
+            about = {**judged.about, "inside": inside.name}
+            yield evidence.share("inside_accuracy", right, labelled, about, inside.convention)
+
+
+def _decomposition(judged: Judged, inside: Scored, name: str, choices: Choices) -> Iterator[Measurement]:
     """AUROC against right and against wrong answers; weighed by accuracy they add up to that against all labelled images."""
     scores, convention = inside.scores[name], judged.convention(inside, name)
     about = {**judged.about, "detector": name, "inside": inside.name}
     sides = {"correct": scores[inside.correct], "wrong": scores[inside.wrong]}
     if all(map(len, sides.values())):
-        yield _auroc("auroc_correct_wrong", sides["correct"], sides["wrong"], about, convention)
+        yield choices.auroc("auroc_correct_wrong", sides["correct"], sides["wrong"], about, convention)
     for outside, (group, inner) in product(judged.outsides, sides.items()):
         if len(inner):
             told = {**convention, "inside": f"{len(inner):,} of {int(inside.labelled.sum()):,} images, answered {group}"}
-            yield _auroc(
+            yield choices.auroc(
                 f"auroc_{group}_inside",
                 inner,
                 outside.scores[name],
                 {**about, "outside": outside.name},
                 {**told, "outside": outside.told()},
             )
-
-
-def _auroc(
-    metric: str,
-    inside: AnomalyScores,
-    outside: AnomalyScores,
-    about: Mapping[str, str | int],
-    convention: Mapping[str, str],
-) -> Measurement:
-    images, within = len(inside) + len(outside), auroc_interval(inside, outside)
-    return Measurement(metric, auroc(inside, outside), about, images, {**convention, **DELONG}, within)
 
 
 def _discarded(judged: Judged, inside: Scored, name: str, *, rejected: float) -> Iterator[Measurement]:
@@ -75,12 +74,12 @@ def _discarded(judged: Judged, inside: Scored, name: str, *, rejected: float) ->
         )
 
 
-def _shifts(judged: Judged) -> Iterator[Measurement]:
+def _shifts(judged: Judged, choices: Choices) -> Iterator[Measurement]:
     """The unchanged images against each shifted and each outside set, which random networks are held against."""
     for other, name in product((*judged.shifted, *judged.outside), judged.detectors):
         convention = {**judged.convention(other, name), "inside": judged.inside.told(), "shift": other.told()}
         about = {**judged.about, "detector": name, "shift": other.name}
-        yield _auroc("shift_auroc", judged.inside.scores[name], other.scores[name], about, convention)
+        yield choices.auroc("shift_auroc", judged.inside.scores[name], other.scores[name], about, convention)
 
 
 def _rank_shifts(judged: Judged) -> Iterator[Measurement]:

@@ -9,12 +9,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftproof.metrics.delong import auroc_difference, auroc_interval
+from shiftproof.metrics.delong import auroc_difference
 from shiftproof.metrics.paired import holm
 from shiftproof.metrics.roc import roc_curve
 from shiftproof.metrics.selective import augrc, aurc, coverage_at_risk, e_aurc, risk_coverage
 from shiftproof.metrics.separation import auroc, separation
 from shiftproof.metrics.two_sample import fpr_interval
+from shiftproof.studies.novelty_choices import RESAMPLED, Choices, percent
 from shiftproof.studies.novelty_scores import Judged, Scored
 from shiftproof.studies.novelty_variants import MISTAKES_ALONE
 from shiftproof.types import About, AnomalyScores, Curve, Finding, Measurement
@@ -24,8 +25,6 @@ Goal = Literal["new-class", "failure"]
 MOST_POINTS = 200
 """Of a curve: more than a screen can show."""
 
-DELONG = {"interval": "95 %, DeLong"}
-RESAMPLED = {"interval": "95 %, bootstrap over the images of either side"}
 PAIRED = {"interval": "95 %, DeLong for two detectors on the same images"}
 
 
@@ -90,15 +89,15 @@ def why_no_failure(judged: Judged) -> Iterator[str]:
             yield f"{inside.name}: failure detection needs mistakes, and {judged.about['model']} makes none"
 
 
-def goal_findings(judged: Judged, *, tpr: float, risk: float) -> Iterator[Finding]:
+def goal_findings(judged: Judged, choices: Choices) -> Iterator[Finding]:
     """What is printed of every detector at every goal, how the detectors compare, and curves for the inside set itself."""
     for sides in goals_of(judged):
         for name in judged.detectors:
             about = {**judged.about, **sides.about(name)}
             convention = {**judged.convention(sides.inside, name), **sides.told}
-            yield from _separation(sides, name, about, convention, tpr=tpr)
+            yield from _separation(sides, name, about, convention, choices)
             if sides.goal == "failure":
-                yield from _selection(sides, name, about, convention, risk=risk)
+                yield from _selection(sides, name, about, convention, risk=choices.risk)
         yield from _differences(sides, judged)
         if sides.inside is judged.inside and sides.outside in (MISTAKES_ALONE, *(one.name for one in judged.outsides[-1:])):
             yield from _curves(sides, judged)
@@ -110,16 +109,16 @@ def best_detector(sides: Sides) -> str:
 
 
 def _separation(
-    sides: Sides, name: str, about: About, convention: Mapping[str, str], *, tpr: float
+    sides: Sides, name: str, about: About, convention: Mapping[str, str], choices: Choices
 ) -> Iterator[Measurement]:
     familiar, foreign = sides.familiar[name], sides.foreign[name]
-    found, images = separation(familiar, foreign, tpr=tpr), sides.images
-    within = auroc_interval(familiar, foreign)
-    yield Measurement("auroc", found.auroc, about, images, {**convention, **DELONG}, within)
-    step = {**convention, "area": "average precision"}
-    yield Measurement("aupr_out", found.aupr_out, about, images, step)
-    yield Measurement("aupr_in", found.aupr_in, about, images, {**step, "positive": "inside"})
-    told = {**convention, "tpr": percent(tpr), **RESAMPLED}
+    tpr, area, images = choices.tpr, choices.area, sides.images
+    found = separation(familiar, foreign, tpr=tpr, area=area)
+    yield choices.auroc("auroc", familiar, foreign, about, convention)
+    told = {**convention, "area": area.replace("-", " ")}
+    yield Measurement("aupr_out", found.aupr_out, about, images, told)
+    yield Measurement("aupr_in", found.aupr_in, about, images, {**told, "positive": "inside"})
+    about, told = {**about, "tpr": percent(tpr)}, {**convention, "tpr": percent(tpr), **RESAMPLED}
     within = fpr_interval(familiar, foreign, tpr=tpr)
     yield Measurement("fpr_at_tpr", found.fpr, about, images, told, within)
     within = fpr_interval(familiar, foreign, tpr=tpr, positive="in")
@@ -181,12 +180,3 @@ def _curves(sides: Sides, judged: Judged) -> Iterator[Curve]:
                 convention={**judged.convention(sides.inside, name), **sides.told},
                 counts=(sides.images,) * len(x),
             )
-
-
-def percent(share: float) -> str:
-    """A share as people read it.
-
-    >>> percent(0.75), percent(0.999)
-    ('75 %', '99.9 %')
-    """
-    return f"{100 * share:g} %"

@@ -14,7 +14,7 @@ from shiftproof.detectors import ReadyDetector, as_one, parameters_of, ready
 from shiftproof.errors import BadInput, NotKept
 from shiftproof.metrics import is_correct
 from shiftproof.studies import evidence
-from shiftproof.studies.novelty_variants import ALL_OUTSIDE, Variant
+from shiftproof.studies.novelty_variants import ALL_OUTSIDE, Role, Variant
 from shiftproof.types import About, AnomalyScores, Fact, ModelRef, Predictions, Training
 
 ODIN_EPS = "odin_eps"
@@ -89,16 +89,33 @@ class Judged:
     """One model's images, scored by every detector that it can have."""
 
     about: About
-    inside: Scored
+    inside: Scored  # the set that others are held against
+    more_inside: Sequence[Scored]
     shifted: Sequence[Scored]
     outside: Sequence[Scored]
     detectors: Mapping[str, ReadyDetector]
     baseline: str  # the detector that others are compared with, which may be missing
 
+    @classmethod
+    def of(
+        cls,
+        about: About,
+        scored: Sequence[tuple[Variant, Scored]],
+        detectors: Mapping[str, ReadyDetector],
+        *,
+        baseline: str,
+    ) -> Judged:
+        """The variants in their roles, the inside set first; detectors that one of them has to do without are in none."""
+        roles: dict[Role, list[Scored]] = {"inside": [], "shifted": [], "outside": []}
+        for variant, one in scored:
+            roles[variant.role].append(one.only(detectors))
+        inside, *more = roles["inside"]
+        return cls(about, inside, more, roles["shifted"], roles["outside"], detectors, baseline)
+
     @property
     def insides(self) -> tuple[Scored, ...]:
-        """The inside set, and behind it whatever shows the same classes otherwise."""
-        return self.inside, *self.shifted
+        """The inside set, and behind it whatever else shows the same classes."""
+        return self.inside, *self.more_inside, *self.shifted
 
     @cached_property
     def outsides(self) -> tuple[Scored, ...]:

@@ -16,6 +16,7 @@ from shiftproof.studies.clean_study import image_set_ref, model_refs
 from shiftproof.studies.flagging import Sides, Thresholds
 from shiftproof.studies.novelty_goals import Goal, why_no_failure
 from shiftproof.studies.novelty_scores import Judged, Panel, Scored
+from shiftproof.studies.novelty_variants import Variant
 from shiftproof.studies.out_of_distribution import OutOfDistributionStudy
 from shiftproof.studies.telling import Load, TellingStudy, Told
 from shiftproof.studies.threshold_choice import ThresholdChoice
@@ -56,6 +57,7 @@ class OperatingPointStudy(TellingStudy):
     image_set: ImageSetRef | ImageSet
     detector: str
     choice: ThresholdChoice
+    more_inside: Mapping[str, ImageSetRef | ImageSet] = field(default_factory=dict, hash=False)
     shifted: Mapping[str, ImageSetRef | ImageSet] = field(default_factory=dict, hash=False)
     conditions: Sequence[Condition] = ()
     out_sets: Mapping[str, ImageSetRef | ImageSet] = field(default_factory=dict, hash=False)
@@ -69,7 +71,7 @@ class OperatingPointStudy(TellingStudy):
 
     def __post_init__(self) -> None:
         novelty = self._novelty
-        for name in ("models", "image_set", "shifted", "conditions", "out_sets", "training"):
+        for name in ("models", "image_set", "more_inside", "shifted", "conditions", "out_sets", "training"):
             object.__setattr__(self, name, getattr(novelty, name))
         if needs_training(self.detector) and self.training is None:
             raise BadInput(f"{self.detector} learns from training images, and none were given (--training)")
@@ -97,6 +99,7 @@ class OperatingPointStudy(TellingStudy):
         return OutOfDistributionStudy(
             self.models,
             self.image_set,
+            more_inside=self.more_inside,
             shifted=self.shifted,
             conditions=self.conditions,
             out_sets=self.out_sets,
@@ -113,20 +116,20 @@ class OperatingPointStudy(TellingStudy):
         if self.training is not None:
             training = getattr(load, "training", load)(Run(model, image_set_ref(self.training)))
         panel = Panel([self.detector], training, preset=self.preset, parameters=self.parameters)
-        scored: dict[str, list[Scored]] = {"inside": [], "shifted": [], "outside": []}
+        scored: list[tuple[Variant, Scored]] = []
         for variant in self._novelty.variants:
             predictions = load(variant.run(model))
             nothing = evidence.nothing_read(variant.run(model), predictions)
             if nothing:
                 told.left_out.append(nothing)
                 continue
-            scored[variant.role].append(Scored.of(variant, model, predictions, panel.scores(predictions)))
+            scored.append((variant, Scored.of(variant, model, predictions, panel.scores(predictions))))
         told.leave_out(panel.left_out, of=model.name)
         told.pass_on(panel.ready, of=model.name)
-        if panel.left_out or not scored["inside"]:
+        if panel.left_out or not scored or scored[0][0] != self._novelty.variants[0]:
             return None
         about = {"model": model.name, "image_set": image_set_ref(self.image_set).name}
-        return Judged(about, scored["inside"][0], scored["shifted"], scored["outside"], panel.ready, self.detector)
+        return Judged.of(about, scored, panel.ready, baseline=self.detector)
 
     def _findings(self, judged: Judged, told: Told) -> Iterator[Measurement]:
         """The threshold, then what it does: to all the images that it was picked on, and to each set."""

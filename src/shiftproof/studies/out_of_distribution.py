@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import combinations, product
+from itertools import chain, combinations, product
 from typing import ClassVar
 
 from shiftproof.catalog import DETECTORS
 from shiftproof.errors import BadInput, UnknownName, listed
+from shiftproof.metrics.separation import Area
 from shiftproof.studies import evidence
 from shiftproof.studies.clean_study import image_set_ref, model_ref, model_refs
-from shiftproof.studies.distance_analysis import Surroundings, distance_findings
-from shiftproof.studies.model_averages import averages_over_models
+from shiftproof.studies.distance_analysis import LEAST_GROUPS, Surroundings, distance_findings
+from shiftproof.studies.model_averages import AVERAGED, averages_over_models
 from shiftproof.studies.novelty_analyses import analysis_findings
+from shiftproof.studies.novelty_choices import AurocInterval, Choices
 from shiftproof.studies.novelty_galleries import disagreements, nearest_pairs
 from shiftproof.studies.novelty_goals import goal_findings, why_no_failure
-from shiftproof.studies.novelty_scores import Judged, Panel, Scored, check_detectors
+from shiftproof.studies.novelty_scores import ODIN_EPS, Judged, Panel, Scored, check_detectors
 from shiftproof.studies.novelty_variants import Variant, check_variants
 from shiftproof.studies.random_networks import means_over_networks, random_network_aurocs
 from shiftproof.studies.telling import Load, TellingStudy, Told
@@ -42,12 +44,14 @@ from shiftproof.types import (
 class OutOfDistributionStudy(TellingStudy):
     """Every detector at two goals, new-class and failure detection, with the analyses of the ImageNet-OOD paper.
 
-    `image_set` is inside: its classes are those the model knows. Its images under `conditions`, and the sets in `shifted`,
-    show the same classes otherwise; those in `out_sets` show others. Detectors that learn do so from `training`.
+    `image_set` is inside: its classes are those the model knows, as in the sets of `more_inside`. Its images under
+    `conditions`, and the sets in `shifted`, show the same classes otherwise; those in `out_sets` show others. Detectors that
+    learn do so from `training`.
     """
 
     models: Sequence[ModelRef | Classifier]
     image_set: ImageSetRef | ImageSet
+    more_inside: Mapping[str, ImageSetRef | ImageSet] = field(default_factory=dict, hash=False)  # in the usual style too
     shifted: Mapping[str, ImageSetRef | ImageSet] = field(default_factory=dict, hash=False)
     conditions: Sequence[Condition] = ()  # corruptions of the inside set, which count as shifted
     out_sets: Mapping[str, ImageSetRef | ImageSet] = field(default_factory=dict, hash=False)
@@ -58,13 +62,18 @@ class OutOfDistributionStudy(TellingStudy):
     random_networks: Mapping[str, Sequence[ModelRef | Classifier]] = field(default_factory=dict, hash=False)  # by model name
     odin: Mapping[str, ModelRef | Classifier] = field(default_factory=dict, hash=False)  # the same with perturbed inputs
     rejected: float = 0.75  # share of the outside images that may not pass
-    tpr: float = 0.95
+    tpr: float = 0.95  # share to be found when false alarms are counted
     risk: float = 0.05  # share of answers that may be wrong
+    area: Area = "average-precision"  # as which AUPR is taken
+    auroc_interval: AurocInterval = "delong"
     baseline: str = "msp"  # the detector that others are compared with
     distance_model: ModelRef | Classifier | None = None  # whose features measure distance; None: the model's own
     groups: int | None = None  # of images alike in distance; None: up to 100 of at least 50 images, but no fewer than 5
+    pairs_at: Sequence[float] = (0, 25, 50, 75, 100)  # percentiles of the distance at which nearest pairs are shown
+    disagree: tuple[str, str] | None = None  # detectors whose disagreements are shown; None: the best and the baseline
     shown: int = 24  # images in a gallery
     keep: Keep = "features"
+    _choices: Choices = field(init=False, compare=False, repr=False)
 
     by_default: ClassVar[bool] = False
 
@@ -72,22 +81,24 @@ class OutOfDistributionStudy(TellingStudy):
         settled = {
             "models": model_refs(self.models),
             "image_set": image_set_ref(self.image_set),
-            "shifted": {name: image_set_ref(images) for name, images in self.shifted.items()},
+            **{
+                role: {name: image_set_ref(images) for name, images in getattr(self, role).items()}
+                for role in ("more_inside", "shifted", "out_sets")
+            },
             "conditions": tuple(self.conditions),
-            "out_sets": {name: image_set_ref(images) for name, images in self.out_sets.items()},
             "training": None if self.training is None else image_set_ref(self.training),
-            "detectors": None if self.detectors is None else tuple(dict.fromkeys([self.baseline, *self.detectors])),
+            "detectors": None if self.detectors is None else tuple(dict.fromkeys([*self._compared, *self.detectors])),
             "random_networks": {name: tuple(map(model_ref, some)) for name, some in self.random_networks.items()},
             "odin": {name: model_ref(model) for name, model in self.odin.items()},
             "distance_model": None if self.distance_model is None else model_ref(self.distance_model),
+            "pairs_at": tuple(self.pairs_at),
+            "_choices": Choices(self.tpr, self.risk, self.rejected, self.area, self.auroc_interval),
         }
         for name, value in settled.items():
             object.__setattr__(self, name, value)
         self._check_names()
         check_variants(self.variants, self._training)
-        for name in ("rejected", "tpr", "risk"):
-            if not 0 < getattr(self, name) < 1:
-                raise BadInput(f"{name} is a share between 0 and 1, such as 0.75; got {getattr(self, name)}")
+        self._check_numbers()
 
     @cached_property
     def variants(self) -> tuple[Variant, ...]:
@@ -95,20 +106,22 @@ class OutOfDistributionStudy(TellingStudy):
         inside = image_set_ref(self.image_set)
         return (
             Variant(inside.name, "inside", inside),
+            *(Variant(name, "inside", image_set_ref(images)) for name, images in self.more_inside.items()),
             *(Variant(name, "shifted", image_set_ref(images)) for name, images in self.shifted.items()),
             *(Variant(str(condition), "shifted", inside, condition) for condition in self.conditions),
             *(Variant(name, "outside", image_set_ref(images)) for name, images in self.out_sets.items()),
         )
 
     def runs(self) -> list[Run]:
-        """Every model, and its random networks, on every variant and the training images; then whoever else is asked."""
+        """Every model on every variant and the training images; then whoever else is asked."""
         runs: list[Run] = []
         for model in model_refs(self.models):
-            for network in (model, *self._random_networks(model)):
-                runs += [variant.run(network) for variant in self.variants]
+            asked = [(model, self.variants), *((network, self._apart) for network in self._random_networks(model))]
+            for network, variants in asked:
+                runs += [variant.run(network) for variant in variants]
                 runs += [Run(network, images) for images in self._training]
-            for other in (self._odin(model), self._distance_model):
-                runs += [variant.run(other) for variant in self.variants] if other else []
+            for other, variants in ((self._odin(model), self.variants), (self._distance_model, self._apart)):
+                runs += [variant.run(other) for variant in variants] if other else []
         return list(dict.fromkeys(runs))
 
     def reading(self, run: Run) -> Reading | None:
@@ -122,23 +135,22 @@ class OutOfDistributionStudy(TellingStudy):
 
     def findings(self, load: Load, told: Told) -> Iterator[Finding]:
         told.warnings.extend(self.seen_twice(load))
-        aurocs: list[Measurement] = []
+        averaged: list[Measurement] = []
         for model in model_refs(self.models):
             surroundings = Surroundings((self._distance_model or model).name)
             judged = self._judged(model, load, surroundings, told)
             if judged is None:
                 continue
             told.left_out.extend(why_no_failure(judged))
-            for found in goal_findings(judged, tpr=self.tpr, risk=self.risk):
-                aurocs += [found] if isinstance(found, Measurement) and found.metric == "auroc" else []
+            for found in chain(goal_findings(judged, self._choices), analysis_findings(judged, self._choices)):
+                averaged += [found] if isinstance(found, Measurement) and found.metric in AVERAGED else []
                 yield found
-            yield from analysis_findings(judged, rejected=self.rejected)
             yield from distance_findings(judged, surroundings, groups=self.groups)
             refs = {variant.name: variant.image_set for variant in self.variants}
-            yield from disagreements(judged, refs, shown=self.shown)
-            yield from nearest_pairs(judged, surroundings, refs)
+            yield from disagreements(judged, refs, shown=self.shown, between=self.disagree)
+            yield from nearest_pairs(judged, surroundings, refs, percentiles=self.pairs_at)
             yield from self._random_network_findings(model, judged, load, told)
-        yield from averages_over_models(aurocs)
+        yield from averages_over_models(averaged)
 
     def _judged(self, model: ModelRef, load: Load, surroundings: Surroundings, told: Told) -> Judged | None:
         """One model's images as the detectors see them, each run read once; what cannot be had is told."""
@@ -150,29 +162,26 @@ class OutOfDistributionStudy(TellingStudy):
             nothing = evidence.nothing_read(variant.run(model), predictions)
             if nothing:
                 told.left_out.append(nothing)
-                if variant.role == "inside":
+                if variant == self.variants[0]:
                     return None
                 continue
             scores = panel.scores(predictions, load(variant.run(perturbed)) if perturbed else None)
             scored.append((variant, Scored.of(variant, model, predictions, scores)))
-            other = self._distance_model
-            surroundings.add(variant, predictions, load(variant.run(other)) if other else predictions)
+            if variant in self._apart:
+                other = self._distance_model
+                surroundings.add(variant, predictions, load(variant.run(other)) if other else predictions)
         surroundings.free()
         told.leave_out({**panel.left_out, **surroundings.left_out}, of=model.name)
         told.pass_on(panel.ready, of=model.name)
-        by_role = {
-            role: [one.only(panel.ready) for variant, one in scored if variant.role == role]
-            for role in ("inside", "shifted", "outside")
-        }
         about = {"model": model.name, "image_set": image_set_ref(self.image_set).name}
-        return Judged(about, by_role["inside"][0], by_role["shifted"], by_role["outside"], panel.ready, self.baseline)
+        return Judged.of(about, scored, panel.ready, baseline=self.baseline)
 
     def _random_network_findings(self, model: ModelRef, judged: Judged, load: Load, told: Told) -> Iterator[Measurement]:
         """What networks of the same architecture say that never learned anything, and their means."""
         aurocs: list[Measurement] = []
         lacking: dict[tuple[str, str], list[str]] = {}
         read = {scored.name for scored in (*judged.insides, *judged.outside)}
-        variants = [variant for variant in self.variants if variant.name in read]
+        variants = [variant for variant in self._apart if variant.name in read]
         for number, network in enumerate(self._random_networks(model), start=1):
             panel = self._panel(network, load)
             scores = {variant.name: panel.scores(load(variant.run(network))) for variant in variants}
@@ -206,11 +215,30 @@ class OutOfDistributionStudy(TellingStudy):
                 yield f"{both:,} images of {first.name} are in {second.name} too, which flatters or spoils the numbers"
 
     def _check_names(self) -> None:
-        check_detectors([self.baseline, *(self.detectors or ())], preset=self.preset, parameters=self.parameters)
+        check_detectors([*self._compared, *(self.detectors or ())], preset=self.preset, parameters=self.parameters)
         models = [model_ref(model).name for model in self.models]
         for name in (*self.random_networks, *self.odin):
             if name not in models:
                 raise UnknownName("model in this study", name, models)
+
+    def _check_numbers(self) -> None:
+        if self.groups is not None and self.groups < LEAST_GROUPS:
+            raise BadInput(f"distance is looked at in {LEAST_GROUPS} groups or more, got {self.groups}")
+        if not all(0 <= percentile <= 100 for percentile in self.pairs_at):
+            raise BadInput(f"pairs are shown at percentiles from 0 to 100, got {listed(map(str, self.pairs_at))}")
+        if self.disagree is not None and len(set(self.disagree)) != 2:
+            raise BadInput(f"two detectors can disagree, as vim and knn; got {listed(self.disagree)}")
+
+    @property
+    def _compared(self) -> tuple[str, ...]:
+        """Detectors that are named beside those that are asked for, and asked for thereby."""
+        return self.baseline, *(name for name in self.disagree or () if not (self.odin and name == ODIN_EPS))
+
+    @cached_property
+    def _apart(self) -> tuple[Variant, ...]:
+        """The inside set and whatever is held against it; further inside sets are not."""
+        first, *others = self.variants
+        return first, *(variant for variant in others if variant.role != "inside")
 
     @property
     def _training(self) -> list[ImageSetRef]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from shiftproof.errors import BadInput
 from shiftproof.metrics.operating_point import cheapest_point, operating_point
-from shiftproof.studies.novelty_goals import percent
+from shiftproof.studies.novelty_choices import percent
 from shiftproof.types import AnomalyScores
 
 
