@@ -28,8 +28,11 @@ from toys import COLOURS, save_colour_network
 
 MODEL = ModelRef("toy", "f" * 32)
 UNTOUCHED: dict[str, Any] = {
-    "training": None, "shifted": (), "out_images": (), "detectors": None, "preset": "authors", "chosen": (),
-    "against": "msp", "rejected": 0.75, "random_networks": 0, "odin_eps": None, "distance_model": None,
+    "training": None, "more_images": (), "shifted": (), "out_images": (),
+    "detectors": None, "preset": "authors", "chosen": (),
+    "against": "msp", "rejected": 0.75, "tpr": 0.95, "risk": 0.05, "area": "average-precision", "auroc_interval": "delong",
+    "random_networks": 0, "random_fan": "in", "odin_eps": None, "odin_normalised": False,
+    "distance_model": None, "groups": None, "pairs_at": "0,25,50,75,100", "disagree": None,
     "edition": "imagenet-224", "at": "picture", "output": None, "seed": 0, "scale_strengths": False, "frost_folder": None,
 }  # fmt: skip
 
@@ -100,6 +103,21 @@ def test_sets_detectors_and_parameters_are_taken_as_typed(draw_photos: Draw, hat
     assert [one.name for one in bench.image_sets] == ["drawn", "hats", "caps", "more"]
 
 
+def test_further_inside_sets_and_what_can_be_chosen_of_numbers_are_taken_as_typed(
+    draw_photos: Draw, hats: Path, tmp_path: Path
+) -> None:
+    bench = made(
+        sp.open_images(draw_photos(2)), tmp_path, out_images=(str(hats),), more_images=(f"again={draw_photos(2, 'more')}",),
+        tpr=0.9, risk=0.1, area="trapezoid", auroc_interval="bootstrap", groups=7, pairs_at="1, 99", disagree="vim, knn",
+    )  # fmt: skip
+    (study,) = bench.studies
+    assert [one.name for one in bench.image_sets] == list(study.more_inside) + list(study.out_sets) == ["again", "hats"]
+    assert (study.tpr, study.risk, study.area, study.auroc_interval) == (0.9, 0.1, "trapezoid", "bootstrap")
+    assert (study.groups, study.pairs_at, study.disagree) == (7, (1, 99), ("vim", "knn"))
+    plain = OutOfDistributionStudy([MODEL], sp.open_images(tmp_path / "photos"), random_networks={"toy": ()}, keep="logits")
+    assert made(sp.open_images(tmp_path / "photos"), tmp_path).studies == [plain]
+
+
 def test_values_are_numbers_words_or_nothing() -> None:
     typed = parameters_typed(["a.b=5", "a.c=0.5", "a.d=none", "a.e=True", "f.g=euclid"])
     assert typed == {"a": {"b": 5, "c": 0.5, "d": None, "e": True}, "f": {"g": "euclid"}}
@@ -128,6 +146,12 @@ def test_values_are_numbers_words_or_nothing() -> None:
         ({"chosen": ("odin.temperature=none",)}, BadInput, "temperature of odin should be a number, got None"),
         ({"chosen": ("openmax.distance=cosine",)}, BadInput, "distance of openmax should be eucos or euclidean"),
         ({"preset": "opening"}, UnknownName, "openood"),
+        ({"more_images": ("hats",), "out_images": ("hats",)}, BadInput, "given twice: hats"),
+        ({"pairs_at": "0,101"}, BadInput, "percentiles should be some of 0 to 100"),
+        ({"disagree": "vim"}, BadInput, "--disagree takes two detectors, as vim,knn; got 'vim'"),
+        ({"disagree": "vim,kn"}, UnknownName, "did you mean knn"),
+        ({"random_networks": 1, "random_fan": "out"}, MissingRuns, "no toy redrawn 1 fan out, as made of this model"),
+        ({"odin_eps": 0.1, "odin_normalised": True}, MissingRuns, "no toy odin 0.1 normalised, as made of this model"),
         ({"random_networks": 1}, MissingRuns, "no toy redrawn 1, as made of this model with these options, is stored"),
         ({"odin_eps": 0.1}, MissingRuns, "no toy odin 0.1, as made of this model with these options, is stored"),
     ],
@@ -146,6 +170,10 @@ def test_outside_images_alone_ask_for_the_study(shiftproof: Shiftproof, draw_pho
     assert code == 0, err
     metrics = {found["metric"] for found in json.loads(out)["findings"] if found["kind"] == "Measurement"}
     assert {"top1_accuracy", "auroc", "fpr_at_tpr", "shift_auroc"} <= metrics
+    code, out, err = shiftproof("run", photos, "--images", draw_photos(3, "more"), "--detectors", "msp", "--json", "--quiet")
+    assert code == 0, err
+    insides = [one["about"]["inside"] for one in json.loads(out)["findings"] if one.get("metric") == "inside_accuracy"]
+    assert insides == ["photos", "more"]
     code, _, err = shiftproof("run", photos, "--out-images", hats, "--studies", "accuracy")
     assert (code, err.count("\n")) == (1, 1)
     assert "--out-images: only the study out-of-distribution looks at these" in err
@@ -180,6 +208,8 @@ def test_networks_made_of_another_model_by_the_same_name_are_not_taken(draw_phot
     images, network = sp.open_images(draw_photos(1)), redrawn(model, 1)
     sp.predict(network, images, store=tmp_path / "runs", workers=0)
     options = {**UNTOUCHED, "store": tmp_path / "runs", "random_networks": 1}
+    (drawn,) = make_out_of_distribution(OutOfDistributionStudy, [model], images, {**options, "random_fan": "out"}).companions
+    assert drawn.ref == redrawn(model, 1, fan="out").ref != network.ref
     (study,) = make_out_of_distribution(OutOfDistributionStudy, [model.ref], images, options).studies
     assert network.ref in {run.model for run in study.runs()}
     namesake = ModelRef("colours", "f" * 32)
@@ -305,6 +335,12 @@ def test_odin_moves_inputs_of_torch_models_and_others_are_told_that_they_cannot(
     (moved,) = bench.companions
     assert isinstance(moved, LoadedClassifier)
     assert moved.notes[-1].endswith("at temperature 7")  # of the detector, which makes scores of these answers
+    assert "(divided by std)" in moved.notes[-1]
+    (otherwise,) = make_out_of_distribution(
+        OutOfDistributionStudy, [model], images, {**options, "odin_normalised": True}
+    ).companions
+    assert isinstance(otherwise, LoadedClassifier)
+    assert "(not divided by std)" in otherwise.notes[-1]
     store, sets = Store(tmp_path / "runs"), [images, *bench.image_sets]
     for one in (model, moved):
         fill_studies(one, bench.studies, sets, store=store, workers=0)

@@ -117,6 +117,7 @@ def test_several_sets_shifts_and_training_images_take_part(shiftproof: Shiftproo
     [
         (ASKED, "one of the three, got none"),
         ([*ASKED, "--cheapest", "--rejected", 0.5], "one of the three, got 2"),
+        ([*ASKED, "--cheapest", "--images", "photos"], "given twice: photos"),
         ([*ASKED, "--false-alarms", 5], "false_alarms should lie between 0 and 1, got 5"),
         ([*ASKED, "--cheapest", "--outside-share", 1.5], "outside_share should lie between 0 and 1"),
         (["--out-images", "greys", "--detector", "enrgy", "--cheapest"], "did you mean energy"),

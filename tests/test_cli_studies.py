@@ -107,18 +107,27 @@ def test_a_slip_is_told_at_once(images: ImageList, options: dict[str, Any], prob
 
 def test_calibration_is_thorough_where_asked(images: ImageList) -> None:
     for asked in (False, True):
-        (study,) = make_calibration(CalibrationStudy, [MODEL], images, {"thorough_calibration": asked}).studies
+        options = {"thorough_calibration": asked, "published_bins": False}
+        (study,) = make_calibration(CalibrationStudy, [MODEL], images, options).studies
         assert study == CalibrationStudy([MODEL], images, thorough=asked)
+
+
+def test_bins_are_the_published_ones_where_asked(images: ImageList) -> None:
+    options = {"thorough_calibration": False, "published_bins": True, "clean_images": None, "out_images": ()}
+    for make, kind in ((make_calibration, CalibrationStudy), (make_natural_adversarial, NaturalAdversarialStudy)):
+        (study,) = make(kind, [MODEL], images, options).studies
+        assert study == kind([MODEL], images, published_bins=True)
 
 
 def test_hard_photos_stand_beside_ordinary_and_novel_ones(images: ImageList, draw_photos: Callable[..., Path]) -> None:
     ordinary, novel = draw_photos(2, "validation"), draw_photos(1, "tools")
-    options = {"clean_images": str(ordinary), "out_images": (f"novel={novel}",)}
+    untouched: dict[str, Any] = {"clean_images": None, "out_images": (), "published_bins": False}
+    options = {**untouched, "clean_images": str(ordinary), "out_images": (f"novel={novel}",)}
     bench = make_natural_adversarial(NaturalAdversarialStudy, [MODEL], images, options)
     assert [one.ref.name for one in bench.image_sets] == ["photos", "validation", "novel"]
     sets = [one.ref for one in bench.image_sets]
     assert bench.studies == [NaturalAdversarialStudy([MODEL], sets[0], ordinary=sets[1], novel=sets[2])]
-    alone = make_natural_adversarial(NaturalAdversarialStudy, [MODEL], images, {"clean_images": None, "out_images": ()})
+    alone = make_natural_adversarial(NaturalAdversarialStudy, [MODEL], images, untouched)
     assert alone.studies == [NaturalAdversarialStudy([MODEL], images)]
     with pytest.raises(BadInput, match="takes one set of novel photos; got tools, validation"):
         make_natural_adversarial(
@@ -127,8 +136,10 @@ def test_hard_photos_stand_beside_ordinary_and_novel_ones(images: ImageList, dra
 
 
 def test_hard_photos_are_studied_only_where_named_and_then_take_the_outside_images() -> None:
-    untyped = {"studies": None, "out_images": ("tools",), "shifted": (), "training": None}
+    untyped = {"studies": None, "more_images": (), "out_images": ("tools",), "shifted": (), "training": None}
     assert "natural-adversarial" not in studies_asked(untyped)
     assert list(studies_asked({**untyped, "studies": "natural-adversarial"})) == ["natural-adversarial"]
     with pytest.raises(BadInput, match="--training: only the study out-of-distribution"):
         studies_asked({**untyped, "studies": "natural-adversarial", "training": "more"})
+    with pytest.raises(BadInput, match="--images: only the study out-of-distribution"):
+        studies_asked({**untyped, "studies": "natural-adversarial", "more_images": ("more",)})

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from shiftproof.cli_steps import Bench, Options, pictures_as_typed, stored_model
+from shiftproof.corruptions.choosing import whole_numbers
 from shiftproof.detectors import parameters_of
 from shiftproof.errors import BadInput, MissingRuns
 from shiftproof.image_sets import ImageList, open_images
@@ -23,8 +24,13 @@ from shiftproof.types import CLEAN, Classifier, Condition, Fact, ImageSet, Keep,
 
 Models = Sequence[Classifier | ModelRef]
 
-OF_NOVELTY = ("out_images", "shifted", "training")
-"""Options that ask for the study of novelty, each enough by itself."""
+OF_NOVELTY = {
+    "more_images": "--images",
+    "out_images": "--out-images",
+    "shifted": "--shifted",
+    "training": "--training",
+}
+"""Options that ask for the study of novelty, each enough by itself, as they are typed."""
 
 SEVERITY = re.compile(r"(?P<corruption>\w+):(?P<severity>\d+)")
 
@@ -32,7 +38,7 @@ SEVERITY = re.compile(r"(?P<corruption>\w+):(?P<severity>\d+)")
 def make_out_of_distribution(kind: Any, models: Models, images: ImageSet, options: Options) -> Bench:
     """Inside, shifted and outside sets as named, with the random and perturbed networks that the study asks too."""
     sets, store = sets_typed(images, options), Store(options["store"])
-    random = {model_ref(model).name: _redrawn(model, options["random_networks"], store) for model in models}
+    random = {model_ref(model).name: _redrawn(model, options, store) for model in models}
     perturbed = {model_ref(model).name: _perturbed(model, options, store) for model in models if options["odin_eps"]}
     distance = options["distance_model"] and _distance_model(options["distance_model"], models, store)
     study = kind(
@@ -44,9 +50,11 @@ def make_out_of_distribution(kind: Any, models: Models, images: ImageSet, option
         parameters=parameters_typed(options["chosen"]),
         random_networks=random,
         odin=perturbed,
-        rejected=options["rejected"],
+        **{name: options[name] for name in ("rejected", "tpr", "risk", "area", "auroc_interval", "groups")},
         baseline=options["against"],
         distance_model=distance,
+        pairs_at=whole_numbers(options["pairs_at"], least=0, most=100, what="percentiles"),
+        disagree=_two_typed(options["disagree"]),
         keep=keep_of(models, store),
     )
     asked = [*(network for some in random.values() for network in some), *perturbed.values(), distance]
@@ -57,6 +65,7 @@ def make_out_of_distribution(kind: Any, models: Models, images: ImageSet, option
 class TypedSets(NamedTuple):
     """What is looked at beside the inside set, as studies of novelty call it."""
 
+    more_inside: Mapping[str, ImageList]
     shifted: Mapping[str, ImageList]
     conditions: Sequence[Condition]
     out_sets: Mapping[str, ImageList]
@@ -64,12 +73,14 @@ class TypedSets(NamedTuple):
 
     @property
     def opened(self) -> list[ImageList]:
-        return [*self.shifted.values(), *self.out_sets.values(), *([self.training] if self.training else [])]
+        named = (self.more_inside, self.shifted, self.out_sets)
+        return [*(images for sets in named for images in sets.values()), *([self.training] if self.training else [])]
 
 
 def sets_typed(images: ImageSet, options: Options) -> TypedSets:
-    """The sets at --shifted, --out-images and --training, and corruptions of the inside set."""
+    """The sets at --images, --shifted, --out-images and --training, and corruptions of the inside set."""
     return TypedSets(
+        more_inside=named_sets("--images", options["more_images"]),
         shifted=named_sets("--shifted", [text for text in options["shifted"] if not SEVERITY.fullmatch(text)]),
         conditions=_conditions(options["shifted"], images, options),
         out_sets=named_sets("--out-images", options["out_images"]),
@@ -117,6 +128,16 @@ def detectors_typed(text: str | None) -> tuple[str, ...] | None:
     return words
 
 
+def _two_typed(text: str | None) -> tuple[str, str] | None:
+    """The two detectors that were named; None where none were."""
+    names = detectors_typed(text)
+    if names is None:
+        return None
+    if len(names) != 2:
+        raise BadInput(f"--disagree takes two detectors, as vim,knn; got {text!r}")
+    return names[0], names[1]
+
+
 def named_sets(option: str, texts: Sequence[str]) -> dict[str, ImageList]:
     """The sets at NAME=DIR, or at DIR, which then goes by the name of its folder."""
     sets: dict[str, ImageList] = {}
@@ -150,20 +171,23 @@ def _conditions(texts: Sequence[str], images: ImageSet, options: Options) -> lis
     return conditions
 
 
-def _redrawn(model: Classifier | ModelRef, count: int, store: Store) -> list[Classifier | ModelRef]:
+def _redrawn(model: Classifier | ModelRef, options: Options, store: Store) -> list[Classifier | ModelRef]:
     """Networks that never learned anything: made of a model at hand, or those stored before."""
+    seeds, fan = range(1, options["random_networks"] + 1), options["random_fan"]
     if isinstance(model, ModelRef):
-        return [_stored(redrawn_ref(model, Draw(seed)), store) for seed in range(1, count + 1)]
-    return [redrawn(model, seed) for seed in range(1, count + 1)]
+        return [_stored(redrawn_ref(model, Draw(seed, fan)), store) for seed in seeds]
+    return [redrawn(model, seed, fan=fan) for seed in seeds]
 
 
 def _perturbed(model: Classifier | ModelRef, options: Options, store: Store) -> Classifier | ModelRef:
     """The model with inputs moved as ODIN moves them, at the temperature of the detector."""
     chosen = parameters_of("odin", preset=options["preset"], chosen=parameters_typed(options["chosen"]).get("odin"))
-    eps, temperature = options["odin_eps"], float(chosen["temperature"] or 1)
-    if isinstance(model, ModelRef):
-        return _stored(perturbed_ref(model, eps=eps, temperature=temperature), store)
-    return perturbed_by_odin(model, eps=eps, temperature=temperature)
+    how = {
+        "eps": options["odin_eps"],
+        "temperature": float(chosen["temperature"] or 1),
+        "divide_by_std": not options["odin_normalised"],
+    }
+    return _stored(perturbed_ref(model, **how), store) if isinstance(model, ModelRef) else perturbed_by_odin(model, **how)
 
 
 def _stored(ref: ModelRef, store: Store) -> ModelRef:

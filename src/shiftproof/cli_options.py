@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import click
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
 
 
 def _options(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
@@ -83,6 +84,9 @@ about_studies = _options(
     click.option(
         "--thorough-calibration", is_flag=True, help="Likelihood and what a temperature would mend, from all logits."
     ),
+    click.option(
+        "--published-bins", is_flag=True, help="Leave the last bin out of RMS calibration errors, as ImageNet-A's code does."
+    ),
 )
 about_pictures = _options(
     click.option("--edition", default="imagenet-224", show_default=True, help="Whose strengths; see shiftproof list."),
@@ -153,6 +157,9 @@ about_detectors = _options(
 
 about_other_images = _options(
     click.option(
+        "--images", "more_images", multiple=True, help="More images of the known classes, as DIR or NAME=DIR; repeatable."
+    ),
+    click.option(
         "--shifted",
         multiple=True,
         help="The known classes otherwise: NAME=DIR, or a corruption of IMAGES as fog:3; repeatable.",
@@ -165,11 +172,29 @@ about_novelty = _options(
     click.option("--against", default="msp", show_default=True, help="The detector that others are compared with."),
     click.option(
         "--rejected",
-        type=click.FloatRange(0, 1, min_open=True, max_open=True),
+        type=SHARE,
         default=0.75,
         show_default=True,
         help="Share of the outside images to reject, when correct answers that go with them are counted.",
     ),
+    click.option("--tpr", type=SHARE, default=0.95, show_default=True, help="Share to find when false alarms are counted."),
+    click.option("--risk", type=SHARE, default=0.05, show_default=True, help="Share of answers that may be wrong."),
+    click.option(
+        "--aupr",
+        "area",
+        type=click.Choice(["average-precision", "trapezoid"]),
+        default="average-precision",
+        show_default=True,
+        help="As which area AUPR is taken.",
+    ),
+    click.option(
+        "--auroc-interval",
+        type=click.Choice(["delong", "bootstrap"]),
+        default="delong",
+        show_default=True,
+        help="How the interval of an AUROC is found.",
+    ),
+    click.option("--disagree", help="Two detectors, as vim,knn, to show disagreements of; the best and --against else."),
     click.option(
         "--random-networks",
         type=click.IntRange(0),
@@ -177,8 +202,22 @@ about_novelty = _options(
         show_default=True,
         help="Networks of the same architecture that never learned anything, to ask the same of.",
     ),
+    click.option(
+        "--random-fan",
+        type=click.Choice(["in", "out"]),
+        default="in",
+        show_default=True,
+        help="Which side of a layer sets the size of its random weights.",
+    ),
     click.option("--odin-eps", type=click.FloatRange(0, min_open=True), help="Perturb inputs so far for ODIN, as 0.0014."),
+    click.option(
+        "--odin-normalised", is_flag=True, help="--odin-eps is on the scale of the normalised input, not of pixels 0 to 1."
+    ),
     click.option("--distance-model", help="Model whose features measure the distance to the inside; MODEL itself else."),
+    click.option("--groups", type=click.IntRange(5), help="Groups of images alike in distance; up to 100 where not given."),
+    click.option(
+        "--pairs-at", default="0,25,50,75,100", show_default=True, help="Percentiles of distance to show nearest pairs at."
+    ),
 )
 """What the study of novelty can be told."""
 

@@ -33,7 +33,7 @@ def studies_asked(options: Options) -> dict[str, Any]:
     """The kinds of study that were named, or those that are asked unasked and those that other options ask for."""
     kinds = studies_named(options["studies"])
     elsewhere = {"out_images"} if HARD_PHOTOS in kinds else set()
-    typed = [f"--{name.replace('_', '-')}" for name in OF_NOVELTY if options[name] and name not in elsewhere]
+    typed = [option for name, option in OF_NOVELTY.items() if options[name] and name not in elsewhere]
     if typed and NOVELTY not in kinds:
         if options["studies"] is not None:
             raise BadInput(f"{' and '.join(typed)}: only the study {NOVELTY} looks at these; name it in --studies too")
@@ -59,7 +59,8 @@ def make_plainly(kind: Any, models: Models, images: ImageSet, options: Options) 
 
 def make_calibration(kind: Any, models: Models, images: ImageSet, options: Options) -> Bench:
     """Calibration from first answers, or from all logits."""
-    return Bench([kind(models=models, image_set=images, thorough=options["thorough_calibration"])], [images])
+    chosen = {"thorough": options["thorough_calibration"], "published_bins": options["published_bins"]}
+    return Bench([kind(models=models, image_set=images, **chosen)], [images])
 
 
 def make_corruption(kind: Any, models: Models, images: ImageSet, options: Options) -> Bench:
@@ -117,7 +118,13 @@ def make_natural_adversarial(kind: Any, models: Models, images: ImageSet, option
     novel = list(named_sets("--out-images", options["out_images"]).values())
     if len(novel) > 1:
         raise BadInput(f"{HARD_PHOTOS} takes one set of novel photos; got {listed(one.name for one in novel)}")
-    study = kind(models=models, image_set=images, ordinary=ordinary, novel=novel[0] if novel else None)
+    study = kind(
+        models=models,
+        image_set=images,
+        ordinary=ordinary,
+        novel=novel[0] if novel else None,
+        published_bins=options["published_bins"],
+    )
     return Bench([study], [images, *([ordinary] if ordinary else []), *novel])
 
 

@@ -59,6 +59,16 @@ def test_six_images_by_hand(six_images: Any) -> None:
     assert value(found, "operating_cost") == pytest.approx(0.99 * 1 / 4 + 0.01 * 10 * 1 / 2)
 
 
+def test_further_inside_sets_are_judged_but_not_picked_on(predictions_of: Any, six_images: Any) -> None:
+    more = ImageSetRef("more", "more")
+    three = predictions_of([0, 1, 2], [0, 1, 2], [0.95, 0.45, 0.3], with_logits=True)
+    sets: Any = {"more_inside": {"more": more}, "out_sets": {"hats": HATS}}
+    study = OperatingPointStudy([TOY], PHOTOS, "msp", ThresholdChoice(false_alarms=0.25), **sets, keep="logits")
+    found = list(study.measure(lambda run: three if run.image_set == more else six_images(run)))
+    assert value(found, "operating_threshold") == pytest.approx(-0.5)  # as without them
+    assert value(found, "operating_false_alarms", set="more") == pytest.approx(2 / 3)
+
+
 def test_failures_of_six_images_by_hand(six_images: Any) -> None:
     most = ThresholdChoice(rejected=0.6)
     study = OperatingPointStudy([TOY], PHOTOS, "msp", most, out_sets={"hats": HATS}, goal="failure", keep="logits")

@@ -77,7 +77,8 @@ def perturbed_by_odin(
 def perturbed_ref(ref: ModelRef, *, eps: float, temperature: float, divide_by_std: bool = True) -> ModelRef:
     """What a model is called and known by once its inputs are moved."""
     chosen = {"eps": eps, "temperature": temperature, "divide_by_std": divide_by_std}
-    return ModelRef(f"{ref.name} odin {eps:g}", fingerprint_of(ref.fingerprint, "odin", chosen, RULE))
+    name = f"{ref.name} odin {eps:g}" + ("" if divide_by_std else " normalised")
+    return ModelRef(name, fingerprint_of(ref.fingerprint, "odin", chosen, RULE))
 
 
 def _answer(
