@@ -152,6 +152,17 @@ def test_the_frechet_distance_is_that_of_the_network_that_is_named() -> None:
     assert found.convention["features"] == "12 of ruler"
 
 
+def test_sets_too_small_for_the_groups_asked_for_are_told() -> None:
+    world = World()
+    study = OutOfDistributionStudy(
+        [TOY], PHOTOS, out_sets={"hats": HATS, "shoes": SHOES}, detectors=["msp"], groups=30
+    )  # 60 hats, 45 shoes
+    assert {one.about["set"] for one in numbers(study.measure(world), "distance_slope")} == {"hats"}
+    assert list(study.skipped(world)) == [
+        "the distance analysis of shoes is left out for toy: 30 groups need 60 images, and it has 45"
+    ]
+
+
 def test_pairs_go_from_the_nearest_to_the_farthest_each_with_its_neighbour() -> None:
     world = World()
     study = OutOfDistributionStudy([TOY], PHOTOS, out_sets={"hats": HATS, "shoes": SHOES}, detectors=["msp"])

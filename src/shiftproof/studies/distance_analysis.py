@@ -101,6 +101,15 @@ def distance_findings(judged: Judged, surroundings: Surroundings, *, groups: int
             yield from _line(judged, other, name, middles, aurocs, [len(part) for part in parts], told)
 
 
+def too_few_for(groups: int, surroundings: Surroundings) -> dict[str, str]:
+    """What cannot be looked at in so many groups, and why."""
+    return {
+        f"{DISTANCES} of {name}": f"{groups} groups need {2 * groups} images, and it has {len(near.distances)}"
+        for name, near in surroundings.nearness.items()
+        if len(near.distances) < 2 * groups
+    }
+
+
 def groups_by_distance(distances: NDArray[np.floating], groups: int | None = None) -> list[NDArray[np.intp]]:
     """Rows alike in distance, nearest first, as many in each group or one fewer; none where images are too few.
 

@@ -13,7 +13,7 @@ from shiftproof.errors import BadInput, UnknownName, listed
 from shiftproof.metrics.separation import Area
 from shiftproof.studies import evidence
 from shiftproof.studies.clean_study import image_set_ref, model_ref, model_refs
-from shiftproof.studies.distance_analysis import LEAST_GROUPS, Surroundings, distance_findings
+from shiftproof.studies.distance_analysis import LEAST_GROUPS, Surroundings, distance_findings, too_few_for
 from shiftproof.studies.model_averages import AVERAGED, averages_over_models
 from shiftproof.studies.novelty_analyses import analysis_findings
 from shiftproof.studies.novelty_choices import AurocInterval, Choices
@@ -171,7 +171,8 @@ class OutOfDistributionStudy(TellingStudy):
                 other = self._distance_model
                 surroundings.add(variant, predictions, load(variant.run(other)) if other else predictions)
         surroundings.free()
-        told.leave_out({**panel.left_out, **surroundings.left_out}, of=model.name)
+        ungrouped = too_few_for(self.groups, surroundings) if self.groups else {}
+        told.leave_out({**panel.left_out, **surroundings.left_out, **ungrouped}, of=model.name)
         told.pass_on(panel.ready, of=model.name)
         about = {"model": model.name, "image_set": image_set_ref(self.image_set).name}
         return Judged.of(about, scored, panel.ready, baseline=self.baseline)
