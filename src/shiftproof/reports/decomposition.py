@@ -53,18 +53,19 @@ def accuracy_behind(found: DetectorFindings) -> Measurement | None:
 
 
 def parts_of(found: DetectorFindings, accuracy: float) -> list[Parts]:
-    """Those of every detector, unchanged images against everything foreign."""
+    """Those of every detector, unchanged images against everything foreign, the longest bar first."""
     case = found.main_case(NEW_CLASS)
     where = {"inside": case.inside, "outside": case.outside}
     standing = found.main(NEW_CLASS)
     right = {detector_of(one): one for one in found.numbers("auroc_correct_inside", **where)}
     wrong = {detector_of(one): one for one in found.numbers("auroc_wrong_inside", **where)}
     other = {detector_of(one): one for one in found.numbers("auroc_correct_wrong", inside=case.inside)}
-    return [
+    parts = [
         Parts(name, accuracy, one, right[name], wrong[name], other.get(name))
         for one in (standing.aurocs if standing else [])
         if (name := detector_of(one)) in right and name in wrong
     ]
+    return sorted(parts, key=lambda one: -sum(one.shares))
 
 
 def _bars(parts: Sequence[Parts], accuracy: Measurement, figures: Table) -> Chart:
