@@ -459,6 +459,28 @@ class Detections:
             raise BadInput(f"boxes should be (boxes, 4) with one score, class and image each, got {self.boxes.shape}")
 
 
+@dataclass(frozen=True)
+class Truths:
+    """The objects that really are in some images; box `i` lies in image `ids[image[i]]`.
+
+    A crowd is a region of many objects: it may be found any number of times. What is ignored, as too hard or made by a
+    machine, does not count whether it is found or not.
+    """
+
+    ids: tuple[str, ...]
+    image: NDArray[np.integer]  # (boxes,)
+    boxes: Boxes
+    classes: NDArray[np.integer]  # (boxes,)
+    crowd: NDArray[np.bool_]  # (boxes,)
+    ignored: NDArray[np.bool_]  # (boxes,)
+    areas: NDArray[np.floating]  # (boxes,): of the object where its outline is known, else of its box
+
+    def __post_init__(self) -> None:
+        columns = (self.image, self.boxes, self.classes, self.crowd, self.ignored, self.areas)
+        if len(set(map(len, columns))) != 1 or self.boxes.shape[1:] != (4,):
+            raise BadInput(f"boxes should be (boxes, 4) with one class, image and area each, got {self.boxes.shape}")
+
+
 About: TypeAlias = Mapping[str, str | int]
 
 

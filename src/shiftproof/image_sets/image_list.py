@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from shiftproof.image_sets.decoding import decode_image
-from shiftproof.types import Classes, Decoder, Image, ImageSetRef, ImageSource, Sample, fingerprint_of
+from shiftproof.types import Classes, Decoder, Image, ImageSetRef, ImageSource, Sample, Truths, fingerprint_of
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,8 @@ class ImageList:
     """Samples in the order of their ids, with what is known about the set as a whole.
 
     `notes` say in sentences what was recognised and what was passed over; `published` is the name of the published set
-    these images are, or look like, as in `published.PUBLISHED`; `cut` is how pictures that we wrote were cut out of images.
+    these images are, or look like, as in `published.PUBLISHED`; `cut` is how pictures that we wrote were cut out of images;
+    `truths` are the objects in them, where the set tells.
     """
 
     name: str
@@ -28,6 +29,7 @@ class ImageList:
     credits: tuple[str, ...] = ()
     published: str | None = None
     cut: str | None = None
+    truths: Truths | None = None
 
     @cached_property
     def ref(self) -> ImageSetRef:
