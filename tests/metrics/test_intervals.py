@@ -14,7 +14,6 @@ from shiftproof.metrics import bootstrap_interval, clopper_pearson, wilson
 from shiftproof.metrics.intervals import Statistic, row_means
 from shiftproof.reference import load_table
 
-PUBLISHED_ANCHORS = 1109
 Interval = Any  # one of our functions, with counts or with arrays of them
 COUNTS = [(0, 1), (1, 1), (0, 10), (10, 10), (3, 7), (499, 1000), (49_999, 50_000)]
 
@@ -62,17 +61,33 @@ def test_the_exact_interval_holds_the_truth_at_least_as_often_as_it_says() -> No
     assert coverage.min() >= 0.95
 
 
+def explained_rows(table: str, kind: str, anchors: int, *, interval_of: int) -> NDArray[np.bool_]:
+    """Which published rows some count of right anchors rounds to, in accuracy and both bounds, (models,)."""
+    shares = np.arange(anchors + 1) / anchors
+    exact: Interval = clopper_pearson
+    low, high = exact(shares * interval_of, np.full(len(shares), interval_of))
+    published = np.array([[float(row[kind + end]) for end in ("", "_low", "_high")] for row in load_table(table)])
+    ours = 100 * np.stack([shares, low, high], axis=1)
+    distance = np.abs(published[:, None] - ours).max(axis=2)  # (models, counts)
+    return np.asarray(distance.min(axis=1) <= 0.05 + 1e-9)
+
+
 @pytest.mark.parametrize("kind", ["original", "perturbed"])
 def test_all_45_published_intervals_come_from_a_count_that_rounds_to_the_published_accuracy(kind: str) -> None:
-    counts = np.arange(PUBLISHED_ANCHORS + 1)
-    accuracy = 100 * counts / PUBLISHED_ANCHORS
-    low, high = (100 * bound for bound in clopper_pearson(counts, np.full_like(counts, PUBLISHED_ANCHORS)))
-    rows = load_table("imagenet_vid_robust_models")
-    published = np.array([[float(row[kind + end]) for end in ("", "_low", "_high")] for row in rows])
-    ours = np.stack([accuracy, low, high], axis=1)
-    distance = np.abs(published[:, None] - ours).max(axis=2)  # (models, counts)
-    assert len(rows) == 45
-    assert (distance.min(axis=1) <= 0.05 + 1e-9).all()
+    explained = explained_rows("imagenet_vid_robust_models", kind, 1109, interval_of=1109)
+    assert len(explained) == 45
+    assert explained.all()
+
+
+@pytest.mark.parametrize("kind", ["original", "perturbed"])
+def test_the_intervals_printed_for_ytbb_are_of_the_1109_anchors_of_the_other_set_and_not_of_its_own_2030(kind: str) -> None:
+    def explained(interval_of: int) -> NDArray[np.bool_]:
+        return explained_rows("ytbb_robust_models", kind, 2030, interval_of=interval_of)
+
+    # shares of 2030 anchors taken for shares of 1109, so the counts behind the bounds are not whole
+    assert len(explained(1109)) == 60
+    assert explained(1109).all()
+    assert not explained(2030).any()
 
 
 def skewed_values(images: int) -> NDArray[np.floating]:

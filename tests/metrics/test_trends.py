@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import linregress, t
 
 from shiftproof.errors import BadInput
-from shiftproof.metrics import Line, fit_line
+from shiftproof.metrics import Line, fit_line, predicted_interval
 
 
 @pytest.mark.parametrize("points", [3, 10, 100])
@@ -43,6 +43,23 @@ def test_the_published_intervals_are_of_a_standard_error_of_0_006(low: float, hi
     middle = (low + high) / 2
     line = Line(0.0, middle, 0.0, 0.006, (0.0, 0.0), (0.0, 0.0), 0.0, 100)
     assert line.published_intercept_interval == pytest.approx((low, high), abs=1e-12)
+
+
+@pytest.mark.parametrize("points", [3, 10, 100])
+def test_where_one_more_point_would_fall_is_what_the_algebra_of_least_squares_says(points: int) -> None:
+    generator = np.random.default_rng(points)
+    x = generator.normal(size=points) + 3
+    y = 0.2 * x + generator.normal(size=points)
+    design, place = np.stack([np.ones(points), x], axis=1), np.array([1.0, 5.0])
+    weights, unexplained, *_ = np.linalg.lstsq(design, y)
+    variance = unexplained[0] / (points - 2) * (1 + place @ np.linalg.inv(design.T @ design) @ place)
+    reach = t.ppf(0.95, points - 2) * np.sqrt(variance)
+    height = weights @ place
+    assert predicted_interval(x, y, 5.0, level=0.9) == pytest.approx((height - reach, height + reach))
+
+
+def test_two_points_do_not_say_where_a_third_would_fall() -> None:
+    assert np.isnan(predicted_interval(np.array([1.0, 3.0]), np.array([2.0, 6.0]), 2.0)).all()
 
 
 def test_two_points_have_a_line_and_no_interval() -> None:

@@ -9,6 +9,7 @@ from shiftproof.metrics.accuracy import (
     top_k_accuracy,
     worst_group,
 )
+from shiftproof.metrics.by_offset import OffsetErrors, conditional_robustness, errors_by_offset
 from shiftproof.metrics.calibration import (
     Reliability,
     brier_score,
@@ -28,7 +29,10 @@ from shiftproof.metrics.corruption_error import (
 )
 from shiftproof.metrics.decomposition import DecomposedAuroc, decomposed_auroc, pooled_auroc
 from shiftproof.metrics.delong import AurocDifference, auroc_covariance, auroc_difference, auroc_interval
+from shiftproof.metrics.effective_robustness import EffectiveRobustness, effective_robustness
+from shiftproof.metrics.frame_distance import Spread, empirical_cdf, l_infinity_distance
 from shiftproof.metrics.frechet import Moments, frechet_distance, moments_of
+from shiftproof.metrics.hardest_frames import hardest_frames
 from shiftproof.metrics.intervals import bootstrap_interval, clopper_pearson, wilson
 from shiftproof.metrics.likelihood import negative_log_likelihood
 from shiftproof.metrics.meanings import MEANINGS, Meaning, meaning_of
@@ -60,7 +64,8 @@ from shiftproof.metrics.stability import (
     zipf_distance,
 )
 from shiftproof.metrics.temperature import fit_temperature, split_half, temperature_interval
-from shiftproof.metrics.trends import Line, fit_line
+from shiftproof.metrics.temporal import AnchorAnswers, pm_k_accuracy, pm_k_correct, pm_k_sweep
+from shiftproof.metrics.trends import Line, fit_line, predicted_interval
 from shiftproof.metrics.two_sample import (
     bootstrap_auroc_interval,
     discarded_interval,
@@ -70,11 +75,14 @@ from shiftproof.metrics.two_sample import (
 
 __all__ = [
     "MEANINGS",
+    "AnchorAnswers",
     "AurocDifference",
     "DecomposedAuroc",
+    "EffectiveRobustness",
     "Line",
     "Meaning",
     "Moments",
+    "OffsetErrors",
     "OperatingPoint",
     "PairedCounts",
     "Reliability",
@@ -82,6 +90,7 @@ __all__ = [
     "RiskCoverage",
     "RocCurve",
     "Separation",
+    "Spread",
     "Tally",
     "augrc",
     "aupr",
@@ -99,6 +108,7 @@ __all__ = [
     "chance_calibration_error",
     "cheapest_point",
     "clopper_pearson",
+    "conditional_robustness",
     "confusion_counts",
     "corruption_error",
     "coverage_at_risk",
@@ -107,6 +117,9 @@ __all__ = [
     "difference_interval",
     "discarded_interval",
     "e_aurc",
+    "effective_robustness",
+    "empirical_cdf",
+    "errors_by_offset",
     "expected_calibration_error",
     "fit_line",
     "fit_temperature",
@@ -115,8 +128,10 @@ __all__ = [
     "fpr_interval",
     "frechet_distance",
     "grouped_accuracy",
+    "hardest_frames",
     "holm",
     "is_correct",
+    "l_infinity_distance",
     "mcnemar_p",
     "mean_corruption_error",
     "meaning_of",
@@ -125,7 +140,11 @@ __all__ = [
     "operating_point",
     "paired_counts",
     "per_class_accuracy",
+    "pm_k_accuracy",
+    "pm_k_correct",
+    "pm_k_sweep",
     "pooled_auroc",
+    "predicted_interval",
     "rank_shift",
     "relative_corruption_error",
     "relative_mean_corruption_error",

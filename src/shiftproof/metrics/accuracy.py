@@ -16,13 +16,13 @@ _ROWS_AT_ONCE = 2048  # keeps the comparisons of a thousand classes within the p
 class Tally(NamedTuple):
     """How many images of each class or group were right, of how many."""
 
-    right: NDArray[np.integer]
-    total: NDArray[np.integer]
+    right: NDArray[np.integer]  # (groups,) or (models, groups)
+    total: NDArray[np.integer]  # of the same shape, or (groups,) for all models
 
     @property
     def accuracy(self) -> NDArray[np.floating]:
         """Share right, nan where there is no image."""
-        shares = np.full(len(self.total), np.nan)
+        shares = np.full(self.right.shape, np.nan)
         return np.asarray(np.divide(self.right, self.total, out=shares, where=self.total > 0))
 
 

@@ -72,6 +72,27 @@ def fit_line(x: NDArray[np.floating], y: NDArray[np.floating], *, level: float =
     )
 
 
+def predicted_interval(
+    x: NDArray[np.floating], y: NDArray[np.floating], place: float, *, level: float = 0.95
+) -> tuple[float, float]:
+    """Where one more point at this place would fall, if it scatters about the line of least squares as the others do.
+
+    Of two points alone it is nan.
+
+    >>> low, high = predicted_interval(np.array([0.0, 1.0, 2.0]), np.array([1.0, 4.0, 4.0]), 3.0)
+    >>> round((low + high) / 2, 4)  # 1.5 + 1.5 * 3
+    6.0
+    >>> round((high - low) / 2 / 12.7062, 4)  # Student's t of one degree of freedom; sqrt(1.5 * (1 + 1/3 + 2**2 / 2))
+    2.2361
+    """
+    line = fit_line(x, y, level=level)
+    across, free = x - x.mean(), len(x) - 2
+    scatter = float(((y - line.at(x)) ** 2).sum()) / free if free else float("nan")
+    error = np.sqrt(scatter * (1 + 1 / len(x) + (place - x.mean()) ** 2 / (across @ across)))
+    height, reach = line.intercept + line.slope * place, _student_quantile(level, free) * float(error)
+    return height - reach, height + reach
+
+
 def _student_quantile(level: float, free: int) -> float:
     """How many standard errors the interval reaches either way."""
     # scipy.special alone: scipy.stats would take 300 ms longer to import
