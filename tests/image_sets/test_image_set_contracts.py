@@ -92,6 +92,40 @@ def _perturbed(root: Path, draw: Draw) -> Example:
     return root, {"perturbation": "rotate", "edition": "cifar-32"}
 
 
+def _coco(root: Path, draw: Draw) -> Example:
+    draw(root / "a.png")
+    box = {"image_id": 7, "category_id": 3, "bbox": [1, 2, 3, 4], "area": 9.5, "iscrowd": 0}
+    listed = {"images": [{"id": 7, "file_name": "a.png", "width": 12, "height": 8}], "annotations": [box, box]}
+    (root / "boxes.json").write_text(json.dumps(listed | {"categories": [{"id": 3, "name": "cat"}]}))
+    return root / "boxes.json", {}
+
+
+def _voc(root: Path, draw: Draw) -> Example:
+    draw(root / "JPEGImages" / "a.jpg")
+    (root / "Annotations").mkdir()
+    (root / "Annotations" / "a.xml").write_text(XML)
+    return root, {}
+
+
+def _ilsvrc(root: Path, draw: Draw) -> Example:
+    draw(root / "Data" / "val" / "000003.JPEG")
+    (root / "Annotations" / "val").mkdir(parents=True)
+    (root / "Annotations" / "val" / "000003.xml").write_text(XML.replace("cat", "n01440764"))
+    return root, {}
+
+
+def _yolo(root: Path, draw: Draw) -> Example:
+    draw(root / "images" / "a.png")
+    (root / "labels").mkdir()
+    (root / "labels" / "a.txt").write_text("1 0.5 0.5 0.5 0.25\n")
+    return root, {}
+
+
+XML = (
+    "<annotation><size><width>12</width><height>8</height></size><object><name>cat</name>"
+    "<bndbox><xmin>1</xmin><ymin>2</ymin><xmax>5</xmax><ymax>6</ymax></bndbox></object></annotation>"
+)
+
 EXAMPLES = {
     "folder": _folder,
     "manifest": _manifest,
@@ -104,6 +138,11 @@ EXAMPLES = {
     "tiny-imagenet": _tiny_imagenet,
     "imagenet-ood": _file_list,
     "openimage-o": _file_list,
+    "coco": _coco,
+    "voc": _voc,
+    "ilsvrc-loc": _ilsvrc,
+    "imagenet-vid": _ilsvrc,
+    "yolo": _yolo,
     "perturbed": _perturbed,
 }
 
@@ -155,7 +194,8 @@ def test_a_set_is_found_in_the_only_folder_of_a_folder(kind: str, tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    "kind", ["folder", "manifest", "arrays", "tar", "imagenet-c", "imagenet-p", "objectnet", "tiny-imagenet"]
+    "kind",
+    ["folder", "manifest", "arrays", "tar", "imagenet-c", "imagenet-p", "objectnet", "tiny-imagenet", "coco", "voc", "yolo"],
 )
 def test_the_kind_is_recognised_from_the_location_alone(kind: str, tmp_path: Path, draw: Draw) -> None:
     location, options = EXAMPLES[kind](tmp_path, draw)

@@ -33,7 +33,7 @@ def relabelled(
         return images
     if isinstance(labels, str) and labels == "none":
         bare = [dataclasses.replace(sample, labels=()) for sample in images.samples]
-        return dataclasses.replace(images, samples=bare, classes=None)
+        return dataclasses.replace(images, samples=bare, classes=None, truths=None)
     if not isinstance(labels, (str, Path)):
         return _with_keys(images, _in_order(images.samples, labels, "the labels given"), named)
     read = _LABEL_FILES.get(Path(labels).suffix.lower())
@@ -50,7 +50,8 @@ def _with_keys(images: ImageList, keys: Sequence[LabelKeys], classes: Classes | 
         for sample, image in zip(images.samples, keys, strict=True)
     ]
     notes = (*images.notes, note) if note else images.notes
-    return dataclasses.replace(images, samples=samples, classes=found if any(keys) else None, notes=notes)
+    # the classes of objects are places in the classes that are replaced here
+    return dataclasses.replace(images, samples=samples, classes=found if any(keys) else None, notes=notes, truths=None)
 
 
 def _from_json(path: Path, samples: Sequence[Sample]) -> tuple[list[LabelKeys], Classes | None]:

@@ -37,11 +37,14 @@ def _kind_of_file(location: str) -> str:
         return "arrays"
     if lower.endswith(".tar"):
         return "tar"
+    if lower.endswith(".json"):
+        return "coco"
     if lower.endswith((".zip", ".tgz", ".gz", ".7z", ".rar", ".zst", ".bz2", ".xz")):
         raise BadInput(f"{location} is compressed; unpack it and name the folder (plain .tar files are read as they are)")
     if is_image_name(os.path.basename(location)):
         raise BadInput(f"{location} is one image; name the folder it lies in")
-    raise BadInput(f"{location} is no image set: expected a folder, a manifest (.csv, .jsonl, .parquet), .npy or .tar")
+    kinds = "a folder, a manifest (.csv, .jsonl, .parquet), .npy, .tar or the .json of COCO"
+    raise BadInput(f"{location} is no image set: expected {kinds}")
 
 
 def _kind_of_folder(location: str) -> str:
@@ -56,6 +59,10 @@ def _kind_of_folder(location: str) -> str:
         return "tiny-imagenet"
     if has_objectnet_mappings(root):
         return "objectnet"
+    if {"Annotations", "JPEGImages"} <= set(folders):
+        return "voc"
+    if {"images", "labels"} <= set(folders) and any(n.endswith(".txt") for n in visible_entries(f"{root}/labels")[1]):
+        return "yolo"
     if not folders and not any(map(is_image_name, names)):
         if any(name.endswith(".npy") for name in names):
             return "arrays"

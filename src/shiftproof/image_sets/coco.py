@@ -1,0 +1,141 @@
+"""Boxes in the JSON of COCO, which most tools can write: images, annotations and categories in one file."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from shiftproof.class_lists import classes_from
+from shiftproof.errors import BadInput, listed
+from shiftproof.image_sets.boxed import BoxedImage, Object, boxed_list, keys_of, numbers_from
+from shiftproof.image_sets.class_keys import places_of
+from shiftproof.image_sets.image_list import FilesBelow, ImageList
+from shiftproof.types import Classes
+
+Entry: TypeAlias = Mapping[str, Any]
+
+
+def open_coco(
+    location: str, *, images: str | Path | None = None, name: str | None = None, classes: Classes | None = None
+) -> ImageList:
+    """The images of a COCO file, in the folder `images` or where COCO keeps them beside it; `image_id` is a fact.
+
+    Classes are the file's categories in the order of their numbers, whether an object has them or not.
+    """
+    data = load_coco(location)
+    names = category_names(data, location)
+    objects = _objects_by_image(data, names, location)
+    entries = _images_by_number(data, location)
+    strangers = [number for number in objects if number not in entries]
+    if strangers:
+        raise BadInput(f"{location} has boxes in {len(strangers)} images that it does not list: {listed(strangers, most=3)}")
+    boxed = [
+        BoxedImage(_image_id(entry, location), objects.get(number, ()), _size_of(entry), {"image_id": entry["id"]})
+        for number, entry in entries.items()
+    ]
+    twice = len(boxed) - len({image.id for image in boxed})
+    if twice:
+        raise BadInput(f"{location} lists {twice} images twice; every file_name should stand there once")
+    root = _image_folder(location, images, [image.id for image in boxed])
+    found, places = places_of(keys_of(boxed), classes or classes_from(list(names.values())))
+    note = f"boxes from {os.path.basename(location)}"
+    return boxed_list(boxed, FilesBelow(root), name=name or Path(location).stem, classes=found, places=places, notes=(note,))
+
+
+def load_coco(path: str | Path) -> Entry:
+    """The file as it is, once it is known to list images and categories."""
+    data = load_json(path)
+    lists = ("images", "categories", "annotations")
+    if not isinstance(data, dict) or not all(_is_table(data.get(part)) for part in lists):
+        raise BadInput(f"{path} is not in the form of COCO: expected lists of objects called {', '.join(lists)}")
+    if not data["images"] or not data["categories"]:
+        raise BadInput(f"{path} lists no {'images' if not data['images'] else 'categories'}")
+    return data
+
+
+def load_json(path: str | Path) -> Any:
+    """What a JSON file holds; BadInput where it cannot be read."""
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8-sig"))
+    except OSError as problem:
+        raise BadInput(f"{path} cannot be read: {problem.strerror}") from problem
+    except (ValueError, RecursionError) as problem:
+        raise BadInput(f"{path} is not JSON: {problem}") from problem
+
+
+def category_names(data: Entry, where: str | Path) -> dict[str, str]:
+    """The name of each category by its number, in the order of the numbers."""
+    entries = data["categories"]
+    if any("id" not in entry or not isinstance(entry.get("name"), str) for entry in entries):
+        raise BadInput(f"{where}: every category should have an id and a name")
+    try:
+        ordered = sorted(entries, key=lambda entry: entry["id"])
+    except TypeError as problem:
+        raise BadInput(f"{where}: the ids of categories should all be numbers") from problem
+    names = {str(entry["id"]): entry["name"] for entry in ordered}
+    if len(set(names.values())) != len(entries):
+        raise BadInput(f"{where}: every category should have an id and a name of its own")
+    return names
+
+
+def _is_table(entries: object) -> bool:
+    return isinstance(entries, list) and all(isinstance(entry, dict) for entry in entries)
+
+
+def _images_by_number(data: Entry, where: str) -> dict[str, Entry]:
+    if any("id" not in entry or not isinstance(entry.get("file_name"), str) for entry in data["images"]):
+        raise BadInput(f"{where}: every image should have an id and a file_name")
+    entries = {str(entry["id"]): entry for entry in data["images"]}
+    if len(entries) != len(data["images"]):
+        raise BadInput(f"{where}: every image should have an id of its own")
+    return entries
+
+
+def _objects_by_image(data: Entry, names: Mapping[str, str], where: str) -> dict[str, list[Object]]:
+    objects: dict[str, list[Object]] = defaultdict(list)
+    for number, entry in enumerate(data["annotations"], 1):
+        place = f"{where}, annotation {number}"
+        # captions and keypoints without a box share the format
+        if "bbox" not in entry:
+            raise BadInput(f"{place}: no bbox; name the file of instances")
+        category = str(entry.get("category_id"))
+        if "image_id" not in entry or category not in names:
+            raise BadInput(f"{place}: no image_id, or a category_id that is not in the list: {category}")
+        left, top, width, height = numbers_from(entry["bbox"], place)
+        area = entry.get("area")
+        known = isinstance(area, (int, float)) and not isinstance(area, bool)
+        flags = (bool(entry.get("iscrowd")), bool(entry.get("ignore")))
+        box = (left, top, left + width, top + height)
+        objects[str(entry["image_id"])].append(Object(names[category], box, *flags, float(area) if known else None))
+    return objects
+
+
+def _size_of(entry: Entry) -> tuple[float, float] | None:
+    size = entry.get("width"), entry.get("height")
+    width, height = (side if isinstance(side, (int, float)) and side > 0 else None for side in size)
+    return None if width is None or height is None else (width, height)
+
+
+def _image_id(entry: Entry, where: str) -> str:
+    path: str = entry["file_name"].replace("\\", "/")
+    if path.startswith("/") or ".." in path.split("/") or not path:
+        raise BadInput(f"{where}: file_name should be a path below the folder of images, got {entry['file_name']!r}")
+    return path
+
+
+def _image_folder(location: str, images: str | Path | None, names: Sequence[str]) -> str:
+    """The folder given, or the first of the usual ones that holds one of the first images."""
+    beside = os.path.dirname(os.path.abspath(location))
+    above = os.path.dirname(beside)
+    # instances_val2017.json lies in annotations/, its images in val2017/ beside that
+    split = Path(location).stem.rpartition("_")[2]
+    usual = [os.path.join(folder, inner) for folder in (beside, above) for inner in ("", "images", split)]
+    for folder in [os.path.abspath(images)] if images is not None else usual:
+        if any(os.path.isfile(os.path.join(folder, name)) for name in names[:50]):
+            return folder
+    looked = f"in {images}" if images is not None else f"beside {location}; say where they are with images=FOLDER"
+    raise BadInput(f"{names[0]} and the next images of the list are not {looked}")

@@ -1,0 +1,84 @@
+"""What any other tool found in the images of a set, from the results file of COCO."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from shiftproof.errors import BadInput, listed
+from shiftproof.image_sets.boxed import numbers_from
+from shiftproof.image_sets.class_keys import places_of
+from shiftproof.image_sets.coco import category_names, load_coco, load_json
+from shiftproof.types import Detections, ImageSet, Sample
+
+
+def load_coco_results(path: str | Path, images: ImageSet, *, annotations: str | Path | None = None) -> Detections:
+    """The boxes of a COCO results file, a list of ``{image_id, category_id, bbox, score}``, on the images of a set.
+
+    An image is named by its number in the COCO file that lists it, by its id or by its file name, with or without the
+    ending. Categories are those of the COCO file `annotations`; without one they are places in the set's classes, from 0.
+    """
+    entries = load_json(path)
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise BadInput(f"{path} should be a list of detections, each with image_id, category_id, bbox and score")
+    image_places = _image_places(images.samples)
+    class_places = _class_places(images, annotations)
+    rows = [_row(entry, image_places, class_places, f"{path}, detection {n}") for n, entry in enumerate(entries, 1)]
+    return Detections(
+        tuple(sample.id for sample in images.samples),
+        np.array([row[0] for row in rows], int),
+        np.array([row[1] for row in rows], float).reshape(-1, 4),
+        np.array([row[2] for row in rows], float),
+        np.array([row[3] for row in rows], int),
+    )
+
+
+def _row(
+    entry: Mapping[str, Any], images: Mapping[str, int], classes: Mapping[str, int], where: str
+) -> tuple[int, tuple[float, float, float, float], float, int]:
+    missing = [part for part in ("image_id", "category_id", "bbox", "score") if part not in entry]
+    if missing:
+        raise BadInput(f"{where}: no {listed(missing)}")
+    image, category = str(entry["image_id"]), str(entry["category_id"])
+    if image not in images:
+        raise BadInput(f"{where}: the set has no image {image}")
+    if category not in classes:
+        raise BadInput(f"{where}: no category {category}; name the COCO file whose categories these are as annotations=")
+    left, top, width, height = numbers_from(entry["bbox"], where)
+    try:
+        score = float(entry["score"])
+    except (TypeError, ValueError) as problem:
+        raise BadInput(f"{where}: the score should be a number, got {entry['score']!r}") from problem
+    return images[image], (left, top, left + width, top + height), score, classes[category]
+
+
+def _image_places(samples: Sequence[Sample]) -> dict[str, int]:
+    """The place of each image by all that may name it; a name of two images names neither."""
+    names = [_names_of(sample) for sample in samples]
+    counts = Counter(name for own in names for name in own)
+    places = {name: place for place, own in enumerate(names) for name in own if counts[name] == 1}
+    # numbers of a COCO file and ids come first, whatever else is called so
+    for place, sample in enumerate(samples):
+        places[sample.id] = place
+        if "image_id" in sample.facts:
+            places[str(sample.facts["image_id"])] = place
+    return places
+
+
+def _names_of(sample: Sample) -> set[str]:
+    file = sample.id.rpartition("/")[2]
+    return {file, Path(file).stem, str(Path(sample.id).with_suffix("").as_posix())}
+
+
+def _class_places(images: ImageSet, annotations: str | Path | None) -> dict[str, int]:
+    if images.classes is None:
+        raise BadInput(f"{images.ref.name} has no classes that boxes could be of")
+    if annotations is None:
+        return {str(place): place for place in range(len(images.classes))}
+    names = category_names(load_coco(annotations), annotations)
+    places = places_of(names.values(), images.classes)[1]
+    return {number: places[name] for number, name in names.items()}

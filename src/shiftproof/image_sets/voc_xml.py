@@ -1,0 +1,190 @@
+"""Boxes in one XML file an image: Pascal VOC, the localization set of ILSVRC and ImageNet-VID."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from xml.etree.ElementTree import Element, TreeBuilder
+from xml.parsers import expat
+
+from shiftproof.errors import BadInput, listed
+from shiftproof.image_sets.boxed import BoxedImage, Object, boxed_list, keys_of, numbers_from
+from shiftproof.image_sets.class_keys import places_of
+from shiftproof.image_sets.image_list import FilesBelow, ImageList
+from shiftproof.image_sets.listing import folder_name, list_files, list_images
+from shiftproof.types import Classes, Fact
+
+ANNOTATIONS = "Annotations"
+IMAGE_FOLDERS = ("JPEGImages", "Data", "")
+"""Where the images lie beside the folder of annotations: in VOC, in the sets of ILSVRC, or in the folder itself."""
+
+IGNORED_FLAGS = ("difficult", "generated")
+"""Objects that VOC leaves out as too hard, and boxes of ImageNet-VID that a tracker drew."""
+
+
+def open_voc(
+    location: str,
+    *,
+    annotations: str | Path | None = None,
+    split: str | None = None,
+    name: str | None = None,
+    classes: Classes | None = None,
+) -> ImageList:
+    """The images of a Pascal VOC folder, or of the list ``ImageSets/Main/<split>.txt`` in it.
+
+    Its corners are numbers of pixels from 1, both inside the box, so 1 is subtracted on the left and at the top. Difficult
+    objects are ignored.
+    """
+    members = None if split is None else _members(location, split)
+    return _open_xml(location, annotations, name, classes, first_pixel=1, members=members)
+
+
+def open_ilsvrc_loc(
+    location: str, *, annotations: str | Path | None = None, name: str | None = None, classes: Classes | None = None
+) -> ImageList:
+    """The images of ILSVRC with their boxes, as in ``ILSVRC/Data/CLS-LOC/val``; classes are wnids."""
+    return _open_xml(location, annotations, name, classes)
+
+
+def open_imagenet_vid(
+    location: str, *, annotations: str | Path | None = None, name: str | None = None, classes: Classes | None = None
+) -> ImageList:
+    """The frames of ImageNet-VID with their boxes, as in ``ILSVRC/Data/VID/val``; boxes that a tracker drew are ignored.
+
+    The fact `sequence` is the folder of a frame, `frame` its number in it.
+    """
+    return _open_xml(location, annotations, name, classes, facts=_frame_facts)
+
+
+def parse_xml(data: bytes, where: str) -> Element:
+    """The root of an XML document; one that declares entities or other document types is refused."""
+    builder = TreeBuilder()
+    parser = expat.ParserCreate()
+    parser.StartElementHandler = builder.start
+    parser.EndElementHandler = builder.end
+    parser.CharacterDataHandler = builder.data
+
+    def refuse(*_declared: object) -> None:
+        raise BadInput(f"{where} declares a document type, which files of boxes do not need; it is not read")
+
+    parser.StartDoctypeDeclHandler = refuse
+    try:
+        parser.Parse(data, True)
+    except expat.ExpatError as problem:
+        raise BadInput(f"{where} is not XML: {problem}") from problem
+    return builder.close()
+
+
+def objects_in(root: Element, where: str, *, first_pixel: int = 0) -> Iterator[Object]:
+    """Every object of an annotation; the boxes of its parts, such as heads and hands, do not count."""
+    for number, entry in enumerate(root.iterfind("object"), 1):
+        place = f"{where}, object {number}"
+        key = (entry.findtext("name") or "").strip()
+        corners = [entry.findtext(f"bndbox/{side}") for side in ("xmin", "ymin", "xmax", "ymax")]
+        if not key or None in corners:
+            raise BadInput(f"{place}: expected a name and a bndbox of xmin, ymin, xmax and ymax")
+        left, top, right, bottom = numbers_from(corners, place)
+        ignored = any((entry.findtext(flag) or "0").strip() == "1" for flag in IGNORED_FLAGS)
+        yield Object(key, (left - first_pixel, top - first_pixel, right, bottom), ignored=ignored)
+
+
+def _open_xml(
+    location: str,
+    annotations: str | Path | None,
+    name: str | None,
+    classes: Classes | None,
+    *,
+    first_pixel: int = 0,
+    members: Sequence[str] | None = None,
+    facts: Callable[[str], Mapping[str, Fact]] | None = None,
+) -> ImageList:
+    images, files = _folders(location, annotations)
+    by_stem = _by_stem(list_files(files, lambda file: file.lower().endswith(".xml")).ids())
+    ids = list_images(images).ids()
+    if members is not None:
+        wanted = set(members)
+        ids = [image_id for image_id in ids if _stem(image_id) in wanted]
+    paths = _paired(ids, by_stem)
+    if not any(paths.values()):
+        raise BadInput(f"none of the {len(ids):,} images below {images} has an .xml file of its name below {files}")
+    boxed = []
+    for image_id, path in paths.items():
+        objects: Sequence[Object] = ()
+        size = None
+        if path is not None:
+            root = parse_xml(_bytes(os.path.join(files, path)), path)
+            objects, size = list(objects_in(root, path, first_pixel=first_pixel)), _size_in(root)
+        boxed.append(BoxedImage(image_id, objects, size, facts(image_id) if facts else {}))
+    without = [image_id for image_id, path in paths.items() if path is None]
+    notes = (f"{len(without):,} images have no .xml file: {listed(without, most=3)}",) if without else ()
+    found, places = places_of(keys_of(boxed), classes)
+    own_name = name or folder_name(location)
+    return boxed_list(boxed, FilesBelow(images), name=own_name, classes=found, places=places, notes=notes)
+
+
+def _folders(location: str, annotations: str | Path | None) -> tuple[str, str]:
+    """The folders of the images and of their annotations."""
+    root = os.path.abspath(location)
+    if annotations is not None:
+        return root, os.path.abspath(annotations)
+    inside = os.path.join(root, ANNOTATIONS)
+    if os.path.isdir(inside):
+        return next(path for folder in IMAGE_FOLDERS if os.path.isdir(path := os.path.join(root, folder))), inside
+    # ILSVRC/Data/VID/val belongs to ILSVRC/Annotations/VID/val
+    steps = root.split(os.sep)
+    for place in range(len(steps) - 1, 0, -1):
+        twin = os.sep.join([*steps[:place], ANNOTATIONS, *steps[place + 1 :]])
+        if steps[place] in IMAGE_FOLDERS and os.path.isdir(twin):
+            return root, twin
+    return root, root
+
+
+def _paired(ids: Sequence[str], by_stem: Mapping[str, str]) -> dict[str, str | None]:
+    """The annotation of each image: of the same path, or where no path agrees, of the same name alone."""
+    paths = {image_id: by_stem.get(_stem(image_id)) for image_id in ids}
+    if any(paths.values()):
+        return paths
+    names = Counter(stem.rpartition("/")[2] for stem in by_stem)
+    by_name = {stem.rpartition("/")[2]: path for stem, path in by_stem.items() if names[stem.rpartition("/")[2]] == 1}
+    return {image_id: by_name.get(_stem(image_id).rpartition("/")[2]) for image_id in ids}
+
+
+def _by_stem(paths: Sequence[str]) -> dict[str, str]:
+    return {_stem(path): path for path in paths}
+
+
+def _stem(path: str) -> str:
+    return os.path.splitext(path)[0]
+
+
+def _members(location: str, split: str) -> list[str]:
+    """The names on a list of VOC; behind some stands a 1 or -1 for one class, which the boxes tell as well."""
+    path = Path(location, "ImageSets", "Main", f"{split}.txt")
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as problem:
+        raise BadInput(f"no list of the split {split!r} at {path}") from problem
+    return [line.split()[0] for line in lines if line.strip()]
+
+
+def _frame_facts(image_id: str) -> Mapping[str, Fact]:
+    folder, _, file = image_id.rpartition("/")
+    number = _stem(file)
+    return {"sequence": folder, "frame": int(number) if number.isdecimal() else number}
+
+
+def _size_in(root: Element) -> tuple[float, float] | None:
+    try:
+        size = float(root.findtext("size/width", "0")), float(root.findtext("size/height", "0"))
+    except ValueError:
+        return None
+    return size if min(size) > 0 else None
+
+
+def _bytes(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as problem:
+        raise BadInput(f"{path} cannot be read: {problem.strerror}") from problem
