@@ -36,10 +36,15 @@ class FrameSets:
         """The row of each anchor, (anchors,)."""
         return self.rows[self.starts]
 
+    @property
+    def places(self) -> NDArray[np.intp]:
+        """Which of the sets each frame is in, (frames,), in the order of `rows`."""
+        return np.repeat(np.arange(len(self.starts)), np.diff(self.starts, append=len(self.rows)))
+
     def anchor_of_each_row(self) -> NDArray[np.intp]:
         """The row of the anchor that each frame belongs to, (frames,)."""
         anchors = np.empty_like(self.rows)
-        anchors[self.rows] = np.repeat(self.anchors, np.diff(self.starts, append=len(self.rows)))
+        anchors[self.rows] = self.anchors[self.places]
         return anchors
 
     def nearest(self, chosen: NDArray[np.bool_]) -> NDArray[np.integer]:

@@ -29,7 +29,6 @@ def hardest_frames(
     sets = frame_sets(offsets, groups)
     wrong = (~correct).sum(axis=0)[sets.rows]
     too_far, only_if_alone = sets.distances > k, (sets.distances == 0) & (not include_anchor)
-    set_of_each = np.repeat(np.arange(len(sets.starts)), np.diff(sets.starts, append=len(wrong)))
     # rows are nearest first already, and the sort keeps equals in their order
-    hardest_first = np.lexsort((-wrong, only_if_alone, too_far, set_of_each))
+    hardest_first = np.lexsort((-wrong, only_if_alone, too_far, sets.places))
     return sets.rows[hardest_first[sets.starts]]
