@@ -205,6 +205,20 @@ METRICS = Registry(
         "rank_shift": "shiftproof.metrics.ranks:rank_shift",
         "operating_point": "shiftproof.metrics.operating_point:operating_point",
         "cheapest_point": "shiftproof.metrics.operating_point:cheapest_point",
+        "mean_average_precision": "shiftproof.metrics.detection:mean_average_precision",
+        "matched_average_precision": "shiftproof.metrics.detection:matched_average_precision",
+        "average_precision_interval": "shiftproof.metrics.detection:average_precision_interval",
+        "average_precision": "shiftproof.metrics.average_precision:average_precision",
+        "average_recall": "shiftproof.metrics.average_precision:average_recall",
+        "image_average_precision": "shiftproof.metrics.average_precision:image_average_precision",
+        "precision_at_recall": "shiftproof.metrics.average_precision:precision_at_recall",
+        "match": "shiftproof.metrics.matching:match",
+        "mean_performance_under_corruption": (
+            "shiftproof.metrics.performance_under_corruption:mean_performance_under_corruption"
+        ),
+        "relative_performance_under_corruption": (
+            "shiftproof.metrics.performance_under_corruption:relative_performance_under_corruption"
+        ),
     },
 )
 

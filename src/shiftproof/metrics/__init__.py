@@ -9,6 +9,12 @@ from shiftproof.metrics.accuracy import (
     top_k_accuracy,
     worst_group,
 )
+from shiftproof.metrics.average_precision import (
+    average_precision,
+    average_recall,
+    image_average_precision,
+    precision_at_recall,
+)
 from shiftproof.metrics.by_offset import OffsetErrors, conditional_robustness, errors_by_offset
 from shiftproof.metrics.calibration import (
     Reliability,
@@ -29,15 +35,25 @@ from shiftproof.metrics.corruption_error import (
 )
 from shiftproof.metrics.decomposition import DecomposedAuroc, decomposed_auroc, pooled_auroc
 from shiftproof.metrics.delong import AurocDifference, auroc_covariance, auroc_difference, auroc_interval
+from shiftproof.metrics.detection import (
+    average_precision_interval,
+    matched_average_precision,
+    mean_average_precision,
+)
 from shiftproof.metrics.effective_robustness import EffectiveRobustness, effective_robustness
 from shiftproof.metrics.frame_distance import Spread, empirical_cdf, l_infinity_distance
 from shiftproof.metrics.frechet import Moments, frechet_distance, moments_of
 from shiftproof.metrics.hardest_frames import hardest_frames
 from shiftproof.metrics.intervals import bootstrap_interval, clopper_pearson, wilson
 from shiftproof.metrics.likelihood import negative_log_likelihood
+from shiftproof.metrics.matching import Matches, match
 from shiftproof.metrics.meanings import MEANINGS, Meaning, meaning_of
 from shiftproof.metrics.operating_point import OperatingPoint, cheapest_point, operating_point
 from shiftproof.metrics.paired import PairedCounts, difference_interval, holm, mcnemar_p, paired_counts
+from shiftproof.metrics.performance_under_corruption import (
+    mean_performance_under_corruption,
+    relative_performance_under_corruption,
+)
 from shiftproof.metrics.ranks import rank_shift
 from shiftproof.metrics.roc import RocCurve, roc_curve
 from shiftproof.metrics.selective import (
@@ -80,6 +96,7 @@ __all__ = [
     "DecomposedAuroc",
     "EffectiveRobustness",
     "Line",
+    "Matches",
     "Meaning",
     "Moments",
     "OffsetErrors",
@@ -102,6 +119,9 @@ __all__ = [
     "aurra",
     "aurra_bounds",
     "aurra_interval",
+    "average_precision",
+    "average_precision_interval",
+    "average_recall",
     "bootstrap_auroc_interval",
     "bootstrap_interval",
     "brier_score",
@@ -130,10 +150,15 @@ __all__ = [
     "grouped_accuracy",
     "hardest_frames",
     "holm",
+    "image_average_precision",
     "is_correct",
     "l_infinity_distance",
+    "match",
+    "matched_average_precision",
     "mcnemar_p",
+    "mean_average_precision",
     "mean_corruption_error",
+    "mean_performance_under_corruption",
     "meaning_of",
     "moments_of",
     "negative_log_likelihood",
@@ -144,10 +169,12 @@ __all__ = [
     "pm_k_correct",
     "pm_k_sweep",
     "pooled_auroc",
+    "precision_at_recall",
     "predicted_interval",
     "rank_shift",
     "relative_corruption_error",
     "relative_mean_corruption_error",
+    "relative_performance_under_corruption",
     "reliability",
     "response_rate_accuracy",
     "risk_coverage",

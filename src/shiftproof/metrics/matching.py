@@ -1,0 +1,231 @@
+"""Which boxes found an object, decided once for all images and thresholds, by the rules of COCO.
+
+Every number of detection is made from the flags kept here, so another subset of images, another neighbourhood or another
+drawing of images never asks again which box lies on which object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftproof.errors import BadInput
+from shiftproof.metrics.box_overlap import (
+    Overlap,
+    Size,
+    area_bounds,
+    box_areas,
+    box_overlap,
+    least_overlaps,
+    overlap_numbers,
+)
+from shiftproof.metrics.sorted_groups import changes, rank_in_group
+from shiftproof.types import Detections, Truths
+
+Places = NDArray[np.integer]
+
+_PAIRS_AT_ONCE = 1_000_000  # of a box and an object of the same image: about 150 MB
+
+
+@dataclass(frozen=True)
+class Matches:
+    """Boxes by class, the surest first, with what became of each at each threshold, and the objects there were to find.
+
+    Of equally sure boxes that of the earlier image comes first. What is neither a hit nor left out is a false alarm.
+    """
+
+    ids: tuple[str, ...]
+    ious: NDArray[np.floating]  # (thresholds,); nan where it hangs on the size of the object
+    row: Places  # (boxes,): where each stood in the detections
+    image: Places  # (boxes,)
+    classes: Places  # (boxes,); all 0 where classes are merged
+    scores: NDArray[np.floating]  # (boxes,)
+    hit: NDArray[np.bool_]  # (thresholds, boxes): lies on an object that counts and that no surer box has taken
+    left_out: NDArray[np.bool_]  # (thresholds, boxes): on a crowd or an object that does not count, or of another size
+    object_image: Places  # (objects that count,)
+    object_classes: Places  # (objects that count,)
+
+    @property
+    def classes_known(self) -> int:
+        """One more than the highest class of any box or object."""
+        return 1 + int(max(self.classes.max(initial=-1), self.object_classes.max(initial=-1)))
+
+
+def match(
+    detections: Detections,
+    truths: Truths,
+    *,
+    iou: Overlap = 0.5,
+    most: int = 100,
+    size: Size = "all",
+    class_blind: bool = False,
+) -> Matches:
+    """What became of each box: the surest first, each takes the free object of its class that it overlaps most.
+
+    The rules are COCO's: an object is found once, a crowd any number of times; what is a crowd, ignored or of another `size`
+    is taken only where nothing that counts is free, and leaves its box out; of each image and class the `most` surest boxes
+    count. The images are those of `truths`. Where `class_blind`, any object will do: that is localization.
+
+    >>> square, no = np.array([[0.0, 0, 4, 4]]), np.array([False])
+    >>> truths = Truths(("a",), np.array([0]), square, np.array([7]), no, no, np.array([16.0]))
+    >>> boxes = np.array([[0.0, 0, 4, 3], [0, 0, 4, 4]])
+    >>> found = match(Detections(("a",), np.array([0, 0]), boxes, np.array([0.9, 0.8]), np.array([7, 7])), truths)
+    >>> found.hit.tolist()  # three quarters are enough, and a second box on the same object is one too many
+    [[True, False]]
+    """
+    _check(detections, truths)
+    images = _places_among(detections, truths)
+    bounds = area_bounds(size)
+    objects = _ordered_objects(truths, bounds, class_blind)
+    boxes = _ordered_boxes(detections, images, most, class_blind)
+    hit, spared = _take_in_turn(boxes, objects, least_overlaps(iou, objects.boxes))
+    areas = box_areas(boxes.boxes)
+    left_out = spared | ~hit & ((areas < bounds[0]) | (areas > bounds[1]))
+    surest_first = np.lexsort((-boxes.scores, boxes.classes))
+    return Matches(
+        truths.ids,
+        overlap_numbers(iou),
+        boxes.row[surest_first],
+        boxes.image[surest_first],
+        boxes.classes[surest_first],
+        boxes.scores[surest_first],
+        hit[:, surest_first],
+        left_out[:, surest_first],
+        objects.image[objects.counts],
+        objects.classes[objects.counts],
+    )
+
+
+class _Boxes(NamedTuple):
+    """Boxes by image and class, the surest first."""
+
+    row: Places
+    image: Places
+    classes: Places
+    boxes: NDArray[np.floating]
+    scores: NDArray[np.floating]
+
+
+class _Objects(NamedTuple):
+    """Objects by image and class, in the order they were given."""
+
+    image: Places
+    classes: Places
+    boxes: NDArray[np.floating]
+    crowd: NDArray[np.bool_]
+    counts: NDArray[np.bool_]
+
+
+class _Pairs(NamedTuple):
+    """A box and an object that it overlaps enough at some threshold; by box, the object it would rather take first."""
+
+    box: Places
+    object: Places
+    overlap: NDArray[np.floating]
+
+
+def _ordered_boxes(detections: Detections, images: Places, most: int, class_blind: bool) -> _Boxes:
+    # merged classes are told apart by their own one where boxes are equally sure, as pycocotools lists them
+    keys = (
+        (detections.classes, -detections.scores, images) if class_blind else (-detections.scores, detections.classes, images)
+    )
+    row = np.lexsort(keys)
+    image = images[row]
+    classes = np.zeros_like(detections.classes) if class_blind else detections.classes[row]
+    kept = rank_in_group(changes(image) | changes(classes)) < most
+    row = row[kept]
+    return _Boxes(row, image[kept], classes[kept], detections.boxes[row].astype(float), detections.scores[row])
+
+
+def _ordered_objects(truths: Truths, bounds: tuple[float, float], class_blind: bool) -> _Objects:
+    row = np.lexsort((truths.classes, truths.image))
+    areas = truths.areas[row]
+    crowd = truths.crowd[row]
+    counts = ~(crowd | truths.ignored[row] | (areas < bounds[0]) | (areas > bounds[1]))
+    classes = np.zeros_like(truths.classes) if class_blind else truths.classes[row]
+    return _Objects(truths.image[row], classes, truths.boxes[row].astype(float), crowd, counts)
+
+
+def _take_in_turn(
+    boxes: _Boxes, objects: _Objects, least: NDArray[np.floating]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which boxes take an object that counts, and which one that does not, (thresholds, boxes) each."""
+    pairs = _preferred_first(_overlapping(boxes, objects, least.min(axis=0, initial=1)), objects)
+    # the same question at every threshold at once: pairs, boxes and objects of each have numbers of their own
+    threshold, pair = np.nonzero(pairs.overlap >= least[:, pairs.object])
+    box = threshold * len(boxes.row) + pairs.box[pair]
+    target = threshold * len(objects.image) + pairs.object[pair]
+    crowd, counts = objects.crowd[pairs.object[pair]], objects.counts[pairs.object[pair]]
+    hit, spared = np.zeros((2, len(least) * len(boxes.row)), dtype=bool)
+    free = np.ones(least.size, dtype=bool)
+    for turn in _turns(box, threshold, boxes, pairs.box[pair]):
+        # boxes that have their turn together lie in different images or classes, so no two want the same object
+        open_to_all = turn[free[target[turn]] | crowd[turn]]
+        first = open_to_all[changes(box[open_to_all])]
+        hit[box[first]] = counts[first]
+        spared[box[first]] = ~counts[first]
+        free[target[first]] = False
+    return hit.reshape(len(least), -1), spared.reshape(len(least), -1)
+
+
+def _overlapping(boxes: _Boxes, objects: _Objects, least: NDArray[np.floating]) -> _Pairs:
+    """Pairs of the same image and class that overlap enough for the mildest threshold."""
+    classes = 1 + max(boxes.classes.max(initial=0), objects.classes.max(initial=0))
+    box_group = boxes.image.astype(np.int64) * classes + boxes.classes
+    object_group = objects.image.astype(np.int64) * classes + objects.classes
+    start = np.searchsorted(object_group, box_group, side="left")
+    count = np.searchsorted(object_group, box_group, side="right") - start
+    kept = []
+    for part in _parts(count):
+        box = np.repeat(np.arange(part.start, part.stop), count[part])
+        place = np.repeat(start[part], count[part]) + rank_in_group(changes(box))
+        overlap = box_overlap(boxes.boxes[box], objects.boxes[place], objects.crowd[place])
+        enough = overlap >= least[place]
+        kept.append(_Pairs(box[enough], place[enough], overlap[enough]))
+    return _Pairs(*(np.concatenate(column) for column in zip(*kept, strict=True)))
+
+
+def _preferred_first(pairs: _Pairs, objects: _Objects) -> _Pairs:
+    """Objects that count before those that do not, then by overlap; of equals the last one given, as in pycocotools."""
+    order = np.lexsort((-pairs.object, -pairs.overlap, ~objects.counts[pairs.object], pairs.box))
+    return _Pairs(pairs.box[order], pairs.object[order], pairs.overlap[order])
+
+
+def _turns(box: Places, threshold: Places, boxes: _Boxes, place: Places) -> Iterator[Places]:
+    """Pairs whose boxes choose at the same time: the surest of each image and class, then the next surest."""
+    new_box = changes(box)
+    new_group = changes(threshold) | changes(boxes.image[place]) | changes(boxes.classes[place])
+    order_of_box = np.cumsum(new_box) - 1
+    turn = rank_in_group(new_group[new_box])[order_of_box]
+    in_turn = np.argsort(turn, kind="stable")
+    yield from np.split(in_turn, np.flatnonzero(changes(turn[in_turn]))[1:])
+
+
+def _parts(count: Places) -> Iterator[slice]:
+    """Boxes in stretches whose pairs fit in memory together; one at least, however few there are."""
+    reached = np.cumsum(count) // _PAIRS_AT_ONCE
+    edges = np.flatnonzero(np.diff(reached)) + 1
+    for start, stop in zip([0, *edges], [*edges, len(count)], strict=True):
+        yield slice(start, stop)
+
+
+def _places_among(detections: Detections, truths: Truths) -> Places:
+    """The image of each box as a place in the ids of the truths."""
+    if detections.ids == truths.ids:
+        return detections.image
+    place = {name: number for number, name in enumerate(truths.ids)}
+    unknown = [name for name in detections.ids if name not in place]
+    if unknown:
+        raise BadInput(f"{len(unknown)} images have detections but are not among the truths, such as {unknown[0]}")
+    return np.asarray(np.array([place[name] for name in detections.ids], dtype=np.int64)[detections.image])
+
+
+def _check(detections: Detections, truths: Truths) -> None:
+    if np.isnan(detections.scores).any():
+        raise BadInput("some boxes have a score that is not a number; leave them out before matching")
+    if min(detections.classes.min(initial=0), truths.classes.min(initial=0)) < 0:
+        raise BadInput("classes should be 0 or more; leave out boxes of classes that are not scored")
