@@ -213,6 +213,13 @@ METRICS = Registry(
         "image_average_precision": "shiftproof.metrics.average_precision:image_average_precision",
         "precision_at_recall": "shiftproof.metrics.average_precision:precision_at_recall",
         "match": "shiftproof.metrics.matching:match",
+        "object_share": "shiftproof.metrics.object_size:object_share",
+        "covering_boxes": "shiftproof.metrics.object_size:covering_boxes",
+        "mean_share_by_class": "shiftproof.metrics.object_size:mean_share_by_class",
+        "compare_shares": "shiftproof.metrics.object_size:compare_shares",
+        "scale_factor": "shiftproof.metrics.scale_factors:scale_factor",
+        "accuracy_by_scale": "shiftproof.metrics.scale_factors:accuracy_by_scale",
+        "pooled_accuracy": "shiftproof.metrics.scale_factors:pooled_accuracy",
         "mean_performance_under_corruption": (
             "shiftproof.metrics.performance_under_corruption:mean_performance_under_corruption"
         ),

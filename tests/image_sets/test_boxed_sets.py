@@ -58,7 +58,7 @@ def test_a_coco_file_gives_corners_flags_areas_and_classes_in_the_order_of_their
     images = open_images(coco)
     assert images.classes == Classes(("cat", "dog"))
     assert [sample.id for sample in images.samples] == ["a.png", "b.png"]
-    assert [sample.facts for sample in images.samples] == [{"image_id": 4}, {"image_id": 9}]
+    assert [sample.facts for sample in images.samples] == [{"image_id": n, "width": 12, "height": 8} for n in (4, 9)]
     truths = images.truths
     assert truths is not None
     assert truths.ids == ("a.png", "b.png")
@@ -283,14 +283,15 @@ def test_frames_of_imagenet_vid_know_their_sequence_and_what_a_tracker_drew_is_i
     assert truths is not None
     assert images.classes is not None
     assert images.classes.wnids == ("n02084071",)
-    assert [sample.facts for sample in images.samples] == [{"sequence": "snippet_7", "frame": n} for n in (0, 1)]
+    facts = [{"sequence": "snippet_7", "frame": n, "width": 12, "height": 8} for n in (0, 1)]
+    assert [sample.facts for sample in images.samples] == facts
     assert truths.boxes.tolist() == [[0, 2, 12, 8], [1, 2, 12, 8]]
     assert truths.ignored.tolist() == [False, True]
 
 
 def test_the_localization_set_is_found_beside_its_images_or_where_it_is_said_to_be(ilsvrc: Path, draw: Draw) -> None:
     beside = open_images(ilsvrc / "Data" / "VID" / "val", kind="ilsvrc-loc")
-    assert beside.samples[0].facts == {}
+    assert beside.samples[0].facts == {"width": 12, "height": 8}
     sorted_into_classes = ilsvrc.parent / "sorted"
     draw(sorted_into_classes / "n02084071" / "000001.JPEG")
     said = open_images(sorted_into_classes, kind="ilsvrc-loc", annotations=ilsvrc / "Annotations" / "VID")

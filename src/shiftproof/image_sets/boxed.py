@@ -52,7 +52,8 @@ def boxed_list(
     """The images in the order of their ids, each labelled with the classes of its objects.
 
     `places` says where in `classes` the key of an object stands. Objects that are ignored give no label. Boxes that reach
-    beyond their image are cut, those of which nothing is left are dropped, and the notes count both.
+    beyond their image are cut, those of which nothing is left are dropped, and the notes count both. Where the size of an
+    image is known, `width` and `height` are facts.
     """
     ordered = sorted(images, key=lambda image: image.id)
     kept = [[(each, cut_at_edges(each.box, image.size)) for each in image.objects] for image in ordered]
@@ -63,7 +64,7 @@ def boxed_list(
         Sample(
             image.id,
             tuple(sorted({places[each.key] for each, _ in objects if not each.ignored})),
-            image.facts,
+            {**image.facts, **_size_facts(image.size)},
             np.array([box for _, box in objects], float).reshape(-1, 4),
         )
         for image, objects in zip(ordered, inside, strict=True)
@@ -83,6 +84,10 @@ def boxed_list(
         *((f"{empty:,} boxes without any area inside their image were dropped",) if empty else ()),
     )
     return ImageList(name, samples, classes if len(classes) else None, find, notes=(*notes, *counted), truths=truths)
+
+
+def _size_facts(size: tuple[float, float] | None) -> dict[str, Fact]:
+    return {} if size is None else {"width": int(size[0]), "height": int(size[1])}
 
 
 def keys_of(images: Sequence[BoxedImage]) -> Iterator[str]:

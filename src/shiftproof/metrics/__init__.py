@@ -48,6 +48,13 @@ from shiftproof.metrics.intervals import bootstrap_interval, clopper_pearson, wi
 from shiftproof.metrics.likelihood import negative_log_likelihood
 from shiftproof.metrics.matching import Matches, match
 from shiftproof.metrics.meanings import MEANINGS, Meaning, meaning_of
+from shiftproof.metrics.object_size import (
+    ShareComparison,
+    compare_shares,
+    covering_boxes,
+    mean_share_by_class,
+    object_share,
+)
 from shiftproof.metrics.operating_point import OperatingPoint, cheapest_point, operating_point
 from shiftproof.metrics.paired import PairedCounts, difference_interval, holm, mcnemar_p, paired_counts
 from shiftproof.metrics.performance_under_corruption import (
@@ -56,6 +63,7 @@ from shiftproof.metrics.performance_under_corruption import (
 )
 from shiftproof.metrics.ranks import rank_shift
 from shiftproof.metrics.roc import RocCurve, roc_curve
+from shiftproof.metrics.scale_factors import ScaleTable, accuracy_by_scale, pooled_accuracy, scale_factor
 from shiftproof.metrics.selective import (
     ResponseCurve,
     RiskCoverage,
@@ -106,9 +114,12 @@ __all__ = [
     "ResponseCurve",
     "RiskCoverage",
     "RocCurve",
+    "ScaleTable",
     "Separation",
+    "ShareComparison",
     "Spread",
     "Tally",
+    "accuracy_by_scale",
     "augrc",
     "aupr",
     "aurc",
@@ -128,10 +139,12 @@ __all__ = [
     "chance_calibration_error",
     "cheapest_point",
     "clopper_pearson",
+    "compare_shares",
     "conditional_robustness",
     "confusion_counts",
     "corruption_error",
     "coverage_at_risk",
+    "covering_boxes",
     "debiased_calibration_error",
     "decomposed_auroc",
     "difference_interval",
@@ -159,15 +172,18 @@ __all__ = [
     "mean_average_precision",
     "mean_corruption_error",
     "mean_performance_under_corruption",
+    "mean_share_by_class",
     "meaning_of",
     "moments_of",
     "negative_log_likelihood",
+    "object_share",
     "operating_point",
     "paired_counts",
     "per_class_accuracy",
     "pm_k_accuracy",
     "pm_k_correct",
     "pm_k_sweep",
+    "pooled_accuracy",
     "pooled_auroc",
     "precision_at_recall",
     "predicted_interval",
@@ -180,6 +196,7 @@ __all__ = [
     "risk_coverage",
     "rms_calibration_error",
     "roc_curve",
+    "scale_factor",
     "separation",
     "sequence_flip_probability",
     "sequence_top5_distance",
