@@ -38,6 +38,7 @@ IMAGE_SETS = Registry(
         "ilsvrc-loc": "shiftproof.image_sets.voc_xml:open_ilsvrc_loc",
         "imagenet-vid": "shiftproof.image_sets.voc_xml:open_imagenet_vid",
         "yolo": "shiftproof.image_sets.yolo_boxes:open_yolo",
+        "clips": "shiftproof.image_sets.clips:open_clips",
         "perturbed": "shiftproof.image_sets.perturbed:open_perturbed",
     },
 )

@@ -63,6 +63,15 @@ def _imagenet_p(root: Path, draw: Draw) -> Example:
     return root, {}
 
 
+def _clips(root: Path, draw: Draw) -> Example:
+    from shiftproof.image_sets.video_files import to_video
+
+    clip = root / "cat" / "a.mp4"
+    clip.parent.mkdir(parents=True)
+    clip.write_bytes(to_video(np.zeros((5, 16, 16, 3), np.uint8), "smoothed"))
+    return root, {"k": 1, "every": 2}
+
+
 def _imagenet_v2(root: Path, draw: Draw) -> Example:
     draw(root / "7" / "a.png")
     return root, {}
@@ -133,6 +142,7 @@ EXAMPLES = {
     "tar": _tar,
     "imagenet-c": _imagenet_c,
     "imagenet-p": _imagenet_p,
+    "clips": _clips,
     "imagenet-v2": _imagenet_v2,
     "objectnet": _objectnet,
     "tiny-imagenet": _tiny_imagenet,

@@ -12,6 +12,10 @@ from shiftproof.image_sets.records import RECORD
 
 IMAGE_ENDINGS = frozenset({".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"})
 
+CLIP_ENDINGS = frozenset(
+    {".mp4", ".m4v", ".mov", ".avi", ".mkv", ".webm", ".mpg", ".mpeg", ".m2ts", ".ogv", ".wmv", ".flv", ".3gp"}
+)
+
 SPLITS = frozenset({"train", "training", "val", "valid", "validation", "test", "testing", "dev"})
 WRAPPERS = SPLITS | {"images", "image", "imgs", "photos", "pictures", "data"}
 """Names of a folder that holds a whole set rather than one class."""
@@ -47,6 +51,11 @@ def is_image_name(name: str) -> bool:
 def is_video_name(name: str) -> bool:
     """Whether a file name ends as the published sequences do."""
     return name.lower().endswith(".mp4") and not name.startswith(".")
+
+
+def is_clip_name(name: str) -> bool:
+    """Whether a file name ends as video files do."""
+    return os.path.splitext(name)[1].lower() in CLIP_ENDINGS and not name.startswith(".")
 
 
 def list_images(root: str) -> Listing:
@@ -113,7 +122,9 @@ def inner_root(location: str) -> str:
 
 
 def _belongs_to_a_set(file: str) -> bool:
-    return is_image_name(file) or file.endswith((".npy", ".tar", "_annotations.txt")) or file.startswith("manifest.")
+    if is_image_name(file) or is_clip_name(file):
+        return True
+    return file.endswith((".npy", ".tar", "_annotations.txt")) or file.startswith("manifest.")
 
 
 def _leads_nowhere(entry: os.DirEntry[str]) -> bool:

@@ -16,6 +16,7 @@ from shiftproof.corruptions import DEFAULT_EDITION
 from shiftproof.corruptions.sequences import Frames, parameters_of, perturb
 from shiftproof.errors import BadInput
 from shiftproof.image_sets.image_list import ImageList
+from shiftproof.image_sets.options import whole_number
 from shiftproof.types import Classes, Decoder, Image, ImageSet, ImageSource, Sample
 
 PIXELS = 1
@@ -195,16 +196,9 @@ def open_perturbed(
     return perturbed(
         open_images(location, classes=classes),
         perturbation,
-        level=_number("level", level),
+        level=whole_number("level", level),
         edition=edition,
-        seed=_number("seed", seed),
-        limit=None if limit is None else _number("limit", limit),
+        seed=whole_number("seed", seed),
+        limit=None if limit is None else whole_number("limit", limit),
         name=name,
     )
-
-
-def _number(option: str, text: int | str) -> int:
-    try:
-        return int(text)
-    except ValueError as problem:
-        raise BadInput(f"{option} should be a whole number, got {text!r}") from problem

@@ -8,7 +8,7 @@ from glob import has_magic
 
 from shiftproof.errors import BadInput
 from shiftproof.image_sets.layouts import CORRUPTIONS, SEVERITIES, level_of
-from shiftproof.image_sets.listing import inner_root, is_image_name, is_video_name, subfolders, visible_entries
+from shiftproof.image_sets.listing import inner_root, is_clip_name, is_image_name, is_video_name, subfolders, visible_entries
 from shiftproof.image_sets.records import KINDS, load_record
 
 MANIFEST_ENDINGS = (".csv", ".tsv", ".jsonl", ".parquet")
@@ -41,6 +41,8 @@ def _kind_of_file(location: str) -> str:
         return "coco"
     if lower.endswith((".zip", ".tgz", ".gz", ".7z", ".rar", ".zst", ".bz2", ".xz")):
         raise BadInput(f"{location} is compressed; unpack it and name the folder (plain .tar files are read as they are)")
+    if is_clip_name(os.path.basename(location)):
+        return "clips"
     if is_image_name(os.path.basename(location)):
         raise BadInput(f"{location} is one image; name the folder it lies in")
     kinds = "a folder, a manifest (.csv, .jsonl, .parquet), .npy, .tar or the .json of COCO"
@@ -72,6 +74,8 @@ def _kind_of_folder(location: str) -> str:
         return "imagenet-v2"
     if holds_sequences(location):
         return "imagenet-p"
+    if holds_clips(root):
+        return "clips"
     return "imagenet-c" if folders and is_by_severity(location) else "folder"
 
 
@@ -93,6 +97,13 @@ def holds_sequences(root: str) -> bool:
     inner = [os.path.join(root, folder) for folder in subfolders(root)]
     grouped = [os.path.join(path, folder) for path in inner if not _is_perturbation(path) for folder in subfolders(path)]
     return any(_holds_videos(path) for path in (os.path.abspath(root), *inner, *grouped) if _is_perturbation(path))
+
+
+def holds_clips(root: str) -> bool:
+    """Whether there are video files and no images in a folder, or in the first of its folders."""
+    folders, names = visible_entries(root)
+    inside = visible_entries(os.path.join(root, folders[0]))[1] if folders else []
+    return any(map(is_clip_name, (*names, *inside))) and not any(map(is_image_name, (*names, *inside)))
 
 
 def _is_perturbation(path: str) -> bool:

@@ -1,0 +1,147 @@
+"""Frame sets: the frames around anchor frames of clips, as one image set (Shankar et al., 2021)."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from shiftproof.errors import BadInput
+from shiftproof.image_sets.anchors import AnchorRule
+from shiftproof.image_sets.image_list import ImageList
+from shiftproof.image_sets.picture_types import FrameType
+from shiftproof.types import Classes, Fact, ImageSource, Sample
+
+SECOND_ANCHOR = "@"
+"""Stands between the id of a frame and the anchor it is seen from, where it has an anchor nearer to it."""
+
+
+@dataclass(frozen=True)
+class Clip:
+    """One clip by its frames, without their pixels. Frames have numbers, which may have gaps, and ids."""
+
+    id: str
+    numbers: Sequence[int]  # ascending
+    frame_ids: Sequence[str]
+    labels: tuple[int, ...] = ()
+    facts: Mapping[str, Fact] = field(default_factory=dict)
+    types: Sequence[FrameType | None] | None = None
+    rate: float | None = None  # frames a second
+    seconds: Sequence[float] | None = None  # when each frame is shown
+    anchors: str | None = None  # its own, where they are known
+
+
+@dataclass(frozen=True)
+class Clips:
+    """Clips with what is known about them as a whole, and a rule that finds each frame by its id."""
+
+    name: str
+    clips: Sequence[Clip]
+    classes: Classes | None
+    find: Callable[[str], ImageSource]
+    notes: tuple[str, ...] = ()
+    credits: tuple[str, ...] = ()
+
+
+class FrameSet(NamedTuple):
+    """An anchor of a clip, both by place: the clip among its siblings, the anchor among the clip's frames."""
+
+    clip: int
+    anchor: int
+
+
+def frames_around(
+    clips: Clips,
+    *,
+    k: int = 10,
+    anchors: str | Sequence[int | str] | None = None,
+    every: int | None = None,
+    count: int | None = None,
+    seed: int = 0,
+    limit: int | None = None,
+    name: str | None = None,
+) -> ImageList:
+    """The frames at most `k` before and after each anchor, with the facts `clip`, `anchor`, `offset` and `frame`.
+
+    Anchors are given as frame numbers or times (``"2.5s"``); or one is drawn for each clip (``"random"``); or there are
+    `count` of them evenly spread, or one `every` so many frames. Where nothing is said, a single clip is cut into
+    neighbourhoods that do not overlap, and of several clips each has one random anchor, as in the published sets. `limit`
+    takes that many anchors, evenly spread over the set.
+
+    A frame near two anchors is there once for each of them: its id is that of the frame for the nearer one, and ends in
+    ``@`` and the other's number for the other. `frame_type` and `frame_rate` are there where the clip tells.
+    """
+    if k < 0:
+        raise BadInput(f"k should be a number of frames, at least 0, got {k}")
+    rule = AnchorRule(k, anchors, every, count, seed, alone=len(clips.clips) == 1)
+    sets = [
+        FrameSet(place, anchor)
+        for place, clip in enumerate(clips.clips)
+        for anchor in rule.choose(clip.id, clip.numbers, clip.seconds, clip.anchors)
+    ]
+    sets = _spread(sets, limit)
+    by_clip: dict[int, list[int]] = {}
+    for place, anchor in sets:
+        by_clip.setdefault(place, []).append(anchor)
+    samples = [sample for place, chosen in by_clip.items() for sample in _samples(clips.clips[place], chosen, k)]
+    samples.sort(key=lambda sample: sample.id)
+    anchors_of = f"{len(sets):,} {'anchor' if len(sets) == 1 else 'anchors'} in {len(by_clip):,} "
+    note = f"frames at most {k} before and after {anchors_of}{'clip' if len(by_clip) == 1 else 'clips'}: {rule}"
+    return ImageList(
+        name or clips.name,
+        samples,
+        clips.classes,
+        FramesOfSets(clips.find),
+        notes=(note, *clips.notes),
+        credits=clips.credits,
+    )
+
+
+@dataclass(frozen=True)
+class FramesOfSets:
+    """Finds a frame by its id, whichever anchor it is seen from."""
+
+    find: Callable[[str], ImageSource]
+
+    def __call__(self, image_id: str) -> ImageSource:
+        folder, step, frame = image_id.rpartition("/")
+        return self.find(folder + step + frame.partition(SECOND_ANCHOR)[0])
+
+
+def _samples(clip: Clip, anchors: Sequence[int], k: int) -> Iterator[Sample]:
+    near: dict[int, list[int]] = {}  # by the frame's place: its anchors
+    for anchor in anchors:
+        number = clip.numbers[anchor]
+        for place in range(bisect_left(clip.numbers, number - k), bisect_right(clip.numbers, number + k)):
+            near.setdefault(place, []).append(anchor)
+    for place, seen_from in near.items():
+        number = clip.numbers[place]
+        nearest, *others = sorted(seen_from, key=lambda anchor: (abs(clip.numbers[anchor] - number), anchor))
+        yield _sample(clip, place, nearest, clip.frame_ids[place])
+        for anchor in others:
+            yield _sample(clip, place, anchor, f"{clip.frame_ids[place]}{SECOND_ANCHOR}{clip.numbers[anchor]:06d}")
+
+
+def _sample(clip: Clip, place: int, anchor: int, image_id: str) -> Sample:
+    number = clip.numbers[place]
+    facts: dict[str, Fact] = {
+        **clip.facts,
+        "clip": clip.id,
+        "anchor": clip.frame_ids[anchor],
+        "offset": number - clip.numbers[anchor],
+        "frame": number,
+    }
+    if clip.types is not None:
+        facts["frame_type"] = clip.types[place]
+    if clip.rate is not None:
+        facts["frame_rate"] = clip.rate
+    return Sample(image_id, clip.labels, facts)
+
+
+def _spread(sets: list[FrameSet], limit: int | None) -> list[FrameSet]:
+    if limit is None or limit >= len(sets):
+        return sets
+    if limit < 1:
+        raise BadInput(f"limit should be a number of anchors, at least 1, got {limit}")
+    return [sets[place * len(sets) // limit] for place in range(limit)]
