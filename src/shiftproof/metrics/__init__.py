@@ -61,6 +61,7 @@ from shiftproof.metrics.performance_under_corruption import (
     mean_performance_under_corruption,
     relative_performance_under_corruption,
 )
+from shiftproof.metrics.pm_k_detection import pm_k_average_precision, pm_k_average_precision_sweep, worst_frames
 from shiftproof.metrics.ranks import rank_shift
 from shiftproof.metrics.roc import RocCurve, roc_curve
 from shiftproof.metrics.scale_factors import ScaleTable, accuracy_by_scale, pooled_accuracy, scale_factor
@@ -181,6 +182,8 @@ __all__ = [
     "paired_counts",
     "per_class_accuracy",
     "pm_k_accuracy",
+    "pm_k_average_precision",
+    "pm_k_average_precision_sweep",
     "pm_k_correct",
     "pm_k_sweep",
     "pooled_accuracy",
@@ -211,6 +214,7 @@ __all__ = [
     "top_k_accuracy",
     "two_sample_bootstrap",
     "wilson",
+    "worst_frames",
     "worst_group",
     "zipf_distance",
 ]

@@ -63,11 +63,18 @@ def ranked_average_precision(ranking: Ranking, *, area: Area = "coco", times: Ti
 
 
 def average_precision_interval(
-    matches: Matches, *, area: Area = "coco", level: float = 0.95, resamples: int = 1000, seed: int = 0
+    matches: Matches,
+    *,
+    area: Area = "coco",
+    times: Times | None = None,
+    level: float = 0.95,
+    resamples: int = 1000,
+    seed: int = 0,
 ) -> tuple[float, float]:
     """Interval of the mean average precision, by drawing images again with replacement, each with all its boxes (BCa).
 
-    The bounds are nan of fewer than two images, and where some drawing has nothing to find.
+    An image that counts twice is in the pot twice. The bounds are nan of fewer than two images, and where some drawing has
+    nothing to find.
 
     >>> squares, none = np.array([[0.0, 0, 4, 4]] * 100), np.zeros(100, dtype=bool)
     >>> ids = tuple(str(place) for place in range(100))
@@ -77,18 +84,19 @@ def average_precision_interval(
     >>> round(low, 1), round(high, 1)  # half of 100 objects are found: 0.5 +- 1.96 * 0.05
     (0.4, 0.6)
     """
-    images, ranking = len(matches.ids), rank_by_class(matches)
-    if images < 2:
+    ranking, every = rank_by_class(matches), np.arange(len(matches.ids))
+    pot = every if times is None else np.repeat(every, times.astype(np.int64))
+    if len(pot) < 2:
         return float("nan"), float("nan")
+
+    def precision_of(images: NDArray[np.integer]) -> float:
+        return ranked_average_precision(ranking, area=area, times=np.bincount(images, minlength=len(every)))
+
     generator = np.random.default_rng(seed)
-
-    def drawn_again() -> NDArray[np.integer]:
-        return np.bincount(generator.integers(images, size=images), minlength=images)
-
-    block = np.arange(images) * min(images, _BLOCKS) // images
-    seen = ranked_average_precision(ranking, area=area)
-    drawn = [ranked_average_precision(ranking, area=area, times=drawn_again()) for _ in range(resamples)]
-    left_out = [ranked_average_precision(ranking, area=area, times=block != number) for number in range(block[-1] + 1)]
+    seen = precision_of(pot)
+    drawn = [precision_of(generator.choice(pot, size=len(pot))) for _ in range(resamples)]
+    block = np.arange(len(pot)) * min(len(pot), _BLOCKS) // len(pot)
+    left_out = [precision_of(pot[block != number]) for number in range(block[-1] + 1)]
     if not np.isfinite([*drawn, *left_out]).all():
         return float("nan"), float("nan")
     return bca_interval(seen, np.array(drawn), np.array(left_out), level=level)

@@ -129,11 +129,11 @@ class _Pairs(NamedTuple):
 
 
 def _ordered_boxes(detections: Detections, images: Places, most: int, class_blind: bool) -> _Boxes:
-    # merged classes are told apart by their own one where boxes are equally sure, as pycocotools lists them
-    keys = (
-        (detections.classes, -detections.scores, images) if class_blind else (-detections.scores, detections.classes, images)
-    )
-    row = np.lexsort(keys)
+    if class_blind:
+        # equally sure boxes stand in the order of their classes, as pycocotools lists them
+        row = np.lexsort((detections.classes, -detections.scores, images))
+    else:
+        row = np.lexsort((-detections.scores, _cells(images, detections.classes)))
     image = images[row]
     classes = np.zeros_like(detections.classes) if class_blind else detections.classes[row]
     kept = rank_in_group(changes(image) | changes(classes)) < most
@@ -142,7 +142,7 @@ def _ordered_boxes(detections: Detections, images: Places, most: int, class_blin
 
 
 def _ordered_objects(truths: Truths, bounds: tuple[float, float], class_blind: bool) -> _Objects:
-    row = np.lexsort((truths.classes, truths.image))
+    row = np.argsort(_cells(truths.image, truths.classes), kind="stable")
     areas = truths.areas[row]
     crowd = truths.crowd[row]
     counts = ~(crowd | truths.ignored[row] | (areas < bounds[0]) | (areas > bounds[1]))
@@ -175,10 +175,10 @@ def _take_in_turn(
 def _overlapping(boxes: _Boxes, objects: _Objects, least: NDArray[np.floating]) -> _Pairs:
     """Pairs of the same image and class that overlap enough for the mildest threshold."""
     classes = 1 + max(boxes.classes.max(initial=0), objects.classes.max(initial=0))
-    box_group = boxes.image.astype(np.int64) * classes + boxes.classes
-    object_group = objects.image.astype(np.int64) * classes + objects.classes
-    start = np.searchsorted(object_group, box_group, side="left")
-    count = np.searchsorted(object_group, box_group, side="right") - start
+    box_cells = _cells(boxes.image, boxes.classes, classes)
+    object_cells = _cells(objects.image, objects.classes, classes)
+    start = np.searchsorted(object_cells, box_cells, side="left")
+    count = np.searchsorted(object_cells, box_cells, side="right") - start
     kept = []
     for part in _parts(count):
         box = np.repeat(np.arange(part.start, part.stop), count[part])
@@ -203,6 +203,12 @@ def _turns(box: Places, threshold: Places, boxes: _Boxes, place: Places) -> Iter
     turn = rank_in_group(new_group[new_box])[order_of_box]
     in_turn = np.argsort(turn, kind="stable")
     yield from np.split(in_turn, np.flatnonzero(changes(turn[in_turn]))[1:])
+
+
+def _cells(image: Places, classes: Places, known: int | None = None) -> Places:
+    """Image and class in one number, in the order of images, then of classes."""
+    known = 1 + int(classes.max(initial=0)) if known is None else known
+    return np.asarray(image.astype(np.int64) * known + classes)
 
 
 def _parts(count: Places) -> Iterator[slice]:
