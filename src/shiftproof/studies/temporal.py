@@ -1,0 +1,212 @@
+"""Whether a model holds for every frame around a frame: pm-k robustness over video (Shankar et al., 2021)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftproof.metrics import clopper_pearson, is_correct, per_class_accuracy
+from shiftproof.metrics.accuracy import Tally
+from shiftproof.metrics.by_offset import conditional_robustness, errors_by_offset
+from shiftproof.metrics.effective_robustness import Axes, effective_robustness
+from shiftproof.metrics.temporal import pm_k_correct, pm_k_sweep
+from shiftproof.reference import load_table
+from shiftproof.studies import evidence
+from shiftproof.studies.class_names import ClassNames
+from shiftproof.studies.clean_study import CleanStudy
+from shiftproof.studies.filmstrips import filmstrips
+from shiftproof.types import About, Curve, Finding, Keep, Measurement, Predictions, Run
+
+PUBLISHED_TABLES = {
+    "imagenet_vid_robust_models": "45 models on ImageNet-Vid-Robust, k = 10",
+    "ytbb_robust_models": "60 models on YTBB-Robust, k = 10",
+}
+MOST_RATES = 4
+"""Different frame rates that are told apart; clips of more are told together."""
+
+
+@dataclass(frozen=True)
+class TemporalStudy(CleanStudy):
+    """Accuracy on anchor frames and on the worst of the frames around them, by distance, class and kind of frame.
+
+    The set's images are frames with the facts `anchor`, the id of the anchor they belong to, and `offset`, 0 for the anchor
+    itself. By default the anchor counts among its frames, as in the authors' code; their Eq. 1 asks the neighbours alone.
+    """
+
+    largest_k: int = 10
+    include_anchor: bool = True
+    shown: int = 4  # sets of frames in filmstrips
+    published: str = "imagenet_vid_robust_models"  # whose line a model's robustness is measured from
+
+    keep: ClassVar[Keep] = "top5"
+    by_default: ClassVar[bool] = False
+
+    def measure(self, load: Callable[[Run], Predictions]) -> Iterator[Finding]:
+        for run in self.runs():
+            frames = _Frames.of(load(run))
+            if frames is not None:
+                convention = {
+                    **evidence.convention_of(run, frames.predictions),
+                    "anchor": "counts among its frames" if self.include_anchor else "does not count: Eq. 1",
+                    **frames.left_out,
+                }
+                yield from self._over_k(frames, run.about(), convention)
+                yield from self._by_offset(frames, run.about(), convention)
+                yield from self._by_class(frames, run.about(), convention)
+                yield from self._by_subset(frames, run.about(), convention)
+                yield from filmstrips(run, frames.predictions, frames.correct, shown=self.shown)
+
+    def skipped(self, load: Callable[[Run], Predictions]) -> Iterator[str]:
+        for run in self.runs():
+            predictions = load(run)
+            reasons = [evidence.nothing_read(run, predictions), evidence.nothing_labelled(run, predictions, "pm-k accuracy")]
+            if not any(reasons) and _Frames.of(predictions) is None:
+                reasons = [
+                    f"{run.image_set.name}: pm-k needs frames around anchor frames, and no anchor with a label was read"
+                ]
+            yield from (reason for reason in reasons if reason)
+
+    def _over_k(self, frames: _Frames, about: About, convention: Mapping[str, str]) -> Iterator[Finding]:
+        sweep = pm_k_sweep(*frames.columns, largest_k=self.largest_k, include_anchor=self.include_anchor)
+        for k, (right, total) in enumerate(zip(sweep.right.tolist(), sweep.total.tolist(), strict=True)):
+            if total:
+                metric, more = ("pm_k_accuracy", {"k": k}) if k else ("anchor_accuracy", {})
+                yield evidence.share(metric, right, total, {**about, **more}, convention)
+        yield _tally_curve("pm_k_curve", about, "k, frames before and after", "accuracy", 0, sweep, convention)
+        answers = pm_k_correct(*frames.columns, k=self.largest_k, include_anchor=self.include_anchor)
+        if not len(answers.right):
+            return
+        drops = frames.correct[answers.anchors].astype(float) - answers.right
+        yield evidence.mean("pm_k_drop", drops, {**about, "k": self.largest_k}, convention)
+        if sweep.total[0] and sweep.total[-1]:
+            yield from self._beside_published(sweep, about, convention)
+
+    def _beside_published(self, sweep: Tally, about: About, convention: Mapping[str, str]) -> Iterator[Measurement]:
+        """How far above the line through published models the model lies, at its accuracy on the anchors."""
+        rows = load_table(self.published)
+        others = [np.array([float(row[name]) / 100 for row in rows]) for name in ("original", "perturbed")]
+        original, perturbed = float(sweep.accuracy[0]), float(sweep.accuracy[-1])
+        stated = {
+            **convention,
+            "published": f"{PUBLISHED_TABLES.get(self.published, self.published)}, which are other images",
+            "interval": "95 %, of one more such model about the line",
+        }
+        for axes in get_args(Axes):
+            if axes == "probit" and not 0 < original < 1:
+                continue
+            found = effective_robustness(original, perturbed, *others, axes=axes)
+            low, high = found.expected_interval
+            interval = (perturbed - high, perturbed - low)
+            key = {**about, "axes": axes}
+            yield Measurement("effective_robustness", found.difference, key, int(sweep.total[-1]), stated, interval)
+
+    def _by_offset(self, frames: _Frames, about: About, convention: Mapping[str, str]) -> Iterator[Curve]:
+        tally = conditional_robustness(*frames.columns, largest_k=self.largest_k)
+        kept = tally.total > 0
+        if kept.all():
+            yield _tally_curve("conditional_robustness", about, "frames away", "share right", 1, tally, convention)
+        errors = errors_by_offset(frames.correct, frames.offsets)
+        near = np.abs(errors.offsets) <= self.largest_k
+        low, high = clopper_pearson(errors.wrong[near], errors.total[near])
+        yield Curve(
+            "offset_errors",
+            about,
+            "offset from the anchor, frames",
+            "share wrong",
+            x=tuple(errors.offsets[near].astype(float).tolist()),
+            y=tuple(errors.rate[near].tolist()),
+            images=int(errors.total[near].sum()),
+            convention={**convention, **evidence.EXACT},
+            counts=tuple(errors.total[near].tolist()),
+            low=tuple(low.tolist()),
+            high=tuple(high.tolist()),
+        )
+
+    def _by_class(self, frames: _Frames, about: About, convention: Mapping[str, str]) -> Iterator[Measurement]:
+        answers = pm_k_correct(*frames.columns, k=self.largest_k, include_anchor=self.include_anchor)
+        labels = frames.predictions.labels[answers.anchors]
+        if len(np.unique(labels[labels >= 0])) < 2:
+            return
+        names = ClassNames(frames.predictions.classes)
+        tally = per_class_accuracy(labels, answers.right, classes=int(labels.max()) + 1)
+        for place in np.flatnonzero(tally.total).tolist():
+            key = {**about, "class": names[place], "k": self.largest_k}
+            yield evidence.share("pm_k_class_accuracy", int(tally.right[place]), int(tally.total[place]), key, convention)
+
+    def _by_subset(self, frames: _Frames, about: About, convention: Mapping[str, str]) -> Iterator[Measurement]:
+        """Anchors that are left when those of one kind of frame go, and anchors of clips of one frame rate."""
+        for k in (0, self.largest_k):
+            answers = pm_k_correct(*frames.columns, k=k, include_anchor=self.include_anchor)
+            for name, chosen in frames.subsets(answers.anchors):
+                right = answers.right[chosen]
+                if len(right):
+                    key = {**about, "subset": name, "k": k}
+                    yield evidence.share("pm_k_subset_accuracy", int(right.sum()), len(right), key, convention)
+
+
+class _Frames(NamedTuple):
+    """Labelled frames whose anchor was read too, and whether each is answered right."""
+
+    predictions: Predictions
+    correct: NDArray[np.bool_]
+    offsets: NDArray[np.integer]
+    anchors: NDArray[np.str_]  # the id of the anchor that each frame belongs to
+    without_anchor: int  # frames left out because their anchor was not read, or has no label
+
+    @classmethod
+    def of(cls, predictions: Predictions) -> _Frames | None:
+        """The frames of a set of frames; None where it is none, or no anchor of it has a label."""
+        if not {"anchor", "offset"} <= set(predictions.facts) or not predictions.labelled.any():
+            return None
+        labelled = evidence.labelled_only(predictions)
+        anchors = np.array([str(anchor) for anchor in labelled.facts["anchor"]])
+        offsets = np.array([int(offset or 0) for offset in labelled.facts["offset"]])
+        has_anchor = np.isin(anchors, anchors[offsets == 0])
+        if not has_anchor.any():
+            return None
+        kept = labelled.take(has_anchor)
+        correct = is_correct(kept.labels, kept.top5.classes)
+        return cls(kept, correct, offsets[has_anchor], anchors[has_anchor], int((~has_anchor).sum()))
+
+    @property
+    def columns(self) -> tuple[NDArray[np.bool_], NDArray[np.integer], NDArray[np.str_]]:
+        return self.correct, self.offsets, self.anchors
+
+    @property
+    def left_out(self) -> dict[str, str]:
+        lone = self.without_anchor
+        return {"frames without their anchor": f"{lone}, left out"} if lone else {}
+
+    def subsets(self, rows: NDArray[np.intp]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+        """Which of the anchors in these rows are in each subset; an anchor's own kind of frame decides."""
+        types = np.array([str(kind) for kind in self.predictions.facts.get("frame_type", ())])
+        for kind in ("I", "P", "B"):
+            if len(types) and 0 < (types[rows] == kind).sum() < len(rows):
+                yield f"without {kind}", types[rows] != kind
+        rates = np.array([round(float(rate or 0)) for rate in self.predictions.facts.get("frame_rate", ())])
+        found = np.unique(rates[rows]) if len(rates) else rates
+        if 1 < len(found) <= MOST_RATES:
+            yield from ((f"frame rate {rate}", rates[rows] == rate) for rate in found.tolist())
+
+
+def _tally_curve(
+    name: str, about: About, x_label: str, y_label: str, first: int, tally: Tally, convention: Mapping[str, str]
+) -> Curve:
+    low, high = clopper_pearson(tally.right, tally.total)
+    return Curve(
+        name,
+        about,
+        x_label,
+        y_label,
+        x=tuple(float(first + place) for place in range(len(tally.right))),
+        y=tuple(tally.accuracy.tolist()),
+        images=int(tally.total.max()),
+        convention={**convention, **evidence.EXACT},
+        counts=tuple(tally.total.tolist()),
+        low=tuple(low.tolist()),
+        high=tuple(high.tolist()),
+    )
