@@ -40,6 +40,7 @@ IMAGE_SETS = Registry(
         "yolo": "shiftproof.image_sets.yolo_boxes:open_yolo",
         "clips": "shiftproof.image_sets.clips:open_clips",
         "perturbed": "shiftproof.image_sets.perturbed:open_perturbed",
+        "crops": "shiftproof.image_sets.crops:open_crops",
     },
 )
 

@@ -154,6 +154,7 @@ EXAMPLES = {
     "imagenet-vid": _ilsvrc,
     "yolo": _yolo,
     "perturbed": _perturbed,
+    "crops": _coco,
 }
 
 

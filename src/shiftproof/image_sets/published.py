@@ -47,6 +47,10 @@ PUBLISHED = {
 """By the name that studies and models use."""
 
 
+DERIVED = frozenset({"sequence", "anchor", "cut"})
+"""Facts of images that were made from others, which are no published set whatever their classes."""
+
+
 def with_recognition(images: ImageList) -> ImageList:
     """The set, saying which published set it is or looks like.
 
@@ -66,7 +70,7 @@ def with_recognition(images: ImageList) -> ImageList:
 
 def recognised_as(images: ImageList) -> str | None:
     """The published set with these class folders, such file names and not more images; None where none fits."""
-    if images.classes is None or images.classes.wnids is None or {"sequence", "anchor"} & images.samples[0].facts.keys():
+    if images.classes is None or images.classes.wnids is None or DERIVED & images.samples[0].facts.keys():
         return None
     wnids, count = _used_classes(images), len(images.samples)
     if count == PUBLISHED["imagenet-a-plus"].images and wnids <= set(wnids_of("imagenet_a_classes")):
