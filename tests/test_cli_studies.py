@@ -15,16 +15,18 @@ from shiftproof.cli_studies import (
     make_corruption,
     make_natural_adversarial,
     make_perturbation,
+    make_temporal,
     studies_asked,
 )
 from shiftproof.errors import BadInput, UnknownName
-from shiftproof.image_sets.image_list import ImageList
+from shiftproof.image_sets.image_list import FileImage, ImageList
 from shiftproof.studies.budgeted_corruption import BudgetedCorruptionStudy
 from shiftproof.studies.calibration import CalibrationStudy
 from shiftproof.studies.corruption import CorruptionStudy
 from shiftproof.studies.natural_adversarial import NaturalAdversarialStudy
 from shiftproof.studies.perturbation import PerturbationStudy
-from shiftproof.types import Condition, ModelRef, Sample
+from shiftproof.studies.temporal import TemporalStudy
+from shiftproof.types import Classes, Condition, ModelRef, Sample
 
 MODEL = ModelRef("toy", "f" * 32)
 UNTOUCHED: dict[str, Any] = {
@@ -135,11 +137,26 @@ def test_hard_photos_stand_beside_ordinary_and_novel_ones(images: ImageList, dra
         )
 
 
-def test_hard_photos_are_studied_only_where_named_and_then_take_the_outside_images() -> None:
+def test_hard_photos_are_studied_only_where_named_and_then_take_the_outside_images(images: ImageList) -> None:
     untyped = {"studies": None, "more_images": (), "out_images": ("tools",), "shifted": (), "training": None}
-    assert "natural-adversarial" not in studies_asked(untyped)
-    assert list(studies_asked({**untyped, "studies": "natural-adversarial"})) == ["natural-adversarial"]
+    assert "natural-adversarial" not in studies_asked(untyped, images)
+    assert list(studies_asked({**untyped, "studies": "natural-adversarial"}, images)) == ["natural-adversarial"]
     with pytest.raises(BadInput, match="--training: only the study out-of-distribution"):
-        studies_asked({**untyped, "studies": "natural-adversarial", "training": "more"})
+        studies_asked({**untyped, "studies": "natural-adversarial", "training": "more"}, images)
     with pytest.raises(BadInput, match="--images: only the study out-of-distribution"):
-        studies_asked({**untyped, "studies": "natural-adversarial", "more_images": ("more",)})
+        studies_asked({**untyped, "studies": "natural-adversarial", "more_images": ("more",)}, images)
+
+
+def test_frames_of_video_are_asked_only_the_study_of_frames_unless_others_are_named() -> None:
+    samples = [Sample(f"clip/{frame}", (0,), {"anchor": "clip/1", "offset": frame - 1}) for frame in range(3)]
+    frames = ImageList("clip", samples, Classes(("cat",)), lambda _: FileImage("none"))
+    untyped = {"studies": None, "more_images": (), "out_images": (), "shifted": (), "training": None}
+    assert list(studies_asked(untyped, frames)) == ["temporal"]
+    assert list(studies_asked({**untyped, "studies": "accuracy"}, frames)) == ["accuracy"]
+
+
+def test_a_study_of_frames_is_made_as_typed(images: ImageList) -> None:
+    typed = {"largest_k": 3, "without_anchor": True, "beside": "ytbb"}
+    (study,) = make_temporal(TemporalStudy, [MODEL], images, typed).studies
+    expected = TemporalStudy([MODEL], images, largest_k=3, include_anchor=False, published="ytbb_robust_models")
+    assert study == expected

@@ -242,6 +242,7 @@ STUDIES = Registry(
         "comparison": "shiftproof.studies.comparison:ComparisonStudy",
         "corruption": "shiftproof.studies.corruption:CorruptionStudy",
         "perturbation": "shiftproof.studies.perturbation:PerturbationStudy",
+        "temporal": "shiftproof.studies.temporal:TemporalStudy",
         "natural-adversarial": "shiftproof.studies.natural_adversarial:NaturalAdversarialStudy",
         "out-of-distribution": "shiftproof.studies.out_of_distribution:OutOfDistributionStudy",
     },

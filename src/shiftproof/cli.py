@@ -20,6 +20,7 @@ from shiftproof import catalog
 from shiftproof.cli_curation import curate
 from shiftproof.cli_operating import threshold
 from shiftproof.cli_options import (
+    about_frames,
     about_images,
     about_novelty,
     about_output,
@@ -122,6 +123,7 @@ def demo(output: str, quiet: bool, as_json: bool) -> None:
 @about_studies
 @about_shifts
 @about_novelty
+@about_frames
 @about_predicting
 @about_store
 @about_output
@@ -176,6 +178,7 @@ def predict(model: str, images: str, shard: tuple[int, int], **options: Any) -> 
 @about_studies
 @about_shifts
 @about_novelty
+@about_frames
 @about_store
 @as_json_option
 def plan(model: str, images: str, **options: Any) -> None:
@@ -201,6 +204,7 @@ def plan(model: str, images: str, **options: Any) -> None:
 @about_studies
 @about_shifts
 @about_novelty
+@about_frames
 @about_store
 @about_output
 def measure(model: str, images: str, **options: Any) -> None:
@@ -217,6 +221,7 @@ def measure(model: str, images: str, **options: Any) -> None:
 @about_studies
 @about_shifts
 @about_novelty
+@about_frames
 @about_store
 @about_output
 @click.option("-o", "--report", default="report.html", show_default=True, help="Where to write the report.")
@@ -238,6 +243,7 @@ def report(model: str, images: str, report: str, **options: Any) -> None:
 @about_studies
 @about_shifts
 @about_novelty
+@about_frames
 @about_store
 @about_output
 @click.option("-o", "--report", help="Also write a report.")

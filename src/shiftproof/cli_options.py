@@ -221,6 +221,21 @@ about_novelty = _options(
 )
 """What the study of novelty can be told."""
 
+about_frames = _options(
+    click.option(
+        "--largest-k", type=click.IntRange(1), default=10, show_default=True, help="Frames before and after an anchor."
+    ),
+    click.option("--without-anchor", is_flag=True, help="The neighbours alone, as Eq. 1 of the pm-k paper asks."),
+    click.option(
+        "--beside",
+        type=click.Choice(["imagenet-vid", "ytbb"]),
+        default="imagenet-vid",
+        show_default=True,
+        help="Published models whose line robustness over time is measured from.",
+    ),
+)
+"""What the study of frames can be told."""
+
 about_output = _options(
     click.option("--json", "as_json", is_flag=True, help="Print everything as JSON."),
     click.option("--csv", type=click.Path(dir_okay=False), help="Also write the measurements as CSV."),

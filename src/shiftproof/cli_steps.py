@@ -136,7 +136,7 @@ def bench_of(models: Sequence[Classifier | ModelRef], images: ImageSet, options:
     """The chosen studies, or all that are asked unasked and can say something about this many models."""
     from shiftproof.cli_studies import MAKERS, make_plainly, studies_asked
 
-    kinds = studies_asked(options)
+    kinds = studies_asked(options, images)
     fitting = {name: kind for name, kind in kinds.items() if len(models) >= getattr(kind, "least_models", 1)}
     if options["studies"] and len(fitting) < len(kinds):
         raise BadInput(f"some of {options['studies']} need several models; use shiftproof compare")

@@ -25,13 +25,23 @@ OF_MAKING_PICTURES = ("corruptions", "severities", "output", "scale_strengths", 
 OF_MAKING_SEQUENCES = ("perturbations", "levels", "sequences")
 """Options that say nothing about what was made before."""
 
+OF_FRAMES = ("anchor", "offset")
+"""Facts of frames around anchor frames."""
 
-NOVELTY, HARD_PHOTOS = "out-of-distribution", "natural-adversarial"
+BESIDE = {"imagenet-vid": "imagenet_vid_robust_models", "ytbb": "ytbb_robust_models"}
+"""Published models that robustness over time is measured beside."""
 
 
-def studies_asked(options: Options) -> dict[str, Any]:
-    """The kinds of study that were named, or those that are asked unasked and those that other options ask for."""
-    kinds = studies_named(options["studies"])
+NOVELTY, HARD_PHOTOS, FRAMES = "out-of-distribution", "natural-adversarial", "temporal"
+
+
+def studies_asked(options: Options, images: ImageSet) -> dict[str, Any]:
+    """The kinds of study that were named, or those that are asked unasked and those that other options ask for.
+
+    Of frames of video only the study of frames is asked: others would take frames that hardly differ for so many images.
+    """
+    of_frames = options["studies"] is None and _has_facts(images, *OF_FRAMES)
+    kinds = studies_named(FRAMES if of_frames else options["studies"])
     elsewhere = {"out_images"} if HARD_PHOTOS in kinds else set()
     typed = [option for name, option in OF_NOVELTY.items() if options[name] and name not in elsewhere]
     if typed and NOVELTY not in kinds:
@@ -61,6 +71,12 @@ def make_calibration(kind: Any, models: Models, images: ImageSet, options: Optio
     """Calibration from first answers, or from all logits."""
     chosen = {"thorough": options["thorough_calibration"], "published_bins": options["published_bins"]}
     return Bench([kind(models=models, image_set=images, **chosen)], [images])
+
+
+def make_temporal(kind: Any, models: Models, images: ImageSet, options: Options) -> Bench:
+    """Frames around anchors, as far as was asked."""
+    chosen = {"largest_k": options["largest_k"], "include_anchor": not options["without_anchor"]}
+    return Bench([kind(models=models, image_set=images, published=BESIDE[options["beside"]], **chosen)], [images])
 
 
 def make_corruption(kind: Any, models: Models, images: ImageSet, options: Options) -> Bench:
@@ -132,6 +148,7 @@ MAKERS: Mapping[str, Maker] = {
     "calibration": make_calibration,
     "corruption": make_corruption,
     "perturbation": make_perturbation,
+    FRAMES: make_temporal,
     HARD_PHOTOS: make_natural_adversarial,
     NOVELTY: make_out_of_distribution,
 }
