@@ -50,6 +50,10 @@ def say_table(rows: Sequence[Mapping[str, Any]], *, right: Sequence[str] = ()) -
     console.print(table)
 
 
+OTHER_HEADLINES = ("imagenet_o_aupr", "answer_kept_share", "pm_k_accuracy", "pm_k_drop")
+"""Numbers that are about more than a model and its images, and yet what was asked for."""
+
+
 def say_results(results: Results) -> None:
     """The headline numbers, what may be said of models compared, and what was set aside or left out."""
     found = [one for one in results.measurements if _is_headline(one)]
@@ -70,7 +74,7 @@ def say_results(results: Results) -> None:
 
 
 def _is_headline(measurement: Measurement) -> bool:
-    if measurement.metric in ("imagenet_o_aupr", "answer_kept_share"):
+    if measurement.metric in OTHER_HEADLINES:
         return True
     per_group = measurement.metric == "group_accuracy"
     return not per_group and set(measurement.about) <= SUMMARY_ABOUT
