@@ -84,8 +84,9 @@ def average_precision_interval(
     >>> round(low, 1), round(high, 1)  # half of 100 objects are found: 0.5 +- 1.96 * 0.05
     (0.4, 0.6)
     """
-    ranking, every = rank_by_class(matches), np.arange(len(matches.ids))
+    every = np.arange(len(matches.ids))
     pot = every if times is None else np.repeat(every, times.astype(np.int64))
+    ranking = rank_by_class(matches.among(np.isin(every, pot)))
     if len(pot) < 2:
         return float("nan"), float("nan")
 

@@ -6,6 +6,7 @@ drawing of images never asks again which box lies on which object.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -23,7 +24,7 @@ from shiftproof.metrics.box_overlap import (
     least_overlaps,
     overlap_numbers,
 )
-from shiftproof.metrics.sorted_groups import changes, rank_in_group
+from shiftproof.metrics.sorted_groups import changes, descending_order, rank_in_group, stable_order
 from shiftproof.types import Detections, Truths
 
 Places = NDArray[np.integer]
@@ -48,6 +49,21 @@ class Matches:
     left_out: NDArray[np.bool_]  # (thresholds, boxes): on a crowd or an object that does not count, or of another size
     object_image: Places  # (objects that count,)
     object_classes: Places  # (objects that count,)
+
+    def among(self, images: NDArray[np.bool_]) -> Matches:
+        """What there is in some of the images, (images,); the others stay in `ids` and are empty."""
+        boxes, objects = images[self.image], images[self.object_image]
+        return dataclasses.replace(
+            self,
+            row=self.row[boxes],
+            image=self.image[boxes],
+            classes=self.classes[boxes],
+            scores=self.scores[boxes],
+            hit=self.hit[:, boxes],
+            left_out=self.left_out[:, boxes],
+            object_image=self.object_image[objects],
+            object_classes=self.object_classes[objects],
+        )
 
     @property
     def classes_known(self) -> int:
@@ -81,20 +97,26 @@ def match(
     images = _places_among(detections, truths)
     bounds = area_bounds(size)
     objects = _ordered_objects(truths, bounds, class_blind)
-    boxes = _ordered_boxes(detections, images, most, class_blind)
+    row = _surest_first(detections, images, class_blind)
+    image, classes = images[row], np.zeros_like(row) if class_blind else detections.classes[row]
+    cells = _cells(image, classes)
+    order = stable_order(cells)
+    order = order[rank_in_group(changes(cells[order])) < most]
+    boxes = _Boxes(image[order], classes[order], detections.boxes[row[order]].astype(float))
     hit, spared = _take_in_turn(boxes, objects, least_overlaps(iou, objects.boxes))
     areas = box_areas(boxes.boxes)
     left_out = spared | ~hit & ((areas < bounds[0]) | (areas > bounds[1]))
-    surest_first = np.lexsort((-boxes.scores, boxes.classes))
+    back = np.argsort(order)
+    kept = order[back]
     return Matches(
         truths.ids,
         overlap_numbers(iou),
-        boxes.row[surest_first],
-        boxes.image[surest_first],
-        boxes.classes[surest_first],
-        boxes.scores[surest_first],
-        hit[:, surest_first],
-        left_out[:, surest_first],
+        row[kept],
+        image[kept],
+        classes[kept],
+        detections.scores[row[kept]],
+        hit[:, back],
+        left_out[:, back],
         objects.image[objects.counts],
         objects.classes[objects.counts],
     )
@@ -103,11 +125,9 @@ def match(
 class _Boxes(NamedTuple):
     """Boxes by image and class, the surest first."""
 
-    row: Places
     image: Places
     classes: Places
     boxes: NDArray[np.floating]
-    scores: NDArray[np.floating]
 
 
 class _Objects(NamedTuple):
@@ -128,21 +148,15 @@ class _Pairs(NamedTuple):
     overlap: NDArray[np.floating]
 
 
-def _ordered_boxes(detections: Detections, images: Places, most: int, class_blind: bool) -> _Boxes:
-    if class_blind:
-        # equally sure boxes stand in the order of their classes, as pycocotools lists them
-        row = np.lexsort((detections.classes, -detections.scores, images))
-    else:
-        row = np.lexsort((-detections.scores, _cells(images, detections.classes)))
-    image = images[row]
-    classes = np.zeros_like(detections.classes) if class_blind else detections.classes[row]
-    kept = rank_in_group(changes(image) | changes(classes)) < most
-    row = row[kept]
-    return _Boxes(row, image[kept], classes[kept], detections.boxes[row].astype(float), detections.scores[row])
+def _surest_first(detections: Detections, images: Places, class_blind: bool) -> Places:
+    """Rows of the boxes by class, the surest first; equally sure ones by image, then by their own class, then as given."""
+    given = stable_order(_cells(images, detections.classes))
+    row = given[descending_order(detections.scores[given])]
+    return np.asarray(row if class_blind else row[stable_order(detections.classes[row])])
 
 
 def _ordered_objects(truths: Truths, bounds: tuple[float, float], class_blind: bool) -> _Objects:
-    row = np.argsort(_cells(truths.image, truths.classes), kind="stable")
+    row = stable_order(_cells(truths.image, truths.classes))
     areas = truths.areas[row]
     crowd = truths.crowd[row]
     counts = ~(crowd | truths.ignored[row] | (areas < bounds[0]) | (areas > bounds[1]))
@@ -157,10 +171,10 @@ def _take_in_turn(
     pairs = _preferred_first(_overlapping(boxes, objects, least.min(axis=0, initial=1)), objects)
     # the same question at every threshold at once: pairs, boxes and objects of each have numbers of their own
     threshold, pair = np.nonzero(pairs.overlap >= least[:, pairs.object])
-    box = threshold * len(boxes.row) + pairs.box[pair]
+    box = threshold * len(boxes.image) + pairs.box[pair]
     target = threshold * len(objects.image) + pairs.object[pair]
     crowd, counts = objects.crowd[pairs.object[pair]], objects.counts[pairs.object[pair]]
-    hit, spared = np.zeros((2, len(least) * len(boxes.row)), dtype=bool)
+    hit, spared = np.zeros((2, len(least) * len(boxes.image)), dtype=bool)
     free = np.ones(least.size, dtype=bool)
     for turn in _turns(box, threshold, boxes, pairs.box[pair]):
         # boxes that have their turn together lie in different images or classes, so no two want the same object
@@ -191,7 +205,12 @@ def _overlapping(boxes: _Boxes, objects: _Objects, least: NDArray[np.floating]) 
 
 def _preferred_first(pairs: _Pairs, objects: _Objects) -> _Pairs:
     """Objects that count before those that do not, then by overlap; of equals the last one given, as in pycocotools."""
-    order = np.lexsort((-pairs.object, -pairs.overlap, ~objects.counts[pairs.object], pairs.box))
+    first = changes(pairs.box)
+    # most boxes have no choice, and only the others need sorting
+    several = np.flatnonzero(~first | ~np.append(first[1:], True))
+    box, place, overlap = (column[several] for column in pairs)
+    order = np.arange(len(first))
+    order[several] = several[np.lexsort((-place, -overlap, ~objects.counts[place], box))]
     return _Pairs(pairs.box[order], pairs.object[order], pairs.overlap[order])
 
 
