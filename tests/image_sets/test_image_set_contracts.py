@@ -72,6 +72,31 @@ def _clips(root: Path, draw: Draw) -> Example:
     return root, {"k": 1, "every": 2}
 
 
+def _frames(root: Path, draw: Draw) -> Example:
+    for number in range(5):
+        draw(root / "a" / f"frame-{number}.png")
+    return root, {"k": 1, "every": 2}
+
+
+def _vid_robust(root: Path, draw: Draw) -> Example:
+    first, second = "val/a/000003.JPEG", "val/a/000005.JPEG"
+    draw(root / first)
+    draw(root / second)
+    (root / "metadata").mkdir()
+    (root / "metadata" / "pmsets.json").write_text(json.dumps({first: [second]}))
+    (root / "metadata" / "labels.json").write_text(json.dumps({first: [3, 29], second: [3]}))
+    return root, {}
+
+
+def _ytbb_robust(root: Path, draw: Draw) -> Example:
+    draw(root / "a_b_100" / "frame-3.jpg")
+    draw(root / "a_b_100" / "frame-4.jpg")
+    said = {"labels": ["good", "dog"], "annotations": [{"key": "a_b_100/frame-3.jpg", "notes": "", "labels": [0, 1]}]}
+    (root / "anchor_labels.json").write_text(json.dumps(said))
+    (root / "ytbb_robustness_test_anchors_full.csv").write_text("ytid,time_ms,label\na_b,100,22\n")
+    return root, {}
+
+
 def _imagenet_v2(root: Path, draw: Draw) -> Example:
     draw(root / "7" / "a.png")
     return root, {}
@@ -130,6 +155,12 @@ def _yolo(root: Path, draw: Draw) -> Example:
     return root, {}
 
 
+def _youtube_bb(root: Path, draw: Draw) -> Example:
+    draw(root / "AAA" / "1000.jpg")
+    (root / "boxes.csv").write_text("AAA,1000,7,cat,0,present,0.25,0.5,0.5,1.0\n")
+    return root, {"table": root / "boxes.csv"}
+
+
 XML = (
     "<annotation><size><width>12</width><height>8</height></size><object><name>cat</name>"
     "<bndbox><xmin>1</xmin><ymin>2</ymin><xmax>5</xmax><ymax>6</ymax></bndbox></object></annotation>"
@@ -143,6 +174,9 @@ EXAMPLES = {
     "imagenet-c": _imagenet_c,
     "imagenet-p": _imagenet_p,
     "clips": _clips,
+    "frames": _frames,
+    "vid-robust": _vid_robust,
+    "ytbb-robust": _ytbb_robust,
     "imagenet-v2": _imagenet_v2,
     "objectnet": _objectnet,
     "tiny-imagenet": _tiny_imagenet,
@@ -153,6 +187,7 @@ EXAMPLES = {
     "ilsvrc-loc": _ilsvrc,
     "imagenet-vid": _ilsvrc,
     "yolo": _yolo,
+    "youtube-bb": _youtube_bb,
     "perturbed": _perturbed,
     "crops": _coco,
 }

@@ -23,9 +23,11 @@ class AnchorRule:
     def __post_init__(self) -> None:
         if sum(said is not None for said in (self.anchors, self.every, self.count)) > 1:
             raise BadInput("say either anchors, every or count: each of them settles where the anchors are")
-        for option, value in (("every", self.every), ("count", self.count)):
-            if value is not None and value < 1:
-                raise BadInput(f"{option} should be a whole number, at least 1, got {value}")
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether nothing was said, so that a clip's own anchors count."""
+        return self.anchors is None and self.every is None and self.count is None
 
     def __str__(self) -> str:
         if self.anchors is not None and self.anchors != "random":
@@ -34,8 +36,9 @@ class AnchorRule:
             return "evenly spread over each clip"
         if self.every is not None:
             return f"one every {self.every} frames"
-        tiles = self.alone and self.anchors is None
-        return f"one every {2 * self.k + 1} frames, so that none is near two" if tiles else f"one random (seed {self.seed})"
+        if self.alone and self.is_silent:
+            return f"one every {2 * self.k + 1} frames, so that none is near two"
+        return f"one random (seed {self.seed})"
 
     def choose(
         self, clip: str, numbers: Sequence[int], seconds: Sequence[float] | None = None, own: str | None = None
@@ -50,14 +53,14 @@ class AnchorRule:
         frames = len(numbers)
         if self.anchors is not None and self.anchors != "random":
             return _given(clip, self.anchors, numbers, seconds)
-        if own is not None and self.every is None and self.count is None and self.anchors is None:
+        if own is not None and self.is_silent:
             return _given(clip, own, numbers, seconds)
         # anchors stand where whole neighbourhoods are; a clip too short for one has its anchor in the middle
         first, last = (self.k, frames - 1 - self.k) if frames > 2 * self.k else ((frames - 1) // 2, (frames - 1) // 2)
         if self.count is not None:
             stretch = (last - first + 1) / self.count
             return sorted({first + int((place + 0.5) * stretch) for place in range(self.count)})
-        if self.every is not None or (self.alone and self.anchors is None):
+        if self.every is not None or (self.alone and self.is_silent):
             return list(range(first, last + 1, self.every or 2 * self.k + 1))
         return [first + int(rng_for(clip, "anchor", self.seed).integers(last - first + 1))]
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from shiftproof.errors import BadInput, UnreadableImage
 from shiftproof.image_sets.clip_files import ClipIndex, Place, index_clip, reader_of
@@ -17,7 +18,6 @@ from shiftproof.image_sets.frame_sets import Clip, Clips, frames_around
 from shiftproof.image_sets.image_list import FileImage, ImageList, file_stamp
 from shiftproof.image_sets.listing import folder_name, inner_root, is_clip_name, list_files
 from shiftproof.image_sets.manifest import open_manifest
-from shiftproof.image_sets.options import whole_number
 from shiftproof.image_sets.recognition import MANIFEST_ENDINGS
 from shiftproof.types import Classes, Decoder, Fact, Image, Sample
 
@@ -60,33 +60,13 @@ class FramesOfClips:
         return ClipFrame(self.paths[clip], frame, Place(frame, None) if index is None else index.place(frame))
 
 
-def open_clips(
-    location: str,
-    *,
-    k: int | str = 10,
-    anchors: str | Sequence[int | str] | None = None,
-    every: int | str | None = None,
-    count: int | str | None = None,
-    seed: int | str = 0,
-    limit: int | str | None = None,
-    name: str | None = None,
-    classes: Classes | None = None,
-) -> ImageList:
+def open_clips(location: str, *, classes: Classes | None = None, **options: Any) -> ImageList:
     """The frames around anchors of a clip, of the clips below a folder, or of those that a table lists.
 
     Frames are numbered from 0 in the order in which they are shown. Clips in folders are labelled as images in folders
-    are; in a table the column `anchor` may name each clip's own anchors.
+    are; in a table the column `anchor` may name each clip's own anchors. The options are those of `frames_around`.
     """
-    return frames_around(
-        clips_at(location, classes=classes),
-        k=whole_number("k", k),
-        anchors=anchors,
-        every=None if every is None else whole_number("every", every),
-        count=None if count is None else whole_number("count", count),
-        seed=whole_number("seed", seed),
-        limit=None if limit is None else whole_number("limit", limit),
-        name=name,
-    )
+    return frames_around(clips_at(location, classes=classes), **options)
 
 
 def clips_at(location: str, *, classes: Classes | None = None) -> Clips:

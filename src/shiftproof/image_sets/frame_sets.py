@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from shiftproof.errors import BadInput
 from shiftproof.image_sets.anchors import AnchorRule
 from shiftproof.image_sets.image_list import ImageList
+from shiftproof.image_sets.options import whole_number
 from shiftproof.image_sets.picture_types import FrameType
 from shiftproof.types import Classes, Fact, ImageSource, Sample
 
@@ -54,12 +54,12 @@ class FrameSet(NamedTuple):
 def frames_around(
     clips: Clips,
     *,
-    k: int = 10,
+    k: int | str = 10,
     anchors: str | Sequence[int | str] | None = None,
-    every: int | None = None,
-    count: int | None = None,
-    seed: int = 0,
-    limit: int | None = None,
+    every: int | str | None = None,
+    count: int | str | None = None,
+    seed: int | str = 0,
+    limit: int | str | None = None,
     name: str | None = None,
 ) -> ImageList:
     """The frames at most `k` before and after each anchor, with the facts `clip`, `anchor`, `offset` and `frame`.
@@ -72,9 +72,11 @@ def frames_around(
     A frame near two anchors is there once for each of them: its id is that of the frame for the nearer one, and ends in
     ``@`` and the other's number for the other. `frame_type` and `frame_rate` are there where the clip tells.
     """
-    if k < 0:
-        raise BadInput(f"k should be a number of frames, at least 0, got {k}")
-    rule = AnchorRule(k, anchors, every, count, seed, alone=len(clips.clips) == 1)
+    k = whole_number("k", k, least=0)
+    every = None if every is None else whole_number("every", every, least=1)
+    count = None if count is None else whole_number("count", count, least=1)
+    limit = None if limit is None else whole_number("limit", limit, least=1)
+    rule = AnchorRule(k, anchors, every, count, whole_number("seed", seed), alone=len(clips.clips) == 1)
     sets = [
         FrameSet(place, anchor)
         for place, clip in enumerate(clips.clips)
@@ -87,7 +89,8 @@ def frames_around(
     samples = [sample for place, chosen in by_clip.items() for sample in _samples(clips.clips[place], chosen, k)]
     samples.sort(key=lambda sample: sample.id)
     anchors_of = f"{len(sets):,} {'anchor' if len(sets) == 1 else 'anchors'} in {len(by_clip):,} "
-    note = f"frames at most {k} before and after {anchors_of}{'clip' if len(by_clip) == 1 else 'clips'}: {rule}"
+    how = "as given" if rule.is_silent and all(clip.anchors for clip in clips.clips) else str(rule)
+    note = f"frames at most {k} before and after {anchors_of}{'clip' if len(by_clip) == 1 else 'clips'}: {how}"
     return ImageList(
         name or clips.name,
         samples,
@@ -142,6 +145,4 @@ def _sample(clip: Clip, place: int, anchor: int, image_id: str) -> Sample:
 def _spread(sets: list[FrameSet], limit: int | None) -> list[FrameSet]:
     if limit is None or limit >= len(sets):
         return sets
-    if limit < 1:
-        raise BadInput(f"limit should be a number of anchors, at least 1, got {limit}")
     return [sets[place * len(sets) // limit] for place in range(limit)]

@@ -5,16 +5,19 @@ from __future__ import annotations
 from shiftproof.errors import BadInput
 
 
-def whole_number(option: str, value: int | str) -> int:
-    """The number that an option names.
+def whole_number(option: str, value: int | str, *, least: int | None = None) -> int:
+    """The number that an option names; BadInput where it is none, or too small.
 
     >>> whole_number("seed", "7")
     7
     """
     try:
-        return int(value)
+        number = int(value)
     except ValueError as problem:
         raise BadInput(f"{option} should be a whole number, got {value!r}") from problem
+    if least is not None and number < least:
+        raise BadInput(f"{option} should be at least {least}, got {number}")
+    return number
 
 
 def number(option: str, value: float | str) -> float:

@@ -61,6 +61,9 @@ def _kind_of_folder(location: str) -> str:
         return "tiny-imagenet"
     if has_objectnet_mappings(root):
         return "objectnet"
+    for file, kind in (("pmsets.json", "vid-robust"), ("anchor_labels.json", "ytbb-robust")):
+        if file in names or os.path.isfile(os.path.join(root, "metadata", file)):
+            return kind
     if {"Annotations", "JPEGImages"} <= set(folders):
         return "voc"
     if {"images", "labels"} <= set(folders) and any(n.endswith(".txt") for n in visible_entries(f"{root}/labels")[1]):

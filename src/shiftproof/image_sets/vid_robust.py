@@ -1,0 +1,88 @@
+"""ImageNet-Vid-Robust as it was released: frame sets and labels in two JSON files, the frames as images."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from shiftproof.errors import BadInput
+from shiftproof.image_sets.extracted import frame_number
+from shiftproof.image_sets.image_list import FilesBelow, ImageList
+from shiftproof.image_sets.listing import folder_name
+from shiftproof.reference import load_table
+from shiftproof.types import Classes, Fact, Sample
+
+SETS = "pmsets.json"
+
+
+def open_vid_robust(
+    location: str, *, name: str | None = None, classes: Classes | None = None, images: str | None = None
+) -> ImageList:
+    """The frames of ``metadata/pmsets.json`` with the labels of ``labels.json``, any of which is right.
+
+    `images` is the folder that ``val/`` lies in, where it is elsewhere. Frames that are not there are set aside when
+    they are read, so sets can be counted without them.
+    """
+    if classes is not None:
+        raise BadInput("the labels of ImageNet-Vid-Robust are numbers of its own 30 classes; leave out the classes")
+    metadata = metadata_folder(location, SETS)
+    root = images or frames_folder(metadata)
+    neighbours: dict[str, list[str]] = load_json(metadata, SETS)
+    labels: dict[str, list[int]] = load_json(metadata, "labels.json")
+    samples = sorted(
+        (
+            frame_of_set(frame, anchor, tuple(labels.get(frame, ())))
+            for anchor, others in neighbours.items()
+            for frame in (anchor, *others)
+        ),
+        key=lambda sample: sample.id,
+    )
+    rows = load_table("imagenet_vid_classes")
+    known = Classes(tuple(row["name"] for row in rows), tuple(row["wnid"] for row in rows))
+    pairs = len(samples) - len(neighbours)
+    notes = (
+        f"ImageNet-Vid-Robust: {len(neighbours):,} anchors, {pairs:,} pairs",
+        "30 classes, each of many ILSVRC classes: score them with --merge imagenet-vid",
+        *missing_note(root, samples),
+    )
+    return ImageList(name or folder_name(location), samples, known, FilesBelow(root), notes=notes)
+
+
+def frame_of_set(frame: str, anchor: str, labels: tuple[int, ...], facts: Mapping[str, Fact] | None = None) -> Sample:
+    """A frame of the set around an anchor, both named by path; the offset is the difference of their numbers."""
+    number = frame_number(frame)
+    offset = number - frame_number(anchor)
+    about: dict[str, Fact] = {"clip": frame.rpartition("/")[0], "anchor": anchor, "offset": offset, "frame": number}
+    return Sample(frame, labels, {**about, **(facts or {})})
+
+
+def metadata_folder(location: str, file: str) -> str:
+    """The folder with a file of the release: the location itself, or `metadata` inside it."""
+    root = os.path.abspath(location)
+    for folder in (os.path.join(root, "metadata"), root):
+        if os.path.isfile(os.path.join(folder, file)):
+            return folder
+    raise BadInput(f"no {file} in {location} or its folder metadata")
+
+
+def frames_folder(metadata: str) -> str:
+    """The folder that paths of frames begin in: the one that holds `metadata`, else where the metadata are."""
+    return os.path.dirname(metadata) if os.path.basename(metadata) == "metadata" else metadata
+
+
+def load_json(folder: str, file: str) -> Any:
+    """What a JSON file of the release holds."""
+    path = Path(folder, file)
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as problem:
+        raise BadInput(f"{path} cannot be read: {problem}") from problem
+
+
+def missing_note(root: str, samples: list[Sample]) -> tuple[str, ...]:
+    """How many frames are not where they should be, in a sentence."""
+    missing = sum(not os.path.exists(os.path.join(root, sample.id)) for sample in samples)
+    return (f"{missing:,} of {len(samples):,} frames are not below {root}",) if missing else ()

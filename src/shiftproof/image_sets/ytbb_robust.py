@@ -1,0 +1,136 @@
+"""YTBB-Robust as it was released: what people said of anchors and of pairs, from which the frame sets follow."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from shiftproof.errors import BadInput
+from shiftproof.image_sets.extracted import frame_number
+from shiftproof.image_sets.image_list import FilesBelow, ImageList
+from shiftproof.image_sets.listing import folder_name, is_image_name
+from shiftproof.image_sets.options import whole_number
+from shiftproof.image_sets.vid_robust import frame_of_set, frames_folder, load_json, metadata_folder, missing_note
+from shiftproof.reference import load_table
+from shiftproof.types import Classes, Sample
+
+ANCHORS, PAIRS, ANCHOR_CLASSES = "anchor_labels.json", "pmk_labels.json", "ytbb_robustness_test_anchors_full.csv"
+
+REASONS = (
+    "dissimilar", "problematic", "incorrect", "dont know", "deformation", "background-change", "occlusion-increased",
+    "blur-increase", "bad-anchor",
+)  # fmt: skip
+"""Every word that takes a pair out, as in the release; the paper tells of four."""
+
+SWAPPED = {22: 23, 23: 22}
+"""Classes whose numbers the table of anchors exchanges: none and car."""
+
+Words: TypeAlias = Mapping[str, frozenset[str]]
+"""What was said of each key last."""
+
+
+def open_ytbb_robust(
+    location: str,
+    *,
+    name: str | None = None,
+    classes: Classes | None = None,
+    images: str | None = None,
+    k: int | str = 10,
+    reasons: Collection[str] | str = REASONS,
+) -> ImageList:
+    """The anchors that people found good and the frames they found similar, with the anchor's labels and any added ones.
+
+    Where the judgements of pairs are missing, which the release left out, all frames at most `k` away count that lie
+    beside the anchor, with the fact `reviewed` false. `reasons` take a pair out that was called similar all the same.
+    `images` is the folder that the frames' folders lie in, where it is elsewhere.
+    """
+    if classes is not None:
+        raise BadInput("the labels of YTBB-Robust are numbers of its own 24 classes; leave out the classes")
+    metadata = metadata_folder(location, ANCHORS)
+    root, k = images or frames_folder(metadata), whole_number("k", k, least=0)
+    known = Classes(tuple(row["name"] for row in load_table("ytbb_classes")))
+    said = _words(metadata, ANCHORS)
+    pairs = _words(metadata, PAIRS) if os.path.isfile(os.path.join(metadata, PAIRS)) else None
+    bad = {_pair(key)[0] for key, words in (pairs or {}).items() if "bad-anchor" in words}
+    good = {
+        key: words for key, words in said.items() if "good" in words and not words & {"bad", "unsure"} and key not in bad
+    }
+    first = _classes_of_anchors(metadata)
+    samples: list[Sample] = []
+    named = reasons.split(",") if isinstance(reasons, str) else reasons
+    neighbours = _beside(root, good, k) if pairs is None else _similar(pairs, frozenset(named))
+    for anchor, words in good.items():
+        clip = anchor.partition("/")[0]
+        if clip not in first:
+            raise BadInput(f"{ANCHOR_CLASSES} has no class for {clip}, which {ANCHORS} calls a good anchor")
+        labels = {first[clip]} | {known.names.index(word) for word in words & set(known.names)}
+        samples += [
+            frame_of_set(frame, anchor, tuple(sorted(labels)), {"reviewed": pairs is not None})
+            for frame in (anchor, *neighbours.get(anchor, ()))
+        ]
+    samples.sort(key=lambda sample: sample.id)
+    notes = [
+        f"YTBB-Robust: {len(good):,} anchors, {len(samples) - len(good):,} pairs",
+        "24 classes, most of many ILSVRC classes: score them with --merge ytbb --unmatched wrong",
+    ]
+    if pairs is None:
+        notes.append(f"no {PAIRS}: frames at most {k} away are taken as they lie beside their anchor, unreviewed")
+    return ImageList(
+        name or folder_name(location), samples, known, FilesBelow(root), notes=(*notes, *missing_note(root, samples))
+    )
+
+
+def _words(metadata: str, file: str) -> Words:
+    table = load_json(metadata, file)
+    names: Sequence[str] = table["labels"]
+    return {
+        ",".join(map(_short, entry["key"].split(","))): frozenset(names[place] for place in entry["labels"])
+        for entry in table["annotations"]  # in the order in which they were given, so that the last one counts
+    }
+
+
+def _short(key: str) -> str:
+    """The clip's folder and the frame; some keys have the annotators' own folders in front."""
+    return "/".join(key.split("/")[-2:])
+
+
+def _pair(key: str) -> tuple[str, str]:
+    anchor, _, frame = key.partition(",")
+    return anchor, frame
+
+
+def _similar(pairs: Words, reasons: frozenset[str]) -> dict[str, list[str]]:
+    """The frames of each anchor that are similar to it."""
+    found: dict[str, list[str]] = {}
+    for key, words in pairs.items():
+        anchor, frame = _pair(key)
+        if "similar" in words and not words & reasons and frame != anchor:
+            found.setdefault(anchor, []).append(frame)
+    return found
+
+
+def _beside(root: str, anchors: Collection[str], k: int) -> dict[str, list[str]]:
+    """The frames at most `k` away that lie in each anchor's folder."""
+    return {anchor: list(_near(root, anchor, k)) for anchor in anchors}
+
+
+def _near(root: str, anchor: str, k: int) -> Iterator[str]:
+    folder = anchor.partition("/")[0]
+    path = os.path.join(root, folder)
+    for frame in sorted(os.listdir(path)) if os.path.isdir(path) else ():
+        if is_image_name(frame) and 0 < abs(frame_number(frame) - frame_number(anchor)) <= k:
+            yield f"{folder}/{frame}"
+
+
+def _classes_of_anchors(metadata: str) -> dict[str, int]:
+    """The class of each anchor by its clip's folder, as the table of anchors has it."""
+    path = Path(metadata, ANCHOR_CLASSES)
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            rows = [(f"{row['ytid']}_{row['time_ms']}", int(row["label"])) for row in csv.DictReader(file)]
+    except (OSError, KeyError, ValueError) as problem:
+        raise BadInput(f"{path} cannot be read: {problem}") from problem
+    return {clip: SWAPPED.get(label, label) for clip, label in rows}
