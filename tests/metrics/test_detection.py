@@ -178,3 +178,9 @@ def test_slips_are_told() -> None:
         match(dataclasses.replace(found, scores=np.array([np.nan])), truths)
     with pytest.raises(BadInput, match="0 or more"):
         match(dataclasses.replace(found, classes=np.array([-1])), truths)
+    with pytest.raises(BadInput, match="'coco' or 'voc'"):
+        mean_average_precision(found, truths, area="pascal")  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match="present or predicted"):
+        image_average_precision(match(found, truths), reading="absent")  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match="each of 1 images"):
+        average_precision(match(found, truths), times=np.ones(2))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftproof.metrics.average_precision import Area, Ranking, Times, areas_of, rank_by_class
 from shiftproof.metrics.box_overlap import Overlap, Size
 from shiftproof.metrics.intervals import bca_interval
 from shiftproof.metrics.matching import Matches, match
+from shiftproof.metrics.ranked_hits import Area, Ranking, Times, areas_of, rank_by_class
 from shiftproof.types import Detections, Truths
 
 _BLOCKS = 200

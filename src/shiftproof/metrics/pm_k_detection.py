@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftproof.errors import BadInput
-from shiftproof.metrics.average_precision import Area, Reading, image_average_precision, rank_by_class
+from shiftproof.metrics.average_precision import Reading, image_average_precision
 from shiftproof.metrics.detection import ranked_average_precision
 from shiftproof.metrics.frame_sets import FrameSets, Groups, Offsets, check_k, frame_sets
 from shiftproof.metrics.matching import Matches
+from shiftproof.metrics.ranked_hits import Area, rank_by_class
 
 _NOTHING_TO_FIND = 2.0  # above any average precision: such a frame is the worst only where the others are like it
 
