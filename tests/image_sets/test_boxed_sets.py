@@ -58,7 +58,7 @@ def test_a_coco_file_gives_corners_flags_areas_and_classes_in_the_order_of_their
     images = open_images(coco)
     assert images.classes == Classes(("cat", "dog"))
     assert [sample.id for sample in images.samples] == ["a.png", "b.png"]
-    assert [sample.facts for sample in images.samples] == [{"image_id": n, "width": 12, "height": 8} for n in (4, 9)]
+    assert [sample.facts for sample in images.samples] == [{"width": 12, "height": 8}] * 2
     truths = images.truths
     assert truths is not None
     assert truths.ids == ("a.png", "b.png")
@@ -183,19 +183,61 @@ def test_results_find_their_images_by_number_id_or_name_and_their_classes_by_the
     assert detections.classes.tolist() == [1, 0, 0]
 
 
-def test_results_without_a_list_of_categories_hold_places_in_the_classes(coco: Path) -> None:
+def test_the_loader_of_coco_sees_the_same_results(coco: Path) -> None:
+    rng = np.random.default_rng(8)
+    entries = [
+        {
+            "image_id": int(rng.choice([4, 9])),
+            "category_id": int(rng.choice([3, 18])),
+            "bbox": rng.uniform(0, 8, 4).round(3).tolist(),
+            "score": float(rng.random()),
+        }
+        for _ in range(30)
+    ]
     results = coco.with_name("results.json")
-    results.write_text(json.dumps([{"image_id": 4, "category_id": 1, "bbox": [0, 0, 1, 1], "score": 0.5}]))
-    assert load_coco_results(results, open_images(coco)).classes.tolist() == [1]
+    results.write_text(json.dumps(entries))
+    detections = load_coco_results(results, open_images(coco), annotations=coco)
+    peer = COCO(str(coco))
+    theirs = peer.loadRes(str(results)).loadAnns(range(1, 31))
+    corners = np.array([entry["bbox"] for entry in theirs])
+    corners[:, 2:] += corners[:, :2]
+    assert np.allclose(detections.boxes, corners)
+    assert detections.scores.tolist() == [entry["score"] for entry in theirs]
+    files = [peer.imgs[entry["image_id"]]["file_name"] for entry in theirs]
+    assert [detections.ids[place] for place in detections.image] == files
+    names = [peer.cats[entry["category_id"]]["name"] for entry in theirs]
+    assert [("cat", "dog")[place] for place in detections.classes] == names
+
+
+def test_a_number_of_the_list_never_means_a_file_that_is_called_so(coco: Path, draw: Draw) -> None:
+    draw(coco.parent / "other" / "cat" / "9.png")
+    draw(coco.parent / "other" / "dog" / "a.png")
+    results = coco.with_name("results.json")
+    results.write_text(json.dumps([{"image_id": 9, "category_id": 3, "bbox": [0, 0, 1, 1], "score": 0.5}]))
+    other = open_images(coco.parent / "other")
+    with pytest.raises(BadInput, match="the set has no image 9"):
+        load_coco_results(results, other, annotations=coco)
+
+
+def test_results_without_a_list_hold_places_in_the_classes_and_numbers_that_files_are_called_after(
+    tmp_path: Path, draw: Draw
+) -> None:
+    draw(tmp_path / "cat" / "000000000012.png")
+    draw(tmp_path / "dog" / "000000000007.png")
+    results = tmp_path / "results.json"
+    results.write_text(json.dumps([{"image_id": 7, "category_id": 0, "bbox": [0, 0, 1, 1], "score": 0.5}]))
+    detections = load_coco_results(results, open_images(tmp_path, kind="folder"))
+    assert detections.image.tolist() == [1]
+    assert detections.classes.tolist() == [0]
 
 
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ({"image_id": 4}, "detection 1: no category_id, bbox, score"),
+        ({"image_id": "a"}, "detection 1: no category_id, bbox, score"),
         ({"image_id": 5, "category_id": 0, "bbox": [0, 0, 1, 1], "score": 1}, "the set has no image 5"),
-        ({"image_id": 4, "category_id": 18, "bbox": [0, 0, 1, 1], "score": 1}, "no category 18; name the COCO file"),
-        ({"image_id": 4, "category_id": 0, "bbox": [0, 0, 1, 1], "score": "high"}, "score should be a number"),
+        ({"image_id": "a", "category_id": 18, "bbox": [0, 0, 1, 1], "score": 1}, "no category 18; name the COCO file"),
+        ({"image_id": "a", "category_id": 0, "bbox": [0, 0, 1, 1], "score": "high"}, "score should be a number"),
     ],
 )
 def test_malformed_results_are_told_in_one_sentence(entry: dict[str, Any], message: str, coco: Path) -> None:

@@ -22,20 +22,19 @@ Entry: TypeAlias = Mapping[str, Any]
 def open_coco(
     location: str, *, images: str | Path | None = None, name: str | None = None, classes: Classes | None = None
 ) -> ImageList:
-    """The images of a COCO file, in the folder `images` or where COCO keeps them beside it; `image_id` is a fact.
+    """The images of a COCO file, in the folder `images` or where COCO keeps them beside it.
 
     Classes are the file's categories in the order of their numbers, whether an object has them or not.
     """
     data = load_coco(location)
     names = category_names(data, location)
     objects = _objects_by_image(data, names, location)
-    entries = _images_by_number(data, location)
+    entries = images_by_number(data, location)
     strangers = [number for number in objects if number not in entries]
     if strangers:
         raise BadInput(f"{location} has boxes in {len(strangers)} images that it does not list: {listed(strangers, most=3)}")
     boxed = [
-        BoxedImage(_image_id(entry, location), objects.get(number, ()), _size_of(entry), {"image_id": entry["id"]})
-        for number, entry in entries.items()
+        BoxedImage(image_id(entry, location), objects.get(number, ()), _size_of(entry)) for number, entry in entries.items()
     ]
     twice = len(boxed) - len({image.id for image in boxed})
     if twice:
@@ -86,7 +85,8 @@ def _is_table(entries: object) -> bool:
     return isinstance(entries, list) and all(isinstance(entry, dict) for entry in entries)
 
 
-def _images_by_number(data: Entry, where: str) -> dict[str, Entry]:
+def images_by_number(data: Entry, where: str | Path) -> dict[str, Entry]:
+    """The entry of each image by its number."""
     if any("id" not in entry or not isinstance(entry.get("file_name"), str) for entry in data["images"]):
         raise BadInput(f"{where}: every image should have an id and a file_name")
     entries = {str(entry["id"]): entry for entry in data["images"]}
@@ -120,7 +120,8 @@ def _size_of(entry: Entry) -> tuple[float, float] | None:
     return None if width is None or height is None else (width, height)
 
 
-def _image_id(entry: Entry, where: str) -> str:
+def image_id(entry: Entry, where: str | Path) -> str:
+    """The path of an image below the folder of images."""
     path: str = entry["file_name"].replace("\\", "/")
     if path.startswith("/") or ".." in path.split("/") or not path:
         raise BadInput(f"{where}: file_name should be a path below the folder of images, got {entry['file_name']!r}")

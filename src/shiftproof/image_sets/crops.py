@@ -15,7 +15,7 @@ from shiftproof.image_sets.cutting import Cut, Look, cut_out
 from shiftproof.image_sets.image_list import ImageList
 from shiftproof.image_sets.options import number, yes_or_no
 from shiftproof.metrics.object_size import covering_boxes, object_share
-from shiftproof.types import Boxes, Classes, Decoder, Fact, Image, ImageSource, Sample, Truths
+from shiftproof.types import Classes, Decoder, Fact, Image, ImageSource, Sample, Truths
 
 PIXELS = 1
 """Raised whenever a crop comes out otherwise than before, so that stored answers to the old crops are not used."""
@@ -69,9 +69,9 @@ def crops(
     """An image for every object of a boxed set, labelled with its class; crowds and ignored objects are left out.
 
     A crop's id is that of its image and the number of its box in it, as in ``a.jpg/002``; its facts are those of the image,
-    `image`, `box`, the `longer_side` of the box in pixels, and where the image's size is known, its `share` of the image.
-    `together` takes one box over all instances of a class in an image, as ImageNet-A-Plus does. `square` widens the shorter
-    side of a crop; what then lies beyond the image is neutral.
+    the `longer_side` of the box in pixels and, where the image's size is known, its `share` of the image. `together` takes
+    one box over all instances of a class in an image, as ImageNet-A-Plus does. `square` widens the shorter side of a crop;
+    what then lies beyond the image is neutral.
     """
     if images.truths is None or images.classes is None:
         raise BadInput(f"{images.name} has no boxes, so no objects can be cut out of it")
@@ -153,17 +153,11 @@ def _sample_of(sample: Sample, one: _Instance, cut: Cut) -> Sample:
     left, top, right, bottom = one.box
     facts: dict[str, Fact] = {
         **sample.facts,
-        "image": sample.id,
-        "box": one.number,
-        "longer_side": max(right - left, bottom - top),
+        "longer_side": round(max(right - left, bottom - top), 2),
         "cut": str(cut),
     }
     width, height = sample.facts.get("width"), sample.facts.get("height")
     if isinstance(width, int) and isinstance(height, int):
-        facts["share"] = float(object_share(_row(one.box), np.array([[width, height]]))[0])
+        facts["share"] = round(float(object_share(np.array([one.box]), np.array([[width, height]]))[0]), 6)
     # three digits, so that ids sort like boxes
     return Sample(f"{sample.id}/{one.number:03d}", (one.label,), facts)
-
-
-def _row(box: tuple[float, float, float, float]) -> Boxes:
-    return np.array([box], float)

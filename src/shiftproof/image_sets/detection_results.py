@@ -12,21 +12,22 @@ import numpy as np
 from shiftproof.errors import BadInput, listed
 from shiftproof.image_sets.boxed import numbers_from
 from shiftproof.image_sets.class_keys import places_of
-from shiftproof.image_sets.coco import category_names, load_coco, load_json
+from shiftproof.image_sets.coco import category_names, image_id, images_by_number, load_coco, load_json
 from shiftproof.types import Detections, ImageSet, Sample
 
 
 def load_coco_results(path: str | Path, images: ImageSet, *, annotations: str | Path | None = None) -> Detections:
     """The boxes of a COCO results file, a list of ``{image_id, category_id, bbox, score}``, on the images of a set.
 
-    An image is named by its number in the COCO file that lists it, by its id or by its file name, with or without the
-    ending. Categories are those of the COCO file `annotations`; without one they are places in the set's classes, from 0.
+    Numbers of images and categories are those of the COCO file `annotations`. Without one, a number is the image whose file
+    is called so, and a category a place in the set's classes, from 0. Images may also be named by their id or file name.
     """
     entries = load_json(path)
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise BadInput(f"{path} should be a list of detections, each with image_id, category_id, bbox and score")
-    image_places = _image_places(images.samples)
-    class_places = _class_places(images, annotations)
+    files, categories = ({}, None) if annotations is None else _numbered(annotations)
+    image_places = _image_places(images.samples, files)
+    class_places = _class_places(images, categories)
     rows = [_row(entry, image_places, class_places, f"{path}, detection {n}") for n, entry in enumerate(entries, 1)]
     return Detections(
         tuple(sample.id for sample in images.samples),
@@ -56,29 +57,35 @@ def _row(
     return images[image], (left, top, left + width, top + height), score, classes[category]
 
 
-def _image_places(samples: Sequence[Sample]) -> dict[str, int]:
+def _numbered(annotations: str | Path) -> tuple[dict[str, str], dict[str, str]]:
+    """The id of each image and the name of each category by their numbers."""
+    data = load_coco(annotations)
+    files = {number: image_id(entry, annotations) for number, entry in images_by_number(data, annotations).items()}
+    return files, category_names(data, annotations)
+
+
+def _image_places(samples: Sequence[Sample], files: Mapping[str, str]) -> dict[str, int]:
     """The place of each image by all that may name it; a name of two images names neither."""
     names = [_names_of(sample) for sample in samples]
     counts = Counter(name for own in names for name in own)
-    places = {name: place for place, own in enumerate(names) for name in own if counts[name] == 1}
-    # numbers of a COCO file and ids come first, whatever else is called so
-    for place, sample in enumerate(samples):
-        places[sample.id] = place
-        if "image_id" in sample.facts:
-            places[str(sample.facts["image_id"])] = place
-    return places
+    # a number of the list is that image or none, whatever files are called
+    places = {n: place for place, own in enumerate(names) for n in own if counts[n] == 1 and n not in files}
+    by_id = {sample.id: place for place, sample in enumerate(samples)}
+    return places | by_id | {number: by_id[file] for number, file in files.items() if file in by_id}
 
 
 def _names_of(sample: Sample) -> set[str]:
     file = sample.id.rpartition("/")[2]
-    return {file, Path(file).stem, str(Path(sample.id).with_suffix("").as_posix())}
+    stem = Path(file).stem
+    # the files of COCO are called after their numbers, as 000000397133.jpg
+    number = {str(int(stem))} if stem.isdecimal() else set()
+    return {file, stem, Path(sample.id).with_suffix("").as_posix()} | number
 
 
-def _class_places(images: ImageSet, annotations: str | Path | None) -> dict[str, int]:
+def _class_places(images: ImageSet, categories: Mapping[str, str] | None) -> dict[str, int]:
     if images.classes is None:
         raise BadInput(f"{images.ref.name} has no classes that boxes could be of")
-    if annotations is None:
+    if categories is None:
         return {str(place): place for place in range(len(images.classes))}
-    names = category_names(load_coco(annotations), annotations)
-    places = places_of(names.values(), images.classes)[1]
-    return {number: places[name] for number, name in names.items()}
+    places = places_of(categories.values(), images.classes)[1]
+    return {number: places[name] for number, name in categories.items()}
