@@ -179,6 +179,39 @@ MEANINGS: Mapping[str, Meaning] = {
         "low",
     ),
     "mean_zipf_distance": Meaning("Mean Zipf distance", "Zipf distance averaged over perturbations.", "number", "low"),
+    "anchor_accuracy": Meaning(
+        "Accuracy on anchor frames", "Share right of the frames that others were taken around.", "share", "high"
+    ),
+    "pm_k_accuracy": Meaning(
+        "Accuracy on all frames around (pm-k)",
+        "Share of anchor frames right on every frame at most k away: one wrong answer among them is too many.",
+        "share",
+        "high",
+    ),
+    "pm_k_drop": Meaning(
+        "Lost around the anchors",
+        "Accuracy on anchor frames minus accuracy on all frames around them, over the same anchors.",
+        "points",
+        "low",
+    ),
+    "pm_k_class_accuracy": Meaning(
+        "pm-k accuracy by class",
+        "Share of the anchor frames of one class right on every frame at most k away.",
+        "share",
+        "high",
+    ),
+    "pm_k_subset_accuracy": Meaning(
+        "pm-k accuracy of a subset",
+        "Share of some of the anchor frames right on every frame at most k away; k = 0 is the anchor alone.",
+        "share",
+        "high",
+    ),
+    "effective_robustness": Meaning(
+        "Effective robustness",
+        "Accuracy on all frames around minus that of the line through published models, at the same accuracy on anchors.",
+        "points",
+        "high",
+    ),
     "auroc": Meaning(
         "AUROC",
         "Chance that an outside image looks more foreign to the detector than an inside one: 100 % is perfect, 50 % blind.",

@@ -24,9 +24,13 @@ def landscape(
     y_title: str,
     description: str,
     x_marks: Sequence[Place] = (),
+    line: Sequence[tuple[float, float]] = (),
     what: str = "model",
 ) -> Spec:
-    """A scatter plot; `x_marks` are models of which only the first number is known, drawn as upright lines."""
+    """A scatter plot; `x_marks` are models of which only the first number is known, drawn as upright lines.
+
+    A `line` is drawn behind the points, from one of its ends to the other.
+    """
     known = [place for place in places if math.isfinite(place.x) and math.isfinite(place.y)]
     axes = (
         _ends([end for one in (*known, *x_marks) for end in (one.x, *(one.x_interval or ()))]),
@@ -49,6 +53,7 @@ def landscape(
         **start(description, rows),
         "height": HEIGHT,
         "layer": [
+            *([_straight(line, x, y)] if line else []),
             *_upright_lines(x_marks, x),
             {
                 "transform": [{"filter": "!datum.own"}],
@@ -104,6 +109,14 @@ def _labels(side: str, x: Spec, y: Spec, *, own: bool) -> Spec:
     text = {"condition": {"test": here, "field": "name"}, "value": ""}
     wanted = "datum.own" if own else "!datum.own"
     return {"transform": [{"filter": wanted}], "mark": mark, "encoding": {"x": x, "y": y, "text": text}}
+
+
+def _straight(ends: Sequence[tuple[float, float]], x: Spec, y: Spec) -> Spec:
+    return {
+        "data": {"values": [{"x": across, "y": up} for across, up in ends]},
+        "mark": {"type": "line", "color": "var(--rule)", "strokeWidth": 1.5, "clip": True},
+        "encoding": {"x": x, "y": y},
+    }
 
 
 def _upright_lines(marks: Sequence[Place], x: Spec) -> list[Spec]:

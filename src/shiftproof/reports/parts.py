@@ -127,6 +127,24 @@ class Sheet:
 
 
 @dataclass(frozen=True)
+class Frame:
+    """A picture of a video, how many frames it lies from the anchor, and whether what was said of it is wrong."""
+
+    picture: Picture
+    offset: str
+    wrong: bool
+
+
+@dataclass(frozen=True)
+class Filmstrip:
+    """Frames in the order of time in one row, which scrolls sideways where there is no room for all."""
+
+    kind: ClassVar[str] = "filmstrip"
+    title: str
+    frames: Sequence[Frame]
+
+
+@dataclass(frozen=True)
 class Prose:
     """Sentences worth reading before the charts, such as a verdict."""
 
@@ -160,7 +178,7 @@ class Code:
     text: str
 
 
-Part: TypeAlias = Table | Chart | Panels | Pictures | Sheet | Prose | Heading | Definitions | Code
+Part: TypeAlias = Table | Chart | Panels | Pictures | Sheet | Filmstrip | Prose | Heading | Definitions | Code
 
 
 @dataclass(frozen=True)

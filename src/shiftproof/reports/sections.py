@@ -18,6 +18,7 @@ from shiftproof.reports import (
     out_of_distribution,
     perturbation,
     probe,
+    temporal,
     what_is_noticed,
 )
 from shiftproof.reports.generic import draw_rest
@@ -41,6 +42,7 @@ MAKERS = (
     SectionMaker(calibration.NAMES, calibration.draw_calibration),
     SectionMaker(corruption.NAMES, corruption.draw_corruption),
     SectionMaker(perturbation.NAMES, perturbation.draw_perturbation),
+    SectionMaker(temporal.NAMES, temporal.draw_temporal),
     SectionMaker(out_of_distribution.NAMES, out_of_distribution.draw_out_of_distribution),
     SectionMaker(what_is_noticed.NAMES, what_is_noticed.draw_what_is_noticed),
     SectionMaker(natural_adversarial.NAMES, natural_adversarial.draw_natural_adversarial),

@@ -14,6 +14,8 @@ from shiftproof.reports.parts import Table
 from shiftproof.reports.probe import probe_headlines
 from shiftproof.reports.shift_sentences import corruption_headlines, perturbation_headlines, shift_details
 from shiftproof.reports.tables import side_by_side
+from shiftproof.reports.temporal import at_largest_k
+from shiftproof.reports.temporal_sentences import temporal_headlines
 from shiftproof.reports.words import count, evidence, figure, images, kept_together, of_hundred, opened, span
 from shiftproof.studies.results import ImageSetCard
 from shiftproof.studies.verdicts import verdicts
@@ -26,6 +28,8 @@ KEY_NUMBERS = (
     "mean_corruption_error",
     "mean_flip_probability",
     "mean_flip_rate",
+    "anchor_accuracy",
+    "pm_k_accuracy",
     "worst_group_accuracy",
     "rms_calibration_error",
     "overconfidence",
@@ -62,7 +66,8 @@ class Summary:
 def summarise(page: Page) -> Summary:
     """What the results come to: of one model on one set in sentences and tiles, of several in a table."""
     measurements = page.results.measurements
-    overall = [found for found in measurements if set(found.about) <= ON_THE_WHOLE and found.metric not in PARTIAL]
+    whole = [found for found in measurements if set(found.about) <= ON_THE_WHOLE and found.metric not in PARTIAL]
+    overall = [*whole, *at_largest_k(measurements)]
     alone = len(by_subject(overall)) <= 1
     own = [*_weakest(measurements), *_confidence(overall), *shift_details(measurements, overall), *novelty_details(page)]
     return Summary(
@@ -81,6 +86,7 @@ def _headlines(overall: Sequence[Measurement], page: Page) -> list[str]:
         _accuracy_headlines(overall, page),
         corruption_headlines(overall, page),
         perturbation_headlines(overall, page),
+        temporal_headlines(page),
         novelty_headlines(page),
         probe_headlines(page),
     ]
@@ -143,6 +149,8 @@ def _tile(found: Measurement, by_chance: Measurement | None) -> Tile:
     meaning = meaning_of(found.metric)
     value, _, unit = figure(found.value, meaning.unit).partition(" ")
     details = [str(found.about["group"])] if "group" in found.about else []
+    if "k" in found.about:
+        details.append(f"k = {found.about['k']}")
     if found.interval:
         details.append(span(found.interval, meaning.unit))
     if found.metric == "rms_calibration_error" and by_chance:

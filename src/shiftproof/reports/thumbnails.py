@@ -28,11 +28,18 @@ def thumbnail(image: Image, *, long_side: int = LONG_SIDE, quality: int = QUALIT
     return "data:image/jpeg;base64," + base64.b64encode(data.getvalue()).decode("ascii")
 
 
-def thumbnail_or_reason(open_image: OpenImage | None, image_set: ImageSetRef, image_id: str) -> tuple[str, str]:
+def thumbnail_or_reason(
+    open_image: OpenImage | None,
+    image_set: ImageSetRef,
+    image_id: str,
+    *,
+    long_side: int = LONG_SIDE,
+    quality: int = QUALITY,
+) -> tuple[str, str]:
     """The thumbnail and "", or "" and why there is none: a picture that is gone should not cost the report."""
     if open_image is None:
         return "", "no image set at hand"
     try:
-        return thumbnail(open_image(image_set, image_id)), ""
+        return thumbnail(open_image(image_set, image_id), long_side=long_side, quality=quality), ""
     except (ShiftproofError, OSError) as problem:
         return "", str(problem)

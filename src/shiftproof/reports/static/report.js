@@ -97,6 +97,13 @@ function enlargePictures() {
   });
 }
 
+function showAnchors() {
+  for (const strip of all(".filmstrip")) {
+    const anchor = strip.querySelector("[data-anchor]");
+    if (anchor) strip.scrollLeft = anchor.offsetLeft - (strip.clientWidth - anchor.clientWidth) / 2;
+  }
+}
+
 function quoted(value) {
   const text = value === null || value === undefined ? "" : String(value);
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
@@ -150,6 +157,7 @@ followTheme();
 all("table.sortable").forEach(makeSortable);
 all(".tools input").forEach(makeFilterable);
 enlargePictures();
+showAnchors();
 offerDownload("download-csv", "measurements.csv", "text/csv", measurementsAsCsv);
 offerDownload("download-json", "results.json", "application/json", () => document.getElementById("results").textContent);
 markWhereWeAre();

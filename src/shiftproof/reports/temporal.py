@@ -1,0 +1,164 @@
+"""Whether the models are right on every frame around a frame, and not on that one alone."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from shiftproof.metrics.meanings import meaning_of
+from shiftproof.reports.by_model import choices, headline_numbers
+from shiftproof.reports.charts import SHARE, Spec
+from shiftproof.reports.filmstrips import filmstrip
+from shiftproof.reports.frame_distances import frame_distances
+from shiftproof.reports.page import Page, by_image_set, by_subject, curves_named, galleries_named, model_of, models_of, named
+from shiftproof.reports.parts import Cell, Chart, Column, Heading, Part, Section, Table
+from shiftproof.reports.published_frames import among_published_frames
+from shiftproof.reports.tables import compact_cell, curve_table, measurement_table
+from shiftproof.reports.words import count
+from shiftproof.types import Curve, Finding, Measurement
+
+NAMES = frozenset(
+    {
+        "anchor_accuracy",
+        "pm_k_accuracy",
+        "pm_k_drop",
+        "pm_k_class_accuracy",
+        "pm_k_subset_accuracy",
+        "effective_robustness",
+        "pm_k_curve",
+        "conditional_robustness",
+        "offset_errors",
+        "filmstrip",
+    }
+)
+MOST_OPEN = 12
+"""Rows of classes; a longer table is folded."""
+
+
+def draw_temporal(findings: Sequence[Finding], page: Page) -> Section:
+    """Numbers, accuracy by distance, the models among others, kinds of frames and classes, then the frames themselves."""
+    sets = by_image_set(findings)
+    parts: list[Part] = []
+    for image_set, found in sets.items():
+        if len(sets) > 1:
+            parts.append(Heading(f"On {image_set}"))
+        parts += _parts(found, page)
+    lead = "Frames of a video just before and after an anchor frame look much like it: how often is every one named right?"
+    return Section("temporal", "Frames around frames", lead, parts)
+
+
+def at_largest_k(findings: Sequence[Finding]) -> list[Measurement]:
+    """Of each model and image set the accuracy on the widest frames around its anchors."""
+    groups = by_subject(named(findings, "pm_k_accuracy")).values()
+    return [max(named(group, "pm_k_accuracy"), key=lambda one: int(one.about.get("k", 0))) for group in groups]
+
+
+def _parts(findings: Sequence[Finding], page: Page) -> list[Part]:
+    around, robustness = at_largest_k(findings), named(findings, "effective_robustness")
+    overall = [*named(findings, "anchor_accuracy"), *around, *named(findings, "pm_k_drop")]
+    widest = "".join(f": k = {one.about.get('k')}" for one in around[:1])
+    return [
+        *headline_numbers(f"In short{widest}", overall, page),
+        *choices("How these numbers were made", [*overall, *robustness]),
+        *_charts(findings),
+        *among_published_frames([*overall, *robustness]),
+        *([_robustness_table(robustness)] if robustness else []),
+        *_subset_tables(named(findings, "pm_k_subset_accuracy")),
+        *_class_tables(named(findings, "pm_k_class_accuracy")),
+        *(filmstrip(gallery, page) for gallery in galleries_named(findings, "filmstrip")),
+    ]
+
+
+def _charts(findings: Sequence[Finding]) -> list[Part]:
+    """Accuracy as more frames around the anchors must be right, and what becomes of single frames with their distance."""
+    return [
+        *_chart(
+            "Right on every frame at most k away",
+            curves_named(findings, "pm_k_curve"),
+            scale=SHARE,
+            note="k = 0 is the anchor alone. The band is the interval.",
+        ),
+        *_chart(
+            "Right at a distance, where the anchor is right",
+            curves_named(findings, "conditional_robustness"),
+            scale={"zero": False, "nice": True},
+            note="Of the frames exactly so far from an anchor that is named right, before or after it.",
+            half=True,
+        ),
+        *_chart(
+            "Wrong before and after the anchor",
+            curves_named(findings, "offset_errors"),
+            scale={"zero": True, "nice": True},
+            note="Lowest at 0: anchors were chosen as the easier frames. Level: they are frames like any other.",
+            half=True,
+        ),
+    ]
+
+
+def _chart(title: str, curves: Sequence[Curve], *, scale: Spec, note: str, half: bool = False) -> list[Part]:
+    if not curves:
+        return []
+    names = [model_of(curve) for curve in curves]
+    said = f"{title}: {curves[0].y_label} against {curves[0].x_label}; {', '.join(names)}."
+    spec = frame_distances(curves, names, description=said, scale=scale)
+    return [Chart(title, spec, curve_table(title, curves, names), note, half)]
+
+
+def _robustness_table(found: Sequence[Measurement]) -> Table:
+    title = meaning_of("effective_robustness").title
+    note = (
+        "Beside the line through published models, which are of other images; straight among accuracies (linear) or among "
+        "their normal quantiles (probit). Zero within the interval: one more of the published models might lie here too."
+    )
+    return measurement_table(title, found, value_title="Above the line", keys=[*_whose(found), "axes"], note=note)
+
+
+def _subset_tables(found: Sequence[Measurement]) -> list[Part]:
+    """A row for each subset of anchors, a column for each k."""
+    if not found:
+        return []
+    keys = [*_whose(found), "subset"]
+    distances = sorted({int(one.about.get("k", 0)) for one in found})
+    rows: dict[tuple[str, ...], dict[int, Measurement]] = {}
+    for one in found:
+        rows.setdefault(_values(one, keys), {})[int(one.about.get("k", 0))] = one
+    return [
+        Table(
+            "Subsets of the anchors",
+            [
+                *(Column(key.capitalize()) for key in keys),
+                *(Column(f"k = {k}", True) for k in distances),
+                Column("Anchors", True),
+            ],
+            [
+                [*map(Cell, values), *(compact_cell(numbers.get(k)) for k in distances), _anchors(numbers[max(numbers)])]
+                for values, numbers in rows.items()
+            ],
+            "What is left when anchors of one kind of frame go (a video codec stores I frames whole, P and B frames as what "
+            "differs from others), and clips of one frame rate.",
+        )
+    ]
+
+
+def _class_tables(found: Sequence[Measurement]) -> list[Part]:
+    """The least steady classes first."""
+    if not found:
+        return []
+    ordered = sorted(found, key=lambda one: one.value)
+    title = f"By class: k = {ordered[0].about.get('k')}"
+    value_title = meaning_of("pm_k_class_accuracy").title
+    table = measurement_table(title, ordered, value_title=value_title, keys=["class", *_whose(found)])
+    return [dataclasses.replace(table, folded=len(found) > MOST_OPEN)]
+
+
+def _whose(found: Sequence[Measurement]) -> list[str]:
+    """The key that tells models apart, where there are several."""
+    return ["model"] if len(models_of(found)) > 1 else []
+
+
+def _values(found: Measurement, keys: Sequence[str]) -> tuple[str, ...]:
+    return tuple(str(found.about.get(key, "")) for key in keys)
+
+
+def _anchors(found: Measurement) -> Cell:
+    return Cell(count(found.images), found.images)

@@ -1,0 +1,190 @@
+"""The report's part on frames around frames, drawn from real findings of its study on made-up answers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from shiftproof.metrics.top5 import to_top5
+from shiftproof.metrics.trends import fit_line
+from shiftproof.reference import load_table
+from shiftproof.reports.build import build_report
+from shiftproof.reports.page import Page
+from shiftproof.reports.parts import Chart, Filmstrip, Heading, Section, Table
+from shiftproof.reports.sections import draw_sections
+from shiftproof.reports.summary import summarise
+from shiftproof.studies.results import Results
+from shiftproof.studies.temporal import TemporalStudy
+from shiftproof.types import Classes, Finding, Image, ImageSetRef, Measurement, ModelRef, Predictions, Run
+
+CLIPS = ImageSetRef("clips", "f00d")
+CLASSES = Classes(("otter", "tabby", "crane"), ("otter", "tabby", "crane"))
+ANCHORS, LARGEST_K = 40, 3
+OFFSETS = range(-LARGEST_K, LARGEST_K + 1)
+KNOWLEDGE = {"steady": 4.0, "shaky": 1.5}
+
+
+def answers(run: Run) -> Predictions:
+    """Seven frames around each of forty anchors, half of which are I frames."""
+    rng = np.random.default_rng(sum(map(ord, run.model.name)))
+    frames = [(anchor, offset) for anchor in range(ANCHORS) for offset in OFFSETS]
+    labels = np.array([anchor % 3 for anchor, _ in frames])
+    logits = rng.normal(size=(len(frames), 3)) + KNOWLEDGE[run.model.name] * (np.arange(3) == labels[:, None])
+    facts: dict[str, tuple[str | int, ...]] = {
+        "anchor": tuple(f"{anchor}/0.png" for anchor, _ in frames),
+        "offset": tuple(offset for _, offset in frames),
+        "frame_type": tuple("IP"[anchor % 2] for anchor, _ in frames),
+    }
+    ids = tuple(f"{anchor}/{offset}.png" for anchor, offset in frames)
+    return Predictions(ids, labels[:, None], "logits", to_top5(logits, "logits"), CLASSES, logits, facts=facts)
+
+
+def findings(*models: str, image_set: ImageSetRef = CLIPS, largest_k: int = LARGEST_K) -> list[Finding]:
+    study = TemporalStudy([ModelRef(name, name) for name in models], image_set, largest_k=largest_k)
+    return list(study.measure(answers))
+
+
+def number(found: list[Finding], metric: str, **about: str | int) -> Measurement:
+    (one,) = [
+        one
+        for one in found
+        if isinstance(one, Measurement) and one.metric == metric and about.items() <= dict(one.about).items()
+    ]
+    return one
+
+
+def section_of(found: list[Finding]) -> Section:
+    (section,) = [one for one in draw_sections(Page(Results(tuple(found)))) if one.key == "temporal"]
+    return section
+
+
+def chart_called(section: Section, title: str) -> Chart:
+    (chart,) = [part for part in section.parts if isinstance(part, Chart) and part.title.startswith(title)]
+    return chart
+
+
+def table_called(section: Section, title: str) -> Table:
+    (table,) = [part for part in section.parts if isinstance(part, Table) and part.title.startswith(title)]
+    return table
+
+
+def test_every_finding_of_the_study_is_drawn_and_none_is_left_over() -> None:
+    found = findings("shaky")
+    assert "more" not in [section.key for section in draw_sections(Page(Results(tuple(found))))]
+    section = section_of(found)
+    tables = [part for part in section.parts if isinstance(part, Table)]
+    shown = {cell.text for table in tables for row in table.rows for cell in row}
+    for one in found:
+        if isinstance(one, Measurement) and (one.metric != "pm_k_accuracy" or one.about["k"] == LARGEST_K):
+            points = f"{100 * one.value:+.1f} points".replace("-", "−")
+            assert {f"{100 * one.value:.1f}\u202f%", points} & shown, one.metric
+    strips = [part for part in section.parts if isinstance(part, Filmstrip)]
+    assert len(strips) == 4
+
+
+def test_every_chart_is_drawn_by_vega_lite_with_all_its_marks() -> None:
+    import vl_convert
+
+    charts = [part for part in section_of(findings("shaky", "steady")).parts if isinstance(part, Chart)]
+    assert len(charts) == 4
+    for chart in charts:
+        svg = vl_convert.vegalite_to_svg({**chart.spec, "width": 500})
+        assert "<path" in svg, chart.title
+        assert "NaN" not in svg, chart.title
+
+
+def test_the_summary_says_how_many_anchors_stand_with_all_frames_around_them() -> None:
+    found = findings("shaky")
+    anchor, around = number(found, "anchor_accuracy"), number(found, "pm_k_accuracy", k=LARGEST_K)
+    summary = summarise(Page(Results(tuple(found))))
+    (headline,) = summary.headlines
+    said = f"About {100 * anchor.value:.0f} of 100 anchor frames are named right, but only about {100 * around.value:.0f}"
+    assert headline.startswith(f"{said} on every frame within 3 of them (")
+    assert headline.endswith("with 95\u202f% confidence, 40 images).")
+    assert f"k = {LARGEST_K} · " in next(tile.detail for tile in summary.tiles if "pm-k" in tile.title)
+
+
+def test_several_models_stand_side_by_side_in_the_summary_with_both_accuracies() -> None:
+    found = findings("shaky", "steady")
+    summary = summarise(Page(Results(tuple(found))))
+    assert [sentence.partition(":")[0] for sentence in summary.headlines] == ["shaky", "steady"]
+    assert summary.table is not None
+    for row, model in zip(summary.table.rows, ("shaky", "steady"), strict=True):
+        numbers = number(found, "anchor_accuracy", model=model), number(found, "pm_k_accuracy", model=model, k=LARGEST_K)
+        assert [cell.text for cell in row[1:3]] == [f"{100 * one.value:.1f}\u202f%" for one in numbers]
+
+
+def test_a_line_for_each_model_starts_at_the_anchor_alone_and_ends_at_the_largest_k() -> None:
+    found = findings("shaky", "steady")
+    rows = chart_called(section_of(found), "Right on every frame").spec["data"]["values"]
+    for model in KNOWLEDGE:
+        line = [row for row in rows if row["series"] == model]
+        assert [row["x"] for row in line] == [0, 1, 2, 3]
+        assert line[0]["y"] == number(found, "anchor_accuracy", model=model).value
+        assert line[-1]["y"] == number(found, "pm_k_accuracy", model=model, k=LARGEST_K).value
+        assert all(row["low"] < row["y"] < row["high"] for row in line)
+
+
+@pytest.mark.parametrize("table", ["imagenet_vid_robust_models", "ytbb_robust_models"])
+def test_models_stand_among_those_of_the_table_that_the_study_measured_from(table: str) -> None:
+    found = list(TemporalStudy([ModelRef("shaky", "shaky")], CLIPS, largest_k=LARGEST_K, published=table).measure(answers))
+    chart = chart_called(section_of(found), "Among published models")
+    published = load_table(table)
+    places = [(row["x"], row["y"]) for row in chart.spec["data"]["values"] if not row["own"]]
+    expected = [(float(row["original"]) / 100, float(row["perturbed"]) / 100) for row in published]
+    assert places == expected
+    (own,) = [row for row in chart.spec["data"]["values"] if row["own"]]
+    drawn = chart.spec["layer"][0]["data"]["values"]
+    line = fit_line(np.array([x for x, _ in expected]), np.array([y for _, y in expected]))
+    assert [row["y"] for row in drawn] == pytest.approx([line.intercept + line.slope * row["x"] for row in drawn])
+    # so the drawing and the number tell the same: the model lies as far above the line as it is robust
+    above = own["y"] - (line.intercept + line.slope * own["x"])
+    assert above == pytest.approx(number(found, "effective_robustness", axes="linear").value)
+    assert "other images" in chart.note
+
+
+def test_subsets_have_a_column_for_the_anchor_alone_and_one_for_all_frames_around_it() -> None:
+    found = findings("shaky")
+    table = table_called(section_of(found), "Subsets of the anchors")
+    assert [column.title for column in table.columns] == ["Subset", "k = 0", "k = 3", "Anchors"]
+    for row in table.rows:
+        for cell, k in zip(row[1:3], (0, LARGEST_K), strict=True):
+            assert cell.order == number(found, "pm_k_subset_accuracy", subset=row[0].text, k=k).value
+    assert [(row[0].text, row[-1].text) for row in table.rows] == [("without I", "20"), ("without P", "20")]
+
+
+def test_the_least_steady_classes_come_first() -> None:
+    table = table_called(section_of(findings("shaky")), "By class: k = 3")
+    values = [float(row[1].order) for row in table.rows]
+    assert values == sorted(values)
+    assert {row[0].text for row in table.rows} == set(CLASSES.names)
+
+
+def test_a_filmstrip_has_its_frames_in_order_of_time_and_marks_the_wrong_ones() -> None:
+    found = findings("shaky")
+    strip = next(part for part in section_of(found).parts if isinstance(part, Filmstrip))
+    assert [frame.offset for frame in strip.frames] == ["−3", "−2", "−1", "anchor", "+1", "+2", "+3"]
+    predictions = answers(Run(ModelRef("shaky", "shaky"), CLIPS))
+    for frame in strip.frames:
+        row = predictions.ids.index(frame.picture.id)
+        answer = int(predictions.top5.classes[row, 0])
+        assert frame.picture.caption.startswith(CLASSES.names[answer])
+        assert frame.wrong == (answer != predictions.labels[row, 0])
+
+
+def test_a_wrong_frame_bears_a_sign_and_not_a_colour_alone() -> None:
+    def open_image(image_set: ImageSetRef, image_id: str) -> Image:
+        return np.full((60, 80, 3), 120, np.uint8)
+
+    found = findings("shaky")
+    strips = [part for part in section_of(found).parts if isinstance(part, Filmstrip)]
+    html = build_report(Results(tuple(found)), open_image=open_image)
+    wrong = sum(frame.wrong for strip in strips for frame in strip.frames)
+    assert html.count("✗ wrong") == html.count('<li class="wrong"') == wrong > 0
+    assert html.count("data-anchor>") == len(strips)
+
+
+def test_sets_of_several_image_sets_stand_under_headings() -> None:
+    found = [*findings("shaky"), *findings("shaky", image_set=ImageSetRef("other clips", "beef"))]
+    headings = [part.title for part in section_of(found).parts if isinstance(part, Heading)]
+    assert headings == ["On clips", "On other clips"]
