@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
 
+from reports import made_up
 from shiftproof.metrics.top5 import to_top5
 from shiftproof.metrics.trends import fit_line
 from shiftproof.reference import load_table
@@ -15,7 +19,10 @@ from shiftproof.reports.sections import draw_sections
 from shiftproof.reports.summary import summarise
 from shiftproof.studies.results import Results
 from shiftproof.studies.temporal import TemporalStudy
-from shiftproof.types import Classes, Finding, Image, ImageSetRef, Measurement, ModelRef, Predictions, Run
+from shiftproof.types import Classes, Curve, Finding, Image, ImageSetRef, Measurement, ModelRef, Predictions, Run
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page as BrowserPage
 
 CLIPS = ImageSetRef("clips", "f00d")
 CLASSES = Classes(("otter", "tabby", "crane"), ("otter", "tabby", "crane"))
@@ -125,6 +132,13 @@ def test_a_line_for_each_model_starts_at_the_anchor_alone_and_ends_at_the_larges
         assert all(row["low"] < row["y"] < row["high"] for row in line)
 
 
+def test_a_single_distance_is_a_table_and_no_line() -> None:
+    found = findings("shaky", largest_k=1)
+    table = table_called(section_of(found), "Right k frames from a right anchor")
+    (curve,) = [one for one in found if isinstance(one, Curve) and one.name == "conditional_robustness"]
+    assert [row[2].order for row in table.rows] == list(curve.y)
+
+
 @pytest.mark.parametrize("table", ["imagenet_vid_robust_models", "ytbb_robust_models"])
 def test_models_stand_among_those_of_the_table_that_the_study_measured_from(table: str) -> None:
     found = list(TemporalStudy([ModelRef("shaky", "shaky")], CLIPS, largest_k=LARGEST_K, published=table).measure(answers))
@@ -141,6 +155,16 @@ def test_models_stand_among_those_of_the_table_that_the_study_measured_from(tabl
     above = own["y"] - (line.intercept + line.slope * own["x"])
     assert above == pytest.approx(number(found, "effective_robustness", axes="linear").value)
     assert "other images" in chart.note
+
+
+def test_a_model_more_accurate_than_all_published_ones_is_said_to_lie_where_the_line_is_a_guess() -> None:
+    found = findings("shaky", "steady")
+    most = max(float(row["original"]) for row in load_table("imagenet_vid_robust_models")) / 100
+    assert (
+        number(found, "anchor_accuracy", model="shaky").value < most < number(found, "anchor_accuracy", model="steady").value
+    )
+    assert chart_called(section_of(found), "Among published models").note.endswith("the line is a guess: steady.")
+    assert "guess" not in chart_called(section_of(findings("shaky")), "Among published models").note
 
 
 def test_subsets_have_a_column_for_the_anchor_alone_and_one_for_all_frames_around_it() -> None:
@@ -188,3 +212,19 @@ def test_sets_of_several_image_sets_stand_under_headings() -> None:
     found = [*findings("shaky"), *findings("shaky", image_set=ImageSetRef("other clips", "beef"))]
     headings = [part.title for part in section_of(found).parts if isinstance(part, Heading)]
     assert headings == ["On clips", "On other clips"]
+
+
+@pytest.mark.real
+def test_on_a_phone_the_filmstrip_scrolls_and_not_the_page_and_the_anchor_is_in_view(
+    show: Callable[..., BrowserPage],
+) -> None:
+    page = show(Results(tuple(findings("shaky", image_set=made_up.PHOTOS))), width=420)
+    assert page.evaluate("document.documentElement.scrollWidth") == 420
+    strip = page.locator(".filmstrip").first
+    assert strip.evaluate("strip => strip.scrollWidth > 2 * strip.clientWidth")
+    assert strip.locator("img").count() == len(OFFSETS)
+    anchor, view = strip.locator("[data-anchor]").bounding_box(), strip.bounding_box()
+    assert anchor is not None
+    assert view is not None
+    assert view["x"] <= anchor["x"]
+    assert anchor["x"] + anchor["width"] <= view["x"] + view["width"]

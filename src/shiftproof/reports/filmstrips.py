@@ -8,7 +8,7 @@ from typing import NamedTuple
 from shiftproof.reports.page import Page
 from shiftproof.reports.parts import Filmstrip, Frame, Picture
 from shiftproof.reports.thumbnails import thumbnail_or_reason
-from shiftproof.reports.words import kept_together
+from shiftproof.reports.words import count, kept_together
 from shiftproof.types import Gallery, GalleryItem
 
 SIDE = 144
@@ -30,7 +30,8 @@ def filmstrip(gallery: Gallery, page: Page) -> Filmstrip:
     """The frames of one gallery, named with its model where the page has several."""
     several = len(page.models) > 1 and "model" in gallery.about
     title = f"{gallery.title}: {gallery.about['model']}" if several else gallery.title
-    return Filmstrip(title, [_frame(item, gallery, page) for item in gallery.items])
+    note = f"{count(len(gallery.items))} frames in the order of time; the row scrolls sideways."
+    return Filmstrip(title, [_frame(item, gallery, page) for item in gallery.items], note)
 
 
 def said_of(caption: str) -> Said:

@@ -142,6 +142,7 @@ class Filmstrip:
     kind: ClassVar[str] = "filmstrip"
     title: str
     frames: Sequence[Frame]
+    note: str = ""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from shiftproof.reports.page import model_of, models_of, named
 from shiftproof.reports.parts import Cell, Chart, Column, Part, Table
 from shiftproof.reports.published import published_cell
 from shiftproof.reports.tables import compact_cell
-from shiftproof.reports.words import count, figure, in_a_line, spoken
+from shiftproof.reports.words import count, figure, in_a_line, kept_together, spoken
 from shiftproof.studies.temporal import PUBLISHED_TABLES
 from shiftproof.types import Measurement
 
@@ -49,7 +49,7 @@ def _chart(table: str, own: Mapping[str, Mapping[str, Measurement]]) -> Chart:
         line=_ends_of(line, places),
         description=f"{title}. {'; '.join(f'{one.name}: {one.detail}' for one in places if one.own)}.",
     )
-    return Chart(title, spec, _figures(title, table, own), _note(table, own))
+    return Chart(title, spec, _figures(title, table, own), kept_together(f"{_note(table, own)}{_beyond(places)}"))
 
 
 def _published(row: Mapping[str, str]) -> Place:
@@ -80,6 +80,13 @@ def _note(table: str, own: Mapping[str, Mapping[str, Measurement]]) -> str:
         "The published numbers are of other images, so the comparison is rough. The line goes through the published models: "
         "above it a model loses less around the anchors than others of its accuracy."
     )
+
+
+def _beyond(places: Sequence[Place]) -> str:
+    """Which models are more or less accurate than all published ones, so that the line tells little about them."""
+    published = [place.x for place in places if not place.own]
+    outside = [place.name for place in places if place.own and not min(published) <= place.x <= max(published)]
+    return f" Beyond the published models the line is a guess: {', '.join(outside)}." if outside else ""
 
 
 def _figures(title: str, table: str, own: Mapping[str, Mapping[str, Measurement]]) -> Table:

@@ -79,17 +79,17 @@ def _charts(findings: Sequence[Finding]) -> list[Part]:
             note="k = 0 is the anchor alone. The band is the interval.",
         ),
         *_chart(
-            "Right at a distance, where the anchor is right",
+            "Right k frames from a right anchor",
             curves_named(findings, "conditional_robustness"),
             scale={"zero": False, "nice": True},
-            note="Of the frames exactly so far from an anchor that is named right, before or after it.",
+            note="Of the frames exactly so many before or after an anchor that is named right.",
             half=True,
         ),
         *_chart(
             "Wrong before and after the anchor",
             curves_named(findings, "offset_errors"),
             scale={"zero": True, "nice": True},
-            note="Lowest at 0: anchors were chosen as the easier frames. Level: they are frames like any other.",
+            note="Lowest at 0: anchors are easier than the frames around them. Level: they are frames like any other.",
             half=True,
         ),
     ]
@@ -99,9 +99,12 @@ def _chart(title: str, curves: Sequence[Curve], *, scale: Spec, note: str, half:
     if not curves:
         return []
     names = [model_of(curve) for curve in curves]
+    figures = curve_table(title, curves, names)
+    if len(curves[0].x) < 2:
+        return [figures]  # a line of one point could not be seen
     said = f"{title}: {curves[0].y_label} against {curves[0].x_label}; {', '.join(names)}."
     spec = frame_distances(curves, names, description=said, scale=scale)
-    return [Chart(title, spec, curve_table(title, curves, names), note, half)]
+    return [Chart(title, spec, figures, note, half)]
 
 
 def _robustness_table(found: Sequence[Measurement]) -> Table:
