@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import pickle
 import struct
@@ -137,14 +138,27 @@ def test_clips_are_decoded_once_however_many_anchors_are_near_a_frame(film: Film
     shown: list[int] = []
     upright = module._upright
 
-    def noted(frame: av.VideoFrame) -> Image:
+    def noted(frame: av.VideoFrame, turn: module.Turn) -> Image:
         shown.append(int(frame.pts or 0))
-        return upright(frame)
+        return upright(frame, turn)
 
     monkeypatch.setattr(module, "_upright", noted)
     for sample in images.samples:
         pixels(images, sample)
     assert len(shown) == len(set(shown)) == 28 < len(images.samples)  # the last anchor is 21
+
+
+def test_frames_that_were_read_leave_memory_at_once(film: Film) -> None:
+    images = open_images(film())
+    gc.collect()
+    gc.disable()
+    try:
+        for sample in images.samples:
+            pixels(images, sample)
+        held = sum(isinstance(one, av.VideoFrame) for one in gc.get_objects())
+    finally:
+        gc.enable()
+    assert held < 10 < len(images.samples)
 
 
 QUARTER_TURNS = {0: (1, 0, 0, 1), 1: (0, -1, 1, 0), 2: (-1, 0, 0, -1), 3: (0, 1, -1, 0)}

@@ -68,6 +68,14 @@ class Place(NamedTuple):
     key_time: int | None = None
 
 
+class Turn(NamedTuple):
+    """What is done to a picture before it is shown, one after the other."""
+
+    transposed: bool  # rows become columns
+    upside_down: bool
+    mirrored: bool
+
+
 def index_clip(path: str) -> ClipIndex:
     """Every frame of a clip; UnreadableImage where there is none."""
     with _opened(path) as container:
@@ -88,6 +96,7 @@ class ClipReader:
         self._lock = Lock()
         self._number = -1  # of the frame read last
         self._picture: Image | None = None
+        self._turn: Turn | None = None
         self._start()
 
     def read(self, place: Place) -> Image:
@@ -96,6 +105,7 @@ class ClipReader:
             if place.frame != self._number:
                 if self._number > place.frame or place.key - self._number > NEAR:
                     self._jump(place)
+                self._picture = None  # before the next is made, which then takes its memory
                 self._picture = self._next(place)
                 self._number = place.frame
             if self._picture is None:
@@ -126,11 +136,14 @@ class ClipReader:
     def _next(self, place: Place) -> Image | None:
         """The picture at a place that lies ahead; None where it is not there."""
         for passed, frame in enumerate(self._frames, self._number + 1):
+            if self._turn is None:
+                # once for all frames: one that is asked stays in memory for a while, since it and its answer hold each other
+                self._turn = _turn_asked(frame)
             if place.time is None:
                 if passed == place.frame:
-                    return _upright(frame)
+                    return _upright(frame, self._turn)
             elif frame.pts is not None and frame.pts >= place.time:
-                return _upright(frame) if frame.pts == place.time else None
+                return _upright(frame, self._turn) if frame.pts == place.time else None
         return None
 
 
@@ -223,15 +236,23 @@ def _opened(path: str) -> InputContainer:
     return container
 
 
-def _upright(frame: av.VideoFrame) -> Image:
-    """RGB pixels as they are to be shown: turned and mirrored as the file asks, in steps of a quarter turn."""
-    picture = np.asarray(frame.to_ndarray(format="rgb24"), np.uint8)
+def _turn_asked(frame: av.VideoFrame) -> Turn:
+    """How the file asks to show its frames, in steps of a quarter turn."""
     asked = frame.side_data.get("DISPLAYMATRIX")
-    if isinstance(asked, SideData):
-        # where a step to the right goes (right, down), a number for nothing, and where a step down goes
-        right_right, right_down, _, down_right, down_down = np.frombuffer(bytes(asked), np.int32)[:5].tolist()
-        if abs(right_right) < abs(right_down):
-            picture, right_right, down_down = picture.swapaxes(0, 1), down_right, right_down
-        picture = np.ascontiguousarray(picture[:: -1 if down_down < 0 else 1, :: -1 if right_right < 0 else 1])
+    if not isinstance(asked, SideData):
+        return Turn(transposed=False, upside_down=False, mirrored=False)
+    # where a step to the right goes (right, down), a number for nothing, and where a step down goes
+    right_right, right_down, _, down_right, down_down = np.frombuffer(bytes(asked), np.int32)[:5].tolist()
+    if abs(right_right) < abs(right_down):
+        return Turn(transposed=True, upside_down=right_down < 0, mirrored=down_right < 0)
+    return Turn(transposed=False, upside_down=down_down < 0, mirrored=right_right < 0)
+
+
+def _upright(frame: av.VideoFrame, turn: Turn) -> Image:
+    """RGB pixels as they are to be shown."""
+    picture = np.asarray(frame.to_ndarray(format="rgb24"), np.uint8)
+    if any(turn):
+        picture = picture.swapaxes(0, 1) if turn.transposed else picture
+        picture = np.ascontiguousarray(picture[:: -1 if turn.upside_down else 1, :: -1 if turn.mirrored else 1])
     picture.flags.writeable = False  # several callers may hold it
     return picture

@@ -87,10 +87,11 @@ def clips_at(location: str, *, classes: Classes | None = None) -> Clips:
         return dataclasses.replace(listed, credits=table.credits)
     clip = os.path.basename(location)
     try:
-        index_clip(location)
+        index = index_clip(location)
     except (UnreadableImage, OSError) as problem:
         raise BadInput(f"{location}: {problem}") from problem
-    return _clips(os.path.splitext(clip)[0], [Sample(clip)], {clip: os.path.abspath(location)}, None)
+    find = FramesOfClips({clip: os.path.abspath(location)}, {clip: index})
+    return Clips(os.path.splitext(clip)[0], [_clip(Sample(clip), index)], None, find)
 
 
 def _clips(
