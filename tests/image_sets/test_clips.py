@@ -155,7 +155,8 @@ def test_frames_that_were_read_leave_memory_at_once(film: Film) -> None:
     try:
         for sample in images.samples:
             pixels(images, sample)
-        held = sum(isinstance(one, av.VideoFrame) for one in gc.get_objects())
+        # by type: some objects of other libraries warn when they are asked for their class
+        held = sum(issubclass(type(one), av.VideoFrame) for one in gc.get_objects())
     finally:
         gc.enable()
     assert held < 10 < len(images.samples)
