@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image as Pillow
 
+from command import Said, Shiftproof
 from shiftproof.models import wrap_model
 from shiftproof.types import Classifier
 from toys import COLOURS, colour_scores
@@ -22,6 +25,26 @@ def real_data() -> Path:
     if not folder:
         pytest.skip("SHIFTPROOF_TEST_DATA is not set: no real photos to test with")
     return Path(folder)
+
+
+@pytest.fixture
+def shiftproof(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shiftproof:
+    """Runs the command in an empty folder of its own."""
+    from shiftproof.cli import main
+
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: object) -> Said:
+        monkeypatch.setattr(sys, "argv", ["shiftproof", *map(str, arguments)])
+        capsys.readouterr()
+        try:
+            main()
+            code: Any = 0
+        except SystemExit as ended:
+            code = ended.code or 0
+        return Said(code, *capsys.readouterr())
+
+    return run
 
 
 @pytest.fixture

@@ -10,44 +10,18 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 import pytest
 from click.testing import CliRunner
 
+from command import Said, Shiftproof
 from shiftproof import catalog
-from shiftproof.cli import cli, main
+from shiftproof.cli import cli
 from toys import COLOURS, save_colour_network
 
 Draw = Callable[..., Path]
-
-
-class Said(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Shiftproof = Callable[..., Said]
-
-
-@pytest.fixture
-def shiftproof(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shiftproof:
-    """Runs the command in an empty folder of its own."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: object) -> Said:
-        monkeypatch.setattr(sys, "argv", ["shiftproof", *map(str, arguments)])
-        capsys.readouterr()
-        try:
-            main()
-            code: Any = 0
-        except SystemExit as ended:
-            code = ended.code or 0
-        return Said(code, *capsys.readouterr())
-
-    return run
 
 
 @pytest.fixture

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
 from PIL import Image as Pillow
 
 import shiftproof as sp
-from shiftproof.cli import main
+from command import Shiftproof
 from shiftproof.models import wrap_model
 from shiftproof.types import Classifier
 
@@ -27,36 +25,15 @@ n02666196
 """Tench, domestic cat, kit fox (inside, a hypernym of inside, inside), abattoir, adapter, abacus (inside)."""
 
 
-class Said(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Shiftproof = Callable[..., Said]
-
-
 @pytest.fixture
-def shiftproof(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shiftproof:
+def shiftproof(shiftproof: Shiftproof) -> Shiftproof:
     """Runs the command in a folder with a list of candidates and two classes of images."""
-    monkeypatch.chdir(tmp_path)
     Path("candidates.txt").write_text(CANDIDATES)
     for wnid in ("n02666943", "n02678897"):
         Path("21k", wnid).mkdir(parents=True)
         for number in range(6):
             Pillow.new("RGB", (16, 16), (40 * number, 99, 9)).save(Path("21k", wnid, f"{wnid}_{number}.png"))
-
-    def run(*arguments: object) -> Said:
-        monkeypatch.setattr(sys, "argv", ["shiftproof", *map(str, arguments)])
-        capsys.readouterr()
-        try:
-            main()
-            code: Any = 0
-        except SystemExit as ended:
-            code = ended.code or 0
-        return Said(code, *capsys.readouterr())
-
-    return run
+    return shiftproof
 
 
 ASKED = ("curate", "novel-classes", "--inside", "ilsvrc2012", "--candidates", "candidates.txt")

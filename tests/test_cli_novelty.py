@@ -14,6 +14,7 @@ import pytest
 from PIL import Image as Pillow
 
 import shiftproof as sp
+from command import Said, Shiftproof
 from shiftproof.cli import main
 from shiftproof.cli_novelty import make_out_of_distribution, parameters_typed
 from shiftproof.errors import BadInput, MissingRuns, ShiftproofError, UnknownName
@@ -37,7 +38,6 @@ UNTOUCHED: dict[str, Any] = {
 }  # fmt: skip
 
 Draw = Callable[..., Path]
-Shiftproof = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
@@ -52,24 +52,14 @@ def hats(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def shiftproof(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shiftproof:
-    """Runs the command in a folder with a small network."""
-    monkeypatch.chdir(tmp_path)
+def shiftproof(shiftproof: Shiftproof, tmp_path: Path) -> Shiftproof:
+    """Runs the command on a small network."""
     save_colour_network(tmp_path / "colours.onnx")
     (tmp_path / "classes.txt").write_text("\n".join(sorted(COLOURS)))
 
-    def run(command: str, images: object, *arguments: object) -> tuple[int, str, str]:
+    def run(command: str, images: object, *arguments: object) -> Said:
         model = ["--prepare", "unit,resize=squash", "--classes", "classes.txt"] if command in ("run", "plan") else []
-        name = "colours.onnx" if model else "colours"
-        typed = ["shiftproof", command, name, str(images), *model, *map(str, arguments)]
-        monkeypatch.setattr(sys, "argv", typed)
-        capsys.readouterr()
-        try:
-            main()
-            code: Any = 0
-        except SystemExit as ended:
-            code = ended.code or 0
-        return code, *capsys.readouterr()
+        return shiftproof(command, "colours.onnx" if model else "colours", images, *model, *arguments)
 
     return run
 

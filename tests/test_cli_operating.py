@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image as Pillow
 
 import shiftproof as sp
-from shiftproof.cli import main
+from command import Said, Shiftproof
 from shiftproof.studies import measure
 from shiftproof.studies.exported_threshold import ExportedThreshold
 from shiftproof.studies.operating_point import OperatingPointStudy
@@ -21,7 +19,6 @@ from shiftproof.studies.threshold_choice import ThresholdChoice
 from toys import COLOURS, save_colour_network
 
 Draw = Callable[..., Path]
-Shiftproof = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
@@ -36,25 +33,15 @@ def greys(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def shiftproof(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], draw_photos: Draw, greys: Path
-) -> Shiftproof:
+def shiftproof(shiftproof: Shiftproof, tmp_path: Path, draw_photos: Draw, greys: Path) -> Shiftproof:
     """Picks a threshold for a small network, in a folder with photos it knows and greys it does not."""
-    monkeypatch.chdir(tmp_path)
     save_colour_network(tmp_path / "colours.onnx")
     (tmp_path / "classes.txt").write_text("\n".join(sorted(COLOURS)))
     draw_photos(20)
 
-    def run(*arguments: object) -> tuple[int, str, str]:
+    def run(*arguments: object) -> Said:
         model = ["colours.onnx", "photos", "--prepare", "unit,resize=squash", "--classes", "classes.txt", "--quiet"]
-        monkeypatch.setattr(sys, "argv", ["shiftproof", "threshold", *model, *map(str, arguments)])
-        capsys.readouterr()
-        try:
-            main()
-            code: Any = 0
-        except SystemExit as ended:
-            code = ended.code or 0
-        return code, *capsys.readouterr()
+        return shiftproof("threshold", *model, *arguments)
 
     return run
 

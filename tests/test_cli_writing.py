@@ -9,42 +9,14 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 import shiftproof as sp
-from shiftproof.cli import main
+from command import Shiftproof
 
 Draw = Callable[..., Path]
-
-
-class Said(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Shiftproof = Callable[..., Said]
-
-
-@pytest.fixture
-def shiftproof(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shiftproof:
-    """Runs the command in an empty folder of its own."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: object) -> Said:
-        monkeypatch.setattr(sys, "argv", ["shiftproof", *map(str, arguments)])
-        capsys.readouterr()
-        try:
-            main()
-            code: Any = 0
-        except SystemExit as ended:
-            code = ended.code or 0
-        return Said(code, *capsys.readouterr())
-
-    return run
 
 
 def test_a_missing_library_becomes_its_install_command(draw_photos: Draw, tmp_path: Path) -> None:
