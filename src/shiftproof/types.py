@@ -41,6 +41,8 @@ Boxes: TypeAlias = NDArray[np.floating]
 
 Fact: TypeAlias = str | int | float | bool | None
 Gives = Literal["logits", "probabilities", "scores"]
+Answers: TypeAlias = Gives | Literal["boxes"]
+"""What a model answers with: scores of classes in one of three meanings, or boxes."""
 Keep = Literal["top5", "logits", "features", "boxes"]
 Precision = Literal["float32", "float16"]
 Decoder = Literal["pillow", "opencv"]
@@ -326,6 +328,14 @@ class Classifier(Protocol):
         """Scores of a batch of prepared images; features too, where asked."""
 
 
+class Found(NamedTuple):
+    """What a detector found in one image, surest first."""
+
+    boxes: Boxes  # in the pixels of the image as it is stored
+    scores: NDArray[np.floating]  # (boxes,)
+    classes: NDArray[np.integer]  # (boxes,): places in the detector's classes
+
+
 @runtime_checkable
 class ObjectDetector(Protocol):
     """Whatever answers with boxes."""
@@ -339,8 +349,11 @@ class ObjectDetector(Protocol):
     @property
     def preparation(self) -> Preparation: ...
 
-    def detect(self, inputs: Inputs, sizes: Sequence[tuple[int, int]]) -> list[Detections]:
-        """Boxes of each image, in the pixels of its original (height, width)."""
+    @property
+    def seen(self) -> Seen: ...
+
+    def detect(self, inputs: Inputs, sizes: Sequence[tuple[int, int]]) -> Sequence[Found]:
+        """What is found in each prepared image, in the pixels of its original, whose sizes are (height, width)."""
 
 
 @dataclass(frozen=True)
@@ -481,6 +494,29 @@ class Truths:
             raise BadInput(f"boxes should be (boxes, 4) with one class, image and area each, got {self.boxes.shape}")
 
 
+@dataclass(frozen=True)
+class FoundObjects:
+    """What one detector found in one set under one condition, and what is really there, both in the classes of the set.
+
+    Images that could not be read are not among the ids; they are in `set_aside`.
+    """
+
+    detections: Detections
+    truths: Truths | None  # of the same ids; None where the set has no boxes
+    sizes: NDArray[np.integer]  # (images, 2): height and width of each image
+    classes: Classes
+    facts: Mapping[str, tuple[Fact, ...]] = field(default_factory=dict)
+    set_aside: tuple[SetAside, ...] = ()
+    convention: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.truths is not None and self.truths.ids != self.detections.ids:
+            raise BadInput("boxes found and boxes that are really there should be of the same images in the same order")
+
+    def __len__(self) -> int:
+        return len(self.detections.ids)
+
+
 About: TypeAlias = Mapping[str, str | int]
 
 
@@ -513,6 +549,14 @@ class Curve:
     high: tuple[float, ...] | None = None
 
 
+class DrawnBox(NamedTuple):
+    """A box to draw on an image; its sides are shares of the image's width and height."""
+
+    box: tuple[float, float, float, float]  # left, top, right, bottom
+    kind: Literal["right", "wrong", "truth"]
+    caption: str = ""
+
+
 @dataclass(frozen=True)
 class GalleryItem:
     """One image to show, under a condition where one is given, of another set than the gallery's where one is named."""
@@ -521,6 +565,7 @@ class GalleryItem:
     caption: str
     condition: Condition | None = None
     image_set: ImageSetRef | None = None
+    boxes: tuple[DrawnBox, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from shiftproof.registry import missing_extra
 from shiftproof.types import (
     Condition,
     Curve,
+    DrawnBox,
     Fact,
     Finding,
     FrostPictures,
@@ -184,7 +185,9 @@ def _condition(entry: Mapping[str, Any] | None) -> Condition | None:
 def _item(entry: Mapping[str, Any]) -> GalleryItem:
     image_set = entry.get("image_set")
     other_set = ImageSetRef(**image_set) if image_set else None
-    return GalleryItem(**{**entry, "condition": _condition(entry.get("condition")), "image_set": other_set})
+    boxes = tuple(DrawnBox(tuple(box), kind, caption) for box, kind, caption in entry.get("boxes", ()))
+    condition = _condition(entry.get("condition"))
+    return GalleryItem(**{**entry, "condition": condition, "image_set": other_set, "boxes": boxes})
 
 
 def _finding(entry: Mapping[str, Any]) -> Finding:
