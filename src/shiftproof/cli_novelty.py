@@ -17,9 +17,9 @@ from shiftproof.models import load_model, perturbed_by_odin, redrawn
 from shiftproof.models.drawing import Draw
 from shiftproof.models.odin import perturbed_ref
 from shiftproof.models.redrawn import redrawn_ref
+from shiftproof.preparing import check_condition
 from shiftproof.store import Store
 from shiftproof.studies.clean_study import model_ref
-from shiftproof.studies.corruption import CorruptionStudy
 from shiftproof.types import CLEAN, Classifier, Condition, Fact, ImageSet, Keep, ModelRef
 
 Models = Sequence[Classifier | ModelRef]
@@ -37,7 +37,7 @@ SEVERITY = re.compile(r"(?P<corruption>\w+):(?P<severity>\d+)")
 
 def make_out_of_distribution(kind: Any, models: Models, images: ImageSet, options: Options) -> Bench:
     """Inside, shifted and outside sets as named, with the random and perturbed networks that the study asks too."""
-    sets, store = sets_typed(images, options), Store(options["store"])
+    sets, store = sets_typed(options), Store(options["store"])
     random = {model_ref(model).name: _redrawn(model, options, store) for model in models}
     perturbed = {model_ref(model).name: _perturbed(model, options, store) for model in models if options["odin_eps"]}
     distance = options["distance_model"] and _distance_model(options["distance_model"], models, store)
@@ -77,12 +77,12 @@ class TypedSets(NamedTuple):
         return [*(images for sets in named for images in sets.values()), *([self.training] if self.training else [])]
 
 
-def sets_typed(images: ImageSet, options: Options) -> TypedSets:
+def sets_typed(options: Options) -> TypedSets:
     """The sets at --images, --shifted, --out-images and --training, and corruptions of the inside set."""
     return TypedSets(
         more_inside=named_sets("--images", options["more_images"]),
         shifted=named_sets("--shifted", [text for text in options["shifted"] if not SEVERITY.fullmatch(text)]),
-        conditions=_conditions(options["shifted"], images, options),
+        conditions=_conditions(options["shifted"], options),
         out_sets=named_sets("--out-images", options["out_images"]),
         training=None if options["training"] is None else open_images(options["training"]),
     )
@@ -156,18 +156,20 @@ def named_sets(option: str, texts: Sequence[str]) -> dict[str, ImageList]:
     return sets
 
 
-def _conditions(texts: Sequence[str], images: ImageSet, options: Options) -> list[Condition]:
-    """Corruptions of the inside set, made as the study of corruptions makes them but of what the model itself would see.
+def _conditions(texts: Sequence[str], options: Options) -> list[Condition]:
+    """Corruptions of the inside set, of what the model itself would see of each image where nothing else was typed.
 
     Another cut, or a lossy save, would be a shift of its own between the unchanged images and these.
     """
     pictures = pictures_as_typed(options)
     pictures |= {"picture": pictures["picture"] or "model-size", "output": pictures["output"] or "raw"}
+    frost = pictures.pop("frost")
     conditions = []
     for found in filter(None, map(SEVERITY.fullmatch, texts)):
-        name, severity = found["corruption"], int(found["severity"])
-        study = CorruptionStudy([ModelRef("any", "")], images, corruptions=[name], severities=[severity], **pictures)
-        conditions.append(study.condition(name, severity))
+        name = found["corruption"]
+        condition = Condition(name, int(found["severity"]), frost=frost if name == "frost" else None, **pictures)
+        check_condition(condition)
+        conditions.append(condition)
     return conditions
 
 

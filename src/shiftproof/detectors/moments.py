@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftproof.detectors.class_means import ClassRows, class_means, labelled_blocks, width_of
+from shiftproof.detectors.class_means import class_means, rows_by_label, width_of
 from shiftproof.detectors.parts import parts_of
 from shiftproof.errors import NotKept
-from shiftproof.types import Features, Predictions, Training
+from shiftproof.types import Predictions, Training
 
 Matrix = NDArray[np.floating]
 """In double precision."""
@@ -84,24 +83,12 @@ def class_moments_of(training: Training) -> ClassMoments:
     An image with several labels counts once in each of its classes; one without counts in none. Spread is taken about
     centres that are known by then and not as a difference of sums, mostly rounding where classes lie far apart.
     """
-    found = class_means(_by_class(training), width_of(training, Predictions.need_logits))
+    found = class_means(rows_by_label(training, Predictions.need_features), width_of(training, Predictions.need_logits))
     scatter = np.zeros((found.means.shape[1],) * 2)
-    for features, of_class in _by_class(training):
+    for features, of_class in rows_by_label(training, Predictions.need_features):
         for part in parts_of(len(features), _ROWS_AT_ONCE):
             apart = found.means[of_class[part]]
             np.subtract(features[part], apart, out=apart)
             scatter += apart.T @ apart
     present = found.images > 0
     return ClassMoments(found.images[present], found.means[present], scatter / found.images.sum())
-
-
-def _by_class(training: Training) -> Iterator[ClassRows]:
-    for block in labelled_blocks(training):
-        rows, columns = np.nonzero(block.labels >= 0)
-        features = block.need_features()
-        yield _taken(features, rows), block.labels[rows, columns]
-
-
-def _taken(features: Features, rows: NDArray[np.integer]) -> Features:
-    """These rows, without copying where they are all of them in order."""
-    return features if len(rows) == len(features) and (np.diff(rows) == 1).all() else features[rows]

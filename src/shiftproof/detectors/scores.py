@@ -9,6 +9,7 @@ from shiftproof.detectors.inputs import by_probabilities, logits_of
 from shiftproof.detectors.parts import in_parts
 from shiftproof.errors import BadInput, NotKept
 from shiftproof.metrics.calibration import to_probabilities
+from shiftproof.metrics.likelihood import log_totals
 from shiftproof.types import AnomalyScores, Logits, Predictions
 
 
@@ -69,9 +70,7 @@ def free_energy(logits: Logits, *, temperature: float = 1.0) -> AnomalyScores:
     array([-1.3863])
     """
     _check_temperature(temperature)
-    scaled = logits.astype(np.float64) / temperature
-    peak = scaled.max(axis=1)
-    return np.asarray(-temperature * (peak + np.log(np.exp(scaled - peak[:, None]).sum(axis=1))))
+    return -temperature * log_totals(logits.astype(np.float64) / temperature)
 
 
 def softened(logits: Logits, temperature: float) -> NDArray[np.floating]:

@@ -46,9 +46,9 @@ def pm_k_average_precision(
     >>> [pm_k_average_precision(match(found, truths), offsets, groups, k=k) for k in (0, 1, 2)]  # nothing is found in c
     [1.0, 1.0, 0.0]
     """
-    check_k(k)
-    precision = _frame_precision(matches, offsets, reading, area, images)
-    rows = _worst_rows(frame_sets(offsets, groups), precision, k, include_anchor)
+    rows = worst_frames(
+        matches, offsets, groups, k=k, reading=reading, area=area, include_anchor=include_anchor, images=images
+    )
     return ranked_average_precision(rank_by_class(matches), area=area, times=_times(rows, matches, images))
 
 

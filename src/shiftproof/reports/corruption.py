@@ -9,8 +9,8 @@ from shiftproof.reports.by_model import bars, choices, columns_table, headline_n
 from shiftproof.reports.contact_sheets import contact_sheet
 from shiftproof.reports.heat_maps import Heat, RowGroup, heat_map
 from shiftproof.reports.multiples import legend, small_lines
-from shiftproof.reports.page import Page, by_image_set, curves_named, galleries_named, model_of, models_of, named
-from shiftproof.reports.parts import Chart, Heading, Panel, Panels, Part, Section
+from shiftproof.reports.page import Page, curves_named, galleries_named, model_of, models_of, named, parts_of_each_set
+from shiftproof.reports.parts import Chart, Panel, Panels, Part, Section
 from shiftproof.reports.published import among_imagenet_c
 from shiftproof.reports.tables import curve_table, measurement_table
 from shiftproof.reports.words import evidence, figure, images, spoken
@@ -42,12 +42,7 @@ BASELINE = 1.0
 
 def draw_corruption(findings: Sequence[Finding], page: Page) -> Section:
     """The numbers of all models, then every corruption, then where the models stand among others, then photos."""
-    sets = by_image_set(findings)
-    parts: list[Part] = []
-    for image_set, found in sets.items():
-        if len(sets) > 1:
-            parts.append(Heading(f"On {image_set}"))
-        parts += _parts(found, page)
+    parts = parts_of_each_set(findings, lambda found: _parts(found, page))
     lead = "The same photos under noise, blur, weather and digital damage of growing severity: how many are named wrong."
     return Section("corruption", "Corruptions", lead, parts)
 

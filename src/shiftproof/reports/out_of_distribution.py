@@ -24,7 +24,7 @@ from shiftproof.reports.detector_tables import (
 )
 from shiftproof.reports.generic import draw_rest
 from shiftproof.reports.model_means import other_means
-from shiftproof.reports.page import Page, by_image_set
+from shiftproof.reports.page import Page, parts_of_each_set
 from shiftproof.reports.parts import Heading, Part, Section
 from shiftproof.reports.score_shapes import score_shapes
 from shiftproof.reports.standings import detector_of
@@ -49,13 +49,8 @@ NAMES = frozenset(
 
 def draw_out_of_distribution(findings: Sequence[Finding], page: Page) -> Section:
     """All models together first, then each in detail."""
-    parts: list[Part] = []
     of_detectors = [one for one in findings if detector_of(one)]
-    sets = by_image_set(of_detectors)
-    for image_set, found in sets.items():
-        if len(sets) > 1:
-            parts.append(Heading(f"On {image_set}"))
-        parts += _parts(found, page)
+    parts = parts_of_each_set(of_detectors, lambda found: _parts(found, page))
     parts += draw_rest([one for one in findings if not detector_of(one)], page).parts
     lead = "A detector says how foreign an image looks. Does it find classes that the model never learned, and its mistakes?"
     return Section("novelty", "Novelty and failure", lead, parts)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from shiftproof.reports.parts import Picture, Pictures
+from shiftproof.reports.parts import Heading, Part, Picture, Pictures
 from shiftproof.reports.thumbnails import OpenImage, thumbnail_or_reason
 from shiftproof.reports.words import kept_together, names_or_count
 from shiftproof.studies.results import Results
@@ -123,6 +123,16 @@ def by_image_set(findings: Iterable[Finding]) -> dict[str, list[Finding]]:
     for finding in findings:
         groups.setdefault(str(finding.about.get("image_set", "")), []).append(finding)
     return groups
+
+
+def parts_of_each_set(findings: Iterable[Finding], parts_of: Callable[[Sequence[Finding]], Sequence[Part]]) -> list[Part]:
+    """The parts of every image set, each under its name where there are several."""
+    sets = by_image_set(findings)
+    return [
+        part
+        for image_set, found in sets.items()
+        for part in [*([Heading(f"On {image_set}")] if len(sets) > 1 else []), *parts_of(found)]
+    ]
 
 
 def model_of(finding: Finding) -> str:

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from shiftproof.metrics.meanings import meaning_of
 from shiftproof.reports.by_model import choices, columns_table, headline_numbers
 from shiftproof.reports.generic import dot_chart
-from shiftproof.reports.page import Page, by_image_set, galleries_named, model_of, models_of, named
-from shiftproof.reports.parts import Chart, Heading, Part, Section
+from shiftproof.reports.page import Page, galleries_named, model_of, models_of, named, parts_of_each_set
+from shiftproof.reports.parts import Chart, Part, Section
 from shiftproof.reports.published import among_imagenet_p
 from shiftproof.reports.tables import measurement_table
 from shiftproof.reports.words import spoken
@@ -36,12 +36,7 @@ RATIOS = {"flip_probability": "flip_rate", "top5_distance": "top5_distance_ratio
 
 def draw_perturbation(findings: Sequence[Finding], page: Page) -> Section:
     """The means, then each perturbation, then where the models stand among others, then the least steady photos."""
-    sets = by_image_set(findings)
-    parts: list[Part] = []
-    for image_set, found in sets.items():
-        if len(sets) > 1:
-            parts.append(Heading(f"On {image_set}"))
-        parts += _parts(found, page)
+    parts = parts_of_each_set(findings, lambda found: _parts(found, page))
     lead = "Short clips of one photo that moves, blurs or gets noisier a little at a time: how often the answer changes."
     return Section("perturbation", "Perturbations", lead, parts)
 

@@ -10,8 +10,17 @@ from shiftproof.reports.by_model import choices, headline_numbers
 from shiftproof.reports.charts import SHARE, Spec
 from shiftproof.reports.filmstrips import filmstrip
 from shiftproof.reports.frame_distances import frame_distances
-from shiftproof.reports.page import Page, by_image_set, by_subject, curves_named, galleries_named, model_of, models_of, named
-from shiftproof.reports.parts import Cell, Chart, Column, Heading, Part, Section, Table
+from shiftproof.reports.page import (
+    Page,
+    by_subject,
+    curves_named,
+    galleries_named,
+    model_of,
+    models_of,
+    named,
+    parts_of_each_set,
+)
+from shiftproof.reports.parts import Cell, Chart, Column, Part, Section, Table
 from shiftproof.reports.published_frames import among_published_frames
 from shiftproof.reports.tables import compact_cell, curve_table, measurement_table
 from shiftproof.reports.words import count
@@ -37,12 +46,7 @@ MOST_OPEN = 12
 
 def draw_temporal(findings: Sequence[Finding], page: Page) -> Section:
     """Numbers, accuracy by distance, the models among others, kinds of frames and classes, then the frames themselves."""
-    sets = by_image_set(findings)
-    parts: list[Part] = []
-    for image_set, found in sets.items():
-        if len(sets) > 1:
-            parts.append(Heading(f"On {image_set}"))
-        parts += _parts(found, page)
+    parts = parts_of_each_set(findings, lambda found: _parts(found, page))
     lead = "Frames of a video just before and after an anchor frame look much like it: how often is every one named right?"
     return Section("temporal", "Frames around frames", lead, parts)
 

@@ -10,7 +10,7 @@ from shiftproof.reports.detector_findings import DetectorFindings, by_model
 from shiftproof.reports.detector_names import set_title
 from shiftproof.reports.discarded import right_answers_discarded
 from shiftproof.reports.distance_scatter import distance_charts
-from shiftproof.reports.page import Page, by_image_set, galleries_named, named
+from shiftproof.reports.page import Page, galleries_named, named, parts_of_each_set
 from shiftproof.reports.parts import Cell, Column, Heading, Part, Section, Table
 from shiftproof.reports.random_strip import random_strips
 from shiftproof.reports.rank_shifts import rank_shifts
@@ -46,12 +46,9 @@ NOT_OF_FEATURES = {"interval", "positive", "preset", "picture", "output"}
 def draw_what_is_noticed(findings: Sequence[Finding], page: Page) -> Section:
     """Each model by itself."""
     ranking = [one for one in page.results.measurements if one.metric in NEEDED]
-    sets = by_image_set([*findings, *ranking])
-    parts: list[Part] = []
-    for image_set, found in sets.items():
-        if len(sets) > 1:
-            parts.append(Heading(f"On {image_set}"))
-        parts += [part for model in by_model(found) for part in _parts(model, page)]
+    parts = parts_of_each_set(
+        [*findings, *ranking], lambda found: [part for model in by_model(found) for part in _parts(model, page)]
+    )
     lead = "A detector can be good at its task for a bad reason. These pictures tell what its score goes by."
     return Section("noticed", "What detectors notice", lead, parts)
 

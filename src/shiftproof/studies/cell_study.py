@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -29,7 +30,7 @@ class Answers(NamedTuple):
 
 
 @dataclass(frozen=True)
-class CellStudy(CleanStudy):
+class CellStudy(CleanStudy, ABC):
     """Some models on one set of images under every corruption; whoever is one says where the answers are."""
 
     def measure(self, load: Load) -> Iterator[Finding]:
@@ -62,22 +63,22 @@ class CellStudy(CleanStudy):
             yield from (f"{run.image_set.name}: {reason}" for reason in reasons)
 
     @property
+    @abstractmethod
     def most_shown(self) -> int:
         """How many images a gallery has."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def given_baseline(self) -> ModelRef | str | None:
         """A model, the published one by name, or None for what fits."""
-        raise NotImplementedError
 
+    @abstractmethod
     def answers(self, model: ModelRef, load: Load) -> Answers | str:
         """What a model said in every cell, or why there is nothing to measure."""
-        raise NotImplementedError
 
+    @abstractmethod
     def published_baseline(self, answers: Answers) -> Baseline | str:
         """AlexNet's published errors, or why they do not belong here."""
-        raise NotImplementedError
 
     def _given(self, load: Load) -> Baseline | str | None:
         """The model that errors are divided by, or why it cannot be; None where none was given."""

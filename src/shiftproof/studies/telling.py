@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -37,7 +38,7 @@ class Told:
 
 
 @dataclass(frozen=True)
-class TellingStudy:
+class TellingStudy(ABC):
     """A study that keeps what came up while it measured: to fit all detectors again only to tell would take as long."""
 
     _told: WeakKeyDictionary[Load, Told] = field(default_factory=WeakKeyDictionary, init=False, compare=False, repr=False)
@@ -47,9 +48,9 @@ class TellingStudy:
         yield from self.findings(load, told)
         self._told[load] = told
 
+    @abstractmethod
     def findings(self, load: Load, told: Told) -> Iterator[Finding]:
         """What is measured; what there is to say beside it is added to `told`."""
-        raise NotImplementedError
 
     def skipped(self, load: Load) -> Iterator[str]:
         yield from dict.fromkeys(self._said(load).left_out)
