@@ -9,15 +9,15 @@ from numpy.typing import NDArray
 
 from shiftproof.studies import evidence
 from shiftproof.studies.class_names import ClassNames, sure_of
-from shiftproof.types import Gallery, GalleryItem, Predictions, Run
+from shiftproof.studies.frames import Frames
+from shiftproof.types import Gallery, GalleryItem, Run
 
 
-def filmstrips(run: Run, predictions: Predictions, correct: NDArray[np.bool_], *, shown: int) -> Iterator[Gallery]:
+def filmstrips(run: Run, frames: Frames, *, shown: int) -> Iterator[Gallery]:
     """The frames around the anchors whose answers change most often, each in order of time with what was said of it."""
-    anchors = np.array([str(anchor) for anchor in predictions.facts["anchor"]])
-    offsets = np.array([int(offset or 0) for offset in predictions.facts["offset"]])
+    predictions, offsets = frames.predictions, frames.offsets
     answers, confidence = predictions.top5.classes[:, 0], evidence.confidence_or_nan(predictions)
-    strips = {anchor: rows[np.argsort(offsets[rows])] for anchor, rows in _rows_of(anchors).items()}
+    strips = {anchor: rows[np.argsort(offsets[rows])] for anchor, rows in _rows_of(frames.anchors).items()}
     changes = {anchor: int((np.diff(answers[rows]) != 0).sum()) for anchor, rows in strips.items()}
     names = ClassNames(predictions.classes)
     for anchor in sorted(strips, key=lambda one: (-changes[one], one))[:shown]:
@@ -26,7 +26,7 @@ def filmstrips(run: Run, predictions: Predictions, correct: NDArray[np.bool_], *
                 GalleryItem(
                     predictions.ids[row],
                     f"{offsets[row]:+d}: {sure_of(names[int(answers[row])], confidence[row])}"
-                    f"{'' if correct[row] else ' (wrong)'}",
+                    f"{'' if frames.correct[row] else ' (wrong)'}",
                 )
                 for row in strips[anchor].tolist()
             )

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, get_args
+from typing import ClassVar, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
-from shiftproof.metrics import clopper_pearson, is_correct, per_class_accuracy
+from shiftproof.metrics import clopper_pearson, per_class_accuracy
 from shiftproof.metrics.accuracy import Tally
 from shiftproof.metrics.by_offset import conditional_robustness, errors_by_offset
 from shiftproof.metrics.effective_robustness import Axes, effective_robustness
@@ -19,14 +18,13 @@ from shiftproof.studies import evidence
 from shiftproof.studies.class_names import ClassNames
 from shiftproof.studies.clean_study import CleanStudy
 from shiftproof.studies.filmstrips import filmstrips
+from shiftproof.studies.frames import Frames, subsets_of
 from shiftproof.types import About, Curve, Finding, Keep, Measurement, Predictions, Run
 
 PUBLISHED_TABLES = {
     "imagenet_vid_robust_models": "45 models on ImageNet-Vid-Robust, k = 10",
     "ytbb_robust_models": "60 models on YTBB-Robust, k = 10",
 }
-MOST_RATES = 4
-"""Different frame rates that are told apart; clips of more are told together."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +45,7 @@ class TemporalStudy(CleanStudy):
 
     def measure(self, load: Callable[[Run], Predictions]) -> Iterator[Finding]:
         for run in self.runs():
-            frames = _Frames.of(load(run))
+            frames = Frames.of(load(run))
             if frames is not None:
                 convention = {
                     **evidence.convention_of(run, frames.predictions),
@@ -58,19 +56,19 @@ class TemporalStudy(CleanStudy):
                 yield from self._by_offset(frames, run.about(), convention)
                 yield from self._by_class(frames, run.about(), convention)
                 yield from self._by_subset(frames, run.about(), convention)
-                yield from filmstrips(run, frames.predictions, frames.correct, shown=self.shown)
+                yield from filmstrips(run, frames, shown=self.shown)
 
     def skipped(self, load: Callable[[Run], Predictions]) -> Iterator[str]:
         for run in self.runs():
             predictions = load(run)
             reasons = [evidence.nothing_read(run, predictions), evidence.nothing_labelled(run, predictions, "pm-k accuracy")]
-            if not any(reasons) and _Frames.of(predictions) is None:
+            if not any(reasons) and Frames.of(predictions) is None:
                 reasons = [
                     f"{run.image_set.name}: pm-k needs frames around anchor frames, and no anchor with a label was read"
                 ]
             yield from (reason for reason in reasons if reason)
 
-    def _over_k(self, frames: _Frames, about: About, convention: Mapping[str, str]) -> Iterator[Finding]:
+    def _over_k(self, frames: Frames, about: About, convention: Mapping[str, str]) -> Iterator[Finding]:
         sweep = pm_k_sweep(*frames.columns, largest_k=self.largest_k, include_anchor=self.include_anchor)
         for k, (right, total) in enumerate(zip(sweep.right.tolist(), sweep.total.tolist(), strict=True)):
             if total:
@@ -104,7 +102,7 @@ class TemporalStudy(CleanStudy):
             key = {**about, "axes": axes}
             yield Measurement("effective_robustness", found.difference, key, int(sweep.total[-1]), stated, interval)
 
-    def _by_offset(self, frames: _Frames, about: About, convention: Mapping[str, str]) -> Iterator[Curve]:
+    def _by_offset(self, frames: Frames, about: About, convention: Mapping[str, str]) -> Iterator[Curve]:
         tally = conditional_robustness(*frames.columns, largest_k=self.largest_k)
         kept = tally.total > 0
         if kept.all():
@@ -126,7 +124,7 @@ class TemporalStudy(CleanStudy):
             high=tuple(high.tolist()),
         )
 
-    def _by_class(self, frames: _Frames, about: About, convention: Mapping[str, str]) -> Iterator[Measurement]:
+    def _by_class(self, frames: Frames, about: About, convention: Mapping[str, str]) -> Iterator[Measurement]:
         answers = pm_k_correct(*frames.columns, k=self.largest_k, include_anchor=self.include_anchor)
         labels = frames.predictions.labels[answers.anchors]
         if len(np.unique(labels[labels >= 0])) < 2:
@@ -137,60 +135,15 @@ class TemporalStudy(CleanStudy):
             key = {**about, "class": names[place], "k": self.largest_k}
             yield evidence.share("pm_k_class_accuracy", int(tally.right[place]), int(tally.total[place]), key, convention)
 
-    def _by_subset(self, frames: _Frames, about: About, convention: Mapping[str, str]) -> Iterator[Measurement]:
+    def _by_subset(self, frames: Frames, about: About, convention: Mapping[str, str]) -> Iterator[Measurement]:
         """Anchors that are left when those of one kind of frame go, and anchors of clips of one frame rate."""
         for k in (0, self.largest_k):
             answers = pm_k_correct(*frames.columns, k=k, include_anchor=self.include_anchor)
-            for name, chosen in frames.subsets(answers.anchors):
+            for name, chosen in subsets_of(frames.predictions.facts, answers.anchors):
                 right = answers.right[chosen]
                 if len(right):
                     key = {**about, "subset": name, "k": k}
                     yield evidence.share("pm_k_subset_accuracy", int(right.sum()), len(right), key, convention)
-
-
-class _Frames(NamedTuple):
-    """Labelled frames whose anchor was read too, and whether each is answered right."""
-
-    predictions: Predictions
-    correct: NDArray[np.bool_]
-    offsets: NDArray[np.integer]
-    anchors: NDArray[np.str_]  # the id of the anchor that each frame belongs to
-    without_anchor: int  # frames left out because their anchor was not read, or has no label
-
-    @classmethod
-    def of(cls, predictions: Predictions) -> _Frames | None:
-        """The frames of a set of frames; None where it is none, or no anchor of it has a label."""
-        if not {"anchor", "offset"} <= set(predictions.facts) or not predictions.labelled.any():
-            return None
-        labelled = evidence.labelled_only(predictions)
-        anchors = np.array([str(anchor) for anchor in labelled.facts["anchor"]])
-        offsets = np.array([int(offset or 0) for offset in labelled.facts["offset"]])
-        has_anchor = np.isin(anchors, anchors[offsets == 0])
-        if not has_anchor.any():
-            return None
-        kept = labelled.take(has_anchor)
-        correct = is_correct(kept.labels, kept.top5.classes)
-        return cls(kept, correct, offsets[has_anchor], anchors[has_anchor], int((~has_anchor).sum()))
-
-    @property
-    def columns(self) -> tuple[NDArray[np.bool_], NDArray[np.integer], NDArray[np.str_]]:
-        return self.correct, self.offsets, self.anchors
-
-    @property
-    def left_out(self) -> dict[str, str]:
-        lone = self.without_anchor
-        return {"frames without their anchor": f"{lone}, left out"} if lone else {}
-
-    def subsets(self, rows: NDArray[np.intp]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
-        """Which of the anchors in these rows are in each subset; an anchor's own kind of frame decides."""
-        types = np.array([str(kind) for kind in self.predictions.facts.get("frame_type", ())])
-        for kind in ("I", "P", "B"):
-            if len(types) and 0 < (types[rows] == kind).sum() < len(rows):
-                yield f"without {kind}", types[rows] != kind
-        rates = np.array([round(float(rate or 0)) for rate in self.predictions.facts.get("frame_rate", ())])
-        found = np.unique(rates[rows]) if len(rates) else rates
-        if 1 < len(found) <= MOST_RATES:
-            yield from ((f"frame rate {rate}", rates[rows] == rate) for rate in found.tolist())
 
 
 def _tally_curve(

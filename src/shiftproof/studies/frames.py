@@ -1,0 +1,84 @@
+"""The frames around anchors that a run has answers for: which belong together, which count, and the anchors by kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftproof.metrics import is_correct
+from shiftproof.studies import evidence
+from shiftproof.types import Fact, Predictions
+
+Facts = Mapping[str, Sequence[Fact]]
+"""What is known of each image, by name, as predictions and found objects have it."""
+
+MOST_RATES = 4
+"""Different frame rates that are told apart; clips of more are told together."""
+
+
+class FramePlaces(NamedTuple):
+    """Where frames stand: the id of the anchor that each belongs to, and how many frames after it each comes."""
+
+    anchors: NDArray[np.str_]  # (frames,)
+    offsets: NDArray[np.integer]  # (frames,)
+
+    @property
+    def has_anchor(self) -> NDArray[np.bool_]:
+        """Which frames have their anchor among them, (frames,)."""
+        return np.isin(self.anchors, self.anchors[self.offsets == 0])
+
+
+class Frames(NamedTuple):
+    """Labelled frames whose anchor was read too, and whether each is answered right."""
+
+    predictions: Predictions
+    correct: NDArray[np.bool_]  # (frames,)
+    offsets: NDArray[np.integer]  # (frames,)
+    anchors: NDArray[np.str_]  # (frames,): the id of the anchor that each belongs to
+    without_anchor: int  # frames left out because their anchor was not read, or has no label
+
+    @classmethod
+    def of(cls, predictions: Predictions) -> Frames | None:
+        """The frames of a set of frames; None where it is none, or no anchor of it has a label."""
+        labelled = evidence.labelled_only(predictions)
+        places = places_of(labelled.facts)
+        if places is None or not places.has_anchor.any():
+            return None
+        chosen = places.has_anchor
+        kept = labelled.take(chosen)
+        correct = is_correct(kept.labels, kept.top5.classes)
+        return cls(kept, correct, places.offsets[chosen], places.anchors[chosen], int((~chosen).sum()))
+
+    @property
+    def columns(self) -> tuple[NDArray[np.bool_], NDArray[np.integer], NDArray[np.str_]]:
+        """What metrics of frames ask for, a row a frame."""
+        return self.correct, self.offsets, self.anchors
+
+    @property
+    def left_out(self) -> dict[str, str]:
+        """How many frames numbers go without, in words; nothing where they have them all."""
+        lone = self.without_anchor
+        return {"frames without their anchor": f"{lone}, left out"} if lone else {}
+
+
+def places_of(facts: Facts) -> FramePlaces | None:
+    """Where the frames of a set stand; None where its images are no frames around anchors."""
+    if not {"anchor", "offset"} <= set(facts):
+        return None
+    anchors = np.array([str(anchor) for anchor in facts["anchor"]], np.str_)
+    return FramePlaces(anchors, np.array([int(offset or 0) for offset in facts["offset"]], np.intp))
+
+
+def subsets_of(facts: Facts, anchors: NDArray[np.intp]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    """Which of the anchors in these rows are in each subset: without one kind of frame, their own, or of one frame rate."""
+    types = np.array([str(kind) for kind in facts.get("frame_type", ())])
+    for kind in ("I", "P", "B"):
+        if len(types) and 0 < (types[anchors] == kind).sum() < len(anchors):
+            yield f"without {kind}", types[anchors] != kind
+    rates = np.array([round(float(rate or 0)) for rate in facts.get("frame_rate", ())])
+    found = np.unique(rates[anchors]) if len(rates) else rates
+    if 1 < len(found) <= MOST_RATES:
+        yield from ((f"frame rate {rate}", rates[anchors] == rate) for rate in found.tolist())
