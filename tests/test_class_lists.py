@@ -3,10 +3,57 @@ from pathlib import Path
 
 import pytest
 
-from shiftproof.class_lists import classes_from
+from shiftproof.class_lists import classes_from, coco_classes
 from shiftproof.errors import BadInput
-from shiftproof.reference import ilsvrc_classes
+from shiftproof.image_sets.wordnet import wordnet
+from shiftproof.reference import ilsvrc_classes, load_table
 from shiftproof.types import Classes
+
+CALLED_OTHERWISE = {  # the word that WordNet has for a class of COCO
+    "cat": "house cat",
+    "cow": "cows",
+    "skis": "ski",
+    "sports ball": "ball",
+    "wine glass": "wineglass",
+    "potted plant": "pot plant",
+    "tv": "television",
+    "keyboard": "computer keyboard",
+    "cell phone": "cellphone",
+}
+OF_SEVERAL_MEANINGS = [
+    ("person", "organism"),
+    ("car", "motor vehicle"),
+    ("bus", "public transport"),
+    ("train", "public transport"),
+    ("boat", "vehicle"),
+    ("bench", "furniture"),
+    ("bird", "animal"),
+    ("bear", "animal"),
+    ("tie", "clothing"),
+    ("kite", "plaything"),
+    ("sports ball", "game equipment"),
+    ("cup", "container"),
+    ("fork", "cutlery"),
+    ("bowl", "dish"),
+    ("banana", "edible fruit"),
+    ("apple", "edible fruit"),
+    ("orange", "edible fruit"),
+    ("broccoli", "vegetable"),
+    ("carrot", "vegetable"),
+    ("hot dog", "sandwich"),
+    ("cake", "baked goods"),
+    ("chair", "furniture"),
+    ("couch", "seat"),
+    ("bed", "furniture"),
+    ("toilet", "plumbing fixture"),
+    ("mouse", "electronic device"),
+    ("microwave", "kitchen appliance"),
+    ("toaster", "kitchen appliance"),
+    ("sink", "plumbing fixture"),
+    ("book", "artifact"),
+    ("scissors", "edge tool"),
+    ("toothbrush", "brush"),
+]
 
 
 @pytest.mark.parametrize(
@@ -38,6 +85,25 @@ def test_classes_that_are_given_stay_as_they_are() -> None:
 
 def test_ilsvrc_goes_by_its_name() -> None:
     assert classes_from("ilsvrc2012") == ilsvrc_classes()
+
+
+def test_coco_goes_by_its_name_and_its_numbers_leave_out_ten() -> None:
+    assert classes_from("coco") == coco_classes()
+    categories = [int(row["category"]) for row in load_table("coco_classes")]
+    assert categories == [number for number in range(1, 91) if number not in (12, 26, 29, 30, 45, 66, 68, 69, 71, 83)]
+    assert len(set(coco_classes().keys)) == len(coco_classes()) == 80
+
+
+def test_every_class_of_coco_has_the_noun_that_means_it() -> None:
+    for name, wnid in zip(coco_classes().names, coco_classes().keys, strict=True):
+        if wnid != "stop sign":
+            assert CALLED_OTHERWISE.get(name, name) in map(str.lower, wordnet().words(wnid))
+
+
+@pytest.mark.parametrize(("name", "kind"), OF_SEVERAL_MEANINGS)
+def test_a_word_of_several_meanings_has_the_one_that_is_photographed(name: str, kind: str) -> None:
+    wnid = coco_classes().keys[coco_classes().names.index(name)]
+    assert kind in map(wordnet().name, wordnet().ancestors(wnid))
 
 
 @pytest.mark.parametrize(("name", "text"), [("a.json", "{"), ("b.json", '{"x": "y"}'), ("c.json", "3"), ("d.txt", "")])

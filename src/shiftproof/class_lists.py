@@ -1,27 +1,29 @@
-"""Lists of classes as people name them: in memory, in a file, or ILSVRC-2012 by its name or by its count."""
+"""Lists of classes as people name them: in memory, in a file, or ILSVRC-2012 and COCO by their names."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import TypeAlias
 
 from shiftproof.errors import BadInput
-from shiftproof.reference import ilsvrc_classes, readable_names
+from shiftproof.reference import ilsvrc_classes, load_table, readable_names
 from shiftproof.types import Classes
 
 ClassList: TypeAlias = Classes | Sequence[str] | Path | str
 """What `classes_from` reads; a path may come as text."""
 
 ILSVRC = "ilsvrc2012"
+COCO = "coco"
 BACKGROUND = "background"
 WNID = re.compile(r"n\d{8}")
 
 
 def classes_from(named: ClassList) -> Classes:
-    """The classes that were named: as they are, as a list of names or wnids, in a file, or as ``ilsvrc2012``.
+    """The classes that were named: as they are, as a list of names or wnids, in a file, or as ``ilsvrc2012`` or ``coco``.
 
     A file has one name, or one wnid, or a wnid and a name, a line; or it is JSON, a list or a mapping from place to name.
 
@@ -32,9 +34,22 @@ def classes_from(named: ClassList) -> Classes:
         return named
     if named == ILSVRC:
         return ilsvrc_classes()
+    if named == COCO:
+        return coco_classes()
     if isinstance(named, (str, Path)):
         return _from_entries(_file_entries(Path(named)))
     return _from_entries(list(named))
+
+
+@cache
+def coco_classes() -> Classes:
+    """The 80 classes of COCO in the order of detectors' outputs; the one that WordNet has no noun for goes by its name.
+
+    >>> coco_classes().names[:3], coco_classes().keys[11]
+    (('person', 'bicycle', 'car'), 'stop sign')
+    """
+    rows = load_table("coco_classes")
+    return Classes(tuple(row["name"] for row in rows), tuple(row["wnid"] or row["name"] for row in rows))
 
 
 def usual_classes(outputs: int | None) -> Classes | None:
