@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness import Contestant, cpu_race, save
+from peers import peer_detectors, tell_who_races
 from shiftproof.detectors.mahalanobis import fit_mahalanobis
 from shiftproof.detectors.nearest_neighbours import fit_knn
 from shiftproof.detectors.neighbour_search import unit_length
@@ -55,7 +56,7 @@ def mahalanobis_races(training: Predictions, asked: Predictions) -> dict[str, fl
     print(f"mahalanobis: rank {fitted.whitening.rank}, whitened in {fitted.whitening.axes.dtype}")
     scores = {"mahalanobis scores, shiftproof": Contestant(lambda: fitted(asked), IMAGES)}
     fits = {"mahalanobis fit, shiftproof": Contestant(lambda: fit_mahalanobis(training), TRAINING_IMAGES)}
-    if peer := _peer():
+    if peer := peer_detectors():
         features, labels = _tensors(training.need_features(), training.labels[:, 0])
         theirs = peer.Mahalanobis(None).fit_features(features, labels)
         (some,) = _tensors(asked.need_features()[:PEER_IMAGES])
@@ -76,7 +77,7 @@ def vim_races(training: Predictions, asked: Predictions, foreign: Predictions) -
         "vim fit, shiftproof": Contestant(lambda: fit_vim(training), TRAINING_IMAGES),
         "residual fit, shiftproof": Contestant(lambda: fit_residual(training), TRAINING_IMAGES),
     }
-    if peer := _peer():
+    if peer := peer_detectors():
         weights, bias = _tensors(training.need_head().weights, training.need_head().bias)
         features, labels = _tensors(training.need_features(), training.labels[:, 0])
         theirs = peer.ViM(None, d=1000, w=weights, b=bias).fit_features(features, labels)
@@ -103,7 +104,7 @@ def neighbour_races(training: Predictions, asked: Predictions) -> dict[str, floa
         contestants[f"knn {neighbours}, shiftproof"] = Contestant(lambda knn=knn: knn(some), QUERIES)  # type: ignore[misc]
     in_file = fit_knn(training, neighbours=50, gigabytes=0)
     contestants["knn 50, shiftproof, from a file"] = Contestant(lambda: in_file(some), QUERIES)
-    if peer := _peer():
+    if peer := peer_detectors():
         features, labels, points = _tensors(training.need_features(), training.labels[:, 0], some.need_features())
         theirs = peer.KNN(None, k=50).fit_features(features, labels)
         apart = np.abs(fitted[50](some) / theirs.predict_features(points).numpy() - 1).max()
@@ -130,17 +131,8 @@ def _tensors(*arrays: NDArray[Any]) -> list[Any]:
     return [torch.from_numpy(array) for array in arrays]
 
 
-def _peer() -> Any:
-    """The detectors of pytorch-ood, or None where they are not installed."""
-    if find_spec("pytorch_ood") is None:
-        return None
-    from pytorch_ood import detector
-
-    return detector
-
-
 def main() -> None:
-    print("beside pytorch-ood" if _peer() else "pytorch-ood is not installed: our own times alone")
+    tell_who_races()
     generator = np.random.default_rng(0)
     head, typical = network(generator)
     labels = np.arange(TRAINING_IMAGES) % CLASSES

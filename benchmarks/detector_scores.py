@@ -9,13 +9,13 @@ Where it is not installed, our own times are printed alone.
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from harness import Contestant, cpu_race, save
+from peers import peer_detectors, tell_who_races
 from shiftproof.detectors.heads import gradnorm
 from shiftproof.detectors.openmax import OpenMax, fit_openmax
 from shiftproof.metrics.top5 import to_top5
@@ -46,7 +46,7 @@ def gradnorm_race(generator: np.random.Generator) -> dict[str, float]:
         "gradnorm, shiftproof": Contestant(with_the_head_itself, IMAGES),
         "gradnorm, from stored logits": Contestant(lambda: gradnorm(answers), IMAGES),
     }
-    if peer := _peer():
+    if peer := peer_detectors():
         import torch
 
         layer = torch.nn.Linear(FEATURES, CLASSES)
@@ -69,7 +69,7 @@ def openmax_races(generator: np.random.Generator) -> dict[str, float]:
     asked = predictions_of(logits[:2000] / 2)
     fits = {"openmax fit, shiftproof": Contestant(lambda: fit_openmax(training, **options), CLASSES)}
     scores = {"openmax scores, shiftproof": Contestant(lambda: fitted(asked), len(asked))}
-    if _peer():
+    if peer_detectors():
         from pytorch_ood.detector.openmax.numpy import OpenMax as TheirOpenMax
 
         of_few = labels < PEER_CLASSES
@@ -96,17 +96,8 @@ def _as_theirs(fitted: OpenMax) -> Any:
     return theirs
 
 
-def _peer() -> Any:
-    """The detectors of pytorch-ood, or None where they are not installed."""
-    if find_spec("pytorch_ood") is None:
-        return None
-    from pytorch_ood import detector
-
-    return detector
-
-
 def main() -> None:
-    print("beside pytorch-ood" if _peer() else "pytorch-ood is not installed: our own times alone")
+    tell_who_races()
     generator = np.random.default_rng(0)
     save("detector_scores", {**gradnorm_race(generator), **openmax_races(generator)})
 

@@ -28,27 +28,6 @@ class Ratio(NamedTuple):
         return f"{self.median:.3f} ({self.low:.3f} to {self.high:.3f})"
 
 
-def race(contestants: Mapping[str, Callable[[], object]], *, rounds: int = 5, work: int = 1) -> dict[str, Ratio]:
-    """Runs everyone in turn and prints rates and ratios; `work` is how many things one call does."""
-    first = next(iter(contestants))
-    entries = {**contestants, AGAIN.format(first): contestants[first]}
-    names = list(entries)
-    seconds: dict[str, list[float]] = {name: [] for name in names}
-    for turn in range(rounds):
-        for name in names[turn % len(names) :] + names[: turn % len(names)]:
-            started = time.perf_counter()
-            entries[name]()
-            seconds[name].append(time.perf_counter() - started)
-    ratios = {}
-    for name in names:
-        each = sorted(base / own for base, own in zip(seconds[first], seconds[name], strict=True))
-        ratios[name] = Ratio(statistics.median(each), each[0], each[-1])
-        rate = work / statistics.median(seconds[name])
-        print(f"{name:44} {rate:12.1f} /s   x {first}: {ratios[name]}")
-    print(f"A/A control: {ratios[AGAIN.format(first)]}; {rounds} rounds")
-    return ratios
-
-
 class Contestant(NamedTuple):
     """Something to time, and on how many images, rows or classes it works."""
 
@@ -56,24 +35,31 @@ class Contestant(NamedTuple):
     size: int
 
 
+def race(contestants: Mapping[str, Callable[[], object]], *, rounds: int = 5, work: int = 1) -> dict[str, Ratio]:
+    """Runs everyone in turn and prints rates and ratios; `work` is how many things one call does."""
+    entries = {name: Contestant(call, work) for name, call in contestants.items()}
+    seconds = _seconds(entries, rounds, time.perf_counter)
+    first = next(iter(seconds))
+    ratios = {}
+    for name, own in seconds.items():
+        each = sorted(base / mine for base, mine in zip(seconds[first], own, strict=True))
+        ratios[name] = Ratio(statistics.median(each), each[0], each[-1])
+        print(f"{name:44} {1 / statistics.median(own):12.1f} /s   x {first}: {ratios[name]}")
+    print(f"A/A control: {ratios[AGAIN.format(first)]}; {rounds} rounds")
+    return ratios
+
+
 def cpu_race(contestants: Mapping[str, Contestant], unit: str, *, rounds: int = 5) -> dict[str, float]:
     """CPU time that each takes for one of its things, as a multiple of the first; for contestants too unlike in speed for
     the same work.
     """
-    first = next(iter(contestants))
-    entries = {**contestants, AGAIN.format(first): contestants[first]}
-    names = list(entries)
-    seconds: dict[str, list[float]] = {name: [] for name in names}
-    for turn in range(rounds):
-        for name in names[turn % len(names) :] + names[: turn % len(names)]:
-            started = time.process_time()
-            entries[name].work()
-            seconds[name].append((time.process_time() - started) / entries[name].size)
+    seconds = _seconds(contestants, rounds, time.process_time)
+    first = next(iter(seconds))
     multiples = {}
-    for name in names:
-        each = sorted(own / base for own, base in zip(seconds[name], seconds[first], strict=True))
+    for name, own in seconds.items():
+        each = sorted(mine / base for mine, base in zip(own, seconds[first], strict=True))
         multiples[name] = statistics.median(each)
-        taken = f"{statistics.median(seconds[name]) * 1e6:10.1f} us of CPU per {unit}"
+        taken = f"{statistics.median(own) * 1e6:10.1f} us of CPU per {unit}"
         print(f"{name:44} {taken}   x {multiples[name]:.2f} ({each[0]:.2f} to {each[-1]:.2f})", flush=True)
     return multiples
 
@@ -82,3 +68,17 @@ def save(name: str, figures: object) -> None:
     """Writes figures as JSON where the command line names a file."""
     if len(sys.argv) > 1:
         Path(sys.argv[1]).write_text(json.dumps({name: figures}, indent=1) + "\n")
+
+
+def _seconds(contestants: Mapping[str, Contestant], rounds: int, clock: Callable[[], float]) -> dict[str, list[float]]:
+    """How long each takes for one of its things, round by round; the first stands at both ends."""
+    first = next(iter(contestants))
+    entries = {**contestants, AGAIN.format(first): contestants[first]}
+    names = list(entries)
+    seconds: dict[str, list[float]] = {name: [] for name in names}
+    for turn in range(rounds):
+        for name in names[turn % len(names) :] + names[: turn % len(names)]:
+            started = clock()
+            entries[name].work()
+            seconds[name].append((clock() - started) / entries[name].size)
+    return seconds
