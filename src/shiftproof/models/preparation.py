@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from PIL import Image as Pillow
 
 from shiftproof.errors import BadInput, MissingExtra
+from shiftproof.models.framing import Frame, Pad, centre_square, letterbox, shorter_side, whole
 from shiftproof.types import Decoder, Fact, Image
 
-Rule = Literal["shorter", "crop", "squash", "none"]
+Rule = Literal["shorter", "crop", "squash", "letterbox", "none"]
 Interpolation = Literal["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"]
 Engine = Literal["pillow", "opencv"]
 ValueRange = Literal["0..1", "0..255", "-1..1"]
@@ -27,9 +28,6 @@ InputType = Literal["float32", "float16", "uint8"]
 OPENCV_FILTERS = {"nearest": "INTER_NEAREST", "box": "INTER_AREA", "bilinear": "INTER_LINEAR", "bicubic": "INTER_CUBIC"}
 """OpenCV's filters of the same name; all but the box skip pixels when they shrink, so they are not Pillow's."""
 
-LONGEST = 64
-"""How many times as long as wide an image may be and still be resized whole."""
-
 
 @dataclass(frozen=True)
 class ImagePreparation:
@@ -37,8 +35,9 @@ class ImagePreparation:
 
     `rule` says which part of the image is seen: ``shorter`` resizes the shorter side to `shorter` pixels and cuts the
     centre; ``crop`` cuts a square of `share` times the shorter side out of the centre and resizes it; ``squash`` resizes
-    the whole image; ``none`` leaves the size alone. Mean and std are in the units of `value_range` and in the model's own
-    order of channels.
+    the whole image; ``letterbox`` resizes it so that all of it fits, and fills the rest with `pad_colour`, to the right and
+    below (`pad` ``corner``) or on both sides (``centre``); ``none`` leaves the size alone. Mean and std are in the units of
+    `value_range` and in the model's own order of channels.
 
     >>> ImagePreparation().from_image(np.zeros((300, 400, 3), np.uint8)).shape
     (3, 224, 224)
@@ -58,6 +57,8 @@ class ImagePreparation:
     layout: Layout = "nchw"
     dtype: InputType = "float32"
     clahe: float = 0.0  # clip limit of the local histogram equalisation; 0 leaves it out
+    pad: Pad = "centre"
+    pad_colour: int = 114
 
     def __post_init__(self) -> None:
         _check_words(self)
@@ -68,20 +69,32 @@ class ImagePreparation:
         return self._normalised(self.cut(image))
 
     def from_picture(self, picture: Image) -> NDArray[np.generic]:
-        """The whole picture resized to the model's size, no crop, then normalisation."""
+        """The whole picture resized to the model's size, no crop, then normalisation; a letterbox keeps its shape."""
+        if self.rule == "letterbox":
+            return self.from_image(picture)
         return self._normalised(picture if self.size is None else self._resized(picture, self.size))
 
     def cut(self, image: Image) -> Image:
         """The model's own resize and crop alone: what it sees of the image, as bytes."""
+        frame = self._frame(*image.shape[:2])
+        image = frame.taken_from(image)
         match self.rule:
             case "shorter":
-                return self._shorter_side_then_crop(image)
-            case "crop":
-                return self._resized(_centre_square(image, self.share), self._size)
-            case "squash":
-                return self._resized(image, self._size)
-            case "none":
-                return image
+                return self._resized_and_cropped(image, frame)
+            case "letterbox":
+                return self._resized_and_padded(image, frame)
+            case _:
+                return self._resized(image, frame.resized)
+
+    def window(self, height: int, width: int) -> tuple[float, float, float, float]:
+        """The region of an image of this size that its input shows, in its pixels: left, top, right, bottom.
+
+        The padding of a letterbox lies outside the image.
+
+        >>> ImagePreparation().window(512, 1024)
+        (288.0, 32.0, 736.0, 480.0)
+        """
+        return self._frame(height, width).window(self.size or (height, width))
 
     def describe(self) -> Mapping[str, Fact]:
         """Every choice in plain values, under the keys that `parse_preparation` reads."""
@@ -91,6 +104,8 @@ class ImagePreparation:
         }
         if self.rule == "crop":
             facts["share"] = self.share
+        if self.rule == "letterbox":
+            facts |= {"pad": self.pad, "pad_colour": self.pad_colour}
         if self.clahe:
             facts["clahe"] = self.clahe
         return facts | {
@@ -126,18 +141,27 @@ class ImagePreparation:
         assert self.size is not None  # noqa: S101 - only the rule `none` has no size, and it never resizes
         return self.size
 
-    def _shorter_side_then_crop(self, image: Image) -> Image:
-        image = _without_far_ends(image)
+    def _frame(self, height: int, width: int) -> Frame:
+        """How this preparation's rule looks at an image of this size."""
+        match self.rule:
+            case "shorter":
+                return shorter_side(height, width, self.shorter, self._size)
+            case "crop":
+                return centre_square(height, width, self.share, self._size)
+            case "squash":
+                return whole(height, width, self._size)
+            case "letterbox":
+                return letterbox(height, width, self._size, self.pad)
+            case "none":
+                return whole(height, width, (height, width))
+
+    def _resized_and_cropped(self, image: Image, frame: Frame) -> Image:
         height, width = image.shape[:2]
-        least = min(height, width)
-        # the longer side is cut to whole pixels, not rounded: the published way
-        resized_height = self.shorter if height == least else int(self.shorter * height / width)
-        resized_width = self.shorter if width == least else int(self.shorter * width / height)
-        top = round((resized_height - self._size[0]) / 2)
-        left = round((resized_width - self._size[1]) / 2)
+        resized_height, resized_width = frame.resized
+        top, left = frame.corner
         bottom, right = top + self._size[0], left + self._size[1]
         if self.engine == "opencv" or width <= height or width == resized_width:
-            return self._resized(image, (resized_height, resized_width))[top:bottom, left:right]
+            return self._resized(image, frame.resized)[top:bottom, left:right]
         # Pillow resamples wide images along rows first, then along columns; between the two the columns that
         # the crop drops can be dropped already, and the pixels that stay are the same to the bit
         pixels = Pillow.fromarray(image).resize((resized_width, height), self._filter)
@@ -145,6 +169,13 @@ class ImagePreparation:
         if height != resized_height:
             pixels = pixels.resize((self._size[1], resized_height), self._filter)
         return np.asarray(pixels)[top:bottom]
+
+    def _resized_and_padded(self, image: Image, frame: Frame) -> Image:
+        height, width = frame.resized
+        top, left = (-start for start in frame.corner)
+        padded = np.full((*self._size, 3), self.pad_colour, np.uint8)
+        padded[top : top + height, left : left + width] = self._resized(image, frame.resized)
+        return padded
 
     def _resized(self, image: Image, size: tuple[int, int]) -> Image:
         height, width = size
@@ -210,24 +241,6 @@ def _typed(figures: tuple[float, ...]) -> str:
     return "/".join(f"{figure:g}" if float(f"{figure:g}") == figure else repr(figure) for figure in figures)
 
 
-def _without_far_ends(image: Image) -> Image:
-    """The image; of one too long for its width the middle, far more than a crop of the centre sees.
-
-    Resized whole, a strip of 1 x 60,000 pixels would fill the memory.
-    """
-    height, width = image.shape[:2]
-    most = LONGEST * min(height, width)
-    top, left = max(0, height - most) // 2, max(0, width - most) // 2
-    return image[top : top + most, left : left + most]
-
-
-def _centre_square(image: Image, share: float) -> Image:
-    height, width = image.shape[:2]
-    side = max(1, int(share * min(height, width)))
-    top, left = (height - side + 1) // 2, (width - side + 1) // 2
-    return image[top : top + side, left : left + side]
-
-
 def _equalised(image: Image, clip_limit: float) -> Image:
     """Contrast-limited adaptive histogram equalisation (Zuiderveld, 1994) of the lightness, in 8 x 8 tiles."""
     cv2 = _opencv("clahe")
@@ -261,6 +274,7 @@ def _check_words(preparation: ImagePreparation) -> None:
         ("channels", get_args(Channels)),
         ("layout", get_args(Layout)),
         ("dtype", get_args(InputType)),
+        ("pad", get_args(Pad)),
     ]:
         if getattr(preparation, key) not in words:
             raise BadInput(f"{key} should be one of {', '.join(words)}, got {getattr(preparation, key)!r}")
@@ -281,6 +295,8 @@ def _check_figures(preparation: ImagePreparation) -> None:
     for key, values in [("mean", preparation.mean), ("std", preparation.std)]:
         if len(values) not in {1, 1 if preparation.channels == "grey" else 3}:
             raise BadInput(f"{key} should be one figure or one a channel, got {len(values)}")
+    if not 0 <= preparation.pad_colour <= 255:
+        raise BadInput(f"pad_colour is a level of grey from 0 to 255, got {preparation.pad_colour}")
     if preparation.clahe < 0:
         raise BadInput(f"clahe is a clip limit above 0, for example clahe=2, got {preparation.clahe}")
     if 0 in preparation.std:

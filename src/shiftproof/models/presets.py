@@ -10,6 +10,17 @@ from shiftproof.errors import BadInput, UnknownName
 from shiftproof.models.preparation import ImagePreparation, resized_to
 
 IMAGENET = ImagePreparation()
+YOLOX = ImagePreparation(
+    size=(640, 640),
+    rule="letterbox",
+    pad="corner",
+    engine="opencv",
+    value_range="0..255",
+    mean=(0.0,),
+    std=(1.0,),
+    channels="bgr",
+)
+YOLOV5 = ImagePreparation(size=(640, 640), rule="letterbox", engine="opencv", mean=(0.0,), std=(1.0,))
 
 PRESETS: dict[str, ImagePreparation] = {
     # shorter side to 256, centre 224, ImageNet mean and std: what most published ImageNet numbers used
@@ -37,6 +48,11 @@ PRESETS: dict[str, ImagePreparation] = {
     # only scaled, for networks that normalise inside
     "unit": ImagePreparation(mean=(0.0,), std=(1.0,)),
     "bytes": ImagePreparation(value_range="0..255", mean=(0.0,), std=(1.0,)),
+    # object detectors, resized by OpenCV because they were trained and published so; engine=pillow does without it
+    "yolox": YOLOX,
+    "yolov5": YOLOV5,
+    "yolov8": YOLOV5,
+    "fastestdet": ImagePreparation(size=(352, 352), rule="squash", engine="opencv", mean=(0.0,), std=(1.0,), channels="bgr"),
 }
 """Every preset; ``shiftproof`` prints their figures with ``str(PRESETS[name])``."""
 
@@ -118,6 +134,8 @@ KEYS: dict[str, Callable[[str], dict[str, Any]]] = {
     "crop": _size,
     "resize": _resize,
     "share": lambda value: {"share": float(value)},
+    "pad": _word("pad"),
+    "pad_colour": lambda value: {"pad_colour": int(value)},
     "clahe": lambda value: {"clahe": float(value)},
     "interpolation": _word("interpolation"),
     "engine": _word("engine"),
@@ -138,6 +156,7 @@ EXAMPLES = {
     "size": "for example size=224, size=240x320 (height first) or size=any",
     "crop": "for example crop=224",
     "share": "for example share=0.875",
+    "pad_colour": "it is a level of grey, for example pad_colour=114",
     "clahe": "it is a clip limit, for example clahe=2",
     "mean": "for example mean=0.485/0.456/0.406 or mean=0.5",
     "std": "for example std=0.229/0.224/0.225 or std=1",
