@@ -191,6 +191,23 @@ def merge_classes(
     return LabelSpace(classes, columns, tuple(label_of), len(model), convention, rule)
 
 
+def choose_classes(classes: Classes, columns: Sequence[int]) -> LabelSpace:
+    """Some of the classes alone, by their columns; labels of the others are dropped.
+
+    >>> space = choose_classes(Classes(("cat", "dog", "eel")), [0, 2])
+    >>> space.classes.names, space.label_of
+    (('cat', 'eel'), (0, -1, 1))
+    """
+    place_of = {column: place for place, column in enumerate(columns)}
+    return LabelSpace(
+        _joined(Classes((), () if classes.wnids else None), classes, columns),
+        tuple((column,) for column in columns),
+        tuple(place_of.get(column, -1) for column in range(len(classes))),
+        len(classes),
+        {"classes": f"{len(columns)} of {len(classes)}"},
+    )
+
+
 def padded_labels(samples: Sequence[Sample]) -> Labels:
     """The labels of the samples, (images, labels), padded with -1.
 

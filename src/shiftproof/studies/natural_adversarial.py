@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from shiftproof.detectors import ready
 from shiftproof.errors import NotKept, listed
 from shiftproof.image_sets.class_matching import with_wnids
+from shiftproof.image_sets.label_spaces import choose_classes
 from shiftproof.metrics import aupr, is_correct, response_rate_accuracy, rms_calibration_error
 from shiftproof.metrics.score_counts import counted_average_precision
-from shiftproof.metrics.top5 import to_top5
 from shiftproof.metrics.two_sample import two_sample_bootstrap
 from shiftproof.reference import wnids_of
 from shiftproof.studies import evidence
@@ -37,7 +37,7 @@ from shiftproof.types import (
     Run,
 )
 
-DETECTORS = ("msp", "max_logit")
+PUBLISHED_DETECTORS = ("msp", "max_logit")
 """Those of the paper: minus the highest probability, and minus the highest logit, of the 200 classes."""
 
 POINTS = 200
@@ -170,7 +170,7 @@ class NaturalAdversarialStudy:
         known = known.take(_of_classes(known, self.novel_classes))
         if not len(known) or not len(new):
             return
-        for name in DETECTORS:
+        for name in PUBLISHED_DETECTORS:
             try:
                 in_scores, out_scores = (_scores(name, _among(rows, self.novel_classes)) for rows in (known, new))
             except NotKept:  # a model that gives probabilities has no logits to take the highest of
@@ -204,23 +204,9 @@ def _all_of(predictions: Predictions) -> str:
 
 def _among(predictions: Predictions, wnids: Sequence[str]) -> _Answers:
     """The same predictions with only these classes competing."""
-    columns = _columns(predictions.classes, wnids)
-    names = predictions.classes or Classes(())
-    logits = predictions.need_logits()[:, columns]
-    places = np.full(len(names) + 1, -1)  # the last answers for -1, no label
-    places[columns] = np.arange(len(columns))
-    if predictions.gives == "probabilities":
-        logits = logits / logits.sum(axis=1, keepdims=True)
-    chosen = Classes(tuple(names.names[column] for column in columns))
-    made = dataclasses.replace(
-        predictions,
-        labels=places[predictions.labels],
-        classes=chosen,
-        logits=logits,
-        top5=to_top5(logits, predictions.gives),
-        head=None,
-    )
-    return _Answers(made, f"{len(columns)} of {len(names)}")
+    classes = predictions.classes or Classes(())
+    space = choose_classes(classes, _columns(classes, wnids).tolist())
+    return _Answers(space.project(predictions), space.convention["classes"])
 
 
 def _of_classes(predictions: Predictions, wnids: Sequence[str]) -> NDArray[np.bool_]:
