@@ -13,7 +13,7 @@ from sklearn.covariance import EmpiricalCovariance
 from detectors.made_up import CLASSES, FEATURES, InBlocks, inside, outside, predictions_of
 from shiftproof.detectors import Detector
 from shiftproof.detectors.mahalanobis import fit_mahalanobis, fit_relative_mahalanobis, whitening_of
-from shiftproof.detectors.moments import class_moments_of, moments_of
+from shiftproof.detectors.moments import class_moments_of, overall_moments_of
 from shiftproof.errors import NotKept
 from shiftproof.types import Features, Predictions
 
@@ -75,7 +75,7 @@ def test_scores_do_not_depend_on_the_blocks_learnt_from(size: int) -> None:
 
 def test_moments_in_blocks_are_those_of_all_rows_even_far_from_the_origin() -> None:
     features = inside().need_features().astype(np.float64) + 1e4
-    found = moments_of(InBlocks(with_features(inside(), features), 13))
+    found = overall_moments_of(InBlocks(with_features(inside(), features), 13))
     np.testing.assert_allclose(found.mean, features.mean(axis=0), rtol=1e-12)
     np.testing.assert_allclose(found.covariance, np.cov(features.T, bias=True), rtol=1e-8, atol=1e-10)
 

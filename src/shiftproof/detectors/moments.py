@@ -19,7 +19,7 @@ _ROWS_AT_ONCE = 4096  # so many rows outweigh adding the matrix they make
 
 
 @dataclass(frozen=True)
-class Moments:
+class OverallMoments:
     """Mean and covariance of all rows; the covariance is divided by their number."""
 
     rows: int
@@ -36,15 +36,15 @@ class ClassMoments:
     tied: Matrix  # (features, features): of the images about the centres of their classes, divided by their number
 
     @property
-    def overall(self) -> Moments:
+    def overall(self) -> OverallMoments:
         """Mean and covariance of all these images, whatever their class."""
         rows = int(self.images.sum())
         mean = self.images @ self.centres / rows
         apart = (self.centres - mean) * np.sqrt(self.images / rows)[:, None]
-        return Moments(rows, mean, self.tied + apart.T @ apart)
+        return OverallMoments(rows, mean, self.tied + apart.T @ apart)
 
 
-def moments_of(training: Training) -> Moments:
+def overall_moments_of(training: Training) -> OverallMoments:
     """Mean and covariance of the features of all training images, in one walk.
 
     In double precision, though single takes half the time: axes of nearly equal variance would change places from one
@@ -53,7 +53,7 @@ def moments_of(training: Training) -> Moments:
     >>> from shiftproof.types import Top5
     >>> nothing = Top5(np.zeros((2, 1), int), np.zeros((2, 1)), np.zeros(2))
     >>> two = Predictions(("a", "b"), np.full((2, 1), -1), "logits", nothing, features=np.array([[1.0, 0.0], [3.0, 4.0]]))
-    >>> found = moments_of(two)
+    >>> found = overall_moments_of(two)
     >>> found.mean, found.covariance
     (array([2., 2.]), array([[1., 2.],
            [2., 4.]]))
@@ -74,7 +74,7 @@ def moments_of(training: Training) -> Moments:
     if near is None:
         raise NotKept("there are no training images")
     shift = total / rows
-    return Moments(rows, near + shift, scatter / rows - np.outer(shift, shift))
+    return OverallMoments(rows, near + shift, scatter / rows - np.outer(shift, shift))
 
 
 def class_moments_of(training: Training) -> ClassMoments:

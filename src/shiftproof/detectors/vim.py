@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftproof.detectors.inputs import head_of, logits_of
-from shiftproof.detectors.moments import Matrix, Moments, moments_of
+from shiftproof.detectors.moments import Matrix, OverallMoments, overall_moments_of
 from shiftproof.detectors.parts import in_parts
 from shiftproof.detectors.scores import energy
 from shiftproof.errors import BadInput, NotKept
@@ -102,7 +102,7 @@ def fit_residual(training: Training, *, dimension: int | None = None, tolerance:
     the authors' 1e-15 is below the rounding of the weights, and sends the origin of a nearly singular head far off.
     """
     origin = origin_of(head_of(training), tolerance)
-    moments = moments_of(training)
+    moments = overall_moments_of(training)
     features = len(moments.mean)
     if dimension is not None and dimension < 0:
         raise BadInput(f"a principal space has 0 dimensions or more, got {dimension}")
@@ -159,7 +159,7 @@ def _doubts(shares: NDArray[np.float64], cut: float) -> list[str]:
     ]
 
 
-def _residual(origin: Origin, moments: Moments, dimension: int) -> Residual:
+def _residual(origin: Origin, moments: OverallMoments, dimension: int) -> Residual:
     from_origin = moments.mean - origin.place
     variances, directions = np.linalg.eigh(moments.covariance + np.outer(from_origin, from_origin))
     features = len(moments.mean)

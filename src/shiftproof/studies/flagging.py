@@ -47,14 +47,14 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Sides:
+class ThresholdSides:
     """Whom a threshold should tell apart."""
 
     familiar: Group
     foreign: Group
 
     @classmethod
-    def of(cls, insides: Sequence[Scored], outside: Sequence[Scored], *, detector: str, goal: Goal) -> Sides:
+    def of(cls, insides: Sequence[Scored], outside: Sequence[Scored], *, detector: str, goal: Goal) -> ThresholdSides:
         """Inside against outside images; or correct answers against mistakes and new classes."""
         everyone = {one.name: np.ones(len(one), bool) for one in (*insides, *outside)}
         familiar = [(one, one.correct if goal == "failure" else everyone[one.name]) for one in insides]

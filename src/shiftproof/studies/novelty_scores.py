@@ -138,7 +138,7 @@ def check_detectors(names: Iterable[str], *, preset: str, parameters: Mapping[st
             parameters_of(part, preset=preset, chosen=parameters.get(part))
 
 
-class Panel:
+class DetectorPanel:
     """The detectors of one model; one that cannot answer is left out from there on, with the reason."""
 
     def __init__(

@@ -13,9 +13,9 @@ from shiftproof.detectors import ReadyDetector, needs_training
 from shiftproof.errors import BadInput
 from shiftproof.studies import evidence
 from shiftproof.studies.clean_study import image_set_ref, model_refs
-from shiftproof.studies.flagging import Sides, Thresholds
+from shiftproof.studies.flagging import Thresholds, ThresholdSides
 from shiftproof.studies.novelty_goals import Goal, why_no_failure
-from shiftproof.studies.novelty_scores import Judged, Panel, Scored
+from shiftproof.studies.novelty_scores import DetectorPanel, Judged, Scored
 from shiftproof.studies.novelty_variants import Variant
 from shiftproof.studies.out_of_distribution import OutOfDistributionStudy
 from shiftproof.studies.telling import Load, TellingStudy, Told
@@ -115,7 +115,7 @@ class OperatingPointStudy(TellingStudy):
         training = None
         if self.training is not None:
             training = getattr(load, "training", load)(Run(model, image_set_ref(self.training)))
-        panel = Panel([self.detector], training, preset=self.preset, parameters=self.parameters)
+        panel = DetectorPanel([self.detector], training, preset=self.preset, parameters=self.parameters)
         scored: list[tuple[Variant, Scored]] = []
         for variant in self._novelty.variants:
             predictions = load(variant.run(model))
@@ -160,17 +160,17 @@ class OperatingPointStudy(TellingStudy):
             for name, one in self._by_set(judged):
                 yield from one.flagged(by, {**where, "set": name}, beside)
 
-    def _exchanged(self, sides: Sides, share: float) -> Thresholds:
+    def _exchanged(self, sides: ThresholdSides, share: float) -> Thresholds:
         """For either half the threshold that is picked on the other."""
         first, second = (
             self.choice.pick(sides.familiar.half(first), sides.foreign.half(first), share) for first in (True, False)
         )
         return second, first
 
-    def _sides(self, insides: Sequence[Scored], outside: Sequence[Scored]) -> Sides:
-        return Sides.of(insides, outside, detector=self.detector, goal=self.goal)
+    def _sides(self, insides: Sequence[Scored], outside: Sequence[Scored]) -> ThresholdSides:
+        return ThresholdSides.of(insides, outside, detector=self.detector, goal=self.goal)
 
-    def _by_set(self, judged: Judged) -> Iterator[tuple[str, Sides]]:
+    def _by_set(self, judged: Judged) -> Iterator[tuple[str, ThresholdSides]]:
         yield from ((one.name, self._sides([one], [])) for one in judged.insides)
         yield from ((one.name, self._sides([], [one])) for one in judged.outside)
 

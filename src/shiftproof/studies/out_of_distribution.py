@@ -19,7 +19,7 @@ from shiftproof.studies.novelty_analyses import analysis_findings
 from shiftproof.studies.novelty_choices import AurocInterval, Choices
 from shiftproof.studies.novelty_galleries import disagreements, nearest_pairs
 from shiftproof.studies.novelty_goals import goal_findings, why_no_failure
-from shiftproof.studies.novelty_scores import ODIN_EPS, Judged, Panel, Scored, check_detectors
+from shiftproof.studies.novelty_scores import ODIN_EPS, DetectorPanel, Judged, Scored, check_detectors
 from shiftproof.studies.novelty_variants import Variant, check_variants
 from shiftproof.studies.random_networks import means_over_networks, random_network_aurocs
 from shiftproof.studies.telling import Load, TellingStudy, Told
@@ -195,13 +195,13 @@ class OutOfDistributionStudy(TellingStudy):
         yield from aurocs
         yield from means_over_networks(aurocs)
 
-    def _panel(self, network: ModelRef, load: Load, perturbed: str | None = None) -> Panel:
+    def _panel(self, network: ModelRef, load: Load, perturbed: str | None = None) -> DetectorPanel:
         """The detectors of one network, fitted on what that network says of the training images."""
         training: Training | None = None
         for images in self._training:
             training = getattr(load, "training", load)(Run(network, images))
         names = tuple(DETECTORS) if self.detectors is None else self.detectors
-        return Panel(names, training, preset=self.preset, parameters=self.parameters, perturbed=perturbed)
+        return DetectorPanel(names, training, preset=self.preset, parameters=self.parameters, perturbed=perturbed)
 
     def seen_twice(self, load: Load) -> Iterator[str]:
         """Images that should not be in two sets and are, byte for byte."""

@@ -16,7 +16,7 @@ from shiftproof.metrics.ranks import images_below
 from shiftproof.studies import evidence
 from shiftproof.studies.class_names import ClassNames
 from shiftproof.studies.clean_study import image_set_ref, model_refs
-from shiftproof.studies.novelty_scores import Panel, check_detectors
+from shiftproof.studies.novelty_scores import DetectorPanel, check_detectors
 from shiftproof.studies.telling import Load, TellingStudy, Told
 from shiftproof.types import (
     About,
@@ -96,12 +96,12 @@ class ProbeStudy(TellingStudy):
     def _names(self) -> tuple[str, ...]:
         return tuple(DETECTORS if self.detectors is None else self.detectors)
 
-    def _judges(self, model: ModelRef, load: Load) -> tuple[Panel, Mapping[str, AnomalyScores]]:
+    def _judges(self, model: ModelRef, load: Load) -> tuple[DetectorPanel, Mapping[str, AnomalyScores]]:
         """The detectors of a model, and what they say of the outside images."""
         training = (
             None if self.training is None else getattr(load, "training", load)(Run(model, image_set_ref(self.training)))
         )
-        panel = Panel(self._names, training, preset=self.preset, parameters=self.parameters)
+        panel = DetectorPanel(self._names, training, preset=self.preset, parameters=self.parameters)
         if self.out_set is None:
             return panel, {}
         return panel, panel.scores(load(Run(model, image_set_ref(self.out_set))))
@@ -153,7 +153,9 @@ def _answers(run: Run, predictions: Predictions) -> Iterator[Finding]:
     yield Gallery("probe_pictures", steps.about, run.image_set, title, tuple(items))
 
 
-def _places(run: Run, predictions: Predictions, panel: Panel, outside: Mapping[str, AnomalyScores]) -> Iterator[Finding]:
+def _places(
+    run: Run, predictions: Predictions, panel: DetectorPanel, outside: Mapping[str, AnomalyScores]
+) -> Iterator[Finding]:
     """Each detector's score as its place among those of the outside images."""
     steps = _Steps.of(run, predictions)
     for name, scores in panel.scores(predictions).items():

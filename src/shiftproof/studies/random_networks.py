@@ -8,7 +8,7 @@ import numpy as np
 
 from shiftproof.metrics.separation import auroc
 from shiftproof.studies import evidence
-from shiftproof.studies.novelty_scores import Judged, Panel
+from shiftproof.studies.novelty_scores import DetectorPanel, Judged
 from shiftproof.types import AnomalyScores, Measurement
 
 VariantScores = Mapping[str, Mapping[str, AnomalyScores]]
@@ -17,7 +17,9 @@ VariantScores = Mapping[str, Mapping[str, AnomalyScores]]
 FITTED_AGAIN = {"network": "same architecture, weights drawn anew; detectors that learn were fitted on it again"}
 
 
-def random_network_aurocs(judged: Judged, panel: Panel, scores: VariantScores, *, network: int) -> Iterator[Measurement]:
+def random_network_aurocs(
+    judged: Judged, panel: DetectorPanel, scores: VariantScores, *, network: int
+) -> Iterator[Measurement]:
     """AUROC of the unchanged inside images against every shifted and outside set, as one random network sees them."""
     inside = scores[judged.inside.name]
     for other in (*judged.shifted, *judged.outside):
