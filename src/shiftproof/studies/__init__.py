@@ -18,11 +18,13 @@ from shiftproof.image_sets import open_images
 from shiftproof.image_sets.scoring import Scoring
 from shiftproof.image_sets.views import labelled_among, unlabelled
 from shiftproof.loading import StoredTraining, digests_of, load_predictions, load_training
+from shiftproof.loading_boxes import load_found
 from shiftproof.models.sanity import accuracy_hint
 from shiftproof.store import Store, StoredModel
 from shiftproof.studies.results import ImageSetCard, ModelCard, Results
 from shiftproof.types import (
     Finding,
+    FoundObjects,
     ImageSet,
     ImageSetRef,
     Keep,
@@ -41,7 +43,7 @@ NAMED_VERSIONS = ("numpy", "pillow", "scipy", "onnxruntime", "torch", "opencv-py
 Place: TypeAlias = tuple[str, str | None]
 """What tells image sets apart, see `ImageSetRef.place`."""
 
-Answers = TypeVar("Answers", Predictions, StoredTraining)
+Loaded = TypeVar("Loaded", Predictions, StoredTraining, FoundObjects)
 
 MOST_ROWS = 2_000_000
 """Top-5 answers that are kept in memory while a study is asked: about 100 MB."""
@@ -166,8 +168,8 @@ class _Loader:
         return self._reader[1]
 
     def load(
-        self, how: Callable[..., Answers], run: Run, keep: Keep, *, partial: bool, reading: Reading | None = None
-    ) -> Answers:
+        self, how: Callable[..., Loaded], run: Run, keep: Keep, *, partial: bool, reading: Reading | None = None
+    ) -> Loaded:
         answers = how(
             run,
             self._read_as(run.image_set, reading),
@@ -227,8 +229,16 @@ class _Load:
         """The same for learning from, block by block: a training set need not fit into memory."""
         return self._load(load_training, run)
 
-    def _load(self, how: Callable[..., Answers], run: Run) -> Answers:
+    def found(self, run: Run) -> FoundObjects:
+        """What an object detector found, beside what is really there."""
+        return self._load(load_found, run)
+
+    def _load(self, how: Callable[..., Loaded], run: Run) -> Loaded:
         return self._loader.load(how, run, self._keep, partial=self._partial, reading=self._reading(run))
+
+    def images(self, ref: ImageSetRef) -> ImageSet:
+        """The images themselves, for what is known of them beside their answers, such as the boxes in them."""
+        return self._loader.image_set(ref)
 
     def images_in_both(self, first: ImageSetRef, second: ImageSetRef) -> int:
         """How many images of the first set the second one holds too, byte for byte."""
