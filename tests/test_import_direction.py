@@ -12,7 +12,20 @@ ROOT = Path(shiftproof.__file__).parent
 LEVELS = (
     {"types", "errors", "registry", "catalog", "randomness", "reference", "class_lists", "files", "digests"},
     {"metrics", "corruptions", "detectors"},
-    {"image_sets", "models", "store", "prediction", "loading", "parallel", "preparing", "writing"},
+    {
+        "image_sets",
+        "models",
+        "store",
+        "stored_boxes",
+        "answers",
+        "row_writer",
+        "prediction",
+        "loading",
+        "loading_boxes",
+        "parallel",
+        "preparing",
+        "writing",
+    },
     {"studies", "curation"},
     {"reports"},
     {

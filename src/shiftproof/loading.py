@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftproof.errors import MissingRuns
+from shiftproof.errors import MissingRuns, NotKept
 from shiftproof.image_sets.label_spaces import LabelSpace, padded_labels
 from shiftproof.image_sets.scoring import Scoring
 from shiftproof.store import TOP5, Contents, Rows, Store, StoredModel, StoredRun, joined_rows
@@ -19,6 +19,7 @@ from shiftproof.types import (
     CLEAN,
     Classes,
     Fact,
+    Gives,
     Head,
     ImageSet,
     Keep,
@@ -53,7 +54,8 @@ def load_predictions(
     `partial` takes what there is instead. `digests`, as of `digests_of`, spare asking for them where many runs are loaded.
     """
     answers = _answers(run, images, store, keep, scoring or Scoring(), partial, digests)
-    return answers.labelled(answers.kept, answers.stored.load(answers.pairs, answers.keep))
+    located = answers.located
+    return answers.labelled(located.kept, located.stored.load(located.pairs, answers.keep))
 
 
 def load_training(
@@ -71,38 +73,45 @@ def load_training(
 
 
 @dataclass(frozen=True)
-class _Answers:
-    """Where the answers of a run lie, which images they are of and how they are labelled."""
+class Located:
+    """Where the answers of a run lie, and which images they are of."""
 
     stored: StoredRun
     model: StoredModel
-    head: Head | None
-    keep: Keep
     kept: Sequence[Sample]  # images with an answer
     digests: Mapping[str, str | None]
     set_aside: tuple[SetAside, ...]
-    space: LabelSpace | None  # None where there is nothing to label
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
         return [(sample.id, self.digests[sample.id] or "") for sample in self.kept]
 
+
+@dataclass(frozen=True)
+class _Answers:
+    """Stored scores of classes, and how they are labelled."""
+
+    located: Located
+    gives: Gives
+    keep: Keep
+    head: Head | None
+    space: LabelSpace | None  # None where there is nothing to label
+
     def labelled(self, samples: Sequence[Sample], arrays: Mapping[str, NDArray[Any]]) -> Predictions:
         """Rows of the store with labels as the set has them now."""
-        names = dict.fromkeys(name for sample in samples for name in sample.facts)
-        facts: dict[str, tuple[Fact, ...]] = {name: tuple(sample.facts.get(name) for sample in samples) for name in names}
+        model = self.located.model
         predictions = Predictions(
             ids=tuple(sample.id for sample in samples),
             labels=padded_labels(samples),
-            gives=self.model.gives,
-            top5=Top5(*(_rows_of(arrays, name, self.model) for name in TOP5)),
-            classes=self.model.classes,
-            logits=_rows_of(arrays, "logits", self.model) if self.keep in ("logits", "features") else None,
+            gives=self.gives,
+            top5=Top5(*(_rows_of(arrays, name, model) for name in TOP5)),
+            classes=model.classes,
+            logits=_rows_of(arrays, "logits", model) if self.keep in ("logits", "features") else None,
             features=arrays.get("features"),
             extra=arrays.get("extra"),
             head=self.head,
-            facts=facts,
-            set_aside=self.set_aside,
+            facts=facts_of(samples),
+            set_aside=self.located.set_aside,
         )
         return predictions if self.space is None else self.space.project(predictions)
 
@@ -114,7 +123,7 @@ class StoredTraining:
     answers: _Answers
 
     def __len__(self) -> int:
-        return len(self.answers.kept)
+        return len(self.answers.located.kept)
 
     @cached_property
     def _without_rows(self) -> Predictions:
@@ -130,12 +139,13 @@ class StoredTraining:
 
     @property
     def set_aside(self) -> tuple[SetAside, ...]:
-        return self.answers.set_aside
+        return self.answers.located.set_aside
 
     def blocks(self) -> Iterator[Predictions]:
         """About `BLOCK_ROWS` images at a time."""
-        samples = {sample.id: sample for sample in self.answers.kept}
-        for rows in _gathered(self.answers.stored.walk(self.answers.pairs, self.answers.keep)):
+        located = self.answers.located
+        samples = {sample.id: sample for sample in located.kept}
+        for rows in _gathered(located.stored.walk(located.pairs, self.answers.keep)):
             yield self.answers.labelled([samples[key] for key in rows.ids], rows.arrays)
 
 
@@ -161,6 +171,27 @@ def _answers(
     digests: Mapping[str, str | None] | None,
 ) -> _Answers:
     keep = richest([keep, scoring.keep])
+    located = locate(run, images, store=store, keep=keep, partial=partial, digests=digests)
+    model = located.model
+    if model.gives == "boxes":
+        raise NotKept(f"{model.ref.name} answered with boxes, and this asks for classes; name a study of detection")
+    space = None
+    if images.classes is not None and located.kept:
+        space = scoring.space(images.classes, model.classes, outputs=model.outputs or 0)
+    head = store.head(run.model) if keep == "features" else None
+    return _Answers(located, model.gives, keep, head, space)
+
+
+def locate(
+    run: Run,
+    images: ImageSet,
+    *,
+    store: Store,
+    keep: Keep,
+    partial: bool = False,
+    digests: Mapping[str, str | None] | None = None,
+) -> Located:
+    """Where the answers of a run lie; MissingRuns where some were never made, unless `partial` takes what there is."""
     model = store.model(run.model)
     if model is None:
         raise _missing(run, store, keep, len(images.samples), len(images.samples))
@@ -171,11 +202,7 @@ def _answers(
     missing = len(digests) - len(kept) - len(aside)
     if missing and not partial:
         raise _missing(run, store, keep, missing, len(digests))
-    space = None
-    if images.classes is not None and kept:
-        space = scoring.space(images.classes, model.classes, outputs=model.outputs or 0)
-    head = store.head(run.model) if keep == "features" else None
-    return _Answers(stored, model, head, keep, kept, digests, aside, space)
+    return Located(stored, model, kept, digests, aside)
 
 
 def has_answered(model: ModelRef, images: ImageSet, *, store: Store) -> bool:
@@ -184,6 +211,12 @@ def has_answered(model: ModelRef, images: ImageSet, *, store: Store) -> bool:
     contents = _fullest(store, Run(model, images.ref), "top5", digests)[1]
     known = {**contents.rows, **contents.aside}
     return bool(contents.rows) and all(digest is None or (key, digest) in known for key, digest in digests.items())
+
+
+def facts_of(samples: Sequence[Sample]) -> dict[str, tuple[Fact, ...]]:
+    """Every fact that some image has, one entry an image, None where it has not."""
+    names = dict.fromkeys(name for sample in samples for name in sample.facts)
+    return {name: tuple(sample.facts.get(name) for sample in samples) for name in names}
 
 
 def digests_of(images: ImageSet, store: Store) -> dict[str, str | None]:
@@ -217,7 +250,7 @@ def _aside(digests: Mapping[str, str | None], contents: Contents) -> Iterator[Se
 
 def _missing(run: Run, store: Store, keep: Keep, missing: int, images: int) -> MissingRuns:
     place = run.image_set.location or run.image_set.name
-    kept = [] if keep == "top5" else ["--keep", keep]
+    kept = {"top5": [], "boxes": ["--boxes", "auto"]}.get(keep, ["--keep", keep])
     command = shlex.join(["shiftproof", "predict", run.model.name, place, "--store", str(store.root), *kept])
     if run.condition != CLEAN:
         command = "shiftproof run, with the same options"

@@ -7,7 +7,6 @@ same batches, and the same bytes come out.
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,20 +14,17 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
-import numpy as np
-from numpy.typing import NDArray
-
-from shiftproof.errors import BadInput, NotKept
+from shiftproof.answers import Answered, Model
+from shiftproof.errors import BadInput
 from shiftproof.image_sets.scoring import Scoring
 from shiftproof.image_sets.views import unlabelled
 from shiftproof.loading import digests_of, load_predictions
-from shiftproof.metrics.top5 import to_top5
-from shiftproof.models.batches import joined, taken
-from shiftproof.parallel import Arrays, Batch, Block, Workers
+from shiftproof.parallel import Block, Workers
 from shiftproof.preparing import Job, Read, check_condition, prepare
-from shiftproof.store import Contents, Rows, Store, StoredModel, StoredRun, joined_rows
+from shiftproof.row_writer import RowWriter
+from shiftproof.store import Contents, Store
 from shiftproof.types import (
     CLEAN,
     Classifier,
@@ -37,7 +33,6 @@ from shiftproof.types import (
     ImageSetRef,
     Keep,
     ModelRef,
-    Outputs,
     Precision,
     Predictions,
     Preparation,
@@ -49,8 +44,6 @@ from shiftproof.types import (
 )
 
 BATCH = 32
-PATIENCE = 10.0
-"""Seconds of work that a kill may cost where rows of many conditions are gathered."""
 
 
 class Progress(Protocol):
@@ -112,7 +105,7 @@ def check_classes(model: Classifier, images: ImageSet, scoring: Scoring | None =
 
 
 def fill(
-    model: Classifier,
+    model: Model,
     images: ImageSet,
     *,
     store: Store,
@@ -146,7 +139,7 @@ Chosen: TypeAlias = Mapping[Condition, Collection[str] | None]
 
 
 def fill_conditions(
-    model: Classifier,
+    model: Model,
     images: ImageSet,
     chosen: Chosen,
     *,
@@ -163,7 +156,7 @@ def fill_conditions(
     for condition in chosen:
         check_condition(condition)
     batch_size = batch_size or int(getattr(model, "good_batch", BATCH))
-    writer = _Writer(model, store, keep, precision, batch_size=batch_size, sealed=shard == (1, 1))
+    writer = RowWriter(model, store, keep, precision, batch_size=batch_size, sealed=shard == (1, 1))
     digests = Digests(images, store)
     plans = {
         condition: plan_blocks(
@@ -180,8 +173,8 @@ def fill_conditions(
         progress.begin(f"{model.ref.name} · {images.ref.name} · {what}", total, done)
     with _pool(workers, model.preparation, images) as pool, writer:
         jobs = _jobs(plans, images, model.preparation, batch_size)
-        for job, read, outputs in _answers(pool, jobs, writer.ask, at_once=int(getattr(model, "at_once", 1))):
-            now_aside = writer.write(job, read, outputs)
+        for job, read, answers in _answers(pool, jobs, writer.ask, at_once=int(getattr(model, "at_once", 1))):
+            now_aside = writer.write(job, read, answers)
             if strict and now_aside:
                 raise _refusal(now_aside[0])
             aside += now_aside
@@ -221,19 +214,19 @@ def _job(pairs: Sequence[tuple[Sample, Condition]], images: ImageSet, preparatio
 
 
 def _answers(
-    pool: Workers, jobs: Iterable[Job], ask: Callable[[Batch], Outputs | None], *, at_once: int
-) -> Iterator[tuple[Job, list[Read], Outputs | None]]:
+    pool: Workers, jobs: Iterable[Job], ask: Callable[[Block[Job]], Answered | None], *, at_once: int
+) -> Iterator[tuple[Job, list[Read], Answered | None]]:
     """Every job with what became of its images and the model's answers, `at_once` batches in the model at a time."""
-    waiting: deque[tuple[Block[Job], Future[Outputs | None]]] = deque()
+    waiting: deque[tuple[Block[Job], Future[Answered | None]]] = deque()
     ahead = 2 * at_once  # for each thread of the model one in work and one in stock, which it takes while rows are committed
     with ThreadPoolExecutor(at_once, thread_name_prefix="model") as threads:
         for block in pool.blocks(prepare, jobs, held=ahead):
-            waiting.append((block, threads.submit(ask, block.batch)))
+            waiting.append((block, threads.submit(ask, block)))
             if len(waiting) == ahead:
-                done, outputs = waiting.popleft()
-                yield done.job, done.said, outputs.result()
-        for done, outputs in waiting:
-            yield done.job, done.said, outputs.result()
+                done, answers = waiting.popleft()
+                yield done.job, done.said, answers.result()
+        for done, answers in waiting:
+            yield done.job, done.said, answers.result()
 
 
 class Plan(NamedTuple):
@@ -315,7 +308,7 @@ def plan_runs(
 
 
 def fill_studies(
-    model: Classifier,
+    model: Model,
     studies: Sequence[Study],
     image_sets: Iterable[ImageSet],
     *,
@@ -422,157 +415,3 @@ def _pool(workers: Workers | int | None, preparation: Preparation, *sets: ImageS
 
 def _refusal(image: SetAside) -> BadInput:
     return BadInput(f"{image.id}: {image.reason}; mend or remove it, or leave out --strict to set it aside")
-
-
-class _Writer:
-    """Gives batches to the model and its answers to the store.
-
-    Rows of a batch under one condition are committed at once. Of mixed batches they are gathered until there are enough
-    of a condition for a file, but none waits longer than `PATIENCE`, and leaving the writer commits what there is.
-    """
-
-    def __init__(
-        self, model: Classifier, store: Store, keep: Keep, precision: Precision, *, batch_size: int, sealed: bool
-    ) -> None:
-        self._model, self._store, self._keep, self._precision = model, store, keep, precision
-        self._batch_size, self._sealed = batch_size, sealed
-        self._runs: dict[Condition, StoredRun] = {}
-        self._waiting: dict[Condition, list[Rows]] = {}
-        self._committed = time.monotonic()
-        self._touched: set[Condition] = set()
-        self._stamps: list[tuple[str | None, str | None]] = []
-        self._introduced = False
-        self.written = 0
-
-    def __enter__(self) -> _Writer:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        self._commit_waiting()
-        if kind is None:
-            self._finish()
-
-    def stored(self, condition: Condition) -> StoredRun:
-        if condition not in self._runs:
-            self._runs[condition] = self._store.run(self._model.ref, condition, self._precision)
-            self._runs[condition].clear_unfinished()
-        return self._runs[condition]
-
-    def ask(self, batch: Batch) -> Outputs | None:
-        """The model's answers to one batch; None where no image of it could be read."""
-        if len(batch) == 0:
-            return None
-        features = self._keep == "features"
-        if isinstance(batch, np.ndarray):
-            outputs = self._model(batch, features=features)
-        else:
-            outputs = _by_shape(self._model, batch, features)
-        if features and outputs.features is None:
-            raise NotKept(f"{self._model.ref.name} has no features to keep; predict with --keep logits")
-        return outputs
-
-    def write(self, job: Job, read: Sequence[Read], outputs: Outputs | None) -> list[SetAside]:
-        """Commits the rows of a batch, or lets them wait for others; the images of it that were set aside."""
-        if outputs is not None:
-            self._introduce(outputs.scores.shape[1])
-        conditions = dict.fromkeys(job.conditions)
-        fates = list(zip(job.samples, job.conditions, read, strict=True))
-        given = np.cumsum([not seen.reason for seen in read]) - 1  # the place of each readable image in the model's batch
-        aside: list[SetAside] = []
-        for condition in conditions:
-            mine = [place for place, (_, under, _) in enumerate(fates) if under == condition]
-            rows, now_aside = self._rows_of([(fates[place][0].id, fates[place][2], given[place]) for place in mine], outputs)
-            aside += now_aside
-            self._waiting.setdefault(condition, []).append(rows)
-            if len(conditions) == 1 or sum(len(some.ids) for some in self._waiting[condition]) >= self._batch_size:
-                self._commit(condition)
-        if time.monotonic() - self._committed > PATIENCE:
-            self._commit_waiting()
-        self._remember((seen.stamp, seen.digest) for seen in read)
-        return aside
-
-    def _rows_of(self, images: Sequence[tuple[str, Read, int]], outputs: Outputs | None) -> tuple[Rows, list[SetAside]]:
-        """What goes into the store of some images of a batch, each by its id, what became of it and its place there."""
-        aside = [(key, seen.digest, seen.reason) for key, seen, _ in images if seen.reason]
-        good = [(key, seen.digest or "", place) for key, seen, place in images if not seen.reason]
-        arrays: dict[str, NDArray[Any]] = {}
-        if outputs is not None and good:
-            places = np.array([place for _, _, place in good])
-            answers = taken(outputs, places)
-            told = answers.scores if answers.extra is None else np.concatenate([answers.scores, answers.extra], axis=1)
-            sound = ~np.isnan(told).any(axis=1)
-            unsound = "the model answered with values that are not numbers"
-            aside += [(*good[row][:2], unsound) for row in np.flatnonzero(~sound)]
-            good = [good[row] for row in np.flatnonzero(sound)]
-            arrays = self._arrays(taken(answers, np.flatnonzero(sound)))
-        # a file that could not even be read has no digest to be remembered by, and may be back tomorrow
-        lasting = [(key, digest, str(reason)) for key, digest, reason in aside if digest]
-        rows = Rows([key for key, _, _ in good], [digest for _, digest, _ in good], arrays, lasting)
-        return rows, [SetAside(key, str(reason)) for key, _, reason in aside]
-
-    def _commit(self, condition: Condition) -> None:
-        rows = joined_rows([some for some in self._waiting.pop(condition, []) if some.ids or some.aside])
-        if rows is not None:
-            self.stored(condition).append(rows, self._keep)
-            self._touched.add(condition)
-            self.written += len(rows.ids)
-
-    def _commit_waiting(self) -> None:
-        for condition in list(self._waiting):
-            self._commit(condition)
-        self._committed = time.monotonic()
-
-    def _finish(self) -> None:
-        self._remember([], least=1)
-        self._introduce(None)
-        if self._sealed:
-            for condition in self._touched:
-                self.stored(condition).seal()
-
-    def _introduce(self, columns: int | None) -> None:
-        """Tells the store what the model is, before its first row, and also where there is none to add."""
-        if not self._introduced:
-            head = self._model.head if self._keep == "features" else None
-            self._store.save_model(StoredModel.of(self._model, columns), head)
-            self._introduced = True
-
-    def _arrays(self, answers: Outputs) -> dict[str, NDArray[Any]]:
-        top5 = to_top5(answers.scores, self._model.gives)
-        rows: dict[str, NDArray[Any]] = {
-            "top5_classes": top5.classes.astype(np.int32),
-            "top5_scores": top5.scores.astype(np.float32),
-            "log_total": top5.log_total.astype(np.float32),
-        }
-        if self._keep in ("logits", "features"):
-            rows["logits"] = _stored_as(answers.scores, self._precision)
-        if self._keep == "features" and answers.features is not None:
-            rows["features"] = _stored_as(answers.features, self._precision)
-        if answers.extra is not None:
-            rows["extra"] = answers.extra.astype(np.float32)  # few numbers, so whole ones whatever is kept of the others
-        return rows
-
-    def _remember(self, pairs: Iterable[tuple[str | None, str | None]], least: int = 1024) -> None:
-        self._stamps += pairs
-        if len(self._stamps) >= least:
-            self._store.digests.remember(self._stamps)
-            self._stamps = []
-
-
-def _stored_as(values: NDArray[np.floating], precision: Precision) -> NDArray[np.floating]:
-    """The values as they go to disk; BadInput where half precision has no room for them."""
-    with np.errstate(over="ignore"):  # told below
-        stored = values.astype(np.dtype(precision))
-    if (np.isinf(stored) & np.isfinite(values)).any():
-        largest = np.abs(values[np.isfinite(values)]).max()
-        raise BadInput(f"values up to {largest:,.0f} do not fit into half precision, which ends at 65,504; leave out --half")
-    return stored
-
-
-def _by_shape(model: Classifier, arrays: Arrays, features: bool) -> Outputs:
-    """The answers in the order of the arrays, each shape asked as a batch of its own."""
-    groups: dict[tuple[int, ...], list[int]] = {}
-    for place, array in enumerate(arrays):
-        groups.setdefault(array.shape, []).append(place)
-    places = [place for group in groups.values() for place in group]
-    parts = [model(np.stack([arrays[place] for place in group]), features=features) for group in groups.values()]
-    return taken(joined(parts), np.argsort(places))

@@ -35,6 +35,7 @@ class Read(NamedTuple):
     digest: str | None
     stamp: str | None
     reason: str | None
+    size: tuple[int, int] | None = None  # height and width of the picture that was prepared
 
 
 def prepare(job: Job) -> tuple[Arrays, list[Read]]:
@@ -43,17 +44,19 @@ def prepare(job: Job) -> tuple[Arrays, list[Read]]:
     read: list[Read] = []
     for sample, source, condition in zip(job.samples, job.sources, job.conditions, strict=True):
         stamp = reason = None
+        size: tuple[int, int] | None = None
         digest: str | None = None
         try:
             stamp = stamp_of(source)
             data, digest = _bytes_of(source, stamp, job)
             picture = _picture_of(sample, source, data, digest, condition, job)
             arrays.append(_input_of(sample, picture, condition, job.preparation))
+            size = picture.shape[:2]
         except UnreadableImage as error:
             reason = str(error)
         except OSError as error:
             reason = f"cannot be read: {error.strerror or error}"
-        read.append(Read(digest, stamp, reason))
+        read.append(Read(digest, stamp, reason, size))
     return arrays, read
 
 

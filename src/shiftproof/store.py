@@ -33,18 +33,20 @@ from shiftproof.corruptions import PIXELS
 from shiftproof.digests import DigestCache
 from shiftproof.errors import StoreError
 from shiftproof.files import write_whole
+from shiftproof.stored_boxes import gathered_boxes
 from shiftproof.types import (
-    KEEPS,
+    Answers,
     Classes,
     Classifier,
     Condition,
-    Gives,
     Head,
     Keep,
     ModelRef,
+    ObjectDetector,
     Precision,
     Seen,
     fingerprint_of,
+    satisfies,
 )
 
 FORMAT = 1
@@ -59,7 +61,7 @@ class StoredModel:
     """What the store remembers of a model, enough to study its predictions without it."""
 
     ref: ModelRef
-    gives: Gives
+    gives: Answers
     preparation: Mapping[str, Any]
     seen: Seen = dataclasses.field(default_factory=Seen)
     classes: Classes | None = None
@@ -67,9 +69,10 @@ class StoredModel:
     notes: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, model: Classifier, outputs: int | None = None) -> StoredModel:
+    def of(cls, model: Classifier | ObjectDetector, outputs: int | None = None) -> StoredModel:
         notes = tuple(getattr(model, "notes", ()))
-        return cls(model.ref, model.gives, dict(model.preparation.describe()), model.seen, model.classes, outputs, notes)
+        gives: Answers = "boxes" if isinstance(model, ObjectDetector) else model.gives
+        return cls(model.ref, gives, dict(model.preparation.describe()), model.seen, model.classes, outputs, notes)
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> StoredModel:
@@ -91,7 +94,7 @@ class Rows:
 
     ids: Sequence[str]
     digests: Sequence[str]
-    arrays: Mapping[str, NDArray[Any]]  # one row an id: TOP5, perhaps logits, features, extra
+    arrays: Mapping[str, NDArray[Any]]  # one row an id: TOP5, perhaps logits, features, extra; or boxes, see stored_boxes
     aside: Sequence[tuple[str, str, str]] = ()  # id, digest, reason
 
 
@@ -191,7 +194,7 @@ class StoredRun:
                 metadata = file.metadata()
             for key, digest, reason in json.loads(metadata["aside"]):
                 found.aside.setdefault((key, digest), reason)
-            if KEEPS.index(metadata["keep"]) >= KEEPS.index(keep):
+            if satisfies(metadata["keep"], keep):
                 pairs = zip(json.loads(metadata["ids"]), json.loads(metadata["digests"]), strict=True)
                 for row, pair in enumerate(pairs):
                     found.rows.setdefault(pair, (path, row))
@@ -210,10 +213,7 @@ class StoredRun:
 
     @staticmethod
     def _load(wanted: Sequence[tuple[str, str]], contents: Contents, names: Sequence[str]) -> dict[str, NDArray[Any]]:
-        places: dict[Path, list[tuple[int, int]]] = {}
-        for place, pair in enumerate(wanted):
-            path, row = contents.rows[pair]
-            places.setdefault(path, []).append((place, row))
+        places = _places(wanted, contents)
         arrays: dict[str, NDArray[Any]] = {}
         without_extra = False
         for path, pairs in places.items():
@@ -230,6 +230,14 @@ class StoredRun:
         if without_extra:
             arrays.pop("extra", None)
         return arrays
+
+    def load_boxes(self, wanted: Sequence[tuple[str, str]]) -> dict[str, NDArray[Any]]:
+        """The boxes of these (id, digest) pairs, in this order; all of them must be here."""
+        while True:
+            try:
+                return gathered_boxes(_places(wanted, self._contents("boxes")), len(wanted), _read_tensor)
+            except FileNotFoundError:
+                continue
 
     def walk(self, wanted: Iterable[tuple[str, str]], keep: Keep = "top5") -> Iterator[Rows]:
         """The rows of these (id, digest) pairs, each once, file by file as they lie: for more than fits into memory."""
@@ -289,6 +297,21 @@ class Contents:
     aside: dict[tuple[str, str], str] = dataclasses.field(default_factory=dict)
 
 
+def _places(wanted: Sequence[tuple[str, str]], contents: Contents) -> dict[Path, list[tuple[int, int]]]:
+    """For each file the places where its rows are wanted, each with the row."""
+    places: dict[Path, list[tuple[int, int]]] = {}
+    for place, pair in enumerate(wanted):
+        path, row = contents.rows[pair]
+        places.setdefault(path, []).append((place, row))
+    return places
+
+
+def _read_tensor(path: Path, name: str) -> NDArray[Any]:
+    with _reading(path) as file:
+        found: NDArray[Any] = file.get_tensor(name)
+    return found
+
+
 @contextmanager
 def _reading(path: Path) -> Iterator[Any]:
     try:
@@ -327,7 +350,7 @@ def _read_some(path: Path, wanted: Container[tuple[str, str]], keep: Keep) -> Ro
     """Those rows of a file that are wanted and hold `keep`; half-precision numbers come back as single."""
     with _reading(path) as file:
         metadata = file.metadata()
-        if KEEPS.index(metadata["keep"]) < KEEPS.index(keep):
+        if not satisfies(metadata["keep"], keep):
             return Rows([], [], {})
         pairs = list(zip(json.loads(metadata["ids"]), json.loads(metadata["digests"]), strict=True))
         places = [place for place, pair in enumerate(pairs) if pair in wanted]

@@ -56,12 +56,23 @@ KEEPS: tuple[Keep, ...] = ("top5", "logits", "features")
 
 
 def richest(keeps: Iterable[Keep]) -> Keep:
-    """The one that satisfies all of these.
+    """The one that satisfies all of these; whoever wants boxes wants nothing else.
 
     >>> richest(["top5", "features", "logits"])
     'features'
     """
-    return max(keeps, key=KEEPS.index)
+    return max(keeps, key=(*KEEPS, "boxes").index)
+
+
+def satisfies(kept: Keep, wanted: Keep) -> bool:
+    """Whether rows that hold `kept` hold what is wanted.
+
+    >>> satisfies("features", "top5"), satisfies("boxes", "top5")
+    (True, False)
+    """
+    if "boxes" in (kept, wanted):
+        return kept == wanted
+    return KEEPS.index(kept) >= KEEPS.index(wanted)
 
 
 def fingerprint_of(*parts: object) -> str:
@@ -493,6 +504,27 @@ class Truths:
         if len(set(map(len, columns))) != 1 or self.boxes.shape[1:] != (4,):
             raise BadInput(f"boxes should be (boxes, 4) with one class, image and area each, got {self.boxes.shape}")
 
+    def of_images(self, ids: Sequence[str]) -> Truths:
+        """The objects of these images, which must be among those that these truths are of."""
+        place_of = {key: place for place, key in enumerate(self.ids)}
+        new = np.full(len(self.ids), -1)
+        new[[place_of[key] for key in ids]] = np.arange(len(ids))
+        image = new[self.image]
+        kept = np.flatnonzero(image >= 0)
+        return dataclasses.replace(self.take(kept), ids=tuple(ids), image=image[kept])
+
+    def take(self, rows: NDArray[np.integer] | NDArray[np.bool_]) -> Truths:
+        """Some of the objects, of the same images."""
+        return dataclasses.replace(
+            self,
+            image=self.image[rows],
+            boxes=self.boxes[rows],
+            classes=self.classes[rows],
+            crowd=self.crowd[rows],
+            ignored=self.ignored[rows],
+            areas=self.areas[rows],
+        )
+
 
 @dataclass(frozen=True)
 class FoundObjects:
@@ -553,7 +585,7 @@ class DrawnBox(NamedTuple):
     """A box to draw on an image; its sides are shares of the image's width and height."""
 
     box: tuple[float, float, float, float]  # left, top, right, bottom
-    kind: Literal["right", "wrong", "truth"]
+    kind: Literal["right", "wrong", "truth", "found"]  # found: nobody knows whether it is right
     caption: str = ""
 
 
