@@ -83,7 +83,7 @@ def crops(
         raise BadInput(f"only a crop can be square; {look} keeps the size of the image")
     cut = Cut(look, float(padding), square)
     samples = {sample.id: sample for sample in images.samples}
-    chosen = list(_instances(images.truths, together))
+    chosen = list(instances(images.truths, together=together))
     if not chosen:
         raise BadInput(f"{images.name} has no objects that could be cut out")
     cropped = [_sample_of(samples[one.image], one, cut) for one in chosen]
@@ -124,15 +124,23 @@ def open_crops(
     )
 
 
-class _Instance(NamedTuple):
+class Instance(NamedTuple):
+    """One object of a set, or all of a class in an image."""
+
     image: str
     number: int  # of the box in its image
     box: tuple[float, float, float, float]
     label: int
 
+    @property
+    def id(self) -> str:
+        """What its crop is called."""
+        # three digits, so that ids sort like boxes
+        return f"{self.image}/{self.number:03d}"
 
-def _instances(truths: Truths, together: bool) -> Iterator[_Instance]:
-    """What is cut out, in the order of the boxes."""
+
+def instances(truths: Truths, *, together: bool = False) -> Iterator[Instance]:
+    """What can be cut out, in the order of the boxes; `together` takes one box over all of a class in an image."""
     order = np.argsort(truths.image, kind="stable")
     image = truths.image[order]
     numbers = np.arange(len(image)) - np.searchsorted(image, image)
@@ -146,18 +154,23 @@ def _instances(truths: Truths, together: bool) -> Iterator[_Instance]:
         image, numbers, boxes, labels = image[first][again], numbers[first][again], boxes[again], labels[first][again]
     rows = zip(image.tolist(), numbers.tolist(), boxes.tolist(), labels.tolist(), strict=True)
     for place, box_number, (left, top, right, bottom), label in rows:
-        yield _Instance(truths.ids[place], box_number, (left, top, right, bottom), label)
+        yield Instance(truths.ids[place], box_number, (left, top, right, bottom), label)
 
 
-def _sample_of(sample: Sample, one: _Instance, cut: Cut) -> Sample:
+def known_size(sample: Sample) -> tuple[int, int] | None:
+    """Width and height of an image, where its set tells."""
+    width, height = sample.facts.get("width"), sample.facts.get("height")
+    return (width, height) if isinstance(width, int) and isinstance(height, int) else None
+
+
+def _sample_of(sample: Sample, one: Instance, cut: Cut) -> Sample:
     left, top, right, bottom = one.box
     facts: dict[str, Fact] = {
         **sample.facts,
         "longer_side": round(max(right - left, bottom - top), 2),
         "cut": str(cut),
     }
-    width, height = sample.facts.get("width"), sample.facts.get("height")
-    if isinstance(width, int) and isinstance(height, int):
-        facts["share"] = round(float(object_share(np.array([one.box]), np.array([[width, height]]))[0]), 6)
-    # three digits, so that ids sort like boxes
-    return Sample(f"{sample.id}/{one.number:03d}", (one.label,), facts)
+    size = known_size(sample)
+    if size is not None:
+        facts["share"] = round(float(object_share(np.array([one.box]), np.array([size]))[0]), 6)
+    return Sample(one.id, (one.label,), facts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from shiftproof.errors import UnreadableImage
-from shiftproof.types import Image, ImageSet, ImageSetRef
+from shiftproof.types import Image, ImageSet, ImageSetRef, ImageSource
 
 
 def image_opener(image_sets: Iterable[ImageSet]) -> Callable[[ImageSetRef, str], Image]:
@@ -21,3 +21,13 @@ def image_opener(image_sets: Iterable[ImageSet]) -> Callable[[ImageSetRef, str],
         return source.decode(source.read())
 
     return open_image
+
+
+def decoded(source: ImageSource) -> Image | str:
+    """The image, or why it cannot be read."""
+    try:
+        return source.decode(source.read())
+    except UnreadableImage as error:
+        return str(error)
+    except OSError as error:
+        return f"cannot be read: {error.strerror or error}"

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftproof.errors import UnreadableImage
+from shiftproof.image_sets.opener import decoded
 from shiftproof.parallel import Arrays
-from shiftproof.types import Image, ImageSource
+from shiftproof.types import ImageSource
 from shiftproof.writing.products import Product
 
 Parts = tuple[int, ...]
@@ -65,7 +65,7 @@ def write(job: Job) -> tuple[Arrays, dict[int, str]]:
     saved: list[Future[None]] = []
     with ThreadPoolExecutor(WRITERS) as writers:
         for todo in job.todo:
-            image = _decoded(todo.source)
+            image = decoded(todo.source)
             if isinstance(image, str):
                 reasons[todo.image] = image
                 continue
@@ -76,13 +76,3 @@ def write(job: Job) -> tuple[Arrays, dict[int, str]]:
     for one in saved:
         one.result()
     return [], reasons
-
-
-def _decoded(source: ImageSource) -> Image | str:
-    """The image, or why it cannot be read."""
-    try:
-        return source.decode(source.read())
-    except UnreadableImage as error:
-        return str(error)
-    except OSError as error:
-        return f"cannot be read: {error.strerror or error}"
