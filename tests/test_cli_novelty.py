@@ -233,6 +233,19 @@ def test_only_some_classes_are_measured(shiftproof: Shiftproof, tmp_path: Path) 
     assert (code, "no image of the 200 classes" in err) == (1, True)
 
 
+def test_images_are_measured_among_the_classes_above_their_own(shiftproof: Shiftproof, tmp_path: Path) -> None:
+    kinds = {"n02119789": "blue", "n02100735": "green", "n02110185": "red"}  # a fox, and two dogs
+    for wnid, colour in kinds.items():
+        (tmp_path / "photos" / wnid).mkdir(parents=True)
+        Pillow.new("RGB", (24, 24), COLOURS[colour]).save(tmp_path / "photos" / wnid / "0.png")
+    (tmp_path / "classes.txt").write_text("n03100240\nn02124075\nn02084071\n")  # blue is a convertible, red a dog
+    code, out, err = shiftproof("run", "photos", "--above", "coco", "--studies", "accuracy", "--json")
+    assert code == 0, err
+    assert "note: 2 of 3 images are of kinds of 1 of the 80 classes" in err
+    (accuracy,) = [one for one in json.loads(out)["findings"] if one.get("metric") == "top1_accuracy"]
+    assert (accuracy["value"], accuracy["images"], accuracy["about"]["image_set"]) == (0.5, 2, "photos, 1 coarser classes")
+
+
 def test_sets_with_the_same_names_are_told_apart_and_outside_labels_need_not_be_known(
     colour_model: Classifier, draw_photos: Draw, tmp_path: Path
 ) -> None:

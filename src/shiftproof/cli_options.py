@@ -72,9 +72,10 @@ about_scoring = _options(
     ),
     click.option(
         "--merge",
-        help='JSON of groups that count as one class, as {"dog": ["n02085620", ...]}; or imagenet-vid or ytbb by name.',
+        help='JSON of groups that count as one class, as {"dog": ["n02085620", ...]}; or coco, imagenet-vid or ytbb.',
     ),
     click.option("--only-classes", help="Only IMAGES of these classes: imagenet-a, imagenet-o, imagenet-r, or a file."),
+    click.option("--above", help="Only IMAGES of kinds of these classes, labelled with them: coco, or a file of wnids."),
 )
 """Among which classes answers are scored, and of which images."""
 

@@ -78,17 +78,28 @@ def images_at(location: str, options: Options) -> ImageList:
 
 
 def images_asked(location: str, options: Options) -> ImageSet:
-    """The image set that is to be measured: all of it, or those classes that were asked for."""
-    images, named = images_at(location, options), options["only_classes"]
-    if named is None:
-        return images
+    """The image set that is to be measured: all of it, or those classes that were asked for, labelled as was asked."""
     from shiftproof.class_lists import classes_from
-    from shiftproof.image_sets.views import of_classes
+
+    images: ImageSet = images_at(location, options)
+    if options["only_classes"] is not None:
+        from shiftproof.image_sets.views import of_classes
+
+        images = of_classes(images, _wnids_named(options["only_classes"]))
+    if options["above"] is not None:
+        from shiftproof.image_sets.coarser_classes import labelled_above
+
+        images = labelled_above(images, classes_from(options["above"]))
+    return images
+
+
+def _wnids_named(named: str) -> Sequence[str]:
+    """The wnids of a published list of classes, or of a file."""
+    from shiftproof.class_lists import classes_from
     from shiftproof.reference import wnids_of
 
     published = named in ("imagenet-a", "imagenet-o", "imagenet-r")
-    keys = wnids_of(f"{named.replace('-', '_')}_classes") if published else classes_from(Path(named)).keys
-    return of_classes(images, keys)
+    return wnids_of(f"{named.replace('-', '_')}_classes") if published else classes_from(Path(named)).keys
 
 
 def pictures_as_typed(options: Options) -> Options:

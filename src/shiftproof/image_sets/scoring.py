@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from shiftproof.class_lists import COCO
 from shiftproof.errors import BadInput
+from shiftproof.image_sets.coarser_classes import coco_groups
 from shiftproof.image_sets.label_spaces import LabelSpace, Rule, Unmatched, match_classes, merge_classes
 from shiftproof.image_sets.video_classes import VIDEO_CLASSES, video_groups
 from shiftproof.types import Classes, Keep, Scored
@@ -38,9 +40,11 @@ class Scoring:
 
 
 def load_groups(path: str | Path) -> dict[str, list[str]]:
-    """Groups from a JSON file like ``{"dog": ["n02085620", "n02085782"]}``; or ``imagenet-vid`` or ``ytbb`` by name."""
+    """Groups from a JSON file like ``{"dog": ["n02085620", "n02085782"]}``; or ``coco``, ``imagenet-vid`` or ``ytbb``."""
     if str(path) in VIDEO_CLASSES:
         return video_groups(str(path))
+    if str(path) == COCO:
+        return coco_groups()
     try:
         groups = json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

@@ -20,6 +20,7 @@ class View:
     classes: Classes | None
     samples: Sequence[Sample]
     name: str | None = None
+    notes: tuple[str, ...] = ()
 
     @cached_property
     def ref(self) -> ImageSetRef:
