@@ -12,6 +12,7 @@ from shiftproof.errors import MissingExtra, StoreError, UnknownName
 from shiftproof.files import cache_folder, write_whole
 from shiftproof.models.drawing import Draw, Fresh
 from shiftproof.models.loaded import LoadedClassifier, check_size, model_ref
+from shiftproof.models.looks import LateLook, Look
 from shiftproof.models.onnx_session import OnnxSession
 from shiftproof.models.options import ModelOptions
 from shiftproof.models.preparation import ImagePreparation
@@ -62,6 +63,8 @@ def load_lite(number: str, options: ModelOptions) -> LoadedClassifier:
         notes=notes,
         read_head=partial(head_of, checkpoint),
         redraw=partial(redraw_lite, graph, session_of),
+        looks={"class-activation": LateLook(partial(look_at_lite, graph, session_of))},
+        for_size=lambda side: session_of(partial(graph_for, variant, checkpoint, side)),
     )
 
 
@@ -92,14 +95,20 @@ def graph_file(number: int, checkpoint: Path, digest: str) -> Path | bytes:
     path = cache_folder() / "models" / f"lite{number}-{digest[:16]}-{BUILDER}.onnx"
     if path.exists():
         return path
-    from shiftproof.models.lite_graph import lite_graph
-
-    graph: bytes = lite_graph(load_legacy_checkpoint(checkpoint), number, SIZES[number]).SerializeToString()
+    graph = graph_for(number, checkpoint, SIZES[number])
     try:
         write_whole(path, graph)
     except StoreError:
         return graph
     return path
+
+
+def graph_for(number: int, checkpoint: Path, side: int) -> bytes:
+    """The network as an ONNX graph for square inputs of this side."""
+    from shiftproof.models.lite_graph import lite_graph
+
+    graph: bytes = lite_graph(load_legacy_checkpoint(checkpoint), number, side).SerializeToString()
+    return graph
 
 
 def redraw_lite(
@@ -109,6 +118,16 @@ def redraw_lite(
     from shiftproof.models.onnx_redrawn import redraw_onnx
 
     return redraw_onnx(graph, session_of, draw, folder=Path(), scores="logits")
+
+
+def look_at_lite(
+    graph: Callable[[], Path | bytes], session_of: Callable[[Callable[[], Path | bytes]], OnnxSession]
+) -> Look:
+    """How to find out where the network looks."""
+    from shiftproof.models.onnx_graph import OnnxGraph, loaded
+    from shiftproof.models.onnx_looks import looks_of
+
+    return looks_of(OnnxGraph(loaded(graph()), Path()), "logits", graph, session_of)["class-activation"]
 
 
 def head_of(checkpoint: Path) -> Head:

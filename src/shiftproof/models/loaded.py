@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NoReturn
+from typing import NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +13,12 @@ from numpy.typing import NDArray
 from shiftproof.errors import BadInput, ClassMismatch
 from shiftproof.models.batches import in_batches
 from shiftproof.models.drawing import Draw, Fresh
+from shiftproof.models.looks import Look
 from shiftproof.models.preparation import ImagePreparation
 from shiftproof.types import Classes, Gives, Head, Inputs, ModelRef, Outputs, Preparation, Seen, fingerprint_of
+
+Answer: TypeAlias = Callable[[Inputs, bool], Outputs]
+"""Scores of a batch of prepared images; features too, where asked."""
 
 MOST_EXTRA = 64
 """Numbers an image that an extra output may have: they are stored with every row, whatever else is kept."""
@@ -30,7 +34,7 @@ class LoadedClassifier:
     ref: ModelRef
     preparation: Preparation
     gives: Gives
-    answer: Callable[[Inputs, bool], Outputs]
+    answer: Answer
     classes: Classes | None = None
     seen: Seen = field(default_factory=Seen)
     notes: tuple[str, ...] = ()
@@ -40,6 +44,8 @@ class LoadedClassifier:
     has_features: bool = True
     read_head: Callable[[], Head | None] = lambda: None
     redraw: Callable[[Draw], Fresh] | None = None  # None: nobody can see its weights
+    looks: Mapping[str, Look] = field(default_factory=dict)  # ways of finding out where it looks, from inside it
+    for_size: Callable[[int], Answer] | None = None  # what answers square inputs of another side; None: nothing does
 
     @cached_property
     def head(self) -> Head | None:

@@ -71,6 +71,8 @@ def perturbed_by_odin(
             f"ODIN moves each input by eps {eps:g} on the scale of {scale}, at temperature {temperature:g}",
         ),
         redraw=None,
+        looks={},
+        for_size=None,
     )
 
 

@@ -6,7 +6,6 @@ import ast
 import dataclasses
 import hashlib
 import json
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -16,8 +15,9 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped] 
 from shiftproof.class_lists import json_entries
 from shiftproof.errors import BadInput
 from shiftproof.models.loaded import LoadedClassifier, check_size, model_ref
-from shiftproof.models.onnx_graph import InputFacts, OnnxGraph, external_files, width_of
+from shiftproof.models.onnx_graph import InputFacts, OnnxGraph, external_files, width_of, with_outputs
 from shiftproof.models.onnx_heads import LastLayer, last_layer
+from shiftproof.models.onnx_looks import looks_of
 from shiftproof.models.onnx_redrawn import redraw_onnx
 from shiftproof.models.onnx_session import OnnxSession
 from shiftproof.models.options import ModelOptions
@@ -53,8 +53,9 @@ def load_onnx(path: str, options: ModelOptions) -> LoadedClassifier:
         threads=options.threads,
         data_folder=file.parent.resolve(),
     )
-    shown = partial(_with_outputs, file, [layer.features, extra])
+    shown = partial(with_outputs, file, [layer.features, extra])
     session = session_of(shown)
+    looks = looks_of(graph, output.name, lambda: file, session_of, facts.batch_size)
     choices = {"features": layer.features, "output": output.name, "extra": extra}
     return LoadedClassifier(
         ref=model_ref(name, weights, preparation, gives=gives, **choices),
@@ -70,6 +71,8 @@ def load_onnx(path: str, options: ModelOptions) -> LoadedClassifier:
         has_features=layer.features is not None,
         read_head=lambda: layer.head,
         redraw=partial(redraw_onnx, shown, session_of, folder=file.parent, scores=output.name if layer.head else None),
+        looks=looks,
+        for_size=None if facts.size else lambda _: session,
     )
 
 
@@ -137,18 +140,6 @@ def _named_inside(model: onnx.ModelProto) -> list[str] | None:
         return json_entries(ast.literal_eval(text), "the model's metadata")
     except (ValueError, SyntaxError):
         return None
-
-
-def _with_outputs(file: Path, names: Sequence[str | None]) -> Path | bytes:
-    """The file, or its graph with more outputs that show these tensors."""
-    model = onnx.load(file, load_external_data=False)
-    there = {value.name for value in model.graph.output}
-    hidden = dict.fromkeys(name for name in names if name is not None and name not in there)
-    if not hidden:
-        return file
-    model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in hidden)
-    data: bytes = model.SerializeToString()
-    return data
 
 
 def _digest(files: list[Path]) -> str:

@@ -22,6 +22,7 @@ from shiftproof.models.preparation import ImagePreparation
 from shiftproof.models.sanity import scores_hint
 from shiftproof.models.torch_files import ADVICE, digest_of_module, kind_of_file, load_program, load_script, load_weights
 from shiftproof.models.torch_heads import HeadLayer, head_layer_of
+from shiftproof.models.torch_looks import grad_cam, last_places
 from shiftproof.models.torch_network import TorchNetwork
 from shiftproof.models.torch_redrawn import redraw_torch
 from shiftproof.types import Classes, Head, Inputs, Outputs, Seen
@@ -64,7 +65,8 @@ def torch_classifier(
     layer = head_layer_of(network.module, lambda: network(example, False))
     watched, layer, head_notes = _watched(network.module, layer, options)
     network = dataclasses.replace(network, features=watched, extra=options.extra_output)
-    outputs = network(example, watched is not None)
+    with last_places(network.module, example.shape) as places:
+        outputs = network(example, watched is not None)
     head = None if layer is None else layer.head_in(network.module)
     if head is not None and (why := _unlike(outputs, head, options.precision)):
         layer, head, head_notes = None, None, (f"no head: {why}",)
@@ -89,6 +91,8 @@ def torch_classifier(
         has_features=outputs.features is not None,
         read_head=lambda: head,
         redraw=partial(redraw_torch, network, layer),
+        looks={"grad-cam": partial(grad_cam, network)} if places and gives == "logits" else {},
+        for_size=None if size else lambda _: network,
     )
 
 

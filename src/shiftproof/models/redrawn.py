@@ -34,6 +34,8 @@ def redrawn(model: Classifier, seed: int, *, fan: Fan = "in") -> LoadedClassifie
         seen=Seen(f"nothing: its weights are drawn anew (Kaiming normal, fan {fan}, seed {seed})"),
         notes=(*model.notes, *fresh.notes),
         redraw=None,
+        looks={},
+        for_size=None,
     )
 
 

@@ -59,6 +59,7 @@ def wrap_model(
         batch_size=batch_size,
         has_features=head is not None if has_features is None else has_features,
         read_head=lambda: head,
+        for_size=lambda _: answer,
     )
 
 

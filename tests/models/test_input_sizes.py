@@ -1,0 +1,102 @@
+"""One model at several sizes of its input, or of the pictures that become its input."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image as Pillow
+
+from shiftproof.errors import BadInput
+from shiftproof.models import ImagePreparation, load_model, wrap_model
+from shiftproof.models.input_sizes import SmallPictures, at_input_size, own_side, sizing_of
+from shiftproof.types import Classifier, Inputs
+from toys import save_colour_network
+
+
+def side_of(inputs: Inputs) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+    """A model that answers with the side of its inputs."""
+    return np.full((len(inputs), 2), inputs.shape[-1], np.float32)
+
+
+@pytest.fixture
+def any_size() -> Classifier:
+    return wrap_model(side_of, name="side", version="1", size=(64, 64), prepare="imagenet,size=64")
+
+
+@pytest.fixture
+def one_size(tmp_path: Path) -> Classifier:
+    save_colour_network(tmp_path / "colours.onnx")
+    return load_model(str(tmp_path / "colours.onnx"), prepare="squash,size=16,mean=0,std=1", classes=["b", "g", "r"])
+
+
+def test_a_model_that_takes_any_size_is_fed_another_one(any_size: Classifier) -> None:
+    small = at_input_size(any_size, 32)
+    prepared = small.preparation.from_image(np.zeros((100, 150, 3), np.uint8))
+    assert prepared.shape == (3, 32, 32)
+    assert small(prepared[None]).scores[0, 0] == 32
+    assert (small.ref.name, sizing_of(any_size), own_side(any_size)) == ("side at 32", "input", 64)
+    assert isinstance(small.preparation, ImagePreparation)
+    assert (small.preparation.shorter / 32) == pytest.approx(any_size.preparation.shorter / 64, abs=1 / 32)  # type: ignore[attr-defined]
+
+
+def test_its_own_size_is_the_model_itself(any_size: Classifier, one_size: Classifier) -> None:
+    assert at_input_size(any_size, 64) is any_size
+    assert at_input_size(one_size, 16) is one_size
+
+
+def test_every_size_and_way_is_a_model_of_its_own(any_size: Classifier) -> None:
+    refs = [at_input_size(any_size, side, sizing=way).ref for side in (16, 32, 64) for way in ("input", "picture")]
+    assert len(set(refs)) == 5  # 64 is the model itself either way
+    assert at_input_size(any_size, 32).ref == at_input_size(any_size, 32, sizing="input").ref
+
+
+def test_a_model_of_one_size_sees_small_pictures_enlarged(one_size: Classifier) -> None:
+    small = at_input_size(one_size, 4)
+    assert (small.ref.name, sizing_of(one_size)) == ("colours on pictures of 4", "picture")
+    image = np.random.default_rng(5).integers(0, 256, (24, 32, 3), dtype=np.uint8)
+    shrunk = Pillow.fromarray(image).resize((4, 4), Pillow.Resampling.BILINEAR)
+    expected = np.asarray(shrunk.resize((16, 16), Pillow.Resampling.BILINEAR))
+    assert np.array_equal(small.preparation.cut(image), expected)
+    assert small.preparation.from_image(image) == pytest.approx(expected.transpose(2, 0, 1) / 255, abs=1e-6)
+    assert small.preparation.from_picture(image) == pytest.approx(expected.transpose(2, 0, 1) / 255, abs=1e-6)
+    assert small.preparation.describe()["enlarged from"] == "4x4"
+    assert small(small.preparation.from_image(image)[None]).scores.shape == (1, 3)
+
+
+def test_small_pictures_show_the_same_part_of_the_image_as_before() -> None:
+    image = np.zeros((200, 200, 3), np.uint8)
+    image[:26] = 255  # a little more than the margin that a crop of 0.75 cuts away on every side
+    own = ImagePreparation(size=(96, 96), rule="crop", share=0.75)
+    whole, small = own.cut(image), SmallPictures(own, (48, 48)).cut(image)
+    assert whole[2:].max() == 0
+    assert small[4:].max() == 0, "no more than the blur of two enlarged pixels"
+    assert small[0].max() > 0
+
+
+def test_what_cannot_be_had_says_why(any_size: Classifier, one_size: Classifier) -> None:
+    with pytest.raises(BadInput, match="takes inputs of 16 x 16 only; pictures can be made small instead"):
+        at_input_size(one_size, 8, sizing="input")
+    with pytest.raises(BadInput, match="takes 16 x 16, so pictures of 32 x 32 are none to enlarge"):
+        at_input_size(one_size, 32)
+    with pytest.raises(BadInput, match="preparation of its own"):
+        at_input_size(at_input_size(any_size, 32, sizing="picture"), 16)
+    free = wrap_model(side_of, name="free", version="1", size=None)
+    with pytest.raises(BadInput, match="no square input of its own"):
+        at_input_size(free, 32)
+
+
+@pytest.mark.real
+def test_lite_is_built_anew_for_other_inputs() -> None:
+    model = load_model("lite:0")
+    again = at_input_size(model, 160)
+    assert (again.ref.name, sizing_of(model)) == ("lite:0 at 160", "input")
+    image = np.random.default_rng(2).integers(0, 256, (300, 260, 3), dtype=np.uint8)
+    prepared = again.preparation.from_image(image)[None]
+    assert prepared.shape == (1, 3, 160, 160)
+    outputs = again(prepared, features=True)
+    assert outputs.features is not None
+    head = again.head
+    assert head is not None
+    assert outputs.features @ head.weights.T + head.bias == pytest.approx(outputs.scores, abs=1e-3)
