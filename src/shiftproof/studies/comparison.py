@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftproof.errors import BadInput
-from shiftproof.metrics import difference_interval, holm, is_correct, mcnemar_p, paired_counts
+from shiftproof.metrics import is_correct, paired_counts
 from shiftproof.studies import evidence
 from shiftproof.studies.class_names import ClassNames, sure_of
 from shiftproof.studies.clean_study import CleanStudy
-from shiftproof.studies.verdicts import FALSE_ALARMS
+from shiftproof.studies.paired_evidence import paired_differences
 from shiftproof.types import About, Finding, Gallery, GalleryItem, Keep, Measurement, Predictions, Run
 
 
@@ -103,19 +103,13 @@ def _in_order(predictions: Predictions, wanted: set[str]) -> Predictions:
 
 
 def _differences(together: _Together, abouts: Sequence[About]) -> Iterator[Measurement]:
-    pairs = [paired_counts(first, second) for first, second in combinations(together.correct, 2)]
-    p_values = holm(np.array([mcnemar_p(pair.only_first, pair.only_second) for pair in pairs]))
-    interval, test = {"interval": "95 %, Bonett-Price"}, {"test": "exact McNemar"}
-    if len(pairs) > 1:
-        interval["interval"] = f"95 % for all {len(pairs)} comparisons together, Bonett-Price with Bonferroni's correction"
-        test["test"] = f"exact McNemar, Holm's correction for {len(pairs)} comparisons"
-    for about, pair, p_value in zip(abouts, pairs, p_values.tolist(), strict=True):
-        bounds = difference_interval(pair, level=1 - FALSE_ALARMS / len(pairs))
-        images, convention = pair.images, together.convention
-        yield Measurement("accuracy_difference", pair.difference, about, images, {**convention, **interval}, bounds)
-        yield Measurement("mcnemar_p", p_value, about, images, {**convention, **test})
-        if pair.both < images:
-            yield evidence.share("shared_mistakes", pair.neither, images - pair.both, about, convention)
+    counts = [paired_counts(first, second) for first, second in combinations(together.correct, 2)]
+    pairs, convention = list(zip(abouts, counts, strict=True)), together.convention
+    found = paired_differences(pairs, convention, metrics=("accuracy_difference", "mcnemar_p"))
+    for (about, pair), numbers in zip(pairs, found, strict=True):
+        yield from numbers
+        if pair.both < pair.images:
+            yield evidence.share("shared_mistakes", pair.neither, pair.images - pair.both, about, convention)
 
 
 def _agreements(together: _Together, abouts: Sequence[About]) -> Iterator[Measurement]:
