@@ -19,6 +19,7 @@ LEVELS = (
         "stored_boxes",
         "answers",
         "row_writer",
+        "recording",
         "prediction",
         "loading",
         "loading_boxes",

@@ -22,6 +22,7 @@ _HOMES = {
     "OutOfDistributionStudy": "shiftproof.studies.out_of_distribution",
     "PerturbationStudy": "shiftproof.studies.perturbation",
     "corrupt": "shiftproof.corruptions.applying",
+    "detect": "shiftproof.prediction",
     "load_model": "shiftproof.models",
     "measure": "shiftproof.studies",
     "metrics": "shiftproof.metrics",
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from shiftproof.image_sets import open_images as open_images
     from shiftproof.models import load_model as load_model
     from shiftproof.models import wrap_model as wrap_model
+    from shiftproof.prediction import detect as detect
     from shiftproof.prediction import predict as predict
     from shiftproof.studies import measure as measure
     from shiftproof.studies.accuracy import AccuracyStudy as AccuracyStudy

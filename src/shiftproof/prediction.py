@@ -21,21 +21,26 @@ from shiftproof.errors import BadInput
 from shiftproof.image_sets.scoring import Scoring
 from shiftproof.image_sets.views import unlabelled
 from shiftproof.loading import digests_of, load_predictions
+from shiftproof.loading_boxes import load_found, meet
 from shiftproof.parallel import Block, Workers
 from shiftproof.preparing import Job, Read, check_condition, prepare
+from shiftproof.recording import record
 from shiftproof.row_writer import RowWriter
 from shiftproof.store import Contents, Store
 from shiftproof.types import (
     CLEAN,
     Classifier,
     Condition,
+    FoundObjects,
     ImageSet,
     ImageSetRef,
     Keep,
     ModelRef,
+    ObjectDetector,
     Precision,
     Predictions,
     Preparation,
+    RecordedDetector,
     Run,
     Sample,
     SetAside,
@@ -98,8 +103,41 @@ def predict(
     return load_predictions(Run(model.ref, images.ref, condition), images, store=store, keep=keep, scoring=scoring)
 
 
-def check_classes(model: Classifier, images: ImageSet, scoring: Scoring | None = None) -> None:
+def detect(
+    detector: ObjectDetector,
+    images: ImageSet,
+    *,
+    condition: Condition = CLEAN,
+    store: str | Path | Store = "runs",
+    batch_size: int | None = None,
+    workers: Workers | int | None = None,
+    strict: bool = False,
+    scoring: Scoring | None = None,
+    progress: Progress | None = None,
+) -> FoundObjects:
+    """What the detector finds in every image of the set, beside what is there; stored images are not asked again."""
+    check_classes(detector, images, scoring)
+    store = store if isinstance(store, Store) else Store(store)
+    fill(
+        detector,
+        images,
+        store=store,
+        condition=condition,
+        keep="boxes",
+        batch_size=batch_size,
+        workers=workers,
+        strict=strict,
+        progress=progress,
+    )
+    return load_found(Run(detector.ref, images.ref, condition), images, store=store, scoring=scoring)
+
+
+def check_classes(model: Model, images: ImageSet, scoring: Scoring | None = None) -> None:
     """ClassMismatch now rather than after an hour, where the model says what its outputs are."""
+    if isinstance(model, ObjectDetector):
+        if getattr(images, "truths", None) is not None:
+            meet(images.classes, model.classes, len(model.classes or ()), (scoring or Scoring()).unmatched)
+        return
     if images.classes is not None and model.classes is not None:
         (scoring or Scoring()).space(images.classes, model.classes, outputs=len(model.classes))
 
@@ -155,6 +193,8 @@ def fill_conditions(
     """Puts the rows of many conditions that are missing into the store; each image is decoded once for all of them."""
     for condition in chosen:
         check_condition(condition)
+    if isinstance(model, RecordedDetector):
+        return _recorded(model, images, list(chosen), store)
     batch_size = batch_size or int(getattr(model, "good_batch", BATCH))
     writer = RowWriter(model, store, keep, precision, batch_size=batch_size, sealed=shard == (1, 1))
     digests = Digests(images, store)
@@ -184,6 +224,14 @@ def fill_conditions(
         progress.end()
     before = sum(plan.done - len(plan.set_aside) for plan in plans.values())
     return Tally(writer.written, before, tuple(dict.fromkeys(aside)))
+
+
+def _recorded(model: RecordedDetector, images: ImageSet, conditions: Iterable[Condition], store: Store) -> Tally:
+    """The answers of a detector that needs no asking."""
+    done = [record(model, images, condition, store=store) for condition in conditions]
+    written = sum(count for count, _ in done)
+    aside = tuple(dict.fromkeys(image for _, some in done for image in some))
+    return Tally(written, len(images.samples) * len(done) - written - len(aside), aside)
 
 
 def _jobs(plans: Mapping[Condition, Plan], images: ImageSet, preparation: Preparation, batch_size: int) -> Iterator[Job]:
@@ -401,7 +449,8 @@ def check_stored(
             # labels that a study reads otherwise, or not at all, need not be known to the model
             read_otherwise = hasattr(study, "reading") and study.reading(run) is not None
             images = sets[run.image_set]
-            load_predictions(run, unlabelled(images) if read_otherwise else images, store=store, keep=study.keep)
+            how = load_found if study.keep == "boxes" else load_predictions
+            how(run, unlabelled(images) if read_otherwise else images, store=store, keep=study.keep)
 
 
 def _pool(workers: Workers | int | None, preparation: Preparation, *sets: ImageSet) -> AbstractContextManager[Workers]:

@@ -367,6 +367,14 @@ class ObjectDetector(Protocol):
         """What is found in each prepared image, in the pixels of its original, whose sizes are (height, width)."""
 
 
+@runtime_checkable
+class RecordedDetector(ObjectDetector, Protocol):
+    """A detector that is never asked: what it found in the images of a set was written down before."""
+
+    def answers_for(self, images: ImageSet) -> Detections:
+        """What was found in each image, in this detector's classes."""
+
+
 @dataclass(frozen=True)
 class Top5:
     """The five best classes of each image, and what turns their scores into probabilities."""

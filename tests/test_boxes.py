@@ -1,0 +1,168 @@
+"""Boxes through the store: found once, resumed, read beside what is there, in the classes of the set."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import shiftproof as sp
+from boxed_toys import NAMES, SCENES, ColourDetector, draw_scenes
+from shiftproof.errors import BadInput, ClassMismatch, MissingRuns, NotKept
+from shiftproof.image_sets.image_list import ImageList
+from shiftproof.image_sets.scoring import Scoring
+from shiftproof.loading import load_predictions
+from shiftproof.loading_boxes import load_found
+from shiftproof.metrics import mean_average_precision
+from shiftproof.prediction import fill
+from shiftproof.store import Store
+from shiftproof.types import Classifier, Condition, Detections, Found, FoundObjects, ImageSet, Inputs, Run
+
+
+@pytest.fixture
+def scenes(tmp_path: Path) -> ImageList:
+    return sp.open_images(f"coco:{draw_scenes(tmp_path / 'scenes')}")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "runs")
+
+
+def boxes_by_image(found: FoundObjects) -> dict[str, dict[str, tuple[float, ...]]]:
+    rows = zip(found.detections.image, found.detections.classes, found.detections.boxes.tolist(), strict=True)
+    by_image: dict[str, dict[str, tuple[float, ...]]] = {key: {} for key in found.detections.ids}
+    for image, place, box in rows:
+        by_image[found.detections.ids[image]][found.classes.names[place]] = tuple(box)
+    return by_image
+
+
+def test_what_is_found_comes_back_by_image_and_class(scenes: ImageList, store: Store) -> None:
+    found = sp.detect(ColourDetector(), scenes, store=store)
+    assert boxes_by_image(found) == SCENES
+    assert found.truths is not None
+    assert mean_average_precision(found.detections, found.truths) == 1
+    assert found.sizes.tolist() == [[24, 32], [32, 32], [24, 32], [32, 32]]
+
+
+def test_a_detector_is_told_the_sizes_of_the_images_it_is_asked_about(scenes: ImageList, store: Store) -> None:
+    detector = ColourDetector()
+    sp.detect(detector, scenes, store=store)
+    assert sorted(detector.asked) == [(24, 32), (24, 32), (32, 32), (32, 32)]
+
+
+def test_images_with_stored_boxes_are_not_asked_again(scenes: ImageList, store: Store) -> None:
+    first = sp.detect(ColourDetector(), scenes, store=store, batch_size=2)
+    again = ColourDetector()
+    second = sp.detect(again, scenes, store=store)
+    assert again.asked == []
+    assert boxes_by_image(second) == boxes_by_image(first)
+
+
+def test_boxes_scattered_over_files_come_back_in_the_order_of_the_set(tmp_path: Path, store: Store) -> None:
+    draw_scenes(tmp_path / "some", {"d.png": SCENES["d.png"], "b.png": SCENES["b.png"]}, heights=(24,))
+    sp.detect(ColourDetector(), sp.open_images(tmp_path / "some"), store=store, batch_size=1)
+    draw_scenes(tmp_path / "some", SCENES, heights=(24,))
+    detector = ColourDetector()
+    found = sp.detect(detector, sp.open_images(f"coco:{tmp_path / 'some' / 'boxes.json'}"), store=store, batch_size=1)
+    assert boxes_by_image(found) == SCENES
+    assert len(detector.asked) == 2
+
+
+def test_an_image_answered_with_no_numbers_is_set_aside(scenes: ImageList, store: Store) -> None:
+    class Broken(ColourDetector):
+        def detect(self, inputs: Inputs, sizes: Sequence[tuple[int, int]]) -> list[Found]:
+            found = super().detect(inputs, sizes)
+            return [Found(one.boxes * np.nan, one.scores, one.classes) if len(one.boxes) == 3 else one for one in found]
+
+    found = sp.detect(Broken(), scenes, store=store)
+    assert found.detections.ids == ("a.png", "b.png", "c.png")
+    assert [image.id for image in found.set_aside] == ["d.png"]
+    assert found.truths is not None
+    assert len(found.truths.boxes) == 3
+
+
+def test_boxes_of_classes_the_set_does_not_have_are_left_out_and_counted(tmp_path: Path, store: Store) -> None:
+    draw_scenes(tmp_path / "red", {"a.png": SCENES["a.png"]})
+    (tmp_path / "red" / "boxes.json").write_text(
+        '{"images": [{"id": 0, "file_name": "a.png", "width": 32, "height": 24}], "categories": [{"id": 7, "name": "Red"}],'
+        ' "annotations": [{"image_id": 0, "category_id": 7, "bbox": [2, 3, 10, 6]}]}'
+    )
+    found = sp.detect(ColourDetector(), sp.open_images(f"coco:{tmp_path / 'red' / 'boxes.json'}"), store=store)
+    assert boxes_by_image(found) == {"a.png": {"Red": (2, 3, 12, 9)}}
+    assert found.convention["boxes of other classes"] == "1, left out"
+
+
+def test_classes_a_detector_lacks_are_an_error_ignored_or_never_found(scenes: ImageList, store: Store) -> None:
+    colour_blind = ColourDetector(names=("red", "blue"))
+    with pytest.raises(ClassMismatch, match=r"1 of 3 classes of the boxes.*green.*--unmatched"):
+        sp.detect(colour_blind, scenes, store=store)
+    ignored, missed = (
+        sp.detect(colour_blind, scenes, store=store, scoring=Scoring(unmatched=unmatched))
+        for unmatched in ("unlabelled", "wrong")
+    )
+    assert ignored.truths is not None
+    assert missed.truths is not None
+    assert mean_average_precision(ignored.detections, ignored.truths) == 1
+    assert mean_average_precision(missed.detections, missed.truths) == pytest.approx(2 / 3)
+
+
+def test_images_without_boxes_are_answered_in_the_detectors_own_classes(tmp_path: Path, store: Store) -> None:
+    draw_scenes(tmp_path / "scenes")
+    found = sp.detect(ColourDetector(), sp.open_images(tmp_path / "scenes"), store=store)
+    assert found.truths is None
+    assert found.classes.names == NAMES
+    assert boxes_by_image(found) == SCENES
+
+
+def test_boxes_under_a_condition_are_rows_of_their_own(scenes: ImageList, store: Store) -> None:
+    darker = Condition("brightness", 5, edition="imagenet-224")
+    found = sp.detect(ColourDetector(), scenes, store=store, condition=darker)
+    assert boxes_by_image(found) == {name: {} for name in SCENES}  # no colour is what it was
+    assert boxes_by_image(sp.detect(ColourDetector(), scenes, store=store)) == SCENES
+
+
+def test_detectors_have_no_class_scores_and_classifiers_no_boxes(
+    scenes: ImageList, colour_model: Classifier, store: Store
+) -> None:
+    with pytest.raises(NotKept, match="answers with boxes"):
+        fill(ColourDetector(), scenes, store=store, keep="logits")
+    with pytest.raises(NotKept, match="name an object detector"):
+        fill(colour_model, scenes, store=store, keep="boxes")
+    detector = ColourDetector()
+    sp.detect(detector, scenes, store=store)
+    with pytest.raises(MissingRuns):
+        load_predictions(Run(detector.ref, scenes.ref), scenes, store=store)
+
+
+def test_missing_boxes_are_told_with_the_command_that_makes_them(scenes: ImageList, store: Store) -> None:
+    with pytest.raises(MissingRuns, match="--boxes auto"):
+        load_found(Run(ColourDetector().ref, scenes.ref), scenes, store=store)
+
+
+@dataclass
+class Recorded(ColourDetector):
+    """Boxes that were written down: those of the scenes, the least sure first."""
+
+    def answers_for(self, images: ImageSet) -> Detections:
+        ids = tuple(sample.id for sample in images.samples)
+        rows = [(ids.index(key), NAMES.index(name), box) for key in SCENES for name, box in SCENES[key].items()]
+        scores = np.linspace(0.1, 0.9, len(rows))
+        places, classes, boxes = (np.array(column) for column in zip(*rows, strict=True))
+        return Detections(ids, places, boxes.astype(float), scores, classes)
+
+
+def test_what_was_written_down_is_stored_without_asking(scenes: ImageList, store: Store) -> None:
+    recorded = Recorded()
+    found = sp.detect(recorded, scenes, store=store)
+    assert boxes_by_image(found) == SCENES
+    assert recorded.asked == []
+    first = found.detections.scores[found.detections.image == 0]
+    assert (np.diff(first) < 0).all()  # surest first
+    assert sum(len(list(path.glob("*.safetensors"))) for path in (store.root / "rows").iterdir()) == 1
+    assert boxes_by_image(sp.detect(recorded, scenes, store=store)) == SCENES
+    with pytest.raises(BadInput, match="none under fog 3"):
+        sp.detect(recorded, scenes, store=store, condition=Condition("fog", 3, edition="imagenet-224"))
