@@ -120,9 +120,7 @@ def redraw_lite(
     return redraw_onnx(graph, session_of, draw, folder=Path(), scores="logits")
 
 
-def look_at_lite(
-    graph: Callable[[], Path | bytes], session_of: Callable[[Callable[[], Path | bytes]], OnnxSession]
-) -> Look:
+def look_at_lite(graph: Callable[[], Path | bytes], session_of: Callable[[Callable[[], Path | bytes]], OnnxSession]) -> Look:
     """How to find out where the network looks."""
     from shiftproof.models.onnx_graph import OnnxGraph, loaded
     from shiftproof.models.onnx_looks import looks_of

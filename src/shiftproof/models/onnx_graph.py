@@ -5,7 +5,7 @@ Everything is read from the structure of the graph, never guessed from the value
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -185,6 +185,25 @@ class OnnxGraph:
             along[axis] = -1
             scale, zero = scale.reshape(along), zero.reshape(along)
         return np.asarray((values.astype(np.float32) - zero.astype(np.float32)) * scale)
+
+
+def loaded(graph: Path | bytes) -> onnx.ModelProto:
+    """A graph from its file or its bytes; what lies in files beside it stays there."""
+    if isinstance(graph, bytes):
+        return onnx.load_model_from_string(graph)
+    return onnx.load(graph, load_external_data=False)
+
+
+def with_outputs(graph: Path | bytes, names: Iterable[str | None]) -> Path | bytes:
+    """The graph, or one like it with more outputs that show these tensors."""
+    model = loaded(graph)
+    there = {value.name for value in model.graph.output}
+    hidden = dict.fromkeys(name for name in names if name is not None and name not in there)
+    if not hidden:
+        return graph
+    model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in hidden)
+    data: bytes = model.SerializeToString()
+    return data
 
 
 def attributes(node: onnx.NodeProto) -> dict[str, Any]:

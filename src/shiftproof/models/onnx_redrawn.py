@@ -11,7 +11,7 @@ from onnx import helper, inliner, numpy_helper
 
 from shiftproof.errors import BadInput, listed
 from shiftproof.models.drawing import Draw, Fans, Fresh, Recipe, fans_of_convolution
-from shiftproof.models.onnx_graph import OnnxGraph, attributes
+from shiftproof.models.onnx_graph import OnnxGraph, attributes, loaded
 from shiftproof.models.onnx_heads import last_layer
 from shiftproof.models.onnx_session import OnnxSession
 from shiftproof.types import Head
@@ -45,7 +45,7 @@ def redraw_onnx(
     scores: str | None,
 ) -> Fresh:
     """The graph with weights drawn anew, in a session of its own; its head is that of `scores`, where they have one."""
-    blank = _with_stored_constants(_loaded(graph()))
+    blank = _with_stored_constants(loaded(graph()))
     recipes = recipes_of(OnnxGraph(blank, folder))
     kept = [tensor for tensor in blank.graph.initializer if tensor.name not in recipes]
     emptied = [_emptied(tensor) for tensor in blank.graph.initializer if tensor.name in recipes]
@@ -145,12 +145,6 @@ def _stored(graph: OnnxGraph, name: str) -> tuple[str, tuple[int, ...]] | None:
         return found
     source, shape = found
     return source, tuple(shape[axis] for axis in attributes(node).get("perm", range(len(shape))[::-1]))
-
-
-def _loaded(graph: Path | bytes) -> onnx.ModelProto:
-    if isinstance(graph, bytes):
-        return onnx.load_model_from_string(graph)
-    return onnx.load(graph, load_external_data=False)
 
 
 def _with_stored_constants(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
@@ -64,16 +64,20 @@ class OnnxSession:
     def __call__(self, inputs: Inputs, features: bool) -> Outputs:
         wanted = (self.scores, self.features if features else None, self.extra)
         names = list(dict.fromkeys(name for name in wanted if name is not None))
+        answers = self.tensors(names, inputs)
+        rows = {name: flat(answer, len(inputs)) for name, answer in zip(names, answers, strict=True)}
+        return Outputs(rows[self.scores], *(None if name is None else rows[name] for name in wanted[1:]))
+
+    def tensors(self, names: Sequence[str], inputs: Inputs) -> list[NDArray[np.generic]]:
+        """What the graph gives under these names, in its own shapes."""
         with self._making:
             session = self.session
         try:
-            answers = session.run(names, {self.input_name: np.ascontiguousarray(inputs, self.input_type)})
+            return list(session.run(names, {self.input_name: np.ascontiguousarray(inputs, self.input_type)}))
         except Exception as problem:  # onnxruntime's errors share no narrower root
             raise BadInput(
                 f"onnxruntime cannot run the model on inputs of shape {inputs.shape}: {first_line(problem)}"
             ) from problem
-        rows = {name: flat(answer, len(inputs)) for name, answer in zip(names, answers, strict=True)}
-        return Outputs(rows[self.scores], *(None if name is None else rows[name] for name in wanted[1:]))
 
     @cached_property
     def session(self) -> onnxruntime.InferenceSession:

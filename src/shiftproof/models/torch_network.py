@@ -30,7 +30,7 @@ class TorchNetwork:
     def __call__(self, inputs: Inputs, features: bool) -> Outputs:
         mixed = torch.autocast(self.device.type, dtype=self.autocast, enabled=self.autocast is not None)
         with torch.inference_mode(), mixed, self._watching(features) as seen:
-            answer = self.module(self._to_device(inputs))
+            answer = self.module(self.to_device(inputs))
         shown = {what: _rows(first_tensor(value), len(inputs)) for what, value in seen.items()}
         if self.extra is not None and (part := part_of(answer, self.extra)) is not None:
             shown["extra"] = _rows(part, len(inputs))
@@ -45,7 +45,7 @@ class TorchNetwork:
         """
         if inputs.dtype.kind != "f":
             raise BadInput(f"the module takes {inputs.dtype}, and whole numbers have no gradient")
-        points = self._to_device(inputs).requires_grad_()
+        points = self.to_device(inputs).requires_grad_()
         try:
             with torch.enable_grad():
                 logits = first_tensor(self.module(points)).reshape(len(inputs), -1).float()
@@ -76,7 +76,8 @@ class TorchNetwork:
             for hook in hooks:
                 hook.remove()
 
-    def _to_device(self, inputs: Inputs) -> Tensor:
+    def to_device(self, inputs: Inputs) -> Tensor:
+        """The inputs where the module is, in the memory layout it likes."""
         tensor = torch.from_numpy(np.array(inputs, copy=None)).to(self.device)
         return tensor.contiguous(memory_format=torch.channels_last) if self.channels_last else tensor
 
