@@ -15,7 +15,7 @@ from shiftproof.image_sets.cutting import Cut, Look, cut_out
 from shiftproof.image_sets.image_list import ImageList
 from shiftproof.image_sets.options import number, yes_or_no
 from shiftproof.metrics.object_size import covering_boxes, object_share
-from shiftproof.types import Classes, Decoder, Fact, Image, ImageSource, Sample, Truths
+from shiftproof.types import Classes, Decoder, Fact, Image, ImageSet, ImageSource, Sample, Truths
 
 PIXELS = 1
 """Raised whenever a crop comes out otherwise than before, so that stored answers to the old crops are not used."""
@@ -53,8 +53,22 @@ class CropsOf:
     cut: Cut
 
     def __call__(self, crop_id: str) -> CropImage:
-        image_id = crop_id.rpartition("/")[0]
-        return CropImage(self.images.source(self.samples[image_id]), self.boxes[crop_id], self.cut)
+        return CropImage(self.images.source(self.samples[image_of(crop_id)]), self.boxes[crop_id], self.cut)
+
+
+def image_of(crop_id: str) -> str:
+    """The id of the image that an object was cut out of.
+
+    >>> image_of("street/a.jpg/002")
+    'street/a.jpg'
+    """
+    return crop_id.rpartition("/")[0]
+
+
+def boxes_of_crops(images: ImageSet) -> Mapping[str, tuple[float, float, float, float]]:
+    """Where in its image each object of a set of crops lies, by its id; nothing for sets that are none."""
+    find = getattr(images, "find", None)
+    return find.boxes if isinstance(find, CropsOf) else {}
 
 
 def crops(
