@@ -40,7 +40,7 @@ from shiftproof.cli_steps import (
     images_at,
     interruptible,
     measured,
-    model_of,
+    model_asked,
     save_report_of,
     scoring_of,
     show,
@@ -135,10 +135,10 @@ def run(model: str, images: str, report: str, **options: Any) -> None:
     """
     from shiftproof.prediction import check_classes
 
-    classifier, image_set = model_of(model, options), images_asked(images, options)
-    bench = bench_of([classifier], image_set, options)
-    check_classes(classifier, image_set, scoring_of(options))
-    fill_bench(classifier, bench, options)
+    asked, image_set = model_asked(model, options), images_asked(images, options)
+    bench = bench_of([asked], image_set, options)
+    check_classes(asked, image_set, scoring_of(options))
+    fill_bench(asked, bench, options)
     results = measured(bench, options)
     show(results, options)
     save_report_of(results, bench, report, options)
@@ -162,7 +162,7 @@ def predict(model: str, images: str, shard: tuple[int, int], **options: Any) -> 
     """
     from shiftproof.console import remark, say_json
 
-    tally = fill_images(model_of(model, options), images_at(images, options), options, shard=shard)
+    tally = fill_images(model_asked(model, options), images_at(images, options), options, shard=shard)
     if options["as_json"]:
         aside = [{"id": image.id, "reason": image.reason} for image in tally.set_aside]
         say_json({"predicted": tally.predicted, "stored_before": tally.stored_before, "set_aside": aside})
@@ -190,8 +190,8 @@ def plan(model: str, images: str, **options: Any) -> None:
     from shiftproof.prediction import plan_runs
     from shiftproof.store import Store
 
-    classifier, image_set = model_of(model, options), images_asked(images, options)
-    bench = bench_of([classifier], image_set, options)
+    asked, image_set = model_asked(model, options), images_asked(images, options)
+    bench = bench_of([asked], image_set, options)
     rows = plan_runs(bench.studies, bench.image_sets, store=Store(options["store"]), scoring=scoring_of(options))
     if options["as_json"]:
         say_json(rows)

@@ -33,6 +33,10 @@ about_model = _options(
     click.option("--device", help="cpu, cuda, or a provider of onnxruntime."),
     click.option("--autocast", default="float32", help="Arithmetic of torch models: float32, bfloat16 or float16."),
     click.option("--scores", help="Output that holds the class scores, where a model has several."),
+    click.option("--boxes", help="MODEL finds boxes; the layout of its outputs, as yolox, or auto: see docs/models.md."),
+    click.option("--least-score", type=click.FloatRange(0, 1), help="Boxes less sure than this are not kept; 0.01 else."),
+    click.option("--overlap", type=click.FloatRange(0, 1), help="Overlap above which of two boxes of a class one goes."),
+    click.option("--most-boxes", type=click.IntRange(1), help="Boxes to keep of an image, at most; 100 else."),
     click.option("--channels-last", is_flag=True, help="Memory layout of torch models; often faster."),
     click.option("--threads", type=click.IntRange(1), help="Threads of the model; all cores where not given."),
     click.option("--trained-on", help="What the model was trained on, e.g. imagenet-train; printed in reports."),
@@ -55,7 +59,7 @@ about_predicting = _options(
     click.option("--strict", is_flag=True, help="Stop at the first image that cannot be read instead of setting it aside."),
     click.option("--quiet", is_flag=True, help="No progress."),
 )
-about_scoring = _options(
+about_matching = _options(
     click.option(
         "--scored",
         type=click.Choice(["full", "subset"]),
@@ -74,6 +78,11 @@ about_scoring = _options(
         "--merge",
         help='JSON of groups that count as one class, as {"dog": ["n02085620", ...]}; or coco, imagenet-vid or ytbb.',
     ),
+)
+"""Among which classes answers are scored."""
+
+about_scoring = _options(
+    about_matching,
     click.option("--only-classes", help="Only IMAGES of these classes: imagenet-a, imagenet-o, imagenet-r, or a file."),
     click.option("--above", help="Only IMAGES of kinds of these classes, labelled with them: coco, or a file of wnids."),
 )

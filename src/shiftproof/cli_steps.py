@@ -11,14 +11,18 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from shiftproof.errors import BadInput, UnknownName
 
 if TYPE_CHECKING:
+    from shiftproof.answers import Model
     from shiftproof.image_sets.image_list import ImageList
     from shiftproof.image_sets.scoring import Scoring
     from shiftproof.prediction import Tally
     from shiftproof.store import Store
     from shiftproof.studies.results import Results
-    from shiftproof.types import Classifier, ImageSet, ModelRef, Precision, Study
+    from shiftproof.types import Classifier, ImageSet, ModelRef, Precision, Seen, Study
 
 INTERRUPTED = 130
+CLASSIFIERS_OF_BOXES = ("boxes:", "proposals:")
+"""Models that ask a detector and answer with classes."""
+
 Options: TypeAlias = dict[str, Any]
 
 ABOUT_MODEL = (
@@ -29,6 +33,7 @@ ABOUT_MODEL = (
     "features",
     "extra_output",
     "weights",
+    "boxes",
     "trained_on",
     "augmented",
     "filtered",
@@ -48,10 +53,7 @@ class Bench:
 def model_of(spec: str, options: Options) -> Classifier:
     """The model that was named, as the options say."""
     from shiftproof.models import load_model
-    from shiftproof.types import Seen
 
-    own_word = options["trained_on"] or options["augmented"] or options["filtered"]
-    seen = Seen(options["trained_on"] or "not declared", tuple(options["augmented"]), tuple(options["filtered"]))
     return load_model(
         spec,
         name=options["name"],
@@ -66,7 +68,37 @@ def model_of(spec: str, options: Options) -> Classifier:
         device=options["device"],
         precision=options["autocast"],
         threads=options["threads"],
-        seen=seen if own_word else None,
+        seen=_seen(options),
+    )
+
+
+def _seen(options: Options) -> Seen | None:
+    """The user's word on a model's past; None where nothing was said."""
+    from shiftproof.types import Seen
+
+    said = options["trained_on"] or options["augmented"] or options["filtered"]
+    past = Seen(options["trained_on"] or "not declared", tuple(options["augmented"]), tuple(options["filtered"]))
+    return past if said else None
+
+
+def model_asked(spec: str, options: Options) -> Model:
+    """The classifier or object detector that was named, as the options say."""
+    if not (spec.startswith("results:") or (options["boxes"] and not spec.startswith(CLASSIFIERS_OF_BOXES))):
+        return model_of(spec, options)
+    from shiftproof.models import load_detector
+
+    return load_detector(
+        spec,
+        name=options["name"],
+        layout=None if options["boxes"] == "auto" else options["boxes"],
+        prepare=options["prepare"],
+        classes=options["classes"],
+        device=options["device"],
+        threads=options["threads"],
+        least_score=options["least_score"],
+        overlap=options["overlap"],
+        most=options["most_boxes"],
+        seen=_seen(options),
     )
 
 
@@ -137,17 +169,17 @@ def stored_or_loaded(name: str, options: Options) -> ModelRef:
             return stored_model(name, store)
         except UnknownName:
             pass
-    model = model_of(name, options)
+    model = model_asked(name, options)
     if store.model(model.ref) is not None:
         store.save_model(StoredModel.of(model))
     return model.ref
 
 
-def bench_of(models: Sequence[Classifier | ModelRef], images: ImageSet, options: Options) -> Bench:
+def bench_of(models: Sequence[Model | ModelRef], images: ImageSet, options: Options) -> Bench:
     """The chosen studies, or all that are asked unasked and can say something about this many models."""
     from shiftproof.cli_studies import MAKERS, make_plainly, studies_asked
 
-    kinds = studies_asked(options, images)
+    kinds = studies_asked(options, images, boxes=any(_answers_with_boxes(model, options) for model in models))
     fitting = {name: kind for name, kind in kinds.items() if len(models) >= getattr(kind, "least_models", 1)}
     if options["studies"] and len(fitting) < len(kinds):
         raise BadInput(f"some of {options['studies']} need several models; use shiftproof compare")
@@ -157,7 +189,17 @@ def bench_of(models: Sequence[Classifier | ModelRef], images: ImageSet, options:
     return Bench([study for bench in made for study in bench.studies], list(sets.values()), list(companions.values()))
 
 
-def fill_bench(model: Classifier, bench: Bench, options: Options) -> None:
+def _answers_with_boxes(model: Model | ModelRef, options: Options) -> bool:
+    from shiftproof.store import Store
+    from shiftproof.types import ModelRef, ObjectDetector
+
+    if not isinstance(model, ModelRef):
+        return isinstance(model, ObjectDetector)
+    stored = Store(options["store"]).model(model)
+    return stored is not None and stored.gives == "boxes"
+
+
+def fill_bench(model: Model, bench: Bench, options: Options) -> None:
     """Every run of this model and its companions that the studies name, and those of others checked to be there."""
     from shiftproof.console import Bar
     from shiftproof.prediction import check_stored, fill_studies
@@ -165,7 +207,7 @@ def fill_bench(model: Classifier, bench: Bench, options: Options) -> None:
     from shiftproof.types import richest
 
     store = Store(options["store"])
-    asked = [model, *bench.companions]
+    asked: list[Model] = [model, *bench.companions]
     check_stored(bench.studies, bench.image_sets, store=store, besides=[one.ref for one in asked])
     _say_preparation(model, bench.image_sets, options)
     with interruptible(Bar(quiet=options["quiet"])) as progress:
@@ -185,7 +227,7 @@ def fill_bench(model: Classifier, bench: Bench, options: Options) -> None:
             )
 
 
-def fill_images(model: Classifier, images: ImageSet, options: Options, *, shard: tuple[int, int]) -> Tally:
+def fill_images(model: Model, images: ImageSet, options: Options, *, shard: tuple[int, int]) -> Tally:
     """The unchanged images, or this machine's part of them."""
     from shiftproof.console import Bar
     from shiftproof.prediction import fill
@@ -197,7 +239,7 @@ def fill_images(model: Classifier, images: ImageSet, options: Options, *, shard:
             model,
             images,
             store=Store(options["store"]),
-            keep=options["keep"] or "top5",
+            keep="boxes" if _answers_with_boxes(model, options) else options["keep"] or "top5",
             precision=_precision(options),
             batch_size=options["batch_size"],
             workers=options["workers"],
@@ -207,7 +249,7 @@ def fill_images(model: Classifier, images: ImageSet, options: Options, *, shard:
         )
 
 
-def _say_preparation(model: Classifier, image_sets: Sequence[ImageSet], options: Options) -> None:
+def _say_preparation(model: Model, image_sets: Sequence[ImageSet], options: Options) -> None:
     from shiftproof.console import remark
 
     if options["quiet"]:

@@ -15,10 +15,11 @@ from shiftproof.corruptions.choosing import corruptions_named, perturbations_nam
 from shiftproof.errors import BadInput, listed
 from shiftproof.image_sets import open_images
 from shiftproof.store import Store
-from shiftproof.types import Classifier, ImageSet, ModelRef
+from shiftproof.types import Classifier, ImageSet, ModelRef, ObjectDetector
 
-Models: TypeAlias = Sequence[Classifier | ModelRef]
-Maker: TypeAlias = Callable[[Any, Models, ImageSet, Options], Bench]
+Models: TypeAlias = Sequence[Classifier | ObjectDetector | ModelRef]
+Maker: TypeAlias = Callable[[Any, Any, ImageSet, Options], Bench]
+"""The kind of study, the models of the sort it asks, the images and the options to the work there is to do."""
 
 
 OF_MAKING_PICTURES = ("corruptions", "severities", "output", "scale_strengths", "frost_folder", "budget", "precision")
@@ -32,16 +33,19 @@ BESIDE = {"imagenet-vid": "imagenet_vid_robust_models", "ytbb": "ytbb_robust_mod
 """Published models that robustness over time is measured beside."""
 
 
-NOVELTY, HARD_PHOTOS, FRAMES = "out-of-distribution", "natural-adversarial", "temporal"
+NOVELTY, HARD_PHOTOS, FRAMES, BOXES = "out-of-distribution", "natural-adversarial", "temporal", "detection"
 
 
-def studies_asked(options: Options, images: ImageSet) -> dict[str, Any]:
+def studies_asked(options: Options, images: ImageSet, *, boxes: bool = False) -> dict[str, Any]:
     """The kinds of study that were named, or those that are asked unasked and those that other options ask for.
 
     Of frames of video only the study of frames is asked: others would take frames that hardly differ for so many images.
+    Of an object detector, whose answers are `boxes`, only the study of detection.
     """
-    of_frames = options["studies"] is None and _has_facts(images, *OF_FRAMES)
-    kinds = studies_named(FRAMES if of_frames else options["studies"])
+    usual = BOXES if boxes else FRAMES if _has_facts(images, *OF_FRAMES) else None
+    kinds = studies_named(options["studies"] or usual)
+    for name, kind in kinds.items():
+        _check_answers(name, kind, boxes)
     elsewhere = {"out_images"} if HARD_PHOTOS in kinds else set()
     typed = [option for name, option in OF_NOVELTY.items() if options[name] and name not in elsewhere]
     if typed and NOVELTY not in kinds:
@@ -60,6 +64,15 @@ def studies_named(text: str | None) -> dict[str, Any]:
         return {name: catalog.STUDIES.load(name) for name in names}
     kinds = {name: catalog.STUDIES.load(name) for name in catalog.STUDIES}
     return {name: kind for name, kind in kinds.items() if getattr(kind, "by_default", True)}
+
+
+def _check_answers(name: str, kind: Any, boxes: bool) -> None:
+    """BadInput where a study of classes is asked of an object detector, or the other way round."""
+    of_boxes = getattr(kind, "keep", None) == "boxes"
+    if of_boxes and not boxes:
+        raise BadInput(f"the study {name} asks for boxes; name an object detector, and the layout of its outputs as --boxes")
+    if boxes and not of_boxes:
+        raise BadInput(f"the study {name} asks for classes and the model answers with boxes; name it as boxes:MODEL")
 
 
 def make_plainly(kind: Any, models: Models, images: ImageSet, options: Options) -> Bench:  # noqa: ARG001 a Maker

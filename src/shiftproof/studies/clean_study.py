@@ -6,14 +6,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from shiftproof.errors import BadInput, listed
-from shiftproof.types import CLEAN, Classifier, ImageSet, ImageSetRef, ModelRef, Run
+from shiftproof.types import CLEAN, Classifier, ImageSet, ImageSetRef, ModelRef, ObjectDetector, Run
 
 
 @dataclass(frozen=True)
 class CleanStudy:
     """Some models on one image set. Both may be given as objects; refs are held, so that a study has no weights in it."""
 
-    models: Sequence[ModelRef | Classifier]
+    models: Sequence[ModelRef | Classifier | ObjectDetector]
     image_set: ImageSetRef | ImageSet
 
     def __post_init__(self) -> None:
@@ -26,7 +26,7 @@ class CleanStudy:
         return [Run(model_ref(model), image_set, CLEAN) for model in self.models]
 
 
-def model_refs(models: Iterable[ModelRef | Classifier]) -> tuple[ModelRef, ...]:
+def model_refs(models: Iterable[ModelRef | Classifier | ObjectDetector]) -> tuple[ModelRef, ...]:
     """The models by reference; BadInput where there is none, or two go by one name."""
     refs = tuple(model_ref(model) for model in models)
     names = [ref.name for ref in refs]
@@ -38,7 +38,7 @@ def model_refs(models: Iterable[ModelRef | Classifier]) -> tuple[ModelRef, ...]:
     return refs
 
 
-def model_ref(model: ModelRef | Classifier) -> ModelRef:
+def model_ref(model: ModelRef | Classifier | ObjectDetector) -> ModelRef:
     return model if isinstance(model, ModelRef) else model.ref
 
 
