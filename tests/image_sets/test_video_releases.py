@@ -143,6 +143,13 @@ def test_pairs_of_ytbb_count_where_people_found_them_similar(tmp_path: Path, dra
     assert told(list(lenient.samples)) == [*sets[:2], ("a_1/frame-31.jpg", 1, (7, 19)), sets[2]]
 
 
+def test_frames_that_people_rejected_are_there_where_they_are_wanted_with_the_reason(tmp_path: Path, draw: Draw) -> None:
+    images = open_images(ytbb_robust(tmp_path, draw, PAIRS), rejected="yes")
+    assert {sample.id: sample.facts["reviewed"] for sample in images.samples} == {
+        "a_1/frame-29.jpg": True, "a_1/frame-30.jpg": True, "a_1/frame-31.jpg": "blur-increase", "b_2/frame-60.jpg": True,
+    }  # fmt: skip
+
+
 def test_without_judgements_of_pairs_the_frames_beside_an_anchor_count_unreviewed(tmp_path: Path, draw: Draw) -> None:
     images = open_images(ytbb_robust(tmp_path, draw))
     assert told(list(images.samples))[:3] == [

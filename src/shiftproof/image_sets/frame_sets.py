@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 from shiftproof.image_sets.anchors import AnchorRule
 from shiftproof.image_sets.image_list import ImageList
-from shiftproof.image_sets.options import whole_number
+from shiftproof.image_sets.options import whole_number, yes_or_no
 from shiftproof.image_sets.picture_types import FrameType
+from shiftproof.image_sets.pixel_distances import with_pixel_distances
 from shiftproof.types import Classes, Fact, ImageSource, Sample
 
 SECOND_ANCHOR = "@"
@@ -60,6 +61,7 @@ def frames_around(
     count: int | str | None = None,
     seed: int | str = 0,
     limit: int | str | None = None,
+    pixel_distances: bool | str = False,
     name: str | None = None,
 ) -> ImageList:
     """The frames at most `k` before and after each anchor, with the facts `clip`, `anchor`, `offset` and `frame`.
@@ -71,6 +73,7 @@ def frames_around(
 
     A frame near two anchors is there once for each of them: its id is that of the frame for the nearer one, and ends in
     ``@`` and the other's number for the other. `frame_type` and `frame_rate` are there where the clip tells.
+    `pixel_distances` decodes every frame for the fact `pixel_distance`, see `with_pixel_distances`.
     """
     k = whole_number("k", k, least=0)
     every = None if every is None else whole_number("every", every, least=1)
@@ -88,6 +91,9 @@ def frames_around(
         by_clip.setdefault(place, []).append(anchor)
     samples = [sample for place, chosen in by_clip.items() for sample in _samples(clips.clips[place], chosen, k)]
     samples.sort(key=lambda sample: sample.id)
+    find = FramesOfSets(clips.find)
+    if yes_or_no("pixel_distances", pixel_distances):
+        samples = with_pixel_distances(samples, find)
     anchors_of = f"{len(sets):,} {'anchor' if len(sets) == 1 else 'anchors'} in {len(by_clip):,} "
     how = "as given" if rule.is_silent and all(clip.anchors for clip in clips.clips) else str(rule)
     note = f"frames at most {k} before and after {anchors_of}{'clip' if len(by_clip) == 1 else 'clips'}: {how}"
@@ -95,7 +101,7 @@ def frames_around(
         name or clips.name,
         samples,
         clips.classes,
-        FramesOfSets(clips.find),
+        find,
         notes=(note, *clips.notes),
         credits=clips.credits,
     )

@@ -12,6 +12,8 @@ from shiftproof.errors import BadInput
 from shiftproof.image_sets.extracted import frame_number
 from shiftproof.image_sets.image_list import FilesBelow, ImageList
 from shiftproof.image_sets.listing import folder_name
+from shiftproof.image_sets.options import yes_or_no
+from shiftproof.image_sets.pixel_distances import with_pixel_distances
 from shiftproof.reference import load_table
 from shiftproof.types import Classes, Fact, Sample
 
@@ -19,12 +21,17 @@ SETS = "pmsets.json"
 
 
 def open_vid_robust(
-    location: str, *, name: str | None = None, classes: Classes | None = None, images: str | None = None
+    location: str,
+    *,
+    name: str | None = None,
+    classes: Classes | None = None,
+    images: str | None = None,
+    pixel_distances: bool | str = False,
 ) -> ImageList:
     """The frames of ``metadata/pmsets.json`` with the labels of ``labels.json``, any of which is right.
 
     `images` is the folder that ``val/`` lies in, where it is elsewhere. Frames that are not there are set aside when
-    they are read, so sets can be counted without them.
+    they are read, so sets can be counted without them. `pixel_distances` decodes every frame, as in `frames_around`.
     """
     if classes is not None:
         raise BadInput("the labels of ImageNet-Vid-Robust are numbers of its own 30 classes; leave out the classes")
@@ -40,6 +47,9 @@ def open_vid_robust(
         ),
         key=lambda sample: sample.id,
     )
+    find = FilesBelow(root)
+    if yes_or_no("pixel_distances", pixel_distances):
+        samples = with_pixel_distances(samples, find)
     rows = load_table("imagenet_vid_classes")
     known = Classes(tuple(row["name"] for row in rows), tuple(row["wnid"] for row in rows))
     pairs = len(samples) - len(neighbours)
@@ -48,7 +58,7 @@ def open_vid_robust(
         "30 classes, each of many ILSVRC classes: score them with --merge imagenet-vid",
         *missing_note(root, samples),
     )
-    return ImageList(name or folder_name(location), samples, known, FilesBelow(root), notes=notes)
+    return ImageList(name or folder_name(location), samples, known, find, notes=notes)
 
 
 def frame_of_set(frame: str, anchor: str, labels: tuple[int, ...], facts: Mapping[str, Fact] | None = None) -> Sample:

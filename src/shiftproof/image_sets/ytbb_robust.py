@@ -12,7 +12,8 @@ from shiftproof.errors import BadInput
 from shiftproof.image_sets.extracted import frame_number
 from shiftproof.image_sets.image_list import FilesBelow, ImageList
 from shiftproof.image_sets.listing import folder_name, is_image_name
-from shiftproof.image_sets.options import whole_number
+from shiftproof.image_sets.options import whole_number, yes_or_no
+from shiftproof.image_sets.pixel_distances import with_pixel_distances
 from shiftproof.image_sets.vid_robust import frame_of_set, frames_folder, load_json, metadata_folder, missing_note
 from shiftproof.reference import load_table
 from shiftproof.types import Classes, Sample
@@ -31,6 +32,9 @@ SWAPPED = {22: 23, 23: 22}
 Words: TypeAlias = Mapping[str, frozenset[str]]
 """What was said of each key last."""
 
+Neighbours: TypeAlias = dict[str, dict[str, bool | str]]
+"""The frames around each anchor, and whether people found them like it: else the reason, or false where nobody looked."""
+
 
 def open_ytbb_robust(
     location: str,
@@ -40,12 +44,16 @@ def open_ytbb_robust(
     images: str | None = None,
     k: int | str = 10,
     reasons: Collection[str] | str = REASONS,
+    rejected: bool | str = False,
+    pixel_distances: bool | str = False,
 ) -> ImageList:
     """The anchors that people found good and the frames they found similar, with the anchor's labels and any added ones.
 
     Where the judgements of pairs are missing, which the release left out, all frames at most `k` away count that lie
-    beside the anchor, with the fact `reviewed` false. `reasons` take a pair out that was called similar all the same.
-    `images` is the folder that the frames' folders lie in, where it is elsewhere.
+    beside the anchor, with the fact `reviewed` false. `reasons` take a pair out that was called similar all the same;
+    with `rejected` such frames of good anchors are there too, and their fact `reviewed` says why they should not be.
+    `images` is the folder that the frames' folders lie in, where it is elsewhere. `pixel_distances` decodes every frame,
+    as in `frames_around`.
     """
     if classes is not None:
         raise BadInput("the labels of YTBB-Robust are numbers of its own 24 classes; leave out the classes")
@@ -60,27 +68,32 @@ def open_ytbb_robust(
     }
     first = _classes_of_anchors(metadata)
     samples: list[Sample] = []
-    named = reasons.split(",") if isinstance(reasons, str) else reasons
-    neighbours = _beside(root, good, k) if pairs is None else _similar(pairs, frozenset(named))
+    if pairs is None:
+        neighbours = _beside(root, good, k)
+    else:
+        named = reasons.split(",") if isinstance(reasons, str) else reasons
+        neighbours = _judged(pairs, frozenset(named), rejected=yes_or_no("rejected", rejected))
     for anchor, words in good.items():
         clip = anchor.partition("/")[0]
         if clip not in first:
             raise BadInput(f"{ANCHOR_CLASSES} has no class for {clip}, which {ANCHORS} calls a good anchor")
         labels = {first[clip]} | {known.names.index(word) for word in words & set(known.names)}
         samples += [
-            frame_of_set(frame, anchor, tuple(sorted(labels)), {"reviewed": pairs is not None})
-            for frame in (anchor, *neighbours.get(anchor, ()))
+            frame_of_set(frame, anchor, tuple(sorted(labels)), {"reviewed": verdict})
+            for frame, verdict in {anchor: pairs is not None, **neighbours.get(anchor, {})}.items()
         ]
     samples.sort(key=lambda sample: sample.id)
+    find = FilesBelow(root)
+    if yes_or_no("pixel_distances", pixel_distances):
+        samples = with_pixel_distances(samples, find)
     notes = [
         f"YTBB-Robust: {len(good):,} anchors, {len(samples) - len(good):,} pairs",
         "24 classes, most of many ILSVRC classes: score them with --merge ytbb --unmatched wrong",
     ]
     if pairs is None:
         notes.append(f"no {PAIRS}: frames at most {k} away are taken as they lie beside their anchor, unreviewed")
-    return ImageList(
-        name or folder_name(location), samples, known, FilesBelow(root), notes=(*notes, *missing_note(root, samples))
-    )
+    notes += missing_note(root, samples)
+    return ImageList(name or folder_name(location), samples, known, find, notes=tuple(notes))
 
 
 def _words(metadata: str, file: str) -> Words:
@@ -102,19 +115,21 @@ def _pair(key: str) -> tuple[str, str]:
     return anchor, frame
 
 
-def _similar(pairs: Words, reasons: frozenset[str]) -> dict[str, list[str]]:
-    """The frames of each anchor that are similar to it."""
-    found: dict[str, list[str]] = {}
+def _judged(pairs: Words, reasons: frozenset[str], *, rejected: bool) -> Neighbours:
+    """The frames of each anchor that are similar to it, and where they are wanted those that are not."""
+    found: Neighbours = {}
     for key, words in pairs.items():
         anchor, frame = _pair(key)
-        if "similar" in words and not words & reasons and frame != anchor:
-            found.setdefault(anchor, []).append(frame)
+        is_similar = "similar" in words and not words & reasons
+        if frame != anchor and (is_similar or rejected):
+            why = ", ".join(sorted(words - {"similar"})) or "not similar"
+            found.setdefault(anchor, {})[frame] = is_similar or why
     return found
 
 
-def _beside(root: str, anchors: Collection[str], k: int) -> dict[str, list[str]]:
+def _beside(root: str, anchors: Collection[str], k: int) -> Neighbours:
     """The frames at most `k` away that lie in each anchor's folder."""
-    return {anchor: list(_near(root, anchor, k)) for anchor in anchors}
+    return {anchor: dict.fromkeys(_near(root, anchor, k), False) for anchor in anchors}
 
 
 def _near(root: str, anchor: str, k: int) -> Iterator[str]:
