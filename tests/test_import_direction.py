@@ -34,6 +34,7 @@ LEVELS = (
         "cli",
         "cli_novelty",
         "cli_probe",
+        "cli_crops",
         "cli_curation",
         "cli_operating",
         "cli_options",

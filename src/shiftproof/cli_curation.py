@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from shiftproof.cli_crops import crops
 from shiftproof.cli_options import about_model, about_store, as_json_option
 from shiftproof.cli_steps import Options, stored_or_loaded
 from shiftproof.errors import BadInput, listed
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
 
 @click.group()
 def curate() -> None:
-    """Build a test set of what a model has never seen."""
+    """Build a test set of what a model has never seen, or gets wrong."""
+
+
+curate.add_command(crops)
 
 
 @curate.command("novel-classes")

@@ -54,7 +54,7 @@ def corrupt(source: str, destination: str, **options: Any) -> None:
     from shiftproof.writing import write_corrupted
 
     frost = None if options["frost_folder"] is None else frost_pictures(options["frost_folder"])
-    images = _some(images_at(source, options), options["limit"])
+    images = some_of(images_at(source, options), options["limit"])
     with interruptible(Bar(quiet=options["quiet"], unit="pictures", before="written before")) as progress:
         written = write_corrupted(
             images,
@@ -102,7 +102,7 @@ def perturb(source: str, destination: str, **options: Any) -> None:
     from shiftproof.console import Bar
     from shiftproof.writing import write_perturbed
 
-    images = _some(images_at(source, options), options["limit"])
+    images = some_of(images_at(source, options), options["limit"])
     with interruptible(Bar(quiet=options["quiet"], unit="sequences", before="written before")) as progress:
         written = write_perturbed(
             images,
@@ -118,7 +118,7 @@ def perturb(source: str, destination: str, **options: Any) -> None:
     _show(written, "sequences", options)
 
 
-def _some(images: ImageList, limit: int | None) -> ImageList:
+def some_of(images: ImageList, limit: int | None) -> ImageList:
     """So many of the images, spread evenly: sets are ordered by class, and the first would be of few."""
     from shiftproof.image_sets.perturbed import spread_over
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple, TypeAlias
 
+from shiftproof.curation.sifting import Sifted, Step
 from shiftproof.errors import BadInput, listed
 from shiftproof.image_sets.wordnet import WordNet, wordnet
 
@@ -18,14 +19,6 @@ Boundary = Literal["before", "after"]
 """Whether what lies under the most general decision boundary goes before or after the classes are chosen."""
 
 ORGANISM = "n00004475"
-
-
-@dataclass(frozen=True)
-class Step:
-    """One step, named by what it leaves, and how many classes that is."""
-
-    name: str
-    left: int
 
 
 @dataclass(frozen=True)
@@ -170,10 +163,8 @@ def _nearest(steps: Mapping[str, int]) -> str:
 
 
 def _sifted(candidates: list[str], rules: Sequence[tuple[str, Rule]]) -> Selection:
-    steps, left, removed = [Step("start", len(candidates))], candidates, list[Removal]()
+    sifted = Sifted[str, Why].start(candidates)
     for name, rule in rules:
-        judged = [(wnid, rule(wnid)) for wnid in left]
-        removed += [Removal(wnid, name, why.reason, why.cause) for wnid, why in judged if why]
-        left = [wnid for wnid, why in judged if why is None]
-        steps.append(Step(name, len(left)))
-    return Selection(tuple(steps), tuple(left), tuple(removed))
+        sifted = sifted.step(name, rule)
+    removed = tuple(Removal(gone.item, gone.step, gone.reason.reason, gone.reason.cause) for gone in sifted.gone)
+    return Selection(sifted.steps, sifted.left, removed)

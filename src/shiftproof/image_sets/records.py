@@ -13,7 +13,13 @@ from shiftproof.types import Classes
 RECORD = "manifest.json"
 Record: TypeAlias = Mapping[str, Any]
 
-KINDS = {"imagenet-c": "imagenet-c", "cifar-c": "arrays", "imagenet-p": "imagenet-p", "cifar-p": "arrays"}
+KINDS = {
+    "imagenet-c": "imagenet-c",
+    "cifar-c": "arrays",
+    "imagenet-p": "imagenet-p",
+    "cifar-p": "arrays",
+    "crops": "manifest",
+}
 """Which kind of image set reads which layout."""
 
 

@@ -92,5 +92,5 @@ def _jobs(images: ImageSet, product: Product, storage: Storage, missing: list[Pa
 
 def _lives_in_a_script(images: ImageSet) -> bool:
     """Whether the set is of a class that another process cannot find."""
-    source = images.source(images.samples[0])
-    return "__main__" in (type(images).__module__, type(source).__module__)
+    sources = [images.source(sample) for sample in images.samples[:1]]
+    return "__main__" in {type(one).__module__ for one in (images, *sources)}

@@ -1,0 +1,128 @@
+"""The command that makes a test set of crops: objects that models miss, each with as much around it as is usual."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from shiftproof.cli_options import about_matching, about_model, about_store, about_writing, as_json_option
+from shiftproof.cli_steps import Options, interruptible, model_of, scoring_of
+from shiftproof.cli_writing import some_of
+from shiftproof.errors import BadInput
+
+if TYPE_CHECKING:
+    from shiftproof.curation.crop_set import CropSet
+    from shiftproof.curation.reference_models import ReferenceModels
+    from shiftproof.curation.usual_shares import UsualShares
+
+
+@click.command()
+@click.argument("images")
+@click.argument("destination")
+@click.option(
+    "--reference", help="Boxed images whose objects are as large as is usual, such as the ILSVRC localization set."
+)
+@click.option("--shares", help="The same as a CSV file: a wnid or class, and the mean share of an image it fills.")
+@click.option(
+    "--times-smaller",
+    type=click.FloatRange(0, min_open=True),
+    default=8,
+    show_default=True,
+    help="Leave out objects that fill so many times less of their image than is usual for their class.",
+)
+@click.option("--recognised-by", multiple=True, help="Leave out what this model recognises, such as lite:0; repeatable.")
+@click.option(
+    "--recognised-in",
+    type=click.Choice(["tight", "final"]),
+    default="tight",
+    show_default=True,
+    help="Which crop the models see: the box alone, or the crop that is written.",
+)
+@click.option(
+    "--output",
+    type=click.Choice(["raw", "jpeg85"]),
+    default="raw",
+    show_default=True,
+    help="PNG files without loss, or JPEG files of quality 85.",
+)
+@about_matching
+@about_model
+@about_store
+@about_writing
+@as_json_option
+def crops(images: str, destination: str, **options: Any) -> None:
+    """Write objects of the boxed set IMAGES as crops into the folder DESTINATION, as ImageNet-A-Plus was made.
+
+    One box over all instances of a class in an image; objects too small for their class go, and those that a model
+    recognises; the others are cut out so that they fill as much of the crop as is usual for their class. Every object that
+    goes has its reason in objects.csv.
+
+    Example: shiftproof curate crops boxes.json hard-crops/ --reference usual.json --recognised-by lite:0
+    """
+    from shiftproof.console import Bar
+    from shiftproof.curation.crop_set import curate_crops
+    from shiftproof.image_sets import open_images
+
+    usual = _usual_shares(options)
+    reference = _reference_models(options)
+    with interruptible(Bar(quiet=options["quiet"], unit="crops", before="done before")) as progress:
+        made = curate_crops(
+            some_of(open_images(images), options["limit"]),
+            destination,
+            usual,
+            times_smaller=options["times_smaller"],
+            reference=reference,
+            output=options["output"],
+            workers=options["workers"],
+            progress=progress,
+        )
+    _show(made, options)
+
+
+def _usual_shares(options: Options) -> UsualShares:
+    from shiftproof.curation.usual_shares import load_shares, measured_shares
+    from shiftproof.image_sets import open_images
+
+    if bool(options["reference"]) == bool(options["shares"]):
+        raise BadInput("say how much of an image each class usually fills: with --reference BOXES or with --shares TABLE")
+    return load_shares(options["shares"]) if options["shares"] else measured_shares(open_images(options["reference"]))
+
+
+def _reference_models(options: Options) -> ReferenceModels | None:
+    from shiftproof.curation.reference_models import ReferenceModels
+    from shiftproof.store import Store
+
+    if not options["recognised_by"]:
+        return None
+    if options["name"] and len(options["recognised_by"]) > 1:
+        raise BadInput("--name is what to call one model, but several are asked with --recognised-by")
+    models = [model_of(spec, options) for spec in options["recognised_by"]]
+    return ReferenceModels(models, Store(options["store"]), options["recognised_in"], scoring_of(options))
+
+
+def _show(made: CropSet, options: Options) -> None:
+    from dataclasses import asdict
+
+    from shiftproof.console import remark, say, say_json, say_table
+
+    choice, written = made.choice, made.written
+    if options["as_json"]:
+        removed = [
+            {"id": gone.item.id, "class": gone.item.boxed.key, "step": gone.step, "reason": gone.reason}
+            for gone in choice.gone
+        ]
+        say_json(
+            {
+                "destination": str(written.destination),
+                "steps": [asdict(step) for step in choice.steps],
+                "crops": len(choice.left),
+                "whole_images": made.whole_images,
+                "removed": removed,
+            }
+        )
+        return
+    say_table([{"step": step.name, "objects left": f"{step.left:,}"} for step in choice.steps], right=("objects left",))
+    if made.whole_images:
+        remark(f"{made.whole_images:,} of {len(choice.left):,} crops are whole images, filled more than is usual")
+    say(str(written.destination))

@@ -1,0 +1,44 @@
+"""Models whose mistakes a test set is made of: what they recognise already is not hard enough."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from shiftproof.curation.crop_candidates import Candidate, Shown, cropped
+from shiftproof.image_sets.image_list import ImageList
+from shiftproof.image_sets.scoring import Scoring
+from shiftproof.metrics.accuracy import is_correct
+from shiftproof.prediction import Progress, predict
+from shiftproof.store import Store
+from shiftproof.types import Classifier
+
+
+@dataclass(frozen=True)
+class ReferenceModels:
+    """Which models, which crops they see, how their answers are scored and where they are stored."""
+
+    models: Sequence[Classifier]
+    store: Store
+    shown: Shown = "tight"
+    scoring: Scoring | None = None
+
+    def reasons(
+        self,
+        model: Classifier,
+        images: ImageList,
+        candidates: Sequence[Candidate],
+        *,
+        workers: int | None = None,
+        progress: Progress | None = None,
+    ) -> Mapping[str, str]:
+        """Why candidates go that a model recognises or cannot answer for, by their id."""
+        if not candidates:
+            return {}
+        shown = cropped(images, candidates, self.shown)
+        said = predict(model, shown, store=self.store, workers=workers, scoring=self.scoring, progress=progress)
+        right, labelled = is_correct(said.labels, said.top5.classes), said.labelled
+        unread = {image.id: image.reason for image in said.set_aside}
+        known = {crop_id: "recognised" for row, crop_id in enumerate(said.ids) if right[row]}
+        strange = {crop_id: "the model has no such class" for row, crop_id in enumerate(said.ids) if not labelled[row]}
+        return {**unread, **known, **strange}
