@@ -209,7 +209,7 @@ def fill_bench(model: Model, bench: Bench, options: Options) -> None:
     store = Store(options["store"])
     asked: list[Model] = [model, *bench.companions]
     check_stored(bench.studies, bench.image_sets, store=store, besides=[one.ref for one in asked])
-    _say_preparation(model, bench.image_sets, options)
+    say_preparation(model, bench.image_sets, options)
     with interruptible(Bar(quiet=options["quiet"])) as progress:
         for one in asked:
             fill_studies(
@@ -233,7 +233,7 @@ def fill_images(model: Model, images: ImageSet, options: Options, *, shard: tupl
     from shiftproof.prediction import fill
     from shiftproof.store import Store
 
-    _say_preparation(model, [images], options)
+    say_preparation(model, [images], options)
     with interruptible(Bar(quiet=options["quiet"])) as progress:
         return fill(
             model,
@@ -249,7 +249,8 @@ def fill_images(model: Model, images: ImageSet, options: Options, *, shard: tupl
         )
 
 
-def _say_preparation(model: Model, image_sets: Sequence[ImageSet], options: Options) -> None:
+def say_preparation(model: Model, image_sets: Sequence[ImageSet], options: Options) -> None:
+    """Tells how images become the model's input, and what else is to be known of both, before a long run."""
     from shiftproof.console import remark
 
     if options["quiet"]:
