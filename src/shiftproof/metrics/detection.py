@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shiftproof.metrics.box_overlap import Overlap, Size
 from shiftproof.metrics.intervals import bca_interval
 from shiftproof.metrics.matching import Matches, match
 from shiftproof.metrics.ranked_hits import Area, Ranking, Times, areas_of, rank_by_class
+from shiftproof.metrics.resampled_precision import over_classes, resampled_precision
 from shiftproof.types import Detections, Truths
-
-_BLOCKS = 200
 
 
 def mean_average_precision(
@@ -84,20 +82,9 @@ def average_precision_interval(
     >>> round(low, 1), round(high, 1)  # half of 100 objects are found: 0.5 +- 1.96 * 0.05
     (0.4, 0.6)
     """
-    every = np.arange(len(matches.ids))
-    pot = every if times is None else np.repeat(every, times.astype(np.int64))
-    ranking = rank_by_class(matches.among(np.isin(every, pot)))
-    if len(pot) < 2:
+    pot = None if times is None else np.repeat(np.arange(len(matches.ids)), times.astype(np.int64))
+    again = resampled_precision(matches, pot, area=area, resamples=resamples, seed=seed)
+    seen, drawn, left_out = (part[:, 0] for part in over_classes(again))
+    if len(left_out) < 2 or not np.isfinite([*drawn, *left_out]).all():
         return float("nan"), float("nan")
-
-    def precision_of(images: NDArray[np.integer]) -> float:
-        return ranked_average_precision(ranking, area=area, times=np.bincount(images, minlength=len(every)))
-
-    generator = np.random.default_rng(seed)
-    seen = precision_of(pot)
-    drawn = [precision_of(generator.choice(pot, size=len(pot))) for _ in range(resamples)]
-    block = np.arange(len(pot)) * min(len(pot), _BLOCKS) // len(pot)
-    left_out = [precision_of(pot[block != number]) for number in range(block[-1] + 1)]
-    if not np.isfinite([*drawn, *left_out]).all():
-        return float("nan"), float("nan")
-    return bca_interval(seen, np.array(drawn), np.array(left_out), level=level)
+    return bca_interval(float(seen[0]), drawn, left_out, level=level)

@@ -73,10 +73,17 @@ def pm_k_average_precision_sweep(
     >>> pm_k_average_precision_sweep(match(found, truths), np.array([-1, 0, 2]), np.zeros(3, int), largest_k=2)
     array([1., 1., 0.])
     """
-    check_k(largest_k)
-    sets, ranking = frame_sets(offsets, groups), rank_by_class(matches)
-    precision = _frame_precision(matches, offsets, reading, area, images)
-    chosen = (_worst_rows(sets, precision, k, include_anchor) for k in range(largest_k + 1))
+    ranking = rank_by_class(matches)
+    chosen = worst_frames_sweep(
+        matches,
+        offsets,
+        groups,
+        largest_k=largest_k,
+        reading=reading,
+        area=area,
+        include_anchor=include_anchor,
+        images=images,
+    )
     return np.array([ranked_average_precision(ranking, area=area, times=_times(rows, matches, images)) for rows in chosen])
 
 
@@ -106,6 +113,23 @@ def worst_frames(
     check_k(k)
     precision = _frame_precision(matches, offsets, reading, area, images)
     return _worst_rows(frame_sets(offsets, groups), precision, k, include_anchor)
+
+
+def worst_frames_sweep(
+    matches: Matches,
+    offsets: Offsets,
+    groups: Groups,
+    *,
+    largest_k: int = 10,
+    reading: Reading = "present",
+    area: Area = "coco",
+    include_anchor: bool = True,
+    images: NDArray[np.integer] | None = None,
+) -> list[NDArray[np.integer]]:
+    """The rows of the worst frames as `worst_frames` gives them, for every k from 0 to `largest_k`."""
+    check_k(largest_k)
+    sets, precision = frame_sets(offsets, groups), _frame_precision(matches, offsets, reading, area, images)
+    return [_worst_rows(sets, precision, k, include_anchor) for k in range(largest_k + 1)]
 
 
 def _frame_precision(

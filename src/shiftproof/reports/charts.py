@@ -26,6 +26,7 @@ TICKS: dict[Unit, Spec] = {
     "share": PERCENT,
     "points": {"labelExpr": "datum.value == 0 ? '0' : format(datum.value * 100, '+~r')"},
     "number": {},
+    "count": {"tickMinStep": 1, "format": ",d"},
 }
 NARROW = "containerSize()[0] < 480"
 """True on a phone, where labels are cut sooner and less stands beside the dots."""

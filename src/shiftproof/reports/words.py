@@ -25,6 +25,8 @@ def figure(value: float, unit: Unit) -> str:
         return f"{100 * value:.1f}{GAP}%"
     if unit == "points":
         return f"{100 * value:+.1f} points".replace("-", "−")
+    if unit == "count":
+        return count(round(value))
     return f"{value:.4g}".replace("-", "−")
 
 
@@ -37,7 +39,7 @@ def span(interval: tuple[float, float] | None, unit: Unit) -> str:
     if interval is None or not all(map(math.isfinite, interval)):
         return "no interval"
     low, high = (figure(bound, unit) for bound in interval)
-    tail = {"share": f"{GAP}%", "points": " points", "number": ""}[unit]
+    tail = {"share": f"{GAP}%", "points": " points"}.get(unit, "")
     return f"{low.removesuffix(tail)} to {high}"
 
 

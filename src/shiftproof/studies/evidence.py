@@ -16,7 +16,7 @@ from shiftproof.metrics import (
     clopper_pearson,
     top_confidence,
 )
-from shiftproof.types import About, Measurement, Predictions, Run
+from shiftproof.types import About, FoundObjects, Measurement, Predictions, Run
 
 EXACT = {"interval": "95 %, Clopper-Pearson"}
 RESAMPLED = {"interval": "95 %, bootstrap over images"}
@@ -45,7 +45,7 @@ def labelled_only(predictions: Predictions) -> Predictions:
     return predictions if predictions.labelled.all() else predictions.take(predictions.labelled)
 
 
-def nothing_read(run: Run, predictions: Predictions) -> str | None:
+def nothing_read(run: Run, predictions: Predictions | FoundObjects) -> str | None:
     """Why there is nothing to measure at all, or None."""
     if len(predictions):
         return None

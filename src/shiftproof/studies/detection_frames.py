@@ -1,0 +1,148 @@
+"""What is left of a detector on the worst frame around each anchor: pm-k mean average precision (Shankar et al., 2021)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftproof.metrics.average_precision import image_average_precision
+from shiftproof.metrics.matching import Matches
+from shiftproof.metrics.pm_k_detection import worst_frames_sweep
+from shiftproof.metrics.resampled_precision import over_classes, resampled_precision
+from shiftproof.metrics.resampling import Resampled, interval_of
+from shiftproof.studies.detection_galleries import judged_item
+from shiftproof.studies.found_boxes import Judged, difference, measured, resamples_for
+from shiftproof.studies.frames import FramePlaces, places_of, subsets_of
+from shiftproof.types import About, Curve, Finding, FoundObjects, Gallery, Measurement, Run
+
+DEFINITION = (
+    "the worst frame has the least average precision over the classes it shows, of equals the nearest; then the mean "
+    "average precision over the worst frames"
+)
+
+
+def around_anchors(
+    run: Run, judged: Judged, convention: Mapping[str, str], largest_k: int, *, include_anchor: bool
+) -> Iterator[Finding]:
+    """Every number of frames around anchors: for objects of their class, and for objects of any."""
+    frames = _Frames.of(judged.found, judged.matches, largest_k, include_anchor)
+    if frames is None:
+        return
+    lone = int((~frames.places.has_anchor).sum())
+    told = {
+        **convention,
+        "pm-k": DEFINITION,
+        "anchor": "counts among its frames" if include_anchor else "does not count",
+        **({"frames without their anchor": f"{lone}, left out"} if lone else {}),
+    }
+    yield from _over_k(frames, {**run.about(), "task": "detection"}, told)
+    yield from _by_subset(frames, judged.found, run.about(), told)
+    yield from _over_k(dataclasses.replace(frames, matches=judged.blind), {**run.about(), "task": "localization"}, told)
+
+
+def worst_pairs(run: Run, judged: Judged, largest_k: int, *, shown: int, least_score: float) -> Iterator[Gallery]:
+    """Anchors that lose most, each followed by its worst frame."""
+    frames = _Frames.of(judged.found, judged.matches, largest_k, include_anchor=True)
+    if frames is None:
+        return
+    worst, offsets = frames.worst[-1], frames.places.offsets
+    anchors, precision = frames.anchors_of(worst), image_average_precision(judged.matches)
+    lost = np.nan_to_num(precision[anchors] - precision[worst]).round(12)
+    order = np.argsort(-lost, kind="stable")[: shown // 2]
+    items = tuple(
+        judged_item(judged, image, least_score=least_score, before=f"{offsets[image]:+d}: ")
+        for place in order[lost[order] > 0].tolist()
+        for image in (int(anchors[place]), int(worst[place]))
+    )
+    if items:
+        title = "Anchors that lose most, each beside its worst frame"
+        yield Gallery("worst_frames", run.about(), run.image_set, title, items)
+
+
+@dataclass(frozen=True)
+class _Frames:
+    """The worst frame around each anchor for every k."""
+
+    matches: Matches
+    places: FramePlaces
+    largest_k: int
+    include_anchor: bool
+
+    @classmethod
+    def of(cls, found: FoundObjects, matches: Matches, largest_k: int, include_anchor: bool) -> _Frames | None:
+        """The frames of a set of frames; None where it is none, or no anchor of it was read."""
+        places = places_of(found.facts)
+        return None if places is None or not places.has_anchor.any() else cls(matches, places, largest_k, include_anchor)
+
+    @cached_property
+    def worst(self) -> list[NDArray[np.intp]]:
+        """The images chosen for each k, in the order of their anchors' ids."""
+        rows = np.flatnonzero(self.places.has_anchor)
+        chosen = worst_frames_sweep(
+            self.matches,
+            self.places.offsets[rows],
+            self.places.anchors[rows],
+            largest_k=self.largest_k,
+            include_anchor=self.include_anchor,
+            images=rows,
+        )
+        return [rows[places] for places in chosen]
+
+    def anchors_of(self, images: NDArray[np.intp]) -> NDArray[np.intp]:
+        """The anchors' own images."""
+        anchors = np.flatnonzero(self.places.offsets == 0)
+        place_of = dict(zip(self.places.anchors[anchors].tolist(), anchors.tolist(), strict=True))
+        return np.array([place_of[name] for name in self.places.anchors[images].tolist()], np.intp)
+
+    def precision(self, images: NDArray[np.intp]) -> Resampled | None:
+        """Mean average precision over these images, and over some drawn again; None where they leave nothing to find."""
+        again = over_classes(resampled_precision(self.matches, images, resamples=resamples_for(self.matches)))
+        return again if np.isfinite(again.seen).all() else None
+
+
+def _over_k(frames: _Frames, about: About, told: Mapping[str, str]) -> Iterator[Finding]:
+    precision = {k: again for k, images in enumerate(frames.worst) if (again := frames.precision(images)) is not None}
+    for k, again in precision.items():
+        metric, more = ("pm_k_average_precision", {"k": k}) if k else ("anchor_average_precision", {})
+        yield measured(metric, again, {**about, **more}, len(frames.worst[k]), told, over="anchors")
+    if len(precision) > 1:
+        yield _curve(precision, [len(frames.worst[k]) for k in precision], about, told)
+    far = frames.worst[-1]
+    near, around = frames.precision(frames.anchors_of(far)), precision.get(frames.largest_k)
+    if near is not None and around is not None:
+        key = {**about, "k": frames.largest_k}
+        yield measured("pm_k_precision_drop", difference(near, around), key, len(far), told, over="anchors")
+
+
+def _curve(precision: Mapping[int, Resampled], counts: list[int], about: About, told: Mapping[str, str]) -> Curve:
+    bounds = [interval_of(*(part[:, 0] for part in again)) for again in precision.values()]
+    low, high = zip(*bounds, strict=True) if all(bounds) else (None, None)
+    return Curve(
+        "pm_k_precision_curve",
+        about,
+        "k, frames before and after",
+        "mean average precision",
+        x=tuple(float(k) for k in precision),
+        y=tuple(float(again.seen[0, 0]) for again in precision.values()),
+        images=max(counts),
+        convention=told,
+        counts=tuple(counts),
+        low=low,
+        high=high,
+    )
+
+
+def _by_subset(frames: _Frames, found: FoundObjects, about: About, told: Mapping[str, str]) -> Iterator[Measurement]:
+    """Anchors that are left when those of one kind of frame go, and anchors of clips of one frame rate."""
+    for k in (0, frames.largest_k):
+        images = frames.worst[k]
+        for name, chosen in subsets_of(found.facts, frames.anchors_of(images)):
+            again = frames.precision(images[chosen])
+            if again is not None:
+                key = {**about, "subset": name, "k": k}
+                yield measured("pm_k_subset_precision", again, key, int(chosen.sum()), told, over="anchors")

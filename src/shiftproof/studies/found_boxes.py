@@ -1,0 +1,134 @@
+"""From boxes found to measurements: how they are read, what stands beside each number, and why one cannot be had."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftproof.metrics.box_overlap import Overlap
+from shiftproof.metrics.matching import Matches, match
+from shiftproof.metrics.resampling import RESAMPLES, Resampled, interval_of
+from shiftproof.studies import evidence
+from shiftproof.types import About, FoundObjects, Measurement, Predictions, Run, Truths
+
+Load = Callable[[Run], Predictions]
+
+MANY_BOXES = 300_000
+"""Boxes times thresholds; above this images are drawn again fewer times, which moves the ends of an interval a little."""
+FEW_RESAMPLES = 200
+
+
+class LoadsFound(Protocol):
+    """What reads runs for studies that keep boxes."""
+
+    def found(self, run: Run) -> FoundObjects: ...
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What was found in a set, what is really there, and what became of each box at one overlap."""
+
+    found: FoundObjects
+    truths: Truths
+    iou: Overlap
+    counted: NDArray[np.intp]  # the images that count, by their places
+
+    @cached_property
+    def matches(self) -> Matches:
+        return self.at(self.iou)
+
+    @cached_property
+    def blind(self) -> Matches:
+        """The same where any object will do, whatever its class."""
+        return match(self.found.detections, self.truths, iou=self.iou, class_blind=True)
+
+    def at(self, iou: Overlap) -> Matches:
+        """What became of each box at another overlap."""
+        return match(self.found.detections, self.truths, iou=iou)
+
+    @cached_property
+    def times(self) -> NDArray[np.intp]:
+        """How often each image counts, (images,)."""
+        return np.bincount(self.counted, minlength=len(self.found))
+
+    @cached_property
+    def among_counted(self) -> Matches:
+        """Boxes and objects of the images that count."""
+        return self.matches.among(self.times > 0)
+
+
+def found_by(load: Load, run: Run) -> FoundObjects:
+    """What a detector found in a run."""
+    return cast(LoadsFound, load).found(run)
+
+
+def convention_of(run: Run, found: FoundObjects) -> dict[str, str]:
+    """What stands beside every number of a run: how pixels came to the detector, which classes and images counted."""
+    left = evidence.left_out(set_aside=len(found.set_aside), read=len(found), labelled=len(found))
+    return {**run.convention(), **found.convention, **left}
+
+
+def truths_of(found: FoundObjects) -> Truths | None:
+    """The objects of the set, where any counts."""
+    truths = found.truths
+    return None if truths is None or (truths.crowd | truths.ignored).all() else truths
+
+
+def nothing_to_find(run: Run, found: FoundObjects) -> str | None:
+    """Why average precision cannot be had, or None."""
+    if not len(found) or truths_of(found) is not None:
+        return None
+    why = "the set has none" if found.truths is None else "there is no object that counts"
+    remedy = "name a file of boxes instead of the images (COCO, VOC, ILSVRC, ImageNet-VID or YOLO, see docs/image-sets.md)"
+    return f"{run.image_set.name}: average precision needs boxes, and {why}; {remedy}"
+
+
+def overlap_name(iou: Overlap) -> str:
+    """A threshold, or several, in words.
+
+    >>> overlap_name(0.5), overlap_name("coco"), overlap_name("ilsvrc")
+    ('0.5', '0.5 to 0.95', 'ilsvrc')
+    """
+    if isinstance(iou, (float, int)):
+        return f"{iou:g}"
+    return {"coco": "0.5 to 0.95"}.get(iou, iou) if isinstance(iou, str) else ", ".join(f"{one:g}" for one in iou)
+
+
+OVERLAP_TOLD = {
+    "0.5 to 0.95": "0.5 to 0.95: the mean over COCO's ten thresholds",
+    "ilsvrc": "ilsvrc: 0.5, less for boxes under about 24 pixels",
+}
+
+
+def overlap_told(iou: Overlap) -> dict[str, str]:
+    """The least overlap that counts as found, as a convention."""
+    return {"overlap": OVERLAP_TOLD.get(overlap_name(iou), overlap_name(iou))}
+
+
+def resamples_for(matches: Matches) -> int:
+    """How often images are drawn again."""
+    return RESAMPLES if matches.hit.size <= MANY_BOXES else FEW_RESAMPLES
+
+
+def measured(
+    metric: str, column: Resampled, about: About, images: int, convention: Mapping[str, str], *, over: str = "images"
+) -> Measurement:
+    """A number with its interval from drawings of images, one column of them."""
+    interval = interval_of(*(part[:, 0] for part in column))
+    draws = {"interval": f"95 %, BCa bootstrap over {over}, {len(column.drawn)} draws"} if interval else {}
+    return Measurement(metric, float(column.seen[0, 0]), about, images, {**convention, **draws}, interval)
+
+
+def column_of(resampled: Resampled, place: int) -> Resampled:
+    """One of several numbers."""
+    return Resampled(*(part[:, [place]] for part in resampled))
+
+
+def difference(first: Resampled, second: Resampled) -> Resampled:
+    """The first number minus the second, drawing by drawing."""
+    return Resampled(*(np.asarray(one - other) for one, other in zip(first, second, strict=True)))

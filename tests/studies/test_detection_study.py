@@ -1,0 +1,186 @@
+"""Average precision of boxes, by hand on few images and beside the metrics on drawn ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from shiftproof.errors import BadInput
+from shiftproof.metrics import match, mean_average_precision, pm_k_average_precision_sweep
+from shiftproof.metrics.detection import average_precision_interval
+from shiftproof.studies.detection import DetectionStudy
+from shiftproof.types import Curve, Finding, FoundObjects, Gallery, ImageSetRef, Measurement, ModelRef
+from studies.found_world import Loads, world
+
+PHOTOS = ImageSetRef("photos", "photos")
+
+
+def found(objects: FoundObjects, **choices: Any) -> list[Finding]:
+    return list(DetectionStudy([ModelRef("net", "net")], PHOTOS, **choices).measure(Loads({"net": objects})))  # type: ignore[arg-type]
+
+
+def skipped(objects: FoundObjects) -> list[str]:
+    return list(DetectionStudy([ModelRef("net", "net")], PHOTOS).skipped(Loads({"net": objects})))  # type: ignore[arg-type]
+
+
+def numbers(findings: list[Finding], metric: str) -> list[Measurement]:
+    return [one for one in findings if isinstance(one, Measurement) and one.metric == metric]
+
+
+def gallery(findings: list[Finding], name: str) -> Gallery:
+    (one,) = [one for one in findings if isinstance(one, Gallery) and one.name == name]
+    return one
+
+
+# the cat is found in the right place, the dog 5 of 20 pixels off on either axis (225 of 575 shared: overlap 0.39), the
+# second cat not at all, and where nothing is a cat is seen with little doubt
+PETS = {
+    "a": ([("cat", 0), ("dog", 50)], [("cat", 0, 0.9), ("dog", 55, 0.8)]),
+    "b": ([("cat", 30)], [("cat", 70, 0.95)]),
+    "c": ([], [("eel", 10, 0.2)]),
+}  # type: ignore[var-annotated]
+
+
+def test_precision_and_recall_are_told_for_every_overlap() -> None:
+    findings = found(world(PETS), iou=(0.5, 0.3))  # type: ignore[arg-type]
+    precision = {one.about["iou"]: one.value for one in numbers(findings, "mean_average_precision")}
+    # cats: a false alarm, then one of two found, so precision 1/2 at the 51 recalls up to a half
+    cats = 51 / 101 / 2
+    assert precision == {"0.5": pytest.approx(cats / 2), "0.3": pytest.approx((cats + 1) / 2)}
+    recall = {one.about["iou"]: one.value for one in numbers(findings, "mean_average_recall")}
+    assert recall == {"0.5": 1 / 4, "0.3": 3 / 4}
+
+
+def test_classes_have_their_objects_and_the_images_that_show_them() -> None:
+    findings = found(world(PETS))
+    precision = {one.about["class"]: (one.value, one.images) for one in numbers(findings, "class_average_precision")}
+    assert precision == {"cat": (pytest.approx(51 / 202), 2), "dog": (0.0, 1)}
+    assert {one.about["class"]: one.value for one in numbers(findings, "class_objects")} == {"cat": 2, "dog": 1}
+    counts = {name: numbers(findings, name)[0].value for name in ("objects_to_find", "objects_left_out", "boxes_found")}
+    assert counts == {"objects_to_find": 3, "objects_left_out": 0, "boxes_found": 4}
+
+
+def test_localization_asks_where_and_not_what() -> None:
+    swapped = world({"a": ([("cat", 0), ("dog", 50)], [("dog", 0, 0.9), ("cat", 50, 0.8)])})
+    findings = found(swapped)
+    assert numbers(findings, "mean_average_precision")[0].value == 0
+    (blind,) = numbers(findings, "localization_precision")
+    assert blind.value == 1
+
+
+def test_sizes_that_no_object_has_are_left_out() -> None:
+    assert [one.about["size"] for one in numbers(found(world(PETS)), "size_average_precision")] == ["small"]
+
+
+def test_the_curve_of_all_classes_is_the_mean_of_the_classes() -> None:
+    overall, cats, dogs = (one for one in found(world(PETS)) if isinstance(one, Curve))
+    assert (cats.about["class"], dogs.about["class"]) == ("cat", "dog")
+    assert cats.y == (0.5,) * 51 + (0.0,) * 50
+    assert np.allclose(overall.y, np.add(cats.y, dogs.y) / 2)
+    assert np.mean(overall.y) == pytest.approx(numbers(found(world(PETS)), "mean_average_precision")[0].value)
+
+
+def test_boxes_are_drawn_as_shares_of_the_image_in_their_kind() -> None:
+    worst = gallery(found(world(PETS)), "worst_found")
+    assert [item.id for item in worst.items] == ["b", "a"]  # c has nothing to find
+    b, a = worst.items
+    assert [(box.kind, box.caption) for box in b.boxes] == [("truth", "cat"), ("wrong", "cat 95 %")]
+    assert b.boxes[0].box == (0.15, 0.3, 0.25, 0.5)  # 30 to 50 of 200 across and of 100 down
+    assert [box.kind for box in a.boxes] == ["truth", "truth", "wrong", "right"]
+    assert (a.caption, b.caption) == ("1 of 2 found, 1 wrong", "0 of 1 found, 1 wrong")
+
+
+def test_boxes_of_a_low_score_are_not_drawn_and_what_is_ignored_is_neither() -> None:
+    hidden = world({"a": ([("cat", 0), ("dog", 50)], [("cat", 0, 0.2), ("dog", 50, 0.9)])}, ignored=[1])
+    (item,) = gallery(found(hidden, shown_score=0.3), "best_found").items
+    assert [box.kind for box in item.boxes] == ["truth"]
+    assert numbers(found(hidden), "objects_left_out")[0].value == 1
+
+
+def test_without_boxes_there_is_a_count_of_what_is_found_and_a_reason() -> None:
+    plain = world(PETS, boxed=False)
+    findings = found(plain)
+    assert {one.about["class"]: (one.value, one.images) for one in numbers(findings, "class_boxes")} == {
+        "cat": (2, 2), "dog": (1, 1),
+    }  # fmt: skip
+    assert numbers(findings, "mean_average_precision") == []
+    assert {box.kind for item in gallery(findings, "found_boxes").items for box in item.boxes} == {"found"}
+    (reason,) = skipped(plain)
+    assert reason.startswith("photos: average precision needs boxes")
+    assert skipped(world(PETS)) == []
+
+
+def drawn(images: int, seed: int, **facts: Any) -> FoundObjects:
+    """Three objects an image, most of them found nearly in place, and two false alarms."""
+    rng = np.random.default_rng(seed)
+    names = ("cat", "dog", "eel")
+    scenes = {}
+    for place in range(images):
+        real = [(names[rng.integers(3)], float(start)) for start in (0, 30, 60)]
+        hits = [(name, start + rng.integers(0, 5), float(rng.random())) for name, start in real if rng.random() < 0.7]
+        alarms = [(names[rng.integers(3)], float(rng.integers(75)), float(rng.random() / 2)) for _ in range(2)]
+        scenes[f"{place:03}.png"] = (real, [*hits, *alarms])
+    return world(scenes, facts=facts)
+
+
+def test_numbers_and_intervals_are_those_of_the_metrics() -> None:
+    objects = drawn(40, seed=5)
+    findings = found(objects)
+    assert objects.truths is not None
+    for measured, iou in zip(numbers(findings, "mean_average_precision"), (0.5, 0.75, "coco"), strict=True):
+        assert measured.value == pytest.approx(mean_average_precision(objects.detections, objects.truths, iou=iou))  # type: ignore[arg-type]
+        interval = average_precision_interval(match(objects.detections, objects.truths, iou=iou))  # type: ignore[arg-type]
+        assert measured.interval == pytest.approx(interval)
+        assert measured.interval is not None
+        assert measured.interval[0] < measured.value < measured.interval[1]
+
+
+FRAMES = {
+    "anchor": [f"{place // 5}/2" for place in range(60)],
+    "offset": [place % 5 - 2 for place in range(60)],
+    "frame_type": ["IP"[place // 5 % 2] for place in range(60)],
+}
+
+
+def test_around_anchors_precision_is_that_of_the_worst_frames() -> None:
+    objects = drawn(60, seed=7, **FRAMES)
+    findings = found(objects, largest_k=2)
+    assert objects.truths is not None
+    offsets, groups = np.array(FRAMES["offset"]), np.array(FRAMES["anchor"])
+    for task, class_blind in (("detection", False), ("localization", True)):
+        matches = match(objects.detections, objects.truths, class_blind=class_blind)
+        sweep = pm_k_average_precision_sweep(matches, offsets, groups, largest_k=2)
+        told = [one for name in ("anchor_average_precision", "pm_k_average_precision") for one in numbers(findings, name)]
+        assert [one.value for one in told if one.about["task"] == task] == pytest.approx(sweep)
+        (drop,) = [one for one in numbers(findings, "pm_k_precision_drop") if one.about["task"] == task]
+        assert drop.value == pytest.approx(sweep[0] - sweep[2])
+        assert drop.images == 12
+        assert drop.interval is not None
+        assert drop.interval[0] > 0
+
+
+def test_of_frames_the_anchors_alone_are_counted_as_images() -> None:
+    findings = found(drawn(60, seed=7, **FRAMES), largest_k=2)
+    (anchors, _) = numbers(findings, "anchor_average_precision")
+    overall = numbers(findings, "mean_average_precision")[0]
+    assert (overall.value, overall.images) == (anchors.value, 12)
+    assert "anchors alone, 12 of 60" in overall.convention["frames"]
+    subsets = {(one.about["subset"], one.about["k"]): one.images for one in numbers(findings, "pm_k_subset_precision")}
+    assert subsets == {("without I", 0): 6, ("without P", 0): 6, ("without I", 2): 6, ("without P", 2): 6}
+
+
+def test_each_anchor_that_loses_is_shown_beside_its_worst_frame() -> None:
+    items = gallery(found(drawn(60, seed=7, **FRAMES), largest_k=2), "worst_frames").items
+    assert len(items) % 2 == 0
+    for anchor, worst in zip(items[::2], items[1::2], strict=True):
+        assert anchor.caption.startswith("+0: ")
+        assert int(anchor.id[:3]) // 5 == int(worst.id[:3]) // 5
+        assert worst.caption.startswith(("-", "+"))
+
+
+@pytest.mark.parametrize("iou", [(), (0.5, 0.5), (1.5,), ("voc",)])
+def test_overlaps_that_there_are_not_are_told_at_once(iou: Any) -> None:
+    with pytest.raises(BadInput):
+        DetectionStudy([ModelRef("net", "net")], PHOTOS, iou=iou)
