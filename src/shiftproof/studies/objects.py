@@ -1,0 +1,126 @@
+"""Whether a model goes by an object or by what is around it, and how large it needs the object (Li et al., 2021)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from shiftproof.image_sets.crops import boxes_of_crops
+from shiftproof.image_sets.cutting import Look
+from shiftproof.metrics import paired_counts
+from shiftproof.studies import evidence
+from shiftproof.studies.clean_study import image_set_ref, model_refs
+from shiftproof.studies.object_galleries import object_galleries
+from shiftproof.studies.object_looks import WHOLE, ObjectLooks
+from shiftproof.studies.object_scales import accuracies_by_scale, factors_from_facts
+from shiftproof.studies.object_shares import share_findings
+from shiftproof.studies.paired_evidence import paired_differences
+from shiftproof.types import (
+    About,
+    Classifier,
+    Finding,
+    ImageSet,
+    ImageSetRef,
+    Keep,
+    ModelRef,
+    Predictions,
+    Run,
+)
+
+EFFECTS = {
+    "background removed": ("alone", WHOLE),
+    "object enlarged": ("enlarged", "alone"),
+    "both": ("enlarged", WHOLE),
+    "cropped": ("crop", WHOLE),
+}
+"""What is done to an object, and the looks after and before it: the paper's two effects, and what they come to."""
+
+
+@dataclass(frozen=True)
+class ObjectStudy:
+    """Accuracy on the objects of a boxed set in their images, cut out, without background and enlarged; by their size.
+
+    `looks` are sets of crops of `image_set`, object for object the same: ``crop``, ``alone`` and ``enlarged``. `beside` are
+    the objects of another boxed set, to compare how much of their images they fill.
+    """
+
+    models: Sequence[ModelRef | Classifier]
+    image_set: ImageSetRef | ImageSet
+    looks: Mapping[Look, ImageSetRef | ImageSet] = field(default_factory=dict, hash=False)
+    beside: ImageSetRef | ImageSet | None = None
+    shown: int = 12  # objects in a gallery
+
+    keep: ClassVar[Keep] = "top5"
+    by_default: ClassVar[bool] = False
+    needs_labels: ClassVar[bool] = False  # objects have their classes; what is needed is boxes
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "models", model_refs(self.models))
+        object.__setattr__(self, "image_set", image_set_ref(self.image_set))
+        object.__setattr__(self, "looks", {look: image_set_ref(images) for look, images in self.looks.items()})
+        object.__setattr__(self, "beside", self.beside and image_set_ref(self.beside))
+
+    def runs(self) -> list[Run]:
+        """Every model on the whole images and on their objects in every look; none where there are no objects."""
+        return [run for model in model_refs(self.models) for run in self._runs(model).values()]
+
+    def measure(self, load: Callable[[Run], Predictions]) -> Iterator[Finding]:
+        if not self.looks:
+            return
+        opened: Callable[[ImageSetRef], ImageSet] | None = getattr(load, "images", None)
+        if opened is not None:
+            beside = opened(image_set_ref(self.beside)) if self.beside else None
+            yield from share_findings(opened(self._any_look), of=image_set_ref(self.image_set).name, beside=beside)
+        boxes = boxes_of_crops(opened(self._any_look)) if opened else {}
+        for model in model_refs(self.models):
+            runs = self._runs(model)
+            objects = ObjectLooks.of(runs, load)
+            if objects is not None:
+                yield from _accuracies(objects, runs[WHOLE].about())
+                yield from _effects(objects, runs[WHOLE].about())
+                yield from object_galleries(runs, objects, boxes, shown=self.shown)
+
+    def skipped(self, load: Callable[[Run], Predictions]) -> Iterator[str]:
+        name = image_set_ref(self.image_set).name
+        if not self.looks:
+            yield f"{name}: objects are told from their background by boxes, and it has none"
+            return
+        for model in model_refs(self.models):
+            objects = ObjectLooks.of(self._runs(model), load)
+            if objects is None:
+                yield f"{model.name} on {name}: no object with a label was read in every look"
+            elif factors_from_facts(objects.facts) is None:
+                yield f"{name}: scale factors need the sizes of the images, which its boxes come without"
+
+    @property
+    def _any_look(self) -> ImageSetRef:
+        return image_set_ref(next(iter(self.looks.values())))
+
+    def _runs(self, model: ModelRef) -> dict[str, Run]:
+        if not self.looks:
+            return {}
+        sets = [(WHOLE, self.image_set), *self.looks.items()]
+        return {look: Run(model, image_set_ref(images)) for look, images in sets}
+
+
+def _accuracies(objects: ObjectLooks, about: About) -> Iterator[Finding]:
+    """Of each look, overall and by scale factor."""
+    factors = factors_from_facts(objects.facts)
+    for look, correct in objects.correct.items():
+        named = {**about, "look": look}
+        yield evidence.share("object_accuracy", int(correct.sum()), len(correct), named, objects.convention)
+        if factors is not None:
+            yield from accuracies_by_scale("scale_factor_accuracy", correct, factors, named, objects.convention)
+
+
+def _effects(objects: ObjectLooks, about: About) -> Iterator[Finding]:
+    """What each change does to accuracy, object by object."""
+    correct = objects.correct
+    pairs = [
+        ({**about, "effect": effect}, paired_counts(correct[after], correct[before]))
+        for effect, (after, before) in EFFECTS.items()
+        if after in correct and before in correct
+    ]
+    for numbers in paired_differences(pairs, objects.convention, metrics=("object_difference", "object_difference_p")):
+        yield from numbers

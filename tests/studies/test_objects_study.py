@@ -1,0 +1,259 @@
+"""Objects in their images, alone and enlarged, worked by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image as Pillow
+
+from shiftproof.image_sets import ImageList, open_images
+from shiftproof.image_sets.crops import crops
+from shiftproof.metrics.top5 import to_top5
+from shiftproof.models import wrap_model
+from shiftproof.prediction import fill_studies
+from shiftproof.store import Store
+from shiftproof.studies import measure
+from shiftproof.studies.object_scales import factor_name, largest_factors, seen_scale_factors
+from shiftproof.studies.objects import ObjectStudy
+from shiftproof.types import (
+    Curve,
+    Finding,
+    Gallery,
+    ImageSet,
+    ImageSetRef,
+    Inputs,
+    Measurement,
+    ModelRef,
+    Predictions,
+    Run,
+)
+
+MODEL = ModelRef("net", "m")
+
+# a crop of 0.875 sees 350 pixels of these images: the boxes are of factor 1, 1/2 (twice), 1/4 and below 1/32
+IMAGES = {"a.png": [(0, [0, 0, 400, 200])], "b.png": [(1, [10, 10, 175, 100])], "c.png": [(0, [0, 0, 200, 30])]}
+IMAGES |= {"d.png": [(1, [100, 100, 100, 50]), (0, [3, 3, 5, 10])]}
+SIZE = (500, 400)
+
+# by object: right in the image, cut out, alone, enlarged
+RIGHT = {
+    "a.png/000": (True, True, True, True),
+    "b.png/000": (False, True, True, True),
+    "c.png/000": (False, False, False, True),
+    "d.png/000": (True, True, False, False),
+    "d.png/001": (True, False, False, True),
+}
+
+
+def boxed_file(folder: Path, name: str = "boxes", sizes: bool = True) -> ImageList:
+    numbers = {image: number for number, image in enumerate(IMAGES)}
+    size = {"width": SIZE[0], "height": SIZE[1]} if sizes else {}
+    images = [{"id": number, "file_name": image, **size} for image, number in numbers.items()]
+    boxes = [
+        {"image_id": numbers[image], "category_id": label, "bbox": box}
+        for image, objects in IMAGES.items()
+        for label, box in objects
+    ]
+    categories = [{"id": 0, "name": "cat"}, {"id": 1, "name": "dog"}]
+    (folder / "a.png").touch()  # nobody opens it
+    path = folder / f"{name}.json"
+    path.write_text(json.dumps({"images": images, "annotations": boxes, "categories": categories}))
+    return open_images(path)
+
+
+def answers_to(images: ImageSet, right: Sequence[bool]) -> Predictions:
+    labels = np.array([(*sample.labels, -1)[:2] for sample in images.samples])
+    logits = np.zeros((len(right), 3))
+    logits[np.arange(len(right)), np.where(right, labels[:, 0], 2)] = 2
+    facts = {
+        name: tuple(sample.facts.get(name) for sample in images.samples)
+        for name in dict.fromkeys(name for sample in images.samples for name in sample.facts)
+    }
+    ids = tuple(sample.id for sample in images.samples)
+    return Predictions(ids, labels, "logits", to_top5(logits, "logits"), images.classes, facts=facts)
+
+
+class Answers:
+    """What the model says of each look, and the sets themselves."""
+
+    def __init__(self, whole: ImageList, looks: dict[str, ImageList], beside: Sequence[ImageList] = ()) -> None:
+        in_image = {one.rpartition("/")[0]: verdicts[0] for one, verdicts in RIGHT.items()}
+        self.sets = {one.ref: one for one in (whole, *looks.values(), *beside)}
+        self.answers = {whole.ref: answers_to(whole, [in_image[sample.id] for sample in whole.samples])}
+        for place, look in enumerate(("crop", "alone", "enlarged"), start=1):
+            if look in looks:
+                verdicts = [RIGHT[sample.id][place] for sample in looks[look].samples]
+                self.answers[looks[look].ref] = answers_to(looks[look], verdicts)
+
+    def __call__(self, run: Run) -> Predictions:
+        return self.answers[run.image_set]
+
+    def images(self, ref: ImageSetRef) -> ImageSet:
+        return self.sets[ref]
+
+
+def looks_of(images: ImageList) -> dict[str, ImageList]:
+    return {look: crops(images, look=look) for look in ("crop", "alone", "enlarged")}  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def findings(tmp_path: Path) -> list[Finding]:
+    images = boxed_file(tmp_path)
+    looks = looks_of(images)
+    study = ObjectStudy([MODEL], images, looks=looks)  # type: ignore[arg-type]
+    return list(study.measure(Answers(images, looks)))
+
+
+def numbers(findings: Sequence[Finding], metric: str, **about: str) -> dict[tuple[str | int, ...], Measurement]:
+    """By what tells them apart beside the model and the set."""
+    return {
+        tuple(value for key, value in one.about.items() if key not in ("model", "image_set", *about)): one
+        for one in findings
+        if isinstance(one, Measurement) and one.metric == metric and about.items() <= dict(one.about).items()
+    }
+
+
+def test_accuracy_in_each_look_is_that_of_the_objects(findings: list[Finding]) -> None:
+    found = {look: (one.value, one.images) for (look,), one in numbers(findings, "object_accuracy").items()}
+    # d.png is right in its image, and so are both objects in it
+    assert found == {"image": (3 / 5, 5), "crop": (3 / 5, 5), "alone": (2 / 5, 5), "enlarged": (4 / 5, 5)}
+    (stated,) = {one.convention["objects"] for one in numbers(findings, "object_accuracy").values()}
+    assert stated == "5 in 4 images, counted as independent"
+
+
+def test_removing_the_background_and_enlarging_are_told_apart_and_add_up(findings: list[Finding]) -> None:
+    found = {effect: one.value for (effect,), one in numbers(findings, "object_difference").items()}
+    # alone: b is won, both of d are lost; enlarged from there: c and the second of d are won
+    assert found == {
+        "background removed": pytest.approx(-1 / 5),
+        "object enlarged": pytest.approx(2 / 5),
+        "both": pytest.approx(1 / 5),
+        "cropped": 0.0,
+    }
+    assert found["background removed"] + found["object enlarged"] == pytest.approx(found["both"])
+    chances = {effect: one.value for (effect,), one in numbers(findings, "object_difference_p").items()}
+    # two won and none lost: 2 / 2^2 alone, times four comparisons, at most 1
+    assert chances["object enlarged"] == 1.0
+    for one in numbers(findings, "object_difference").values():
+        assert one.interval is not None
+        assert one.interval[0] <= one.value <= one.interval[1]
+
+
+def test_objects_stand_in_the_bin_of_their_longer_side_in_what_the_crop_sees(findings: list[Finding]) -> None:
+    found = numbers(findings, "scale_factor_accuracy", look="enlarged")
+    assert {key: (one.value, one.images) for key, one in found.items()} == {
+        ("1", 224): (1.0, 1),  # a: 400 of 350
+        ("1/2", 112): (1.0, 2),  # b: exactly half of 350; c: 200
+        ("1/4", 56): (0.0, 1),  # the first of d: 100
+        ("below 1/32", "none"): (1.0, 1),  # the second of d: 10 of 350 is less than 1/32
+    }
+    alone = numbers(findings, "scale_factor_accuracy", look="alone")
+    assert alone["1/2", 112].value == 1 / 2
+    assert "count twice" in alone["1/2", 112].convention["scale factor"]
+
+
+def test_shares_of_scale_factors_sum_to_the_accuracy_overall(findings: list[Finding]) -> None:
+    for (look,), overall in numbers(findings, "object_accuracy").items():
+        bins = numbers(findings, "scale_factor_accuracy", look=str(look)).values()
+        assert sum(one.value * one.images for one in bins) == pytest.approx(overall.value * overall.images)
+        assert sum(one.images for one in bins) == overall.images
+
+
+def test_the_share_of_a_class_is_the_mean_over_its_objects(findings: list[Finding]) -> None:
+    found = {name: one.value for (name,), one in numbers(findings, "class_object_share").items()}
+    area = SIZE[0] * SIZE[1]
+    assert found["cat"] == pytest.approx((400 * 200 + 200 * 30 + 5 * 10) / area / 3, abs=1e-6)
+    assert found["dog"] == pytest.approx((175 * 100 + 100 * 50) / area / 2, abs=1e-6)
+
+
+def test_shares_are_counted_beside_those_of_another_set(tmp_path: Path) -> None:
+    images = boxed_file(tmp_path)
+    looks, beside = looks_of(images), crops(boxed_file(tmp_path, "others"), name="others")
+    study = ObjectStudy([MODEL], images, looks=looks, beside=beside)  # type: ignore[arg-type]
+    found = list(study.measure(Answers(images, looks, [beside])))
+    own, other = (one for one in found if isinstance(one, Curve))
+    assert (own.about["objects_of"], other.about["objects_of"]) == ("boxes", "others")
+    assert own.y == other.y
+    # 0.4 in bin 8; 0.0875 in bin 1; 0.03, 0.025 and 0.00025 in the first: counted by hand, each bin 0.05 wide
+    assert own.counts == (3, 1, *[0] * 6, 1, *[0] * 11)
+    (overlap,) = numbers(found, "object_share_overlap").values()
+    assert (overlap.value, overlap.images) == (pytest.approx(1.0), 10)
+
+
+def test_objects_right_in_one_look_only_are_shown_in_their_box_and_enlarged(findings: list[Finding]) -> None:
+    enlarged, in_image = (one for one in findings if isinstance(one, Gallery))
+    assert (enlarged.name, in_image.name) == ("right_only_enlarged", "right_only_in_image")
+    assert [item.id for item in enlarged.items] == ["b.png", "b.png/000", "c.png", "c.png/000"]
+    assert [item.id for item in in_image.items] == ["d.png", "d.png/000"]
+    (box,) = in_image.items[0].boxes
+    assert box.box == pytest.approx((100 / 500, 100 / 400, 200 / 500, 150 / 400))
+    assert (box.kind, box.caption) == ("truth", "dog")
+    assert in_image.items[0].caption.startswith("dog; in its image: cat")  # any class of the image is right
+    assert in_image.items[1].image_set is not None
+    assert in_image.items[1].image_set.name == "objects enlarged of boxes"
+
+
+def test_a_set_without_boxes_is_skipped_with_its_reason() -> None:
+    study = ObjectStudy([MODEL], ImageSetRef("photos", "p"))
+    nothing: Callable[[Run], Predictions] = {}.__getitem__
+    assert study.runs() == []
+    assert list(study.measure(nothing)) == []
+    assert list(study.skipped(nothing)) == ["photos: objects are told from their background by boxes, and it has none"]
+
+
+def test_without_the_sizes_of_images_there_are_no_scale_factors_and_no_shares(tmp_path: Path) -> None:
+    images = boxed_file(tmp_path, sizes=False)
+    looks = looks_of(images)
+    study = ObjectStudy([MODEL], images, looks=looks)  # type: ignore[arg-type]
+    found = list(study.measure(Answers(images, looks)))
+    assert {one.metric for one in found if isinstance(one, Measurement)} == {
+        "object_accuracy",
+        "object_difference",
+        "object_difference_p",
+    }
+    assert "scale factors need the sizes of the images" in next(study.skipped(Answers(images, looks)))
+    assert not any(item.boxes for one in found if isinstance(one, Gallery) for item in one.items)
+
+
+def test_a_scale_factor_is_the_next_lower_power_of_two_of_what_is_seen() -> None:
+    sides = np.array([350.0, 349.9, 175.0, 174.9, 350 / 32, 350 / 32 - 0.01])
+    factors = seen_scale_factors(sides, np.array([[500.0, 400.0]] * 6))
+    assert [factor_name(factor) for factor in factors] == ["1", "1/2", "1/2", "1/4", "1/32", "below 1/32"]
+
+
+def test_an_image_has_the_factor_of_its_largest_object(tmp_path: Path) -> None:
+    assert largest_factors(boxed_file(tmp_path)) == {"a.png": 1.0, "b.png": 0.5, "c.png": 0.5, "d.png": 0.25}
+    assert largest_factors(boxed_file(tmp_path, "unknown", sizes=False)) == {}
+
+
+def redness(inputs: Inputs) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+    """Scores of red and blue, by the mean colour."""
+    return np.asarray(inputs, np.float32).mean(axis=(2, 3))[:, [0, 2]]
+
+
+def test_a_model_that_goes_by_the_background_gains_when_it_is_removed(tmp_path: Path) -> None:
+    """Red things on blue ground, a sixteenth of the image each: only the thing alone is redder than blue."""
+    image = np.full((64, 64, 3), (0, 0, 255), np.uint8)
+    image[16:32, 16:32] = (255, 0, 0)
+    for name in ("a.png", "b.png"):
+        Pillow.fromarray(image).save(tmp_path / name)
+    images = [{"id": place, "file_name": name, "width": 64, "height": 64} for place, name in enumerate(("a.png", "b.png"))]
+    boxes = [{"image_id": place, "category_id": 0, "bbox": [16, 16, 16, 16]} for place in range(2)]
+    categories = [{"id": 0, "name": "red"}, {"id": 1, "name": "blue"}]
+    (tmp_path / "boxes.json").write_text(json.dumps({"images": images, "annotations": boxes, "categories": categories}))
+    model = wrap_model(
+        redness, name="hue", version="1", class_names=["red", "blue"], size=(32, 32), prepare="squash,mean=0,std=1"
+    )
+    opened = open_images(tmp_path / "boxes.json")
+    looks = looks_of(opened)
+    study = ObjectStudy([model], opened, looks=looks)  # type: ignore[arg-type]
+    sets = [opened, *looks.values()]
+    fill_studies(model, [study], sets, store=Store(tmp_path / "runs"), workers=0)
+    results = measure(study, store=tmp_path / "runs", image_sets=sets)
+    accuracy = {look: one.value for (look,), one in numbers(results.findings, "object_accuracy").items()}
+    assert accuracy == {"image": 0.0, "crop": 1.0, "alone": 1.0, "enlarged": 1.0}
+    assert results.skipped == ()
