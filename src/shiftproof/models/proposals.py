@@ -10,7 +10,6 @@ from typing import Literal, Protocol
 import numpy as np
 
 from shiftproof.errors import BadInput
-from shiftproof.image_sets.cutting import window_around
 from shiftproof.metrics.calibration import top_confidence
 from shiftproof.metrics.top5 import to_top5
 from shiftproof.models.batches import joined, taken
@@ -128,16 +127,11 @@ def crops_of(image: Image, boxes: Boxes, *, most: int, least_side: int) -> list[
     [(40, 11)]
     """
     height, width = image.shape[:2]
-    windows = [window_around((left, top, right, bottom), 0.0) for left, top, right, bottom in boxes.tolist()]
-    inside = [
-        window
-        for window, (left, top, right, bottom) in zip(windows, boxes.tolist(), strict=True)
-        if min(right - left, bottom - top) >= least_side
-        and min(window.left, window.top) > 0
-        and window.right < width
-        and window.bottom < height
-    ]
-    crops = [image[window.top : window.bottom, window.left : window.right] for window in inside[:most]]
+    exact = boxes.round(6)  # a box that ends on a pixel's edge does not touch the next one
+    pixels = np.concatenate([np.floor(exact[:, :2]), np.ceil(exact[:, 2:])], axis=1).astype(int)
+    large = (exact[:, 2:] - exact[:, :2] >= least_side).all(axis=1)
+    inside = (pixels[:, :2] > 0).all(axis=1) & (pixels[:, 2:] < [width, height]).all(axis=1)
+    crops = [image[top:bottom, left:right] for left, top, right, bottom in pixels[large & inside][:most].tolist()]
     return crops or [image]
 
 
