@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ from shiftproof.reports.sections import draw_sections
 from shiftproof.reports.summary import summarise
 from shiftproof.studies.results import Results
 from shiftproof.studies.temporal import TemporalStudy
-from shiftproof.types import Classes, Curve, Finding, Image, ImageSetRef, Measurement, ModelRef, Predictions, Run
+from shiftproof.types import Classes, Curve, Fact, Finding, Image, ImageSetRef, Measurement, ModelRef, Predictions, Run
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page as BrowserPage
@@ -76,7 +77,7 @@ def table_called(section: Section, title: str) -> Table:
 
 
 def test_every_finding_of_the_study_is_drawn_and_none_is_left_over() -> None:
-    found = findings("shaky")
+    found = reviewed_findings("shaky")
     assert "more" not in [section.key for section in draw_sections(Page(Results(tuple(found))))]
     section = section_of(found)
     tables = [part for part in section.parts if isinstance(part, Table)]
@@ -92,8 +93,8 @@ def test_every_finding_of_the_study_is_drawn_and_none_is_left_over() -> None:
 def test_every_chart_is_drawn_by_vega_lite_with_all_its_marks() -> None:
     import vl_convert
 
-    charts = [part for part in section_of(findings("shaky", "steady")).parts if isinstance(part, Chart)]
-    assert len(charts) == 4
+    charts = [part for part in section_of(reviewed_findings("shaky", "steady")).parts if isinstance(part, Chart)]
+    assert len(charts) == 5
     for chart in charts:
         svg = vl_convert.vegalite_to_svg({**chart.spec, "width": 500})
         assert "<path" in svg, chart.title
@@ -175,6 +176,59 @@ def test_subsets_have_a_column_for_the_anchor_alone_and_one_for_all_frames_aroun
         for cell, k in zip(row[1:3], (0, LARGEST_K), strict=True):
             assert cell.order == number(found, "pm_k_subset_accuracy", subset=row[0].text, k=k).value
     assert [(row[0].text, row[-1].text) for row in table.rows] == [("without I", "20"), ("without P", "20")]
+
+
+def reviewed_answers(run: Run) -> Predictions:
+    """The same frames with distances that grow with the offset; people rejected the earliest, which changed wholly."""
+    plain = answers(run)
+    offsets = [int(offset or 0) for offset in plain.facts["offset"]]
+    more: dict[str, tuple[Fact, ...]] = {
+        "reviewed": tuple("dissimilar" if offset == -LARGEST_K else True for offset in offsets),
+        "pixel_distance": tuple(1.0 if offset == -LARGEST_K else abs(offset) / 4 for offset in offsets),
+    }
+    return dataclasses.replace(plain, facts={**plain.facts, **more})
+
+
+def reviewed_findings(*models: str) -> list[Finding]:
+    study = TemporalStudy([ModelRef(name, name) for name in models], CLIPS, largest_k=LARGEST_K)
+    return list(study.measure(reviewed_answers))
+
+
+def test_frames_that_people_rejected_are_told_with_and_without() -> None:
+    found = reviewed_findings("shaky")
+    table = table_called(section_of(found), "Frames rejected in review")
+    assert [column.title for column in table.columns] == ["Rejected", "k = 0", "k = 3", "Anchors"]
+    without, with_all = table.rows
+    assert [row[0].text for row in table.rows] == ["left out", "kept"]
+    assert without[2].order == number(found, "pm_k_accuracy", k=LARGEST_K).value
+    assert float(with_all[2].order) < float(without[2].order)
+
+
+def test_models_on_the_same_hardest_frames_stand_beside_each_on_its_own_worst() -> None:
+    found = findings("shaky", "steady")
+    table = table_called(section_of(found), "The same frames for every model")
+    for row, model in zip(table.rows, ("shaky", "steady"), strict=True):
+        assert row[0].text == model
+        assert row[1].order == number(found, "pm_k_accuracy", model=model, k=LARGEST_K).value
+        assert row[2].order == number(found, "hardest_frames_accuracy", model=model).value
+        assert float(row[1].order) <= float(row[2].order), "no set of frames is worse for a model than its own worst"
+
+
+def test_lines_of_distances_rise_from_nothing_to_all_pairs() -> None:
+    found = reviewed_findings("shaky", "steady")
+    chart = chart_called(section_of(found), "How far the pixels change")
+    rows = chart.spec["data"]["values"]
+    assert list(dict.fromkeys(row["series"] for row in rows)) == [
+        "all pairs", "reviewed pairs", "mistakes of shaky", "mistakes of steady",
+    ]  # fmt: skip
+    for name in ("all pairs", "reviewed pairs", "mistakes of shaky", "mistakes of steady"):
+        line = [(row["x"], row["y"]) for row in rows if row["series"] == name]
+        assert (line[0], line[-1]) == ((0, 0), (1, 1))
+        assert line == sorted(line)
+    # around each anchor two frames at 1/4, two at 1/2, one at 3/4, and one at 1 that was rejected
+    read_off = {row[0].text: [cell.order for cell in row[1:]] for row in chart.figures.rows}
+    assert read_off["all pairs"] == [0.25, 0.5, 1.0, 6 * ANCHORS]
+    assert read_off["reviewed pairs"] == [0.25, 0.5, 0.75, 5 * ANCHORS]
 
 
 def test_the_least_steady_classes_come_first() -> None:

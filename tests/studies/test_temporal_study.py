@@ -24,8 +24,13 @@ LABEL_OF = {"a": 0, "b": 0, "c": 1, "d": 1, "e": 1}
 TYPE_OF = {"a": "I", "b": "P", "c": "P", "d": "B", "e": "B"}
 
 
-def frames() -> Predictions:
-    rows = [(anchor, offset, right) for anchor, frames in SETS.items() for offset, right in frames]
+def frames(mistakes: dict[str, list[int]] | None = None, **more: tuple[Fact, ...]) -> Predictions:
+    """Answers to the frames above; or those that are wrong at these offsets, by anchor, and right elsewhere."""
+    rows = [
+        (anchor, offset, right if mistakes is None else offset not in mistakes.get(anchor, []))
+        for anchor, frames in SETS.items()
+        for offset, right in frames
+    ]
     labels = np.array([LABEL_OF[anchor] for anchor, _, _ in rows])
     logits = np.full((len(rows), 3), 0.0)
     logits[np.arange(len(rows)), np.where([right for *_, right in rows], labels, 2)] = 2.0
@@ -33,6 +38,7 @@ def frames() -> Predictions:
         "anchor": tuple(f"{anchor}/0" for anchor, _, _ in rows),
         "offset": tuple(offset for _, offset, _ in rows),
         "frame_type": tuple(TYPE_OF[anchor] if offset == 0 else "P" for anchor, offset, _ in rows),
+        **more,
     }
     ids = tuple(f"{anchor}/{offset}" for anchor, offset, _ in rows)
     return Predictions(ids, labels[:, None], "logits", to_top5(logits, "logits"), CLASSES, facts=facts)
@@ -78,6 +84,13 @@ def test_frames_right_exactly_so_far_away_are_counted_where_the_anchor_is_right(
     (curve,) = (one for one in found(frames()) if isinstance(one, Curve) and one.name == "conditional_robustness")
     # one away: a twice, b once of two, e once; two away: a twice, b twice, e none of one
     assert (curve.y, curve.counts) == ((4 / 5, 4 / 5), (5, 5))
+
+
+def test_distances_at_which_there_is_no_frame_are_left_out_of_the_curve() -> None:
+    study = TemporalStudy([MODEL], CLIPS, largest_k=5)
+    (curve,) = (one for one in study.measure(lambda _: frames()) if getattr(one, "name", "") == "conditional_robustness")
+    assert isinstance(curve, Curve)
+    assert curve.x == (1, 2)
 
 
 def test_errors_are_told_by_offset() -> None:
@@ -129,3 +142,58 @@ def test_a_set_without_anchors_is_left_out_with_a_sentence() -> None:
     assert list(study.measure(lambda _: plain)) == []
     (told,) = study.skipped(lambda _: plain)
     assert "no anchor with a label was read" in told
+
+
+def test_all_models_are_asked_the_frames_that_most_of_them_get_wrong() -> None:
+    other = ModelRef("other", "o")
+    answers = {MODEL: frames(), other: frames({"a": [1], "b": [-1], "c": [1]})}
+    study = TemporalStudy([MODEL, other], CLIPS, largest_k=2)
+    findings = list(study.measure(lambda run: answers[run.model]))
+    hardest = {one.about["model"]: (one.value, one.images) for one in numbers(findings, "hardest_frames_accuracy")}
+    # a+1 (one fails), b-1 (both), the anchor of c (one on it, one farther away), d, which has no other, and e+2 (one)
+    assert hardest == {"net": (2 / 5, 5), "other": (3 / 5, 5)}
+    worst = {one.about["model"]: one.value for one in numbers(findings, "pm_k_accuracy") if one.about["k"] == 2}
+    assert worst == {"net": 2 / 5, "other": 2 / 5}
+    assert numbers(found(frames()), "hardest_frames_accuracy") == []
+
+
+def test_the_same_frames_are_asked_though_one_model_could_not_read_some() -> None:
+    other, whole = ModelRef("other", "o"), frames()
+    fewer = whole.take(np.array([key not in ("b/-1", "e/0") for key in whole.ids]))
+    answers = {MODEL: whole, other: fewer}
+    findings = list(TemporalStudy([MODEL, other], CLIPS, largest_k=2).measure(lambda run: answers[run.model]))
+    # without e, whose anchor one has no answer to, and without the frame of b on which both would fail: only c is wrong
+    assert [(one.value, one.images) for one in numbers(findings, "hardest_frames_accuracy")] == [(3 / 4, 4)] * 2
+
+
+def test_frames_that_people_rejected_are_left_out_and_their_effect_is_told() -> None:
+    verdicts: dict[str, Fact] = {"b/-1": "dissimilar", "e/2": "blur-increase", "c/1": False, "d/0": None}
+    findings = found(frames(reviewed=tuple(verdicts.get(key, True) for key in frames().ids)))
+    assert numbers(findings, "pm_k_accuracy")[-1].value == 4 / 5  # all but c, whose anchor is wrong
+    review = {(one.about["rejected"], one.about["k"]): one.value for one in numbers(findings, "pm_k_review_accuracy")}
+    assert review == {("left out", 0): 4 / 5, ("left out", 2): 4 / 5, ("kept", 0): 4 / 5, ("kept", 2): 2 / 5}
+    assert numbers(findings, "pm_k_accuracy")[0].convention["frames rejected in review"] == "2, left out"
+    assert numbers(findings, "pm_k_review_accuracy")[-1].convention["frames rejected in review"] == "2, kept"
+
+
+def test_without_rejected_frames_there_is_one_reading() -> None:
+    assert numbers(found(frames()), "pm_k_review_accuracy") == []
+    assert numbers(found(frames(reviewed=(True,) * len(frames()))), "pm_k_review_accuracy") == []
+
+
+def test_distances_from_the_anchor_spread_over_all_pairs_reviewed_ones_and_mistakes() -> None:
+    by_id: dict[str, Fact] = {"a/1": 0.5, "a/2": 0.5, "b/-1": 1.0, "b/1": 0.5, "c/1": 0.25, "e/2": 0.75}
+    similar = {"a/1", "a/2", "b/1", "a/0"}  # anchors are no pairs
+    ids = frames().ids
+    told: tuple[Fact, ...] = tuple(0.0 if key.endswith("/0") else by_id.get(key) for key in ids)
+    findings = found(frames(pixel_distance=told, reviewed=tuple(key in similar for key in ids)))
+    spreads = {
+        (one.about["pairs"], one.about.get("model")): list(zip(one.x, one.y, strict=True))
+        for one in findings
+        if isinstance(one, Curve) and one.name == "pixel_distances"
+    }
+    assert spreads[("all", None)] == [(0.25, 1 / 6), (0.5, 4 / 6), (0.75, 5 / 6), (1.0, 1.0)]
+    assert spreads[("reviewed", None)] == [(0.5, 1.0)]
+    # wrong around a right anchor: b-1 and e+2
+    assert spreads[("mistakes", "net")] == [(0.75, 0.5), (1.0, 1.0)]
+    assert len(spreads) == 3

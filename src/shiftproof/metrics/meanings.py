@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-Unit = Literal["share", "points", "number"]
-"""How a value is read: a share of 0 to 1, a difference of two shares, or a plain number."""
+Unit = Literal["share", "points", "number", "count"]
+"""How a value is read: a share of 0 to 1, a difference of two shares, a plain number, or how many there are."""
 
 
 @dataclass(frozen=True)
@@ -203,6 +203,18 @@ MEANINGS: Mapping[str, Meaning] = {
     "pm_k_subset_accuracy": Meaning(
         "pm-k accuracy of a subset",
         "Share of some of the anchor frames right on every frame at most k away; k = 0 is the anchor alone.",
+        "share",
+        "high",
+    ),
+    "pm_k_review_accuracy": Meaning(
+        "pm-k accuracy and review",
+        "Share of anchor frames right on every frame at most k away, without the frames that people rejected or with them.",
+        "share",
+        "high",
+    ),
+    "hardest_frames_accuracy": Meaning(
+        "Accuracy on the hardest frames",
+        "Share right of the frames around anchors that most of the compared models get wrong, the same for each of them.",
         "share",
         "high",
     ),
@@ -418,6 +430,61 @@ MEANINGS: Mapping[str, Meaning] = {
     "imagenet_o_aupr": Meaning(
         "AUPR on novel photos",
         "Mean precision as more and more photos are flagged, novel ones to be found among ordinary ones.",
+        "share",
+        "high",
+    ),
+    "mean_average_precision": Meaning(
+        "Mean average precision (mAP)",
+        "Precision of the boxes averaged over recall, then over the classes that have something to find.",
+        "share",
+        "high",
+    ),
+    "mean_average_recall": Meaning(
+        "Average recall", "Share of the objects of a class that any box finds, averaged over classes.", "share", "high"
+    ),
+    "size_average_precision": Meaning(
+        "mAP by size of object",
+        "Mean average precision of objects under 32 x 32 pixels (small), up to 96 x 96 (medium) and above (large).",
+        "share",
+        "high",
+    ),
+    "localization_precision": Meaning(
+        "Localization", "Average precision of boxes on any object, whatever class they name.", "share", "high"
+    ),
+    "class_average_precision": Meaning(
+        "Average precision by class", "Precision of the boxes of one class averaged over recall.", "share", "high"
+    ),
+    "class_objects": Meaning("Objects of a class", "How many objects of one class there are to find.", "count", None),
+    "class_boxes": Meaning("Boxes of a class", "How many boxes of one class were found.", "count", None),
+    "objects_to_find": Meaning("Objects to find", "Objects of all classes that count.", "count", None),
+    "objects_left_out": Meaning(
+        "Crowds and ignored objects", "Objects that count neither when they are found nor when they are not.", "count", None
+    ),
+    "boxes_found": Meaning("Boxes found", "Boxes the detector gave, sure or not.", "count", None),
+    "precision_recall": Meaning(
+        "Precision over recall",
+        "Share of boxes that are right when so many of the objects are found, at the best score still to be chosen.",
+        "share",
+        "high",
+    ),
+    "anchor_average_precision": Meaning(
+        "mAP on anchor frames", "Mean average precision on the frames that others were taken around.", "share", "high"
+    ),
+    "pm_k_average_precision": Meaning(
+        "mAP on the worst frames around (pm-k)",
+        "Mean average precision over the worst frame at most k away from each anchor frame.",
+        "share",
+        "high",
+    ),
+    "pm_k_precision_drop": Meaning(
+        "mAP lost around the anchors",
+        "Mean average precision on anchor frames minus that on the worst frames around them.",
+        "points",
+        "low",
+    ),
+    "pm_k_subset_precision": Meaning(
+        "pm-k mAP of a subset",
+        "Mean average precision over the worst frames around some of the anchors; k = 0 is the anchor alone.",
         "share",
         "high",
     ),

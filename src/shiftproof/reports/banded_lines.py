@@ -8,8 +8,8 @@ from typing import Any
 from shiftproof.reports.charts import COLOURS, DASHES, Spec, by_series, start
 
 
-def banded_lines(rows: list[Spec], names: Sequence[str], x: Spec, y: Spec, *, description: str) -> Spec:
-    """The rows of some curves on common axes; bands are drawn where any row has an interval."""
+def banded_lines(rows: list[Spec], names: Sequence[str], x: Spec, y: Spec, *, description: str, steps: bool = False) -> Spec:
+    """The rows of some curves on common axes, as lines or as stairs; bands are drawn where any row has an interval."""
     several = len(names) > 1
     colour: Spec = {"color": _line_by_series(names, COLOURS)} if several else {}
     dash: Spec = {"strokeDash": _line_by_series(names, DASHES)} if several else {}
@@ -21,7 +21,7 @@ def banded_lines(rows: list[Spec], names: Sequence[str], x: Spec, y: Spec, *, de
     ]
     band = {"type": "area", "opacity": 0.18, "color": COLOURS[0]}
     bands = {"mark": band, "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, **colour}}
-    line = {"type": "line", "strokeWidth": 2, "color": COLOURS[0]}
+    line = {"type": "line", "strokeWidth": 2, "color": COLOURS[0], "interpolate": "step-after" if steps else "linear"}
     # drawn to be pointed at, not to be seen
     target = {"type": "point", "filled": True, "size": 120, "opacity": 0}
     return {

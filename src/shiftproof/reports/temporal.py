@@ -21,8 +21,9 @@ from shiftproof.reports.page import (
     parts_of_each_set,
 )
 from shiftproof.reports.parts import Cell, Chart, Column, Part, Section, Table
+from shiftproof.reports.pixel_distances import pixel_distance_charts
 from shiftproof.reports.published_frames import among_published_frames
-from shiftproof.reports.tables import compact_cell, curve_table, measurement_table
+from shiftproof.reports.tables import compact_cell, curve_table, measurement_table, side_by_side
 from shiftproof.reports.words import count
 from shiftproof.types import Curve, Finding, Measurement
 
@@ -33,10 +34,13 @@ NAMES = frozenset(
         "pm_k_drop",
         "pm_k_class_accuracy",
         "pm_k_subset_accuracy",
+        "pm_k_review_accuracy",
+        "hardest_frames_accuracy",
         "effective_robustness",
         "pm_k_curve",
         "conditional_robustness",
         "offset_errors",
+        "pixel_distances",
         "filmstrip",
     }
 )
@@ -67,6 +71,9 @@ def _parts(findings: Sequence[Finding], page: Page) -> list[Part]:
         *_charts(findings),
         *among_published_frames([*overall, *robustness]),
         *([_robustness_table(robustness)] if robustness else []),
+        *_hardest_tables(around, named(findings, "hardest_frames_accuracy"), page),
+        *_review_tables(named(findings, "pm_k_review_accuracy")),
+        *pixel_distance_charts(curves_named(findings, "pixel_distances")),
         *_subset_tables(named(findings, "pm_k_subset_accuracy")),
         *_class_tables(named(findings, "pm_k_class_accuracy")),
         *(filmstrip(gallery, page) for gallery in galleries_named(findings, "filmstrip")),
@@ -120,31 +127,53 @@ def _robustness_table(found: Sequence[Measurement]) -> Table:
     return measurement_table(title, found, value_title="Above the line", keys=[*_whose(found), "axes"], note=note)
 
 
+def _hardest_tables(around: Sequence[Measurement], hardest: Sequence[Measurement], page: Page) -> list[Part]:
+    """Each model on the frames chosen for it alone, beside the frames chosen for all."""
+    if not hardest:
+        return []
+    metrics = ["pm_k_accuracy", "hardest_frames_accuracy"]
+    table = side_by_side("The same frames for every model", [*around, *hardest], metrics, page)
+    note = (
+        "pm-k asks every model about the frames that are worst for it. The hardest frames are one for each anchor, the one "
+        "that most of these models get wrong: all answer the same, and other models beside them would choose others."
+    )
+    return [dataclasses.replace(table, note=note)]
+
+
+def _review_tables(found: Sequence[Measurement]) -> list[Part]:
+    note = (
+        "Frames that people found unlike their anchor are left out of all other numbers; kept, they say what review changes."
+    )
+    return _by_k("Frames rejected in review", found, "rejected", note=note)
+
+
 def _subset_tables(found: Sequence[Measurement]) -> list[Part]:
-    """A row for each subset of anchors, a column for each k."""
+    note = (
+        "What is left when anchors of one kind of frame go (a video codec stores I frames whole, P and B frames as what "
+        "differs from others), and clips of one frame rate."
+    )
+    return _by_k("Subsets of the anchors", found, "subset", note=note)
+
+
+def _by_k(title: str, found: Sequence[Measurement], key: str, *, note: str) -> list[Part]:
+    """A row for each value of one key of `about`, a column for each k."""
     if not found:
         return []
-    keys = [*_whose(found), "subset"]
+    keys = [*_whose(found), key]
     distances = sorted({int(one.about.get("k", 0)) for one in found})
     rows: dict[tuple[str, ...], dict[int, Measurement]] = {}
     for one in found:
         rows.setdefault(_values(one, keys), {})[int(one.about.get("k", 0))] = one
-    return [
-        Table(
-            "Subsets of the anchors",
-            [
-                *(Column(key.capitalize()) for key in keys),
-                *(Column(f"k = {k}", True) for k in distances),
-                Column("Anchors", True),
-            ],
-            [
-                [*map(Cell, values), *(compact_cell(numbers.get(k)) for k in distances), _anchors(numbers[max(numbers)])]
-                for values, numbers in rows.items()
-            ],
-            "What is left when anchors of one kind of frame go (a video codec stores I frames whole, P and B frames as what "
-            "differs from others), and clips of one frame rate.",
-        )
+    columns = [
+        *(Column(key.capitalize()) for key in keys),
+        *(Column(f"k = {k}", True) for k in distances),
+        Column("Anchors", True),
     ]
+    cells = [
+        [*map(Cell, values), *(compact_cell(numbers.get(k)) for k in distances), _anchors(numbers[max(numbers)])]
+        for values, numbers in rows.items()
+    ]
+    return [Table(title, columns, cells, note)]
 
 
 def _class_tables(found: Sequence[Measurement]) -> list[Part]:

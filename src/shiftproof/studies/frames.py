@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shiftproof.metrics import is_correct
-from shiftproof.studies import evidence
-from shiftproof.types import Fact, Predictions
-
-Facts = Mapping[str, Sequence[Fact]]
-"""What is known of each image, by name, as predictions and found objects have it."""
+from shiftproof.studies.frame_review import Facts, verdicts_of
+from shiftproof.types import Predictions
 
 MOST_RATES = 4
 """Different frame rates that are told apart; clips of more are told together."""
@@ -39,18 +36,26 @@ class Frames(NamedTuple):
     offsets: NDArray[np.integer]  # (frames,)
     anchors: NDArray[np.str_]  # (frames,): the id of the anchor that each belongs to
     without_anchor: int  # frames left out because their anchor was not read, or has no label
+    rejected: int  # frames left out because people found them unlike their anchor
 
     @classmethod
-    def of(cls, predictions: Predictions) -> Frames | None:
-        """The frames of a set of frames; None where it is none, or no anchor of it has a label."""
-        labelled = evidence.labelled_only(predictions)
-        places = places_of(labelled.facts)
+    def of(cls, predictions: Predictions, *, keep_rejected: bool = False) -> Frames | None:
+        """The frames of a set of frames; None where it is none, or no anchor of it has a label.
+
+        Frames that people rejected beside their anchor are left out, unless they are to be kept.
+        """
+        chosen = predictions.labelled
+        if not keep_rejected:
+            chosen &= ~verdicts_of(predictions.facts, len(predictions)).rejected
+        judged = predictions.take(chosen)
+        places = places_of(judged.facts)
         if places is None or not places.has_anchor.any():
             return None
-        chosen = places.has_anchor
-        kept = labelled.take(chosen)
+        kept = judged.take(places.has_anchor)
         correct = is_correct(kept.labels, kept.top5.classes)
-        return cls(kept, correct, places.offsets[chosen], places.anchors[chosen], int((~chosen).sum()))
+        offsets, anchors = places.offsets[places.has_anchor], places.anchors[places.has_anchor]
+        rejected = int((predictions.labelled & ~chosen).sum())
+        return cls(kept, correct, offsets, anchors, int((~places.has_anchor).sum()), rejected)
 
     @property
     def columns(self) -> tuple[NDArray[np.bool_], NDArray[np.integer], NDArray[np.str_]]:
@@ -60,8 +65,8 @@ class Frames(NamedTuple):
     @property
     def left_out(self) -> dict[str, str]:
         """How many frames numbers go without, in words; nothing where they have them all."""
-        lone = self.without_anchor
-        return {"frames without their anchor": f"{lone}, left out"} if lone else {}
+        counts = {"frames without their anchor": self.without_anchor, "frames rejected in review": self.rejected}
+        return {what: f"{count}, left out" for what, count in counts.items() if count}
 
 
 def places_of(facts: Facts) -> FramePlaces | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shiftproof.metrics import clopper_pearson, per_class_accuracy
 from shiftproof.metrics.accuracy import Tally
@@ -19,6 +20,8 @@ from shiftproof.studies.class_names import ClassNames
 from shiftproof.studies.clean_study import CleanStudy
 from shiftproof.studies.filmstrips import filmstrips
 from shiftproof.studies.frames import Frames, subsets_of
+from shiftproof.studies.hardest_frames import accuracy_on_hardest_frames
+from shiftproof.studies.pixel_distances import distances_of_mistakes, distances_of_pairs
 from shiftproof.types import About, Curve, Finding, Keep, Measurement, Predictions, Run
 
 PUBLISHED_TABLES = {
@@ -44,19 +47,20 @@ class TemporalStudy(CleanStudy):
     by_default: ClassVar[bool] = False
 
     def measure(self, load: Callable[[Run], Predictions]) -> Iterator[Finding]:
+        answered: dict[Run, Frames] = {}
         for run in self.runs():
-            frames = Frames.of(load(run))
+            predictions = load(run)
+            frames = Frames.of(predictions)
             if frames is not None:
-                convention = {
-                    **evidence.convention_of(run, frames.predictions),
-                    "anchor": "counts among its frames" if self.include_anchor else "does not count: Eq. 1",
-                    **frames.left_out,
-                }
-                yield from self._over_k(frames, run.about(), convention)
-                yield from self._by_offset(frames, run.about(), convention)
-                yield from self._by_class(frames, run.about(), convention)
-                yield from self._by_subset(frames, run.about(), convention)
+                convention = self._convention(run, frames)
+                if not answered:  # pixels are the same for every model
+                    yield from distances_of_pairs(predictions, {"image_set": run.image_set.name}, convention)
+                yield from self._of_model(frames, run.about(), convention)
+                yield from self._by_review(predictions, run.about(), convention)
                 yield from filmstrips(run, frames, shown=self.shown)
+                answered[run] = frames
+        stated = {run: self._convention(run, frames) for run, frames in answered.items()}
+        yield from accuracy_on_hardest_frames(answered, stated, k=self.largest_k, include_anchor=self.include_anchor)
 
     def skipped(self, load: Callable[[Run], Predictions]) -> Iterator[str]:
         for run in self.runs():
@@ -68,13 +72,25 @@ class TemporalStudy(CleanStudy):
                 ]
             yield from (reason for reason in reasons if reason)
 
+    def _convention(self, run: Run, frames: Frames) -> dict[str, str]:
+        anchor = "counts among its frames" if self.include_anchor else "does not count: Eq. 1"
+        return {**evidence.convention_of(run, frames.predictions), "anchor": anchor, **frames.left_out}
+
+    def _of_model(self, frames: Frames, about: About, convention: Mapping[str, str]) -> Iterator[Finding]:
+        yield from self._over_k(frames, about, convention)
+        yield from self._by_offset(frames, about, convention)
+        yield from self._by_class(frames, about, convention)
+        yield from self._by_subset(frames, about, convention)
+        yield from distances_of_mistakes(frames, about, convention)
+
     def _over_k(self, frames: Frames, about: About, convention: Mapping[str, str]) -> Iterator[Finding]:
         sweep = pm_k_sweep(*frames.columns, largest_k=self.largest_k, include_anchor=self.include_anchor)
         for k, (right, total) in enumerate(zip(sweep.right.tolist(), sweep.total.tolist(), strict=True)):
             if total:
                 metric, more = ("pm_k_accuracy", {"k": k}) if k else ("anchor_accuracy", {})
                 yield evidence.share(metric, right, total, {**about, **more}, convention)
-        yield _tally_curve("pm_k_curve", about, "k, frames before and after", "accuracy", 0, sweep, convention)
+        axes, anchors = ("k, frames before and after", "accuracy"), int(sweep.total.max())
+        yield _curve("pm_k_curve", about, axes, np.arange(self.largest_k + 1), sweep, anchors, convention)
         answers = pm_k_correct(*frames.columns, k=self.largest_k, include_anchor=self.include_anchor)
         if not len(answers.right):
             return
@@ -103,26 +119,14 @@ class TemporalStudy(CleanStudy):
             yield Measurement("effective_robustness", found.difference, key, int(sweep.total[-1]), stated, interval)
 
     def _by_offset(self, frames: Frames, about: About, convention: Mapping[str, str]) -> Iterator[Curve]:
-        tally = conditional_robustness(*frames.columns, largest_k=self.largest_k)
-        kept = tally.total > 0
-        if kept.all():
-            yield _tally_curve("conditional_robustness", about, "frames away", "share right", 1, tally, convention)
+        kept = conditional_robustness(*frames.columns, largest_k=self.largest_k)
+        if kept.total.any():
+            axes, away = ("frames away", "share right"), np.arange(1, self.largest_k + 1)
+            yield _curve("conditional_robustness", about, axes, away, kept, int(kept.total.sum()), convention)
         errors = errors_by_offset(frames.correct, frames.offsets)
         near = np.abs(errors.offsets) <= self.largest_k
-        low, high = clopper_pearson(errors.wrong[near], errors.total[near])
-        yield Curve(
-            "offset_errors",
-            about,
-            "offset from the anchor, frames",
-            "share wrong",
-            x=tuple(errors.offsets[near].astype(float).tolist()),
-            y=tuple(errors.rate[near].tolist()),
-            images=int(errors.total[near].sum()),
-            convention={**convention, **evidence.EXACT},
-            counts=tuple(errors.total[near].tolist()),
-            low=tuple(low.tolist()),
-            high=tuple(high.tolist()),
-        )
+        wrong, axes = Tally(errors.wrong[near], errors.total[near]), ("offset from the anchor, frames", "share wrong")
+        yield _curve("offset_errors", about, axes, errors.offsets[near], wrong, int(wrong.total.sum()), convention)
 
     def _by_class(self, frames: Frames, about: About, convention: Mapping[str, str]) -> Iterator[Measurement]:
         answers = pm_k_correct(*frames.columns, k=self.largest_k, include_anchor=self.include_anchor)
@@ -145,21 +149,42 @@ class TemporalStudy(CleanStudy):
                     key = {**about, "subset": name, "k": k}
                     yield evidence.share("pm_k_subset_accuracy", int(right.sum()), len(right), key, convention)
 
+    def _by_review(self, predictions: Predictions, about: About, convention: Mapping[str, str]) -> Iterator[Measurement]:
+        """The same without frames that people rejected and with them, where they rejected any."""
+        without, with_all = Frames.of(predictions), Frames.of(predictions, keep_rejected=True)
+        if without is None or with_all is None or not without.rejected:
+            return
+        for rejected, frames in (("left out", without), ("kept", with_all)):
+            stated = {**convention, "frames rejected in review": f"{without.rejected}, {rejected}"}
+            for k in (0, self.largest_k):
+                right = pm_k_correct(*frames.columns, k=k, include_anchor=self.include_anchor).right
+                key = {**about, "rejected": rejected, "k": k}
+                if len(right):
+                    yield evidence.share("pm_k_review_accuracy", int(right.sum()), len(right), key, stated)
 
-def _tally_curve(
-    name: str, about: About, x_label: str, y_label: str, first: int, tally: Tally, convention: Mapping[str, str]
+
+def _curve(
+    name: str,
+    about: About,
+    axes: tuple[str, str],
+    x: NDArray[np.integer],
+    tally: Tally,
+    images: int,
+    convention: Mapping[str, str],
 ) -> Curve:
-    low, high = clopper_pearson(tally.right, tally.total)
+    """Shares of images with their exact intervals, where there are any images."""
+    some = tally.total > 0
+    right, total = tally.right[some], tally.total[some]
+    low, high = clopper_pearson(right, total)
     return Curve(
         name,
         about,
-        x_label,
-        y_label,
-        x=tuple(float(first + place) for place in range(len(tally.right))),
-        y=tuple(tally.accuracy.tolist()),
-        images=int(tally.total.max()),
+        *axes,
+        x=tuple(x[some].astype(float).tolist()),
+        y=tuple((right / total).tolist()),
+        images=images,
         convention={**convention, **evidence.EXACT},
-        counts=tuple(tally.total.tolist()),
+        counts=tuple(total.tolist()),
         low=tuple(low.tolist()),
         high=tuple(high.tolist()),
     )
