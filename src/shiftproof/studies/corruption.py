@@ -2,38 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from shiftproof import catalog
-from shiftproof.corruptions import DEFAULT_EDITION, IMAGENET_C
-from shiftproof.errors import BadInput, UnknownName
-from shiftproof.preparing import PICTURES
 from shiftproof.studies import evidence
 from shiftproof.studies.cell_study import Answers, CellStudy, Load, alexnet_told, checked_baseline, why_unnormalised
 from shiftproof.studies.cells import Baseline, Part, common_cells, left_out, right_classes
+from shiftproof.studies.clean_study import CleanStudy
+from shiftproof.studies.corrupted_study import CorruptedStudy
 from shiftproof.studies.corruption_galleries import Photos
-from shiftproof.studies.published_baselines import EVERY_SEVERITY, alexnet_errors
-from shiftproof.types import Classifier, Condition, FrostPictures, Keep, ModelRef, Output, Run
+from shiftproof.studies.published_baselines import alexnet_errors
+from shiftproof.types import Classifier, Condition, Keep, ModelRef, Output, Run
 
 
 @dataclass(frozen=True)
-class CorruptionStudy(CellStudy):
+class CorruptionStudy(CorruptedStudy, CellStudy):
     """Errors under corruption, by cell, corruption and group; their means; with a baseline CE, mCE and relative mCE.
 
     AlexNet's published errors are the baseline where they belong: the ImageNet validation images in the pictures, the files
     and the frost of the published set. Anywhere else give a model that was run on the same images.
     """
 
-    corruptions: Sequence[str] = IMAGENET_C
-    severities: Sequence[int] = EVERY_SEVERITY
-    edition: str = DEFAULT_EDITION
-    output: Output | None = None  # None: jpeg85, as the published files were saved, but raw for cifar-32
-    picture: str | None = None  # None: the edition's
-    seed: int = 0
-    frost: FrostPictures | None = None
-    scale_strengths: bool = False
     baseline: ModelRef | Classifier | str | None = None
     published: str | None = None  # which published set these images are; taken from the set where that is given
     shown: int = 24  # images in the gallery
@@ -45,37 +34,11 @@ class CorruptionStudy(CellStudy):
         if self.published is None:
             object.__setattr__(self, "published", getattr(self.image_set, "published", None))
         super().__post_init__()
-        object.__setattr__(self, "corruptions", _without_repeats("corruption", self.corruptions))
-        object.__setattr__(self, "severities", _without_repeats("severity", self.severities))
-        for name in self.corruptions:
-            catalog.CORRUPTIONS[name]
-        catalog.EDITIONS[self.edition]
-        if self.picture is not None and self.picture not in (*PICTURES, *catalog.EDITIONS):
-            raise UnknownName("picture", self.picture, [*PICTURES, *catalog.EDITIONS])
         object.__setattr__(self, "baseline", checked_baseline(self.baseline))
-        self.conditions()  # a severity that there is not is told now
-
-    def conditions(self) -> list[Condition]:
-        """The unchanged picture, then every cell."""
-        cells = [self.condition(name, severity) for name in self.corruptions for severity in self.severities]
-        return [Condition("clean", picture=self._picture), *cells]
-
-    def condition(self, corruption: str, severity: int) -> Condition:
-        """One cell."""
-        return Condition(
-            corruption,
-            severity,
-            edition=self.edition,
-            output=self._output,
-            picture=self._picture,
-            seed=self.seed,
-            scale_strengths=self.scale_strengths,
-            frost=self.frost if corruption == "frost" else None,
-        )
 
     def runs(self) -> list[Run]:
         """Every model under every condition; a baseline that is not among the models comes last."""
-        refs = [run.model for run in super().runs()]
+        refs = [run.model for run in CleanStudy.runs(self)]
         if isinstance(self.baseline, ModelRef) and self.baseline not in refs:
             refs.append(self.baseline)
         return [run for ref in refs for run in self._runs_of(ref)]
@@ -117,16 +80,9 @@ class CorruptionStudy(CellStudy):
         return alexnet_errors(self.corruptions, self.severities, told=alexnet_told(foreign))
 
     @property
-    def _picture(self) -> str:
-        return self.picture or self.edition
-
-    @property
     def _output(self) -> Output:
+        # as the published files were saved
         return self.output or ("raw" if self.edition == "cifar-32" else "jpeg85")
-
-    def _runs_of(self, model: ModelRef) -> list[Run]:
-        image_set = super().runs()[0].image_set
-        return [Run(model, image_set, condition) for condition in self.conditions()]
 
     def _why_not_published(self) -> str | None:
         """What the published errors were measured on that this is not, or None where they belong."""
@@ -140,24 +96,5 @@ class CorruptionStudy(CellStudy):
             return "of the original frost pictures (--frost-folder)"
         return None
 
-    def _original_frost(self) -> bool:
-        if self.frost is None:
-            return False
-        from shiftproof.corruptions.frost_pictures import ORIGINAL_FROST
-
-        return self.frost.digest == ORIGINAL_FROST
-
-    def _frost_told(self) -> dict[str, str]:
-        if "frost" not in self.corruptions:
-            return {}
-        original = "the original ones" if self._original_frost() else None
-        return {"frost pictures": original or ("our own" if self.frost is None else self.frost.digest)}
-
     def _place(self, image: str, corruption: str, severity: int) -> tuple[str, Condition]:
         return image, self.condition(corruption, severity)
-
-
-def _without_repeats(what: str, values: Sequence[object]) -> tuple[object, ...]:
-    if not values or len(set(values)) < len(values):
-        raise BadInput(f"name every {what} once, and at least one; got {', '.join(map(str, values)) or 'none'}")
-    return tuple(values)
