@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +26,7 @@ from shiftproof.types import (
     ImageSet,
     ImageSetRef,
     Inputs,
+    Logits,
     Measurement,
     ModelRef,
     Predictions,
@@ -97,7 +98,7 @@ class Answers:
 
 
 def looks_of(images: ImageList) -> dict[str, ImageList]:
-    return {look: crops(images, look=look) for look in ("crop", "alone", "enlarged")}  # type: ignore[arg-type]
+    return {look: crops(images, look=look) for look in ("crop", "alone", "enlarged")}
 
 
 @pytest.fixture
@@ -181,7 +182,8 @@ def test_shares_are_counted_beside_those_of_another_set(tmp_path: Path) -> None:
     # 0.4 in bin 8; 0.0875 in bin 1; 0.03, 0.025 and 0.00025 in the first: counted by hand, each bin 0.05 wide
     assert own.counts == (3, 1, *[0] * 6, 1, *[0] * 11)
     (overlap,) = numbers(found, "object_share_overlap").values()
-    assert (overlap.value, overlap.images) == (pytest.approx(1.0), 10)
+    assert overlap.value == pytest.approx(1.0)
+    assert overlap.images == 10
 
 
 def test_objects_right_in_one_look_only_are_shown_in_their_box_and_enlarged(findings: list[Finding]) -> None:
@@ -199,7 +201,8 @@ def test_objects_right_in_one_look_only_are_shown_in_their_box_and_enlarged(find
 
 def test_a_set_without_boxes_is_skipped_with_its_reason() -> None:
     study = ObjectStudy([MODEL], ImageSetRef("photos", "p"))
-    nothing: Callable[[Run], Predictions] = {}.__getitem__
+    stored: dict[Run, Predictions] = {}
+    nothing = stored.__getitem__
     assert study.runs() == []
     assert list(study.measure(nothing)) == []
     assert list(study.skipped(nothing)) == ["photos: objects are told from their background by boxes, and it has none"]
@@ -230,9 +233,9 @@ def test_an_image_has_the_factor_of_its_largest_object(tmp_path: Path) -> None:
     assert largest_factors(boxed_file(tmp_path, "unknown", sizes=False)) == {}
 
 
-def redness(inputs: Inputs) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+def redness(inputs: Inputs) -> Logits:
     """Scores of red and blue, by the mean colour."""
-    return np.asarray(inputs, np.float32).mean(axis=(2, 3))[:, [0, 2]]
+    return np.asarray(np.asarray(inputs, np.float32).mean(axis=(2, 3))[:, [0, 2]])
 
 
 def test_a_model_that_goes_by_the_background_gains_when_it_is_removed(tmp_path: Path) -> None:
