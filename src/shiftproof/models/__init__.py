@@ -9,7 +9,7 @@ from shiftproof.catalog import MODELS
 from shiftproof.class_lists import ClassList
 from shiftproof.errors import BadInput
 from shiftproof.models.odin import perturbed_by_odin
-from shiftproof.models.options import ModelOptions
+from shiftproof.models.options import OF_BOXES, Fill, ModelOptions
 from shiftproof.models.preparation import ImagePreparation
 from shiftproof.models.presets import PRESETS, parse_preparation
 from shiftproof.models.redrawn import redrawn
@@ -22,11 +22,15 @@ __all__ = [
     "ImagePreparation",
     "ModelOptions",
     "load_model",
+    "load_with",
     "parse_preparation",
     "perturbed_by_odin",
     "redrawn",
     "wrap_model",
 ]
+
+GO_BY_BOXES = ("boxes", "proposals")
+"""Kinds of classifiers that ask an object detector."""
 
 FILE_KINDS = {".onnx": "onnx", ".pt": "torch", ".pth": "torch", ".pt2": "torch", ".ts": "torch"}
 """Which kind of model a bare path is."""
@@ -49,11 +53,19 @@ def load_model(
     threads: int | None = None,
     version: str | None = None,
     seen: Seen | str | None = None,
+    boxes: str | None = None,
+    least_score: float | None = None,
+    overlap: float | None = None,
+    most_boxes: int | None = None,
+    fill: Fill | None = None,
+    fill_seed: int = 0,
+    proposals: str | None = None,
 ) -> Classifier:
     """The classifier that a text like ``lite:0``, ``onnx:model.onnx`` or ``torch:module:factory`` names.
 
     What is not given is taken from the model itself, or assumed and said in its `notes`. `extra_output` names a few more
-    numbers to keep of each image, such as a confidence branch. Nothing heavy happens before the first batch is asked.
+    numbers to keep of each image, such as a confidence branch. Of ``boxes:`` and ``proposals:``, which go by the boxes of a
+    detector, `boxes` is the layout of its outputs. Nothing heavy happens before the first batch is asked.
     """
     options = ModelOptions(
         name=name,
@@ -70,9 +82,23 @@ def load_model(
         threads=threads,
         version=version,
         seen=seen,
+        boxes=boxes,
+        least_score=least_score,
+        overlap=overlap,
+        most_boxes=most_boxes,
+        fill=fill,
+        fill_seed=fill_seed,
+        proposals=proposals,
     )
+    return load_with(spec, options)
+
+
+def load_with(spec: str, options: ModelOptions) -> Classifier:
+    """The classifier that a text names, as the options say."""
     kind, rest = _kind_and_rest(spec)
     load: Any = MODELS.load(kind)
+    if kind not in GO_BY_BOXES:
+        options.refuse(*OF_BOXES, "fill", "fill_seed", "proposals", what=f"{spec} as a classifier")
     try:
         model: Classifier = load(rest, options)
     except ModuleNotFoundError as missing:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from typing import Literal
 
 from shiftproof.class_lists import ClassList, classes_from, usual_classes
 from shiftproof.errors import BadInput, ClassMismatch, listed
@@ -11,6 +12,12 @@ from shiftproof.models.preparation import ImagePreparation
 from shiftproof.models.presets import IMAGENET, parse_preparation
 from shiftproof.models.sanity import figures_hint
 from shiftproof.types import Classes, Gives, Seen
+
+Fill = Literal["random", "empty"]
+"""What stands behind the classes that a detector found: the others in random order, or nothing at all."""
+
+OF_BOXES = ("boxes", "least_score", "overlap", "most_boxes")
+"""What may be said of a detector whose boxes a classifier goes by."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +38,13 @@ class ModelOptions:
     threads: int | None = None
     version: str | None = None
     seen: Seen | str | None = None
+    boxes: str | None = None  # the layout of a detector's outputs; None: found by their shapes
+    least_score: float | None = None
+    overlap: float | None = None
+    most_boxes: int | None = None
+    fill: Fill | None = None
+    fill_seed: int = 0
+    proposals: str | None = None  # the detector that proposes crops, or "grid"
 
     def __post_init__(self) -> None:
         if self.gives not in {None, "logits", "probabilities", "scores"}:
