@@ -44,6 +44,7 @@ from shiftproof.metrics.effective_robustness import EffectiveRobustness, effecti
 from shiftproof.metrics.frame_distance import Spread, empirical_cdf, l_infinity_distance
 from shiftproof.metrics.frechet import Moments, frechet_distance, moments_of
 from shiftproof.metrics.hardest_frames import hardest_frames
+from shiftproof.metrics.hot_regions import heat_inside, hot_point_inside, hot_region, hot_region_meets
 from shiftproof.metrics.intervals import bootstrap_interval, clopper_pearson, wilson
 from shiftproof.metrics.likelihood import negative_log_likelihood
 from shiftproof.metrics.matching import Matches, match
@@ -163,7 +164,11 @@ __all__ = [
     "frechet_distance",
     "grouped_accuracy",
     "hardest_frames",
+    "heat_inside",
     "holm",
+    "hot_point_inside",
+    "hot_region",
+    "hot_region_meets",
     "image_average_precision",
     "is_correct",
     "l_infinity_distance",

@@ -62,7 +62,7 @@ def at_input_size(model: Classifier, side: int, *, sizing: Sizing | None = None)
     if chosen == "picture" or model.for_size is None:
         return dataclasses.replace(model, ref=ref, preparation=SmallPictures(model.preparation, size))
     answer, preparation = model.for_size(side), resized_to(model.preparation, size)
-    return dataclasses.replace(model, ref=ref, preparation=preparation, answer=answer, redraw=None)
+    return dataclasses.replace(model, ref=ref, preparation=preparation, answer=answer, redraw=None, looks={})
 
 
 def sizing_of(model: Classifier) -> Sizing:
