@@ -134,6 +134,11 @@ def _coco(root: Path, draw: Draw) -> Example:
     return root / "boxes.json", {}
 
 
+def _boxed(root: Path, draw: Draw) -> Example:
+    file, _ = _coco(root, draw)
+    return root, {"boxes": str(file)}
+
+
 def _voc(root: Path, draw: Draw) -> Example:
     draw(root / "JPEGImages" / "a.jpg")
     (root / "Annotations").mkdir()
@@ -190,6 +195,7 @@ EXAMPLES = {
     "youtube-bb": _youtube_bb,
     "perturbed": _perturbed,
     "crops": _coco,
+    "boxed": _boxed,
 }
 
 

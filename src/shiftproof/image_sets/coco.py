@@ -14,9 +14,14 @@ from shiftproof.errors import BadInput, listed
 from shiftproof.image_sets.boxed import BoxedImage, Object, boxed_list, keys_of, numbers_from
 from shiftproof.image_sets.class_keys import places_of
 from shiftproof.image_sets.image_list import FilesBelow, ImageList
-from shiftproof.types import Classes
+from shiftproof.types import Classes, Fact
 
 Entry: TypeAlias = Mapping[str, Any]
+
+OWN_FIELDS = frozenset(
+    ("id", "file_name", "width", "height", "license", "flickr_url", "coco_url", "date_captured", "rights_holder")
+)
+"""What COCO and its relatives themselves write about an image; other fields are facts."""
 
 
 def open_coco(
@@ -24,8 +29,18 @@ def open_coco(
 ) -> ImageList:
     """The images of a COCO file, in the folder `images` or where COCO keeps them beside it.
 
-    Classes are the file's categories in the order of their numbers, whether an object has them or not.
+    Classes are the file's categories in the order of their numbers, whether an object has them or not. Further fields of an
+    image that are no lists or objects, such as `anchor` and `offset` of a frame, are its facts.
     """
+    boxed, categories = coco_images(location)
+    root = _image_folder(location, images, [image.id for image in boxed])
+    found, places = places_of(keys_of(boxed), classes or categories)
+    note = f"boxes from {os.path.basename(location)}"
+    return boxed_list(boxed, FilesBelow(root), name=name or Path(location).stem, classes=found, places=places, notes=(note,))
+
+
+def coco_images(location: str) -> tuple[list[BoxedImage], Classes]:
+    """The images that a file lists, each with its objects, and its categories in the order of their numbers."""
     data = load_coco(location)
     names = category_names(data, location)
     objects = _objects_by_image(data, names, location)
@@ -34,15 +49,13 @@ def open_coco(
     if strangers:
         raise BadInput(f"{location} has boxes in {len(strangers)} images that it does not list: {listed(strangers, most=3)}")
     boxed = [
-        BoxedImage(image_id(entry, location), objects.get(number, ()), _size_of(entry)) for number, entry in entries.items()
+        BoxedImage(image_id(entry, location), objects.get(number, ()), _size_of(entry), _facts_of(entry))
+        for number, entry in entries.items()
     ]
     twice = len(boxed) - len({image.id for image in boxed})
     if twice:
         raise BadInput(f"{location} lists {twice} images twice; every file_name should stand there once")
-    root = _image_folder(location, images, [image.id for image in boxed])
-    found, places = places_of(keys_of(boxed), classes or classes_from(list(names.values())))
-    note = f"boxes from {os.path.basename(location)}"
-    return boxed_list(boxed, FilesBelow(root), name=name or Path(location).stem, classes=found, places=places, notes=(note,))
+    return boxed, classes_from(list(names.values()))
 
 
 def load_coco(path: str | Path) -> Entry:
@@ -118,6 +131,11 @@ def _size_of(entry: Entry) -> tuple[float, float] | None:
     size = entry.get("width"), entry.get("height")
     width, height = (side if isinstance(side, (int, float)) and side > 0 else None for side in size)
     return None if width is None or height is None else (width, height)
+
+
+def _facts_of(entry: Entry) -> dict[str, Fact]:
+    plain = (str, int, float, type(None))
+    return {field: value for field, value in entry.items() if field not in OWN_FIELDS and isinstance(value, plain)}
 
 
 def image_id(entry: Entry, where: str | Path) -> str:

@@ -114,8 +114,17 @@ class FramesOfSets:
     find: Callable[[str], ImageSource]
 
     def __call__(self, image_id: str) -> ImageSource:
-        folder, step, frame = image_id.rpartition("/")
-        return self.find(folder + step + frame.partition(SECOND_ANCHOR)[0])
+        return self.find(frame_itself(image_id))
+
+
+def frame_itself(image_id: str) -> str:
+    """The id of a frame, whichever anchor it is seen from.
+
+    >>> frame_itself("a.mp4/000020@000031")
+    'a.mp4/000020'
+    """
+    folder, step, frame = image_id.rpartition("/")
+    return folder + step + frame.partition(SECOND_ANCHOR)[0]
 
 
 def _samples(clip: Clip, anchors: Sequence[int], k: int) -> Iterator[Sample]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
@@ -109,19 +109,33 @@ def _open_xml(
     paths = _paired(ids, by_stem)
     if not any(paths.values()):
         raise BadInput(f"none of the {len(ids):,} images below {images} has an .xml file of its name below {files}")
-    boxed = []
-    for image_id, path in paths.items():
-        objects: Sequence[Object] = ()
-        size = None
-        if path is not None:
-            root = parse_xml(_bytes(os.path.join(files, path)), path)
-            objects, size = list(objects_in(root, path, first_pixel=first_pixel)), _size_in(root)
-        boxed.append(BoxedImage(image_id, objects, size, facts(image_id) if facts else {}))
+    boxed = [
+        _annotated(files, path, image_id, first_pixel=first_pixel, facts=facts(image_id) if facts else {})
+        for image_id, path in paths.items()
+    ]
     without = [image_id for image_id, path in paths.items() if path is None]
     notes = (f"{len(without):,} images have no .xml file: {listed(without, most=3)}",) if without else ()
     found, places = places_of(keys_of(boxed), classes)
     own_name = name or folder_name(location)
     return boxed_list(boxed, FilesBelow(images), name=own_name, classes=found, places=places, notes=notes)
+
+
+def xml_images(files: str, ids: Iterable[str]) -> list[BoxedImage]:
+    """Those of the images that have an annotation of their path below a folder, each with its objects."""
+    paths = {image_id: f"{_stem(image_id)}.xml" for image_id in ids}
+    return [
+        _annotated(files, path, image_id) for image_id, path in paths.items() if os.path.isfile(os.path.join(files, path))
+    ]
+
+
+def _annotated(
+    files: str, path: str | None, image_id: str, *, first_pixel: int = 0, facts: Mapping[str, Fact] | None = None
+) -> BoxedImage:
+    """An image with what its annotation says, where it has one."""
+    if path is None:
+        return BoxedImage(image_id, facts=facts or {})
+    root = parse_xml(_bytes(os.path.join(files, path)), path)
+    return BoxedImage(image_id, list(objects_in(root, path, first_pixel=first_pixel)), _size_in(root), facts or {})
 
 
 def _folders(location: str, annotations: str | Path | None) -> tuple[str, str]:
