@@ -50,7 +50,7 @@ def say_table(rows: Sequence[Mapping[str, Any]], *, right: Sequence[str] = ()) -
     console.print(table)
 
 
-OTHER_HEADLINES = ("imagenet_o_aupr", "answer_kept_share", "pm_k_accuracy", "pm_k_drop")
+OTHER_HEADLINES = ("imagenet_o_aupr", "answer_kept_share", "pm_k_accuracy", "pm_k_drop", "hardest_frames_accuracy")
 """Numbers that are about more than a model and its images, and yet what was asked for."""
 
 
