@@ -597,6 +597,13 @@ class DrawnBox(NamedTuple):
     caption: str = ""
 
 
+class DrawnHeat(NamedTuple):
+    """A heat map to draw over an image: rows of numbers from 0 to 1 that share out a part of it evenly."""
+
+    rows: tuple[tuple[float, ...], ...]
+    window: tuple[float, float, float, float]  # left, top, right, bottom as shares of the image's width and height
+
+
 @dataclass(frozen=True)
 class GalleryItem:
     """One image to show, under a condition where one is given, of another set than the gallery's where one is named."""
@@ -606,6 +613,7 @@ class GalleryItem:
     condition: Condition | None = None
     image_set: ImageSetRef | None = None
     boxes: tuple[DrawnBox, ...] = ()
+    heat: DrawnHeat | None = None
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import dataclasses
 import io
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,7 @@ from shiftproof.types import (
     Condition,
     Curve,
     DrawnBox,
+    DrawnHeat,
     Fact,
     Finding,
     FrostPictures,
@@ -186,8 +187,15 @@ def _item(entry: Mapping[str, Any]) -> GalleryItem:
     image_set = entry.get("image_set")
     other_set = ImageSetRef(**image_set) if image_set else None
     boxes = tuple(DrawnBox(tuple(box), kind, caption) for box, kind, caption in entry.get("boxes", ()))
-    condition = _condition(entry.get("condition"))
-    return GalleryItem(**{**entry, "condition": condition, "image_set": other_set, "boxes": boxes})
+    condition, heat = _condition(entry.get("condition")), _heat(entry.get("heat"))
+    return GalleryItem(**{**entry, "condition": condition, "image_set": other_set, "boxes": boxes, "heat": heat})
+
+
+def _heat(entry: Sequence[Any] | None) -> DrawnHeat | None:
+    if entry is None:
+        return None
+    rows, (left, top, right, bottom) = entry
+    return DrawnHeat(tuple(tuple(row) for row in rows), (left, top, right, bottom))
 
 
 def _finding(entry: Mapping[str, Any]) -> Finding:
