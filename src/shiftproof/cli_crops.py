@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from shiftproof.cli_options import about_matching, about_model, about_store, about_writing, as_json_option
-from shiftproof.cli_steps import Options, interruptible, model_of, scoring_of
+from shiftproof.cli_steps import Options, interruptible, model_of, say_preparation, scoring_of
 from shiftproof.cli_writing import some_of
 from shiftproof.errors import BadInput
 
@@ -64,8 +64,9 @@ def crops(images: str, destination: str, **options: Any) -> None:
     from shiftproof.curation.crop_set import curate_crops
     from shiftproof.image_sets import open_images
 
-    usual = _usual_shares(options)
-    reference = _reference_models(options)
+    usual, reference = _usual_shares(options), _reference_models(options)
+    for model in reference.models if reference else ():
+        say_preparation(model, [], options)
     with interruptible(Bar(quiet=options["quiet"], unit="crops", before="done before")) as progress:
         made = curate_crops(
             some_of(open_images(images), options["limit"]),
@@ -102,27 +103,27 @@ def _reference_models(options: Options) -> ReferenceModels | None:
 
 
 def _show(made: CropSet, options: Options) -> None:
-    from dataclasses import asdict
-
     from shiftproof.console import remark, say, say_json, say_table
 
-    choice, written = made.choice, made.written
     if options["as_json"]:
-        removed = [
-            {"id": gone.item.id, "class": gone.item.boxed.key, "step": gone.step, "reason": gone.reason}
-            for gone in choice.gone
-        ]
-        say_json(
-            {
-                "destination": str(written.destination),
-                "steps": [asdict(step) for step in choice.steps],
-                "crops": len(choice.left),
-                "whole_images": made.whole_images,
-                "removed": removed,
-            }
-        )
+        say_json(_told(made))
         return
-    say_table([{"step": step.name, "objects left": f"{step.left:,}"} for step in choice.steps], right=("objects left",))
+    steps = [{"step": step.name, "objects left": f"{step.left:,}"} for step in made.choice.steps]
+    say_table(steps, right=("objects left",))
+    for note in made.notes:
+        remark(f"note: {note}")
     if made.whole_images:
-        remark(f"{made.whole_images:,} of {len(choice.left):,} crops are whole images, filled more than is usual")
-    say(str(written.destination))
+        remark(f"note: {made.whole_images:,} crops are whole images, of which the object fills more than is usual")
+    say(str(made.written.destination))
+
+
+def _told(made: CropSet) -> dict[str, object]:
+    return {
+        "destination": str(made.written.destination),
+        "steps": [{"name": step.name, "left": step.left} for step in made.choice.steps],
+        "written": made.written.written,
+        "written_before": made.written.written_before,
+        "whole_images": made.whole_images,
+        "removed": [{"id": gone.item.id, "step": gone.step, "reason": gone.reason} for gone in made.choice.gone],
+        "notes": made.notes,
+    }

@@ -33,6 +33,7 @@ class CropSet:
 
     choice: CropChoice
     written: Written
+    notes: tuple[str, ...]  # on the boxed set
 
     @property
     def whole_images(self) -> int:
@@ -53,8 +54,9 @@ def curate_crops(
 ) -> CropSet:
     """Writes the crops that are left into a folder which `open_images` reads.
 
-    Beside the crops it holds `manifest.csv`, which lists them, and `objects.csv`, where every object has its reason. What
-    was answered or written before is not done again; a folder takes crops of one choice only.
+    Beside the crops it holds `manifest.csv`, which lists them, `objects.csv`, where every object has its reason, and
+    `usual_shares.csv`, which `load_shares` reads. What was answered or written before is not done again; a folder takes
+    crops of one choice only.
     """
     choice = choose_crops(
         images, usual, times_smaller=times_smaller, reference=reference, workers=workers, progress=progress
@@ -74,10 +76,11 @@ def curate_crops(
     unreadable = {image.id: image.reason for image in written.set_aside}
     files = {one.id: f"{place}{ENDINGS[output]}" for one, place in zip(choice.left, places, strict=True)}
     choice = choice.step("cut out and written", lambda one: unreadable.get(one.id))
+    write_whole(Path(folder) / "usual_shares.csv", table_bytes(usual.table()))
     write_whole(Path(folder) / "objects.csv", table_bytes([OBJECT_COLUMNS, *_objects(choice)]))
     # the manifest comes last: a folder that has it is whole
     write_whole(Path(folder) / "manifest.csv", table_bytes(_manifest(choice.left, files)))
-    return CropSet(choice, written)
+    return CropSet(choice, written, images.notes)
 
 
 def _told(reference: ReferenceModels | None) -> dict[str, object]:

@@ -37,8 +37,10 @@ class ReferenceModels:
             return {}
         shown = cropped(images, candidates, self.shown)
         said = predict(model, shown, store=self.store, workers=workers, scoring=self.scoring, progress=progress)
-        right, labelled = is_correct(said.labels, said.top5.classes), said.labelled
-        unread = {image.id: image.reason for image in said.set_aside}
-        known = {crop_id: "recognised" for row, crop_id in enumerate(said.ids) if right[row]}
-        strange = {crop_id: "the model has no such class" for row, crop_id in enumerate(said.ids) if not labelled[row]}
-        return {**unread, **known, **strange}
+        known = said.take(said.labelled)
+        right = is_correct(known.labels, known.top5.classes) if len(known) else ()
+        return {
+            **{image.id: image.reason for image in said.set_aside},
+            **{crop_id: "recognised" for crop_id, is_right in zip(known.ids, right, strict=True) if is_right},
+            **dict.fromkeys(set(said.ids).difference(known.ids), "the model has no such class"),
+        }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +38,11 @@ class UsualShares:
             raise BadInput(f"{self.source} tells the usual share of none of the {len(classes)} classes of the images")
         return found
 
+    def table(self) -> list[tuple[str, str]]:
+        """The shares that are known, under the headings that `load_shares` looks for."""
+        known = [pair for pair in zip(self.classes.keys, self.shares.tolist(), strict=True) if not math.isnan(pair[1])]
+        return [("class", "share"), *((key, f"{share:.6f}") for key, share in known)]
+
 
 def measured_shares(images: ImageList) -> UsualShares:
     """The mean share of each class in a boxed set, such as the localization set of ILSVRC."""
@@ -68,7 +74,7 @@ def _shares(rows: list[dict[str, str]], path: str | Path) -> Iterator[float]:
         try:
             share = float(row["share"])
         except (TypeError, ValueError):
-            share = np.nan
+            share = math.nan
         if not 0 < share <= 1:
             raise BadInput(f"{path}, row {line}: a share should be above 0 and at most 1, got {row['share']!r}")
         yield share
