@@ -22,6 +22,7 @@ from shiftproof.image_sets.scoring import Scoring
 from shiftproof.image_sets.views import unlabelled
 from shiftproof.loading import digests_of, load_predictions
 from shiftproof.loading_boxes import load_found, meet
+from shiftproof.looking import LookingStudy, fill_looks
 from shiftproof.parallel import Block, Workers
 from shiftproof.preparing import Job, Read, check_condition, prepare
 from shiftproof.recording import record
@@ -371,7 +372,8 @@ def fill_studies(
 ) -> None:
     """Every run of this model that the studies name; what is stored already is not done again.
 
-    A study that has `wanted` runs only some images of most cells: it is asked what is next until it wants nothing.
+    A study that has `wanted` runs only some images of most cells: it is asked what is next until it wants nothing. One that
+    has `looks` also gets heat maps of those images that it wants to look into.
     """
     sets = {images.ref: images for images in image_sets}
     sampled = [study for study in studies if isinstance(study, SampledStudy)]
@@ -402,6 +404,9 @@ def fill_studies(
             fill_some(sets[ref], dict.fromkeys(conditions), least)
         for study in sampled:
             _fill_sampled(study, model.ref, sets, store, scoring, fill_some)
+    for looking in studies:
+        if isinstance(looking, LookingStudy) and isinstance(model, Classifier):
+            fill_looks(looking, model, sets, store=store, scoring=scoring, batch_size=batch_size, progress=progress)
 
 
 @runtime_checkable

@@ -145,7 +145,7 @@ class Store:
         """Adds what another store holds; the number of files that were new here."""
         new = 0
         while True:
-            paths = sorted([*other.root.glob("models/*/*"), *other.root.glob("rows/*/*")])
+            paths = sorted([*other.root.glob("models/*/*"), *other.root.glob("rows/*/*"), *other.root.glob("looks/*/*")])
             if not paths:
                 raise StoreError(f"no store at {other.root}: expected a folder made by shiftproof predict")
             try:

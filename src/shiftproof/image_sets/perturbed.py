@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from threading import Lock
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 from urllib.parse import quote
 
 import numpy as np
@@ -18,6 +18,8 @@ from shiftproof.errors import BadInput
 from shiftproof.image_sets.image_list import ImageList
 from shiftproof.image_sets.options import whole_number
 from shiftproof.types import Classes, Decoder, Image, ImageSet, ImageSource, Sample
+
+Item = TypeVar("Item")
 
 PIXELS = 1
 """Raised whenever a sequence comes out otherwise than before, so that stored answers to the old frames are not used."""
@@ -158,7 +160,7 @@ def frame_of(sample: Sample, recipe: Recipe, frame: int) -> Sample:
     return Sample(f"{sample.id}/{recipe.folder}/{frame:02d}", sample.labels, facts)
 
 
-def spread_over(samples: Sequence[Sample], limit: int | None) -> Sequence[Sample]:
+def spread_over(samples: Sequence[Item], limit: int | None) -> Sequence[Item]:
     """As many samples as `limit` says, at even distances, so that every part of the set is in them."""
     if limit is None or limit >= len(samples):
         return samples

@@ -21,6 +21,7 @@ from shiftproof.loading import StoredTraining, digests_of, load_predictions, loa
 from shiftproof.loading_boxes import load_found
 from shiftproof.models.sanity import accuracy_hint
 from shiftproof.store import Store, StoredModel
+from shiftproof.stored_looks import AskedLooks, Looks, load_looks, to_columns
 from shiftproof.studies.results import ImageSetCard, ModelCard, Results
 from shiftproof.types import (
     Finding,
@@ -184,6 +185,9 @@ class _Loader:
         self._scored[run] = len(answers.classes or ())
         return answers
 
+    def looks(self, run: Run, asked: AskedLooks, method: str | None) -> Looks:
+        return load_looks(run, asked, root=self._store.root, digests=self.digests(run.image_set), method=method)
+
     def digests(self, ref: ImageSetRef) -> dict[str, str | None]:
         if ref.place not in self._digests:
             self._digests[ref.place] = digests_of(self.image_set(ref), self._store)
@@ -239,6 +243,11 @@ class _Load:
     def images(self, ref: ImageSetRef) -> ImageSet:
         """The images themselves, for what is known of them beside their answers, such as the boxes in them."""
         return self._loader.image_set(ref)
+
+    def looks(self, run: Run, predictions: Predictions, asked: AskedLooks, method: str | None) -> Looks:
+        """Where the model looks in these images, each for these places in the classes of the predictions."""
+        columns = to_columns(asked, predictions.classes, self._loader.model(run).classes)
+        return self._loader.looks(run, columns, method)
 
     def images_in_both(self, first: ImageSetRef, second: ImageSetRef) -> int:
         """How many images of the first set the second one holds too, byte for byte."""
