@@ -20,6 +20,7 @@ LEVELS = (
         "answers",
         "row_writer",
         "recording",
+        "recorded_boxes",
         "prediction",
         "looking",
         "stored_looks",

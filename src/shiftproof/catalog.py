@@ -16,6 +16,32 @@ MODELS = Registry(
         "timm": "shiftproof.models.names:load_timm",
         "torchvision": "shiftproof.models.names:load_torchvision",
         "hf": "shiftproof.models.names:load_transformers",
+        "boxes": "shiftproof.models.boxes_as_classes:load_boxes_as_classes",
+        "proposals": "shiftproof.models.proposals:load_proposals",
+    },
+)
+
+OBJECT_DETECTORS = Registry(
+    "object detector",
+    {
+        "onnx": "shiftproof.models.onnx_detector:load_onnx_detector",
+        "torch": "shiftproof.models.torch_detector:load_torch_detector",
+        "results": "shiftproof.recorded_boxes:load_recorded",
+    },
+)
+
+BOX_LAYOUTS = Registry(
+    "box layout",
+    {
+        "yolox": "shiftproof.models.grid_boxes:yolox",
+        "yolox-decoded": "shiftproof.models.grid_boxes:yolov5",
+        "yolov5": "shiftproof.models.grid_boxes:yolov5",
+        "yolov8": "shiftproof.models.grid_boxes:yolov8",
+        "fastestdet": "shiftproof.models.grid_boxes:fastestdet",
+        "end2end": "shiftproof.models.listed_boxes:end2end",
+        "ssd": "shiftproof.models.listed_boxes:ssd",
+        "detr": "shiftproof.models.listed_boxes:detr",
+        "rtdetr": "shiftproof.models.listed_boxes:rtdetr",
     },
 )
 
@@ -45,6 +71,7 @@ IMAGE_SETS = Registry(
         "ytbb-robust": "shiftproof.image_sets.ytbb_robust:open_ytbb_robust",
         "perturbed": "shiftproof.image_sets.perturbed:open_perturbed",
         "crops": "shiftproof.image_sets.crops:open_crops",
+        "boxed": "shiftproof.image_sets.with_boxes:open_with_boxes",
     },
 )
 
@@ -251,6 +278,8 @@ STUDIES = Registry(
         "corruption": "shiftproof.studies.corruption:CorruptionStudy",
         "perturbation": "shiftproof.studies.perturbation:PerturbationStudy",
         "temporal": "shiftproof.studies.temporal:TemporalStudy",
+        "objects": "shiftproof.studies.objects:ObjectStudy",
+        "input-sizes": "shiftproof.studies.input_sizes:InputSizeStudy",
         "natural-adversarial": "shiftproof.studies.natural_adversarial:NaturalAdversarialStudy",
         "out-of-distribution": "shiftproof.studies.out_of_distribution:OutOfDistributionStudy",
     },
@@ -258,6 +287,8 @@ STUDIES = Registry(
 
 KINDS = {
     "models": MODELS,
+    "object-detectors": OBJECT_DETECTORS,
+    "box-layouts": BOX_LAYOUTS,
     "image-sets": IMAGE_SETS,
     "corruptions": CORRUPTIONS,
     "perturbations": PERTURBATIONS,

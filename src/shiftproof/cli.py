@@ -23,6 +23,7 @@ from shiftproof.cli_options import (
     about_frames,
     about_images,
     about_novelty,
+    about_objects,
     about_output,
     about_predicting,
     about_shifts,
@@ -124,6 +125,7 @@ def demo(output: str, quiet: bool, as_json: bool) -> None:
 @about_shifts
 @about_novelty
 @about_frames
+@about_objects
 @about_predicting
 @about_store
 @about_output
@@ -179,6 +181,7 @@ def predict(model: str, images: str, shard: tuple[int, int], **options: Any) -> 
 @about_shifts
 @about_novelty
 @about_frames
+@about_objects
 @about_store
 @as_json_option
 def plan(model: str, images: str, **options: Any) -> None:
@@ -205,6 +208,7 @@ def plan(model: str, images: str, **options: Any) -> None:
 @about_shifts
 @about_novelty
 @about_frames
+@about_objects
 @about_store
 @about_output
 def measure(model: str, images: str, **options: Any) -> None:
@@ -222,6 +226,7 @@ def measure(model: str, images: str, **options: Any) -> None:
 @about_shifts
 @about_novelty
 @about_frames
+@about_objects
 @about_store
 @about_output
 @click.option("-o", "--report", default="report.html", show_default=True, help="Where to write the report.")
@@ -244,6 +249,7 @@ def report(model: str, images: str, report: str, **options: Any) -> None:
 @about_shifts
 @about_novelty
 @about_frames
+@about_objects
 @about_store
 @about_output
 @click.option("-o", "--report", help="Also write a report.")

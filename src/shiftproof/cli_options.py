@@ -37,6 +37,13 @@ about_model = _options(
     click.option("--least-score", type=click.FloatRange(0, 1), help="Boxes less sure than this are not kept; 0.01 else."),
     click.option("--overlap", type=click.FloatRange(0, 1), help="Overlap above which of two boxes of a class one goes."),
     click.option("--most-boxes", type=click.IntRange(1), help="Boxes to keep of an image, at most; 100 else."),
+    click.option(
+        "--fill",
+        type=click.Choice(["random", "empty"]),
+        help="Of boxes:DETECTOR, what follows the classes it found: the others at random, or nothing; random else.",
+    ),
+    click.option("--fill-seed", type=int, default=0, show_default=True, help="Where the random order of --fill starts."),
+    click.option("--proposals", help="Of proposals:CLASSIFIER, whose boxes it is asked about: a detector, or grid."),
     click.option("--channels-last", is_flag=True, help="Memory layout of torch models; often faster."),
     click.option("--threads", type=click.IntRange(1), help="Threads of the model; all cores where not given."),
     click.option("--trained-on", help="What the model was trained on, e.g. imagenet-train; printed in reports."),
@@ -245,6 +252,33 @@ about_frames = _options(
     ),
 )
 """What the study of frames can be told."""
+
+about_objects = _options(
+    click.option(
+        "--looks", default="crop,alone,enlarged", show_default=True, help="How objects are shown beside their whole image."
+    ),
+    click.option(
+        "--padding",
+        type=click.FloatRange(0),
+        default=0.0,
+        show_default=True,
+        help="What is shown around the box of an object, as a share of its sides.",
+    ),
+    click.option("--each-object", is_flag=True, help="Every object apart, not one box over all of a class in an image."),
+    click.option("--beside-boxes", help="Another boxed set, to compare how much of their images objects fill."),
+    click.option(
+        "--sizes",
+        default="96,128,160,192,224,288,384,448",
+        show_default=True,
+        help="Input sizes to ask a model at, beside its own.",
+    ),
+    click.option(
+        "--small-pictures",
+        is_flag=True,
+        help="Shrink pictures to --sizes and enlarge them to the model's input; done anyway where it takes one size only.",
+    ),
+)
+"""What the studies of objects and of input sizes can be told."""
 
 about_output = _options(
     click.option("--json", "as_json", is_flag=True, help="Print everything as JSON."),

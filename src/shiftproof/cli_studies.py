@@ -10,6 +10,7 @@ from click.core import ParameterSource
 
 from shiftproof import catalog
 from shiftproof.cli_novelty import OF_NOVELTY, make_out_of_distribution, named_sets
+from shiftproof.cli_objects import make_input_sizes, make_objects
 from shiftproof.cli_steps import Bench, Options, images_at, pictures_as_typed, stored_model
 from shiftproof.corruptions.choosing import corruptions_named, perturbations_named, whole_numbers
 from shiftproof.errors import BadInput, listed
@@ -162,6 +163,8 @@ MAKERS: Mapping[str, Maker] = {
     "corruption": make_corruption,
     "perturbation": make_perturbation,
     FRAMES: make_temporal,
+    "objects": make_objects,
+    "input-sizes": make_input_sizes,
     HARD_PHOTOS: make_natural_adversarial,
     NOVELTY: make_out_of_distribution,
 }

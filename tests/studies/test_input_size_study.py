@@ -62,7 +62,7 @@ def test_accuracy_is_told_at_every_size_of_the_images_read_at_all() -> None:
     accuracy = {size: (one.value, one.images) for size, one in found(study, "input_size_accuracy").items()}
     assert accuracy == {96: (2 / 9, 9), 224: (6 / 9, 9), 320: (8 / 9, 9)}
     (curve,) = (one for one in study.measure(answers) if isinstance(one, Curve))
-    assert curve.x == (96, 224, 320)
+    assert list(curve.x) == [96, 224, 320]
     assert curve.y == pytest.approx((2 / 9, 6 / 9, 8 / 9))
 
 

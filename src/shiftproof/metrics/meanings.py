@@ -218,6 +218,24 @@ MEANINGS: Mapping[str, Meaning] = {
         "share",
         "high",
     ),
+    "hot_point_miss_rate": Meaning(
+        "Hottest point off the object",
+        "Share of answers for which the place that speaks most for the class lies outside the object's box.",
+        "share",
+        "low",
+    ),
+    "hot_region_miss_rate": Meaning(
+        "Hot region off the object",
+        "Share of answers for which no part of the hottest region, a tenth of what the model sees, lies in the object's box.",
+        "share",
+        "low",
+    ),
+    "heat_inside_share": Meaning(
+        "Heat on the object",
+        "Share of all that speaks for the class which lies in the object's box, averaged over images.",
+        "share",
+        "high",
+    ),
     "effective_robustness": Meaning(
         "Effective robustness",
         "Accuracy on all frames around minus that of the line through published models, at the same accuracy on anchors.",
@@ -485,6 +503,78 @@ MEANINGS: Mapping[str, Meaning] = {
     "pm_k_subset_precision": Meaning(
         "pm-k mAP of a subset",
         "Mean average precision over the worst frames around some of the anchors; k = 0 is the anchor alone.",
+        "share",
+        "high",
+    ),
+    "clean_average_precision": Meaning(
+        "mAP on clean images", "Mean average precision on the images that the corrupted ones are made from.", "share", "high"
+    ),
+    "corrupted_average_precision": Meaning(
+        "mAP under one corruption at one severity", "Mean average precision in one cell.", "share", "high"
+    ),
+    "corruption_mean_precision": Meaning(
+        "mAP under one corruption", "Mean average precision, averaged over severities.", "share", "high"
+    ),
+    "mean_performance_under_corruption": Meaning(
+        "Performance under corruption (mPC)",
+        "Mean average precision, averaged over all corruptions and severities.",
+        "share",
+        "high",
+    ),
+    "relative_performance_under_corruption": Meaning(
+        "Performance left under corruption (rPC)", "What mPC is of the mAP on clean images.", "share", "high"
+    ),
+    "object_accuracy": Meaning(
+        "Objects named right", "Share of the objects that are named right, shown in one look.", "share", "high"
+    ),
+    "object_difference": Meaning(
+        "Difference between looks",
+        "Accuracy on the same objects after something is done to how they are shown, minus accuracy before it.",
+        "points",
+        None,
+    ),
+    "object_difference_p": Meaning(
+        "Chance of such a difference between looks",
+        "How often so uneven a split of the objects right in one look only would come about by chance.",
+        "number",
+        None,
+    ),
+    "scale_factor_accuracy": Meaning(
+        "Accuracy by scale factor",
+        "Share right of the objects whose longer side is some power of two, or a little more, of what the model sees.",
+        "share",
+        "high",
+    ),
+    "class_object_share": Meaning(
+        "Share of the image, by class", "Share of its image that an object of one class fills, on average.", "share", None
+    ),
+    "object_share_overlap": Meaning(
+        "Overlap of object shares",
+        "How far two sets agree in how much of their images objects fill: all where both are spread alike.",
+        "share",
+        None,
+    ),
+    "input_size_accuracy": Meaning(
+        "Accuracy at this size", "Share of images right when the model is given them in one size.", "share", "high"
+    ),
+    "input_size_difference": Meaning(
+        "Against the model's own size",
+        "Accuracy at one input size minus that at the model's own, on the same images.",
+        "points",
+        "high",
+    ),
+    "input_size_p": Meaning(
+        "Chance of such a difference between sizes",
+        "How often so uneven a split of the images right at one size only would come about by chance.",
+        "number",
+        None,
+    ),
+    "best_input_size": Meaning(
+        "Best input size", "Side of the input at which most images are right; of equals the model's own.", "number", None
+    ),
+    "input_size_scale_accuracy": Meaning(
+        "Accuracy by input size and object size",
+        "Share right of the images whose largest object has some scale factor, at one input size.",
         "share",
         "high",
     ),

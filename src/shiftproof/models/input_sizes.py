@@ -60,7 +60,9 @@ def at_input_size(model: Classifier, side: int, *, sizing: Sizing | None = None)
         return model
     size, ref = (side, side), sized_ref(model.ref, side, chosen)
     if chosen == "picture" or model.for_size is None:
-        return dataclasses.replace(model, ref=ref, preparation=SmallPictures(model.preparation, size))
+        note = f"pictures are made {side} x {side} first, and then enlarged to the model's own input of {own} x {own}"
+        small = SmallPictures(model.preparation, size)
+        return dataclasses.replace(model, ref=ref, preparation=small, notes=(*model.notes, note))
     answer, preparation = model.for_size(side), resized_to(model.preparation, size)
     return dataclasses.replace(model, ref=ref, preparation=preparation, answer=answer, redraw=None, looks={})
 
