@@ -21,14 +21,18 @@ _HOMES = {
     "NaturalAdversarialStudy": "shiftproof.studies.natural_adversarial",
     "OutOfDistributionStudy": "shiftproof.studies.out_of_distribution",
     "PerturbationStudy": "shiftproof.studies.perturbation",
+    "boxes_as_classes": "shiftproof.models.boxes_as_classes",
     "corrupt": "shiftproof.corruptions.applying",
     "detect": "shiftproof.prediction",
+    "load_detector": "shiftproof.models",
     "load_model": "shiftproof.models",
     "measure": "shiftproof.studies",
     "metrics": "shiftproof.metrics",
     "open_images": "shiftproof.image_sets",
     "perturb": "shiftproof.corruptions.sequences",
     "predict": "shiftproof.prediction",
+    "proposals": "shiftproof.models.proposals",
+    "wrap_detector": "shiftproof.models",
     "wrap_model": "shiftproof.models",
 }
 
@@ -39,8 +43,12 @@ if TYPE_CHECKING:
     from shiftproof.corruptions.applying import corrupt as corrupt
     from shiftproof.corruptions.sequences import perturb as perturb
     from shiftproof.image_sets import open_images as open_images
+    from shiftproof.models import load_detector as load_detector
     from shiftproof.models import load_model as load_model
+    from shiftproof.models import wrap_detector as wrap_detector
     from shiftproof.models import wrap_model as wrap_model
+    from shiftproof.models.boxes_as_classes import boxes_as_classes as boxes_as_classes
+    from shiftproof.models.proposals import proposals as proposals
     from shiftproof.prediction import detect as detect
     from shiftproof.prediction import predict as predict
     from shiftproof.studies import measure as measure

@@ -18,12 +18,15 @@ ClassList: TypeAlias = Classes | Sequence[str] | Path | str
 
 ILSVRC = "ilsvrc2012"
 COCO = "coco"
+COCO_NUMBERS = "coco-91"
 BACKGROUND = "background"
 WNID = re.compile(r"n\d{8}")
 
 
 def classes_from(named: ClassList) -> Classes:
-    """The classes that were named: as they are, as a list of names or wnids, in a file, or as ``ilsvrc2012`` or ``coco``.
+    """The classes that were named: as they are, as a list of names or wnids, in a file, or by name.
+
+    The names are ``ilsvrc2012``, ``coco`` (the 80 classes in a row) and ``coco-91`` (each at its number in COCO's files).
 
     A file has one name, or one wnid, or a wnid and a name, a line; or it is JSON, a list or a mapping from place to name.
 
@@ -36,6 +39,8 @@ def classes_from(named: ClassList) -> Classes:
         return ilsvrc_classes()
     if named == COCO:
         return coco_classes()
+    if named == COCO_NUMBERS:
+        return numbered_coco_classes()
     if isinstance(named, (str, Path)):
         return _from_entries(_file_entries(Path(named)))
     return _from_entries(list(named))
@@ -50,6 +55,24 @@ def coco_classes() -> Classes:
     """
     rows = load_table("coco_classes")
     return Classes(tuple(row["name"] for row in rows), tuple(row["wnid"] or row["name"] for row in rows))
+
+
+@cache
+def numbered_coco_classes() -> Classes:
+    """The classes of COCO at their numbers in its files, 1 to 90; numbers that no class has are called unused.
+
+    >>> numbered_coco_classes().names[:3], len(numbered_coco_classes())
+    (('unused 0', 'person', 'bicycle'), 91)
+    """
+    coco = coco_classes()
+    numbers = [int(row["category"]) for row in load_table("coco_classes")]
+    places = {number: place for place, number in enumerate(numbers)}
+    unused = {number: f"unused {number}" for number in range(max(numbers) + 1) if number not in places}
+    names, keys = (
+        tuple(unused.get(number) or words[places[number]] for number in range(max(numbers) + 1))
+        for words in (coco.names, coco.keys)
+    )
+    return Classes(names, keys)
 
 
 def usual_classes(outputs: int | None) -> Classes | None:

@@ -1,11 +1,11 @@
-"""Models by name: whatever answers images with class scores, behind one call."""
+"""Models by name: whatever answers images with class scores, or with boxes, each behind one call."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from shiftproof.catalog import MODELS
+from shiftproof.catalog import MODELS, OBJECT_DETECTORS
 from shiftproof.class_lists import ClassList
 from shiftproof.errors import BadInput
 from shiftproof.models.odin import perturbed_by_odin
@@ -14,18 +14,21 @@ from shiftproof.models.preparation import ImagePreparation
 from shiftproof.models.presets import PRESETS, parse_preparation
 from shiftproof.models.redrawn import redrawn
 from shiftproof.models.wrapped import wrap_model
-from shiftproof.registry import missing_extra
-from shiftproof.types import Classifier, Gives, Seen
+from shiftproof.models.wrapped_detector import wrap_detector
+from shiftproof.registry import Registry, missing_extra
+from shiftproof.types import Classifier, Gives, ObjectDetector, Seen
 
 __all__ = [
     "PRESETS",
     "ImagePreparation",
     "ModelOptions",
+    "load_detector",
     "load_model",
     "load_with",
     "parse_preparation",
     "perturbed_by_odin",
     "redrawn",
+    "wrap_detector",
     "wrap_model",
 ]
 
@@ -95,26 +98,74 @@ def load_model(
 
 def load_with(spec: str, options: ModelOptions) -> Classifier:
     """The classifier that a text names, as the options say."""
-    kind, rest = _kind_and_rest(spec)
-    load: Any = MODELS.load(kind)
+    kind, rest = _kind_and_rest(spec, MODELS)
     if kind not in GO_BY_BOXES:
         options.refuse(*OF_BOXES, "fill", "fill_seed", "proposals", what=f"{spec} as a classifier")
-    try:
-        model: Classifier = load(rest, options)
-    except ModuleNotFoundError as missing:
-        raise missing_extra(f"model {spec!r}", missing) from missing
+    model: Classifier = _loaded(MODELS, kind, rest, options)
     return model
 
 
-def _kind_and_rest(spec: str) -> tuple[str, str]:
+def load_detector(
+    spec: str,
+    *,
+    layout: str | None = None,
+    least_score: float | None = None,
+    overlap: float | None = None,
+    most: int | None = None,
+    several: bool | None = None,
+    name: str | None = None,
+    prepare: str | ImagePreparation | None = None,
+    classes: ClassList | None = None,
+    weights: str | None = None,
+    device: str | None = None,
+    precision: str = "float32",
+    threads: int | None = None,
+    version: str | None = None,
+    seen: Seen | str | None = None,
+) -> ObjectDetector:
+    """The object detector that a text like ``onnx:yolox.onnx``, ``torch:module:factory`` or ``results:found.json`` names.
+
+    `layout` says how its outputs hold boxes; where their shapes tell, it may be left out. Boxes under `least_score` (0.01)
+    are dropped, of two of a class that share more than `overlap` the less sure one, and all but the `most` (100) surest of
+    an image. With `several` a box counts for every class it is sure enough of. What is not given is as usual for the layout.
+    """
+    options = ModelOptions(
+        name=name,
+        prepare=prepare,
+        classes=classes,
+        weights=weights,
+        device=device,
+        precision=precision,
+        threads=threads,
+        version=version,
+        seen=seen,
+        boxes=layout,
+        least_score=least_score,
+        overlap=overlap,
+        most_boxes=most,
+        several=several,
+    )
+    kind, rest = _kind_and_rest(spec, OBJECT_DETECTORS)
+    detector: ObjectDetector = _loaded(OBJECT_DETECTORS, kind, rest, options)
+    return detector
+
+
+def _loaded(registry: Registry, kind: str, rest: str, options: ModelOptions) -> Any:
+    load = registry.load(kind)
+    try:
+        return load(rest, options)
+    except ModuleNotFoundError as missing:
+        raise missing_extra(f"{registry.kind} '{kind}:{rest}'", missing) from missing
+
+
+def _kind_and_rest(spec: str, registry: Registry) -> tuple[str, str]:
     kind, colon, rest = spec.partition(":")
     # a single letter before the colon is a drive
     if colon and len(kind) > 1:
         return kind, rest
     if Path(spec).suffix.lower() in FILE_KINDS:
         return FILE_KINDS[Path(spec).suffix.lower()], spec
-    if spec in MODELS:
-        raise BadInput(f"{spec!r} names a kind of model; say which one, as in {spec}:...")
-    raise BadInput(
-        f"no model called {spec!r}; say lite:0, onnx:FILE, torch:MODULE:FACTORY or one of {', '.join(MODELS)}:NAME"
-    )
+    if spec in registry:
+        raise BadInput(f"{spec!r} names a kind of {registry.kind}; say which one, as in {spec}:...")
+    examples = "lite:0, onnx:FILE, torch:MODULE:FACTORY" if registry is MODELS else "onnx:FILE, torch:MODULE:FACTORY"
+    raise BadInput(f"no {registry.kind} called {spec!r}; say {examples} or one of {', '.join(registry)}:NAME")

@@ -39,11 +39,17 @@ def taken(outputs: Outputs, rows: slice | NDArray[np.integer]) -> Outputs:
     )
 
 
+def filled_up(inputs: Inputs, size: int) -> Inputs:
+    """The inputs with the last one repeated, so that there are `size`.
+
+    >>> filled_up(np.array([3, 5]), 4).tolist()
+    [3, 5, 5, 5]
+    """
+    return np.concatenate([inputs, np.repeat(inputs[-1:], size - len(inputs), axis=0)])
+
+
 def _filled(run: Callable[[Inputs], Outputs], inputs: Inputs, size: int) -> Outputs:
-    count = len(inputs)
-    if count == size:
-        return run(inputs)
-    return taken(run(np.concatenate([inputs, np.repeat(inputs[-1:], size - count, axis=0)])), slice(count))
+    return run(inputs) if len(inputs) == size else taken(run(filled_up(inputs, size)), slice(len(inputs)))
 
 
 def _concatenated(columns: Sequence[NDArray[np.floating] | None]) -> NDArray[np.floating] | None:

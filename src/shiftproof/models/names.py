@@ -16,7 +16,8 @@ from shiftproof.errors import BadInput, UnknownName
 from shiftproof.models.loaded import LoadedClassifier
 from shiftproof.models.options import ModelOptions
 from shiftproof.models.preparation import ImagePreparation
-from shiftproof.models.pytorch import fill, torch_classifier
+from shiftproof.models.pytorch import torch_classifier
+from shiftproof.models.torch_modules import fill
 from shiftproof.types import Classes, Seen
 
 

@@ -15,7 +15,8 @@ import onnx
 from numpy.typing import NDArray
 from onnx import numpy_helper
 
-from shiftproof.errors import BadInput
+from shiftproof.errors import BadInput, listed
+from shiftproof.models.box_layouts import guess_layout, readable_shape
 from shiftproof.models.preparation import InputType, Layout
 from shiftproof.types import Gives
 
@@ -43,6 +44,9 @@ SAME_VALUES = {
 """Nodes that hand on the numbers of their first input, up to rounding."""
 
 ARITHMETIC = {"Add", "BatchNormalization", "Div", "Mul", "Sub"}
+
+SUPPRESSION = {"NonMaxSuppression", "EfficientNMS_TRT", "TRTBatchedNMS"}
+"""Nodes that drop doubled boxes."""
 
 ENDINGS: dict[str, Gives] = {"Softmax": "probabilities", "LogSoftmax": "logits", "Sigmoid": "scores"}
 """What a model gives that ends so; a log-softmax is the logits less a number an image, which no use of them sees."""
@@ -97,6 +101,9 @@ class OnnxGraph:
     def scores(self, chosen: str | None, *, besides: str | None = None) -> onnx.ValueInfoProto:
         """The output that holds class scores: the chosen one, or the only one of a fitting shape `besides` another."""
         outputs = {value.name: value for value in self.model.graph.output}
+        if chosen is None and (layout := self.box_layout()) is not None:
+            shapes = listed([readable_shape(shape) for shape in self.output_shapes().values()])
+            raise BadInput(f"the model looks like an object detector ({shapes}), not a classifier; say --boxes {layout}")
         if chosen is not None:
             if chosen not in outputs:
                 raise BadInput(f"the model has no output {chosen!r}; it has {', '.join(outputs)}")
@@ -113,11 +120,22 @@ class OnnxGraph:
             raise BadInput(f"which output holds the class scores? name one with output=: {', '.join(outputs)}")
         if len(_wide_axes(fitting[0])) > 1:
             raise BadInput(
-                f"output {fitting[0].name!r} has shape {_readable(shape_of(fitting[0]))}, not one score a class: "
+                f"output {fitting[0].name!r} has shape {readable_shape(shape_of(fitting[0]))}, not one score a class: "
                 "this looks like an object detector or a segmenter, not a classifier"
             )
         scores: onnx.ValueInfoProto = fitting[0]
         return scores
+
+    def output_shapes(self) -> dict[str, tuple[Dimension, ...]]:
+        """The shape of every output."""
+        return {value.name: shape_of(value) for value in self.model.graph.output}
+
+    def box_layout(self) -> str | None:
+        """The layout in which the outputs list boxes; None where they do not seem to."""
+        kinds = {node.op_type for node in self.model.graph.node}
+        return guess_layout(
+            self.output_shapes(), self.input().size, suppresses=bool(kinds & SUPPRESSION), decodes="Exp" in kinds
+        )
 
     def gives(self, scores: str) -> Gives:
         """What the scores are, by the node they come from."""
@@ -231,10 +249,6 @@ def _dimension(size: Any) -> Dimension:
     if size.HasField("dim_value") and size.dim_value > 0:
         return int(size.dim_value)
     return str(size.dim_param) if size.HasField("dim_param") and size.dim_param else None
-
-
-def _readable(shape: tuple[Dimension, ...]) -> str:
-    return f"({', '.join('?' if size is None else str(size) for size in shape)})"
 
 
 def external_files(model: onnx.ModelProto, folder: Path) -> Iterator[Path]:

@@ -16,7 +16,7 @@ from shiftproof.types import Classes, Gives, Seen
 Fill = Literal["random", "empty"]
 """What stands behind the classes that a detector found: the others in random order, or nothing at all."""
 
-OF_BOXES = ("boxes", "least_score", "overlap", "most_boxes")
+OF_BOXES = ("boxes", "least_score", "overlap", "most_boxes", "several")
 """What may be said of a detector whose boxes a classifier goes by."""
 
 
@@ -42,6 +42,7 @@ class ModelOptions:
     least_score: float | None = None
     overlap: float | None = None
     most_boxes: int | None = None
+    several: bool | None = None  # whether a box counts for every class it is sure enough of
     fill: Fill | None = None
     fill_seed: int = 0
     proposals: str | None = None  # the detector that proposes crops, or "grid"

@@ -28,15 +28,20 @@ class TorchNetwork:
     extra: str | None = None  # a key or place of the module's answer, or a layer
 
     def __call__(self, inputs: Inputs, features: bool) -> Outputs:
-        mixed = torch.autocast(self.device.type, dtype=self.autocast, enabled=self.autocast is not None)
-        with torch.inference_mode(), mixed, self._watching(features) as seen:
-            answer = self.module(self.to_device(inputs))
+        with self._watching(features) as seen:
+            answer = self.given(inputs)
         shown = {what: _rows(first_tensor(value), len(inputs)) for what, value in seen.items()}
         if self.extra is not None and (part := part_of(answer, self.extra)) is not None:
             shown["extra"] = _rows(part, len(inputs))
         if self.extra is not None and "extra" not in shown:
             raise BadInput(f"neither the module's answer has a part {self.extra!r}, nor did a layer of that name run")
         return Outputs(_rows(first_tensor(answer), len(inputs)), shown.get("features"), shown.get("extra"))
+
+    def given(self, inputs: Inputs) -> Any:
+        """Whatever the module gives to a batch."""
+        mixed = torch.autocast(self.device.type, dtype=self.autocast, enabled=self.autocast is not None)
+        with torch.inference_mode(), mixed:
+            return self.module(self.to_device(inputs))
 
     def gradient(self, inputs: Inputs, temperature: float) -> NDArray[np.float32]:
         """Where each input would have to move for the class it is taken for to become less likely, in full precision.

@@ -1,0 +1,121 @@
+"""How the outputs of object detectors are laid out: every layout by name, what usually goes with it, and which fits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
+
+from shiftproof.catalog import BOX_LAYOUTS
+from shiftproof.models.candidates import Candidates
+from shiftproof.models.grid_boxes import STRIDES, Asked, RawOutputs, cell_count
+
+Decode: TypeAlias = Callable[[RawOutputs, Asked], Sequence[Candidates]]
+"""What a network gave to a batch, as the boxes it proposes in each image."""
+
+Shape: TypeAlias = tuple[int | str | None, ...]
+"""Sizes of an output, where they are known."""
+
+
+class Usual(NamedTuple):
+    """What goes with a layout where nothing else is said."""
+
+    prepare: str
+    overlap: float | None = None  # None: the network gives each object once
+    several: bool = False
+    axis: int | None = None  # of the output that has a number a class
+    beside: int = 0  # numbers of that axis that are not classes
+
+
+USUAL: Mapping[str, Usual] = {
+    # the figures are those of each project's own evaluation on COCO
+    "yolox": Usual("yolox", 0.65, axis=2, beside=5),
+    "yolox-decoded": Usual("yolox", 0.65, axis=2, beside=5),
+    "yolov5": Usual("yolov5", 0.6, several=True, axis=2, beside=5),
+    "yolov8": Usual("yolov8", 0.7, several=True, axis=1, beside=4),
+    "fastestdet": Usual("fastestdet", 0.45, axis=1, beside=5),
+    "end2end": Usual("yolov5"),
+    "ssd": Usual("bytes,resize=squash"),
+    "detr": Usual("squash,size=800", axis=2, beside=1),
+    "rtdetr": Usual("unit,resize=squash,size=640", several=True, axis=2),
+}
+OTHER = Usual("yolov5", 0.65)
+"""For layouts that installed packages bring."""
+
+
+def decoder_of(layout: str) -> Decode:
+    """The function that reads this layout; UnknownName where there is none."""
+    decode: Decode = BOX_LAYOUTS.load(layout)
+    return decode
+
+
+def usual_for(layout: str) -> Usual:
+    """What goes with this layout."""
+    return USUAL.get(layout, OTHER)
+
+
+def class_count(layout: str, shapes: Sequence[Shape]) -> int | None:
+    """How many classes the outputs tell apart; None where their shapes do not say."""
+    axis, beside = usual_for(layout)[3:]
+    if axis is None:
+        return None
+    counted = [shape[axis] for shape in shapes if len(shape) == (4 if layout == "fastestdet" else 3) and shape[axis] != 4]
+    return counted[0] - beside if counted and isinstance(counted[0], int) else None
+
+
+def readable_shape(shape: Shape) -> str:
+    """A shape as one reads it.
+
+    >>> readable_shape(("boxes", None, 4))
+    '(boxes, ?, 4)'
+    """
+    return f"({', '.join('?' if size is None else str(size) for size in shape)})"
+
+
+def guess_layout(
+    shapes: Mapping[str, Shape], size: tuple[int, int] | None, *, suppresses: bool = False, decodes: bool = False
+) -> str | None:
+    """The layout that outputs of these shapes have, for inputs of this height and width; None where they fit none for sure.
+
+    `suppresses` says that the network drops doubled boxes itself, `decodes` that it takes powers, as of sides.
+
+    >>> guess_layout({"output": (1, 3549, 85)}, (416, 416)), guess_layout({"logits": (1, 1000)}, (224, 224))
+    ('yolox', None)
+    """
+    named = " ".join(shapes).lower()
+    if "detection_boxes" in named:
+        return "ssd"
+    if len(shapes) > 1 and "box" in named and any(word in named for word in ("label", "class")):
+        return "end2end"
+    if len(shapes) > 1 and "pred_boxes" in named:
+        return {92: "detr", 80: "rtdetr"}.get(_width(shapes, of="logits"))
+    if suppresses:
+        return "end2end"
+    return next(filter(None, (_dense(shape, size, decodes) for shape in shapes.values())), None)
+
+
+def _width(shapes: Mapping[str, Shape], *, of: str) -> int:
+    width = next((shape[-1] for name, shape in shapes.items() if of in name.lower()), None)
+    return width if isinstance(width, int) else 0
+
+
+def _dense(shape: Shape, size: tuple[int, int] | None, decodes: bool) -> str | None:
+    if size is None:
+        return None
+    cells = cell_count(size)
+    match shape:
+        case (_, int(boxes), int(numbers)) if boxes == cells and numbers > 5:
+            return "yolox-decoded" if decodes else "yolox"
+        case (_, int(boxes), int(numbers)) if boxes == 3 * cells and numbers > 5:
+            return "yolov5"
+        case (_, int(numbers), int(boxes)) if boxes == cells and numbers > 4:
+            return "yolov8"
+        case (_, int(boxes), 6) if boxes < cells:
+            return "end2end"
+        case (_, int(numbers), int(rows), int(columns)) if numbers > 5 and (rows, columns) == _middle_grid(size):
+            return "fastestdet"
+        case _:
+            return None
+
+
+def _middle_grid(size: tuple[int, int]) -> tuple[int, int]:
+    return size[0] // STRIDES[1], size[1] // STRIDES[1]

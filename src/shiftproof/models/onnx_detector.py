@@ -1,0 +1,76 @@
+"""Any object detector in an ONNX file, run by onnxruntime."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from shiftproof.models.box_layouts import Decode, Shape, class_count, decoder_of
+from shiftproof.models.candidates import Candidates
+from shiftproof.models.detector_options import classes_of_boxes, layout_among, rules_of_boxes, usual_preparation
+from shiftproof.models.grid_boxes import asked_of
+from shiftproof.models.loaded import check_size, model_ref
+from shiftproof.models.loaded_detector import LoadedDetector
+from shiftproof.models.onnx_files import class_names_in, preparation_for, read_onnx, weights_digest
+from shiftproof.models.onnx_graph import OnnxGraph
+from shiftproof.models.onnx_session import OnnxSession
+from shiftproof.models.options import ModelOptions
+from shiftproof.models.preparation import Layout
+from shiftproof.types import Inputs
+
+
+def load_onnx_detector(path: str, options: ModelOptions) -> LoadedDetector:
+    """The object detector in an ONNX file."""
+    options.refuse("weights", "precision", "version", what="an ONNX file")
+    file = Path(path)
+    model = read_onnx(file)
+    graph = OnnxGraph(model, file.parent)
+    facts, shapes = graph.input(), graph.output_shapes()
+    name = options.name or file.stem
+    layout, layout_notes = layout_among(options, shapes, graph.box_layout())
+    own, own_notes = usual_preparation(options, layout)
+    preparation, preparation_notes = preparation_for(facts, options, own)
+    check_size(preparation, facts.size, name)
+    classes, class_notes = classes_of_boxes(options, class_count(layout, list(shapes.values())), class_names_in(model))
+    session = OnnxSession(
+        lambda: file,
+        input_name=facts.name,
+        scores=next(iter(shapes)),
+        input_type=facts.dtype,
+        device=options.device,
+        threads=options.threads,
+        data_folder=file.parent.resolve(),
+    )
+    rules = rules_of_boxes(options, layout)
+    return LoadedDetector(
+        ref=model_ref(name, weights_digest(model, file), preparation, boxes=layout, rules=str(rules)),
+        preparation=preparation,
+        propose=OnnxBoxes(session, tuple(shapes), decoder_of(layout), preparation.layout),
+        rules=rules,
+        classes=classes,
+        seen=options.seen_or(),
+        notes=(*layout_notes, *own_notes, *preparation_notes, *class_notes),
+        batch_size=1 if _lists_one_image(shapes) else facts.batch_size,
+        good_batch=session.good_batch,
+        at_once=session.at_once,
+    )
+
+
+@dataclass(frozen=True)
+class OnnxBoxes:
+    """Proposes what the outputs of a session say in their layout."""
+
+    session: OnnxSession
+    outputs: Sequence[str]
+    decode: Decode
+    layout: Layout
+
+    def __call__(self, inputs: Inputs) -> Sequence[Candidates]:
+        answers = self.session.tensors(self.outputs, inputs)
+        return self.decode(dict(zip(self.outputs, answers, strict=True)), asked_of(inputs, self.layout))
+
+
+def _lists_one_image(shapes: dict[str, Shape]) -> bool:
+    """Whether boxes, (boxes, 4), come without an axis of images."""
+    return any(len(shape) == 2 and shape[1] == 4 for shape in shapes.values())

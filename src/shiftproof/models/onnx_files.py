@@ -1,0 +1,71 @@
+"""ONNX files as such: read, told apart by their weights, and what is in them beside the graph."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import hashlib
+import json
+from pathlib import Path
+
+import onnx
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]  # comes without types
+
+from shiftproof.class_lists import json_entries
+from shiftproof.errors import BadInput
+from shiftproof.models.onnx_graph import InputFacts, external_files
+from shiftproof.models.options import ModelOptions
+from shiftproof.models.preparation import ImagePreparation
+from shiftproof.models.presets import PRESETS
+
+
+def read_onnx(file: Path) -> onnx.ModelProto:
+    """The model in a file, without the tensors that lie beside it; BadInput where it holds none."""
+    if not file.is_file():
+        raise BadInput(f"there is no file {file}")
+    try:
+        model = onnx.load(file, load_external_data=False)
+    except DecodeError as problem:
+        raise BadInput(f"{file} is not a whole ONNX file: {problem}") from problem
+    if not model.graph.node:
+        raise BadInput(f"{file} is not an ONNX file: it holds no graph")
+    return model
+
+
+def weights_digest(model: onnx.ModelProto, file: Path) -> str:
+    """A digest of the file and of those beside it that hold its larger tensors."""
+    total = hashlib.sha256()
+    for part in [file, *external_files(model, file.parent)]:
+        with part.open("rb") as opened:
+            total.update(hashlib.file_digest(opened, "sha256").digest())
+    return total.hexdigest()
+
+
+def preparation_for(
+    facts: InputFacts, options: ModelOptions, own: ImagePreparation | None = None
+) -> tuple[ImagePreparation, tuple[str, ...]]:
+    """How images become what the graph takes, by the user's word or `own`, and what there is to say about it."""
+    own = PRESETS["bytes"] if own is None and facts.dtype == "uint8" else own
+    preparation, notes = options.preparation(own, size=facts.size)
+    if facts.channels == 1 and preparation.channels != "grey":
+        mean, std = preparation.mean[:1], preparation.std[:1]
+        preparation = dataclasses.replace(preparation, channels="grey", mean=mean, std=std)
+        notes = (*notes, "one input channel: images are turned grey")
+    elif facts.channels not in {None, 1, 3}:
+        raise BadInput(f"the model takes {facts.channels} channels; images have 3, or 1 when turned grey")
+    return dataclasses.replace(preparation, layout=facts.layout, dtype=facts.dtype), notes
+
+
+def class_names_in(model: onnx.ModelProto) -> list[str] | None:
+    """Class names that the exporter left in the file, as a mapping from place to name."""
+    text = next((entry.value for entry in model.metadata_props if entry.key in {"names", "classes", "labels"}), None)
+    if text is None:
+        return None
+    try:
+        return json_entries(json.loads(text), "the model's metadata")
+    except json.JSONDecodeError:
+        pass
+    try:
+        return json_entries(ast.literal_eval(text), "the model's metadata")
+    except (ValueError, SyntaxError):
+        return None
