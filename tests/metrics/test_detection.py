@@ -137,12 +137,22 @@ def test_the_area_over_every_recall_is_worked_by_hand() -> None:
 
 
 def test_the_ilsvrc_threshold_forgives_small_boxes_alone() -> None:
-    # 8 of 22 pixels in common: 0.36, where 5 x 3 pixels need 15 / (15 * 13) = 0.08
+    # 15 of 33 pixels in common: 0.45, where 6 x 4 pixels need 24 / (16 * 14) = 0.11
     assert mean_average_precision(one_class([[1, 1, 6, 4]], [1.0]), one_class([[0, 0, 5, 3]])) == 0
     assert mean_average_precision(one_class([[1, 1, 6, 4]], [1.0]), one_class([[0, 0, 5, 3]]), iou="ilsvrc") == 1
     # the same shapes fifty times as large: the bound is 0.5 again
     large = one_class([[50, 50, 300, 200]], [1.0]), one_class([[0, 0, 250, 150]])
     assert mean_average_precision(*large, iou="ilsvrc") == 0
+
+
+def test_the_ilsvrc_threshold_counts_the_pixels_of_both_corners_in() -> None:
+    # 5 x 3 pixels need 15 / (15 * 13) = 0.077
+    truth = one_class([[0, 0, 4, 2]])
+    # 3 of 27 pixels in common are enough, though the lines through the corners do not cross at all
+    assert mean_average_precision(one_class([[2, 2, 6, 4]], [1.0]), truth, iou="ilsvrc") == 1
+    assert mean_average_precision(one_class([[2, 2, 6, 4]], [1.0]), truth, iou=0.01) == 0
+    # 2 of 28 are not: 0.071
+    assert mean_average_precision(one_class([[3, 2, 7, 4]], [1.0]), truth, iou="ilsvrc") == 0
 
 
 def test_an_interval_is_that_of_a_share_where_each_image_is_found_or_not() -> None:

@@ -14,7 +14,7 @@ from shiftproof.types import Boxes
 
 Overlap: TypeAlias = float | Sequence[float] | Literal["coco", "ilsvrc"]
 """The least overlap that counts as found: one number, several, COCO's ten from 0.5 to 0.95, or the size-dependent one of
-the ILSVRC kits, which asks less of boxes under about 24 pixels."""
+the ILSVRC kits, which asks less of boxes under about 24 pixels and counts the pixels of both corners in."""
 
 Size: TypeAlias = str | tuple[float, float]
 """Objects of which area count: a name of `SIZES`, or the least and the largest area in pixels, both included."""
@@ -51,8 +51,17 @@ def box_overlap(found: Boxes, true: Boxes, crowd: NDArray[np.bool_]) -> NDArray[
     return np.asarray(np.divide(shared, whole, out=np.zeros_like(shared), where=shared > 0))
 
 
+def as_counted(boxes: Boxes, iou: Overlap) -> Boxes:
+    """The boxes in the way that a threshold measures them: of the ILSVRC kits the last column and row of pixels are inside.
+
+    >>> as_counted(np.array([[0.0, 0, 4, 2]]), "ilsvrc")  # 5 by 3 pixels
+    array([[0., 0., 5., 3.]])
+    """
+    return boxes + np.array([0, 0, 1, 1]) if iou == "ilsvrc" else boxes
+
+
 def least_overlaps(iou: Overlap, true: Boxes) -> NDArray[np.floating]:
-    """The overlap that finds each box at each threshold, (thresholds, boxes)."""
+    """The overlap that finds each box, as it is counted, at each threshold, (thresholds, boxes)."""
     if iou == "ilsvrc":
         width, height = true[:, 2] - true[:, 0], true[:, 3] - true[:, 1]
         return np.minimum(0.5, width * height / ((width + 10) * (height + 10)))[None]

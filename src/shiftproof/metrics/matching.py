@@ -19,6 +19,7 @@ from shiftproof.metrics.box_overlap import (
     Overlap,
     Size,
     area_bounds,
+    as_counted,
     box_areas,
     box_overlap,
     least_overlaps,
@@ -102,9 +103,11 @@ def match(
     cells = _cells(image, classes)
     order = stable_order(cells)
     order = order[rank_in_group(changes(cells[order])) < most]
-    boxes = _Boxes(image[order], classes[order], detections.boxes[row[order]].astype(float))
+    found = detections.boxes[row[order]].astype(float)
+    areas = box_areas(found)
+    boxes = _Boxes(image[order], classes[order], as_counted(found, iou))
+    objects = objects._replace(boxes=as_counted(objects.boxes, iou))
     hit, spared = _take_in_turn(boxes, objects, least_overlaps(iou, objects.boxes))
-    areas = box_areas(boxes.boxes)
     left_out = spared | ~hit & ((areas < bounds[0]) | (areas > bounds[1]))
     back = np.argsort(order)
     kept = order[back]
