@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,8 @@ from shiftproof.studies.results import Results
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
-    pytest.importorskip("foolbox", reason="the extra 'demo' is not installed")
+    if find_spec("foolbox") is None or find_spec("skvideo") is None:
+        pytest.skip("the extra 'demo' is not installed")
     folder = tmp_path_factory.mktemp("newcomer")
     run = [sys.executable, "-m", "shiftproof", "demo"]
     return folder, subprocess.run(run, cwd=folder, capture_output=True, text=True, check=True)
@@ -63,6 +65,19 @@ def test_new_things_are_noticed_and_random_networks_asked_too(
     assert min(novelty.values()) > 0.7
     networks = {one.about["network"] for one in found if one.metric == "random_network_auroc"}
     assert networks == {1, 2}
+
+
+def test_a_clip_that_is_named_right_on_its_anchors_is_not_on_every_frame_around_them(
+    demo: tuple[Path, subprocess.CompletedProcess[str]],
+) -> None:
+    found = results_of(demo).measurements
+    anchors = {one.about["model"]: one for one in found if one.metric == "anchor_accuracy"}
+    around = {one.about["model"]: one for one in found if one.metric == "pm_k_accuracy" and one.about["k"] == 10}
+    assert set(anchors) == set(around) == {"lite:0", "lite:1"}
+    for model, anchor in anchors.items():
+        assert anchor.images == around[model].images == 5
+        assert anchor.value >= 0.6
+        assert anchor.value > around[model].value
 
 
 def test_every_photo_is_credited_and_most_are_named_right(demo: tuple[Path, subprocess.CompletedProcess[str]]) -> None:

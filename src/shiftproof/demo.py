@@ -1,4 +1,4 @@
-"""The demo: two real networks and real photographs through everything the bench can do."""
+"""The demo: two real networks, real photographs and a real clip through everything the bench can do."""
 
 from __future__ import annotations
 
@@ -28,11 +28,15 @@ from shiftproof.studies.corruption import CorruptionStudy
 from shiftproof.studies.out_of_distribution import OutOfDistributionStudy
 from shiftproof.studies.perturbation import PerturbationStudy
 from shiftproof.studies.results import Results
+from shiftproof.studies.temporal import TemporalStudy
 from shiftproof.types import Classifier, Condition, ImageSet, Study
 
 MODELS = ("lite:0", "lite:1")
 SETS = ("inside", "outside")
 """Photographs of classes the models know, with labels; and photographs of what they were never shown, without."""
+
+CLIP = "clip"
+"""A man with a bow tie talks in a car, and what he wears is called otherwise from one frame to the next."""
 
 SEQUENCES = 3
 """Photos that are put through the perturbations: each gives 320 frames, and nobody should wait long for a demo."""
@@ -50,15 +54,16 @@ def run_demo(
     """Everything found, and the path of the report; predictions are kept beside it, so a second time is quick."""
     models = [load_model(name) for name in MODELS]
     sets = {name: open_images(photo_list(name, folder)) for name in SETS}
+    frames = open_images(photo_list(CLIP, folder), kind="clips", pixel_distances=True)
     store = Store(folder / "runs")
-    tell(
-        f"{' and '.join(MODELS)} on {' and '.join(f'{len(images.samples)} photos {name}' for name, images in sets.items())}"
-    )
+    photos = [f"{len(images.samples)} photos {name}" for name, images in sets.items()]
+    tell(f"{' and '.join(MODELS)} on {', '.join(photos)} and {len(frames.samples)} frames of a clip")
     sequences = [perturbed(sets["inside"], name, limit=SEQUENCES) for name in IMAGENET_P]
     studies = [
         *(study for images in sets.values() for study in _clean_studies(models, images)),
         CorruptionStudy(models, sets["inside"], baseline=models[0]),
         PerturbationStudy(models, image_sets=sequences, baseline=models[0], name="inside, perturbed"),
+        TemporalStudy(models, frames),
     ]
     random = [redrawn(models[0], seed) for seed in range(1, RANDOM_NETWORKS + 1)]
     novelty = OutOfDistributionStudy(
@@ -69,7 +74,7 @@ def run_demo(
         detectors=[name for name in catalog.DETECTORS if not needs_training(name)],
         random_networks={models[0].ref.name: random},
     )
-    image_sets = [*sets.values(), *sequences]
+    image_sets = [*sets.values(), *sequences, frames]
     with Workers() as workers:
         for model in models:
             fill_studies(model, [*studies, novelty], image_sets, store=store, workers=workers, progress=progress)
@@ -83,7 +88,7 @@ def run_demo(
 
 
 def photo_list(name: str, folder: Path) -> Path:
-    """A manifest of the photos of one set, written into the folder; they stay where their packages have them."""
+    """A manifest of the photos or clips of one set, written into the folder; they stay where their packages have them."""
     rows = []
     for photo in load_table("demo_photos"):
         if photo["set"] == name:
