@@ -40,11 +40,11 @@ PETS = {
     "a": ([("cat", 0), ("dog", 50)], [("cat", 0, 0.9), ("dog", 55, 0.8)]),
     "b": ([("cat", 30)], [("cat", 70, 0.95)]),
     "c": ([], [("eel", 10, 0.2)]),
-}  # type: ignore[var-annotated]
+}
 
 
 def test_precision_and_recall_are_told_for_every_overlap() -> None:
-    findings = found(world(PETS), iou=(0.5, 0.3))  # type: ignore[arg-type]
+    findings = found(world(PETS), iou=(0.5, 0.3))
     precision = {one.about["iou"]: one.value for one in numbers(findings, "mean_average_precision")}
     # cats: a false alarm, then one of two found, so precision 1/2 at the 51 recalls up to a half
     cats = 51 / 101 / 2

@@ -98,16 +98,21 @@ def _picture(
 
 
 def picture_under(condition: Condition, image: Image, *, key: str) -> Image:
-    """The image cut as the condition says, and changed by it; MissingExtra where a library for that is not installed."""
-    try:
-        from shiftproof.corruptions.applying import apply
-    except ModuleNotFoundError as missing:
-        raise missing_extra("a picture under a corruption", missing) from missing
+    """The image cut as the condition says, and changed by it."""
     edition = condition.picture if condition.picture in catalog.EDITIONS else None
     if edition is None and image.shape[0] * image.shape[1] > LARGEST:
         edition = condition.edition or DEFAULT_EDITION
     cut = image if edition is None else catalog.EDITIONS.load(edition).picture(image)
-    return apply(condition, np.ascontiguousarray(cut), key=key)
+    return changed_by(condition, cut, key=key)
+
+
+def changed_by(condition: Condition, image: Image, *, key: str) -> Image:
+    """The image as a condition leaves it; MissingExtra where a library for that is not installed."""
+    try:
+        from shiftproof.corruptions.applying import apply
+    except ModuleNotFoundError as missing:
+        raise missing_extra("a picture under a corruption", missing) from missing
+    return apply(condition, np.ascontiguousarray(image), key=key)
 
 
 def _note(conditions: Sequence[Condition | None]) -> str:

@@ -28,6 +28,7 @@ class Heat:
     column: str
     value: float  # 0 to 1
     tip: str
+    shade: float | None = None  # 0 to 1, how strong the colour is where that is not the value
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,8 @@ def _span(lefts: dict[str, float]) -> Spec:
 
 
 def _cell_row(cell: Heat, left: float) -> Spec:
-    level = min(LEVELS - 1, max(0, int(LEVELS * cell.value)))
+    shade = cell.value if cell.shade is None else cell.shade
+    level = min(LEVELS - 1, max(0, int(LEVELS * shade)))
     return {
         "row": cell.row,
         "column": cell.column,

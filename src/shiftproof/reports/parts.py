@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import ClassVar, TypeAlias
 
 from shiftproof.reports.charts import Spec
+from shiftproof.types import DrawnBox
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,7 @@ class Picture:
     caption: str
     address: str
     reason: str = ""
+    boxes: Sequence[DrawnBox] = ()
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,11 @@ class Pictures:
     pictures: Sequence[Picture]
     note: str = ""
     abreast: int = 1
+
+    @property
+    def boxed(self) -> bool:
+        """Whether boxes are drawn on any, so that they are shown whole and larger."""
+        return any(picture.boxes for picture in self.pictures)
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ def _parts(findings: Sequence[Finding], page: Page) -> list[Part]:
         *_hardest_tables(around, named(findings, "hardest_frames_accuracy"), page),
         *_review_tables(named(findings, "pm_k_review_accuracy")),
         *pixel_distance_charts(curves_named(findings, "pixel_distances")),
-        *_subset_tables(named(findings, "pm_k_subset_accuracy")),
+        *subset_tables(named(findings, "pm_k_subset_accuracy")),
         *_class_tables(named(findings, "pm_k_class_accuracy")),
         *(filmstrip(gallery, page) for gallery in galleries_named(findings, "filmstrip")),
     ]
@@ -147,7 +147,8 @@ def _review_tables(found: Sequence[Measurement]) -> list[Part]:
     return _by_k("Frames rejected in review", found, "rejected", note=note)
 
 
-def _subset_tables(found: Sequence[Measurement]) -> list[Part]:
+def subset_tables(found: Sequence[Measurement]) -> list[Part]:
+    """What is left of a number when some of the anchors go."""
     note = (
         "What is left when anchors of one kind of frame go (a video codec stores I frames whole, P and B frames as what "
         "differs from others), and clips of one frame rate."

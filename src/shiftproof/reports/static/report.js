@@ -88,6 +88,8 @@ function enlargePictures() {
       const small = button.querySelector("img");
       picture.src = small.src;
       picture.alt = small.alt;
+      const boxes = button.querySelector(".boxes");
+      picture.parentElement.replaceChildren(picture, ...(boxes ? [boxes.cloneNode(true)] : []));
       caption.textContent = button.closest("figure").querySelector("figcaption").innerText;
       dialog.showModal();
     });

@@ -1,0 +1,84 @@
+"""What corruptions leave of detectors: average precision by corruption and severity, and boxes on corrupted images."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from shiftproof.reports.boxed_pictures import boxed_pictures
+from shiftproof.reports.by_model import choices, headline_numbers
+from shiftproof.reports.corruption import grouped
+from shiftproof.reports.heat_maps import Heat, RowGroup, heat_map
+from shiftproof.reports.page import Page, galleries_named, model_of, models_of, named, parts_of_each_set
+from shiftproof.reports.parts import Chart, Part, Section
+from shiftproof.reports.tables import measurement_table
+from shiftproof.reports.words import evidence, figure, images, spoken
+from shiftproof.types import Finding, Measurement
+
+OVERALL = ("clean_average_precision", "mean_performance_under_corruption", "relative_performance_under_corruption")
+NAMES = frozenset({*OVERALL, "corrupted_average_precision", "corruption_mean_precision", "corrupted_boxes"})
+
+
+def draw_detection_corruption(findings: Sequence[Finding], page: Page) -> Section:
+    """The numbers of all models, every corruption by severity, then an image under some of them."""
+    parts = parts_of_each_set(findings, lambda found: _parts(found, page))
+    lead = "The same images under noise, blur, weather and digital damage: how well are their objects still found?"
+    return Section("detection-corruption", "Object detection under corruption", lead, parts)
+
+
+def _parts(findings: Sequence[Finding], page: Page) -> list[Part]:
+    overall = [one for name in OVERALL for one in named(findings, name)]
+    return [
+        *headline_numbers("In short", overall, page),
+        *choices("How these numbers were made", overall),
+        *_heat_maps(findings),
+        *(boxed_pictures(one, page) for one in galleries_named(findings, "corrupted_boxes")),
+    ]
+
+
+def _heat_maps(findings: Sequence[Finding]) -> list[Part]:
+    models = models_of(named(findings, "corrupted_average_precision"))
+    several = len(models) > 1
+    return [
+        _heat_map(
+            [finding for finding in findings if model_of(finding) == model],
+            title=f"mAP by severity: {model}" if several else "mAP by severity",
+            half=several,
+        )
+        for model in models
+    ]
+
+
+def _heat_map(findings: Sequence[Finding], *, title: str, half: bool) -> Chart:
+    (clean,), cells = named(findings, "clean_average_precision"), named(findings, "corrupted_average_precision")
+    means = named(findings, "corruption_mean_precision")
+    names = list(dict.fromkeys(_corruption(one) for one in cells))
+    severities = sorted({int(one.about.get("severity", 0)) for one in cells})
+    heat = [
+        *(_heat(one, str(one.about.get("severity", 0)), clean) for one in cells),
+        *(_heat(one, "mean", clean) for one in means),
+    ]
+    groups = [RowGroup(group.capitalize(), list(map(spoken, members))) for group, members in grouped(names).items()]
+    said = "; ".join(f"{spoken(_corruption(one))} {figure(one.value, 'share')}" for one in means)
+    spec = heat_map(
+        heat,
+        groups,
+        [[str(severity) for severity in severities], ["mean"]],
+        x_title="severity",
+        description=f"{title}; on clean images {figure(clean.value, 'share')}; means over severities: {said}.",
+    )
+    figures = measurement_table(title, [clean, *cells], value_title="mAP", keys=["corruption", "severity"])
+    note = (
+        f"Mean average precision in percent on {images(clean.images)}, {figure(clean.value, 'share')} when clean; the "
+        "stronger the colour, the more of that is lost. Intervals: in the figures."
+    )
+    return Chart(title, spec, figures, note, half)
+
+
+def _heat(found: Measurement, column: str, clean: Measurement) -> Heat:
+    lost = 1 - found.value / clean.value if clean.value > 0 else 0.0
+    tip = f"{figure(found.value, 'share')} ({evidence(found)})"
+    return Heat(spoken(_corruption(found)), column, found.value, tip, shade=lost)
+
+
+def _corruption(found: Measurement) -> str:
+    return str(found.about.get("corruption", ""))

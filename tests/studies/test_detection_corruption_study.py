@@ -1,0 +1,112 @@
+"""What corruption leaves of average precision, on images of which every number can be worked out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from shiftproof.errors import BadInput
+from shiftproof.studies.detection_corruption import DetectionCorruptionStudy
+from shiftproof.types import Finding, FoundObjects, Gallery, ImageSetRef, Measurement, ModelRef
+from studies.found_world import Loads, world
+
+PHOTOS = ImageSetRef("photos", "photos")
+IMAGES = 40
+
+
+def scene(found: int) -> FoundObjects:
+    """A cat in each of forty images, found in so many of them and nowhere else."""
+    return world(
+        {f"{place:02}.png": ([("cat", 10)], [("cat", 10, 0.9)] if place < found else []) for place in range(IMAGES)}
+    )
+
+
+# COCO's precision is taken at 101 recalls, of which 1 + 100 * share are reached when a share of the objects is found
+def precision(found: int) -> float:
+    return (1 + 100 * found // IMAGES) / 101
+
+
+CELLS = {"clean": 40, "fog 1": 30, "fog 3": 20, "snow 1": 10, "snow 3": 20}
+
+
+def study(**choices: Any) -> DetectionCorruptionStudy:
+    cells = {"corruptions": ("fog", "snow"), "severities": (1, 3)}
+    return DetectionCorruptionStudy([ModelRef("net", "net")], PHOTOS, **{**cells, **choices})
+
+
+def measured(stored: Mapping[str, FoundObjects] | None = None, **choices: Any) -> list[Finding]:
+    stored = stored or {name: scene(found) for name, found in CELLS.items()}
+    return list(study(**choices).measure(Loads(stored)))  # type: ignore[arg-type]
+
+
+def numbers(findings: list[Finding], metric: str) -> list[Measurement]:
+    return [one for one in findings if isinstance(one, Measurement) and one.metric == metric]
+
+
+def test_every_cell_and_the_clean_images_have_their_precision() -> None:
+    findings = measured()
+    cells = {
+        f"{one.about['corruption']} {one.about['severity']}": one.value
+        for one in numbers(findings, "corrupted_average_precision")
+    }
+    assert cells == {name: pytest.approx(precision(found)) for name, found in CELLS.items() if name != "clean"}
+    (clean,) = numbers(findings, "clean_average_precision")
+    assert (clean.value, clean.images) == (1.0, IMAGES)
+    assert clean.interval is None  # every drawing of images finds everything
+
+
+def test_the_mean_over_cells_and_its_share_of_the_clean_precision() -> None:
+    findings = measured()
+    mean = sum(precision(CELLS[name]) for name in ("fog 1", "fog 3", "snow 1", "snow 3")) / 4
+    (performance,) = numbers(findings, "mean_performance_under_corruption")
+    (share,) = numbers(findings, "relative_performance_under_corruption")
+    assert performance.value == pytest.approx(mean)
+    assert share.value == pytest.approx(mean)  # of a clean precision of 1
+    assert performance.convention["corruptions"] == "fog, snow"
+    by_name = {one.about["corruption"]: one.value for one in numbers(findings, "corruption_mean_precision")}
+    assert by_name["snow"] == pytest.approx((precision(10) + precision(20)) / 2)
+
+
+def test_images_are_drawn_alike_in_all_cells() -> None:
+    same = {name: scene(20) for name in CELLS}
+    (share,) = numbers(measured(same), "relative_performance_under_corruption")
+    assert share.value == 1
+    assert share.interval is None  # cells that lose nothing lose nothing in every drawing
+    (mean,) = numbers(measured(same), "mean_performance_under_corruption")
+    (clean,) = numbers(measured(same), "clean_average_precision")
+    assert mean.interval == pytest.approx(clean.interval)
+
+
+def test_images_that_some_cell_lacks_are_left_out_of_all() -> None:
+    lacking = {f"{place:02}.png": ([("cat", 10)], [("cat", 10, 0.9)]) for place in range(5, IMAGES)}
+    findings = measured({**{name: scene(40) for name in CELLS}, "snow 3": world(lacking)})
+    assert {one.images for one in findings if isinstance(one, Measurement)} == {IMAGES - 5}
+
+
+def test_nothing_found_on_clean_images_has_no_share_left() -> None:
+    findings = measured({name: scene(0) for name in CELLS})
+    assert numbers(findings, "mean_performance_under_corruption")[0].value == 0
+    assert numbers(findings, "relative_performance_under_corruption") == []
+
+
+def test_one_image_is_shown_unchanged_and_at_the_highest_severity() -> None:
+    (gallery,) = [one for one in measured() if isinstance(one, Gallery)]
+    assert [item.caption for item in gallery.items] == ["clean: 1 of 1 found", "fog 3: 1 of 1 found", "snow 3: 1 of 1 found"]
+    assert [item.condition and str(item.condition) for item in gallery.items] == [None, "fog 3", "snow 3"]
+    assert all(item.condition is None or item.condition.picture == "image" for item in gallery.items)
+
+
+def test_the_image_is_corrupted_as_it_is_stored() -> None:
+    assert {run.condition.picture for run in study().runs()} == {"image"}
+    assert len(study().runs()) == 5
+    with pytest.raises(BadInput, match="boxes lie on the image"):
+        study(picture="model-size")
+
+
+def test_sets_without_boxes_say_what_to_do() -> None:
+    plain = world({"a.png": ([], [("cat", 10, 0.9)])}, boxed=False)
+    (reason,) = study().skipped(Loads({"net": plain}))  # type: ignore[arg-type]
+    assert "needs boxes" in reason
+    assert list(study().measure(Loads({"net": plain}))) == []  # type: ignore[arg-type]
