@@ -50,7 +50,20 @@ def say_table(rows: Sequence[Mapping[str, Any]], *, right: Sequence[str] = ()) -
     console.print(table)
 
 
-OTHER_HEADLINES = ("imagenet_o_aupr", "answer_kept_share", "pm_k_accuracy", "pm_k_drop", "hardest_frames_accuracy")
+OTHER_HEADLINES = (
+    "imagenet_o_aupr",
+    "answer_kept_share",
+    "pm_k_accuracy",
+    "pm_k_drop",
+    "hardest_frames_accuracy",
+    "mean_average_precision",
+    "anchor_average_precision",
+    "pm_k_average_precision",
+    "pm_k_precision_drop",
+    "object_accuracy",
+    "object_difference",
+    "input_size_accuracy",
+)
 """Numbers that are about more than a model and its images, and yet what was asked for."""
 
 

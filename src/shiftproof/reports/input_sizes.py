@@ -8,11 +8,12 @@ from shiftproof.metrics.meanings import meaning_of
 from shiftproof.reports.banded_lines import banded_lines
 from shiftproof.reports.by_model import choices
 from shiftproof.reports.charts import NARROW, PERCENT, Spec, channel, curve_rows
+from shiftproof.reports.object_sentences import best_size
 from shiftproof.reports.page import Page, curves_named, model_of, models_of, named, parts_of_each_set
 from shiftproof.reports.parts import Cell, Chart, Column, Part, Prose, Section, Table
 from shiftproof.reports.published_objects import published_objects
 from shiftproof.reports.tables import compact_cell, curve_table, number_cells
-from shiftproof.reports.words import count, figure, opened
+from shiftproof.reports.words import count, figure, kept_together
 from shiftproof.types import Curve, Finding, Measurement
 
 BY_SIZE = ("input_size_accuracy", "input_size_difference", "input_size_p")
@@ -31,17 +32,12 @@ def _parts(findings: Sequence[Finding], page: Page) -> list[Part]:
     by_size = [one for name in BY_SIZE for one in named(findings, name)]
     scales = named(findings, "input_size_scale_accuracy")
     return [
-        *([Prose([_best(one, page) for one in best])] if best else []),
+        *([Prose([kept_together(best_size(one, page)) for one in best])] if best else []),
         *([_chart(curves)] if curves else []),
         *(_size_table([one for one in by_size if model_of(one) == model], by_size) for model in models_of(by_size)),
         *choices("How these numbers were made", by_size),
         *(_scale_table([one for one in scales if model_of(one) == model], scales) for model in models_of(scales)),
     ]
-
-
-def _best(found: Measurement, page: Page) -> str:
-    side = figure(found.value, "number")
-    return opened(page.subject(found.about), f"Most images are named right at {side} × {side}: {found.convention['best']}.")
 
 
 def _chart(curves: Sequence[Curve]) -> Chart:

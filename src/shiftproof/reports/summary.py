@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from shiftproof.metrics.meanings import meaning_of
+from shiftproof.reports.looking import looking_headlines
 from shiftproof.reports.novelty_sentences import novelty_details, novelty_headlines, novelty_numbers
+from shiftproof.reports.object_sentences import input_size_headlines, object_headlines
 from shiftproof.reports.page import Page, by_subject
 from shiftproof.reports.parts import Table
 from shiftproof.reports.probe import probe_headlines
@@ -87,6 +89,9 @@ def _headlines(overall: Sequence[Measurement], page: Page) -> list[str]:
         corruption_headlines(overall, page),
         perturbation_headlines(overall, page),
         temporal_headlines(page),
+        object_headlines(page),
+        input_size_headlines(page),
+        looking_headlines(page),
         novelty_headlines(page),
         probe_headlines(page),
     ]
