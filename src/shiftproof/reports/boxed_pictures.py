@@ -21,7 +21,7 @@ KINDS = {
 
 
 def boxed_pictures(gallery: Gallery, page: Page, *, abreast: int = 1, note: str = "") -> Pictures:
-    """The images of a gallery whole, each under its condition, named with the model where the page has several."""
+    """The images of a gallery whole, each under its condition and heat, named with the model where there are several."""
     several = len(page.models) > 1 and "model" in gallery.about
     title = f"{gallery.title}: {gallery.about['model']}" if several else gallery.title
     pictures = [_picture(item, gallery, page) for item in gallery.items]
@@ -40,4 +40,4 @@ def _picture(item: GalleryItem, gallery: Gallery, page: Page) -> Picture:
         shown = image if item.condition is None else changed_by(item.condition, image, key=item.id)
     except (ShiftproofError, OSError) as problem:
         return Picture(item.id, caption, "", str(problem), item.boxes)
-    return Picture(item.id, caption, thumbnail(shown, long_side=SIDE), boxes=item.boxes)
+    return Picture(item.id, caption, thumbnail(shown, long_side=SIDE, heat=item.heat), boxes=item.boxes)

@@ -7,10 +7,12 @@ import io
 from collections.abc import Callable
 from typing import TypeAlias
 
+import numpy as np
 from PIL import Image as Pillow
 
 from shiftproof.errors import ShiftproofError
-from shiftproof.types import Image, ImageSetRef
+from shiftproof.reports.heat_overlays import with_heat
+from shiftproof.types import DrawnHeat, Image, ImageSetRef
 
 OpenImage: TypeAlias = Callable[[ImageSetRef, str], Image]
 """Pixels of one image of a set, by its id."""
@@ -19,10 +21,12 @@ LONG_SIDE = 320
 QUALITY = 82
 
 
-def thumbnail(image: Image, *, long_side: int = LONG_SIDE, quality: int = QUALITY) -> str:
-    """A JPEG of at most `long_side` pixels as a ``data:`` address; small images keep their size."""
+def thumbnail(image: Image, *, long_side: int = LONG_SIDE, quality: int = QUALITY, heat: DrawnHeat | None = None) -> str:
+    """A JPEG of at most `long_side` pixels as a ``data:`` address, under its heat; small images keep their size."""
     picture = Pillow.fromarray(image)
     picture.thumbnail((long_side, long_side), Pillow.Resampling.BICUBIC, reducing_gap=2.0)
+    if heat is not None:
+        picture = Pillow.fromarray(with_heat(np.asarray(picture), heat))
     data = io.BytesIO()
     picture.save(data, "JPEG", quality=quality, optimize=True)
     return "data:image/jpeg;base64," + base64.b64encode(data.getvalue()).decode("ascii")
