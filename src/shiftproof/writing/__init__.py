@@ -1,4 +1,4 @@
-"""Corrupted and perturbed sets as files, in the layouts of the published ones.
+"""Sets of images as files: corrupted and perturbed ones in the layouts of the published ones, and crops.
 
 Every image is decoded once for all that is made of it, in as many processes as it takes. A file that is there is whole, so
 a run that was stopped goes on where it was, and what comes out depends on nothing but the images and the parameters.

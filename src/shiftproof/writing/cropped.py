@@ -46,7 +46,7 @@ def write_crops(
 ) -> Written:
     """Writes what is missing of the images, each at its place; `settings` say how they were chosen and cut."""
     root = Path(folder)
-    plan = Plan({"layout": "crops", "output": output, **settings}, "parts", {"crops": {}}, ("crops",), information)
+    plan = Plan({"layout": "crops", "output": output, **settings}, "crops", {"final": {}}, ("final",), information)
     return write_set(
         images,
         Unchanged(),

@@ -26,10 +26,10 @@ Making: TypeAlias = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Plan:
-    """How a set is made; a folder takes further corruptions of one way to make it, and nothing else."""
+    """How a set is made; a folder takes further parts that are made in the same way, and nothing else."""
 
     settings: Mapping[str, Any]  # what all of them share
-    kind: str  # "corruptions" or "perturbations"
+    kind: str  # what the parts are: "corruptions", "perturbations" or "crops"
     making: Making
     parts: tuple[str, ...]  # what this run writes, by name
     information: Mapping[str, Any] = field(default_factory=dict)  # for readers; no picture depends on it
