@@ -31,7 +31,7 @@ LEVELS = (
         "writing",
     },
     {"studies", "curation"},
-    {"reports"},
+    {"reports", "review"},
     {
         "console",
         "cli",

@@ -23,6 +23,10 @@ EXTRA_OF = {
     "timm": "torch",
     "torchvision": "torch",
     "transformers": "torch",
+    "sqlalchemy": "review",
+    "starlette": "review",
+    "uvicorn": "review",
+    "psycopg": "postgres",
 }
 """Which extra brings which optional library."""
 

@@ -1,0 +1,180 @@
+"""A review project: a folder with what people are to look at, whole in itself, so that it can be moved and shared.
+
+project/
+  project.json      what is asked, of whom, how the set came about; comes last, so a folder that has it is complete
+  items.jsonl       one item a line
+  images/           the pictures, each under the digest of its bytes
+  review.sqlite     reviewers and their votes, unless a database is named
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from shiftproof.curation.screens import Screen, screen_named
+from shiftproof.errors import BadInput
+from shiftproof.files import write_whole
+from shiftproof.types import Fact
+
+FORMAT = 1
+
+Role = Literal["asked", "gold", "training"]
+"""Asked of reviewers; asked like the others though the answer is known; shown first, with the answer after it."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """One thing to judge: an image, or a pair of them."""
+
+    id: str
+    images: tuple[str, ...]  # files of the project, in the order they are shown
+    label: str | None = None  # key of the class it is said to show
+    group: str | None = None  # items that belong together, such as the pairs of one anchor
+    role: Role = "asked"
+    answer: Mapping[str, Any] | None = None  # the right one of gold and training items, in the form of the screen
+    shown: Mapping[str, str] = field(default_factory=dict)  # what reviewers may call up, such as models' predictions
+    facts: Mapping[str, Fact] = field(default_factory=dict)  # what they never see, such as the offset of a frame
+
+
+@dataclass(frozen=True)
+class ReviewClass:
+    """A class as reviewers meet it."""
+
+    key: str
+    name: str
+    gloss: str = ""
+    path: tuple[str, ...] = ()  # the kinds above it, the most general first
+    references: tuple[str, ...] = ()  # files of the project
+
+
+@dataclass(frozen=True)
+class Step:
+    """How many images were left after a step that made the set."""
+
+    name: str
+    left: int
+
+
+@dataclass(frozen=True)
+class Making:
+    """How the candidates came about, for the data card and the report."""
+
+    command: str = ""
+    steps: tuple[Step, ...] = ()
+    models: tuple[Mapping[str, str], ...] = ()  # names and fingerprints of models that filtered
+    sources: tuple[Mapping[str, str], ...] = ()  # image sets: name, location, fingerprint, licence
+    versions: Mapping[str, str] = field(default_factory=dict)
+    choices: Mapping[str, Fact] = field(default_factory=dict)  # thresholds and the like
+
+
+@dataclass(frozen=True)
+class Project:
+    """What is asked and of whom, without the answers."""
+
+    folder: Path
+    title: str
+    screen_name: str
+    items: tuple[Item, ...]
+    classes: tuple[ReviewClass, ...] = ()
+    instructions: str = ""
+    consent: str = ""  # what people agree to before a test of themselves; none is asked for where empty
+    keys: Mapping[str, str] = field(default_factory=dict)  # choices of the screen under other keys
+    reviewers_each: int = 2  # people who judge each item
+    target: int | None = None  # items of each class to keep; none where all may stay
+    seed: int = 0  # decides the order of items for each person
+    making: Making = field(default_factory=Making)
+
+    def __post_init__(self) -> None:
+        twice = len(self.items) - len({item.id for item in self.items})
+        if twice:
+            raise BadInput(f"{twice} items of {self.title} share an id with another")
+        shown = self.screen.images
+        strange = next((item for item in self.items if len(item.images) < shown), None)
+        if strange is not None:
+            raise BadInput(
+                f"the screen {self.screen_name} shows {shown} pictures, but {strange.id} has {len(strange.images)}"
+            )
+        if self.reviewers_each < 1:
+            raise BadInput(f"at least one person should judge each item, got {self.reviewers_each}")
+
+    @cached_property
+    def screen(self) -> Screen:
+        return screen_named(self.screen_name, self.keys)
+
+    @cached_property
+    def by_id(self) -> Mapping[str, Item]:
+        return {item.id: item for item in self.items}
+
+    @cached_property
+    def class_of(self) -> Mapping[str, ReviewClass]:
+        return {one.key: one for one in self.classes}
+
+    def label_of(self, item: Item) -> str:
+        """The name of the class an item is said to show, as people read it."""
+        if item.label is None:
+            return "this"
+        known = self.class_of.get(item.label)
+        return known.name if known else item.label
+
+    def image(self, name: str) -> Path:
+        """Where a picture of the project lies; BadInput for one it does not have."""
+        if name not in self._pictures:
+            raise BadInput(f"{self.title} has no picture {name!r}")
+        return self.folder / "images" / name
+
+    @cached_property
+    def _pictures(self) -> frozenset[str]:
+        of_items = (name for item in self.items for name in item.images)
+        return frozenset([*of_items, *(name for one in self.classes for name in one.references)])
+
+
+def save_project(project: Project) -> None:
+    """Writes what is asked; the pictures are there already, see `shelf`."""
+    lines = [json.dumps(_plain(item), ensure_ascii=False) for item in project.items]
+    write_whole(project.folder / "items.jsonl", ("\n".join(lines) + "\n").encode())
+    told = {name: value for name, value in _plain(project).items() if name not in ("folder", "items")}
+    write_whole(project.folder / "project.json", (json.dumps({"format": FORMAT, **told}, indent=1) + "\n").encode())
+
+
+def load_project(folder: str | Path) -> Project:
+    """The project in a folder; BadInput where there is none, or one of another format."""
+    folder = Path(folder)
+    try:
+        told = json.loads((folder / "project.json").read_text(encoding="utf-8"))
+        lines = (folder / "items.jsonl").read_text(encoding="utf-8").splitlines()
+        if told.pop("format") != FORMAT:
+            raise BadInput(f"{folder} is a review project of another version of shiftproof")
+        items = tuple(Item(**_tuples(json.loads(line))) for line in lines)
+        classes = tuple(ReviewClass(**_tuples(entry)) for entry in told.pop("classes"))
+        making = told.pop("making")
+        steps = tuple(Step(**step) for step in making.pop("steps"))
+        return Project(folder, items=items, classes=classes, making=Making(steps=steps, **_tuples(making)), **told)
+    except FileNotFoundError as missing:
+        raise BadInput(f"{folder} is no review project: it has no {Path(missing.filename).name}") from missing
+    except (ValueError, TypeError, KeyError) as problem:
+        raise BadInput(f"{folder} is no review project that can be read: {problem}") from problem
+
+
+def _plain(value: Any) -> dict[str, Any]:
+    """The fields of a value as JSON has them; those that only repeat the default stay, so that a reader sees them."""
+    return {entry.name: _jsonable(getattr(value, entry.name)) for entry in dataclasses.fields(value)}
+
+
+def _jsonable(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return _plain(value)
+    if isinstance(value, Mapping):
+        return {key: _jsonable(entry) for key, entry in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_jsonable(entry) for entry in value]
+    return str(value) if isinstance(value, Path) else value
+
+
+def _tuples(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()}

@@ -1,0 +1,212 @@
+"""What reviewers are asked, as data: the screens, the answers that each offers, and the keys that give them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from shiftproof.errors import BadInput, UnknownName, listed
+
+Form = Literal["choice", "labels", "tags", "box", "class"]
+"""What an answer holds: one choice; classes that are there; failure modes; four extreme points; one class of many."""
+
+RESERVED = frozenset({"z", "t", "i", "p", "?", "+", "-", " ", "Enter", "Escape", "Backspace"})
+"""Keys that every screen has for itself: undo, note, references, predictions, help, zoom, flip, done, back."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An answer that one key gives, and what it does with what is shown."""
+
+    name: str
+    key: str
+    title: str
+    keeps: bool = False  # whether it is a vote for keeping what is shown
+    reasons: tuple[Choice, ...] = ()  # asked for after it; none need be given
+
+
+@dataclass(frozen=True)
+class Screen:
+    """One kind of question."""
+
+    name: str
+    title: str
+    question: str  # {label} stands for the class that the image is said to show
+    form: Form
+    choices: tuple[Choice, ...]
+    images: int = 1  # how many are shown of an item
+    closes_group: str | None = None  # the choice that speaks for all items of a group, such as a bad anchor
+    adjudicated: bool = True  # whether items without agreement are looked at together
+
+    def choice(self, name: str) -> Choice:
+        """The choice of a name; UnknownName where the screen has none such."""
+        for choice in self.choices:
+            if choice.name == name:
+                return choice
+        raise UnknownName("answer", name, (choice.name for choice in self.choices))
+
+
+_UNSURE = Choice("unsure", "u", "Unsure")
+
+CLARITY = Screen(
+    "clarity",
+    "Is it clear?",
+    "Does this show {label}, clearly and alone?",
+    "choice",
+    (
+        Choice("keep", "y", "Yes, keep it", keeps=True),
+        Choice(
+            "reject",
+            "n",
+            "No",
+            reasons=(
+                Choice("several classes", "1", "Several classes"),
+                Choice("not the class", "2", "Not this class"),
+                Choice("unclear", "3", "Unclear"),
+                Choice("drawing", "4", "A drawing or the like"),
+            ),
+        ),
+        _UNSURE,
+    ),
+)
+
+PAIR = Screen(
+    "pair",
+    "Are they alike?",
+    "Is {label} to be seen in the second picture as well as in the first?",
+    "choice",
+    (
+        Choice("similar", "s", "Similar", keeps=True),
+        Choice("motion", "m", "Dissimilar: motion"),
+        Choice("background", "b", "Dissimilar: background"),
+        Choice("blur", "r", "Dissimilar: blur"),
+        Choice("other", "o", "Dissimilar: other"),
+        Choice("mislabelled", "l", "Wrong label"),
+        _UNSURE,
+        Choice("bad anchor", "a", "Bad anchor: closes all its pairs"),
+    ),
+    images=2,
+    closes_group="bad anchor",
+)
+
+ANCHOR_LABELS = Screen(
+    "anchor-labels",
+    "What is there?",
+    "Which of the classes are to be seen? {label} was said.",
+    "labels",
+    (
+        Choice("good", "g", "Good, with these classes", keeps=True),
+        Choice("bad", "b", "Bad: none can be told"),
+        _UNSURE,
+    ),
+)
+
+FAILURE_MODES = Screen(
+    "failure-modes",
+    "Why is it wrong?",
+    "This is {label}, and was taken for something else. Why?",
+    "tags",
+    (
+        Choice("background", "1", "Background", keeps=True),
+        Choice("texture", "2", "Texture or colour", keeps=True),
+        Choice("shape", "3", "Over-generalised shape", keeps=True),
+        Choice("pose", "4", "Unusual pose", keeps=True),
+        Choice("clutter", "5", "Clutter", keeps=True),
+        Choice("size", "6", "Size", keeps=True),
+        Choice("none", "0", "None of these", keeps=True),
+    ),
+    adjudicated=False,
+)
+
+EXTREME_POINTS = Screen(
+    "extreme-points",
+    "Where is it?",
+    "Click the highest, lowest, leftmost and rightmost point of all there is of {label}.",
+    "box",
+    (
+        Choice("box", "Enter", "Keep this box", keeps=True),
+        Choice(
+            "delete",
+            "d",
+            "No box",
+            reasons=(
+                Choice("several categories", "1", "Several categories"),
+                Choice("not recognisable", "2", "Not recognisable"),
+                Choice("label wrong", "3", "Label wrong"),
+            ),
+        ),
+    ),
+)
+
+CLASS_PAIR = Screen(
+    "class-pair",
+    "Is it something else?",
+    "Can {label} be told from the class beside it?",
+    "choice",
+    (
+        Choice("clear", "c", "Clearly another class", keeps=True),
+        Choice("visually ambiguous", "v", "Looks the same"),
+        Choice("semantically ambiguous", "e", "Means the same"),
+        _UNSURE,
+    ),
+    images=2,
+)
+
+NEAREST_PAIR = Screen(
+    "nearest-pair",
+    "Is it new?",
+    "Does the first picture show nothing of the classes a model knows, such as the second?",
+    "choice",
+    (
+        Choice("keep", "y", "Nothing known, keep it", keeps=True),
+        Choice("drop image", "n", "Drop this picture"),
+        Choice("drop class", "x", "Drop the whole class"),
+        _UNSURE,
+    ),
+    images=2,
+    closes_group="drop class",
+)
+
+HUMAN_TEST = Screen(
+    "human-test",
+    "What is it?",
+    "Which class does this show?",
+    "class",
+    (Choice("answer", "Enter", "This class", keeps=True),),
+    adjudicated=False,
+)
+
+SCREENS: Mapping[str, Screen] = {
+    screen.name: screen
+    for screen in (
+        CLARITY,
+        PAIR,
+        ANCHOR_LABELS,
+        FAILURE_MODES,
+        EXTREME_POINTS,
+        CLASS_PAIR,
+        NEAREST_PAIR,
+        HUMAN_TEST,
+    )
+}
+
+
+def screen_named(name: str, keys: Mapping[str, str] | None = None) -> Screen:
+    """The screen of a name, with other keys for some of its choices where they are given.
+
+    >>> screen_named("clarity", {"keep": "k"}).choices[0].key
+    'k'
+    """
+    if name not in SCREENS:
+        raise UnknownName("screen", name, SCREENS)
+    screen, keys = SCREENS[name], keys or {}
+    for choice in keys:
+        screen.choice(choice)
+    chosen = tuple(dataclasses.replace(choice, key=keys.get(choice.name, choice.key)) for choice in screen.choices)
+    pressed = [choice.key for choice in chosen]
+    taken = [key for choice, key in keys.items() if key in RESERVED and key != screen.choice(choice).key]
+    if taken or len(set(pressed)) < len(pressed):
+        raise BadInput(f"every answer of {name} needs a key of its own, beside {listed(sorted(RESERVED))}; got {keys}")
+    return dataclasses.replace(screen, choices=chosen)

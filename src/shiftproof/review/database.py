@@ -1,0 +1,305 @@
+"""Where a review is kept: SQLite beside the project, or any database by its URL."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from sqlalchemy import Connection, Engine, Row, create_engine, delete, event, func, insert, select, update
+from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+
+from shiftproof.errors import BadInput, StoreError
+from shiftproof.review.schema import assignments, comments, facts, lookups, migrate, reviewers, votes
+from shiftproof.review.votes import Round, Vote, standing
+
+TOKEN_BYTES = 24
+
+
+@dataclass(frozen=True)
+class Reviewer:
+    """A person who was invited."""
+
+    id: int
+    name: str
+    role: Literal["reviewer", "owner"]
+    consented: bool
+    trained: bool
+    qualified: float | None  # the share that was right in a qualification; None before one
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A vote as it comes from the page, before it has a number."""
+
+    id: str
+    item: str
+    round: Round
+    answer: Mapping[str, Any] | None
+    note: str = ""
+    milliseconds: int | None = None
+    supersedes: str | None = None
+
+
+@dataclass(frozen=True)
+class Comment:
+    """What one person wrote about an item."""
+
+    reviewer: int
+    item: str
+    text: str
+    received: float
+
+
+class Database:
+    """The reviewers, who judges what, and the votes."""
+
+    def __init__(self, url: str | Path) -> None:
+        self._engine = _engine(url if isinstance(url, str) else f"sqlite:///{url}")
+        # one writer at a time is all that SQLite allows: waiting here is fairer and quicker than its busy loop
+        self._turn: AbstractContextManager[Any] = (
+            threading.Lock() if self._engine.dialect.name == "sqlite" else nullcontext()
+        )
+        try:
+            migrate(self._engine)
+        except SQLAlchemyError as problem:
+            raise StoreError(f"cannot open the review's database: {_told(problem)}") from problem
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+    def secret(self) -> bytes:
+        """A key of this review, made when it is first asked for: forms are signed with it."""
+        with self._turn, self._engine.begin() as connection:
+            found = connection.execute(select(facts.c.value).where(facts.c.name == "secret")).scalar()
+            if found is None:
+                found = secrets.token_hex(32)
+                connection.execute(insert(facts).values(name="secret", value=found))
+        return bytes.fromhex(found)
+
+    def invite(self, name: str, role: Literal["reviewer", "owner"] = "reviewer") -> str:
+        """A token for a new person, or a new one for a known person, whose old one is then worth nothing."""
+        name = name.strip()
+        if not name or len(name) > 200:
+            raise BadInput(f"a reviewer needs a name of at most 200 letters, got {name!r:.220}")
+        token = secrets.token_urlsafe(TOKEN_BYTES)
+        with self._turn, self._engine.begin() as connection:
+            known = connection.execute(select(reviewers.c.id).where(reviewers.c.name == name)).scalar()
+            if known is None:
+                new = {"name": name, "role": role, "token_digest": token_digest(token), "created": time.time()}
+                connection.execute(insert(reviewers).values(**new))
+            else:
+                changed = update(reviewers).where(reviewers.c.id == known)
+                connection.execute(changed.values(token_digest=token_digest(token), role=role))
+        return token
+
+    def reviewer_with(self, token: str) -> Reviewer | None:
+        """Whose token this is; it is found by its digest, so that no comparison can be timed."""
+        with self._engine.connect() as connection:
+            row = connection.execute(select(reviewers).where(reviewers.c.token_digest == token_digest(token))).first()
+        return None if row is None else _reviewer(row)
+
+    def reviewers(self) -> list[Reviewer]:
+        """Everybody who was invited, in that order."""
+        with self._engine.connect() as connection:
+            return [_reviewer(row) for row in connection.execute(select(reviewers).order_by(reviewers.c.id))]
+
+    def mark(
+        self,
+        reviewer: int,
+        *,
+        consented: bool = False,
+        trained: bool = False,
+        qualified: float | None = None,
+    ) -> None:
+        """Remembers that a person agreed to a test, has done the training round, or was qualified so well."""
+        now, passed = time.time(), {"consented": consented, "trained": trained}
+        values: dict[str, float] = {name: now for name, done in passed.items() if done}
+        if qualified is not None:
+            values["qualified"] = qualified
+        if values:
+            with self._turn, self._engine.begin() as connection:
+                connection.execute(update(reviewers).where(reviewers.c.id == reviewer).values(**values))
+
+    def hand_out(self, reviewer: int, choose: Callable[[Mapping[str, Sequence[int]]], Sequence[str]]) -> list[str]:
+        """Gives a person the items that are chosen by whom each was given to so far; nobody else is given any meanwhile."""
+        with self._turn, self._engine.begin() as connection:
+            # writing comes first: whoever hands out holds this row, so two people are not given an item's last place
+            connection.execute(update(facts).where(facts.c.name == "version").values(value=facts.c.value))
+            there = _assigned(connection)
+            new = [item for item in dict.fromkeys(choose(there)) if reviewer not in there.get(item, ())]
+            last = select(func.max(assignments.c.position)).where(assignments.c.reviewer == reviewer)
+            held = connection.execute(last).scalar()
+            start = 0 if held is None else held + 1
+            rows = [{"reviewer": reviewer, "item": item, "position": start + place} for place, item in enumerate(new)]
+            if rows:
+                connection.execute(insert(assignments), rows)
+        return new
+
+    def release(self, reviewer: int) -> int:
+        """Takes back what a person was given and did not answer, for others; how many items that were."""
+        answered = {item for person, item in standing(self.votes(reviewer=reviewer)) if person == reviewer}
+        left = [item for item in self.assigned_to(reviewer) if item not in answered]
+        mine = assignments.c.reviewer == reviewer
+        with self._turn, self._engine.begin() as connection:
+            for start in range(0, len(left), 500):  # databases take only so many values at a time
+                some = assignments.c.item.in_(left[start : start + 500])
+                connection.execute(delete(assignments).where(mine, some))
+        return len(left)
+
+    def assigned_to(self, reviewer: int) -> list[str]:
+        """The items of one person, in the person's own order."""
+        mine = select(assignments.c.item).where(assignments.c.reviewer == reviewer).order_by(assignments.c.position)
+        with self._engine.connect() as connection:
+            return [row.item for row in connection.execute(mine)]
+
+    def assigned(self) -> dict[str, list[int]]:
+        """The people each item was given to."""
+        with self._engine.connect() as connection:
+            return _assigned(connection)
+
+    def add(self, reviewer: int, sent: Iterable[Sent]) -> int:
+        """Adds votes, and says how many are new; one that is here already, under the same id, is not added again.
+
+        A vote may replace or take back only a vote of the same person on the same item: BadInput otherwise.
+        """
+        added = 0
+        with self._turn:
+            for one in sent:
+                try:
+                    with self._engine.begin() as connection:
+                        added += _add(connection, reviewer, one)
+                except IntegrityError:  # the same vote has just come on another way
+                    with self._engine.connect() as connection:
+                        _check_own(connection, reviewer, one.id, one.item)
+        return added
+
+    def votes(self, *, after: int = 0, reviewer: int | None = None) -> list[Vote]:
+        """All votes with a number above `after`, in the order they came."""
+        asked = select(votes).where(votes.c.number > after).order_by(votes.c.number)
+        if reviewer is not None:
+            asked = asked.where(votes.c.reviewer == reviewer)
+        with self._engine.connect() as connection:
+            return [_vote(row) for row in connection.execute(asked)]
+
+    def count(self) -> int:
+        """How many votes there are, those that take others back among them."""
+        with self._engine.connect() as connection:
+            return int(connection.execute(select(func.count()).select_from(votes)).scalar() or 0)
+
+    def comment(self, reviewer: int, comment_id: str, item: str, text: str) -> None:
+        """Adds what a person wrote about an item; the same one twice is one."""
+        row = {"id": comment_id, "reviewer": reviewer, "item": item, "text": text, "received": time.time()}
+        self._add_once(insert(comments).values(**row))
+
+    def comments(self, item: str) -> list[Comment]:
+        """What was written about an item, in the order it came."""
+        asked = select(comments).where(comments.c.item == item).order_by(comments.c.number)
+        with self._engine.connect() as connection:
+            return [Comment(row.reviewer, row.item, row.text, row.received) for row in connection.execute(asked)]
+
+    def look_up(self, reviewer: int, lookup_id: str, key: str) -> None:
+        """Remembers that a person looked up a class during a test."""
+        self._add_once(insert(lookups).values(id=lookup_id, reviewer=reviewer, **{"class": key}, received=time.time()))
+
+    def lookups(self) -> dict[int, int]:
+        """How often each person looked up a class."""
+        asked = select(lookups.c.reviewer, func.count().label("times")).group_by(lookups.c.reviewer)
+        with self._engine.connect() as connection:
+            return {row.reviewer: row.times for row in connection.execute(asked)}
+
+    def _add_once(self, statement: Any) -> None:
+        with self._turn:
+            try:
+                with self._engine.begin() as connection:
+                    connection.execute(statement)
+            except IntegrityError:
+                return  # it is here
+
+
+def token_digest(token: str) -> str:
+    """What is kept of a token: whoever reads the database cannot come in with it."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def _assigned(connection: Connection) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    rows = connection.execute(select(assignments.c.item, assignments.c.reviewer).order_by(assignments.c.reviewer))
+    for item, reviewer in rows:
+        found.setdefault(item, []).append(reviewer)
+    return found
+
+
+def _add(connection: Connection, reviewer: int, sent: Sent) -> int:
+    there = connection.execute(select(votes.c.id).where(votes.c.id == sent.id)).first()
+    if there is not None:
+        _check_own(connection, reviewer, sent.id, sent.item)
+        return 0
+    if sent.supersedes is not None:
+        _check_own(connection, reviewer, sent.supersedes, sent.item)
+    elif sent.answer is None:
+        raise BadInput("a vote without an answer takes another one back; say which as supersedes")
+    row = {
+        "id": sent.id,
+        "reviewer": reviewer,
+        "item": sent.item,
+        "round": sent.round,
+        "answer": None if sent.answer is None else dict(sent.answer),
+        "note": sent.note,
+        "milliseconds": sent.milliseconds,
+        "supersedes": sent.supersedes,
+        "received": time.time(),
+    }
+    connection.execute(insert(votes).values(**row))
+    return 1
+
+
+def _check_own(connection: Connection, reviewer: int, vote_id: str, item: str) -> None:
+    found = connection.execute(select(votes.c.reviewer, votes.c.item).where(votes.c.id == vote_id)).first()
+    if found is None or (found.reviewer, found.item) != (reviewer, item):
+        raise BadInput("a vote can only replace a vote of the same person on the same item")
+
+
+def _engine(url: str) -> Engine:
+    try:
+        engine = create_engine(url, pool_pre_ping=True)
+    except (SQLAlchemyError, ModuleNotFoundError) as problem:
+        raise BadInput(f"{url.partition('@')[0].partition('://')[0]}: no database can be reached so; {problem}") from problem
+    if engine.dialect.name == "sqlite":
+        event.listen(engine, "connect", _settle_sqlite)
+    return engine
+
+
+def _settle_sqlite(connection: Any, _record: object) -> None:
+    """Readers beside a writer, and nothing that was acknowledged lost with the process or the machine."""
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "busy_timeout=10000"):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def _reviewer(row: Row[Any]) -> Reviewer:
+    return Reviewer(row.id, row.name, row.role, row.consented is not None, row.trained is not None, row.qualified)
+
+
+def _vote(row: Row[Any]) -> Vote:
+    return Vote(
+        row.id,
+        row.number,
+        row.reviewer,
+        row.item,
+        row.round,
+        row.answer,
+        row.note,
+        row.milliseconds,
+        row.supersedes,
+        row.received,
+    )
+
+
+def _told(problem: SQLAlchemyError) -> str:
+    return str(getattr(problem, "orig", None) or problem).partition("\n")[0]

@@ -1,0 +1,50 @@
+"""Who judges what, and in which order: enough people for each item, and for each person an order of their own."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+
+from shiftproof.curation.project import Project
+from shiftproof.review.database import Database
+
+CHUNK = 50
+"""Items that a person is given at a time: few enough that nobody holds what others could do."""
+
+GOLD_EVERY = 10
+"""One item of so many has a known answer, where the project has such items left for the person."""
+
+
+def hand_out(project: Project, database: Database, reviewer: int, *, chunk: int = CHUNK) -> list[str]:
+    """Gives a person the next items: first those that others have judged already, so that verdicts come soon.
+
+    Nobody gets an item twice, and no item goes to more than `reviewers_each` people; items with a known answer are strewn
+    in among them and go to everybody.
+    """
+    asked = [item.id for item in project.items if item.role == "asked"]
+    gold = [item.id for item in project.items if item.role == "gold"]
+
+    def choose(assigned: Mapping[str, Sequence[int]]) -> list[str]:
+        free = [
+            item for item in asked if len(given := assigned.get(item, ())) < project.reviewers_each and reviewer not in given
+        ]
+        free.sort(key=lambda item: (-len(assigned.get(item, ())), _turn(item, reviewer, project.seed)))
+        # of each chunk the order is the person's own, or the first of it would always be those that others had
+        chosen = sorted(free[:chunk], key=lambda item: _turn(item, reviewer, project.seed))
+        known = [item for item in gold if reviewer not in assigned.get(item, ())]
+        known.sort(key=lambda item: _turn(item, reviewer, project.seed))
+        return _strewn(chosen, known[: len(chosen) // GOLD_EVERY or bool(chosen)], reviewer, project.seed)
+
+    return database.hand_out(reviewer, choose)
+
+
+def _strewn(items: Sequence[str], known: Sequence[str], reviewer: int, seed: int) -> list[str]:
+    """Items in their order, with those of a known answer at places that cannot be guessed."""
+    order = list(items)
+    for item in known:
+        order.insert(int(_turn(f"gold {item}", reviewer, seed), 16) % (len(order) + 1), item)
+    return order
+
+
+def _turn(item: str, reviewer: int, seed: int) -> str:
+    return hashlib.blake2b(f"{seed}\0{reviewer}\0{item}".encode(), digest_size=8).hexdigest()

@@ -1,0 +1,142 @@
+"""The tables of a review, and the steps by which older ones become these."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Column,
+    Connection,
+    Engine,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+    func,
+    insert,
+    inspect,
+    select,
+    update,
+)
+
+from shiftproof.errors import StoreError
+
+tables = MetaData()
+
+facts = Table(
+    "facts",  # what holds for the whole review: the version of these tables, the key that forms are signed with
+    tables,
+    Column("name", String(40), primary_key=True),
+    Column("value", Text, nullable=False),
+)
+
+_number = BigInteger().with_variant(Integer, "sqlite")  # only plain integers count up by themselves there
+
+reviewers = Table(
+    "reviewers",
+    tables,
+    Column("id", Integer, primary_key=True),
+    Column("name", String(200), nullable=False, unique=True),
+    Column("role", String(20), nullable=False),  # reviewer or owner
+    Column("token_digest", String(64), nullable=False, unique=True),  # the token itself is in the invitation alone
+    Column("created", Float, nullable=False),
+    Column("consented", Float),
+    Column("trained", Float),
+    Column("qualified", Float),  # the share that was right in a qualification
+)
+
+assignments = Table(
+    "assignments",
+    tables,
+    Column("reviewer", ForeignKey("reviewers.id"), primary_key=True),
+    Column("item", String(300), primary_key=True),
+    Column("position", Integer, nullable=False),  # in the person's own order
+    Index("assignments_in_order", "reviewer", "position"),
+)
+
+votes = Table(
+    "votes",
+    tables,
+    Column("number", _number, primary_key=True, autoincrement=True),
+    Column("id", String(36), nullable=False, unique=True),
+    Column("reviewer", ForeignKey("reviewers.id"), nullable=False),
+    Column("item", String(300), nullable=False),
+    Column("round", String(20), nullable=False),
+    Column("answer", JSON(none_as_null=True)),
+    Column("note", Text, nullable=False, default=""),
+    Column("milliseconds", Integer),
+    Column("supersedes", String(36)),
+    Column("received", Float, nullable=False),
+    Index("votes_of_items", "item"),
+    Index("votes_of_reviewers", "reviewer", "number"),
+)
+
+comments = Table(
+    "comments",  # what people write to each other about an item that they judge together
+    tables,
+    Column("number", _number, primary_key=True, autoincrement=True),
+    Column("id", String(36), nullable=False, unique=True),
+    Column("reviewer", ForeignKey("reviewers.id"), nullable=False),
+    Column("item", String(300), nullable=False),
+    Column("text", Text, nullable=False),
+    Column("received", Float, nullable=False),
+    Index("comments_of_items", "item"),
+)
+
+lookups = Table(
+    "lookups",  # classes that people looked up while they were tested
+    tables,
+    Column("number", _number, primary_key=True, autoincrement=True),
+    Column("id", String(36), nullable=False),
+    Column("reviewer", ForeignKey("reviewers.id"), nullable=False),
+    Column("class", String(300), nullable=False),
+    Column("received", Float, nullable=False),
+    UniqueConstraint("id"),
+)
+
+
+def _first(connection: Connection) -> None:
+    tables.create_all(connection, [facts, reviewers, assignments, votes])
+
+
+def _together(connection: Connection) -> None:
+    tables.create_all(connection, [comments])
+
+
+def _tested(connection: Connection) -> None:
+    tables.create_all(connection, [lookups])
+
+
+MIGRATIONS: Sequence[Callable[[Connection], None]] = (_first, _together, _tested)
+"""Each makes tables of its version out of those of the version before it; what is written here stays as it is."""
+
+
+def migrate(engine: Engine) -> None:
+    """Brings the tables to the newest version; StoreError where they are of one that is newer still."""
+    with engine.begin() as connection:
+        version = version_of(connection)
+        if version > len(MIGRATIONS):
+            raise StoreError(
+                f"the database holds a review of version {version}, and this shiftproof knows {len(MIGRATIONS)}; update it"
+            )
+        for step in MIGRATIONS[version:]:
+            step(connection)
+        if version == 0:
+            connection.execute(insert(facts).values(name="version", value=str(len(MIGRATIONS))))
+        elif version < len(MIGRATIONS):
+            connection.execute(update(facts).where(facts.c.name == "version").values(value=str(len(MIGRATIONS))))
+
+
+def version_of(connection: Connection) -> int:
+    """The version of the tables there are; 0 where there are none."""
+    if not inspect(connection).has_table("facts"):
+        return 0
+    found = connection.execute(select(func.max(facts.c.value)).where(facts.c.name == "version")).scalar()
+    return int(found or 0)

@@ -1,0 +1,100 @@
+"""What becomes of each item, computed from the votes whenever it is asked: a strict majority of those it was given to."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from shiftproof.curation.project import Project
+from shiftproof.review.votes import Vote, box_of, standing
+
+Outcome = Literal["kept", "rejected", "open"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The outcome of one item and what it rests on."""
+
+    item: str
+    outcome: Outcome
+    for_it: int
+    against: int
+    assigned: int
+    choices: Mapping[str, int]  # how often each answer was given
+    reasons: Mapping[str, int]
+    closed_by_group: bool = False  # another item of its group was judged to speak for all of them
+    labels: tuple[str, ...] = ()  # classes that a strict majority saw
+    tags: Mapping[str, int] | None = None
+    box: tuple[float, float, float, float] | None = None  # the median of the boxes drawn, as shares
+
+    @property
+    def agreed(self) -> bool:
+        """Whether everybody who answered gave the same answer."""
+        return len(self.choices) <= 1
+
+
+def verdicts(project: Project, votes: Iterable[Vote], assigned: Mapping[str, Sequence[int]]) -> dict[str, Verdict]:
+    """The verdict on every item that is asked, by its id.
+
+    `assigned` are the reviewers whom each item was given to. An item is kept by more than half of them, ties are rejected,
+    and it is open as long as votes that are missing could still decide. A group is closed, and each of its items rejected,
+    where a strict majority says so of any of them; taking such a vote back opens it again.
+    """
+    by_item: dict[str, list[Vote]] = defaultdict(list)
+    for vote in standing(vote for vote in votes if vote.round != "training").values():
+        by_item[vote.item].append(vote)
+    asked = [item for item in project.items if item.role == "asked"]
+    found = {item.id: _verdict(project, item.id, by_item[item.id], len(assigned.get(item.id, ()))) for item in asked}
+    closed = {item.group for item in asked if item.group is not None and _says(found[item.id], project.screen.closes_group)}
+    return {
+        item.id: _closed(found[item.id]) if item.group in closed and item.group is not None else found[item.id]
+        for item in asked
+    }
+
+
+def needs_adjudication(verdict: Verdict) -> bool:
+    """Whether people should look at an item together: everybody has answered, and not all for keeping it."""
+    answered = verdict.for_it + verdict.against
+    return not verdict.closed_by_group and answered >= verdict.assigned > 0 and verdict.against > 0
+
+
+def _verdict(project: Project, item: str, votes: Sequence[Vote], assigned: int) -> Verdict:
+    screen = project.screen
+    assigned = max(assigned, len(votes))
+    answers = [vote.answer for vote in votes if vote.answer is not None]
+    choices = Counter(str(answer["choice"]) for answer in answers)
+    for_it = sum(count for name, count in choices.items() if screen.choice(name).keeps)
+    missing = assigned - len(answers)
+    boxes = [box_of(answer) for answer in answers if answer.get("points")]
+    seen = Counter(label for answer in answers for label in set(answer.get("labels") or ()))
+    return Verdict(
+        item,
+        _outcome(for_it, missing, assigned),
+        for_it,
+        len(answers) - for_it,
+        assigned,
+        dict(choices),
+        dict(Counter(reason for answer in answers for reason in answer.get("reasons") or ())),
+        labels=tuple(sorted(label for label, count in seen.items() if 2 * count > assigned)),
+        tags=dict(Counter(tag for answer in answers for tag in answer.get("tags") or ())) if screen.form == "tags" else None,
+        box=tuple(np.median(boxes, axis=0).tolist()) if boxes else None,
+    )
+
+
+def _outcome(for_it: int, missing: int, assigned: int) -> Outcome:
+    if 2 * for_it > assigned:
+        return "kept"
+    return "open" if 2 * (for_it + missing) > assigned else "rejected"
+
+
+def _says(verdict: Verdict, choice: str | None) -> bool:
+    return choice is not None and 2 * verdict.choices.get(choice, 0) > verdict.assigned
+
+
+def _closed(verdict: Verdict) -> Verdict:
+    return dataclasses.replace(verdict, outcome="rejected", closed_by_group=True)

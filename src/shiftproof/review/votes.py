@@ -1,0 +1,110 @@
+"""What reviewers said: votes are added and never changed, so an undo is one more vote that takes another back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from shiftproof.curation.screens import Screen
+from shiftproof.errors import BadInput
+
+Round = Literal["training", "first", "open"]
+"""With the answer shown after it; blind; and after everybody's votes were seen."""
+
+
+@dataclass(frozen=True)
+class Vote:
+    """One answer of one person to one item; without an answer it only takes another vote back."""
+
+    id: str  # made by the page, so that a vote that is sent twice counts once
+    number: int  # in the order in which votes arrived
+    reviewer: int
+    item: str
+    round: Round
+    answer: Mapping[str, Any] | None
+    note: str = ""
+    milliseconds: int | None = None  # from seeing the item to answering
+    supersedes: str | None = None  # the vote that this one replaces or takes back
+    received: float = 0.0  # seconds since 1970
+
+    @property
+    def choice(self) -> str | None:
+        return None if self.answer is None else str(self.answer["choice"])
+
+
+def standing(votes: Iterable[Vote]) -> dict[tuple[int, str], Vote]:
+    """The vote that counts of each person on each item: the last that was not taken back or replaced.
+
+    A vote that is taken back has no effect at all, so what it replaced counts again.
+
+    >>> kept = Vote("a", 1, 7, "x", "first", {"choice": "keep"})
+    >>> undone = Vote("b", 2, 7, "x", "first", None, supersedes="a")
+    >>> standing([kept])[7, "x"].choice, standing([kept, undone])
+    ('keep', {})
+    """
+    gone: set[str] = set()
+    found: dict[tuple[int, str], Vote] = {}
+    for vote in sorted(votes, key=lambda vote: vote.number, reverse=True):
+        if vote.id in gone:
+            continue
+        if vote.supersedes is not None:
+            gone.add(vote.supersedes)
+        if vote.answer is not None:
+            found.setdefault((vote.reviewer, vote.item), vote)
+    return found
+
+
+def check_answer(screen: Screen, answer: Mapping[str, Any], classes: Iterable[str] = ()) -> None:
+    """BadInput where an answer is not one that the screen offers: it may come from anywhere."""
+    choice = screen.choice(_text(answer.get("choice"), "choice"))
+    known = {"choice", "reasons", "labels", "tags", "points", "class"}
+    if strange := set(answer) - known:
+        raise BadInput(f"an answer holds {', '.join(sorted(known))}; got {', '.join(sorted(map(str, strange)))}")
+    reasons = _texts(answer.get("reasons", ()), "reasons")
+    if strange := set(reasons) - {reason.name for reason in choice.reasons}:
+        raise BadInput(f"{choice.name} is not answered because of {', '.join(sorted(strange))}")
+    match screen.form:
+        case "labels" if choice.keeps:
+            _check_classes(_texts(answer.get("labels"), "labels"), classes)
+        case "tags":
+            if strange := set(_texts(answer.get("tags"), "tags")) - {one.name for one in screen.choices}:
+                raise BadInput(f"{screen.name} has no {', '.join(sorted(strange))}")
+        case "box" if choice.keeps:
+            _check_points(answer.get("points"))
+        case "class":
+            _check_classes([_text(answer.get("class"), "class")], classes)
+
+
+def box_of(answer: Mapping[str, Any]) -> tuple[float, float, float, float]:
+    """Left, top, right and bottom around four extreme points, as shares of the picture's width and height.
+
+    >>> box_of({"points": [[0.5, 0.1], [0.2, 0.4], [0.5, 0.9], [0.7, 0.5]]})
+    (0.2, 0.1, 0.7, 0.9)
+    """
+    across, down = zip(*answer["points"], strict=True)
+    return min(across), min(down), max(across), max(down)
+
+
+def _check_points(points: Any) -> None:
+    pairs = isinstance(points, list) and len(points) == 4 and all(isinstance(one, list) and len(one) == 2 for one in points)
+    numbers = pairs and all(isinstance(side, int | float) and 0 <= side <= 1 for one in points for side in one)
+    if not numbers:
+        raise BadInput(f"a box needs four points, each as shares of width and height, 0 to 1; got {points!r:.200}")
+
+
+def _check_classes(named: Iterable[str], known: Iterable[str]) -> None:
+    if strange := set(named) - set(known):
+        raise BadInput(f"no class called {', '.join(sorted(strange))[:200]}")
+
+
+def _text(value: Any, what: str) -> str:
+    if not isinstance(value, str):
+        raise BadInput(f"{what} should be a text, got {value!r:.100}")
+    return value
+
+
+def _texts(values: Any, what: str) -> list[str]:
+    if not isinstance(values, list | tuple):
+        raise BadInput(f"{what} should be a list, got {values!r:.100}")
+    return [_text(value, what) for value in values]

@@ -1,0 +1,145 @@
+"""Review projects: a folder that says all that is asked, and the pictures it needs."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image as Pillow
+
+from shiftproof.curation.project import Item, Making, Project, ReviewClass, Step, load_project, save_project
+from shiftproof.curation.screens import RESERVED, SCREENS, screen_named
+from shiftproof.curation.shelf import LONGEST, put
+from shiftproof.errors import BadInput, UnknownName, UnreadableImage
+from shiftproof.types import Decoder, Image
+
+
+@dataclass(frozen=True)
+class Bytes:
+    """A file in memory, decoded as it is."""
+
+    data: bytes
+
+    def stamp(self) -> None:
+        return None
+
+    def read(self) -> bytes:
+        return self.data
+
+    def decode(self, data: bytes, *, decoder: Decoder = "pillow") -> Image:
+        with Pillow.open(io.BytesIO(data)) as opened:
+            return np.asarray(opened.convert("RGB"))
+
+
+def file_of(size: tuple[int, int], form: str, mode: str = "RGB") -> Bytes:
+    held = io.BytesIO()
+    pixels = np.random.default_rng(size[0]).integers(0, 255, (size[1], size[0], 3), np.uint8)
+    Pillow.fromarray(pixels).convert(mode).save(held, form)
+    return Bytes(held.getvalue())
+
+
+def example(folder: Path) -> Project:
+    return Project(
+        folder,
+        "Clear cockatoos",
+        "clarity",
+        (
+            Item("a", ("1.jpg",), label="n01819313", shown={"lite:0": "parrot 40 %"}, facts={"offset": -3}),
+            Item("b", ("2.jpg",), role="gold", answer={"choice": "keep"}),
+        ),
+        (ReviewClass("n01819313", "cockatoo", "a white parrot", ("bird", "parrot"), ("3.jpg",)),),
+        keys={"keep": "k"},
+        making=Making("shiftproof curate ...", (Step("all", 9), Step("wrong", 2)), choices={"share": 0.15}),
+    )
+
+
+def test_a_project_is_read_as_it_was_written(tmp_path: Path) -> None:
+    save_project(example(tmp_path))
+    assert load_project(tmp_path) == example(tmp_path)
+
+
+def test_a_folder_without_its_last_file_is_no_project(tmp_path: Path) -> None:
+    save_project(example(tmp_path))
+    (tmp_path / "project.json").unlink()
+    with pytest.raises(BadInput, match=r"no review project: it has no project\.json"):
+        load_project(tmp_path)
+
+
+def test_a_damaged_project_is_told_in_a_sentence(tmp_path: Path) -> None:
+    save_project(example(tmp_path))
+    (tmp_path / "items.jsonl").write_text('{"id": "a"}\n')
+    with pytest.raises(BadInput, match="no review project that can be read"):
+        load_project(tmp_path)
+
+
+def test_only_pictures_of_the_project_are_found(tmp_path: Path) -> None:
+    project = example(tmp_path)
+    assert project.image("3.jpg") == tmp_path / "images" / "3.jpg"
+    for name in ("4.jpg", "../project.json", ""):
+        with pytest.raises(BadInput, match="no picture"):
+            project.image(name)
+
+
+def test_items_need_ids_of_their_own_and_pictures_enough(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="share an id"):
+        Project(tmp_path, "twice", "clarity", (Item("a", ("1.jpg",)), Item("a", ("2.jpg",))))
+    with pytest.raises(BadInput, match="shows 2 pictures"):
+        Project(tmp_path, "pairs", "pair", (Item("a", ("1.jpg",)),))
+
+
+@pytest.mark.parametrize("name", SCREENS)
+def test_every_answer_of_a_screen_has_a_key_of_its_own(name: str) -> None:
+    screen = SCREENS[name]
+    keys = [choice.key for choice in screen.choices]
+    assert len(set(keys)) == len(keys)
+    assert not (set(keys) - {"Enter"}) & RESERVED
+    assert any(choice.keeps for choice in screen.choices)
+    assert screen.closes_group is None or not screen.choice(screen.closes_group).keeps
+    for choice in screen.choices:
+        reasons = [reason.key for reason in choice.reasons]
+        assert len(set(reasons)) == len(reasons)
+
+
+@pytest.mark.parametrize("keys", [{"keep": "n"}, {"keep": "z"}, {"keep": " "}])
+def test_a_key_that_is_taken_is_refused(keys: dict[str, str]) -> None:
+    with pytest.raises(BadInput, match="key of its own"):
+        screen_named("clarity", keys)
+
+
+def test_keys_may_change_places() -> None:
+    swapped = screen_named("clarity", {"keep": "n", "reject": "y"})
+    assert {choice.name: choice.key for choice in swapped.choices} == {"keep": "n", "reject": "y", "unsure": "u"}
+    with pytest.raises(UnknownName, match="answer"):
+        screen_named("clarity", {"maybe": "m"})
+
+
+@pytest.mark.parametrize(("form", "ending"), [("JPEG", ".jpg"), ("PNG", ".png"), ("WEBP", ".webp")])
+def test_what_a_browser_shows_keeps_its_bytes(tmp_path: Path, form: str, ending: str) -> None:
+    source = file_of((40, 30), form)
+    name = put(tmp_path, source)
+    assert name.endswith(ending)
+    assert (tmp_path / "images" / name).read_bytes() == source.data
+    assert put(tmp_path, source) == name
+    assert len(list((tmp_path / "images").iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    "source", [file_of((40, 30), "TIFF"), file_of((40, 30), "JPEG", "CMYK"), file_of((LONGEST + 400, 20), "PNG")]
+)
+def test_what_a_browser_may_not_show_is_saved_anew(tmp_path: Path, source: Bytes) -> None:
+    name = put(tmp_path, source)
+    with Pillow.open(tmp_path / "images" / name) as opened:
+        assert (opened.format, opened.mode) == ("JPEG", "RGB")
+        assert max(opened.size) <= LONGEST
+
+
+def test_a_picture_that_cannot_be_read_is_not_put_there(tmp_path: Path) -> None:
+    from shiftproof.image_sets.image_list import FilesBelow
+
+    (tmp_path / "broken.jpg").write_bytes(b"no picture")
+    with pytest.raises(UnreadableImage):
+        put(tmp_path, FilesBelow(str(tmp_path))("broken.jpg"))
+    assert not (tmp_path / "images").exists()

@@ -1,0 +1,225 @@
+"""The database of a review: votes once and for good, tokens that only their holder has, tables of older versions."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import create_engine, inspect, select, update
+
+from shiftproof.curation.project import Item, Project
+from shiftproof.errors import BadInput, StoreError
+from shiftproof.review.database import Database, Sent
+from shiftproof.review.handing_out import hand_out
+from shiftproof.review.schema import MIGRATIONS, facts, migrate, tables, votes
+from shiftproof.review.votes import standing
+
+KEEP, REJECT = {"choice": "keep"}, {"choice": "reject", "reasons": ["unclear"]}
+
+
+def sent(vote_id: str, item: str = "a", answer: dict[str, Any] | None = KEEP, **more: Any) -> Sent:
+    return Sent(vote_id, item, "first", answer, **more)
+
+
+def person(database: Database, name: str = "Ada") -> int:
+    found = database.reviewer_with(database.invite(name))
+    assert found is not None
+    return found.id
+
+
+def test_a_vote_comes_back_as_it_was_given(database: Database) -> None:
+    ada = person(database)
+    assert database.add(ada, [sent("1", answer=REJECT, note="blurred", milliseconds=812)]) == 1
+    (vote,) = database.votes()
+    assert (vote.reviewer, vote.item, vote.answer, vote.note, vote.milliseconds) == (ada, "a", REJECT, "blurred", 812)
+    assert (vote.number, vote.choice, vote.supersedes) == (1, "reject", None)
+
+
+def test_a_vote_sent_twice_counts_once(database: Database) -> None:
+    ada = person(database)
+    assert [database.add(ada, [sent("1"), sent("2", "b")]) for _ in range(3)] == [2, 0, 0]
+    assert database.count() == 2
+
+
+def test_an_undo_is_one_more_row(database: Database) -> None:
+    ada = person(database)
+    database.add(ada, [sent("1"), sent("2", answer=None, supersedes="1")])
+    assert database.count() == 2
+    assert standing(database.votes()) == {}
+
+
+def test_nobody_can_touch_the_votes_of_others(database: Database) -> None:
+    ada, ben = person(database), person(database, "Ben")
+    database.add(ada, [sent("1")])
+    for forged in (
+        sent("2", answer=None, supersedes="1"),  # taking back Ada's vote
+        sent("1"),  # under the id of Ada's vote
+        sent("3", "b", supersedes="1"),  # of another item
+        sent("4", answer=None, supersedes="nothing"),
+        sent("5", answer=None),
+    ):
+        with pytest.raises(BadInput):
+            database.add(ben, [forged])
+    assert [vote.id for vote in database.votes()] == ["1"]
+
+
+def test_the_same_vote_from_many_threads_is_one_row(database: Database) -> None:
+    ada = person(database)
+    threads = [threading.Thread(target=database.add, args=(ada, [sent("1"), sent("2", "b")])) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(vote.id for vote in database.votes()) == ["1", "2"]
+
+
+def test_a_token_is_nowhere_in_the_database_and_a_new_one_ends_the_old(database: Database, tmp_path: Path) -> None:
+    first = database.invite("Ada")
+    second = database.invite("Ada")
+    assert database.reviewer_with(first) is None
+    assert database.reviewer_with(second) is not None
+    assert database.reviewer_with("") is None
+    assert len(database.reviewers()) == 1
+    database.close()
+    assert all(second.encode() not in path.read_bytes() for path in tmp_path.iterdir())
+
+
+def test_what_a_person_has_done_is_remembered(database: Database) -> None:
+    token = database.invite("Ada")
+    ada = database.reviewer_with(token)
+    assert ada is not None
+    assert (ada.consented, ada.trained, ada.qualified) == (False, False, None)
+    database.mark(ada.id, consented=True, trained=True, qualified=0.93)
+    ada = database.reviewer_with(token)
+    assert ada is not None
+    assert (ada.consented, ada.trained, ada.qualified) == (True, True, 0.93)
+
+
+def test_comments_and_lookups_are_added_once(database: Database) -> None:
+    ada = person(database)
+    for _ in range(2):
+        database.comment(ada, "c1", "a", "is it a <b>bird</b>?")
+        database.look_up(ada, "l1", "n01819313")
+    assert [comment.text for comment in database.comments("a")] == ["is it a <b>bird</b>?"]
+    assert database.lookups() == {ada: 1}
+
+
+def test_the_secret_of_a_review_stays(database_url: str) -> None:
+    first, second = Database(database_url), Database(database_url)
+    assert first.secret() == second.secret()
+    assert len(first.secret()) == 32
+    first.close()
+    second.close()
+
+
+def project_of(items: int, gold: int = 0, each: int = 2) -> Project:
+    asked = [Item(f"item {number}", ("1.jpg",)) for number in range(items)]
+    known = [Item(f"gold {number}", ("1.jpg",), role="gold", answer=KEEP) for number in range(gold)]
+    return Project(Path("nowhere"), "test", "clarity", (*asked, *known), reviewers_each=each)
+
+
+def test_every_item_goes_to_as_many_people_as_were_asked_for(database: Database) -> None:
+    project = project_of(120, each=2)
+    people = [person(database, name) for name in ("Ada", "Ben", "Cem", "Dov")]
+    for _ in range(6):
+        for reviewer in people:
+            hand_out(project, database, reviewer)
+    assert set(map(len, database.assigned().values())) == {2}
+    assert len(database.assigned()) == 120
+    assert sum(len(database.assigned_to(reviewer)) for reviewer in people) == 240
+
+
+def test_two_people_have_other_orders_and_nobody_an_item_twice(database: Database) -> None:
+    project = project_of(40)
+    ada, ben = person(database), person(database, "Ben")
+    for reviewer in (ada, ben):
+        hand_out(project, database, reviewer)
+    orders = [database.assigned_to(reviewer) for reviewer in (ada, ben)]
+    assert set(orders[0]) == set(orders[1])
+    assert orders[0] != orders[1]
+    assert len(set(orders[0])) == 40
+    assert hand_out(project, database, ada) == []
+
+
+def test_items_of_a_known_answer_go_to_everybody_among_the_others(database: Database) -> None:
+    project = project_of(50, gold=8, each=1)
+    ada, ben = person(database), person(database, "Ben")
+    hand_out(project, database, ada)
+    hand_out(project, database, ben)
+    places = [place for place, item in enumerate(database.assigned_to(ada)) if item.startswith("gold")]
+    assert len(places) == 5
+    assert places != list(range(5))
+    assert not any(item.startswith("item") for item in database.assigned_to(ben))
+
+
+def test_what_a_person_leaves_undone_can_be_given_to_others(database: Database) -> None:
+    project = project_of(10, each=1)
+    ada, ben = person(database), person(database, "Ben")
+    mine = hand_out(project, database, ada)
+    database.add(ada, [sent("1", mine[0])])
+    assert database.release(ada) == 9
+    assert database.assigned_to(ada) == [mine[0]]
+    assert sorted(hand_out(project, database, ben)) == sorted(mine[1:])
+
+
+def test_items_handed_out_at_the_same_time_are_not_given_too_often(database_url: str) -> None:
+    project = project_of(30, each=1)
+    opened = [Database(database_url) for _ in range(4)]
+    people = [person(opened[0], f"person {number}") for number in range(4)]
+    together = threading.Barrier(4)
+
+    def work(database: Database, reviewer: int) -> None:
+        together.wait()
+        hand_out(project, database, reviewer, chunk=10)
+
+    threads = [threading.Thread(target=work, args=pair) for pair in zip(opened, people, strict=True)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert Counter(map(len, opened[0].assigned().values())) == {1: 30}
+    for database in opened:
+        database.close()
+
+
+@pytest.mark.parametrize("version", range(1, len(MIGRATIONS)))
+def test_tables_of_an_older_version_become_new_and_keep_their_votes(database_url: str, version: int) -> None:
+    engine = create_engine(database_url)
+    with engine.begin() as connection:
+        for step in MIGRATIONS[:version]:
+            step(connection)
+        connection.execute(facts.insert().values(name="version", value=str(version)))
+    old = create_engine(database_url)
+    with old.begin() as connection:
+        connection.execute(
+            tables.tables["reviewers"].insert().values(id=5, name="Ada", role="reviewer", token_digest="d", created=0.0)
+        )
+        connection.execute(votes.insert().values(id="1", reviewer=5, item="a", round="first", answer=KEEP, received=0.0))
+    old.dispose()
+    database = Database(database_url)
+    assert [vote.answer for vote in database.votes()] == [KEEP]
+    assert set(inspect(engine).get_table_names()) >= set(tables.tables)
+    with engine.connect() as connection:
+        assert connection.execute(select(facts.c.value).where(facts.c.name == "version")).scalar() == str(len(MIGRATIONS))
+    database.close()
+    engine.dispose()
+
+
+def test_a_newer_version_is_refused_in_a_sentence(database_url: str) -> None:
+    Database(database_url).close()
+    engine = create_engine(database_url)
+    with engine.begin() as connection:
+        connection.execute(update(facts).where(facts.c.name == "version").values(value="99"))
+    with pytest.raises(StoreError, match="version 99"):
+        migrate(engine)
+    engine.dispose()
+
+
+def test_a_database_that_cannot_be_reached_is_told_in_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="cannot open the review's database"):
+        Database(tmp_path / "no folder" / "review.sqlite")
+    with pytest.raises(BadInput, match="no database can be reached so"):
+        Database("nonsense://here")
