@@ -34,6 +34,8 @@ ABOUT_MODEL = (
     "extra_output",
     "weights",
     "boxes",
+    "fill",
+    "proposals",
     "trained_on",
     "augmented",
     "filtered",
@@ -69,7 +71,19 @@ def model_of(spec: str, options: Options) -> Classifier:
         precision=options["autocast"],
         threads=options["threads"],
         seen=_seen(options),
+        boxes=_layout(options),
+        least_score=options["least_score"],
+        overlap=options["overlap"],
+        most_boxes=options["most_boxes"],
+        fill=options["fill"],
+        fill_seed=options["fill_seed"],
+        proposals=options["proposals"],
     )
+
+
+def _layout(options: Options) -> str | None:
+    """The layout of a detector's outputs; None where their shapes are to tell."""
+    return None if options["boxes"] == "auto" else options["boxes"]
 
 
 def _seen(options: Options) -> Seen | None:
@@ -85,12 +99,14 @@ def model_asked(spec: str, options: Options) -> Model:
     """The classifier or object detector that was named, as the options say."""
     if not (spec.startswith("results:") or (options["boxes"] and not spec.startswith(CLASSIFIERS_OF_BOXES))):
         return model_of(spec, options)
+    if options["fill"] or options["proposals"]:
+        raise BadInput(f"--fill and --proposals are for classifiers: name boxes:{spec}, or proposals:MODEL")
     from shiftproof.models import load_detector
 
     return load_detector(
         spec,
         name=options["name"],
-        layout=None if options["boxes"] == "auto" else options["boxes"],
+        layout=_layout(options),
         prepare=options["prepare"],
         classes=options["classes"],
         device=options["device"],

@@ -12,7 +12,8 @@ from boxed_toys import ColourDetector, draw_scenes
 from shiftproof.errors import BadInput, UnknownName
 from shiftproof.metrics import is_correct
 from shiftproof.metrics.top5 import best_classes
-from shiftproof.models.boxes_as_classes import NOTHING, Fill, boxes_as_classes, scores_behind_nothing, scores_in_random_order
+from shiftproof.models.boxes_as_classes import NOTHING, boxes_as_classes, scores_behind_nothing, scores_in_random_order
+from shiftproof.models.options import Fill
 from shiftproof.models.preparation import ImagePreparation
 from shiftproof.studies.accuracy import AccuracyStudy
 from shiftproof.types import Found, Image

@@ -21,7 +21,13 @@ LIBRARIES = {
     "timm": ("torch", "timm"),
     "torchvision": ("torch", "torchvision"),
     "hf": ("torch", "transformers"),
+    "boxes": ("onnx", "onnxruntime"),
+    "proposals": ("onnx", "onnxruntime"),
 }
+WITHOUT_FEATURES = ("boxes",)
+NOT_REDRAWN = ("boxes", "proposals")
+"""Kinds that ask a network which they do not look into."""
+
 FACTORY = """
 import torch
 from torch import nn
@@ -51,8 +57,36 @@ def example(kind: str, make_onnx: Any, folder: Path) -> Classifier:
             return load_model("torchvision:resnet18", weights="random")
         case "hf":
             return load_model(f"hf:{small_transformer(folder)}")
+        case "boxes":
+            detector = f"boxes:onnx:{small_detector(folder)}"
+            return load_model(detector, boxes="yolov8", prepare="unit,size=16", classes=list("abc"))
+        case "proposals":
+            classifier = f"proposals:onnx:{make_onnx()}"
+            return load_model(classifier, proposals="grid", prepare="imagenet", classes=list("abcde"))
         case _:
             pytest.fail(f"no example of the kind {kind}: add one here")
+
+
+def small_detector(folder: Path) -> Path:
+    """Two boxes an image, whose sides and classes depend on its mean colour."""
+    from onnx import TensorProto, helper, numpy_helper, save
+
+    weights = np.random.default_rng(0).uniform(0, 1, (3, 14)).astype(np.float32)
+    nodes = [
+        helper.make_node("GlobalAveragePool", ["image"], ["pooled"]),
+        helper.make_node("Flatten", ["pooled"], ["colours"]),
+        helper.make_node("MatMul", ["colours", "weights"], ["row"]),
+        helper.make_node("Reshape", ["row", "shape"], ["boxes"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "detector",
+        [helper.make_tensor_value_info("image", TensorProto.FLOAT, ["batch", 3, 16, 16])],
+        [helper.make_tensor_value_info("boxes", TensorProto.FLOAT, ["batch", 7, 2])],
+        [numpy_helper.from_array(weights, "weights"), numpy_helper.from_array(np.array([-1, 7, 2]), "shape")],
+    )
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), folder / "detector.onnx")
+    return folder / "detector.onnx"
 
 
 def small_transformer(folder: Path) -> Path:
@@ -94,6 +128,10 @@ def test_a_model_keeps_its_promises(kind: str, make_onnx: Any, tmp_path: Path) -
     alone = np.concatenate([model(inputs[place : place + 1]).scores for place in range(3)])
     assert np.abs(scores - alone).max() < 1e-4 * max(1, np.abs(scores).max())
 
+    if kind in WITHOUT_FEATURES:
+        with pytest.raises(BadInput, match="shows no features"):
+            model(inputs, features=True)
+        return
     with_features, features, _ = model(inputs, features=True)
     assert features is not None
     assert features.dtype == np.float32
@@ -114,6 +152,10 @@ def test_a_model_loaded_again_has_the_same_fingerprint(kind: str, make_onnx: Any
 @pytest.mark.parametrize("kind", catalog.MODELS)
 def test_a_model_can_be_drawn_anew(kind: str, make_onnx: Any, tmp_path: Path) -> None:
     model = example(kind, make_onnx, tmp_path)
+    if kind in NOT_REDRAWN:
+        with pytest.raises(BadInput, match="shows no weights"):
+            redrawn(model, 1)
+        return
     drawn = redrawn(model, 1)
     photo = np.random.default_rng(0).integers(0, 256, (300, 280, 3), dtype=np.uint8)
     inputs = model.preparation.from_image(photo)[None]

@@ -22,6 +22,7 @@ __all__ = [
     "PRESETS",
     "ImagePreparation",
     "ModelOptions",
+    "detector_with",
     "load_detector",
     "load_model",
     "load_with",
@@ -145,6 +146,11 @@ def load_detector(
         most_boxes=most,
         several=several,
     )
+    return detector_with(spec, options)
+
+
+def detector_with(spec: str, options: ModelOptions) -> ObjectDetector:
+    """The object detector that a text names, as the options say."""
     kind, rest = _kind_and_rest(spec, OBJECT_DETECTORS)
     detector: ObjectDetector = _loaded(OBJECT_DETECTORS, kind, rest, options)
     return detector

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shiftproof.digests import digest_of
 from shiftproof.errors import BadInput, UnknownName
+from shiftproof.models import detector_with
 from shiftproof.models.loaded import LoadedClassifier
+from shiftproof.models.options import Fill, ModelOptions
 from shiftproof.randomness import rng_for
 from shiftproof.types import Classes, Found, Inputs, ModelRef, ObjectDetector, Outputs, Preparation, fingerprint_of
-
-Fill = Literal["random", "empty"]
-"""What stands behind the classes that were found: the others in random order, or nothing at all."""
 
 PLACES = 5
 """How many places can stay empty: as many as are kept of an answer."""
@@ -24,6 +24,13 @@ NOTHING = "nothing found"
 
 RULE = 1
 """Raised whenever the same boxes give other scores."""
+
+
+def load_boxes_as_classes(spec: str, options: ModelOptions) -> LoadedClassifier:
+    """The object detector of this name as a classifier."""
+    options.refuse("gives", "features", "output", "extra_output", "channels_last", "proposals", what=f"boxes:{spec}")
+    detector = detector_with(spec, dataclasses.replace(options, name=None))
+    return boxes_as_classes(detector, fill=options.fill or "random", seed=options.fill_seed, name=options.name)
 
 
 def boxes_as_classes(

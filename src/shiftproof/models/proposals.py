@@ -5,15 +5,17 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
 from shiftproof.errors import BadInput
 from shiftproof.metrics.calibration import top_confidence
 from shiftproof.metrics.top5 import to_top5
+from shiftproof.models import detector_with, load_with
 from shiftproof.models.batches import joined, taken
 from shiftproof.models.loaded import LoadedClassifier, model_ref
+from shiftproof.models.options import OF_BOXES, ModelOptions
 from shiftproof.models.preparation import ImagePreparation
 from shiftproof.models.sliding_windows import Grid
 from shiftproof.types import Boxes, Classifier, Image, Inputs, ObjectDetector, Outputs, fingerprint_of
@@ -47,6 +49,21 @@ class Proposer(Protocol):
 
     def __call__(self, images: Sequence[Image]) -> Sequence[Boxes]:
         """Boxes of each image, the likeliest first."""
+
+
+def load_proposals(spec: str, options: ModelOptions) -> LoadedClassifier:
+    """The classifier of this name, asked about crops that a detector or a grid proposes."""
+    options.refuse("fill", "fill_seed", what=f"proposals:{spec}")
+    if options.proposals is None:
+        raise BadInput(f"proposals:{spec} needs --proposals: a detector that proposes crops, as onnx:yolox.onnx, or grid")
+    not_its_own: dict[str, Any] = dict.fromkeys(["name", "proposals", *OF_BOXES])
+    classifier = load_with(spec, dataclasses.replace(options, **not_its_own))
+    if options.proposals == Grid.name:
+        options.refuse(*OF_BOXES, what="a grid of proposals")
+        return proposals(Grid(), classifier, name=options.name)
+    of_boxes = {name: getattr(options, name) for name in OF_BOXES}
+    detector = detector_with(options.proposals, ModelOptions(device=options.device, threads=options.threads, **of_boxes))
+    return proposals(detector, classifier, name=options.name)
 
 
 def proposals(
