@@ -90,7 +90,7 @@ def test_the_size_of_enlarged_pictures_is_told_as_such() -> None:
         size: one.convention["input"]
         for size, one in found(InputSizeStudy([MODEL], PHOTOS, sizes=sizes), "input_size_accuracy").items()
     }
-    assert stated == {96: "of the model's own size, enlarged from pictures of 96 x 96", 224: "of 224 x 224"}
+    assert stated == {96: "pictures of this size, enlarged to the model's own", 224: "of this size"}
 
 
 def test_one_size_alone_is_skipped_with_its_reason() -> None:

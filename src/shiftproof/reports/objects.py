@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from shiftproof.metrics.meanings import meaning_of
+from shiftproof.reports.boxed_pictures import boxed_pictures
 from shiftproof.reports.by_model import choices
 from shiftproof.reports.generic import dot_chart
 from shiftproof.reports.page import (
@@ -45,6 +46,7 @@ LOOKS = {
 }
 """Looks of an object, as a report calls them."""
 
+PAIRS = "Each object in its image, and beside that alone and enlarged."
 MOST_OPEN = 12
 """Rows of classes; a longer table is folded."""
 
@@ -66,7 +68,7 @@ def _parts(findings: Sequence[Finding], page: Page) -> list[Part]:
         *choices("How these numbers were made", [*accuracies, *effects, *scales]),
         *(_scale_table([one for one in scales if model_of(one) == model], scales) for model in models_of(scales)),
         *_share_parts(findings),
-        *(_examples(name, findings, page) for name in GALLERIES if galleries_named(findings, name)),
+        *(boxed_pictures(one, page, abreast=2, note=PAIRS) for name in GALLERIES for one in galleries_named(findings, name)),
     ]
 
 
@@ -80,7 +82,6 @@ def _looks_chart(found: Sequence[Measurement]) -> Chart:
         labels=[LOOKS.get(str(one.about["look"]), str(one.about["look"])) for one in found],
         series=_series(found),
         note="Alone: all but the object is a neutral grey, and it keeps its size. Enlarged: as large as its image allows.",
-        half=True,
     )
 
 
@@ -96,7 +97,7 @@ def _effects_chart(found: Sequence[Measurement], chances: Sequence[Measurement])
     note = "Right of zero more objects are named right after the change. An interval that covers zero settles nothing."
     labels = [str(one.about["effect"]) for one in found]
     series = _series(found)
-    return dot_chart(title, found, figures, x_title="points of accuracy", labels=labels, series=series, note=note, half=True)
+    return dot_chart(title, found, figures, x_title="points of accuracy", labels=labels, series=series, note=note)
 
 
 def _chance(p_value: float | None) -> Cell:
@@ -176,8 +177,3 @@ def _histogram(curves: Sequence[Curve], overlap: Sequence[Measurement]) -> Chart
     said = "".join(f" The two overlap by {figure(one.value, 'share')}; spread alike it would be all." for one in overlap[:1])
     spec = share_histograms(curves, names, description=f"{title}: {', '.join(names)}.{said}")
     return Chart(title, spec, curve_table(title, curves, names), f"Area of the box over that of the image.{said}")
-
-
-def _examples(name: str, findings: Sequence[Finding], page: Page) -> Part:
-    pictures = page.pictures_by_model(galleries_named(findings, name))[0]
-    return dataclasses.replace(pictures, note="Each object in its image, and beside that alone and enlarged.", abreast=2)

@@ -175,7 +175,6 @@ def _by_scale(answers: _SizedAnswers, factors: Mapping[str, float], about: About
 
 
 def _said(one: Sized) -> dict[str, str]:
-    sized = f"{one.side} x {one.side}"
-    return {
-        "input": f"of {sized}" if one.sizing == "input" else f"of the model's own size, enlarged from pictures of {sized}"
-    }
+    """What has the size; the size itself is what a number is about."""
+    enlarged = "pictures of this size, enlarged to the model's own"
+    return {"input": "of this size" if one.sizing == "input" else enlarged}
