@@ -49,7 +49,7 @@ class ObjectStudy:
     image_set: ImageSetRef | ImageSet
     looks: Mapping[Look, ImageSetRef | ImageSet] = field(default_factory=dict, hash=False)
     beside: ImageSetRef | ImageSet | None = None
-    shown: int = 12  # objects in a gallery
+    shown: int = 8  # objects in a gallery
 
     keep: ClassVar[Keep] = "top5"
     by_default: ClassVar[bool] = False
