@@ -20,8 +20,10 @@ from shiftproof import catalog
 from shiftproof.cli_curation import curate
 from shiftproof.cli_operating import threshold
 from shiftproof.cli_options import (
+    about_detection,
     about_frames,
     about_images,
+    about_looking,
     about_novelty,
     about_objects,
     about_output,
@@ -125,7 +127,9 @@ def demo(output: str, quiet: bool, as_json: bool) -> None:
 @about_shifts
 @about_novelty
 @about_frames
+@about_detection
 @about_objects
+@about_looking
 @about_predicting
 @about_store
 @about_output
@@ -181,7 +185,9 @@ def predict(model: str, images: str, shard: tuple[int, int], **options: Any) -> 
 @about_shifts
 @about_novelty
 @about_frames
+@about_detection
 @about_objects
+@about_looking
 @about_store
 @as_json_option
 def plan(model: str, images: str, **options: Any) -> None:
@@ -208,7 +214,9 @@ def plan(model: str, images: str, **options: Any) -> None:
 @about_shifts
 @about_novelty
 @about_frames
+@about_detection
 @about_objects
+@about_looking
 @about_store
 @about_output
 def measure(model: str, images: str, **options: Any) -> None:
@@ -226,7 +234,9 @@ def measure(model: str, images: str, **options: Any) -> None:
 @about_shifts
 @about_novelty
 @about_frames
+@about_detection
 @about_objects
+@about_looking
 @about_store
 @about_output
 @click.option("-o", "--report", default="report.html", show_default=True, help="Where to write the report.")
@@ -249,7 +259,9 @@ def report(model: str, images: str, report: str, **options: Any) -> None:
 @about_shifts
 @about_novelty
 @about_frames
+@about_detection
 @about_objects
+@about_looking
 @about_store
 @about_output
 @click.option("-o", "--report", help="Also write a report.")

@@ -253,6 +253,15 @@ about_frames = _options(
 )
 """What the study of frames can be told."""
 
+about_detection = click.option(
+    "--iou",
+    default="0.5,0.75,coco",
+    show_default=True,
+    help="Overlaps that count as found: numbers, coco (the mean over ten), ilsvrc (less for tiny boxes); the first is used "
+    "for classes, sizes, frames and corruptions.",
+)
+"""What the studies of object detection can be told."""
+
 about_objects = _options(
     click.option(
         "--looks", default="crop,alone,enlarged", show_default=True, help="How objects are shown beside their whole image."
@@ -279,6 +288,25 @@ about_objects = _options(
     ),
 )
 """What the studies of objects and of input sizes can be told."""
+
+about_looking = _options(
+    click.option(
+        "--looked-at",
+        type=click.IntRange(1),
+        default=50,
+        show_default=True,
+        help="Mistakes, and as many right answers, to make heat maps of.",
+    ),
+    click.option(
+        "--look-by",
+        type=click.Choice(["grad-cam", "class-activation", "occlusion"]),
+        help="How heat maps are made; the best that the model allows else.",
+    ),
+    click.option(
+        "--hottest", type=SHARE, default=0.1, show_default=True, help="Share of what a model sees that is its hot region."
+    ),
+)
+"""What the study of heat maps can be told."""
 
 about_output = _options(
     click.option("--json", "as_json", is_flag=True, help="Print everything as JSON."),

@@ -93,6 +93,41 @@ def make_temporal(kind: Any, models: Models, images: ImageSet, options: Options)
     return Bench([kind(models=models, image_set=images, published=BESIDE[options["beside"]], **chosen)], [images])
 
 
+def make_detection(kind: Any, models: Models, images: ImageSet, options: Options) -> Bench:
+    """Boxes at the overlaps that were asked for; of frames around anchors as far as was asked."""
+    chosen = {"largest_k": options["largest_k"], "include_anchor": not options["without_anchor"]}
+    return Bench([kind(models=models, image_set=images, iou=overlaps_named(options["iou"]), **chosen)], [images])
+
+
+def make_detection_corruption(kind: Any, models: Models, images: ImageSet, options: Options) -> Bench:
+    """Boxes at the first overlap, on images corrupted as they are stored."""
+    study = kind(
+        models=models,
+        image_set=images,
+        corruptions=corruptions_named(options["corruptions"]),
+        severities=whole_numbers(options["severities"], least=1, most=5, what="severities"),
+        **pictures_as_typed(options),
+        iou=overlaps_named(options["iou"])[0],
+    )
+    return Bench([study], [images])
+
+
+def overlaps_named(text: str) -> tuple[float | str, ...]:
+    """Overlaps as they are typed.
+
+    >>> overlaps_named("0.5,coco")
+    (0.5, 'coco')
+    """
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    try:
+        overlaps = tuple(word if word in ("coco", "ilsvrc") else float(word) for word in words)
+    except ValueError as problem:
+        raise BadInput(f"--iou should be numbers, coco or ilsvrc, comma-separated; got {text!r}") from problem
+    if not overlaps:
+        raise BadInput("--iou should name at least one overlap, such as 0.5")
+    return overlaps
+
+
 def make_corruption(kind: Any, models: Models, images: ImageSet, options: Options) -> Bench:
     """Corruptions made here; of a set that holds corrupted images already, those it holds."""
     if _has_facts(images, "corruption", "severity"):
@@ -158,13 +193,22 @@ def make_natural_adversarial(kind: Any, models: Models, images: ImageSet, option
     return Bench([study], [images, *([ordinary] if ordinary else []), *novel])
 
 
+def make_heat_maps(kind: Any, models: Models, images: ImageSet, options: Options) -> Bench:
+    """Some mistakes and right answers looked into, as was asked."""
+    chosen = {"looked_at": options["looked_at"], "method": options["look_by"], "hottest": options["hottest"]}
+    return Bench([kind(models=models, image_set=images, **chosen)], [images])
+
+
 MAKERS: Mapping[str, Maker] = {
     "calibration": make_calibration,
     "corruption": make_corruption,
     "perturbation": make_perturbation,
     FRAMES: make_temporal,
+    BOXES: make_detection,
+    "detection-corruption": make_detection_corruption,
     "objects": make_objects,
     "input-sizes": make_input_sizes,
+    "heat-maps": make_heat_maps,
     HARD_PHOTOS: make_natural_adversarial,
     NOVELTY: make_out_of_distribution,
 }
