@@ -22,21 +22,22 @@ class Usual(NamedTuple):
     prepare: str
     overlap: float | None = None  # None: the network gives each object once
     several: bool = False
-    axis: int | None = None  # of the output that has a number a class
-    beside: int = 0  # numbers of that axis that are not classes
+    axes: int | None = None  # that the output with a number a class has; None: there is none
+    axis: int = 2  # the one of the classes
+    beside: int = 0  # numbers along it that are not classes
 
 
 USUAL: Mapping[str, Usual] = {
     # the figures are those of each project's own evaluation on COCO
-    "yolox": Usual("yolox", 0.65, axis=2, beside=5),
-    "yolox-decoded": Usual("yolox", 0.65, axis=2, beside=5),
-    "yolov5": Usual("yolov5", 0.6, several=True, axis=2, beside=5),
-    "yolov8": Usual("yolov8", 0.7, several=True, axis=1, beside=4),
-    "fastestdet": Usual("fastestdet", 0.45, axis=1, beside=5),
+    "yolox": Usual("yolox", 0.65, axes=3, beside=5),
+    "yolox-decoded": Usual("yolox", 0.65, axes=3, beside=5),
+    "yolov5": Usual("yolov5", 0.6, several=True, axes=3, beside=5),
+    "yolov8": Usual("yolov8", 0.7, several=True, axes=3, axis=1, beside=4),
+    "fastestdet": Usual("fastestdet", 0.45, axes=4, axis=1, beside=5),
     "end2end": Usual("yolov5"),
     "ssd": Usual("bytes,resize=squash"),
-    "detr": Usual("squash,size=800", axis=2, beside=1),
-    "rtdetr": Usual("unit,resize=squash,size=640", several=True, axis=2),
+    "detr": Usual("squash,size=800", axes=3, beside=1),
+    "rtdetr": Usual("unit,resize=squash,size=640", several=True, axes=3),
 }
 OTHER = Usual("yolov5", 0.65)
 """For layouts that installed packages bring."""
@@ -53,13 +54,14 @@ def usual_for(layout: str) -> Usual:
     return USUAL.get(layout, OTHER)
 
 
-def class_count(layout: str, shapes: Sequence[Shape]) -> int | None:
+def class_count(layout: str, shapes: Mapping[str, Shape]) -> int | None:
     """How many classes the outputs tell apart; None where their shapes do not say."""
-    axis, beside = usual_for(layout)[3:]
-    if axis is None:
+    usual = usual_for(layout)
+    if usual.axes is None:
         return None
-    counted = [shape[axis] for shape in shapes if len(shape) == (4 if layout == "fastestdet" else 3) and shape[axis] != 4]
-    return counted[0] - beside if counted and isinstance(counted[0], int) else None
+    of_classes = [shape for name, shape in shapes.items() if len(shape) == usual.axes and "box" not in name.lower()]
+    numbers = of_classes[0][usual.axis] if of_classes else None
+    return numbers - usual.beside if isinstance(numbers, int) else None
 
 
 def readable_shape(shape: Shape) -> str:

@@ -14,7 +14,7 @@ from shiftproof.models.grid_boxes import Asked, RawOutputs, corners
 from shiftproof.types import Boxes
 
 WORDS = {"counts": ("num",), "boxes": ("box", "dets"), "scores": ("score", "conf"), "classes": ("class", "label")}
-"""What outputs are called that hold each part."""
+"""What outputs are called that hold each part, the first that fits: num_dets are counts."""
 
 
 class _Parts(NamedTuple):
@@ -65,15 +65,20 @@ def rtdetr(outputs: RawOutputs, asked: Asked) -> Sequence[Candidates]:
 
 
 def _logits_and_boxes(outputs: RawOutputs, asked: Asked) -> tuple[NDArray[np.floating], Boxes]:
-    rows = {name: np.asarray(array, float) for name, array in outputs.items() if array.ndim == 3}
-    boxes = [array for array in rows.values() if array.shape[2] == 4]
-    others = [name for name, array in rows.items() if array.shape[2] != 4]
-    if not boxes or not others:
+    rows = {name: array for name, array in outputs.items() if array.ndim == 3}
+    boxes = _part(rows, "boxes")
+    others = [name for name, array in rows.items() if array is not boxes]
+    if boxes is None or boxes.shape[2] != 4 or not others:
         shapes = ", ".join(str(array.shape) for array in outputs.values())
         raise BadInput(f"this layout wants logits (images, boxes, classes) and boxes (images, boxes, 4), got {shapes}")
-    logits = rows[next((name for name in others if "logits" in name.lower()), others[0])]
+    logits = np.asarray(rows[_logits_among(others)], float)
     size = np.array([asked.width, asked.height])
-    return logits, corners(boxes[0][..., :2] * size, boxes[0][..., 2:] * size)
+    return logits, corners(np.asarray(boxes[..., :2], float) * size, np.asarray(boxes[..., 2:], float) * size)
+
+
+def _logits_among(names: Sequence[str]) -> str:
+    """The name of the output that holds logits, or the first."""
+    return next((name for name in names if "logits" in name.lower()), names[0])
 
 
 def _parts(outputs: RawOutputs) -> _Parts:
@@ -94,19 +99,18 @@ def _parts(outputs: RawOutputs) -> _Parts:
 
 def _part(outputs: RawOutputs, part: str) -> NDArray[np.generic] | None:
     """The output that holds a part: called so, of several the shortest name; else the one of the fitting form."""
-    called = [name for name in outputs if any(word in name.lower() for word in WORDS[part])]
+    called = [name for name in outputs if _part_by_name(name) == part]
     if called:
         return outputs[min(called, key=len)]
-    unnamed = [array for name, array in outputs.items() if not _is_named(name)]
-    fitting = [array for array in unnamed if _form(array) == part]
+    fitting = [array for name, array in outputs.items() if _part_by_name(name) is None and _part_by_form(array) == part]
     return fitting[0] if fitting else None
 
 
-def _is_named(name: str) -> bool:
-    return any(word in name.lower() for words in WORDS.values() for word in words)
+def _part_by_name(name: str) -> str | None:
+    return next((part for part, words in WORDS.items() if any(word in name.lower() for word in words)), None)
 
 
-def _form(array: NDArray[np.generic]) -> str:
+def _part_by_form(array: NDArray[np.generic]) -> str:
     if array.ndim > 1 and array.shape[-1] in (4, 5) and array.dtype.kind == "f":
         return "boxes"
     if array.dtype.kind == "f":

@@ -44,8 +44,8 @@ def load_torch_detector(rest: str, options: ModelOptions) -> LoadedDetector:
             f"if it gives arrays, say --boxes with one of {', '.join(BOX_LAYOUTS)}"
         )
     layout = options.boxes or "end2end"
-    count = None if _is_list_of_images(answer) else class_count(layout, [part.shape for part in _arrays(answer).values()])
-    classes, class_notes = classes_of_boxes(options, count)
+    shapes = {} if _is_list_of_images(answer) else {name: part.shape for name, part in _arrays(answer).items()}
+    classes, class_notes = classes_of_boxes(options, class_count(layout, shapes))
     rules = rules_of_boxes(options, layout)
     choices = {"precision": options.precision, "version": options.version, "boxes": layout, "rules": str(rules)}
     return LoadedDetector(
