@@ -81,8 +81,8 @@ def load_looks(
     place = run.image_set.location or run.image_set.name
     command = shlex.join(["shiftproof", "run", run.model.name, place, "--studies", "heat-maps", "--store", str(root)])
     raise MissingRuns(
-        f"{run.model.name} on {run.image_set.name}: {len(asked) - most} of {len(asked)} images were never looked at "
-        f"for heat maps; do so with: {command}"
+        f"{run.model.name} on {run.image_set.name}: {len(asked) - most} of {len(asked)} images have no heat maps yet; "
+        f"make them with the same options and: {command}"
     )
 
 

@@ -11,7 +11,7 @@ from shiftproof.reports.generic import dot_chart
 from shiftproof.reports.page import Page, by_subject, galleries_named, named
 from shiftproof.reports.parts import Heading, Part, Pictures, Section
 from shiftproof.reports.tables import measurement_table
-from shiftproof.reports.words import evidence, of_hundred, opened
+from shiftproof.reports.words import evidence, kept_together, of_hundred, opened
 from shiftproof.types import Finding, Gallery, Measurement
 
 MISSES = ("hot_point_miss_rate", "hot_region_miss_rate")
@@ -61,7 +61,7 @@ def _numbers(findings: Sequence[Finding]) -> list[Part]:
             on_object,
             value_title="Mean share",
             keys=["answers", "map"],
-            note=" ".join(f"By chance {_whose(one)}: {one.convention['by chance']}." for one in on_object),
+            note=" ".join(dict.fromkeys(map(_by_chance, on_object))),
         ),
         *choices("How these numbers were made", misses),
     ]
@@ -71,10 +71,19 @@ def _whose(found: Measurement) -> str:
     """Which answers, and which of their maps.
 
     >>> _whose(Measurement("hot_point_miss_rate", 0.5, {"answers": "wrong", "map": "of the truth"}, 2, {}))
-    'wrong, map of the truth'
+    'mistakes, map of the truth'
     """
-    answers = str(found.about.get("answers"))
-    return answers if answers == "right" else f"{answers}, map {found.about.get('map')}"
+    answers = _answers(found)
+    return f"{answers}, map {found.about.get('map')}" if answers == "mistakes" else answers
+
+
+def _answers(found: Measurement) -> str:
+    return {"wrong": "mistakes"}.get(str(found.about.get("answers")), "right answers")
+
+
+def _by_chance(found: Measurement) -> str:
+    share, _, _ = kept_together(found.convention.get("by chance", "")).partition(" of")
+    return f"Spread evenly, {share} of the heat of {_answers(found)} would lie on the object."
 
 
 def _pictures(gallery: Gallery, page: Page) -> Pictures:

@@ -78,7 +78,8 @@ class HeatMapStudy(CleanStudy):
             for answers, rows in self._chosen(predictions, images).items():
                 looked = [LookedInto(row, found.of[(key := predictions.ids[row])], boxes[key]) for row in rows]
                 yield from self._on_objects(looked, {**run.about(), "answers": answers}, convention)
-                yield from heat_gallery(run, predictions, looked, answers=answers, shown=self.shown)
+                shown = self.shown if answers == "wrong" else self.shown // 2
+                yield from heat_gallery(run, predictions, looked, answers=answers, shown=shown)
 
     def skipped(self, load: Load) -> Iterator[str]:
         for run in self.runs():
@@ -128,7 +129,7 @@ class HeatMapStudy(CleanStudy):
             "images looked at": f"at most {self.looked_at} mistakes and as many right answers, evenly spread",
             "hot region": f"the hottest {100 * self.hottest:g} % of what the model sees",
             "object": "all boxes of the image",
-            "by chance": f"{100 * inside:.0f} % of heat on the object",
+            "by chance": f"{100 * inside:.0f} % of the heat, as much as the boxes fill of what the model sees",
             **({"left out": f"{silent} of {looked_at}: the object is out of sight, or nothing is hot"} if silent else {}),
         }
 
