@@ -86,7 +86,8 @@ class Project:
     consent: str = ""  # what people agree to before a test of themselves; none is asked for where empty
     keys: Mapping[str, str] = field(default_factory=dict)  # choices of the screen under other keys
     reviewers_each: int = 2  # people who judge each item
-    target: int | None = None  # items of each class to keep; none where all may stay
+    pass_mark: float | None = None  # share of the gold items that must be right before the others; None strews them in
+    target: int | None = None  # items of each class to keep; None where all may stay
     seed: int = 0  # decides the order of items for each person
     making: Making = field(default_factory=Making)
 

@@ -1,0 +1,183 @@
+"""The review application: pages for people, a few calls for the pages, pictures by name."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable
+from functools import wraps
+from importlib.resources import files
+from typing import Any, TypeAlias
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import FileResponse, JSONResponse, RedirectResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from shiftproof.curation.project import Project
+from shiftproof.review.database import Database, Reviewer
+from shiftproof.review.desk import Desk
+from shiftproof.review.gate import Gate, Guarded, address_of, let_in
+from shiftproof.review.pages import page
+
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+MOST_VOTES = 100
+"""Votes of one request."""
+
+AHEAD = 6
+"""Items that a page has in stock."""
+
+Answer: TypeAlias = Callable[[Any, Request, Reviewer], Response]
+
+
+def review_app(project: Project, database: Database, *, hosts: tuple[str, ...] = LOOPBACK) -> Starlette:
+    """The application for one project; it answers under these names of its host alone."""
+    desk = Desk(project, database)
+    rooms = Rooms(desk, Gate(database))
+    routes = [
+        Route("/", rooms.home),
+        Route("/join/{token}", rooms.join),
+        Route("/work", rooms.work),
+        Route("/consent", rooms.consent, methods=["POST"]),
+        Route("/picture/{name}", rooms.picture),
+        Route("/api/items", rooms.items),
+        Route("/api/votes", rooms.votes, methods=["POST"]),
+        Route("/api/last", rooms.last),
+        Route("/api/classes", rooms.classes),
+        Mount("/static", StaticFiles(directory=str(files("shiftproof.review") / "static"))),
+    ]
+    middleware = [Middleware(Guarded), Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))]
+    return Starlette(routes=routes, middleware=middleware)
+
+
+def for_people(answer: Answer) -> Callable[[Any, Request], Response]:
+    """Asks who is there before a page is shown."""
+
+    @wraps(answer)
+    def asked(self: Rooms, request: Request) -> Response:
+        visitor = self.gate.visitor(request)
+        if visitor is None:
+            return stranger(self, request)
+        return answer(self, request, visitor)
+
+    return asked
+
+
+def stranger(rooms: Rooms, request: Request) -> Response:
+    """What somebody gets who was not invited, or guesses."""
+    status = 429 if rooms.gate.is_guessing(address_of(request)) else 403
+    if request.url.path.startswith("/api/"):
+        return JSONResponse({"error": "open your invitation link again"}, status)
+    return page("stranger.html", status, guessing=status == 429)
+
+
+class Rooms:
+    """What is answered at each address."""
+
+    def __init__(self, desk: Desk, gate: Gate) -> None:
+        self.desk, self.gate = desk, gate
+
+    def join(self, request: Request) -> Response:
+        """The invitation link: the token becomes a cookie, and is gone from the address."""
+        token = request.path_params["token"]
+        if self.gate.whose(token, address_of(request)) is None:
+            return stranger(self, request)
+        response = RedirectResponse("/", 303)
+        let_in(response, token, secure=request.url.scheme == "https")
+        return response
+
+    @for_people
+    def home(self, request: Request, visitor: Reviewer) -> Response:
+        """What there is to do, and how."""
+        return page(
+            "home.html",
+            project=self.desk.project,
+            visitor=visitor,
+            training=len(self.desk.training),
+            progress=self.desk.progress(visitor),
+            form_key=self.gate.form_key(request),
+        )
+
+    @for_people
+    def work(self, request: Request, visitor: Reviewer) -> Response:
+        """One item after the other; what follows is fetched by the page."""
+        project = self.desk.project
+        if project.consent and not visitor.consented:
+            return RedirectResponse("/", 303)
+        round_ = self.desk.round_of(visitor)
+        settings = {
+            "screen": dataclasses.asdict(project.screen),
+            "round": round_,
+            "key": self.gate.form_key(request),
+            "ahead": AHEAD,
+            "items": self.desk.queue(visitor, round_, AHEAD),
+            "progress": dataclasses.asdict(self.desk.progress(visitor)),
+        }
+        return page("work.html", project=project, visitor=visitor, settings=settings)
+
+    @for_people
+    def picture(self, request: Request, _visitor: Reviewer) -> Response:
+        """A picture of the project by its name; it never changes, so browsers may keep it."""
+        file = self.desk.pictures.get(request.path_params["name"])
+        if file is None:
+            return JSONResponse({"error": "no such picture"}, 404)
+        return FileResponse(self.desk.project.image(file), headers={"cache-control": "private, max-age=604800, immutable"})
+
+    @for_people
+    def items(self, request: Request, visitor: Reviewer) -> Response:
+        """The next items, besides those that the page has."""
+        wanted = request.query_params.get("count", str(AHEAD))
+        count = min(int(wanted), 20) if wanted.isdecimal() else AHEAD
+        besides = request.query_params.get("besides", "").split(",")
+        round_ = self.desk.round_of(visitor)
+        queue = self.desk.queue(visitor, round_, count, besides=besides)
+        return JSONResponse({"items": queue, "round": round_, "progress": dataclasses.asdict(self.desk.progress(visitor))})
+
+    @for_people
+    def last(self, _request: Request, visitor: Reviewer) -> Response:
+        """What the visitor answered last."""
+        return JSONResponse({"votes": self.desk.last_votes(visitor)})
+
+    @for_people
+    def classes(self, _request: Request, _visitor: Reviewer) -> Response:
+        """Every class of the project, to search among."""
+        return JSONResponse({"classes": [self.desk.shown_class(one) for one in self.desk.project.classes]})
+
+    async def votes(self, request: Request) -> Response:
+        """Takes votes; each is answered for itself, and one that was here before is as good as new."""
+        return await self._posted(request, self._votes)
+
+    def _votes(self, visitor: Reviewer, body: dict[str, Any]) -> Response:
+        sent = body.get("votes")
+        if not isinstance(sent, list) or len(sent) > MOST_VOTES or not all(isinstance(one, dict) for one in sent):
+            return JSONResponse({"error": f"expected up to {MOST_VOTES} votes"}, 400)
+        taken = self.desk.take(visitor, sent)
+        return JSONResponse({**taken._asdict(), "progress": dataclasses.asdict(self.desk.progress(visitor))})
+
+    async def consent(self, request: Request) -> Response:
+        """Remembers that a person agreed to be tested."""
+
+        def agreed(visitor: Reviewer, _body: dict[str, Any]) -> Response:
+            self.desk.database.mark(visitor.id, consented=True)
+            return JSONResponse({"consented": True})
+
+        return await self._posted(request, agreed)
+
+    async def _posted(self, request: Request, answer: Callable[[Reviewer, dict[str, Any]], Response]) -> Response:
+        """The answer to what a page of ours sent for a person who was invited; a refusal for anything else."""
+        visitor = await run_in_threadpool(self.gate.visitor, request)
+        if visitor is None:
+            return stranger(self, request)
+        if not self.gate.is_own_form(request, request.headers.get("x-form-key")):
+            return JSONResponse({"error": "this page is out of date; load it again"}, 403)
+        try:
+            body = json.loads(await request.body())
+        except (ClientDisconnect, ValueError, RecursionError):
+            return JSONResponse({"error": "expected JSON"}, 400)
+        if not isinstance(body, dict):
+            return JSONResponse({"error": "expected an object"}, 400)
+        return await run_in_threadpool(answer, visitor, body)

@@ -1,0 +1,126 @@
+"""Who comes in: tokens, cookies, signed forms, sizes, and the headers that keep a page to itself."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import time
+from collections import defaultdict, deque
+from collections.abc import Mapping
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from shiftproof.review.database import Database, Reviewer, token_digest
+
+COOKIE = "shiftproof_review"
+WEEKS = 12 * 7 * 24 * 3600
+MOST_BYTES = 256 * 1024
+"""Of a request's body: a hundred votes with notes have room in it."""
+
+GUESSES, WINDOW = 10, 60.0
+"""Wrong tokens from one address in so many seconds; more are turned away unread."""
+
+HEADERS: Mapping[str, str] = {
+    "content-security-policy": (
+        "default-src 'none'; img-src 'self' blob:; script-src 'self'; style-src 'self'; connect-src 'self'; "
+        "font-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), microphone=(), geolocation=()",
+}
+
+
+class Guarded:
+    """Puts the headers on every answer, and turns away bodies that are too large before they are read."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        length = Headers(scope=scope).get("content-length", "0")
+        if not length.isdigit() or int(length) > MOST_BYTES:
+            await PlainTextResponse("too large", 413, dict(HEADERS))(scope, receive, send)
+            return
+
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers[name] = value
+                headers.setdefault("cache-control", "no-store")
+            await send(message)
+
+        await self._app(scope, _limited(receive), send_guarded)
+
+
+def _limited(receive: Receive) -> Receive:
+    """The same body, cut off where it is longer than its header said it would be."""
+    held = 0
+
+    async def receive_limited() -> Message:
+        nonlocal held
+        message = await receive()
+        held += len(message.get("body", b""))
+        if held > MOST_BYTES:
+            return {"type": "http.disconnect"}
+        return message
+
+    return receive_limited
+
+
+class Gate:
+    """Knows people by the cookie that their invitation gave them."""
+
+    def __init__(self, database: Database) -> None:
+        self._database, self._secret = database, database.secret()
+        self._wrong: dict[str, deque[float]] = defaultdict(deque)
+
+    def whose(self, token: str, address: str) -> Reviewer | None:
+        """Whose token it is; None for one that is nobody's, and for every one from where too many were guessed."""
+        guesses = self._wrong[address]
+        while guesses and guesses[0] < time.monotonic() - WINDOW:
+            guesses.popleft()
+        if len(guesses) >= GUESSES:
+            return None
+        found = self._database.reviewer_with(token)
+        if found is None:
+            guesses.append(time.monotonic())
+        return found
+
+    def is_guessing(self, address: str) -> bool:
+        """Whether so many wrong tokens came from an address that it has to wait."""
+        return len(self._wrong[address]) >= GUESSES
+
+    def visitor(self, request: Request) -> Reviewer | None:
+        """Who sent a request, by its cookie."""
+        token = request.cookies.get(COOKIE)
+        return self.whose(token, address_of(request)) if token else None
+
+    def form_key(self, request: Request) -> str:
+        """What a form of this visitor must bring along, which no other site can know."""
+        token = request.cookies.get(COOKIE, "")
+        return hmac.new(self._secret, token_digest(token).encode(), hashlib.sha256).hexdigest()
+
+    def is_own_form(self, request: Request, key: str | None) -> bool:
+        """Whether a request comes from a page of ours: it knows the key, and no other site is named as its origin."""
+        origin = request.headers.get("origin")
+        same_site = origin is None or origin.partition("://")[2] == request.headers.get("host")
+        return same_site and hmac.compare_digest(key or "", self.form_key(request))
+
+
+def let_in(response: Response, token: str, *, secure: bool) -> None:
+    """Gives the visitor the cookie; only the server can read it, and other sites cannot send forms with it."""
+    response.set_cookie(COOKIE, token, max_age=WEEKS, httponly=True, samesite="lax", secure=secure, path="/")
+
+
+def address_of(request: Request) -> str:
+    return request.client.host if request.client else ""
