@@ -39,7 +39,8 @@ def judged_item(judged: Judged, image: int, *, least_score: float, before: str =
     objects, places = int((judged.matches.object_image == image).sum()), _drawn(judged.matches, image, least_score)
     right = int(judged.matches.hit[0, places].sum())
     wrong = f", {len(places) - right} wrong" if len(places) > right else ""
-    boxes = (*_real_boxes(judged, image), *_judged_boxes(judged, image, places))
+    found = judged.found.detections.classes[judged.matches.row[places[judged.matches.hit[0, places]]]]
+    boxes = (*_real_boxes(judged, image, found), *_judged_boxes(judged, image, places))
     return GalleryItem(judged.found.detections.ids[image], f"{before}{right} of {objects} found{wrong}", boxes=boxes)
 
 
@@ -63,13 +64,16 @@ def found_gallery(run: Run, found: FoundObjects, *, shown: int, least_score: flo
         yield Gallery("found_boxes", run.about(), run.image_set, "What it finds", tuple(items))
 
 
-def _real_boxes(judged: Judged, image: int) -> list[DrawnBox]:
-    """What is really there; crowds and what is ignored are not drawn."""
+def _real_boxes(judged: Judged, image: int, found: NDArray[np.integer]) -> list[DrawnBox]:
+    """What is really there; crowds and what is ignored are not drawn.
+
+    Objects of a class that are all among the classes `found` have no caption, since the boxes on them say it already.
+    """
     truths, names = judged.truths, ClassNames(judged.found.classes)
     places = np.flatnonzero((truths.image == image) & ~truths.crowd & ~truths.ignored)
-    boxes = _shares(truths.boxes[places], judged.found.sizes[image])
-    kinds = truths.classes[places].tolist()
-    return [DrawnBox(box, "truth", names[kind]) for box, kind in zip(boxes, kinds, strict=True)]
+    boxes, kinds = _shares(truths.boxes[places], judged.found.sizes[image]), truths.classes[places].tolist()
+    missed = {kind for kind in kinds if (found == kind).sum() < kinds.count(kind)}
+    return [DrawnBox(box, "truth", names[kind] * (kind in missed)) for box, kind in zip(boxes, kinds, strict=True)]
 
 
 def _judged_boxes(judged: Judged, image: int, places: NDArray[np.intp]) -> list[DrawnBox]:
