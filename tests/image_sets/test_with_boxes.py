@@ -77,6 +77,11 @@ def test_boxes_of_other_images_are_told_by_an_example(frames: Path) -> None:
         open_images(frames, kind="boxed", boxes=str(file))
 
 
+def test_a_folder_without_annotations_of_these_images_is_told_by_an_image(frames: Path) -> None:
+    with pytest.raises(BadInput, match=r"none of the 6 images .* called film/frame-0\.png"):
+        open_images(frames, kind="boxed", boxes=str(frames / "film"))
+
+
 def test_without_boxes_it_is_said_how_to_name_them(frames: Path) -> None:
     with pytest.raises(BadInput, match=r"boxed:.*\?boxes=boxes.json"):
         open_images(f"boxed:{frames}")

@@ -27,10 +27,8 @@ def with_boxes(
     by_id = {image.id: image for image in boxed}
     found = [(sample, by_id[key]) for sample in images.samples if (key := _key_of(sample, by_id)) is not None]
     if not found:
-        some = next(iter(by_id), "none")
-        raise BadInput(
-            f"none of the {len(images.samples):,} images of {images.name} has boxes; boxes are of images like {some}"
-        )
+        like = f"boxes are of images like {boxed[0].id}" if boxed else f"one of them is called {images.samples[0].id}"
+        raise BadInput(f"none of the {len(images.samples):,} images of {images.name} has boxes; {like}")
     own = [dataclasses.replace(image, id=sample.id, facts={**image.facts, **sample.facts}) for sample, image in found]
     known, places = places_of(keys_of(own), classes)
     without = len(images.samples) - len(own)
