@@ -56,7 +56,7 @@ def make_input_sizes(kind: Any, models: Sequence[Classifier | ModelRef], images:
         for model in models
     }
     companions = [one.model for some in sizes.values() for one in some if not isinstance(one.model, ModelRef)]
-    return Bench([kind(models=models, image_set=images, sizes=sizes)], [images], companions)
+    return Bench([kind(models=models, image_set=images, sizes=sizes, wanted=sides)], [images], companions)
 
 
 def _made(

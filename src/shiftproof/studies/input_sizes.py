@@ -9,6 +9,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from shiftproof.errors import listed
 from shiftproof.metrics import clopper_pearson, is_correct, paired_counts
 from shiftproof.models.input_sizes import Sizing
 from shiftproof.studies import evidence
@@ -48,6 +49,7 @@ class InputSizeStudy:
     models: Sequence[ModelRef | Classifier]
     image_set: ImageSetRef | ImageSet
     sizes: Mapping[str, Sequence[Sized]] = field(default_factory=dict, hash=False)
+    wanted: Sequence[int] = ()  # sides that were asked for, whether or not they can be had
 
     keep: ClassVar[Keep] = "top5"
     by_default: ClassVar[bool] = False
@@ -61,6 +63,7 @@ class InputSizeStudy:
             for name, some in self.sizes.items()
         }
         object.__setattr__(self, "sizes", settled)
+        object.__setattr__(self, "wanted", tuple(self.wanted))
 
     def runs(self) -> list[Run]:
         """Every model at every size; none where it is not at hand at several."""
@@ -85,6 +88,9 @@ class InputSizeStudy:
                 yield f"{model.name} on {name}: it is at hand at one input size only, so there is nothing to compare"
             elif _SizedAnswers.of(runs, load) is None:
                 yield f"{model.name} on {name}: no image with a label was read at every input size"
+            lacking = listed(str(side) for side in sorted(set(self.wanted) - {one.side for one in runs}))
+            if lacking and runs:
+                yield f"{model.name} on {name}: nothing at {lacking}, which it does not take or was not asked at"
 
     def _runs(self, model: ModelRef) -> dict[Sized, Run]:
         some = self.sizes.get(model.name, ())
