@@ -41,7 +41,9 @@ def test_suppression_keeps_what_going_through_the_boxes_one_by_one_keeps(seed: i
 
 def test_more_boxes_than_are_compared_at_once_come_out_the_same() -> None:
     boxes, classes = random_boxes(7, BLOCK + 150), np.zeros(BLOCK + 150, int)
-    assert suppress(boxes, classes, 0.3).tolist() == kept_one_by_one(boxes, classes, 0.3)
+    kept = kept_one_by_one(boxes, classes, 0.3)
+    assert suppress(boxes, classes, 0.3).tolist() == kept
+    assert suppress(boxes, classes, 0.3, most=7).tolist() == kept[:7]
 
 
 def test_a_box_hidden_by_a_dropped_one_stays() -> None:

@@ -13,8 +13,8 @@ from shiftproof.metrics.box_overlap import box_overlap
 from shiftproof.metrics.sorted_groups import descending_order
 from shiftproof.types import Boxes, Found
 
-BLOCK = 512
-"""Boxes compared with each other at once: about 40 MB."""
+BLOCK = 256
+"""Boxes compared with each other at once."""
 
 
 class Candidates(NamedTuple):
@@ -49,58 +49,66 @@ class BoxRules:
 
     def found_among(self, candidates: Candidates) -> Found:
         """The boxes that count, surest first; one that is not a number where the network gave such."""
-        boxes, scores = np.asarray(candidates.boxes, float), np.asarray(candidates.scores, float)
-        if not (np.isfinite(boxes).all() and np.isfinite(scores).all()):
+        boxes, scores = candidates.boxes, candidates.scores
+        best = scores.max(axis=1, initial=0) if candidates.classes is None else scores
+        if not (np.isfinite(boxes).all() and np.isfinite(best).all()):
             return Found(np.full((1, 4), np.nan), np.full(1, np.nan), np.zeros(1, int))
-        rows, scores, classes = self._sure(scores, candidates.classes)
+        sure = np.flatnonzero(best >= self.least_score)
+        rows, classes = self._of_class(scores[sure], None if candidates.classes is None else candidates.classes[sure])
+        scores = best[sure[rows]] if scores.ndim == 1 else scores[sure[rows], classes]
         order = descending_order(scores)
-        boxes, scores, classes = boxes[rows][order], scores[order], classes[order]
+        boxes, scores, classes = boxes[sure[rows[order]]].astype(float), scores[order].astype(float), classes[order]
         if self.overlap is not None:
-            kept = suppress(boxes, classes, self.overlap)
+            kept = suppress(boxes, classes, self.overlap, most=self.most)
             boxes, scores, classes = boxes[kept], scores[kept], classes[kept]
         return Found(boxes[: self.most], scores[: self.most], classes[: self.most])
 
-    def _sure(
+    def _of_class(
         self, scores: NDArray[np.floating], classes: NDArray[np.integer] | None
-    ) -> tuple[NDArray[np.integer], NDArray[np.floating], NDArray[np.integer]]:
-        """The rows of the boxes that are sure enough, with score and class."""
-        if classes is None and self.several:
+    ) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
+        """The rows of boxes that count, some more than once, and the class that each counts for."""
+        if classes is not None:
+            return np.arange(len(scores)), classes
+        if self.several:
             rows, classes = np.nonzero(scores >= self.least_score)
-            return rows, scores[rows, classes], classes
-        if classes is None:
-            best = scores.argmax(axis=1)
-            scores, classes = np.take_along_axis(scores, best[:, None], axis=1)[:, 0], best
-        rows = np.flatnonzero(scores >= self.least_score)
-        return rows, scores[rows], classes[rows]
+            return rows, classes
+        return np.arange(len(scores)), scores.argmax(axis=1)
 
 
-def suppress(boxes: Boxes, classes: NDArray[np.integer], overlap: float) -> NDArray[np.integer]:
+def suppress(boxes: Boxes, classes: NDArray[np.integer], overlap: float, *, most: int | None = None) -> NDArray[np.integer]:
     """Rows of the boxes, surest first, that overlap no surer box that is kept of their class by more than `overlap`.
+
+    Once there are `most` it is not asked on.
 
     >>> boxes = np.array([[0.0, 0, 4, 4], [0, 0, 4, 3], [9, 9, 12, 12]])
     >>> suppress(boxes, np.zeros(3, int), 0.65).tolist(), suppress(boxes, np.arange(3), 0.65).tolist()
     ([0, 2], [0, 1, 2])
     """
-    kept = [rows[_alone(boxes[rows], overlap)] for rows in (np.flatnonzero(classes == one) for one in np.unique(classes))]
-    return np.sort(np.concatenate([np.zeros(0, int), *kept]))
-
-
-def _alone(boxes: Boxes, overlap: float) -> NDArray[np.integer]:
-    """Places of the boxes of one class that are kept."""
     kept = np.zeros(0, int)
     for start in range(0, len(boxes), BLOCK):
         block = np.arange(start, min(start + BLOCK, len(boxes)))
-        free = block[~(_overlaps(boxes[kept], boxes[block]) > overlap).any(axis=0)]
-        hides = np.triu(_overlaps(boxes[free], boxes[free]) > overlap, k=1)
+        free = block[~_hides(boxes, classes, kept, block, overlap).any(axis=0)]
+        hides = _hides(boxes, classes, free, free, overlap)
         # a box is dropped by those kept alone: from all of them on, each round settles at least the next one
         alive, before = np.ones(len(free), bool), np.zeros(len(free), bool)
         while not np.array_equal(alive, before):
             alive, before = np.asarray(~hides[alive].any(axis=0)), alive
         kept = np.concatenate([kept, free[alive]])
+        if most is not None and len(kept) >= most:
+            return kept[:most]
     return kept
 
 
-def _overlaps(first: Boxes, second: Boxes) -> NDArray[np.floating]:
-    """How much every box of the one shares with every box of the other, (first, second)."""
-    pairs = np.repeat(first, len(second), axis=0), np.tile(second, (len(first), 1))
-    return box_overlap(*pairs, np.zeros(len(first) * len(second), bool)).reshape(len(first), len(second))
+def _hides(
+    boxes: Boxes,
+    classes: NDArray[np.integer],
+    first: NDArray[np.integer],
+    second: NDArray[np.integer],
+    overlap: float,
+) -> NDArray[np.bool_]:
+    """Whether each of the first boxes stands above each of the second, is of its class and shares more than `overlap`."""
+    hides = np.asarray((classes[first][:, None] == classes[second][None]) & (first[:, None] < second[None]))
+    surer, others = np.nonzero(hides)
+    shared = box_overlap(boxes[first[surer]], boxes[second[others]], np.zeros(len(surer), bool))
+    hides[surer, others] = shared > overlap
+    return hides

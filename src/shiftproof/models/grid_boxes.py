@@ -80,7 +80,7 @@ def _array(outputs: RawOutputs, *, axes: int) -> NDArray[np.floating]:
     if not fitting:
         shapes = ", ".join(str(array.shape) for array in outputs.values())
         raise BadInput(f"no output has {axes} axes, as this layout of boxes wants; there are {shapes}")
-    return np.asarray(fitting[0], float)
+    return np.asarray(fitting[0], np.float32)
 
 
 def _cells(asked: Asked) -> NDArray[np.floating]:
