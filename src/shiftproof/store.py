@@ -72,6 +72,8 @@ class StoredModel:
     def of(cls, model: Classifier | ObjectDetector, outputs: int | None = None) -> StoredModel:
         notes = tuple(getattr(model, "notes", ()))
         gives: Answers = "boxes" if isinstance(model, ObjectDetector) else model.gives
+        if gives == "boxes" and model.classes is not None:
+            outputs = len(model.classes)
         return cls(model.ref, gives, dict(model.preparation.describe()), model.seen, model.classes, outputs, notes)
 
     @classmethod
