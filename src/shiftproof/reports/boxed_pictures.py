@@ -7,7 +7,7 @@ from shiftproof.reports.contact_sheets import changed_by
 from shiftproof.reports.page import Page
 from shiftproof.reports.parts import Picture, Pictures
 from shiftproof.reports.thumbnails import thumbnail
-from shiftproof.reports.words import kept_together
+from shiftproof.reports.words import kept_together, spoken
 from shiftproof.types import Gallery, GalleryItem
 
 SIDE = 480
@@ -32,7 +32,7 @@ def boxed_pictures(gallery: Gallery, page: Page, *, abreast: int = 1, note: str 
 
 
 def _picture(item: GalleryItem, gallery: Gallery, page: Page) -> Picture:
-    caption = kept_together(item.caption)
+    caption = kept_together(spoken(item.caption) if item.condition else item.caption)
     if page.open_image is None:
         return Picture(item.id, caption, "", "no image set at hand", item.boxes)
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 from shiftproof.metrics.meanings import meaning_of
@@ -23,7 +24,7 @@ from shiftproof.reports.page import (
 )
 from shiftproof.reports.parts import Cell, Chart, Column, Part, Section, Table
 from shiftproof.reports.published_detection import COLUMNS, beside_published_detectors
-from shiftproof.reports.tables import compact_cell, curve_table, measurement_table
+from shiftproof.reports.tables import compact_cell, curve_table
 from shiftproof.reports.temporal import subset_tables
 from shiftproof.reports.words import count
 from shiftproof.types import Curve, Finding, Measurement
@@ -51,6 +52,7 @@ NAMES = frozenset(
 )
 WORST_SHOWN = 20
 """Classes in the chart; the figures have them all."""
+FAIRLY_SURE = "Boxes of which the detector is less than fairly sure are neither drawn nor counted here."
 MOST_CURVES = 6
 """Lines that can be told apart."""
 
@@ -151,18 +153,23 @@ def _distances(curves: Sequence[Curve]) -> list[Part]:
 
 
 def _recall_charts(curves: Sequence[Curve]) -> list[Part]:
-    """All classes together, a line for each model; of one model also the classes with the most objects."""
+    """All classes together and those with the most objects; of several models together only the first."""
     overall = [one for one in curves if "class" not in one.about]
-    if len(overall) == 1:
+    if len(overall) < 2:
         names = [str(one.about.get("class", "all classes")) for one in curves]
-        return [_recall_chart("Precision over recall", curves, names)]
-    parts: list[Part] = [_recall_chart("Precision over recall: all classes", overall, list(map(model_of, overall)))]
-    for model in models_of(overall):
-        classes = [one for one in curves if model_of(one) == model and "class" in one.about]
-        if classes:
-            names = [str(one.about["class"]) for one in classes]
-            parts.append(_recall_chart(f"Precision over recall: {model}", classes, names, half=True))
-    return parts if overall else []
+        return [_recall_chart("Precision over recall", curves, names)] if curves else []
+    together = _recall_chart("Precision over recall: all classes", overall, list(map(model_of, overall)))
+    by_class = [[one for one in curves if model_of(one) == model and "class" in one.about] for model in models_of(overall)]
+    return [
+        together,
+        *(
+            _recall_chart(
+                f"Precision over recall: {model_of(some[0])}", some, [str(one.about["class"]) for one in some], half=True
+            )
+            for some in by_class
+            if some
+        ),
+    ]
 
 
 def _recall_chart(title: str, curves: Sequence[Curve], names: Sequence[str], *, half: bool = False) -> Chart:
@@ -179,7 +186,7 @@ def _class_charts(findings: Sequence[Finding]) -> list[Part]:
     parts: list[Part] = []
     found, objects = named(findings, "class_average_precision"), named(findings, "class_objects")
     several = len(models_of(found)) > 1
-    for model in models_of(found):
+    for model in models_of(found) if len({one.about["class"] for one in found}) > 1 else []:
         worst_first = sorted([one for one in found if model_of(one) == model], key=lambda one: one.value)
         shown = worst_first[:WORST_SHOWN]
         title = "Every class" if len(shown) == len(worst_first) else f"The {WORST_SHOWN} worst of {len(worst_first)} classes"
@@ -196,18 +203,17 @@ def _found_classes(found: Sequence[Measurement]) -> list[Part]:
     """What is found where nobody says what is there."""
     if not found:
         return []
-    ordered = sorted(found, key=lambda one: (models_of(found).index(model_of(one)), -one.value))
-    note = f"Boxes: {ordered[0].convention.get('boxes', 'all')}. Nobody says which of them are right."
     keys = [*(["model"] if len(models_of(found)) > 1 else []), "class"]
-    table = measurement_table("What it finds", ordered, value_title="Boxes", keys=keys, note=note)
-    return [table]
+    most_first = sorted(found, key=lambda one: (models_of(found).index(model_of(one)), -one.value))
+    note = f"Boxes: {found[0].convention.get('boxes', 'all')}. Nobody says which of them are right."
+    return [dataclasses.replace(columns_table("What it finds", most_first, keys), note=note)]
 
 
 def _pictures(findings: Sequence[Finding], page: Page) -> list[Part]:
-    worst = "Sorted by the average precision over the classes that the image shows."
+    """Pairs of frames first, then the worst and the best of the images, or whatever was found."""
+    pairs = galleries_named(findings, "worst_frames")
+    singles = [one for name in ("worst_found", "best_found", "found_boxes") for one in galleries_named(findings, name)]
     return [
-        *(boxed_pictures(one, page, abreast=2) for one in galleries_named(findings, "worst_frames")),
-        *(boxed_pictures(one, page, note=worst) for one in galleries_named(findings, "worst_found")),
-        *(boxed_pictures(one, page) for one in galleries_named(findings, "best_found")),
-        *(boxed_pictures(one, page) for one in galleries_named(findings, "found_boxes")),
+        *(boxed_pictures(one, page, abreast=2, note=FAIRLY_SURE) for one in pairs),
+        *(boxed_pictures(one, page, note=FAIRLY_SURE) for one in singles),
     ]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from shiftproof.reports.boxed_pictures import boxed_pictures
 from shiftproof.reports.by_model import choices, headline_numbers
 from shiftproof.reports.corruption import grouped
+from shiftproof.reports.detection import FAIRLY_SURE
 from shiftproof.reports.heat_maps import Heat, RowGroup, heat_map
 from shiftproof.reports.page import Page, galleries_named, model_of, models_of, named, parts_of_each_set
 from shiftproof.reports.parts import Chart, Part, Section
@@ -31,7 +32,7 @@ def _parts(findings: Sequence[Finding], page: Page) -> list[Part]:
         *headline_numbers("In short", overall, page),
         *choices("How these numbers were made", overall),
         *_heat_maps(findings),
-        *(boxed_pictures(one, page) for one in galleries_named(findings, "corrupted_boxes")),
+        *(boxed_pictures(one, page, note=FAIRLY_SURE) for one in galleries_named(findings, "corrupted_boxes")),
     ]
 
 

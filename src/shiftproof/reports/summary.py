@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from shiftproof.metrics.meanings import meaning_of
+from shiftproof.reports.detection_sentences import detection_headlines, detection_numbers
 from shiftproof.reports.looking import looking_headlines
 from shiftproof.reports.novelty_sentences import novelty_details, novelty_headlines, novelty_numbers
 from shiftproof.reports.object_sentences import input_size_headlines, object_headlines
@@ -32,6 +33,10 @@ KEY_NUMBERS = (
     "mean_flip_rate",
     "anchor_accuracy",
     "pm_k_accuracy",
+    "mean_average_precision",
+    "pm_k_average_precision",
+    "mean_performance_under_corruption",
+    "relative_performance_under_corruption",
     "worst_group_accuracy",
     "rms_calibration_error",
     "overconfidence",
@@ -69,7 +74,7 @@ def summarise(page: Page) -> Summary:
     """What the results come to: of one model on one set in sentences and tiles, of several in a table."""
     measurements = page.results.measurements
     whole = [found for found in measurements if set(found.about) <= ON_THE_WHOLE and found.metric not in PARTIAL]
-    overall = [*whole, *at_largest_k(measurements)]
+    overall = [*whole, *at_largest_k(measurements), *detection_numbers(measurements)]
     alone = len(by_subject(overall)) <= 1
     own = [*_weakest(measurements), *_confidence(overall), *shift_details(measurements, overall), *novelty_details(page)]
     return Summary(
@@ -89,6 +94,7 @@ def _headlines(overall: Sequence[Measurement], page: Page) -> list[str]:
         corruption_headlines(overall, page),
         perturbation_headlines(overall, page),
         temporal_headlines(page),
+        detection_headlines(page),
         object_headlines(page),
         input_size_headlines(page),
         looking_headlines(page),
@@ -156,6 +162,8 @@ def _tile(found: Measurement, by_chance: Measurement | None) -> Tile:
     details = [str(found.about["group"])] if "group" in found.about else []
     if "k" in found.about:
         details.append(f"k = {found.about['k']}")
+    if "iou" in found.about:
+        details.append(f"overlap {found.about['iou']}")
     if found.interval:
         details.append(span(found.interval, meaning.unit))
     if found.metric == "rms_calibration_error" and by_chance:
