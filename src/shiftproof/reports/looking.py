@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 from shiftproof.metrics.meanings import meaning_of
@@ -90,4 +91,4 @@ def _pictures(gallery: Gallery, page: Page) -> Pictures:
     """The photo and its maps side by side."""
     abreast = len(gallery.items) // max(1, len({item.id for item in gallery.items}))
     note = "Dark edges are what the model does not see; every map is as warm as colours get at its hottest place."
-    return boxed_pictures(gallery, page, abreast=abreast, note=note)
+    return dataclasses.replace(boxed_pictures(gallery, page, abreast=abreast, note=note), whole=True)

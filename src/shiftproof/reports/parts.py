@@ -108,11 +108,12 @@ class Pictures:
     pictures: Sequence[Picture]
     note: str = ""
     abreast: int = 1
+    whole: bool = False  # shown whole and larger even where no boxes are drawn on them
 
     @property
     def boxed(self) -> bool:
         """Whether boxes are drawn on any, so that they are shown whole and larger."""
-        return any(picture.boxes for picture in self.pictures)
+        return self.whole or any(picture.boxes for picture in self.pictures)
 
 
 @dataclass(frozen=True)

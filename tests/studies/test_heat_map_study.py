@@ -1,0 +1,211 @@
+"""How often heat is beside the object, worked by hand on drawn maps, and measured on real photos."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+from shiftproof.errors import BadInput
+from shiftproof.image_sets.coco import open_coco
+from shiftproof.models import load_model
+from shiftproof.prediction import fill_studies
+from shiftproof.store import Store
+from shiftproof.stored_looks import AskedLooks, LookedAt, Looks
+from shiftproof.studies import measure
+from shiftproof.studies.heat_maps import HeatMapStudy
+from shiftproof.studies.heat_on_objects import GRID, enlarged, places_inside
+from shiftproof.studies.results import Results
+from shiftproof.types import DrawnBox, DrawnHeat, Finding, Gallery, Measurement, Predictions, Run, Sample
+
+WINDOW = (50.0, 0.0, 150.0, 100.0)  # the middle of images of 200 x 100
+LEFT, RIGHT = np.array([[50, 0, 100, 100]]), np.array([[100, 0, 150, 100]])
+NOWHERE = np.zeros((0, 4))
+
+
+def hot(*corners: tuple[int, int]) -> NDArray[np.floating]:
+    """A map of 4 x 4 that is hot in some cells."""
+    heat = np.zeros((4, 4))
+    for corner in corners:
+        heat[corner] = 1.0
+    return heat
+
+
+class Looked:
+    """What reads answers and maps that were drawn; it remembers which were asked for."""
+
+    def __init__(self, predictions: Predictions, maps: Mapping[str, list[Any]], boxes: Mapping[str, Any]) -> None:
+        self.predictions, self.maps, self.boxes = predictions, maps, boxes
+        self.asked: dict[str, list[int]] = {}
+
+    def __call__(self, run: Run) -> Predictions:
+        return self.predictions
+
+    def images(self, ref: Any) -> Any:
+        samples = [Sample(key, boxes=self.boxes.get(key)) for key in self.predictions.ids]
+        return dataclasses.make_dataclass("Images", ["samples"])(samples)
+
+    def looks(self, run: Run, predictions: Predictions, asked: AskedLooks, method: str | None) -> Looks:
+        self.asked = {key: list(classes) for key, classes in asked.items()}
+        return Looks(
+            "occlusion",
+            {key: LookedAt(tuple(asked[key]), np.stack(self.maps[key]), (100, 200), WINDOW) for key in asked},
+        )
+
+
+@pytest.fixture
+def drawn(predictions_of: Any) -> Looked:
+    """Three mistakes, of which two look beside the object, and two right answers, of which one does."""
+    predictions = predictions_of(
+        [0, 0, 0, 1, 1], [2, 2, 2, 1, 1], [0.5, 0.9, 0.6, 0.7, 0.8], ids=["beside", "at", "far", "right", "lucky"]
+    )
+    upper_left, upper_right = hot((0, 0)), hot((0, 3))
+    maps = {
+        "beside": [upper_left, upper_right],
+        "at": [upper_right, upper_right],
+        "far": [upper_left, hot()],
+        "right": [upper_right],
+        "lucky": [upper_left],
+    }
+    return Looked(predictions, maps, dict.fromkeys(maps, RIGHT))
+
+
+@pytest.fixture
+def study(stored: Any) -> HeatMapStudy:
+    store = stored(first=None)
+    return HeatMapStudy(store.models, store.image_set)
+
+
+def number(findings: list[Finding], metric: str, answers: str, of: str = "of the answer") -> Measurement:
+    (found,) = (
+        one
+        for one in findings
+        if isinstance(one, Measurement) and (one.metric, one.about["answers"], one.about["map"]) == (metric, answers, of)
+    )
+    return found
+
+
+def test_hottest_points_off_the_object_are_counted_for_each_map(drawn: Looked, study: HeatMapStudy) -> None:
+    findings = list(study.measure(drawn))
+    wrong = number(findings, "hot_point_miss_rate", "wrong")
+    assert (wrong.value, wrong.images) == (2 / 3, 3)
+    truth = number(findings, "hot_point_miss_rate", "wrong", "of the truth")
+    assert (truth.value, truth.images) == (0.0, 2)
+    assert truth.convention["left out"] == "1 of 3: the object is out of sight, or nothing is hot"
+    right = number(findings, "hot_point_miss_rate", "right")
+    assert (right.value, right.images) == (1 / 2, 2)
+
+
+def test_the_interval_is_exact(drawn: Looked, study: HeatMapStudy) -> None:
+    low, high = number(list(study.measure(drawn)), "hot_region_miss_rate", "wrong").interval or (0.0, 0.0)
+    assert binom.sf(1, 3, low) == pytest.approx(0.025)
+    assert binom.cdf(2, 3, high) == pytest.approx(0.025)
+
+
+def test_a_wider_hot_region_reaches_the_object(drawn: Looked, study: HeatMapStudy) -> None:
+    narrow, wide = (
+        number(list(dataclasses.replace(study, hottest=share).measure(drawn)), "hot_region_miss_rate", "wrong").value
+        for share in (0.01, 0.9)
+    )
+    assert (narrow, wide) == (2 / 3, 0.0)
+
+
+def test_heat_on_the_object_stands_beside_what_chance_would_give(drawn: Looked, study: HeatMapStudy) -> None:
+    inside = number(list(study.measure(drawn)), "heat_inside_share", "wrong")
+    assert inside.value == pytest.approx(1 / 3)  # all of one map, nothing of the two others
+    assert inside.convention["by chance"].startswith("50 % of the heat")
+    assert inside.convention["heat map"].startswith("loss of probability behind a grey square")
+
+
+def test_mistakes_are_looked_into_for_both_classes_and_right_answers_for_one(drawn: Looked, study: HeatMapStudy) -> None:
+    list(study.measure(drawn))
+    assert drawn.asked == {"beside": [2, 0], "at": [2, 0], "far": [2, 0], "right": [1], "lucky": [1]}
+
+
+def test_so_many_answers_are_looked_into_as_was_asked_spread_over_the_set(drawn: Looked, study: HeatMapStudy) -> None:
+    list(dataclasses.replace(study, looked_at=2).measure(drawn))
+    assert list(drawn.asked) == ["beside", "at", "right", "lucky"]
+
+
+def test_images_without_boxes_are_left_out_where_others_have_some(drawn: Looked, study: HeatMapStudy) -> None:
+    some = Looked(drawn.predictions, drawn.maps, {"at": LEFT, "right": RIGHT, "lucky": NOWHERE})
+    list(study.measure(some))
+    assert list(some.asked) == ["at", "right"]
+
+
+def test_without_any_box_there_are_pictures_and_a_reason(drawn: Looked, study: HeatMapStudy) -> None:
+    bare = Looked(drawn.predictions, drawn.maps, {})
+    assert [type(one) for one in study.measure(bare)] == [Gallery, Gallery]
+    assert list(study.skipped(bare)) == ["photos: no image has a box, so nothing says whether models look at the object"]
+
+
+def test_an_object_outside_of_what_the_model_sees_is_not_missed(drawn: Looked, study: HeatMapStudy) -> None:
+    away = Looked(drawn.predictions, drawn.maps, dict.fromkeys(drawn.maps, np.array([[0, 0, 40, 100]])))
+    assert not [one for one in study.measure(away) if isinstance(one, Measurement)]
+
+
+def test_the_gallery_shows_those_off_the_object_first_each_photo_beside_its_maps(drawn: Looked, study: HeatMapStudy) -> None:
+    wrong, _ = (one for one in study.measure(drawn) if isinstance(one, Gallery))
+    assert [item.id for item in wrong.items] == ["far"] * 3 + ["beside"] * 3 + ["at"] * 3
+    photo, answer, truth = wrong.items[:3]
+    assert (photo.caption, photo.heat) == ("labelled cat", None)
+    assert answer.caption == "for its answer, eel 60 %, off the object"
+    assert truth.caption == "for the truth, cat"
+    assert answer.boxes == (DrawnBox((0.5, 0.0, 0.75, 1.0), "truth"),)
+    assert answer.heat is not None
+    assert answer.heat.window == (0.25, 0.0, 0.75, 1.0)
+    assert answer.heat.rows[0] == (1.0, 0.0, 0.0, 0.0)
+
+
+def test_heat_comes_back_from_json(drawn: Looked, study: HeatMapStudy) -> None:
+    results = Results(tuple(one for one in study.measure(drawn) if isinstance(one, Gallery)))
+    again = Results.from_json(results.to_json())
+    assert again == results
+    assert isinstance(again.galleries[0].items[1].heat, DrawnHeat)
+
+
+def test_a_map_on_the_grid_keeps_its_mean_and_its_hottest_corner() -> None:
+    heat = np.random.default_rng(0).random((7, 7))
+    heat[6, 0] = 2.0
+    fine = enlarged(heat)
+    assert fine.shape == (GRID, GRID)
+    assert fine.mean() == pytest.approx(heat.mean(), rel=0.02)
+    assert fine[-1, 0] == pytest.approx(2.0) == fine.max()
+
+
+def test_places_inside_are_those_of_any_box_and_of_none_beyond_the_window() -> None:
+    both = places_inside(np.concatenate([LEFT, RIGHT]), WINDOW)
+    assert both.all()
+    assert places_inside(np.array([[0, 0, 75, 50]]), WINDOW).mean() == 1 / 8
+    assert not places_inside(NOWHERE, WINDOW).any()
+
+
+@pytest.mark.parametrize("choice", [{"looked_at": 0}, {"hottest": 0.0}, {"hottest": 1.5}])
+def test_impossible_choices_are_refused(study: HeatMapStudy, choice: dict[str, Any]) -> None:
+    with pytest.raises(BadInput, match="at least one image to look at and a hot region between 0 and 1"):
+        dataclasses.replace(study, **choice)
+
+
+@pytest.mark.real
+def test_lite_looks_at_the_objects_of_real_photos_far_beyond_chance(real_data: Path, tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    boxes = Path(__file__).parents[1] / "boxes" / "ilsvrc_objects.json"
+    photos = open_coco(str(boxes), images=real_data / "ilsvrc-sample-1000")
+    model, store = load_model("lite:0"), Store(tmp_path / "runs")
+    study = HeatMapStudy([model], photos, looked_at=99)
+    fill_studies(model, [study], [photos], store=store, workers=0)
+    findings = list(measure(study, store=store, image_sets=[photos]).findings)
+    inside = number(findings, "heat_inside_share", "right")
+    by_chance = float(inside.convention["by chance"].partition(" ")[0]) / 100
+    assert inside.images > 80
+    assert inside.interval is not None
+    assert inside.interval[0] > by_chance + 0.05
+    missed = number(findings, "hot_point_miss_rate", "right")
+    assert missed.interval is not None
+    assert missed.interval[1] < (1 - by_chance) / 2
