@@ -193,13 +193,13 @@ def stored_or_loaded(name: str, options: Options) -> ModelRef:
 
 def bench_of(models: Sequence[Model | ModelRef], images: ImageSet, options: Options) -> Bench:
     """The chosen studies, or all that are asked unasked and can say something about this many models."""
-    from shiftproof.cli_studies import MAKERS, make_plainly, studies_asked
+    from shiftproof.cli_studies import maker_of, studies_asked
 
     kinds = studies_asked(options, images, boxes=any(_answers_with_boxes(model, options) for model in models))
     fitting = {name: kind for name, kind in kinds.items() if len(models) >= getattr(kind, "least_models", 1)}
     if options["studies"] and len(fitting) < len(kinds):
         raise BadInput(f"some of {options['studies']} need several models; use shiftproof compare")
-    made = [MAKERS.get(name, make_plainly)(kind, models, images, options) for name, kind in fitting.items()]
+    made = [maker_of(name)(kind, models, images, options) for name, kind in fitting.items()]
     sets = {one.ref: one for bench in [Bench([], [images]), *made] for one in bench.image_sets}
     companions = {one.ref: one for bench in made for one in bench.companions}
     return Bench([study for bench in made for study in bench.studies], list(sets.values()), list(companions.values()))

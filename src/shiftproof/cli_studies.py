@@ -215,6 +215,11 @@ MAKERS: Mapping[str, Maker] = {
 """Studies with options of their own."""
 
 
+def maker_of(study: str) -> Maker:
+    """How a study is made of what was typed."""
+    return MAKERS.get(study, make_plainly)
+
+
 def _refuse_typed(names: Sequence[str], reason: str) -> None:
     """BadInput where one of these options was typed, which would otherwise be passed over in silence."""
     context = click.get_current_context(silent=True)
