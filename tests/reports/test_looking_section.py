@@ -82,7 +82,11 @@ def results(*, boxed: bool = True) -> Results:
         for answers, of in (("wrong", "of the answer"), ("wrong", "of the truth"), ("right", "of the answer"))
     ]
     gallery = Gallery(
-        "heat_maps_wrong", {**ABOUT, "answers": "wrong"}, PHOTOS, "Where it looks when it is wrong", tuple(items)
+        "heat_maps_wrong",
+        {**ABOUT, "answers": "wrong", "heat_map": "occlusion by hand"},
+        PHOTOS,
+        "Where it looks when it is wrong",
+        tuple(items),
     )
     return Results((*(numbers if boxed else ()), gallery))
 
@@ -105,6 +109,7 @@ def test_the_section_has_the_numbers_and_each_photo_beside_its_two_maps() -> Non
     }
     assert "Spread evenly, 50 % of the heat of mistakes would lie on the object." in table.note.replace(NARROW, " ")
     assert pictures.abreast == 3
+    assert "Occlusion by hand. Dark edges" in pictures.note
     assert all(picture.boxes for picture in pictures.pictures)
 
 

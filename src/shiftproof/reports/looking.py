@@ -90,5 +90,9 @@ def _by_chance(found: Measurement) -> str:
 def _pictures(gallery: Gallery, page: Page) -> Pictures:
     """The photo and its maps side by side."""
     abreast = len(gallery.items) // max(1, len({item.id for item in gallery.items}))
-    note = "Dark edges are what the model does not see; every map is as warm as colours get at its hottest place."
+    made = str(gallery.about.get("heat_map", "heat"))
+    note = (
+        f"{made[:1].upper()}{made[1:]}. Dark edges are what the model does not see; every map is as warm as colours get at "
+        "its hottest place."
+    )
     return dataclasses.replace(boxed_pictures(gallery, page, abreast=abreast, note=note), whole=True)

@@ -17,16 +17,15 @@ TITLES = {"wrong": "Where it looks when it is wrong", "right": "Where it looks w
 
 
 def heat_gallery(
-    run: Run, predictions: Predictions, looked: Sequence[LookedInto], *, answers: str, shown: int
+    run: Run, predictions: Predictions, looked: Sequence[LookedInto], *, answers: str, method: str, shown: int
 ) -> Iterator[Gallery]:
     """The answers with their hottest point off the object first, then those that the model is surest of."""
     confidence, off = evidence.confidence_or_nan(predictions), {one.row for one in looked if _is_off(one)}
     ordered = sorted(looked, key=lambda one: (one.row not in off, -np.nan_to_num(confidence[one.row])))[:shown]
     items = [item for one in ordered for item in _items(one, predictions, confidence[one.row], off=one.row in off)]
     if items:
-        yield Gallery(
-            f"heat_maps_{answers}", {**run.about(), "answers": answers}, run.image_set, TITLES[answers], tuple(items)
-        )
+        about = {**run.about(), "answers": answers, "heat_map": method}
+        yield Gallery(f"heat_maps_{answers}", about, run.image_set, TITLES[answers], tuple(items))
 
 
 def _items(one: LookedInto, predictions: Predictions, confidence: float, *, off: bool) -> Iterator[GalleryItem]:

@@ -74,12 +74,13 @@ class HeatMapStudy(CleanStudy):
             images = reader.images(run.image_set)
             found = reader.looks(run, predictions, self.looks(predictions, images), self.method)
             boxes = {sample.id: sample.boxes for sample in images.samples}
-            convention = {**evidence.convention_of(run, predictions), "heat map": METHODS[found.method]}
+            method = METHODS[found.method]
+            convention = {**evidence.convention_of(run, predictions), "heat map": method}
             for answers, rows in self._chosen(predictions, images).items():
                 looked = [LookedInto(row, found.of[(key := predictions.ids[row])], boxes[key]) for row in rows]
                 yield from self._on_objects(looked, {**run.about(), "answers": answers}, convention)
                 shown = self.shown if answers == "wrong" else self.shown // 2
-                yield from heat_gallery(run, predictions, looked, answers=answers, shown=shown)
+                yield from heat_gallery(run, predictions, looked, answers=answers, method=method, shown=shown)
 
     def skipped(self, load: Load) -> Iterator[str]:
         for run in self.runs():
