@@ -15,26 +15,28 @@ from shiftproof.types import Gallery, GalleryItem, Run
 
 def filmstrips(run: Run, frames: Frames, *, shown: int) -> Iterator[Gallery]:
     """The frames around the anchors whose answers change most often, each in order of time with what was said of it."""
-    predictions, offsets = frames.predictions, frames.offsets
+    predictions, (anchors, offsets) = frames.predictions, frames.places
     answers, confidence = predictions.top5.classes[:, 0], evidence.confidence_or_nan(predictions)
-    strips = {anchor: rows[np.argsort(offsets[rows])] for anchor, rows in _rows_of(frames.anchors).items()}
-    changes = {anchor: int((np.diff(answers[rows]) != 0).sum()) for anchor, rows in strips.items()}
+    changing = _changes(answers, anchors, offsets)
     names = ClassNames(predictions.classes)
-    for anchor in sorted(strips, key=lambda one: (-changes[one], one))[:shown]:
-        if changes[anchor]:
-            items = tuple(
-                GalleryItem(
-                    predictions.ids[row],
-                    f"{offsets[row]:+d}: {sure_of(names[int(answers[row])], confidence[row])}"
-                    f"{'' if frames.correct[row] else ' (wrong)'}",
-                )
-                for row in strips[anchor].tolist()
+    for anchor in sorted(changing, key=lambda one: (-changing[one], one))[:shown]:
+        rows = np.flatnonzero(anchors == anchor)
+        items = tuple(
+            GalleryItem(
+                predictions.ids[row],
+                f"{offsets[row]:+d}: {sure_of(names[int(answers[row])], confidence[row])}"
+                f"{'' if frames.correct[row] else ' (wrong)'}",
             )
-            title = f"Around {anchor}: the answer changes {changes[anchor]} times"
-            yield Gallery("filmstrip", {**run.about(), "clip": anchor}, run.image_set, title, items)
+            for row in rows[np.argsort(offsets[rows])].tolist()
+        )
+        clip = str(predictions.facts["anchor"][int(rows[0])])
+        title = f"Around {clip}: the answer changes {changing[anchor]} times"
+        yield Gallery("filmstrip", {**run.about(), "clip": clip}, run.image_set, title, items)
 
 
-def _rows_of(anchors: NDArray[np.str_]) -> dict[str, NDArray[np.intp]]:
-    order = np.argsort(anchors, kind="stable")
-    names, starts = np.unique(anchors[order], return_index=True)
-    return dict(zip(names.tolist(), np.split(order, starts[1:]), strict=True))
+def _changes(answers: NDArray[np.integer], anchors: NDArray[np.intp], offsets: NDArray[np.intp]) -> dict[int, int]:
+    """How often the answer changes from frame to frame around each anchor, where it does."""
+    order = np.lexsort((offsets, anchors))
+    changed = (np.diff(answers[order]) != 0) & (np.diff(anchors[order]) == 0)
+    changing, times = np.unique(anchors[order][1:][changed], return_counts=True)
+    return dict(zip(changing.tolist(), times.tolist(), strict=True))

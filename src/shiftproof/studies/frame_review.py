@@ -30,6 +30,9 @@ def verdicts_of(facts: Facts, frames: int) -> Verdicts:
     >>> verdicts_of({"reviewed": (True, "dissimilar", False, "similar")}, 4)
     Verdicts(similar=array([ True, False, False,  True]), rejected=array([False,  True, False, False]))
     """
-    said = np.array([str(word).strip().lower() for word in facts.get("reviewed", (None,) * frames)], np.str_)
-    similar = np.isin(said, SIMILAR)
-    return Verdicts(similar, ~similar & ~np.isin(said, NOBODY_LOOKED))
+    if "reviewed" not in facts:
+        return Verdicts(np.zeros(frames, bool), np.zeros(frames, bool))
+    plain = {word: str(word).strip().lower() for word in set(facts["reviewed"])}
+    said = [plain[word] for word in facts["reviewed"]]
+    similar = np.array([word in SIMILAR for word in said], bool)
+    return Verdicts(similar, ~similar & np.array([word not in NOBODY_LOOKED for word in said], bool))

@@ -17,15 +17,19 @@ MOST_RATES = 4
 
 
 class FramePlaces(NamedTuple):
-    """Where frames stand: the id of the anchor that each belongs to, and how many frames after it each comes."""
+    """Where frames stand: the anchor that each belongs to, and how many frames after it each comes."""
 
-    anchors: NDArray[np.str_]  # (frames,)
-    offsets: NDArray[np.integer]  # (frames,)
+    anchors: NDArray[np.intp]  # (frames,): anchors are numbered in the order of their ids
+    offsets: NDArray[np.intp]  # (frames,)
 
     @property
     def has_anchor(self) -> NDArray[np.bool_]:
         """Which frames have their anchor among them, (frames,)."""
         return np.isin(self.anchors, self.anchors[self.offsets == 0])
+
+    def take(self, rows: NDArray[np.intp]) -> FramePlaces:
+        """The same for some of the frames."""
+        return FramePlaces(self.anchors[rows], self.offsets[rows])
 
 
 class Frames(NamedTuple):
@@ -33,8 +37,7 @@ class Frames(NamedTuple):
 
     predictions: Predictions
     correct: NDArray[np.bool_]  # (frames,)
-    offsets: NDArray[np.integer]  # (frames,)
-    anchors: NDArray[np.str_]  # (frames,): the id of the anchor that each belongs to
+    places: FramePlaces
     without_anchor: int  # frames left out because their anchor was not read, or has no label
     rejected: int  # frames left out because people found them unlike their anchor
 
@@ -44,23 +47,22 @@ class Frames(NamedTuple):
 
         Frames that people rejected beside their anchor are left out, unless they are to be kept.
         """
-        chosen = predictions.labelled
-        if not keep_rejected:
-            chosen &= ~verdicts_of(predictions.facts, len(predictions)).rejected
-        judged = predictions.take(chosen)
-        places = places_of(judged.facts)
-        if places is None or not places.has_anchor.any():
+        places = places_of(predictions.facts)
+        if places is None:
             return None
-        kept = judged.take(places.has_anchor)
+        rejected = predictions.labelled & verdicts_of(predictions.facts, len(predictions)).rejected & (not keep_rejected)
+        counted = np.flatnonzero(predictions.labelled & ~rejected)
+        rows = counted[places.take(counted).has_anchor]
+        if not len(rows):
+            return None
+        kept = predictions if len(rows) == len(predictions) else predictions.take(rows)
         correct = is_correct(kept.labels, kept.top5.classes)
-        offsets, anchors = places.offsets[places.has_anchor], places.anchors[places.has_anchor]
-        rejected = int((predictions.labelled & ~chosen).sum())
-        return cls(kept, correct, offsets, anchors, int((~places.has_anchor).sum()), rejected)
+        return cls(kept, correct, places.take(rows), len(counted) - len(rows), int(rejected.sum()))
 
     @property
-    def columns(self) -> tuple[NDArray[np.bool_], NDArray[np.integer], NDArray[np.str_]]:
+    def columns(self) -> tuple[NDArray[np.bool_], NDArray[np.intp], NDArray[np.intp]]:
         """What metrics of frames ask for, a row a frame."""
-        return self.correct, self.offsets, self.anchors
+        return self.correct, self.places.offsets, self.places.anchors
 
     @property
     def left_out(self) -> dict[str, str]:
@@ -73,7 +75,9 @@ def places_of(facts: Facts) -> FramePlaces | None:
     """Where the frames of a set stand; None where its images are no frames around anchors."""
     if not {"anchor", "offset"} <= set(facts):
         return None
-    anchors = np.array([str(anchor) for anchor in facts["anchor"]], np.str_)
+    ids = [str(anchor) for anchor in facts["anchor"]]
+    number_of = {anchor: number for number, anchor in enumerate(sorted(set(ids)))}
+    anchors = np.array([number_of[anchor] for anchor in ids], np.intp)
     return FramePlaces(anchors, np.array([int(offset or 0) for offset in facts["offset"]], np.intp))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from shiftproof.metrics.hardest_frames import hardest_frames
 from shiftproof.studies import evidence
-from shiftproof.studies.frames import FramePlaces, Frames
+from shiftproof.studies.frames import Frames
 from shiftproof.types import Measurement, Run
 
 
@@ -21,12 +21,11 @@ def accuracy_on_hardest_frames(
     """
     if len(answered) < 2:
         return
-    shared = set.intersection(*(set(frames.predictions.ids) for frames in answered.values()))
     # rows are in the order of the image set, so those of one model and another line up
-    rows = [np.array([image in shared for image in frames.predictions.ids]) for frames in answered.values()]
-    correct = np.stack([frames.correct[chosen] for frames, chosen in zip(answered.values(), rows, strict=True)])
-    first = next(iter(answered.values()))
-    places = FramePlaces(first.anchors[rows[0]], first.offsets[rows[0]])
+    shared = set.intersection(*(set(frames.predictions.ids) for frames in answered.values()))
+    rows = [[row for row, image in enumerate(one.predictions.ids) if image in shared] for one in answered.values()]
+    correct = np.stack([one.correct[chosen] for one, chosen in zip(answered.values(), rows, strict=True)])
+    places = next(iter(answered.values())).places.take(np.array(rows[0], np.intp))
     whole = places.has_anchor
     if not whole.any():
         return

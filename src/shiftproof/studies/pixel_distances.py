@@ -25,7 +25,7 @@ def distances_of_pairs(predictions: Predictions, about: About, convention: Mappi
 
 def distances_of_mistakes(frames: Frames, about: About, convention: Mapping[str, str]) -> Iterator[Curve]:
     """The same of frames that a model gets wrong though it is right on their anchor."""
-    anchor_right = frames.correct[frame_sets(frames.offsets, frames.anchors).anchor_of_each_row()]
+    anchor_right = frames.correct[frame_sets(frames.places.offsets, frames.places.anchors).anchor_of_each_row()]
     stated = {**convention, "mistakes": "a wrong frame of a right anchor"}
     yield from _spread(frames, anchor_right & ~frames.correct, {**about, "pairs": "mistakes"}, stated)
 
@@ -36,7 +36,7 @@ def _spread(frames: Frames, chosen: NDArray[np.bool_], about: About, convention:
     if told is None:
         return
     distances = np.array([np.nan if distance is None else float(distance) for distance in told])
-    pairs = distances[chosen & (frames.offsets != 0) & np.isfinite(distances)]
+    pairs = distances[chosen & (frames.places.offsets != 0) & np.isfinite(distances)]
     if not len(pairs):
         return
     spread = empirical_cdf(pairs)

@@ -56,7 +56,7 @@ class TemporalStudy(CleanStudy):
                 if not answered:  # pixels are the same for every model
                     yield from distances_of_pairs(predictions, {"image_set": run.image_set.name}, convention)
                 yield from self._of_model(frames, run.about(), convention)
-                yield from self._by_review(predictions, run.about(), convention)
+                yield from self._by_review(predictions, frames, run.about(), convention)
                 yield from filmstrips(run, frames, shown=self.shown)
                 answered[run] = frames
         stated = {run: self._convention(run, frames) for run, frames in answered.items()}
@@ -123,7 +123,7 @@ class TemporalStudy(CleanStudy):
         if kept.total.any():
             axes, away = ("frames away", "share right"), np.arange(1, self.largest_k + 1)
             yield _curve("conditional_robustness", about, axes, away, kept, int(kept.total.sum()), convention)
-        errors = errors_by_offset(frames.correct, frames.offsets)
+        errors = errors_by_offset(frames.correct, frames.places.offsets)
         near = np.abs(errors.offsets) <= self.largest_k
         wrong, axes = Tally(errors.wrong[near], errors.total[near]), ("offset from the anchor, frames", "share wrong")
         yield _curve("offset_errors", about, axes, errors.offsets[near], wrong, int(wrong.total.sum()), convention)
@@ -149,10 +149,12 @@ class TemporalStudy(CleanStudy):
                     key = {**about, "subset": name, "k": k}
                     yield evidence.share("pm_k_subset_accuracy", int(right.sum()), len(right), key, convention)
 
-    def _by_review(self, predictions: Predictions, about: About, convention: Mapping[str, str]) -> Iterator[Measurement]:
+    def _by_review(
+        self, predictions: Predictions, without: Frames, about: About, convention: Mapping[str, str]
+    ) -> Iterator[Measurement]:
         """The same without frames that people rejected and with them, where they rejected any."""
-        without, with_all = Frames.of(predictions), Frames.of(predictions, keep_rejected=True)
-        if without is None or with_all is None or not without.rejected:
+        with_all = Frames.of(predictions, keep_rejected=True) if without.rejected else None
+        if with_all is None:
             return
         for rejected, frames in (("left out", without), ("kept", with_all)):
             stated = {**convention, "frames rejected in review": f"{without.rejected}, {rejected}"}
