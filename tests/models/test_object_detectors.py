@@ -283,6 +283,13 @@ def test_results_of_another_tool_are_answers_by_image(results: Path, tmp_path: P
         detector.detect(lights(1), [(32, 64)])
 
 
+def test_results_are_stored_like_the_boxes_of_a_detector_that_was_asked(results: Path, tmp_path: Path) -> None:
+    detector = sp.load_detector(f"results:{results}?annotations={tmp_path / 'annotations.json'}")
+    found = sp.detect(detector, sp.open_images(tmp_path / "images"), store=tmp_path / "runs")
+    named = [found.classes.names[place] for place in found.detections.classes]
+    assert dict(zip(named, found.detections.boxes.tolist(), strict=True)) == {"dog": [10, 4, 30, 12], "person": [0, 0, 5, 5]}
+
+
 def test_results_without_annotations_use_the_numbers_of_coco(results: Path, tmp_path: Path) -> None:
     entries = [{**entry, "image_id": {7: "one", 8: "two"}[entry["image_id"]]} for entry in json.loads(results.read_text())]
     results.write_text(json.dumps(entries))

@@ -49,30 +49,30 @@ class BoxRules:
 
     def found_among(self, candidates: Candidates) -> Found:
         """The boxes that count, surest first; one that is not a number where the network gave such."""
-        boxes, scores = candidates.boxes, candidates.scores
-        best = scores.max(axis=1, initial=0) if candidates.classes is None else scores
-        if not (np.isfinite(boxes).all() and np.isfinite(best).all()):
+        if not (np.isfinite(candidates.boxes).all() and np.isfinite(candidates.scores).all()):
             return Found(np.full((1, 4), np.nan), np.full(1, np.nan), np.zeros(1, int))
-        sure = np.flatnonzero(best >= self.least_score)
-        rows, classes = self._of_class(scores[sure], None if candidates.classes is None else candidates.classes[sure])
-        scores = best[sure[rows]] if scores.ndim == 1 else scores[sure[rows], classes]
+        rows, scores, classes = self._sure(candidates.scores, candidates.classes)
         order = descending_order(scores)
-        boxes, scores, classes = boxes[sure[rows[order]]].astype(float), scores[order].astype(float), classes[order]
+        boxes, scores, classes = candidates.boxes[rows[order]].astype(float), scores[order].astype(float), classes[order]
         if self.overlap is not None:
             kept = suppress(boxes, classes, self.overlap, most=self.most)
             boxes, scores, classes = boxes[kept], scores[kept], classes[kept]
         return Found(boxes[: self.most], scores[: self.most], classes[: self.most])
 
-    def _of_class(
+    def _sure(
         self, scores: NDArray[np.floating], classes: NDArray[np.integer] | None
-    ) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
-        """The rows of boxes that count, some more than once, and the class that each counts for."""
+    ) -> tuple[NDArray[np.integer], NDArray[np.floating], NDArray[np.integer]]:
+        """The rows of the boxes that are sure enough, each with score and class; with several classes, a row for each."""
         if classes is not None:
-            return np.arange(len(scores)), classes
+            rows = np.flatnonzero(scores >= self.least_score)
+            return rows, scores[rows], classes[rows]
+        rows = np.flatnonzero(scores.max(axis=1, initial=0) >= self.least_score)
+        scores = scores[rows]
         if self.several:
-            rows, classes = np.nonzero(scores >= self.least_score)
-            return rows, classes
-        return np.arange(len(scores)), scores.argmax(axis=1)
+            places, classes = np.nonzero(scores >= self.least_score)
+        else:
+            places, classes = np.arange(len(rows)), scores.argmax(axis=1)
+        return rows[places], scores[places, classes], classes
 
 
 def suppress(boxes: Boxes, classes: NDArray[np.integer], overlap: float, *, most: int | None = None) -> NDArray[np.integer]:
