@@ -43,7 +43,8 @@ def pixel_distance_charts(curves: Sequence[Curve]) -> list[Part]:
 
 def _name(curve: Curve) -> str:
     pairs = curve.about["pairs"]
-    return f"mistakes of {model_of(curve)}" if pairs == "mistakes" else f"{pairs} pairs"
+    which = f"mistakes of {model_of(curve)}" if pairs == "mistakes" else f"{pairs} pairs"
+    return f"{which} ({count(curve.images)})"
 
 
 def _whole(curve: Curve) -> Curve:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from shiftproof.metrics import is_correct
 from shiftproof.studies.frame_review import Facts, verdicts_of
-from shiftproof.types import Predictions
+from shiftproof.types import Fact, Predictions
 
 MOST_RATES = 4
 """Different frame rates that are told apart; clips of more are told together."""
@@ -83,11 +83,14 @@ def places_of(facts: Facts) -> FramePlaces | None:
 
 def subsets_of(facts: Facts, anchors: NDArray[np.intp]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
     """Which of the anchors in these rows are in each subset: without one kind of frame, their own, or of one frame rate."""
-    types = np.array([str(kind) for kind in facts.get("frame_type", ())])
+    types, rates = (_of_rows(facts.get(fact, ()), anchors) for fact in ("frame_type", "frame_rate"))
     for kind in ("I", "P", "B"):
-        if len(types) and 0 < (types[anchors] == kind).sum() < len(anchors):
-            yield f"without {kind}", types[anchors] != kind
-    rates = np.array([round(float(rate or 0)) for rate in facts.get("frame_rate", ())])
-    found = np.unique(rates[anchors]) if len(rates) else rates
-    if 1 < len(found) <= MOST_RATES:
-        yield from ((f"frame rate {rate}", rates[anchors] == rate) for rate in found.tolist())
+        if 0 < types.count(kind) < len(types):
+            yield f"without {kind}", np.array([one != kind for one in types])
+    whole = [round(float(rate or 0)) for rate in rates]
+    if 1 < len(set(whole)) <= MOST_RATES:
+        yield from ((f"frame rate {rate}", np.array(whole) == rate) for rate in sorted(set(whole)))
+
+
+def _of_rows(values: Sequence[Fact], rows: NDArray[np.intp]) -> list[Fact]:
+    return [values[row] for row in rows.tolist()] if values else []
