@@ -78,7 +78,7 @@ def _coco_truths(truths: Truths) -> COCO:
     areas = np.where(truths.ignored, 1e12, truths.areas)
     coco.dataset = {
         "images": [{"id": place + 1} for place in range(len(truths.ids))],
-        "categories": [{"id": number} for number in range(CLASSES)],
+        "categories": _categories(truths),
         "annotations": [
             {
                 "id": row + 1,
@@ -99,7 +99,7 @@ def _coco_results(detections: Detections, truths: Truths) -> COCO:
     coco = COCO()
     coco.dataset = {
         "images": [{"id": place + 1} for place in range(len(truths.ids))],
-        "categories": [{"id": number} for number in range(CLASSES)],
+        "categories": _categories(truths),
         "annotations": [
             {
                 "id": row + 1,
@@ -115,6 +115,11 @@ def _coco_results(detections: Detections, truths: Truths) -> COCO:
     }
     coco.createIndex()
     return coco
+
+
+def _categories(truths: Truths) -> list[dict[str, int]]:
+    """Those of random scenes, and more where objects are of more."""
+    return [{"id": number} for number in range(max(CLASSES, 1 + int(truths.classes.max(initial=0))))]
 
 
 def _left_top_width_height(box: NDArray[np.floating]) -> list[float]:
