@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from PIL import Image as Pillow
 
-from shiftproof.curation.project import Item, Making, Project, ReviewClass, Step, load_project, save_project
+from shiftproof.curation.project import Item, Making, Project, ReviewClass, load_project, save_project
 from shiftproof.curation.screens import RESERVED, SCREENS, screen_named
 from shiftproof.curation.shelf import LONGEST, put
+from shiftproof.curation.sifting import Step
 from shiftproof.errors import BadInput, UnknownName, UnreadableImage
 from shiftproof.types import Decoder, Image
 

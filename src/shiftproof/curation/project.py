@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from shiftproof.curation.screens import Screen, screen_named
+from shiftproof.curation.sifting import Step
 from shiftproof.errors import BadInput
 from shiftproof.files import write_whole
 from shiftproof.types import Fact
@@ -51,14 +52,6 @@ class ReviewClass:
     gloss: str = ""
     path: tuple[str, ...] = ()  # the kinds above it, the most general first
     references: tuple[str, ...] = ()  # files of the project
-
-
-@dataclass(frozen=True)
-class Step:
-    """How many images were left after a step that made the set."""
-
-    name: str
-    left: int
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,7 @@ def measure(
             )
         ),
         skipped=tuple(dict.fromkeys(reason for _, skipped, _ in told for reason in skipped)),
-        command=_command(),
+        command=typed_command(),
         made=datetime.now(UTC).isoformat(timespec="seconds"),
         versions=versions(),
     )
@@ -277,5 +277,6 @@ def _unique(cards: Iterable[Card]) -> tuple[Card, ...]:
     return tuple(found.values())
 
 
-def _command() -> str:
+def typed_command() -> str:
+    """The command that this process runs; nothing where Python called."""
     return shlex.join(["shiftproof", *sys.argv[1:]]) if Path(sys.argv[0]).stem in ("shiftproof", "__main__") else ""
