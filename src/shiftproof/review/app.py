@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from importlib.resources import files
 from typing import Any, TypeAlias
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp
 
 from shiftproof.curation.project import Project
+from shiftproof.errors import BadInput
 from shiftproof.review.database import Database, Reviewer
 from shiftproof.review.desk import Desk
-from shiftproof.review.gate import Gate, Guarded, address_of, let_in
+from shiftproof.review.gate import Gate, Guarded, address_of
+from shiftproof.review.incoming import sent_object
 from shiftproof.review.pages import page
+from shiftproof.review.together import items_together
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 MOST_VOTES = 100
@@ -31,10 +33,13 @@ MOST_VOTES = 100
 AHEAD = 6
 """Items that a page has in stock."""
 
+MOST_AHEAD, MOST_BESIDES = 20, 200
+"""Items that a page may ask for at a time, and that it may name as there already."""
+
 Answer: TypeAlias = Callable[[Any, Request, Reviewer], Response]
 
 
-def review_app(project: Project, database: Database, *, hosts: tuple[str, ...] = LOOPBACK) -> Starlette:
+def review_app(project: Project, database: Database, *, hosts: Sequence[str] = LOOPBACK) -> ASGIApp:
     """The application for one project; it answers under these names of its host alone."""
     desk = Desk(project, database)
     rooms = Rooms(desk, Gate(database))
@@ -48,10 +53,13 @@ def review_app(project: Project, database: Database, *, hosts: tuple[str, ...] =
         Route("/api/votes", rooms.votes, methods=["POST"]),
         Route("/api/last", rooms.last),
         Route("/api/classes", rooms.classes),
+        Route("/api/together", rooms.together),
+        Route("/api/comments", rooms.comments, methods=["POST"]),
+        Route("/api/lookups", rooms.lookups, methods=["POST"]),
         Mount("/static", StaticFiles(directory=str(files("shiftproof.review") / "static"))),
     ]
-    middleware = [Middleware(Guarded), Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))]
-    return Starlette(routes=routes, middleware=middleware)
+    # around everything, so that errors have the headers too
+    return Guarded(TrustedHostMiddleware(Starlette(routes=routes), allowed_hosts=hosts, www_redirect=False))
 
 
 def for_people(answer: Answer) -> Callable[[Any, Request], Response]:
@@ -69,7 +77,7 @@ def for_people(answer: Answer) -> Callable[[Any, Request], Response]:
 
 def stranger(rooms: Rooms, request: Request) -> Response:
     """What somebody gets who was not invited, or guesses."""
-    status = 429 if rooms.gate.is_guessing(address_of(request)) else 403
+    status = 429 if rooms.gate.guesses.too_many(address_of(request)) else 403
     if request.url.path.startswith("/api/"):
         return JSONResponse({"error": "open your invitation link again"}, status)
     return page("stranger.html", status, guessing=status == 429)
@@ -87,7 +95,7 @@ class Rooms:
         if self.gate.whose(token, address_of(request)) is None:
             return stranger(self, request)
         response = RedirectResponse("/", 303)
-        let_in(response, token, secure=request.url.scheme == "https")
+        self.gate.let_in(response, token, secure=request.url.scheme == "https")
         return response
 
     @for_people
@@ -131,8 +139,8 @@ class Rooms:
     def items(self, request: Request, visitor: Reviewer) -> Response:
         """The next items, besides those that the page has."""
         wanted = request.query_params.get("count", str(AHEAD))
-        count = min(int(wanted), 20) if wanted.isdecimal() else AHEAD
-        besides = request.query_params.get("besides", "").split(",")
+        count = min(int(wanted[:4]), MOST_AHEAD) if wanted.isdecimal() else AHEAD
+        besides = request.query_params.get("besides", "").split(",")[:MOST_BESIDES]
         round_ = self.desk.round_of(visitor)
         queue = self.desk.queue(visitor, round_, count, besides=besides)
         return JSONResponse({"items": queue, "round": round_, "progress": dataclasses.asdict(self.desk.progress(visitor))})
@@ -146,6 +154,11 @@ class Rooms:
     def classes(self, _request: Request, _visitor: Reviewer) -> Response:
         """Every class of the project, to search among."""
         return JSONResponse({"classes": [self.desk.shown_class(one) for one in self.desk.project.classes]})
+
+    @for_people
+    def together(self, _request: Request, visitor: Reviewer) -> Response:
+        """What the visitor looks at with others."""
+        return JSONResponse({"items": items_together(self.desk, visitor)})
 
     async def votes(self, request: Request) -> Response:
         """Takes votes; each is answered for itself, and one that was here before is as good as new."""
@@ -167,6 +180,24 @@ class Rooms:
 
         return await self._posted(request, agreed)
 
+    async def comments(self, request: Request) -> Response:
+        """Takes what a person writes to the others about an item."""
+
+        def written(visitor: Reviewer, body: dict[str, Any]) -> Response:
+            self.desk.comment(visitor, body)
+            return JSONResponse({"accepted": body["id"]})
+
+        return await self._posted(request, written)
+
+    async def lookups(self, request: Request) -> Response:
+        """Counts that a person looked up a class."""
+
+        def looked_up(visitor: Reviewer, body: dict[str, Any]) -> Response:
+            self.desk.look_up(visitor, body)
+            return JSONResponse({"accepted": body["id"]})
+
+        return await self._posted(request, looked_up)
+
     async def _posted(self, request: Request, answer: Callable[[Reviewer, dict[str, Any]], Response]) -> Response:
         """The answer to what a page of ours sent for a person who was invited; a refusal for anything else."""
         visitor = await run_in_threadpool(self.gate.visitor, request)
@@ -175,9 +206,8 @@ class Rooms:
         if not self.gate.is_own_form(request, request.headers.get("x-form-key")):
             return JSONResponse({"error": "this page is out of date; load it again"}, 403)
         try:
-            body = json.loads(await request.body())
-        except (ClientDisconnect, ValueError, RecursionError):
-            return JSONResponse({"error": "expected JSON"}, 400)
-        if not isinstance(body, dict):
-            return JSONResponse({"error": "expected an object"}, 400)
-        return await run_in_threadpool(answer, visitor, body)
+            return await run_in_threadpool(answer, visitor, sent_object(await request.body()))
+        except ClientDisconnect:  # gone, or cut off by the guard
+            return JSONResponse({"error": "too large"}, 413)
+        except BadInput as problem:
+            return JSONResponse({"error": str(problem)}, 400)

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
-from sqlalchemy import Connection, Engine, Row, create_engine, delete, event, func, insert, select, update
+from sqlalchemy import Connection, Engine, Row, case, create_engine, delete, event, exists, func, insert, select, update
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from shiftproof.errors import BadInput, StoreError
@@ -45,6 +45,13 @@ class Sent:
     note: str = ""
     milliseconds: int | None = None
     supersedes: str | None = None
+
+
+class Given(NamedTuple):
+    """How many people have an item, and whether the person asking is among them."""
+
+    people: int
+    mine: bool
 
 
 @dataclass(frozen=True)
@@ -127,13 +134,13 @@ class Database:
             with self._turn, self._engine.begin() as connection:
                 connection.execute(update(reviewers).where(reviewers.c.id == reviewer).values(**values))
 
-    def hand_out(self, reviewer: int, choose: Callable[[Mapping[str, Sequence[int]]], Sequence[str]]) -> list[str]:
-        """Gives a person the items that are chosen by whom each was given to so far; nobody else is given any meanwhile."""
+    def hand_out(self, reviewer: int, choose: Callable[[Mapping[str, Given]], Sequence[str]]) -> list[str]:
+        """Gives a person the items that are chosen by who has each so far; nobody else is given any meanwhile."""
         with self._turn, self._engine.begin() as connection:
             # writing comes first: whoever hands out holds this row, so two people are not given an item's last place
             connection.execute(update(facts).where(facts.c.name == "version").values(value=facts.c.value))
-            there = _assigned(connection)
-            new = [item for item in dict.fromkeys(choose(there)) if reviewer not in there.get(item, ())]
+            there = _given(connection, reviewer)
+            new = [item for item in dict.fromkeys(choose(there)) if item not in there or not there[item].mine]
             last = select(func.max(assignments.c.position)).where(assignments.c.reviewer == reviewer)
             held = connection.execute(last).scalar()
             start = 0 if held is None else held + 1
@@ -144,14 +151,14 @@ class Database:
 
     def release(self, reviewer: int) -> int:
         """Takes back what a person was given and did not answer, for others; how many items that were."""
-        answered = {item for person, item in standing(self.votes(reviewer=reviewer)) if person == reviewer}
-        left = [item for item in self.assigned_to(reviewer) if item not in answered]
-        mine = assignments.c.reviewer == reviewer
+        left = delete(assignments).where(assignments.c.reviewer == reviewer, ~assignments.c.answered)
         with self._turn, self._engine.begin() as connection:
-            for start in range(0, len(left), 500):  # databases take only so many values at a time
-                some = assignments.c.item.in_(left[start : start + 500])
-                connection.execute(delete(assignments).where(mine, some))
-        return len(left)
+            return int(connection.execute(left).rowcount)
+
+    def given(self, reviewer: int) -> dict[str, Given]:
+        """Of each item that somebody has, how many people do, and whether this person is one of them."""
+        with self._engine.connect() as connection:
+            return _given(connection, reviewer)
 
     def assigned_to(self, reviewer: int) -> list[str]:
         """The items of one person, in the person's own order."""
@@ -159,10 +166,37 @@ class Database:
         with self._engine.connect() as connection:
             return [row.item for row in connection.execute(mine)]
 
-    def assigned(self) -> dict[str, list[int]]:
-        """The people each item was given to."""
+    def waiting(self, reviewer: int, count: int, *, besides: Iterable[str] = ()) -> list[str]:
+        """The next items of a person on which no vote of theirs stands, but for some."""
+        mine = select(assignments.c.item).where(assignments.c.reviewer == reviewer, ~assignments.c.answered)
+        asked = mine.where(assignments.c.item.not_in(list(besides))).order_by(assignments.c.position).limit(count)
         with self._engine.connect() as connection:
-            return _assigned(connection)
+            return [row.item for row in connection.execute(asked)]
+
+    def is_given(self, reviewer: int, item: str) -> bool:
+        """Whether an item was given to a person."""
+        mine = exists().where(assignments.c.reviewer == reviewer, assignments.c.item == item)
+        with self._engine.connect() as connection:
+            return bool(connection.execute(select(mine)).scalar())
+
+    def tally(self, reviewer: int) -> tuple[int, int]:
+        """How many items a person was given, and on how many of them a vote stands."""
+        answered = func.coalesce(func.sum(case((assignments.c.answered, 1), else_=0)), 0)
+        asked = select(func.count(), answered).where(assignments.c.reviewer == reviewer)
+        with self._engine.connect() as connection:
+            given, done = connection.execute(asked).one()
+        return int(given), int(done)
+
+    def assigned(self, items: Sequence[str] | None = None) -> dict[str, list[int]]:
+        """The people each item was given to; of some items alone, where they are named."""
+        asked = select(assignments.c.item, assignments.c.reviewer).order_by(assignments.c.reviewer)
+        if items is not None:
+            asked = asked.where(assignments.c.item.in_(items))
+        found: dict[str, list[int]] = {}
+        with self._engine.connect() as connection:
+            for item, reviewer in connection.execute(asked):
+                found.setdefault(item, []).append(reviewer)
+        return found
 
     def add(self, reviewer: int, sent: Iterable[Sent]) -> int:
         """Adds votes, and says how many are new; one that is here already, under the same id, is not added again.
@@ -180,13 +214,25 @@ class Database:
                         _check_own(connection, reviewer, one.id, one.item)
         return added
 
-    def votes(self, *, after: int = 0, reviewer: int | None = None) -> list[Vote]:
-        """All votes with a number above `after`, in the order they came."""
-        asked = select(votes).where(votes.c.number > after).order_by(votes.c.number)
+    def votes(
+        self,
+        *,
+        after: int = 0,
+        reviewer: int | None = None,
+        items: Sequence[str] | None = None,
+        last: int | None = None,
+    ) -> list[Vote]:
+        """All votes with a number above `after`, in the order they came; of one person, on some items, the `last` few."""
+        asked = (
+            select(votes).where(votes.c.number > after).order_by(votes.c.number if last is None else votes.c.number.desc())
+        )
         if reviewer is not None:
             asked = asked.where(votes.c.reviewer == reviewer)
+        if items is not None:
+            asked = asked.where(votes.c.item.in_(items))
         with self._engine.connect() as connection:
-            return [_vote(row) for row in connection.execute(asked)]
+            found = [_vote(row) for row in connection.execute(asked.limit(last))]
+        return sorted(found, key=lambda vote: vote.number)
 
     def count(self) -> int:
         """How many votes there are, those that take others back among them."""
@@ -198,11 +244,20 @@ class Database:
         row = {"id": comment_id, "reviewer": reviewer, "item": item, "text": text, "received": time.time()}
         self._add_once(insert(comments).values(**row))
 
-    def comments(self, item: str) -> list[Comment]:
-        """What was written about an item, in the order it came."""
-        asked = select(comments).where(comments.c.item == item).order_by(comments.c.number)
+    def comments(self, item: str | None = None) -> list[Comment]:
+        """What was written about an item, or about any, in the order it came."""
+        asked = select(comments).order_by(comments.c.number)
+        if item is not None:
+            asked = asked.where(comments.c.item == item)
         with self._engine.connect() as connection:
             return [Comment(row.reviewer, row.item, row.text, row.received) for row in connection.execute(asked)]
+
+    def is_talked_over(self, item: str) -> bool:
+        """Whether people have begun to look at an item together."""
+        written = exists().where(comments.c.item == item)
+        changed = exists().where(votes.c.item == item, votes.c.round == "open")
+        with self._engine.connect() as connection:
+            return bool(connection.execute(select(written | changed)).scalar())
 
     def look_up(self, reviewer: int, lookup_id: str, key: str) -> None:
         """Remembers that a person looked up a class during a test."""
@@ -228,12 +283,10 @@ def token_digest(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-def _assigned(connection: Connection) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
-    rows = connection.execute(select(assignments.c.item, assignments.c.reviewer).order_by(assignments.c.reviewer))
-    for item, reviewer in rows:
-        found.setdefault(item, []).append(reviewer)
-    return found
+def _given(connection: Connection, reviewer: int) -> dict[str, Given]:
+    mine = func.max(case((assignments.c.reviewer == reviewer, 1), else_=0))
+    rows = connection.execute(select(assignments.c.item, func.count(), mine).group_by(assignments.c.item))
+    return {item: Given(people, bool(is_mine)) for item, people, is_mine in rows}
 
 
 def _add(connection: Connection, reviewer: int, sent: Sent) -> int:
@@ -256,7 +309,13 @@ def _add(connection: Connection, reviewer: int, sent: Sent) -> int:
         "supersedes": sent.supersedes,
         "received": time.time(),
     }
+    held = (assignments.c.reviewer == reviewer) & (assignments.c.item == sent.item)
+    # whoever votes holds the person's row of the item, so that of two votes at once the second sees the first
+    connection.execute(select(assignments.c.item).where(held).with_for_update())
     connection.execute(insert(votes).values(**row))
+    own = connection.execute(select(votes).where(votes.c.reviewer == reviewer, votes.c.item == sent.item))
+    answered = bool(standing(map(_vote, own)))
+    connection.execute(update(assignments).where(held, assignments.c.answered != answered).values(answered=answered))
     return 1
 
 

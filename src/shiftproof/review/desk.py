@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import hmac
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -13,14 +14,16 @@ from typing import Any, NamedTuple
 from shiftproof.curation.project import Item, Project, ReviewClass
 from shiftproof.errors import BadInput, ShiftproofError
 from shiftproof.review.database import Database, Reviewer, Sent
-from shiftproof.review.handing_out import hand_out
-from shiftproof.review.votes import Round, Vote, check_answer, standing
-
-LONGEST_NOTE = 2000
-"""Letters of a note or a comment."""
+from shiftproof.review.handing_out import free_items, hand_out
+from shiftproof.review.incoming import LONGEST_NOTE, sent_id, sent_vote, text_part
+from shiftproof.review.verdicts import disputed
+from shiftproof.review.votes import Round, standing
 
 PACE_VOTES = 20
 """Votes that a person's own pace is taken from: the last ones."""
+
+RECOUNT_SECONDS = 10.0
+"""How long it is taken as known what is left to hand out; all that others were given is read to know it."""
 
 
 class Taken(NamedTuple):
@@ -50,6 +53,7 @@ class Desk:
     def __init__(self, project: Project, database: Database) -> None:
         self.project, self.database = project, database
         self._secret = database.secret()
+        self._left: dict[int, tuple[float, int]] = {}  # for each person: when it was counted, and how many items
 
     def name_of(self, text: str) -> str:
         """The name under which pages know an item or a picture."""
@@ -80,21 +84,27 @@ class Desk:
         `besides` are names of items that the page has already, answered or not.
         """
         skipped = {self.items[name].id for name in besides if name in self.items}
-        waiting = [item for item in self._waiting(reviewer, round_) if item not in skipped]
-        if round_ == "first" and len(waiting) < count:
+        waiting = self._waiting(reviewer, round_, count, skipped)
+        if round_ == "first" and len(waiting) < count and self._left_for(reviewer):
             hand_out(self.project, self.database, reviewer.id)
-            waiting = [item for item in self._waiting(reviewer, round_) if item not in skipped]
-        return [self.shown(self.project.by_id[item]) for item in waiting[:count]]
+            self._left.pop(reviewer.id, None)
+            waiting = self._waiting(reviewer, round_, count, skipped)
+        return [self.shown(self.project.by_id[item]) for item in waiting if item in self.project.by_id]
 
-    def _waiting(self, reviewer: Reviewer, round_: Round) -> list[str]:
-        answered = {item for _, item in self._standing(reviewer, round_)}
-        if round_ == "training":
-            return [item.id for item in self.training if item.id not in answered]
-        return [item for item in self.database.assigned_to(reviewer.id) if item not in answered]
-
-    def _standing(self, reviewer: Reviewer, round_: Round) -> Mapping[tuple[int, str], Vote]:
+    def _waiting(self, reviewer: Reviewer, round_: Round, count: int, skipped: Collection[str] = ()) -> list[str]:
+        if round_ != "training":
+            return self.database.waiting(reviewer.id, count, besides=skipped)
         votes = self.database.votes(reviewer=reviewer.id)
-        return standing(vote for vote in votes if (vote.round == "training") == (round_ == "training"))
+        seen = {*skipped, *(item for _, item in standing(vote for vote in votes if vote.round == "training"))}
+        return [item.id for item in self.training if item.id not in seen][:count]
+
+    def _left_for(self, reviewer: Reviewer) -> int:
+        """How many items a person may still be given; up to some seconds old."""
+        counted, left = self._left.get(reviewer.id, (-RECOUNT_SECONDS, 0))
+        if time.monotonic() - counted >= RECOUNT_SECONDS:
+            left = len(free_items(self.project, self.database.given(reviewer.id)))
+            self._left[reviewer.id] = time.monotonic(), left
+        return left
 
     def shown(self, item: Item) -> dict[str, Any]:
         """An item as pages get it: nothing that could lead an answer is in it."""
@@ -114,11 +124,10 @@ class Desk:
     def take(self, reviewer: Reviewer, sent: Sequence[Mapping[str, Any]]) -> Taken:
         """Keeps the votes that may be; those that may not are refused one by one, so that none holds up the others."""
         taken = Taken([], {}, {})
-        mine = set(self.database.assigned_to(reviewer.id))
         for one in sent:
             vote_id = str(one.get("id", ""))[:36]
             try:
-                vote = self._checked(one, mine)
+                vote = self._checked(reviewer, one)
                 self.database.add(reviewer.id, [vote])
             except ShiftproofError as problem:
                 taken.refused[vote_id] = str(problem)
@@ -129,53 +138,69 @@ class Desk:
         self._finish_training(reviewer)
         return taken
 
-    def _checked(self, one: Mapping[str, Any], mine: set[str]) -> Sent:
-        """The vote as it is kept; BadInput where any part of it is not what a page would send."""
-        vote_id, name, round_ = (one.get(part) for part in ("id", "item", "round"))
-        if not isinstance(vote_id, str) or not 8 <= len(vote_id) <= 36:
-            raise BadInput("a vote needs an id of 8 to 36 letters, made by the page")
+    def _checked(self, reviewer: Reviewer, one: Mapping[str, Any]) -> Sent:
+        """The vote as it is kept; BadInput where it is not one that the person may give now."""
+        item = self.item_named(one.get("item"))
+        vote = sent_vote(one, item.id, self.project)
+        if vote.round == "training":
+            if item.role != "training":
+                raise BadInput("this item is none of the training")
+            return vote
+        if not self.database.is_given(reviewer.id, item.id):
+            raise BadInput("this item was not given to this person")
+        if vote.round == "open" and not self.is_disputed(item):
+            raise BadInput("this item is not looked at together")
+        if vote.round == "first" and self.database.is_talked_over(item.id):
+            raise BadInput("this item is looked at together now, so a first vote comes too late")
+        return vote
+
+    def item_named(self, name: object) -> Item:
+        """The item that pages know by a name; BadInput where there is none."""
         item = self.items.get(name) if isinstance(name, str) else None
         if item is None:
             raise BadInput("no such item")
-        if round_ not in ("training", "first", "open"):
-            raise BadInput(f"the round should be training, first or open, got {round_!r:.40}")
-        if (item.role == "training") != (round_ == "training") or (item.role != "training" and item.id not in mine):
-            raise BadInput("this item was not given to this person")
-        answer, note = one.get("answer"), one.get("note", "")
-        if answer is not None:
-            if not isinstance(answer, Mapping):
-                raise BadInput("an answer should be an object with a choice")
-            check_answer(self.project.screen, answer, self.project.class_of)
-        if not isinstance(note, str) or len(note) > LONGEST_NOTE:
-            raise BadInput(f"a note should be a text of at most {LONGEST_NOTE:,} letters")
-        spent, supersedes = one.get("milliseconds"), one.get("supersedes")
-        if spent is not None and not (isinstance(spent, int) and 0 <= spent < 2**31):
-            raise BadInput("milliseconds should be a whole number")
-        if supersedes is not None and not isinstance(supersedes, str):
-            raise BadInput("supersedes should be the id of a vote")
-        return Sent(vote_id, item.id, round_, answer, note, spent, supersedes)
+        return item
+
+    def is_disputed(self, item: Item) -> bool:
+        """Whether people look at an item together: everybody has voted, and not all to keep it."""
+        kin = [one for one in self.project.items if one is item or (item.group is not None and one.group == item.group)]
+        ids = [one.id for one in kin]
+        votes, assigned = self.database.votes(items=ids), self.database.assigned(ids)
+        return item.id in disputed(dataclasses.replace(self.project, items=tuple(kin)), votes, assigned)
+
+    def comment(self, reviewer: Reviewer, body: Mapping[str, Any]) -> None:
+        """Keeps what a person wrote to the others about an item that they look at together."""
+        item = self.item_named(body.get("item"))
+        text = text_part(body, "text", shortest=1, longest=LONGEST_NOTE)
+        if not self.database.is_given(reviewer.id, item.id) or not self.is_disputed(item):
+            raise BadInput("this item is not looked at together")
+        self.database.comment(reviewer.id, sent_id(body), item.id, text)
+
+    def look_up(self, reviewer: Reviewer, body: Mapping[str, Any]) -> None:
+        """Remembers that a person looked up a class."""
+        key = body.get("class")
+        if not isinstance(key, str) or key not in self.project.class_of:
+            raise BadInput("no such class")
+        self.database.look_up(reviewer.id, sent_id(body), key)
 
     def _finish_training(self, reviewer: Reviewer) -> None:
-        if not reviewer.trained and self.training and not self._waiting(reviewer, "training"):
+        if not reviewer.trained and self.training and not self._waiting(reviewer, "training", 1):
             self.database.mark(reviewer.id, trained=True)
 
     def progress(self, reviewer: Reviewer) -> Progress:
         """How far a person is, and how fast."""
-        assigned = self.database.assigned()
-        mine = [item for item, people in assigned.items() if reviewer.id in people]
-        votes = self._standing(reviewer, "first")
-        free = sum(
-            len(people := assigned.get(item.id, [])) < self.project.reviewers_each and reviewer.id not in people
-            for item in self.project.items
-            if item.role == "asked"
-        )
-        spent = [vote.milliseconds for vote in list(votes.values())[:PACE_VOTES] if vote.milliseconds is not None]
-        pace = sum(spent) / len(spent) / 1000 if spent else None
-        return Progress(len(votes), len(mine), free, pace)
+        given, done = self.database.tally(reviewer.id)
+        votes = self.database.votes(reviewer=reviewer.id, last=PACE_VOTES)
+        spent = [vote.milliseconds for vote in votes if vote.round == "first" and vote.milliseconds is not None]
+        return Progress(done, given, self._left_for(reviewer), sum(spent) / len(spent) / 1000 if spent else None)
 
     def last_votes(self, reviewer: Reviewer, count: int = 50) -> list[dict[str, Any]]:
         """What a person answered last, the latest first, so that it can be undone after the page was closed."""
-        votes = sorted(self._standing(reviewer, self.round_of(reviewer)).values(), key=lambda vote: -vote.number)
+        training = self.round_of(reviewer) == "training"
+        # what takes a vote back comes after it, so the last votes tell of themselves whether they stand
+        recent = self.database.votes(reviewer=reviewer.id, last=4 * count)
+        stand = standing(vote for vote in recent if (vote.round == "training") == training)
+        votes = sorted(stand.values(), key=lambda vote: -vote.number)
         return [
             {
                 "id": vote.id,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import time
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Mapping
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -22,6 +22,9 @@ MOST_BYTES = 256 * 1024
 
 GUESSES, WINDOW = 10, 60.0
 """Wrong tokens from one address in so many seconds; more are turned away unread."""
+
+MOST_ADDRESSES = 10_000
+"""Addresses whose guesses are remembered; when there are more, those that need not wait are forgotten."""
 
 HEADERS: Mapping[str, str] = {
     "content-security-policy": (
@@ -77,49 +80,74 @@ def _limited(receive: Receive) -> Receive:
     return receive_limited
 
 
+class Guesses:
+    """Wrong tokens, counted by where they came from."""
+
+    def __init__(self) -> None:
+        self._wrong: dict[str, deque[float]] = {}
+
+    def add(self, address: str) -> None:
+        if len(self._wrong) > MOST_ADDRESSES:
+            self._wrong = {one: times for one, times in self._wrong.items() if self.too_many(one)}
+        self._wrong.setdefault(address, deque(maxlen=GUESSES)).append(time.monotonic())
+
+    def too_many(self, address: str) -> bool:
+        """Whether an address has to wait before another token of it is looked at."""
+        times = self._wrong.get(address)
+        return times is not None and len(times) == GUESSES and times[0] > time.monotonic() - WINDOW
+
+
 class Gate:
-    """Knows people by the cookie that their invitation gave them."""
+    """Lets people in by the token of their invitation, and knows them by the cookie that they got for it.
+
+    The cookie is signed: one that was made up is never looked for, so tokens can be guessed at the door alone, where guesses
+    are counted, and whoever is in stays in though others guess from the same address.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database, self._secret = database, database.secret()
-        self._wrong: dict[str, deque[float]] = defaultdict(deque)
+        self.guesses = Guesses()
 
     def whose(self, token: str, address: str) -> Reviewer | None:
         """Whose token it is; None for one that is nobody's, and for every one from where too many were guessed."""
-        guesses = self._wrong[address]
-        while guesses and guesses[0] < time.monotonic() - WINDOW:
-            guesses.popleft()
-        if len(guesses) >= GUESSES:
+        if self.guesses.too_many(address):
             return None
         found = self._database.reviewer_with(token)
         if found is None:
-            guesses.append(time.monotonic())
+            self.guesses.add(address)
         return found
 
-    def is_guessing(self, address: str) -> bool:
-        """Whether so many wrong tokens came from an address that it has to wait."""
-        return len(self._wrong[address]) >= GUESSES
+    def let_in(self, response: Response, token: str, *, secure: bool) -> None:
+        """Gives the visitor the cookie; no script can read it, and other sites cannot send forms with it."""
+        value = f"{token}.{self._signed('cookie', token)}"
+        response.set_cookie(COOKIE, value, max_age=WEEKS, httponly=True, samesite="lax", secure=secure, path="/")
 
     def visitor(self, request: Request) -> Reviewer | None:
         """Who sent a request, by its cookie."""
-        token = request.cookies.get(COOKIE)
-        return self.whose(token, address_of(request)) if token else None
+        token = self._token(request)
+        return None if token is None else self._database.reviewer_with(token)
 
     def form_key(self, request: Request) -> str:
         """What a form of this visitor must bring along, which no other site can know."""
-        token = request.cookies.get(COOKIE, "")
-        return hmac.new(self._secret, token_digest(token).encode(), hashlib.sha256).hexdigest()
+        return self._signed("form", self._token(request) or "")
 
     def is_own_form(self, request: Request, key: str | None) -> bool:
         """Whether a request comes from a page of ours: it knows the key, and no other site is named as its origin."""
         origin = request.headers.get("origin")
         same_site = origin is None or origin.partition("://")[2] == request.headers.get("host")
-        return same_site and hmac.compare_digest(key or "", self.form_key(request))
+        return same_site and _same(key or "", self.form_key(request))
+
+    def _token(self, request: Request) -> str | None:
+        token, _, signature = request.cookies.get(COOKIE, "").partition(".")
+        return token if _same(signature, self._signed("cookie", token)) else None
+
+    def _signed(self, purpose: str, token: str) -> str:
+        return hmac.new(self._secret, f"{purpose} {token_digest(token)}".encode(), hashlib.sha256).hexdigest()
 
 
-def let_in(response: Response, token: str, *, secure: bool) -> None:
-    """Gives the visitor the cookie; only the server can read it, and other sites cannot send forms with it."""
-    response.set_cookie(COOKIE, token, max_age=WEEKS, httponly=True, samesite="lax", secure=secure, path="/")
+def _same(given: str, right: str) -> bool:
+    """Compared in a time that tells nothing of how much is right."""
+    return hmac.compare_digest(given.encode(), right.encode())
 
 
 def address_of(request: Request) -> str:

@@ -6,13 +6,15 @@ import hashlib
 from collections.abc import Mapping, Sequence
 
 from shiftproof.curation.project import Project
-from shiftproof.review.database import Database
+from shiftproof.review.database import Database, Given
 
 CHUNK = 50
 """Items that a person is given at a time: few enough that nobody holds what others could do."""
 
 GOLD_EVERY = 10
 """One item of so many has a known answer, where the project has such items left for the person."""
+
+NOBODY = Given(0, mine=False)
 
 
 def hand_out(project: Project, database: Database, reviewer: int, *, chunk: int = CHUNK) -> list[str]:
@@ -21,21 +23,24 @@ def hand_out(project: Project, database: Database, reviewer: int, *, chunk: int 
     Nobody gets an item twice, and no item goes to more than `reviewers_each` people; items with a known answer are strewn
     in among them and go to everybody.
     """
-    asked = [item.id for item in project.items if item.role == "asked"]
     gold = [item.id for item in project.items if item.role == "gold"]
 
-    def choose(assigned: Mapping[str, Sequence[int]]) -> list[str]:
-        free = [
-            item for item in asked if len(given := assigned.get(item, ())) < project.reviewers_each and reviewer not in given
-        ]
-        free.sort(key=lambda item: (-len(assigned.get(item, ())), _turn(item, reviewer, project.seed)))
+    def choose(given: Mapping[str, Given]) -> list[str]:
+        free = free_items(project, given)
+        free.sort(key=lambda item: (-given.get(item, NOBODY).people, _turn(item, reviewer, project.seed)))
         # of each chunk the order is the person's own, or the first of it would always be those that others had
         chosen = sorted(free[:chunk], key=lambda item: _turn(item, reviewer, project.seed))
-        known = [item for item in gold if reviewer not in assigned.get(item, ())]
+        known = [item for item in gold if not given.get(item, NOBODY).mine]
         known.sort(key=lambda item: _turn(item, reviewer, project.seed))
         return _strewn(chosen, known[: len(chosen) // GOLD_EVERY or bool(chosen)], reviewer, project.seed)
 
     return database.hand_out(reviewer, choose)
+
+
+def free_items(project: Project, given: Mapping[str, Given]) -> list[str]:
+    """The items that still want somebody, and that the person asking may be given."""
+    asked = (item.id for item in project.items if item.role == "asked")
+    return [item for item in asked if (has := given.get(item, NOBODY)).people < project.reviewers_each and not has.mine]
 
 
 def _strewn(items: Sequence[str], known: Sequence[str], reviewer: int, seed: int) -> list[str]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from sqlalchemy import (
     JSON,
     BigInteger,
+    Boolean,
     Column,
     Connection,
     Engine,
@@ -19,6 +20,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    false,
     func,
     insert,
     inspect,
@@ -58,7 +60,10 @@ assignments = Table(
     Column("reviewer", ForeignKey("reviewers.id"), primary_key=True),
     Column("item", String(300), primary_key=True),
     Column("position", Integer, nullable=False),  # in the person's own order
-    Index("assignments_in_order", "reviewer", "position"),
+    # whether a vote of the person stands on it: computed again with every vote, so that what is next is found at once
+    Column("answered", Boolean, nullable=False, server_default=false()),
+    Index("assignments_in_order", "reviewer", "answered", "position"),
+    Index("assignments_of_items", "item", "reviewer"),
 )
 
 votes = Table(
@@ -74,7 +79,7 @@ votes = Table(
     Column("milliseconds", Integer),
     Column("supersedes", String(36)),
     Column("received", Float, nullable=False),
-    Index("votes_of_items", "item"),
+    Index("votes_of_items", "item", "reviewer"),
     Index("votes_of_reviewers", "reviewer", "number"),
 )
 

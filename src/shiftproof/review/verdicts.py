@@ -63,6 +63,14 @@ def needs_adjudication(verdict: Verdict) -> bool:
     return not verdict.closed_by_group and answered >= verdict.assigned > 0 and verdict.against > 0
 
 
+def disputed(project: Project, votes: Iterable[Vote], assigned: Mapping[str, Sequence[int]]) -> list[str]:
+    """The items that people look at together, by what they said before they saw each other's votes."""
+    if not project.screen.adjudicated:
+        return []
+    blind = verdicts(project, (vote for vote in votes if vote.round == "first"), assigned)
+    return [item for item, verdict in blind.items() if needs_adjudication(verdict)]
+
+
 def _verdict(project: Project, item: str, votes: Sequence[Vote], assigned: int) -> Verdict:
     screen = project.screen
     assigned = max(assigned, len(votes))

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from shiftproof.curation.screens import Screen
+from shiftproof.curation.screens import Form, Screen
 from shiftproof.errors import BadInput
 
 Round = Literal["training", "first", "open"]
 """With the answer shown after it; blind; and after everybody's votes were seen."""
+
+PARTS: Mapping[Form, Sequence[str]] = {"labels": ["labels"], "tags": ["tags"], "box": ["points"], "class": ["class"]}
+"""What an answer of each form holds beside the choice and its reasons."""
+
+LONGEST_NAME = 300
+"""Letters of a choice, a reason or the key of a class."""
 
 
 @dataclass(frozen=True)
@@ -58,22 +64,19 @@ def standing(votes: Iterable[Vote]) -> dict[tuple[int, str], Vote]:
 def check_answer(screen: Screen, answer: Mapping[str, Any], classes: Iterable[str] = ()) -> None:
     """BadInput where an answer is not one that the screen offers: it may come from anywhere."""
     choice = screen.choice(_text(answer.get("choice"), "choice"))
-    known = {"choice", "reasons", "labels", "tags", "points", "class"}
+    known = {"choice", "reasons", *PARTS.get(screen.form, ())}
     if strange := set(answer) - known:
-        raise BadInput(f"an answer holds {', '.join(sorted(known))}; got {', '.join(sorted(map(str, strange)))}")
-    reasons = _texts(answer.get("reasons", ()), "reasons")
-    if strange := set(reasons) - {reason.name for reason in choice.reasons}:
-        raise BadInput(f"{choice.name} is not answered because of {', '.join(sorted(strange))}")
+        raise BadInput(f"an answer holds {', '.join(sorted(known))}; got {', '.join(sorted(strange))[:200]}")
+    _check_among(_texts(answer.get("reasons", []), "reasons"), (reason.name for reason in choice.reasons), "reason")
     match screen.form:
-        case "labels" if choice.keeps:
-            _check_classes(_texts(answer.get("labels"), "labels"), classes)
+        case "labels" if choice.keeps or "labels" in answer:
+            _check_among(_texts(answer.get("labels"), "labels"), classes, "class")
         case "tags":
-            if strange := set(_texts(answer.get("tags"), "tags")) - {one.name for one in screen.choices}:
-                raise BadInput(f"{screen.name} has no {', '.join(sorted(strange))}")
-        case "box" if choice.keeps:
+            _check_among(_texts(answer.get("tags"), "tags"), (one.name for one in screen.choices), "tag")
+        case "box" if choice.keeps or "points" in answer:
             _check_points(answer.get("points"))
         case "class":
-            _check_classes([_text(answer.get("class"), "class")], classes)
+            _check_among([_text(answer.get("class"), "class")], classes, "class")
 
 
 def box_of(answer: Mapping[str, Any]) -> tuple[float, float, float, float]:
@@ -88,23 +91,25 @@ def box_of(answer: Mapping[str, Any]) -> tuple[float, float, float, float]:
 
 def _check_points(points: Any) -> None:
     pairs = isinstance(points, list) and len(points) == 4 and all(isinstance(one, list) and len(one) == 2 for one in points)
-    numbers = pairs and all(isinstance(side, int | float) and 0 <= side <= 1 for one in points for side in one)
+    numbers = pairs and all(type(side) in (int, float) and 0 <= side <= 1 for one in points for side in one)
     if not numbers:
         raise BadInput(f"a box needs four points, each as shares of width and height, 0 to 1; got {points!r:.200}")
 
 
-def _check_classes(named: Iterable[str], known: Iterable[str]) -> None:
+def _check_among(named: Sequence[str], known: Iterable[str], what: str) -> None:
     if strange := set(named) - set(known):
-        raise BadInput(f"no class called {', '.join(sorted(strange))[:200]}")
+        raise BadInput(f"no {what} called {', '.join(sorted(strange))[:200]}")
+    if len(set(named)) < len(named):
+        raise BadInput(f"a {what} is named twice")
 
 
 def _text(value: Any, what: str) -> str:
-    if not isinstance(value, str):
-        raise BadInput(f"{what} should be a text, got {value!r:.100}")
+    if not isinstance(value, str) or len(value) > LONGEST_NAME:
+        raise BadInput(f"{what} should be a text of at most {LONGEST_NAME} letters, got {value!r:.100}")
     return value
 
 
 def _texts(values: Any, what: str) -> list[str]:
-    if not isinstance(values, list | tuple):
+    if not isinstance(values, list):
         raise BadInput(f"{what} should be a list, got {values!r:.100}")
     return [_text(value, what) for value in values]

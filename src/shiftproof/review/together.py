@@ -1,0 +1,72 @@
+"""What people look at together, once everybody has voted blindly and not all to keep it."""
+
+from __future__ import annotations
+
+import string
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from shiftproof.review.database import Comment, Reviewer
+from shiftproof.review.desk import Desk
+from shiftproof.review.verdicts import Verdict, disputed, needs_adjudication, verdicts
+from shiftproof.review.votes import Vote, standing
+
+
+def items_together(desk: Desk, reviewer: Reviewer) -> list[dict[str, Any]]:
+    """The disputed items of a person in the order of the project, with what was said of each so far, without names.
+
+    An item stays here when people have come to agree on it, so that they can change their minds again.
+    """
+    project, votes, assigned = desk.project, desk.database.votes(), desk.database.assigned()
+    found = verdicts(project, votes, assigned)
+    said: dict[str, list[Vote]] = defaultdict(list)
+    for vote in standing(votes).values():
+        said[vote.item].append(vote)
+    written: dict[str, list[Comment]] = defaultdict(list)
+    for comment in desk.database.comments():
+        written[comment.item].append(comment)
+    mine = [item for item in disputed(project, votes, assigned) if reviewer.id in assigned[item]]
+    return [
+        {
+            **desk.shown(project.by_id[item]),
+            **_told(found[item]),
+            **_heard(desk, reviewer, said[item], written[item]),
+        }
+        for item in mine
+    ]
+
+
+def _told(verdict: Verdict) -> dict[str, Any]:
+    return {"outcome": verdict.outcome, "settled": not needs_adjudication(verdict)}
+
+
+def _heard(desk: Desk, reviewer: Reviewer, votes: Sequence[Vote], comments: Sequence[Comment]) -> dict[str, Any]:
+    """The votes and comments on one item, each with the letter of who gave it."""
+    letters = _letters(desk, [*votes, *comments])
+    own = next((vote.id for vote in votes if vote.reviewer == reviewer.id), None)
+    return {
+        "vote": own,
+        "votes": [
+            {"who": letters[vote.reviewer], "own": vote.id == own, "answer": vote.answer, "note": vote.note}
+            for vote in sorted(votes, key=lambda vote: letters[vote.reviewer])
+        ],
+        "comments": [
+            {
+                "who": letters[comment.reviewer],
+                "own": comment.reviewer == reviewer.id,
+                "text": comment.text,
+                "ago": max(time.time() - comment.received, 0),
+            }
+            for comment in comments
+        ],
+    }
+
+
+def _letters(desk: Desk, said: Iterable[Vote | Comment]) -> Mapping[int, str]:
+    """A letter for each person who said something of an item: the same whenever it is asked, another on every item."""
+    people = {one.reviewer: desk.name_of(f"voice {one.reviewer} {one.item}") for one in said}
+    order = sorted(people, key=lambda person: people[person])
+    names = [*string.ascii_uppercase, *(f"{first}{second}" for first in "ABC" for second in string.ascii_uppercase)]
+    return dict(zip(order, names, strict=False))
