@@ -96,7 +96,7 @@ def to_columns(asked: AskedLooks, classes: Classes | None, of_model: Classes | N
         return asked
     columns = match_columns(classes, of_model, len(of_model)).columns
     if any(columns[place] < 0 for places in asked.values() for place in places):
-        raise BadInput("heat maps are of classes of the model, one at a time; leave out --merge and --unmatched")
+        raise BadInput("heat maps are of classes of the model, one at a time; leave out --merge")
     return {key: [columns[place] for place in places] for key, places in asked.items()}
 
 

@@ -139,6 +139,16 @@ def test_images_without_boxes_are_left_out_where_others_have_some(drawn: Looked,
     assert list(some.asked) == ["at", "right"]
 
 
+def test_images_without_a_label_are_not_looked_into(drawn: Looked, study: HeatMapStudy) -> None:
+    labels = drawn.predictions.labels.copy()
+    labels[[0, 3]] = -1
+    partly = Looked(dataclasses.replace(drawn.predictions, labels=labels), drawn.maps, drawn.boxes)
+    assert number(list(study.measure(partly)), "hot_point_miss_rate", "wrong").images == 2
+    assert list(partly.asked) == ["at", "far", "lucky"]
+    nowhere = dataclasses.replace(drawn.predictions, labels=np.full_like(labels, -1))
+    assert study.looks(nowhere, partly.images(None)) == {}
+
+
 def test_without_any_box_there_are_pictures_and_a_reason(drawn: Looked, study: HeatMapStudy) -> None:
     bare = Looked(drawn.predictions, drawn.maps, {})
     assert [type(one) for one in study.measure(bare)] == [Gallery, Gallery]

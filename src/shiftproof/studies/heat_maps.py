@@ -97,11 +97,12 @@ class HeatMapStudy(CleanStudy):
         """Rows of mistakes and of right answers."""
         boxed = _boxed(images)
         fit = predictions.labelled & np.array([not boxed or key in boxed for key in predictions.ids], bool)
-        correct = is_correct(predictions.labels, predictions.top5.classes)
-        return {
-            name: spread_over(np.flatnonzero(fit & (correct == right)).tolist(), self.looked_at)
-            for name, right in (("wrong", False), ("right", True))
-        }
+        rows = np.flatnonzero(fit)
+        if not len(rows):
+            return {}
+        correct = is_correct(predictions.labels[rows], predictions.top5.classes[rows])
+        chosen = {"wrong": rows[~correct], "right": rows[correct]}
+        return {answers: spread_over(some.tolist(), self.looked_at) for answers, some in chosen.items()}
 
     def _on_objects(
         self, looked: Sequence[LookedInto], about: About, convention: Mapping[str, str]
