@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -42,7 +42,9 @@ def around_anchors(
     }
     yield from _over_k(frames, {**run.about(), "task": "detection"}, told)
     yield from _by_subset(frames, judged.found, run.about(), told)
-    yield from _over_k(dataclasses.replace(frames, matches=judged.blind), {**run.about(), "task": "localization"}, told)
+    yield from _over_k(
+        dataclasses.replace(frames, matches=judged.blind, known={}), {**run.about(), "task": "localization"}, told
+    )
 
 
 def worst_pairs(run: Run, judged: Judged, largest_k: int, *, shown: int, least_score: float) -> Iterator[Gallery]:
@@ -72,6 +74,7 @@ class _Frames:
     places: FramePlaces
     largest_k: int
     include_anchor: bool
+    known: dict[bytes, Resampled] = field(default_factory=dict)
 
     @classmethod
     def of(cls, found: FoundObjects, matches: Matches, largest_k: int, include_anchor: bool) -> _Frames | None:
@@ -101,7 +104,11 @@ class _Frames:
 
     def precision(self, images: NDArray[np.intp]) -> Resampled | None:
         """Mean average precision over these images, and over some drawn again; None where they leave nothing to find."""
-        again = over_classes(resampled_precision(self.matches, images, resamples=resamples_for(self.matches)))
+        key = images.tobytes()  # the worst frames are often the same for the next k
+        if key not in self.known:
+            again = resampled_precision(self.matches, images, resamples=resamples_for(self.matches))
+            self.known[key] = over_classes(again)
+        again = self.known[key]
         return again if np.isfinite(again.seen).all() else None
 
 

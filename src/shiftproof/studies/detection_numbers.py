@@ -12,6 +12,7 @@ from shiftproof.metrics.box_overlap import SIZES, Overlap
 from shiftproof.metrics.matching import Matches, match
 from shiftproof.metrics.ranked_hits import RECALLS
 from shiftproof.metrics.resampled_precision import over_classes, resampled_precision
+from shiftproof.metrics.resampling import Resampled
 from shiftproof.studies.class_names import ClassNames
 from shiftproof.studies.found_boxes import Judged, column_of, measured, overlap_name, overlap_told, resamples_for
 from shiftproof.types import About, Curve, FoundObjects, Measurement
@@ -29,9 +30,10 @@ def counts(judged: Judged, about: About, told: Mapping[str, str]) -> Iterator[Me
 
 def at_overlap(judged: Judged, iou: Overlap, about: About, told: Mapping[str, str]) -> Iterator[Measurement]:
     """Mean average precision and average recall at an overlap."""
-    matches = judged.matches if iou == judged.iou else judged.at(iou)
     key, convention = {**about, "iou": overlap_name(iou)}, {**told, **overlap_told(iou)}
-    yield _mean_precision("mean_average_precision", matches, judged.counted, key, convention)
+    matches = judged.matches if iou == judged.iou else judged.at(iou)
+    again = judged.by_class if iou == judged.iou else _drawn_again(matches, judged)
+    yield measured("mean_average_precision", over_classes(again), key, len(judged.counted), convention)
     recall = float(np.nanmean(average_recall(matches, times=judged.times)))
     yield Measurement("mean_average_recall", recall, key, len(judged.counted), convention)
 
@@ -41,22 +43,23 @@ def by_size(judged: Judged, about: About, told: Mapping[str, str]) -> Iterator[M
     for size in [size for size in SIZES if size != "all"]:
         matches = match(judged.found.detections, judged.truths, iou=judged.iou, size=size)
         if (judged.times[matches.object_image] > 0).any():
-            yield _mean_precision("size_average_precision", matches, judged.counted, {**about, "size": size}, told)
+            again = over_classes(_drawn_again(matches, judged))
+            yield measured("size_average_precision", again, {**about, "size": size}, len(judged.counted), told)
 
 
 def localization(judged: Judged, about: About, told: Mapping[str, str]) -> Measurement:
     """Average precision of all boxes in one order, whatever class they name."""
-    return _mean_precision("localization_precision", judged.blind, judged.counted, about, told)
+    again = over_classes(_drawn_again(judged.blind, judged))
+    return measured("localization_precision", again, about, len(judged.counted), told)
 
 
 def by_class(judged: Judged, about: About, told: Mapping[str, str]) -> Iterator[Measurement]:
     """Average precision of each class that has something to find, and how many objects that is."""
     names, counted = ClassNames(judged.found.classes), judged.among_counted
-    again = resampled_precision(judged.matches, judged.counted, resamples=resamples_for(judged.matches))
     for place, kind in enumerate(np.unique(counted.object_classes).tolist()):
         images = counted.object_image[counted.object_classes == kind]
         key, shown_in = {**about, "class": names[kind]}, len(np.unique(images))
-        yield measured("class_average_precision", column_of(again, place), key, shown_in, told)
+        yield measured("class_average_precision", column_of(judged.by_class, place), key, shown_in, told)
         yield Measurement("class_objects", len(images), key, shown_in, told)
 
 
@@ -86,11 +89,8 @@ def boxes_by_class(
         yield Measurement("class_boxes", int(chosen.sum()), key, images, told)
 
 
-def _mean_precision(
-    metric: str, matches: Matches, images: NDArray[np.intp], about: About, convention: Mapping[str, str]
-) -> Measurement:
-    again = resampled_precision(matches, images, resamples=resamples_for(matches))
-    return measured(metric, over_classes(again), about, len(images), convention)
+def _drawn_again(matches: Matches, judged: Judged) -> Resampled:
+    return resampled_precision(matches, judged.counted, resamples=resamples_for(matches))
 
 
 def _recall_curve(precision: NDArray[np.floating], about: About, images: int, convention: Mapping[str, str]) -> Curve:

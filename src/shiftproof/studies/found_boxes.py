@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from shiftproof.metrics.box_overlap import Overlap
 from shiftproof.metrics.matching import Matches, match
+from shiftproof.metrics.resampled_precision import resampled_precision
 from shiftproof.metrics.resampling import RESAMPLES, Resampled, interval_of
 from shiftproof.studies import evidence
 from shiftproof.types import About, FoundObjects, Measurement, Predictions, Run, Truths
@@ -46,6 +47,11 @@ class Judged:
     def blind(self) -> Matches:
         """The same where any object will do, whatever its class."""
         return match(self.found.detections, self.truths, iou=self.iou, class_blind=True)
+
+    @cached_property
+    def by_class(self) -> Resampled:
+        """Average precision of each class that has something to find in the images that count, and with these drawn again."""
+        return resampled_precision(self.matches, self.counted, resamples=resamples_for(self.matches))
 
     def at(self, iou: Overlap) -> Matches:
         """What became of each box at another overlap."""
