@@ -42,9 +42,8 @@ def around_anchors(
     }
     yield from _over_k(frames, {**run.about(), "task": "detection"}, told)
     yield from _by_subset(frames, judged.found, run.about(), told)
-    yield from _over_k(
-        dataclasses.replace(frames, matches=judged.blind, known={}), {**run.about(), "task": "localization"}, told
-    )
+    blind = dataclasses.replace(frames, matches=judged.blind, known={})
+    yield from _over_k(blind, {**run.about(), "task": "localization"}, told)
 
 
 def worst_pairs(run: Run, judged: Judged, largest_k: int, *, shown: int, least_score: float) -> Iterator[Gallery]:

@@ -50,7 +50,7 @@ class Judged:
 
     @cached_property
     def by_class(self) -> Resampled:
-        """Average precision of each class that has something to find in the images that count, and with these drawn again."""
+        """Average precision of each class that has something to find, in the images that count and in drawings of them."""
         return resampled_precision(self.matches, self.counted, resamples=resamples_for(self.matches))
 
     def at(self, iou: Overlap) -> Matches:
