@@ -121,6 +121,7 @@ class Rooms:
             "screen": dataclasses.asdict(project.screen),
             "round": round_,
             "key": self.gate.form_key(request),
+            "outbox": self.desk.name_of(f"outbox {visitor.id}"),
             "ahead": AHEAD,
             "items": self.desk.queue(visitor, round_, AHEAD),
             "progress": dataclasses.asdict(self.desk.progress(visitor)),

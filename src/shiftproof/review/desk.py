@@ -31,7 +31,7 @@ class Taken(NamedTuple):
 
     accepted: list[str]  # ids of votes that are kept now, or were before
     refused: dict[str, str]  # ids with the reason
-    feedback: dict[str, bool]  # in training: whether the vote was right
+    feedback: dict[str, dict[str, Any]]  # in training: whether the vote was right, and what is
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,8 @@ class Desk:
                 continue
             taken.accepted.append(vote.id)
             if vote.round == "training" and vote.answer is not None:
-                taken.feedback[vote.id] = is_right(self.project.by_id[vote.item], vote.answer)
+                item = self.project.by_id[vote.item]
+                taken.feedback[vote.id] = {"right": is_right(item, vote.answer), "answer": item.answer}
         self._finish_training(reviewer)
         return taken
 
@@ -205,8 +206,10 @@ class Desk:
             {
                 "id": vote.id,
                 "item": self.shown(self.project.by_id[vote.item]),
+                "round": vote.round,
                 "answer": vote.answer,
                 "note": vote.note,
+                "supersedes": vote.supersedes,
                 "ago": max(time.time() - vote.received, 0),
             }
             for vote in votes[:count]
