@@ -20,12 +20,13 @@ def project_of(screen: str, items: Sequence[Item], **more: Any) -> Project:
 
 
 def votes_of(said: Mapping[str, Sequence[str | dict[str, Any]]]) -> list[Vote]:
-    """First votes of reviewers 1, 2, 3 ... on each item, by the name of the choice or as whole answers."""
+    """First votes of reviewers 1, 2, 3 ... on each item, by the name of the choice or whole; "skipped" is none."""
     numbers = itertools.count(1)
     return [
         Vote(f"{item}-{person}", next(numbers), person, item, "first", {"choice": one} if isinstance(one, str) else one)
         for item, choices in said.items()
         for person, one in enumerate(choices, 1)
+        if one != "skipped"
     ]
 
 
@@ -74,6 +75,38 @@ def test_a_bad_anchor_closes_all_its_pairs_until_the_vote_is_taken_back() -> Non
     ]
     alone = judged("pair", {**said, "a1": ["bad anchor", "similar"]}, 2, a1="a", a2="a", b1="b")
     assert (alone["a1"].outcome, alone["a2"].outcome) == ("rejected", "kept")
+
+
+def test_who_closes_a_group_is_not_missed_at_its_other_items() -> None:
+    said = {"a1": ["bad anchor", "similar"], "a2": ["skipped", "similar"], "b1": ["skipped", "similar"]}
+    found = judged("pair", said, 2, a1="a", a2="a", b1="b")
+    assert found["a2"].choices == {"bad anchor": 1, "similar": 1}
+    assert (found["a2"].outcome, found["a2"].closed_by_group) == ("rejected", False)
+    assert needs_adjudication(found["a2"])
+    assert found["b1"].outcome == "open"
+
+
+def test_two_people_who_call_an_anchor_bad_at_different_pairs_close_it() -> None:
+    said = {"a1": ["bad anchor", "similar"], "a2": ["similar", "bad anchor"], "a3": ["similar", "similar"]}
+    found = judged("pair", said, 2, a1="a", a2="a", a3="a")
+    assert all(verdict.closed_by_group for verdict in found.values())
+
+
+@pytest.mark.parametrize("choice", ["visually ambiguous", "semantically ambiguous"])
+def test_one_ambiguous_verdict_ends_a_class_that_is_held_against_several(choice: str) -> None:
+    said = {"owl-hen": [choice, choice], "owl-jay": ["clear", "clear"], "oak-hen": ["clear", "clear"]}
+    groups = {"owl-hen": "owl", "owl-jay": "owl", "oak-hen": "oak"}
+    found = judged("class-pair", said, 2, **groups)
+    assert [found[item].outcome for item in said] == ["rejected", "rejected", "kept"]
+    outvoted = judged("class-pair", {**said, "owl-hen": [choice, "clear", "clear"]}, 3, **groups)
+    assert [outvoted[item].closed_by_group for item in said] == [False, False, False]
+
+
+def test_a_group_has_no_say_through_items_of_a_known_answer() -> None:
+    known = Item("g", ("1.jpg", "2.jpg"), group="a", role="gold", answer={"choice": "bad anchor"})
+    project = project_of("pair", [known, Item("a1", ("1.jpg", "2.jpg"), group="a")])
+    said = votes_of({"g": ["bad anchor"], "a1": ["similar"]})
+    assert verdicts(project, said, {"g": [1], "a1": [1]})["a1"].outcome == "kept"
 
 
 def test_people_look_together_at_what_everybody_judged_and_somebody_rejected() -> None:

@@ -37,6 +37,7 @@ class Item:
     images: tuple[str, ...]  # files of the project, in the order they are shown
     label: str | None = None  # key of the class it is said to show
     group: str | None = None  # items that belong together, such as the pairs of one anchor
+    beside: str | None = None  # key of the class it is held against; items held against one class follow each other
     role: Role = "asked"
     answer: Mapping[str, Any] | None = None  # the right one of gold and training items, in the form of the screen
     shown: Mapping[str, str] = field(default_factory=dict)  # what reviewers may call up, such as models' predictions
@@ -106,6 +107,15 @@ class Project:
         return {item.id: item for item in self.items}
 
     @cached_property
+    def by_group(self) -> Mapping[str, Sequence[Item]]:
+        """The items that are asked, by the group they belong to."""
+        found: dict[str, list[Item]] = {}
+        for item in self.items:
+            if item.group is not None and item.role == "asked":
+                found.setdefault(item.group, []).append(item)
+        return found
+
+    @cached_property
     def class_of(self) -> Mapping[str, ReviewClass]:
         return {one.key: one for one in self.classes}
 
@@ -118,12 +128,13 @@ class Project:
 
     def image(self, name: str) -> Path:
         """Where a picture of the project lies; BadInput for one it does not have."""
-        if name not in self._pictures:
+        if name not in self.pictures:
             raise BadInput(f"{self.title} has no picture {name!r}")
         return self.folder / "images" / name
 
     @cached_property
-    def _pictures(self) -> frozenset[str]:
+    def pictures(self) -> frozenset[str]:
+        """Every file that an item or a class shows."""
         of_items = (name for item in self.items for name in item.images)
         return frozenset([*of_items, *(name for one in self.classes for name in one.references)])
 
@@ -149,9 +160,9 @@ def load_project(folder: str | Path) -> Project:
         making = told.pop("making")
         steps = tuple(Step(**step) for step in making.pop("steps"))
         return Project(folder, items=items, classes=classes, making=Making(steps=steps, **_tuples(making)), **told)
-    except FileNotFoundError as missing:
+    except (FileNotFoundError, NotADirectoryError) as missing:
         raise BadInput(f"{folder} is no review project: it has no {Path(missing.filename).name}") from missing
-    except (ValueError, TypeError, KeyError) as problem:
+    except (ValueError, TypeError, KeyError, AttributeError) as problem:
         raise BadInput(f"{folder} is no review project that can be read: {problem}") from problem
 
 

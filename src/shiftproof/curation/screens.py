@@ -12,8 +12,9 @@ from shiftproof.errors import BadInput, UnknownName, listed
 Form = Literal["choice", "labels", "tags", "box", "class"]
 """What an answer holds: one choice; classes that are there; failure modes; four extreme points; one class of many."""
 
-RESERVED = frozenset({"z", "t", "i", "p", "?", "+", "-", " ", "Enter", "Escape", "Backspace"})
-"""Keys that every screen has for itself: undo, note, references, predictions, help, zoom, flip, done, back."""
+ARROWS = frozenset({"ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"})
+RESERVED = ARROWS | {"z", "t", "i", "p", "?", "+", "-", " ", "Enter", "Escape", "Backspace", "Tab"}
+"""Keys that every screen has for itself: moving, undo, note, references, predictions, help, zoom, flip, done, back."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class Choice:
     key: str
     title: str
     keeps: bool = False  # whether it is a vote for keeping what is shown
+    closes_group: bool = False  # whether it speaks for all items of a group, as a bad anchor does for its pairs
     reasons: tuple[Choice, ...] = ()  # asked for after it; none need be given
 
 
@@ -37,8 +39,12 @@ class Screen:
     form: Form
     choices: tuple[Choice, ...]
     images: int = 1  # how many are shown of an item
-    closes_group: str | None = None  # the choice that speaks for all items of a group, such as a bad anchor
     adjudicated: bool = True  # whether items without agreement are looked at together
+
+    @property
+    def closing(self) -> frozenset[str]:
+        """The choices that speak for all items of a group."""
+        return frozenset(choice.name for choice in self.choices if choice.closes_group)
 
     def choice(self, name: str) -> Choice:
         """The choice of a name; UnknownName where the screen has none such."""
@@ -85,10 +91,9 @@ PAIR = Screen(
         Choice("other", "o", "Dissimilar: other"),
         Choice("mislabelled", "l", "Wrong label"),
         _UNSURE,
-        Choice("bad anchor", "a", "Bad anchor: closes all its pairs"),
+        Choice("bad anchor", "a", "Bad anchor: closes all its pairs", closes_group=True),
     ),
     images=2,
-    closes_group="bad anchor",
 )
 
 ANCHOR_LABELS = Screen(
@@ -147,11 +152,10 @@ CLASS_PAIR = Screen(
     "choice",
     (
         Choice("clear", "c", "Clearly another class", keeps=True),
-        Choice("visually ambiguous", "v", "Looks the same"),
-        Choice("semantically ambiguous", "e", "Means the same"),
+        Choice("visually ambiguous", "v", "Looks the same", closes_group=True),
+        Choice("semantically ambiguous", "e", "Means the same", closes_group=True),
         _UNSURE,
     ),
-    images=2,
 )
 
 NEAREST_PAIR = Screen(
@@ -162,11 +166,10 @@ NEAREST_PAIR = Screen(
     (
         Choice("keep", "y", "Nothing known, keep it", keeps=True),
         Choice("drop image", "n", "Drop this picture"),
-        Choice("drop class", "x", "Drop the whole class"),
+        Choice("drop class", "x", "Drop the whole class", closes_group=True),
         _UNSURE,
     ),
     images=2,
-    closes_group="drop class",
 )
 
 HUMAN_TEST = Screen(

@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 
 from shiftproof.curation.project import Project
+from shiftproof.review.groups import closed_groups, derived_votes
 from shiftproof.review.votes import Vote, box_of, standing
 
 Outcome = Literal["kept", "rejected", "open"]
@@ -45,16 +46,15 @@ def verdicts(project: Project, votes: Iterable[Vote], assigned: Mapping[str, Seq
     and it is open as long as votes that are missing could still decide. A group is closed, and each of its items rejected,
     where a strict majority says so of any of them; taking such a vote back opens it again.
     """
+    stand = standing(vote for vote in votes if vote.round != "training")
     by_item: dict[str, list[Vote]] = defaultdict(list)
-    for vote in standing(vote for vote in votes if vote.round != "training").values():
+    for vote in [*stand.values(), *derived_votes(project, stand, assigned)]:
         by_item[vote.item].append(vote)
     asked = [item for item in project.items if item.role == "asked"]
-    found = {item.id: _verdict(project, item.id, by_item[item.id], len(assigned.get(item.id, ()))) for item in asked}
-    closed = {item.group for item in asked if item.group is not None and _says(found[item.id], project.screen.closes_group)}
-    return {
-        item.id: _closed(found[item.id]) if item.group in closed and item.group is not None else found[item.id]
-        for item in asked
-    }
+    people = {item.id: {*assigned.get(item.id, ()), *(vote.reviewer for vote in by_item[item.id])} for item in asked}
+    closed = closed_groups(project, stand, people)
+    found = {item.id: _verdict(project, item.id, by_item[item.id], len(people[item.id])) for item in asked}
+    return {item.id: _closed(found[item.id]) if item.group in closed else found[item.id] for item in asked}
 
 
 def needs_adjudication(verdict: Verdict) -> bool:
@@ -73,7 +73,6 @@ def disputed(project: Project, votes: Iterable[Vote], assigned: Mapping[str, Seq
 
 def _verdict(project: Project, item: str, votes: Sequence[Vote], assigned: int) -> Verdict:
     screen = project.screen
-    assigned = max(assigned, len(votes))
     answers = [vote.answer for vote in votes if vote.answer is not None]
     choices = Counter(str(answer["choice"]) for answer in answers)
     for_it = sum(count for name, count in choices.items() if screen.choice(name).keeps)
@@ -98,10 +97,6 @@ def _outcome(for_it: int, missing: int, assigned: int) -> Outcome:
     if 2 * for_it > assigned:
         return "kept"
     return "open" if 2 * (for_it + missing) > assigned else "rejected"
-
-
-def _says(verdict: Verdict, choice: str | None) -> bool:
-    return choice is not None and 2 * verdict.choices.get(choice, 0) > verdict.assigned
 
 
 def _closed(verdict: Verdict) -> Verdict:

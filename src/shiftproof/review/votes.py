@@ -33,6 +33,7 @@ class Vote:
     milliseconds: int | None = None  # from seeing the item to answering
     supersedes: str | None = None  # the vote that this one replaces or takes back
     received: float = 0.0  # seconds since 1970
+    derived: bool = False  # whether it follows from the person's vote on another item of the group
 
     @property
     def choice(self) -> str | None:
