@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 import pytest
 
 from shiftproof import catalog
-from shiftproof.metrics import MEANINGS
 from shiftproof.studies import found_boxes
 from shiftproof.types import Curve, FoundObjects, Gallery, ImageSetRef, Measurement, ModelRef, Study
+from studies.contracts import check_number
 from studies.found_world import ANIMALS, Loads, world
 
 OF_BOXES = [name for name in catalog.STUDIES if getattr(catalog.STUDIES.load(name), "keep", None) == "boxes"]
@@ -95,10 +94,7 @@ def test_every_number_says_what_it_is_of_how_many_images_and_by_which_convention
         assert found.convention["picture"]
         assert found.convention["set aside"] == f"3 of {len(read) + 3}"
         if isinstance(found, Measurement):
-            low, high = found.interval or (found.value, found.value)
-            assert low <= found.value <= high
-            assert math.isfinite(found.value)
-            assert found.metric in MEANINGS
+            check_number(found)
         if isinstance(found, Curve):
             assert found.counts is not None
             assert max(found.counts) == found.images

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 import pytest
 
 from shiftproof import catalog
-from shiftproof.metrics import MEANINGS
 from shiftproof.types import Curve, Gallery, Measurement, Predictions, Study
+from studies.contracts import check_number
 
 CASES = [
     "ordinary",
@@ -82,10 +81,7 @@ def test_every_number_says_what_it_is_of_how_many_images_and_by_which_convention
         assert found.convention["set aside"] == f"3 of {len(first) + 3}"
         assert ("without label" in found.convention) == (title == "partly labelled")
         if isinstance(found, Measurement):
-            low, high = found.interval or (found.value, found.value)
-            assert low <= found.value <= high
-            assert math.isfinite(found.value)
-            assert found.metric in MEANINGS
+            check_number(found)
         if isinstance(found, Curve):
             assert found.counts is not None
             # the points of a curve share the images out, or have all of them each, or more and more until they have all

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from shiftproof import catalog
 from shiftproof.metrics.meanings import meaning_of
 from shiftproof.reports.generic import dot_chart
-from shiftproof.reports.page import Page, model_of, models_of
+from shiftproof.reports.page import Page, model_of, models_of, named
 from shiftproof.reports.parts import Cell, Chart, Column, Definitions, Part, Table
 from shiftproof.reports.tables import compact_cell, key_title, measurement_table, number_table, side_by_side
 from shiftproof.reports.words import count, in_a_line, kept_together, spoken
-from shiftproof.types import Measurement
+from shiftproof.types import Finding, Measurement
 
 
 def headline_numbers(title: str, overall: Sequence[Measurement], page: Page) -> list[Part]:
@@ -19,6 +19,22 @@ def headline_numbers(title: str, overall: Sequence[Measurement], page: Page) -> 
     if len(models_of(overall)) > 1:
         return [side_by_side(title, overall, list(dict.fromkeys(one.metric for one in overall)), page)]
     return [number_table(title, overall, page)] if overall else []
+
+
+def chart_of_each_model(
+    title: str, findings: Sequence[Finding], metric: str, draw: Callable[[Sequence[Finding], str, bool], Chart]
+) -> list[Part]:
+    """A chart for each model that has this metric; of several, named with its model and half as wide."""
+    models = models_of(named(findings, metric))
+    several = len(models) > 1
+    return [
+        draw(
+            [finding for finding in findings if model_of(finding) == model],
+            f"{title}: {model}" if several else title,
+            several,
+        )
+        for model in models
+    ]
 
 
 IN_WORDS = {

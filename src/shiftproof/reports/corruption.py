@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from shiftproof.corruptions import GROUPS
-from shiftproof.reports.by_model import bars, choices, columns_table, headline_numbers
+from shiftproof.reports.by_model import bars, chart_of_each_model, choices, columns_table, headline_numbers
 from shiftproof.reports.contact_sheets import contact_sheet
 from shiftproof.reports.heat_maps import Heat, RowGroup, heat_map
 from shiftproof.reports.multiples import legend, small_lines
@@ -49,7 +49,7 @@ def draw_corruption(findings: Sequence[Finding], page: Page) -> Section:
 
 def _parts(findings: Sequence[Finding], page: Page) -> list[Part]:
     overall = [one for name in OVERALL for one in named(findings, name)]
-    heat_maps = _heat_maps(findings)
+    heat_maps = chart_of_each_model("Error by severity", findings, "corrupted_error", _heat_map)
     return [
         *headline_numbers("In short", overall, page),
         *choices("How these numbers were made", overall),
@@ -63,20 +63,7 @@ def _parts(findings: Sequence[Finding], page: Page) -> list[Part]:
     ]
 
 
-def _heat_maps(findings: Sequence[Finding]) -> list[Part]:
-    models = models_of(named(findings, "corrupted_error"))
-    several = len(models) > 1
-    return [
-        _heat_map(
-            [finding for finding in findings if model_of(finding) == model],
-            title=f"Error by severity: {model}" if several else "Error by severity",
-            half=several,
-        )
-        for model in models
-    ]
-
-
-def _heat_map(findings: Sequence[Finding], *, title: str, half: bool) -> Chart:
+def _heat_map(findings: Sequence[Finding], title: str, half: bool) -> Chart:
     clean, cells = named(findings, "clean_error"), named(findings, "corrupted_error")
     means = named(findings, "corruption_mean_error")
     names = list(dict.fromkeys(_corruption(one) for one in cells))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from shiftproof.reports.boxed_pictures import boxed_pictures
-from shiftproof.reports.by_model import choices, headline_numbers
+from shiftproof.reports.by_model import chart_of_each_model, choices, headline_numbers
 from shiftproof.reports.corruption import grouped
 from shiftproof.reports.detection import FAIRLY_SURE
 from shiftproof.reports.heat_maps import Heat, RowGroup, heat_map
-from shiftproof.reports.page import Page, galleries_named, model_of, models_of, named, parts_of_each_set
+from shiftproof.reports.page import Page, galleries_named, named, parts_of_each_set
 from shiftproof.reports.parts import Chart, Part, Section
 from shiftproof.reports.tables import measurement_table
 from shiftproof.reports.words import evidence, figure, images, spoken
@@ -31,25 +31,12 @@ def _parts(findings: Sequence[Finding], page: Page) -> list[Part]:
     return [
         *headline_numbers("In short", overall, page),
         *choices("How these numbers were made", overall),
-        *_heat_maps(findings),
+        *chart_of_each_model("mAP by severity", findings, "corrupted_average_precision", _heat_map),
         *(boxed_pictures(one, page, note=FAIRLY_SURE) for one in galleries_named(findings, "corrupted_boxes")),
     ]
 
 
-def _heat_maps(findings: Sequence[Finding]) -> list[Part]:
-    models = models_of(named(findings, "corrupted_average_precision"))
-    several = len(models) > 1
-    return [
-        _heat_map(
-            [finding for finding in findings if model_of(finding) == model],
-            title=f"mAP by severity: {model}" if several else "mAP by severity",
-            half=several,
-        )
-        for model in models
-    ]
-
-
-def _heat_map(findings: Sequence[Finding], *, title: str, half: bool) -> Chart:
+def _heat_map(findings: Sequence[Finding], title: str, half: bool) -> Chart:
     (clean,), cells = named(findings, "clean_average_precision"), named(findings, "corrupted_average_precision")
     means = named(findings, "corruption_mean_precision")
     names = list(dict.fromkeys(_corruption(one) for one in cells))
