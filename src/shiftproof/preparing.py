@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from shiftproof import catalog
 from shiftproof.digests import digest_of, stamp_of
 from shiftproof.errors import BadInput, UnknownName, UnreadableImage
 from shiftproof.parallel import Arrays
-from shiftproof.types import Condition, Image, ImageSource, Inputs, Preparation, Sample
+from shiftproof.types import CROPS, Condition, CroppingPreparation, Image, ImageSource, Inputs, Preparation, Sample
 
-PICTURES = ("image", "whole", "model-size")
+PICTURES = ("image", "whole", "model-size", *CROPS)
 """What a condition may act on, beside the pictures of the editions."""
 
 REMEMBERED = 64 * 2**20
@@ -97,15 +98,25 @@ def _picture_of(
 ) -> Image:
     """The image as the condition sees it."""
     preparation = job.preparation
-    rule = repr(preparation) if condition.picture == "model-size" else preparation.decoder
-    key = (sample.id, digest, condition.picture, rule)
-    picture = _memory.picture(key) if job.again else None
+    rule = repr(preparation) if condition.picture in ("model-size", *CROPS) else preparation.decoder
+    key = (sample.id, digest, rule)
+    picture = _memory.picture((*key, condition.picture)) if job.again else None
     if picture is None:
         image = source.decode(source.read() if data is None else data, decoder=preparation.decoder)
-        picture = _cut(image, condition.picture, preparation)
-        if job.again:
-            _memory.keep_picture(key, picture)
+        pictures = _pictures(image, condition.picture, preparation)
+        picture = pictures[condition.picture]
+        for name in pictures if job.again else ():
+            _memory.keep_picture((*key, name), pictures[name])
     return picture
+
+
+def _pictures(image: Image, picture: str, preparation: Preparation) -> Mapping[str, Image]:
+    """The picture that is asked for; with one of the ten crops all of them, which are had together for little more."""
+    if picture in CROPS:
+        if not isinstance(preparation, CroppingPreparation):
+            raise BadInput("the model prepares images in a way of its own, which knows no corners")
+        return preparation.crops(image)
+    return {picture: _cut(image, picture, preparation)}
 
 
 def _cut(image: Image, picture: str, preparation: Preparation) -> Image:

@@ -183,8 +183,8 @@ class Condition:
     """A change of pixels only, as data: ids and labels stay, so two runs of one set line up row by row.
 
     `picture` is the image as the change sees it: ``image`` (as stored, the model's own preparation follows), an
-    edition (its resize and crop), ``whole`` (as stored) or ``model-size`` (the model's own resize and crop); these
-    three are then resized whole to the model's size.
+    edition (its resize and crop), ``whole`` (as stored), ``model-size`` (the model's own resize and crop) or one of the ten
+    `CROPS`; all but the first are then resized whole to the model's size.
     """
 
     name: str
@@ -210,6 +210,10 @@ class Condition:
 
 
 CLEAN = Condition("clean")
+
+CORNERS = ("top left", "top right", "bottom left", "bottom right")
+CROPS = ("centre", *CORNERS, "mirrored centre", *(f"mirrored {corner}" for corner in CORNERS))
+"""Ten views of an image: what a model sees of it, the same moved into each corner, and all five mirrored."""
 
 
 @dataclass(frozen=True)
@@ -309,6 +313,14 @@ class Preparation(Protocol):
 
     def describe(self) -> Mapping[str, Fact]:
         """Every choice in plain values: printed in reports and part of the fingerprint."""
+
+
+@runtime_checkable
+class CroppingPreparation(Preparation, Protocol):
+    """One that can also look elsewhere than the model does."""
+
+    def crops(self, image: Image) -> Mapping[str, Image]:
+        """The ten `CROPS` by their names, as bytes of the model's size."""
 
 
 @runtime_checkable

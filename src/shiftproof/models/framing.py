@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from shiftproof.types import Image
+from shiftproof.types import CORNERS, Image
 
 Pad = Literal["corner", "centre"]
 """Where a letterbox puts the image: into the top left corner, or in the middle."""
@@ -26,8 +26,7 @@ class Frame(NamedTuple):
 
     def taken_from(self, image: Image) -> Image:
         """The part of the image that is resized."""
-        (top, left), (height, width) = self.start, self.size
-        return image[top : top + height, left : left + width]
+        return part_of(image, self.start, self.size)
 
     def window(self, input_size: Size) -> tuple[float, float, float, float]:
         """The region of the image that an input of this size shows: left, top, right, bottom."""
@@ -75,3 +74,19 @@ def letterbox(height: int, width: int, input_size: Size, pad: Pad) -> Frame:
     spare = (input_size[0] - resized[0], input_size[1] - resized[1])
     corner = (0, 0) if pad == "corner" else (-(spare[0] // 2), -(spare[1] // 2))
     return Frame((0, 0), (height, width), resized, corner)
+
+
+def corners_within(size: Size, part: Size) -> dict[str, Size]:
+    """Where a part of an image begins that lies in each of its corners: top, left.
+
+    >>> corners_within((256, 341), (224, 224))
+    {'top left': (0, 0), 'top right': (0, 117), 'bottom left': (32, 0), 'bottom right': (32, 117)}
+    """
+    lowest, rightmost = size[0] - part[0], size[1] - part[1]
+    return dict(zip(CORNERS, [(0, 0), (0, rightmost), (lowest, 0), (lowest, rightmost)], strict=True))
+
+
+def part_of(image: Image, start: Size, size: Size) -> Image:
+    """So much of an image, from its top and left on."""
+    (top, left), (height, width) = start, size
+    return image[top : top + height, left : left + width]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from PIL import Image as Pillow
 
 from shiftproof.errors import BadInput, MissingExtra
-from shiftproof.models.framing import Frame, Pad, centre_square, letterbox, shorter_side, whole
+from shiftproof.models.framing import Frame, Pad, centre_square, corners_within, letterbox, part_of, shorter_side, whole
 from shiftproof.types import Decoder, Fact, Image
 
 Rule = Literal["shorter", "crop", "squash", "letterbox", "none"]
@@ -27,6 +27,9 @@ InputType = Literal["float32", "float16", "uint8"]
 
 OPENCV_FILTERS = {"nearest": "INTER_NEAREST", "box": "INTER_AREA", "bilinear": "INTER_LINEAR", "bicubic": "INTER_CUBIC"}
 """OpenCV's filters of the same name; all but the box skip pixels when they shrink, so they are not Pillow's."""
+
+WINDOW = 7 / 8
+"""Share of each side that a crop in a corner keeps where the model itself sees the whole image: 224 of 256."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,15 @@ class ImagePreparation:
                 return self._resized_and_padded(image, frame)
             case _:
                 return self._resized(image, frame.resized)
+
+    def crops(self, image: Image) -> dict[str, Image]:
+        """Ten views: what the model sees, as large a part in each corner, and all five mirrored.
+
+        Corners are those of the resized image for ``shorter`` and of the image for ``crop``. Where the model sees the whole
+        image, windows of 7/8 of its sides are prepared by the model's own rule.
+        """
+        five = self._five(image)
+        return five | {f"mirrored {name}": view[:, ::-1] for name, view in five.items()}
 
     def window(self, height: int, width: int) -> tuple[float, float, float, float]:
         """The region of an image of this size that its input shows, in its pixels: left, top, right, bottom.
@@ -154,6 +166,24 @@ class ImagePreparation:
                 return letterbox(height, width, self._size, self.pad)
             case "none":
                 return whole(height, width, (height, width))
+
+    def _five(self, image: Image) -> dict[str, Image]:
+        height, width = image.shape[:2]
+        frame = self._frame(height, width)
+        match self.rule:
+            case "shorter":
+                resized = self._resized(frame.taken_from(image), frame.resized)
+                starts = {"centre": frame.corner, **corners_within(frame.resized, self._size)}
+                return {name: part_of(resized, start, self._size) for name, start in starts.items()}
+            case "crop":
+                starts = {"centre": frame.start, **corners_within((height, width), frame.size)}
+                parts = {name: part_of(image, start, frame.size) for name, start in starts.items()}
+                return {name: self._resized(part, self._size) for name, part in parts.items()}
+            case _:
+                window = max(1, round(WINDOW * height)), max(1, round(WINDOW * width))
+                starts = corners_within((height, width), window)
+                windows = {name: self.cut(part_of(image, start, window)) for name, start in starts.items()}
+                return {"centre": self.cut(image), **windows}
 
     def _resized_and_cropped(self, image: Image, frame: Frame) -> Image:
         height, width = image.shape[:2]
