@@ -42,6 +42,7 @@ LEVELS = (
         "cli_curation",
         "cli_operating",
         "cli_options",
+        "cli_review",
         "cli_steps",
         "cli_studies",
         "cli_writing",

@@ -35,6 +35,7 @@ from shiftproof.cli_options import (
     model_and_images,
 )
 from shiftproof.cli_probe import probe
+from shiftproof.cli_review import review, verdicts
 from shiftproof.cli_steps import (
     bench_of,
     fill_bench,
@@ -362,7 +363,9 @@ cli.add_command(corrupt)
 cli.add_command(curate)
 cli.add_command(perturb)
 cli.add_command(probe)
+cli.add_command(review)
 cli.add_command(threshold)
+cli.add_command(verdicts)
 
 
 def _first_line(registry: Registry, name: str) -> str:

@@ -24,6 +24,7 @@ from shiftproof.review.desk import Desk
 from shiftproof.review.gate import Gate, Guarded, address_of
 from shiftproof.review.incoming import sent_object
 from shiftproof.review.pages import page
+from shiftproof.review.pictures import check_pictures, kind_of
 from shiftproof.review.together import items_together
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
@@ -41,6 +42,7 @@ Answer: TypeAlias = Callable[[Any, Request, Reviewer], Response]
 
 def review_app(project: Project, database: Database, *, hosts: Sequence[str] = LOOPBACK) -> ASGIApp:
     """The application for one project; it answers under these names of its host alone."""
+    check_pictures(project)
     desk = Desk(project, database)
     rooms = Rooms(desk, Gate(database))
     routes = [
@@ -132,9 +134,10 @@ class Rooms:
     def picture(self, request: Request, _visitor: Reviewer) -> Response:
         """A picture of the project by its name; it never changes, so browsers may keep it."""
         file = self.desk.pictures.get(request.path_params["name"])
-        if file is None:
+        if file is None or not self.desk.project.image(file).is_file():
             return JSONResponse({"error": "no such picture"}, 404)
-        return FileResponse(self.desk.project.image(file), headers={"cache-control": "private, max-age=604800, immutable"})
+        forever = {"cache-control": "private, max-age=604800, immutable"}
+        return FileResponse(self.desk.project.image(file), headers=forever, media_type=kind_of(file))
 
     @for_people
     def items(self, request: Request, visitor: Reviewer) -> Response:

@@ -187,6 +187,12 @@ class Database:
             given, done = connection.execute(asked).one()
         return int(given), int(done)
 
+    def settle(self, reviewer: int, items: Sequence[str], answered: Sequence[str]) -> None:
+        """Says anew which of some items of a person count as answered: those where a vote on another item speaks for them."""
+        mine = (assignments.c.reviewer == reviewer) & assignments.c.item.in_(items)
+        with self._turn, self._engine.begin() as connection:
+            connection.execute(update(assignments).where(mine).values(answered=assignments.c.item.in_(answered)))
+
     def assigned(self, items: Sequence[str] | None = None) -> dict[str, list[int]]:
         """The people each item was given to; of some items alone, where they are named."""
         asked = select(assignments.c.item, assignments.c.reviewer).order_by(assignments.c.reviewer)
@@ -326,6 +332,8 @@ def _check_own(connection: Connection, reviewer: int, vote_id: str, item: str) -
 
 
 def _engine(url: str) -> Engine:
+    if url.startswith("postgresql://"):  # the driver that our extra brings
+        url = url.replace("://", "+psycopg://", 1)
     try:
         engine = create_engine(url, pool_pre_ping=True)
     except (SQLAlchemyError, ModuleNotFoundError) as problem:

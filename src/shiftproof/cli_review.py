@@ -1,0 +1,143 @@
+"""The commands for people in the loop: the server that they judge images with, and what their votes come to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from shiftproof.cli_options import as_json_option
+from shiftproof.errors import BadInput
+
+if TYPE_CHECKING:
+    from shiftproof.review.database import Database
+    from shiftproof.review.summary import Summary
+
+PORT, DATABASE = 8000, "review.sqlite"
+
+database_option = click.option(
+    "--database",
+    metavar="URL",
+    help="Where votes are kept, such as postgresql://user@host/name; a file in the project else.",
+)
+
+
+@click.command()
+@click.argument("project")
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address to listen at; others than this machine's own let others in.",
+)
+@click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0 for any that is free.")
+@click.option(
+    "--known-as", multiple=True, metavar="NAME", help="Name under which people reach it, where it is not HOST; repeatable."
+)
+@database_option
+@click.option(
+    "--invite", multiple=True, metavar="NAME", help="Make a link for this person, which ends an older one; repeatable."
+)
+@click.option("--owner", metavar="NAME", help="Make a link for who sees everybody's work; made once by itself.")
+@as_json_option
+def review(project: str, **options: Any) -> None:
+    """Let people judge the images of a review project in their browsers, until Ctrl-C.
+
+    Links are shown once, when they are made: whoever has one is that person.
+
+    Example: shiftproof review hard-set/ --invite Ada --invite Ben
+    """
+    from shiftproof.console import remark, say, say_json
+    from shiftproof.curation.project import load_project
+    from shiftproof.review.app import review_app
+    from shiftproof.review.pictures import check_all_there
+    from shiftproof.review.serving import is_loopback, listen, names_of, serve
+
+    loaded = load_project(project)
+    check_all_there(loaded)
+    database = _database(loaded.folder, options["database"])
+    names = names_of(options["host"], options["known_as"])
+    app = review_app(loaded, database, hosts=names)
+    with listen(options["host"], options["port"]) as door:
+        address = f"http://{names[0]}:{door.getsockname()[1]}"
+        invited = _invited(database, options["invite"], options["owner"])
+        links = [{**person, "link": f"{address}/join/{token}"} for token, person in invited.items()]
+        if options["as_json"]:
+            say_json({"address": address, "links": links})
+        for link in () if options["as_json"] else links:
+            say(f"{link['name']} ({link['role']}): {link['link']}")
+        if not is_loopback(options["host"]):
+            remark("warning: others can reach this server, and what it sends is not encrypted; see docs/review.md")
+        remark(f"{loaded.title}: {len(loaded.items):,} items at {address}; Ctrl-C ends it")
+        serve(app, door)
+    database.close()
+
+
+def _invited(database: Database, names: Sequence[str], owner: str | None) -> dict[str, dict[str, str]]:
+    """New tokens, each with whom it is for."""
+    if owner in names:
+        raise BadInput(f"{owner} is either the owner or invited as a reviewer")
+    if owner is None and not any(person.role == "owner" for person in database.reviewers()):
+        owner = "owner"
+    found = {} if owner is None else {database.invite(owner, "owner"): {"name": owner, "role": "owner"}}
+    return found | {database.invite(name): {"name": name, "role": "reviewer"} for name in names}
+
+
+@click.command()
+@click.argument("project")
+@database_option
+@as_json_option
+def verdicts(project: str, database: str | None, as_json: bool) -> None:
+    """Say what became of each item, how far people agree and how each of them worked, from the votes so far.
+
+    Example: shiftproof verdicts hard-set/ --json
+    """
+    from shiftproof.console import say_json
+    from shiftproof.curation.project import load_project
+    from shiftproof.review.summary import summarize
+
+    loaded = load_project(project)
+    if database is None and not (loaded.folder / DATABASE).exists():
+        raise BadInput(f"nobody has been asked yet; shiftproof review {project} starts")
+    opened = _database(loaded.folder, database)
+    found = summarize(loaded, opened)
+    opened.close()
+    if as_json:
+        say_json(found.as_json())
+    else:
+        _say_summary(loaded.title, found)
+
+
+def _say_summary(title: str, found: Summary) -> None:
+    from shiftproof.console import say, say_table
+    from shiftproof.reports.words import figure
+
+    counts = ", ".join(f"{count:,} {outcome}" for outcome, count in found.outcomes.items())
+    say(f"{title}: {counts} of {len(found.verdicts):,} items, by {found.votes:,} votes")
+    agreement = found.agreement
+    if agreement.percent is not None:
+        chance = {"Fleiss' kappa": agreement.fleiss, "Krippendorff's alpha": agreement.krippendorff}
+        beyond = [f"{name} {figure(value, 'number')}" for name, value in chance.items() if value is not None]
+        percent = f"{figure(agreement.percent, 'share')} of the pairs of first votes on {agreement.items:,} items agree"
+        say("; ".join([percent, *beyond]))
+    rows = [
+        {
+            "name": person.reviewer.name,
+            "role": person.reviewer.role,
+            "given": f"{person.given:,}",
+            "answered": f"{person.answered:,}",
+            "known right": f"{person.right:,} of {person.known:,}" if person.known else "",
+            "as others": "" if person.agreement is None else figure(person.agreement, "share"),
+            "seconds": "" if person.median_seconds is None else f"{person.median_seconds:.1f}",
+        }
+        for person in found.people
+    ]
+    say_table(rows, right=("given", "answered", "known right", "as others", "seconds"))
+
+
+def _database(folder: Path, url: str | None) -> Database:
+    from shiftproof.review.database import Database
+
+    return Database(url or folder / DATABASE)

@@ -1,0 +1,213 @@
+"""What a review has come to: verdicts, how far people agree, and how each of them worked."""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftproof.curation.project import Project
+from shiftproof.metrics.agreement import (
+    Ratings,
+    confusion_between,
+    fleiss_kappa,
+    krippendorff_alpha,
+    percent_agreement,
+)
+from shiftproof.review.database import Database, Reviewer
+from shiftproof.review.desk import is_right
+from shiftproof.review.verdicts import Outcome, Verdict, needs_adjudication, verdicts
+from shiftproof.review.votes import Vote, standing
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What everybody said before they saw each other's votes."""
+
+    items: tuple[str, ...]  # those that somebody answered
+    people: tuple[int, ...]
+    names: tuple[str, ...]  # of the answers
+    ratings: Ratings
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How far first votes on the same items agree; None where too few were given to say."""
+
+    items: int  # with two answers or more
+    percent: float | None
+    fleiss: float | None  # over the items that as many people answered as each was meant for
+    krippendorff: float | None
+
+
+@dataclass(frozen=True)
+class Person:
+    """How one reviewer worked."""
+
+    reviewer: Reviewer
+    given: int
+    answered: int
+    known: int  # items of a known answer that were answered
+    right: int  # and how many of these rightly
+    median_seconds: float | None  # from seeing an item to answering it
+    choices: Mapping[str, int]  # how often each answer was given
+    confusion: NDArray[np.integer]  # own answers against those of others to the same items, (answers, answers)
+    lookups: int  # classes looked up during a test
+
+    @property
+    def gold_accuracy(self) -> float | None:
+        """Share of the items of a known answer that were answered rightly."""
+        return self.right / self.known if self.known else None
+
+    @property
+    def agreement(self) -> float | None:
+        """Share of the answers of others that were the same."""
+        pairs = int(self.confusion.sum())
+        return float(np.trace(self.confusion)) / pairs if pairs else None
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A review at one moment."""
+
+    votes: int
+    verdicts: Mapping[str, Verdict]
+    answers: Answers
+    agreement: Agreement
+    people: tuple[Person, ...]
+
+    @property
+    def outcomes(self) -> Mapping[Outcome, int]:
+        """How many items were kept, rejected, and are open."""
+        found = Counter(verdict.outcome for verdict in self.verdicts.values())
+        return {"kept": found["kept"], "rejected": found["rejected"], "open": found["open"]}
+
+    @property
+    def disputed(self) -> tuple[str, ...]:
+        """Items that everybody has answered and that not all would keep."""
+        return tuple(item for item, verdict in self.verdicts.items() if needs_adjudication(verdict))
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it, as JSON has it."""
+        return {
+            "votes": self.votes,
+            "outcomes": dict(self.outcomes),
+            "agreement": dataclasses.asdict(self.agreement),
+            "answers": list(self.answers.names),
+            "people": [_person_as_json(person) for person in self.people],
+            "verdicts": [{**vars(verdict), "disputed": needs_adjudication(verdict)} for verdict in self.verdicts.values()],
+        }
+
+
+def _person_as_json(person: Person) -> dict[str, Any]:
+    told = {name: value for name, value in vars(person).items() if name not in ("reviewer", "confusion")}
+    return {
+        "name": person.reviewer.name,
+        "role": person.reviewer.role,
+        **told,
+        "gold_accuracy": person.gold_accuracy,
+        "agreement": person.agreement,
+        "confusion": person.confusion.tolist(),
+    }
+
+
+def summarize(project: Project, database: Database) -> Summary:
+    """What a review has come to: verdicts from the votes that stand, agreement from the first ones."""
+    votes, assigned = database.votes(), database.assigned()
+    first = list(standing(vote for vote in votes if vote.round == "first").values())
+    answers = first_answers(project, first)
+    return Summary(
+        len(votes),
+        verdicts(project, votes, assigned),
+        answers,
+        agreement_of(answers, project.reviewers_each),
+        tuple(_people(project, database, first, answers, assigned)),
+    )
+
+
+def first_answers(project: Project, first: Iterable[Vote]) -> Answers:
+    """The first votes on items that are asked, as ratings."""
+    said = {
+        (vote.item, vote.reviewer): _rating(project, vote.answer)
+        for vote in first
+        if vote.answer is not None and vote.item in project.by_id and project.by_id[vote.item].role == "asked"
+    }
+    offered = [] if project.screen.form in ("class", "tags") else [choice.name for choice in project.screen.choices]
+    names = tuple(dict.fromkeys([*offered, *sorted(said.values())]))
+    answered = {item for item, _ in said}
+    items = tuple(item.id for item in project.items if item.id in answered)
+    people = tuple(sorted({person for _, person in said}))
+    ratings = np.full((len(items), len(people)), -1)
+    row, column, number = ({name: place for place, name in enumerate(some)} for some in (items, people, names))
+    for (item, person), rating in said.items():
+        ratings[row[item], column[person]] = number[rating]
+    return Answers(items, people, names, ratings)
+
+
+def agreement_of(answers: Answers, reviewers_each: int) -> Agreement:
+    """How far people agree in their first votes."""
+    given = (answers.ratings >= 0).sum(axis=1)
+    several, complete = answers.ratings[given > 1], answers.ratings[given == max(reviewers_each, 2)]
+    return Agreement(
+        len(several),
+        _known(percent_agreement(several)),
+        _known(fleiss_kappa(complete)) if len(complete) else None,
+        _known(krippendorff_alpha(several)),
+    )
+
+
+def _people(
+    project: Project, database: Database, first: Sequence[Vote], answers: Answers, assigned: Mapping[str, Sequence[int]]
+) -> Iterable[Person]:
+    given = Counter(person for people in assigned.values() for person in people)
+    looked_up = database.lookups()
+    by_person: dict[int, list[Vote]] = defaultdict(list)
+    for vote in first:
+        by_person[vote.reviewer].append(vote)
+    for reviewer in database.reviewers():
+        votes = by_person[reviewer.id]
+        known = [vote for vote in votes if vote.item in project.by_id and project.by_id[vote.item].role == "gold"]
+        spent = [vote.milliseconds for vote in votes if vote.milliseconds is not None]
+        yield Person(
+            reviewer,
+            given[reviewer.id],
+            len(votes),
+            len(known),
+            sum(is_right(project.by_id[vote.item], vote.answer or {}) for vote in known),
+            statistics.median(spent) / 1000 if spent else None,
+            dict(Counter(_rating(project, vote.answer or {}) for vote in votes)),
+            confusion_with_others(answers, reviewer.id),
+            looked_up.get(reviewer.id, 0),
+        )
+
+
+def confusion_with_others(answers: Answers, person: int) -> NDArray[np.integer]:
+    """How often a person gave each answer where others gave each, (answers, answers); a row is an answer of the person."""
+    size = len(answers.names)
+    total = np.zeros((size, size), int)
+    if person in answers.people:
+        own = answers.ratings[:, answers.people.index(person)]
+        for other in range(len(answers.people)):
+            if answers.people[other] != person:
+                total += confusion_between(own, answers.ratings[:, other], size)
+    return total
+
+
+def _rating(project: Project, answer: Mapping[str, Any]) -> str:
+    """What is compared between people: the class that was named, the failure modes, the choice."""
+    match project.screen.form:
+        case "class":
+            return str(answer["class"])
+        case "tags":
+            return ", ".join(sorted(answer["tags"]))
+    return str(answer["choice"])
+
+
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else value
