@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections import Counter
 from pathlib import Path
@@ -142,6 +143,13 @@ def test_two_people_have_other_orders_and_nobody_an_item_twice(database: Databas
     assert orders[0] != orders[1]
     assert len(set(orders[0])) == 40
     assert hand_out(project, database, ada) == []
+
+
+def test_items_held_against_one_class_follow_each_other(database: Database) -> None:
+    pairs = [Item(f"{one} {other}", ("1.jpg",), beside=other) for one in "abcde" for other in ("owl", "hen", "jay", "emu")]
+    hand_out(Project(Path("nowhere"), "test", "class-pair", tuple(pairs)), database, ada := person(database))
+    besides = [item.split()[1] for item in database.assigned_to(ada)]
+    assert len([name for name, _ in itertools.groupby(besides)]) == 4
 
 
 def test_items_of_a_known_answer_go_to_everybody_among_the_others(database: Database) -> None:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from shiftproof.curation.project import Item, Project, ReviewClass
 from shiftproof.errors import BadInput, ShiftproofError
 from shiftproof.review.database import Database, Reviewer, Sent
+from shiftproof.review.groups import derived_votes
 from shiftproof.review.handing_out import free_items, hand_out
 from shiftproof.review.incoming import LONGEST_NOTE, sent_id, sent_vote, text_part
 from shiftproof.review.verdicts import disputed
@@ -85,9 +86,10 @@ class Desk:
         """
         skipped = {self.items[name].id for name in besides if name in self.items}
         waiting = self._waiting(reviewer, round_, count, skipped)
-        if round_ == "first" and len(waiting) < count and self._left_for(reviewer):
-            hand_out(self.project, self.database, reviewer.id)
+        while round_ == "first" and len(waiting) < count and self._left_for(reviewer):
+            new = hand_out(self.project, self.database, reviewer.id)
             self._left.pop(reviewer.id, None)
+            self._settle(reviewer, [self.project.by_id[item] for item in new])
             waiting = self._waiting(reviewer, round_, count, skipped)
         return [self.shown(self.project.by_id[item]) for item in waiting if item in self.project.by_id]
 
@@ -108,13 +110,16 @@ class Desk:
 
     def shown(self, item: Item) -> dict[str, Any]:
         """An item as pages get it: nothing that could lead an answer is in it."""
-        known = self.project.class_of.get(item.label) if item.label is not None else None
         return {
             "id": self.name_of(f"item {item.id}"),
             "images": [self.name_of(f"picture {file}") for file in item.images],
-            "label": None if item.label is None else self.shown_class(known or ReviewClass(item.label, item.label)),
+            "label": self._class_of(item.label),
+            "beside": self._class_of(item.beside),
             "shown": dict(item.shown),
         }
+
+    def _class_of(self, key: str | None) -> dict[str, Any] | None:
+        return None if key is None else self.shown_class(self.project.class_of.get(key) or ReviewClass(key, key))
 
     def shown_class(self, one: ReviewClass) -> dict[str, Any]:
         """A class as pages get it."""
@@ -133,11 +138,23 @@ class Desk:
                 taken.refused[vote_id] = str(problem)
                 continue
             taken.accepted.append(vote.id)
+            if vote.supersedes is not None or (vote.answer or {}).get("choice") in self.project.screen.closing:
+                self._settle(reviewer, [self.project.by_id[vote.item]])
             if vote.round == "training" and vote.answer is not None:
                 item = self.project.by_id[vote.item]
                 taken.feedback[vote.id] = {"right": is_right(item, vote.answer), "answer": item.answer}
         self._finish_training(reviewer)
         return taken
+
+    def _settle(self, reviewer: Reviewer, items: Iterable[Item]) -> None:
+        """Asks a person no more about items that their vote on another of the group speaks for, until it is taken back."""
+        groups = {item.group for item in items if item.group is not None} & self.project.by_group.keys()
+        if not groups or not self.project.screen.closing:
+            return
+        kin = [item.id for group in groups for item in self.project.by_group[group]]
+        own = standing(self.database.votes(reviewer=reviewer.id, items=kin))
+        following = derived_votes(self.project, own, {item: [reviewer.id] for item in kin})
+        self.database.settle(reviewer.id, kin, [*(item for _, item in own), *(vote.item for vote in following)])
 
     def _checked(self, reviewer: Reviewer, one: Mapping[str, Any]) -> Sent:
         """The vote as it is kept; BadInput where it is not one that the person may give now."""

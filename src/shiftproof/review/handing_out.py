@@ -25,13 +25,17 @@ def hand_out(project: Project, database: Database, reviewer: int, *, chunk: int 
     """
     gold = [item.id for item in project.items if item.role == "gold"]
 
+    def turn(item: str) -> tuple[str, str]:
+        """An item's place in the person's own order; items held against one class come one after the other."""
+        beside = project.by_id[item].beside
+        return _turn(item if beside is None else beside, reviewer, project.seed), _turn(item, reviewer, project.seed)
+
     def choose(given: Mapping[str, Given]) -> list[str]:
         free = free_items(project, given)
-        free.sort(key=lambda item: (-given.get(item, NOBODY).people, _turn(item, reviewer, project.seed)))
+        free.sort(key=lambda item: (-given.get(item, NOBODY).people, turn(item)))
         # of each chunk the order is the person's own, or the first of it would always be those that others had
-        chosen = sorted(free[:chunk], key=lambda item: _turn(item, reviewer, project.seed))
-        known = [item for item in gold if not given.get(item, NOBODY).mine]
-        known.sort(key=lambda item: _turn(item, reviewer, project.seed))
+        chosen = sorted(free[:chunk], key=turn)
+        known = sorted((item for item in gold if not given.get(item, NOBODY).mine), key=turn)
         return _strewn(chosen, known[: len(chosen) // GOLD_EVERY or bool(chosen)], reviewer, project.seed)
 
     return database.hand_out(reviewer, choose)

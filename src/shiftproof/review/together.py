@@ -10,6 +10,7 @@ from typing import Any
 
 from shiftproof.review.database import Comment, Reviewer
 from shiftproof.review.desk import Desk
+from shiftproof.review.groups import derived_votes
 from shiftproof.review.verdicts import Verdict, disputed, needs_adjudication, verdicts
 from shiftproof.review.votes import Vote, standing
 
@@ -22,7 +23,8 @@ def items_together(desk: Desk, reviewer: Reviewer) -> list[dict[str, Any]]:
     project, votes, assigned = desk.project, desk.database.votes(), desk.database.assigned()
     found = verdicts(project, votes, assigned)
     said: dict[str, list[Vote]] = defaultdict(list)
-    for vote in standing(votes).values():
+    stand = standing(votes)
+    for vote in [*stand.values(), *derived_votes(project, stand, assigned)]:
         said[vote.item].append(vote)
     written: dict[str, list[Comment]] = defaultdict(list)
     for comment in desk.database.comments():
@@ -45,11 +47,11 @@ def _told(verdict: Verdict) -> dict[str, Any]:
 def _heard(desk: Desk, reviewer: Reviewer, votes: Sequence[Vote], comments: Sequence[Comment]) -> dict[str, Any]:
     """The votes and comments on one item, each with the letter of who gave it."""
     letters = _letters(desk, [*votes, *comments])
-    own = next((vote.id for vote in votes if vote.reviewer == reviewer.id), None)
+    own = next((vote.id for vote in votes if vote.reviewer == reviewer.id and not vote.derived), None)
     return {
         "vote": own,
         "votes": [
-            {"who": letters[vote.reviewer], "own": vote.id == own, "answer": vote.answer, "note": vote.note}
+            {"who": letters[vote.reviewer], "own": vote.reviewer == reviewer.id, "answer": vote.answer, "note": vote.note}
             for vote in sorted(votes, key=lambda vote: letters[vote.reviewer])
         ],
         "comments": [
