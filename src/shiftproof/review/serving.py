@@ -41,8 +41,9 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family)
-    except (OSError, OverflowError) as problem:
-        raise BadInput(f"cannot listen at {host} port {port}: {getattr(problem, 'strerror', None) or problem}") from problem
+    except OSError as problem:
+        reason = str(problem.strerror or problem).partition(" (")[0]
+        raise BadInput(f"cannot listen at {host} port {port}: {reason}") from problem
 
 
 def names_of(host: str, known_as: Sequence[str] = ()) -> list[str]:

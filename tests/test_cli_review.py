@@ -1,0 +1,121 @@
+"""The commands review and verdicts as people type them."""
+
+from __future__ import annotations
+
+import json
+import socket
+from pathlib import Path
+
+import httpx
+import pytest
+
+from command import Shiftproof
+from review.served import drawn_project, served
+from shiftproof.review.database import Database, Sent
+from shiftproof.review.handing_out import hand_out
+
+
+def test_links_are_printed_once_and_let_their_holders_in(tmp_path: Path) -> None:
+    drawn_project(tmp_path / "set")
+    with served(tmp_path / "set", invite=["Ada", "Ben"]) as server:
+        assert set(server.links) == {"owner", "Ada", "Ben"}
+        answers = {name: httpx.get(link).status_code for name, link in server.links.items()}
+        assert answers == {"owner": 303, "Ada": 303, "Ben": 303}
+        code, out, err = server.stop()
+        assert (code, out) == (0, "")
+        assert "Traceback" not in err
+        before = dict(server.links)
+        server.links = {}
+        server.start()
+        assert server.links == {}, "who was invited stays invited, and no link is told twice"
+        assert httpx.get(before["Ada"]).status_code == 303
+
+
+def test_nothing_of_a_request_is_logged(tmp_path: Path) -> None:
+    drawn_project(tmp_path / "set")
+    with served(tmp_path / "set", invite=["Ada"]) as server:
+        token = server.links["Ada"].rpartition("/")[2]
+        httpx.get(server.links["Ada"], follow_redirects=False)
+        httpx.get(f"{server.address}/join/{'x' * 32}")
+        _, out, err = server.stop()
+    assert token not in out + err
+    assert "x" * 32 not in out + err
+
+
+def test_a_port_that_is_taken_is_told_in_a_sentence(shiftproof: Shiftproof, tmp_path: Path) -> None:
+    drawn_project(tmp_path / "set")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        said = shiftproof("review", "set", "--port", port)
+    assert said.code == 1
+    assert said.err == f"shiftproof: cannot listen at 127.0.0.1 port {port}: Address already in use\n"
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        ({}, "set is no review project: it has no project.json"),
+        ({"project.json": "[1]", "items.jsonl": ""}, "set is no review project that can be read"),
+        ({"project.json": "{", "items.jsonl": ""}, "set is no review project that can be read"),
+        ({"project.json": '{"format": 7}', "items.jsonl": ""}, "another version"),
+    ],
+)
+def test_what_is_no_project_is_told_in_a_sentence(
+    shiftproof: Shiftproof, tmp_path: Path, damage: dict[str, str], told: str
+) -> None:
+    (tmp_path / "set").mkdir()
+    for name, text in damage.items():
+        (tmp_path / "set" / name).write_text(text)
+    for command in ("review", "verdicts"):
+        said = shiftproof(command, "set")
+        assert said.code == 1
+        assert told in said.err
+        assert said.err.count("\n") == 1
+
+
+def test_missing_pictures_are_told_before_anybody_is_asked(shiftproof: Shiftproof, tmp_path: Path) -> None:
+    drawn_project(tmp_path / "set")
+    (tmp_path / "set" / "images" / "3.png").unlink()
+    said = shiftproof("review", "set")
+    assert (said.code, said.err) == (1, "shiftproof: set lacks 1 of its pictures, such as 3.png\n")
+
+
+@pytest.mark.parametrize("url", ["postgresql://nobody@127.0.0.1:1/none", "sqlite:////no/such/folder/review.sqlite"])
+def test_a_database_that_cannot_be_reached_is_told_in_a_sentence(shiftproof: Shiftproof, tmp_path: Path, url: str) -> None:
+    drawn_project(tmp_path / "set")
+    said = shiftproof("review", "set", "--database", url)
+    assert said.code == 1
+    assert said.err.startswith("shiftproof: cannot open the review's database: ")
+    assert said.err.count("\n") == 1
+
+
+def test_verdicts_tell_counts_agreement_and_how_each_person_worked(shiftproof: Shiftproof, tmp_path: Path) -> None:
+    project = drawn_project(tmp_path / "set", items=4)
+    database = Database(tmp_path / "set" / "review.sqlite")
+    said = {"Ada": ["keep", "keep", "reject", "keep"], "Ben": ["keep", "keep", "reject", "reject"]}
+    for name, choices in said.items():
+        person = database.reviewer_with(database.invite(name))
+        assert person is not None
+        hand_out(project, database, person.id)
+        for item, choice in zip(project.items, choices, strict=True):
+            database.add(person.id, [Sent(f"{name} {item.id}", item.id, "first", {"choice": choice}, milliseconds=1500)])
+    database.close()
+    told = shiftproof("verdicts", "set")
+    assert "2 kept, 2 rejected, 0 open of 4 items, by 8 votes" in told.out
+    # 3 of 4 pairs; by chance (5/8)^2 + (3/8)^2
+    kappa = (0.75 - 34 / 64) / (1 - 34 / 64)
+    found = json.loads(shiftproof("verdicts", "set", "--json").out)
+    assert found["outcomes"] == {"kept": 2, "rejected": 2, "open": 0}
+    assert found["agreement"]["percent"] == 0.75
+    assert found["agreement"]["fleiss"] == pytest.approx(kappa)
+    assert [person["agreement"] for person in found["people"]] == [0.75, 0.75]
+    assert found["people"][0]["confusion"][0][:2] == [2, 1], "where Ada kept, Ben kept two and rejected one"
+    assert found["people"][1]["median_seconds"] == 1.5
+    assert [verdict["disputed"] for verdict in found["verdicts"]] == [False, False, True, True]
+
+
+def test_nobody_asked_yet_is_told_and_no_file_is_made(shiftproof: Shiftproof, tmp_path: Path) -> None:
+    drawn_project(tmp_path / "set")
+    said = shiftproof("verdicts", "set")
+    assert (said.code, said.err) == (1, "shiftproof: nobody has been asked yet; shiftproof review set starts\n")
+    assert not (tmp_path / "set" / "review.sqlite").exists()
