@@ -1,0 +1,42 @@
+// Pictures fetched and decoded before they are needed.
+
+import { element } from "./element.js";
+import { Lost, patiently } from "./server.js";
+
+const KEPT = 40; // decoded pictures; older ones come from the browser's cache when they are wanted again
+
+const decoded = new Map(); // name -> promise of an <img>
+
+export const address = (name) => `/picture/${name}`;
+
+// The <img> of a picture, decoded, so that it is painted with the next frame.
+export function picture(name, lost) {
+  const found = decoded.get(name) ?? patiently(() => fetchPicture(name), lost);
+  decoded.delete(name);
+  decoded.set(name, found); // the latest stands last
+  for (const oldest of decoded.keys()) {
+    if (decoded.size <= KEPT) break;
+    decoded.delete(oldest);
+  }
+  return found;
+}
+
+async function fetchPicture(name) {
+  const image = element("img", { src: address(name), alt: "", draggable: "false", decoding: "sync" });
+  try {
+    await image.decode();
+  } catch {
+    if (await isThere(name)) image.alt = "This picture cannot be shown.";
+    else throw new Lost("a picture did not come");
+  }
+  return image;
+}
+
+// whether the server has an answer at all: then the picture is broken, and waiting would not mend it
+async function isThere(name) {
+  try {
+    return (await fetch(address(name), { method: "HEAD" })).status < 500;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,45 @@
+// Two pictures beside each other, or in turn in the same place, where the eye catches what differs.
+
+import { Choices, keyCap } from "../choices.js";
+import { element, pressable } from "../element.js";
+import { createView, putPictures } from "../view.js";
+import { Zoom } from "../zoom.js";
+
+const ORDER = ["First", "Second"];
+
+export function create({ stage, panel, settings, answer, announce }) {
+  const views = ORDER.map(createView);
+  const frames = views.map((view, place) => element("figure", {}, view, element("figcaption", {}, ORDER[place])));
+  const button = (key, title, action) =>
+    element("button", { type: "button", class: "tool", click: pressable(action) }, keyCap(key), ` ${title}`);
+  const beside = button("Escape", "Side by side", () => arrange("beside"));
+  const pair = element("div", { class: "pair" }, ...frames);
+  stage.append(pair, element("div", { class: "flipping" }, button(" ", "Flip", flip), beside));
+  const choices = new Choices(panel, settings.screen.choices, (choice) => answer({ choice: choice.name }));
+
+  // "beside", or the place of the one that is seen
+  function arrange(seen) {
+    pair.dataset.seen = seen;
+    beside.hidden = seen === "beside";
+  }
+
+  function flip() {
+    const seen = pair.dataset.seen === "1" ? 0 : 1;
+    arrange(String(seen));
+    announce(`${ORDER[seen]} picture.`);
+  }
+
+  return {
+    zoom: new Zoom(...views),
+    show(_item, images) {
+      images.slice(0, 2).forEach((image, place) => putPictures(views[place], image));
+      arrange("beside");
+    },
+    key(key) {
+      if (key === " ") flip();
+      else if (key === "Escape" && pair.dataset.seen !== "beside") arrange("beside");
+      else return choices.key(key);
+      return true;
+    },
+  };
+}

@@ -1,0 +1,15 @@
+// Votes as the server takes them. Each has an id of its own, so that one that is sent twice counts once.
+
+export function newVote({ id: item, round }, { answer, note, milliseconds = null, supersedes = null }) {
+  return { id: newId(), item, round, answer, note, milliseconds, supersedes };
+}
+
+// A vote that only takes another one back.
+export function takingBack(item, supersedes) {
+  return newVote(item, { answer: null, note: "", supersedes });
+}
+
+// not crypto.randomUUID, which browsers have only where the connection is encrypted or stays on the machine
+function newId() {
+  return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}
