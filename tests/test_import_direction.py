@@ -40,6 +40,7 @@ LEVELS = (
         "cli_probe",
         "cli_crops",
         "cli_curation",
+        "cli_duplicates",
         "cli_operating",
         "cli_options",
         "cli_review",

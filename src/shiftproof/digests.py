@@ -29,7 +29,7 @@ class DigestCache:
     def digests(self, sources: Sequence[ImageSource]) -> list[str | None]:
         """The digest of each image, reading only those the cache does not know; None for one that cannot be read."""
         stamps = [stamp_of(source) for source in sources]
-        known = self._known()
+        known = self.known()
         missing = [place for place, stamp in enumerate(stamps) if stamp is None or stamp not in known]
         with ThreadPoolExecutor(4) as threads:
             fresh = dict(zip(missing, threads.map(_digest, (sources[place] for place in missing)), strict=True))
@@ -43,7 +43,8 @@ class DigestCache:
             with suppress(OSError, sqlite3.Error), closing(self._connect()) as database, database:
                 database.executemany("INSERT OR REPLACE INTO digests VALUES (?, ?)", rows)
 
-    def _known(self) -> dict[str, str]:
+    def known(self) -> dict[str, str]:
+        """Every digest that is remembered, by its stamp."""
         if self.path.exists():
             with suppress(OSError, sqlite3.Error), closing(self._connect()) as database:
                 return dict(database.execute("SELECT stamp, digest FROM digests"))

@@ -23,7 +23,11 @@ _VALIDATION_NUMBER = re.compile(r"ILSVRC2012_val_(\d{8})")
 
 
 def relabelled(
-    images: ImageList, *, labels: str | Path | Sequence[Any] | None, label: str | None, classes: ClassList | None
+    images: ImageList,
+    *,
+    labels: str | Path | Sequence[Any] | None,
+    label: str | None = None,
+    classes: ClassList | None = None,
 ) -> ImageList:
     """The same images under other labels; unchanged where none are given."""
     named = None if classes is None else classes_from(classes)

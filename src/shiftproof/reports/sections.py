@@ -15,6 +15,7 @@ from shiftproof.reports import (
     corruption,
     detection,
     detection_corruption,
+    duplicates,
     input_sizes,
     looking,
     natural_adversarial,
@@ -58,6 +59,7 @@ MAKERS = (
     SectionMaker(natural_adversarial.NAMES, natural_adversarial.draw_natural_adversarial),
     SectionMaker(operating_point.NAMES, operating_point.draw_operating_point),
     SectionMaker(probe.NAMES, probe.draw_probe),
+    SectionMaker(duplicates.NAMES, duplicates.draw_duplicates),
 )
 
 
