@@ -1,12 +1,13 @@
-"""What many tests share: drawn images, toy classifiers and the folder of real data."""
+"""What many tests share: drawn images, toy classifiers, the folder of real data and a browser."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -17,6 +18,9 @@ from shiftproof.models import wrap_model
 from shiftproof.types import Classifier
 from toys import COLOURS, colour_scores
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
 
 @pytest.fixture(scope="session")
 def real_data() -> Path:
@@ -25,6 +29,18 @@ def real_data() -> Path:
     if not folder:
         pytest.skip("SHIFTPROOF_TEST_DATA is not set: no real photos to test with")
     return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    if chromium is None:
+        pytest.skip("no chromium found")
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as started:
+        opened = started.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        yield opened
+        opened.close()
 
 
 @pytest.fixture

@@ -1,8 +1,7 @@
-"""Results of each kind a report may be asked to draw, and a browser to open it in."""
+"""Results of each kind a report may be asked to draw, and how it is opened."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -154,18 +153,6 @@ def open_photo() -> Callable[[ImageSetRef, str], Image]:
         return np.stack([np.tile(np.linspace(0, 255, 800), (600, 1))] * 3, axis=2).astype(np.uint8)
 
     return open_image
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    chromium = shutil.which("chromium") or shutil.which("google-chrome")
-    if chromium is None:
-        pytest.skip("no chromium found")
-    playwright = pytest.importorskip("playwright.sync_api")
-    with playwright.sync_playwright() as started:
-        opened = started.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
-        yield opened
-        opened.close()
 
 
 @pytest.fixture
