@@ -26,14 +26,3 @@ export function factorName(factor) {
   if (factor === 0) return `below 1/${1 / FACTORS.at(-1)}`;
   return factor === 1 ? "1" : `1/${1 / factor}`;
 }
-
-// Where a picture of this size lies that is fitted into the middle of a frame.
-export function fitted(frame, [width, height]) {
-  const scale = Math.min(frame.width / width, frame.height / height);
-  return {
-    left: frame.left + (frame.width - width * scale) / 2,
-    top: frame.top + (frame.height - height * scale) / 2,
-    width: width * scale,
-    height: height * scale,
-  };
-}

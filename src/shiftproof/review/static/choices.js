@@ -13,6 +13,11 @@ export function choiceButton(choice, pick) {
   return element("button", attributes, keyCap(choice.key), element("span", {}, choice.title));
 }
 
+// A smaller button for what is no answer; its key is on it too.
+export function toolButton(key, title, action) {
+  return element("button", { type: "button", class: "tool", click: pressable(action) }, keyCap(key), ` ${title}`);
+}
+
 export class Choices {
   constructor(panel, choices, pick) {
     Object.assign(this, { choices, pick });

@@ -50,6 +50,7 @@ export class Zoom {
     this.y = inside(this.y);
     for (const view of this.views) {
       view.classList.toggle("closer", this.scale > 1);
+      view.style.setProperty("--scale", this.scale); // for marks that are to stay as large as they are
       view.firstElementChild.style.transform = `translate(${100 * this.x}%, ${100 * this.y}%) scale(${this.scale})`;
     }
   }

@@ -1,20 +1,19 @@
 // Two pictures beside each other, or in turn in the same place, where the eye catches what differs.
 
-import { Choices, keyCap } from "../choices.js";
-import { element, pressable } from "../element.js";
+import { Choices, toolButton } from "../choices.js";
+import { element } from "../element.js";
 import { createView, putPictures } from "../view.js";
 import { Zoom } from "../zoom.js";
 
 const ORDER = ["First", "Second"];
 
-export function create({ stage, panel, settings, answer, announce }) {
+// `captions` gives the two words under the pictures of an item.
+export function create({ stage, panel, settings, answer, announce, captions = () => ORDER }) {
   const views = ORDER.map(createView);
-  const frames = views.map((view, place) => element("figure", {}, view, element("figcaption", {}, ORDER[place])));
-  const button = (key, title, action) =>
-    element("button", { type: "button", class: "tool", click: pressable(action) }, keyCap(key), ` ${title}`);
-  const beside = button("Escape", "Side by side", () => arrange("beside"));
+  const frames = views.map((view) => element("figure", {}, view, element("figcaption")));
+  const beside = toolButton("Escape", "Side by side", () => arrange("beside"));
   const pair = element("div", { class: "pair" }, ...frames);
-  stage.append(pair, element("div", { class: "flipping" }, button(" ", "Flip", flip), beside));
+  stage.append(pair, element("div", { class: "flipping" }, toolButton(" ", "Flip", flip), beside));
   const choices = new Choices(panel, settings.screen.choices, (choice) => answer({ choice: choice.name }));
 
   // "beside", or the place of the one that is seen
@@ -31,7 +30,8 @@ export function create({ stage, panel, settings, answer, announce }) {
 
   return {
     zoom: new Zoom(...views),
-    show(_item, images) {
+    show(item, images) {
+      captions(item).forEach((caption, place) => (frames[place].lastElementChild.textContent = caption));
       images.slice(0, 2).forEach((image, place) => putPictures(views[place], image));
       arrange("beside");
     },
