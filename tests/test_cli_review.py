@@ -90,7 +90,7 @@ def test_a_database_that_cannot_be_reached_is_told_in_a_sentence(shiftproof: Shi
 
 
 def test_verdicts_tell_counts_agreement_and_how_each_person_worked(shiftproof: Shiftproof, tmp_path: Path) -> None:
-    project = drawn_project(tmp_path / "set", items=4)
+    project = drawn_project(tmp_path / "set", count=4)
     database = Database(tmp_path / "set" / "review.sqlite")
     said = {"Ada": ["keep", "keep", "reject", "keep"], "Ben": ["keep", "keep", "reject", "reject"]}
     for name, choices in said.items():

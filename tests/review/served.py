@@ -19,14 +19,14 @@ from PIL import Image as Pillow
 from shiftproof.curation.project import Item, Project, ReviewClass, save_project
 
 
-def drawn_project(folder: Path, items: int = 8, **more: Any) -> Project:
+def drawn_project(folder: Path, count: int = 8, **more: Any) -> Project:
     """A saved project of drawn pictures; every question about clarity unless told otherwise."""
     (folder / "images").mkdir(parents=True)
-    files = [f"{number}.png" for number in range(min(items, 16))]
+    files = [f"{number}.png" for number in range(min(count, 16))]
     for number, file in enumerate(files):
         pixels = np.random.default_rng(number).integers(0, 256, (24, 32, 3), dtype=np.uint8)
         Pillow.fromarray(pixels).save(folder / "images" / file)
-    asked = tuple(Item(f"item {number}", (files[number % len(files)],), label="bird") for number in range(items))
+    asked = tuple(Item(f"item {number}", (files[number % len(files)],), label="bird") for number in range(count))
     settled = {"title": "Drawn", "screen_name": "clarity", "items": asked, "classes": (ReviewClass("bird", "bird"),)}
     project = Project(folder, **{**settled, **more})
     save_project(project)
@@ -34,7 +34,7 @@ def drawn_project(folder: Path, items: int = 8, **more: Any) -> Project:
 
 
 def free_port() -> int:
-    """A port that nobody has, below those that are given out by themselves, so that it stays free for a server's next start."""
+    """A port that nobody has; below those that the system gives out, so that it stays free for the next start."""
     for port in range(20_000 + os.getpid() % 10_000, 32_000):
         with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
             return port

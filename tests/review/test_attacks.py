@@ -1,0 +1,466 @@
+"""A script of attacks over real HTTP, and each is refused: what strangers, reviewers and strange projects could try."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import itertools
+import json
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from starlette.types import ASGIApp
+
+from review.served import Served, drawn_project, served
+from shiftproof.curation.project import Item, Project, ReviewClass
+from shiftproof.errors import BadInput
+from shiftproof.review.app import review_app
+from shiftproof.review.database import Database
+from shiftproof.review.desk import Desk
+from shiftproof.review.gate import GUESSES, HEADERS, MOST_BYTES
+
+NASTY = """<script>alert("1")</script>'&</script><img src=x onerror=alert(1)>"""
+KEEP = {"choice": "keep"}
+
+
+@dataclass
+class Person:
+    """A reviewer's browser: what it was told, and what it can send."""
+
+    browser: httpx.Client
+    key: str
+    items: list[str]
+
+    def send(self, path: str, body: Any, **headers: str) -> httpx.Response:
+        return self.browser.post(path, json=body, headers={"x-form-key": self.key, **headers})
+
+    def vote(self, **parts: Any) -> dict[str, Any]:
+        """Sends one vote, in order but for some parts; what was answered."""
+        vote = {"id": str(uuid.uuid4()), "item": self.items[0], "round": "first", "answer": KEEP, "note": "", **parts}
+        answer = self.send("/api/votes", {"votes": [vote]})
+        assert answer.status_code == 200
+        return {"sent": vote["id"], **answer.json()}
+
+
+@dataclass
+class Scene:
+    """A server with two reviewers, and the database behind it."""
+
+    server: Served
+    project: Project
+    database: Database
+    ada: Person
+    ben: Person
+
+    def raw(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, bytes]:
+        """An answer to a request that no library has tidied up, in Ada's name."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=10)
+        cookie = "; ".join(f"{name}={value}" for name, value in self.ada.browser.cookies.items())
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        connection.request(method, path, body, {"cookie": cookie, **named})
+        answer = connection.getresponse()
+        said = answer.status, answer.read()
+        connection.close()
+        return said
+
+
+@contextmanager
+def entered(server: Served, name: str) -> Iterator[Person]:
+    with httpx.Client(base_url=server.address) as browser:
+        assert browser.get(server.links[name]).status_code == 303
+        text = browser.get("/work").text
+        settings = json.loads(text.partition('id="settings">')[2].partition("</script>")[0])
+        items = browser.get("/api/items?count=20").json()["items"]
+        yield Person(browser, settings["key"], [item["id"] for item in items])
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    folder = tmp_path_factory.mktemp("attacks") / "set"
+    bird = ReviewClass("bird", NASTY, gloss=NASTY)
+    items = tuple(Item(f"item {number}", (f"{number}.png",), label="bird", shown={"lite:0": NASTY}) for number in range(8))
+    project = drawn_project(folder, title=NASTY, instructions=NASTY, classes=(bird,), items=items)
+    (folder / "secret.txt").write_text("secret")
+    with served(folder, invite=[NASTY, "Ben"]) as server, entered(server, NASTY) as ada, entered(server, "Ben") as ben:
+        database = Database(folder / "review.sqlite")
+        yield Scene(server, project, database, ada, ben)
+        database.close()
+
+
+@pytest.mark.parametrize("door", ["/picture/", "/static/", "/join/", "/"])
+@pytest.mark.parametrize(
+    "way",
+    [
+        "../secret.txt",
+        "..%2fsecret.txt",
+        "%2e%2e/secret.txt",
+        "%2e%2e%2f%2e%2e%2fsecret.txt",
+        "....//secret.txt",
+        "..\\secret.txt",
+        "..%5csecret.txt",
+        "..%252fsecret.txt",
+        "..%c0%afsecret.txt",
+        "/etc/passwd",
+        "%2fetc%2fpasswd",
+        "0.png",
+        "0.png%00.jpg",
+        "../app.py",
+        "%2e%2e%2fapp.py",
+        "",
+        ".",
+    ],
+)
+def test_no_path_leads_to_a_file(scene: Scene, door: str, way: str) -> None:
+    if door + way in ("/", "/."):
+        return
+    status, body = scene.raw("GET", door + way)
+    assert status in (307, 400, 403, 404, 405, 429)
+    assert not any(told in body for told in (b"secret", b"root:", b"import ", b"PNG"))
+
+
+def test_pictures_are_had_by_their_names_and_by_those_invited_alone(scene: Scene) -> None:
+    item = scene.ada.browser.get("/api/items").json()["items"][0]
+    path = f"/picture/{item['images'][0]}"
+    answer = scene.ada.browser.get(path)
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "image/png")
+    assert "private" in answer.headers["cache-control"]
+    assert httpx.get(scene.server.address + path).status_code == 403
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"item": "item 0"},
+        {"item": "0" * 24},
+        {"item": None},
+        {"item": ["a"]},
+        {"item": {"$ne": 1}},
+        {"round": "training"},
+        {"round": "open"},
+        {"round": "last"},
+        {"round": ["first"]},
+        {"id": "short"},
+        {"id": "x" * 37},
+        {"id": 12345678},
+        {"id": None},
+        {"answer": {"choice": "win"}},
+        {"answer": {"choice": "x" * 100_000}},
+        {"answer": {"choice": ["keep"]}},
+        {"answer": {"choice": "keep", "points": "x"}},
+        {"answer": {"choice": "keep", "labels": [{}]}},
+        {"answer": {"choice": "keep", "verdict": "kept"}},
+        {"answer": {"choice": "reject", "reasons": ["unclear"] * 1000}},
+        {"answer": {"choice": "reject", "reasons": {"unclear": 1}}},
+        {"answer": {"choice": "reject", "reasons": [None]}},
+        {"answer": {}},
+        {"answer": []},
+        {"answer": "keep"},
+        {"answer": 1},
+        {"answer": None},
+        {"answer": None, "supersedes": "nothing at all"},
+        {"supersedes": 5},
+        {"supersedes": "x" * 1000},
+        {"note": "x" * 2001},
+        {"note": None},
+        {"note": {"text": "x"}},
+        {"milliseconds": -1},
+        {"milliseconds": 2**31},
+        {"milliseconds": 1.5},
+        {"milliseconds": True},
+        {"milliseconds": "9"},
+    ],
+    ids=repr,
+)
+def test_a_vote_that_no_page_would_send_is_refused(scene: Scene, parts: dict[str, Any]) -> None:
+    before = scene.database.count()
+    told = scene.ada.vote(**parts)
+    assert told["accepted"] == []
+    assert len(told["refused"]) == 1
+    assert scene.database.count() == before
+
+
+def test_a_refused_vote_does_not_hold_up_the_others(scene: Scene) -> None:
+    good, bad = (
+        {"id": str(uuid.uuid4()), "item": scene.ada.items[5], "round": "first", "answer": answer, "note": ""}
+        for answer in (KEEP, {"choice": "win"})
+    )
+    told = scene.ada.send("/api/votes", {"votes": [bad, good]}).json()
+    assert told["accepted"] == [good["id"]]
+    assert list(told["refused"]) == [bad["id"]]
+
+
+def test_nobody_votes_under_the_id_of_anothers_vote_or_takes_it_back(scene: Scene) -> None:
+    sent = scene.ada.vote()
+    assert sent["accepted"] == [sent["sent"]]
+    before = scene.database.votes()
+    shared = scene.ada.items[0]
+    assert shared in scene.ben.items
+    for forged in ({"id": sent["sent"]}, {"supersedes": sent["sent"]}, {"answer": None, "supersedes": sent["sent"]}):
+        assert scene.ben.vote(item=shared, **forged)["accepted"] == []
+    assert scene.database.votes() == before
+
+
+def test_a_vote_sent_again_with_another_answer_stays_as_it_was(scene: Scene) -> None:
+    first = scene.ada.vote(item=scene.ada.items[1])
+    scene.ada.vote(item=scene.ada.items[1], id=first["sent"], answer={"choice": "reject"})
+    (kept,) = (vote for vote in scene.database.votes() if vote.id == first["sent"])
+    assert kept.answer == KEEP
+
+
+def test_an_item_of_others_cannot_be_voted_on(tmp_path: Path, database: Database) -> None:
+    desk = Desk(drawn_project(tmp_path / "set", reviewers_each=1), database)
+    for name in ("Ada", "Ben"):
+        database.invite(name)
+    ada, ben = database.reviewers()
+    items = desk.queue(ada, "first", 20)
+    assert desk.queue(ben, "first", 20) == []
+    vote = {"id": "12345678", "item": items[0]["id"], "round": "first", "answer": KEEP}
+    assert desk.take(ben, [vote]).accepted == []
+    assert desk.take(ada, [vote]).accepted == ["12345678"]
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"x-form-key": ""},
+        {"x-form-key": "0" * 64},
+        {"x-form-key": "é"},
+        {"origin": "http://evil.example"},
+        {"origin": "null"},
+        {"origin": "http://127.0.0.1.evil.example"},
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("path", ["/api/votes", "/api/comments", "/api/lookups", "/consent"])
+def test_what_no_page_of_ours_sent_is_refused(scene: Scene, path: str, headers: dict[str, str]) -> None:
+    sent = [(name.encode(), value.encode()) for name, value in {"x-form-key": scene.ada.key, **headers}.items()]
+    assert scene.ada.browser.post(path, json={}, headers=sent).status_code == 403
+
+
+def test_the_form_key_of_one_person_is_worth_nothing_to_another(scene: Scene) -> None:
+    stolen = Person(scene.ben.browser, scene.ada.key, scene.ben.items)
+    assert stolen.send("/api/votes", {"votes": []}).status_code == 403
+
+
+@pytest.mark.parametrize("path", ["/", "/work", "/picture/x", "/api/items", "/api/last", "/api/classes", "/api/together"])
+@pytest.mark.parametrize("cookie", ["", "x", "x.y", "{token}", "{token}.", "{token}.0", "{other}.{signature}"])
+def test_strangers_get_nothing(scene: Scene, path: str, cookie: str) -> None:
+    token, _, signature = scene.ada.browser.cookies["shiftproof_review"].partition(".")
+    other = scene.ben.browser.cookies["shiftproof_review"].partition(".")[0]
+    forged = cookie.format(token=token, other=other, signature=signature)
+    status, body = scene.raw("GET", path, cookie=f"shiftproof_review={forged}")
+    assert status == 403
+    assert b"item" not in body
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"nonsense",
+        b"\xff\xfe",
+        b"[]",
+        b"5",
+        b"null",
+        b'{"votes": {}}',
+        b'{"votes": [1]}',
+        b'{"votes": "x"}',
+        b'{"votes": [NaN]}',
+        b'{"votes": [{"note": "\\ud800"}]}',
+        b'{"votes": [{"note": "\\u0000"}]}',
+        b"[" * 100_000,
+        b'{"votes":' * 20_000,
+        b'{"votes": [' + b"9" * 10_000 + b"]}",
+        json.dumps({"votes": [{}] * 101}).encode(),
+    ],
+    ids=lambda body: repr(body[:40]),
+)
+@pytest.mark.parametrize("path", ["/api/votes", "/api/comments", "/api/lookups"])
+def test_a_body_that_is_not_what_it_should_be_is_told_so(scene: Scene, path: str, body: bytes) -> None:
+    answer = scene.ada.browser.post(path, content=body, headers={"x-form-key": scene.ada.key})
+    assert answer.status_code == 400
+    assert set(answer.json()) == {"error"}
+
+
+def test_huge_bodies_are_not_read(scene: Scene) -> None:
+    key = {"x-form-key": scene.ada.key}
+    huge = b" " * (MOST_BYTES + 1)
+    assert scene.ada.browser.post("/api/votes", content=huge, headers=key).status_code == 413
+    chunks = itertools.repeat(b" " * 65536, 8)
+    assert scene.ada.browser.post("/api/votes", content=chunks, headers=key).status_code == 413
+    for length in ("-1", "1e9", "9" * 30, "x"):
+        status, _ = scene.raw("POST", "/api/votes", content_length=length, x_form_key=scene.ada.key)
+        assert status in (400, 413)
+
+
+def test_an_endless_body_is_cut_off(scene: Scene) -> None:
+    sent = 0
+
+    def endless() -> Iterator[bytes]:
+        nonlocal sent
+        while sent < 1000:
+            sent += 1
+            yield b" " * 65536
+
+    try:
+        status = scene.ada.browser.post("/api/votes", content=endless(), headers={"x-form-key": scene.ada.key}).status_code
+    except httpx.TransportError:
+        status = 413  # hung up on
+    assert status == 413
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "", "localhost@evil.example"])
+def test_another_name_of_the_host_is_refused(scene: Scene, host: str) -> None:
+    status, body = scene.raw("GET", "/work", host=host)
+    assert status == 400
+    assert b"settings" not in body
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "TRACE", "OPTIONS", "CONNECT", "BREW"])
+@pytest.mark.parametrize("path", ["/", "/work", "/api/votes", "/api/items", "/picture/x", "/static/", "/join/x"])
+def test_other_methods_are_refused(scene: Scene, method: str, path: str) -> None:
+    before = scene.database.count()
+    assert scene.raw(method, path)[0] in (400, 404, 405)
+    assert scene.database.count() == before
+
+
+def test_votes_are_not_sent_by_links_and_heads_have_no_body(scene: Scene) -> None:
+    assert scene.raw("GET", "/api/votes?votes=[]")[0] == 405
+    status, body = scene.raw("HEAD", "/work")
+    assert (status, body) == (200, b"")
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/"),
+        ("GET", "/work"),
+        ("GET", "/api/items"),
+        ("GET", "/nothing"),
+        ("GET", "/static/loop.js"),
+        ("GET", "/static/nothing"),
+        ("GET", "/picture/nothing"),
+        ("POST", "/api/votes"),
+        ("PUT", "/api/votes"),
+        ("HEAD", "/"),
+    ],
+)
+def test_every_answer_has_the_headers_that_keep_a_page_to_itself(scene: Scene, method: str, path: str) -> None:
+    answer = scene.ada.browser.request(method, path)
+    assert {name: answer.headers.get(name) for name in HEADERS} == HEADERS
+    assert "cache-control" in answer.headers
+    assert "server" not in answer.headers
+    assert "access-control-allow-origin" not in answer.headers
+
+
+def test_the_policy_allows_no_inline_script_and_no_other_site() -> None:
+    policy = HEADERS["content-security-policy"]
+    assert "unsafe" not in policy
+    assert "http" not in policy
+    assert "default-src 'none'" in policy
+
+
+def from_address(app: ASGIApp, address: str) -> httpx.AsyncClient:
+    """A browser at another address than ours, without a network between."""
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False, client=(address, 5))
+    return httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1")
+
+
+def test_errors_of_ours_have_the_headers_and_tell_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, database: Database
+) -> None:
+    token, app = database.invite("Ada"), review_app(drawn_project(tmp_path / "set"), database)
+
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("a secret of ours")
+
+    monkeypatch.setattr(Database, "waiting", broken)
+
+    async def ask() -> httpx.Response:
+        async with from_address(app, "127.0.0.1") as browser:
+            await browser.get(f"/join/{token}")
+            return await browser.get("/api/items")
+
+    answer = asyncio.run(ask())
+    assert answer.status_code == 500
+    assert "secret" not in answer.text
+    assert {name: answer.headers.get(name) for name in HEADERS} == HEADERS
+
+
+def test_the_cookie_is_for_the_server_alone(scene: Scene) -> None:
+    cookie = httpx.get(scene.server.links["Ben"]).headers["set-cookie"].lower()
+    assert "httponly" in cookie
+    assert "samesite=lax" in cookie
+    assert "domain" not in cookie
+
+
+def test_the_token_is_on_no_page(scene: Scene) -> None:
+    token = scene.server.links[NASTY].rpartition("/")[2]
+    for path in ("/", "/work", "/api/items", "/api/last", "/api/classes", "/api/together"):
+        answer = scene.ada.browser.get(path)
+        assert answer.status_code == 200
+        assert token not in answer.text
+        assert token not in str({name: value for name, value in answer.headers.items() if name != "set-cookie"})
+
+
+@pytest.mark.parametrize("path", ["/", "/work"])
+def test_names_are_escaped_in_pages(scene: Scene, path: str) -> None:
+    text = scene.ada.browser.get(path).text
+    assert "alert(" in text
+    assert "<script>alert" not in text
+    assert "<img src=x" not in text
+    assert text.count("</script>") == text.count("<script")
+
+
+def test_answers_in_json_are_never_taken_for_pages(scene: Scene) -> None:
+    scene.ada.vote(item=scene.ada.items[4], note=NASTY)
+    for path in ("/api/items", "/api/last", "/api/classes"):
+        answer = scene.ada.browser.get(path)
+        assert answer.headers["content-type"] == "application/json"
+        assert answer.headers["x-content-type-options"] == "nosniff"
+    assert scene.ada.browser.get("/api/last").json()["votes"][0]["note"] == NASTY
+
+
+def test_odd_queries_are_answered_as_if_nothing_was_asked(scene: Scene) -> None:
+    for count, most in (("99999999999999999999", 20), ("-1", 6), ("x", 6), ("²", 6), ("", 6)):
+        answer = scene.ada.browser.get("/api/items", params={"count": count, "besides": "a,,\0,'--"})
+        assert answer.status_code == 200
+        assert len(answer.json()["items"]) <= most
+    assert scene.ada.browser.get("/api/items", params={"besides": ",".join("x" * 500)}).status_code == 200
+
+
+def test_guessed_tokens_are_counted_and_who_is_in_stays_in(tmp_path: Path, database: Database) -> None:
+    token, app = database.invite("Ada"), review_app(drawn_project(tmp_path / "set"), database)
+
+    async def ask() -> None:
+        async with (
+            from_address(app, "10.0.0.1") as guesser,
+            from_address(app, "10.0.0.1") as inside,
+            from_address(app, "10.0.0.2") as other,
+        ):
+            assert (await inside.get(f"/join/{token}")).status_code == 303
+            told = [(await guesser.get(f"/join/{'x' * number}")).status_code for number in range(1, GUESSES + 3)]
+            assert told == [403] * (GUESSES - 1) + [429] * 3
+            forwarded = {"x-forwarded-for": "10.0.0.9", "forwarded": "for=10.0.0.9"}
+            assert (await guesser.get(f"/join/{token}", headers=forwarded)).status_code == 429, "right, but too late"
+            assert (await inside.get("/api/items")).status_code == 200
+            assert (await other.get(f"/join/{token}")).status_code == 303
+
+    asyncio.run(ask())
+
+
+@pytest.mark.parametrize(
+    "file", ["../secret.txt", "/etc/passwd", "page.html", "drawing.svg", "code.js", "..\\x.png", "a/b.png"]
+)
+def test_a_project_of_a_stranger_cannot_have_other_files_served(tmp_path: Path, file: str) -> None:
+    project = Project(tmp_path, "strange", "clarity", (Item("a", (file,)),))
+    database = Database(tmp_path / "review.sqlite")
+    with pytest.raises(BadInput, match="pictures of strange should be"):
+        review_app(project, database)
+    database.close()
