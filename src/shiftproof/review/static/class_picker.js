@@ -4,21 +4,21 @@ import { search } from "./class_search.js";
 import { element } from "./element.js";
 
 const SHOWN = 60;
+const KINDS = 3; // of those above a class: the nearest tell most
 
 export class ClassPicker {
-  // `pick` gets the class that was chosen, `dropLast` is called by Backspace in an empty field; both may be pressed again and
-  // again. `isPicked` says whether a class has its tick.
-  constructor(place, classes, { pick, isPicked = () => false, dropLast = () => {}, title }) {
+  // `pick` gets the class that was chosen, `dropLast` is called by Backspace in an empty field, and `isPicked` says whether a
+  // class has its tick. A label for "class-search" is the caller's.
+  constructor(place, classes, { pick, isPicked = () => false, dropLast = () => {} }) {
     Object.assign(this, { classes, pick, isPicked, dropLast });
-    this.list = element("ul", { id: "class-list", role: "listbox", "aria-label": title });
+    this.list = element("ul", { id: "class-list", role: "listbox", "aria-label": "Classes" });
     this.field = element("input", {
       id: "class-search",
       type: "text",
       role: "combobox",
       autocomplete: "off",
       spellcheck: "false",
-      placeholder: title,
-      "aria-label": title,
+      placeholder: "Type its name",
       "aria-expanded": "true",
       "aria-controls": "class-list",
       input: () => this.#search(),
@@ -54,7 +54,7 @@ export class ClassPicker {
   }
 
   #option(one, place) {
-    const explained = [one.gloss, one.path.join(" › ")].filter(Boolean).join("; ");
+    const explained = [one.gloss, one.path.slice(-KINDS).join(" › ")].filter(Boolean).join("; ");
     const picked = this.isPicked(one);
     return element(
       "li",

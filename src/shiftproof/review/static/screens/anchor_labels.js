@@ -2,7 +2,7 @@
 
 import { ClassPicker } from "../class_picker.js";
 import { classes } from "../classes.js";
-import { Choices, inWords, toolButton } from "../choices.js";
+import { Choices, inWords, keyCap } from "../choices.js";
 import { element, pressable } from "../element.js";
 import { createView, putPictures } from "../view.js";
 import { Zoom } from "../zoom.js";
@@ -16,14 +16,13 @@ export function create({ stage, panel, settings, answer, announce }) {
   const view = createView();
   stage.append(view);
   const chips = element("ul", { class: "chips", "aria-label": "Classes that are there" });
-  const find = toolButton(SEARCH, "Add a class", () => picker.focus());
-  const place = element("div", { class: "picker" });
+  const find = element("label", { for: "class-search" }, keyCap(SEARCH), " Add a class");
+  const place = element("div", { class: "picker" }, find);
   let chosen = new Set(); // keys, in the order they were added
 
   const choices = new Choices(panel, settings.screen.choices, choose);
-  panel.prepend(chips, find, place);
+  panel.prepend(chips, place);
   const picker = new ClassPicker(place, classes, {
-    title: "Search the classes",
     pick: ({ key }) => toggle(key),
     isPicked: ({ key }) => chosen.has(key),
     dropLast,

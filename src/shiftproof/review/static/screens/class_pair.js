@@ -15,12 +15,12 @@ export function create({ stage, panel, settings, answer, announce }) {
   const choices = new Choices(panel, settings.screen.choices, (choice) => answer({ choice: choice.name }));
   let leaf = 0;
 
+  const leaves = () => Math.max(...columns.map((column) => column.leaves));
+
   function turn(step) {
-    const last = Math.max(...columns.map((column) => column.leaves)) - 1;
-    leaf = Math.min(Math.max(leaf + step, 0), last);
+    leaf = Math.min(Math.max(leaf + step, 0), leaves() - 1);
     for (const column of columns) column.turnTo(leaf);
-    turning.hidden = last === 0;
-    announce(`Pictures, page ${leaf + 1} of ${last + 1}.`);
+    turning.hidden = leaves() === 1;
   }
 
   // Whether a key turned the page, or made the pictures larger or smaller.
@@ -28,6 +28,7 @@ export function create({ stage, panel, settings, answer, announce }) {
     if (key in GROW) for (const column of columns) column.grow(GROW[key]);
     else if (!(key in TURN)) return false;
     turn(TURN[key] ?? 0);
+    announce(`Pictures, page ${leaf + 1} of ${leaves()}.`);
     return true;
   }
 

@@ -31,7 +31,7 @@ export function create({ stage, panel, settings, answer, announce }) {
 
   stage.append(view);
   panel.append(
-    element("div", { class: "tools" }, toolButton(" ", "Set a point", () => add()), toolButton("Backspace", "Drop it", drop)),
+    element("div", { class: "tools" }, toolButton(" ", "Set point", () => add()), toolButton("Backspace", "Drop", drop)),
     told,
     element("div", { class: "close-ups" }, magnifier, crop),
   );
@@ -135,5 +135,5 @@ function sizeOf(points) {
 
 function toldOf(around, part, size) {
   const pixels = [part.width, part.height].map(Math.round).join(" × ");
-  return `${pixels} of ${size.join(" × ")} pixels; scale factor ${factorName(scaleFactor(around, size))}.`;
+  return `Scale factor ${factorName(scaleFactor(around, size))}: ${pixels} of ${size.join(" × ")} pixels.`;
 }
