@@ -10,6 +10,7 @@ import click
 
 from shiftproof.cli_crops import crops
 from shiftproof.cli_duplicates import duplicates
+from shiftproof.cli_frames import frames
 from shiftproof.cli_options import about_model, about_store, as_json_option
 from shiftproof.cli_steps import Options, stored_or_loaded
 from shiftproof.errors import BadInput, listed
@@ -25,6 +26,7 @@ def curate() -> None:
 
 curate.add_command(crops)
 curate.add_command(duplicates)
+curate.add_command(frames)
 
 
 @curate.command("novel-classes")

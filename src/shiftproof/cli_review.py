@@ -12,6 +12,7 @@ from shiftproof.cli_options import as_json_option
 from shiftproof.errors import BadInput
 
 if TYPE_CHECKING:
+    from shiftproof.curation.project import Project
     from shiftproof.review.database import Database
     from shiftproof.review.summary import Summary
 
@@ -95,19 +96,26 @@ def verdicts(project: str, database: str | None, as_json: bool) -> None:
     Example: shiftproof verdicts hard-set/ --json
     """
     from shiftproof.console import say_json
-    from shiftproof.curation.project import load_project
-    from shiftproof.review.summary import summarize
 
-    loaded = load_project(project)
-    if database is None and not (loaded.folder / DATABASE).exists():
-        raise BadInput(f"nobody has been asked yet; shiftproof review {project} starts")
-    opened = _database(loaded.folder, database)
-    found = summarize(loaded, opened)
-    opened.close()
+    loaded, found = reviewed(project, database)
     if as_json:
         say_json(found.as_json())
     else:
         _say_summary(loaded.title, found)
+
+
+def reviewed(folder: str, database: str | None) -> tuple[Project, Summary]:
+    """The project in a folder and what its review has come to; BadInput where there was none."""
+    from shiftproof.curation.project import load_project
+    from shiftproof.review.summary import summarize
+
+    project = load_project(folder)
+    if database is None and not (project.folder / DATABASE).exists():
+        raise BadInput(f"nobody has been asked yet; shiftproof review {folder} starts")
+    opened = _database(project.folder, database)
+    found = summarize(project, opened)
+    opened.close()
+    return project, found
 
 
 def _say_summary(title: str, found: Summary) -> None:

@@ -17,7 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from shiftproof.curation.screens import Screen, screen_named
+from shiftproof.curation.screens import Choice, Screen, screen_named
 from shiftproof.curation.sifting import Step
 from shiftproof.errors import BadInput
 from shiftproof.files import write_whole
@@ -79,6 +79,7 @@ class Project:
     instructions: str = ""
     consent: str = ""  # what people agree to before a test of themselves; none is asked for where empty
     keys: Mapping[str, str] = field(default_factory=dict)  # choices of the screen under other keys
+    choices: tuple[Choice, ...] = ()  # instead of the screen's own, such as other reasons against a pair
     reviewers_each: int = 2  # people who judge each item
     pass_mark: float | None = None  # share of the gold items that must be right before the others; None strews them in
     target: int | None = None  # items of each class to keep; None where all may stay
@@ -100,7 +101,7 @@ class Project:
 
     @cached_property
     def screen(self) -> Screen:
-        return screen_named(self.screen_name, self.keys)
+        return screen_named(self.screen_name, self.keys, self.choices)
 
     @cached_property
     def by_id(self) -> Mapping[str, Item]:
@@ -157,9 +158,11 @@ def load_project(folder: str | Path) -> Project:
             raise BadInput(f"{folder} is a review project of another version of shiftproof")
         items = tuple(Item(**_tuples(json.loads(line))) for line in lines)
         classes = tuple(ReviewClass(**_tuples(entry)) for entry in told.pop("classes"))
+        choices = tuple(_choice(entry) for entry in told.pop("choices", ()))
         making = told.pop("making")
         steps = tuple(Step(**step) for step in making.pop("steps"))
-        return Project(folder, items=items, classes=classes, making=Making(steps=steps, **_tuples(making)), **told)
+        made = Making(steps=steps, **_tuples(making))
+        return Project(folder, items=items, classes=classes, choices=choices, making=made, **told)
     except (FileNotFoundError, NotADirectoryError) as missing:
         raise BadInput(f"{folder} is no review project: it has no {Path(missing.filename).name}") from missing
     except (ValueError, TypeError, KeyError, AttributeError) as problem:
@@ -179,6 +182,10 @@ def _jsonable(value: Any) -> Any:
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [_jsonable(entry) for entry in value]
     return str(value) if isinstance(value, Path) else value
+
+
+def _choice(entry: Mapping[str, Any]) -> Choice:
+    return Choice(**{**entry, "reasons": tuple(_choice(reason) for reason in entry["reasons"])})
 
 
 def _tuples(entry: Mapping[str, Any]) -> dict[str, Any]:

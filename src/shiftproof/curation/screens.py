@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -196,8 +196,8 @@ SCREENS: Mapping[str, Screen] = {
 }
 
 
-def screen_named(name: str, keys: Mapping[str, str] | None = None) -> Screen:
-    """The screen of a name, with other keys for some of its choices where they are given.
+def screen_named(name: str, keys: Mapping[str, str] | None = None, choices: Sequence[Choice] = ()) -> Screen:
+    """The screen of a name, with other choices or other keys for some of them where they are given.
 
     >>> screen_named("clarity", {"keep": "k"}).choices[0].key
     'k'
@@ -205,11 +205,16 @@ def screen_named(name: str, keys: Mapping[str, str] | None = None) -> Screen:
     if name not in SCREENS:
         raise UnknownName("screen", name, SCREENS)
     screen, keys = SCREENS[name], keys or {}
+    if choices:
+        screen = dataclasses.replace(screen, choices=tuple(choices))
     for choice in keys:
         screen.choice(choice)
     chosen = tuple(dataclasses.replace(choice, key=keys.get(choice.name, choice.key)) for choice in screen.choices)
     pressed = [choice.key for choice in chosen]
     taken = [key for choice, key in keys.items() if key in RESERVED and key != screen.choice(choice).key]
+    taken += [choice.key for choice in choices if choice.key in RESERVED]
     if taken or len(set(pressed)) < len(pressed):
-        raise BadInput(f"every answer of {name} needs a key of its own, beside {listed(sorted(RESERVED))}; got {keys}")
+        raise BadInput(
+            f"every answer of {name} needs a key of its own, beside {listed(sorted(RESERVED))}; got {listed(pressed)}"
+        )
     return dataclasses.replace(screen, choices=chosen)

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+KEPT = "kept"
+
 Item = TypeVar("Item")
 Reason = TypeVar("Reason")
 
@@ -52,3 +54,7 @@ class Sifted(Generic[Item, Reason]):
         left = tuple(item for item, reason in judged if reason is None)
         gone = tuple(Gone(item, name, reason) for item, reason in judged if reason is not None)
         return Sifted(left, (*self.steps, Step(name, len(left))), self.gone + gone)
+
+    def fates(self) -> list[tuple[Item, str, Reason | None]]:
+        """Everything with what became of it: kept, or the step in which it went and why."""
+        return [*((item, KEPT, None) for item in self.left), *((gone.item, gone.step, gone.reason) for gone in self.gone)]

@@ -1,0 +1,188 @@
+"""Frames of clips for people to look at: each beside its anchor, as ImageNet-Vid-Robust was reviewed, or anchors alone.
+
+Labels of a clip hold for its anchor, and those of an anchor for the frames around it that people find like it. Where labels
+are sparse, people say first what the anchors show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from shiftproof.curation.candidates import table_bytes
+from shiftproof.curation.origins import making_of, origin
+from shiftproof.curation.pair_reasons import pair_choices
+from shiftproof.curation.project import Item, Project, save_project
+from shiftproof.curation.review_classes import TOGETHER, joined_keys, review_classes
+from shiftproof.curation.shelf import Shelved, put_all
+from shiftproof.curation.sifting import Sifted
+from shiftproof.errors import BadInput
+from shiftproof.files import write_whole
+from shiftproof.image_sets.frame_sets import frame_itself
+from shiftproof.image_sets.image_list import ImageList
+from shiftproof.prediction import Progress
+from shiftproof.types import Classes, Fact, Sample
+
+TABLE = "frames.csv"
+REFERENCES = 3
+"""Anchors of a class that reviewers may call up."""
+
+FrameChoice: TypeAlias = Sifted[Sample, str]
+
+AnchorLabels: TypeAlias = Mapping[str, Sequence[str]]
+"""Keys of the classes that an anchor shows, by its id; an anchor that is not there is not to be used."""
+
+
+@dataclass(frozen=True)
+class FrameProject:
+    """A review project of frames, and how they were chosen."""
+
+    choice: FrameChoice
+    project: Project
+    notes: tuple[str, ...]  # on the set of frames
+
+
+def pair_frames(
+    images: ImageList,
+    folder: str | Path,
+    *,
+    labels: AnchorLabels | None = None,
+    reasons: str = "paper",
+    reviewers_each: int = 2,
+    progress: Progress | None = None,
+) -> FrameProject:
+    """A review project of pairs: every frame around an anchor beside it.
+
+    `labels` are what people said of the anchors before; the set's own hold else. `reasons` is a vocabulary, see
+    `pair_reasons`. How far a frame is from its anchor is a fact that no reviewer sees.
+    """
+    folder, anchors = Path(folder), anchors_of(images)
+    keys = _own_labels(images, anchors) if labels is None else labels
+    choice = FrameChoice.start(sample for sample in images.samples if sample.facts["offset"] != 0)
+    if labels is not None:
+        choice = choice.step(
+            "around anchors that people labelled", lambda one: None if _anchor(one) in keys else "its anchor was not kept"
+        )
+    wanted = [anchors[key] for key in dict.fromkeys(_anchor(one) for one in choice.left)]
+    shelved = _shelved(images, [*wanted, *choice.left], folder, progress)
+    choice = choice.step("can be read beside their anchors", lambda one: _unreadable(one, shelved))
+    items = tuple(
+        Item(
+            sample.id,
+            (shelved.names[_anchor(sample)], shelved.names[sample.id]),
+            joined_keys(keys.get(_anchor(sample), ())),
+            group=_anchor(sample),
+            facts={**_facts(sample), "labels": TOGETHER.join(keys.get(_anchor(sample), ())), **origin(images, sample)},
+        )
+        for sample in choice.left
+    )
+    shown = {item.group: (item.label, item.images[0]) for item in items if item.label}
+    references: dict[str, list[str]] = {}
+    for label, picture in shown.values():
+        references.setdefault(str(label), []).append(picture)
+    project = Project(
+        folder,
+        f"Frames of {images.name}",
+        "pair",
+        items,
+        review_classes(_classes(images, keys), references, {key: some[:REFERENCES] for key, some in references.items()}),
+        choices=() if reasons == "paper" else pair_choices(reasons),
+        reviewers_each=reviewers_each,
+        making=making_of([images], choice.steps, choices={"reasons": reasons}),
+    )
+    return _saved(choice, project, images)
+
+
+def label_anchors(
+    images: ImageList,
+    folder: str | Path,
+    *,
+    classes: Classes | None = None,
+    reviewers_each: int = 2,
+    progress: Progress | None = None,
+) -> FrameProject:
+    """A review project of anchors alone: people say which of the classes each shows.
+
+    `classes` are those to choose among; the set's own where they are not given.
+    """
+    folder, anchors = Path(folder), anchors_of(images)
+    among = classes or images.classes
+    if among is None:
+        raise BadInput(f"{images.name} has no classes to choose among; give a list of them")
+    keys = _own_labels(images, anchors)
+    choice = FrameChoice.start(anchors.values())
+    shelved = _shelved(images, choice.left, folder, progress)
+    choice = choice.step("can be read", lambda one: shelved.unreadable.get(one.id))
+    items = tuple(
+        Item(
+            sample.id,
+            (shelved.names[sample.id],),
+            joined_keys(key for key in keys.get(sample.id, ()) if key in among.keys),
+            facts={**_facts(sample), **origin(images, sample)},
+        )
+        for sample in choice.left
+    )
+    project = Project(
+        folder,
+        f"Anchors of {images.name}",
+        "anchor-labels",
+        items,
+        review_classes(among),
+        reviewers_each=reviewers_each,
+        making=making_of([images], choice.steps),
+    )
+    return _saved(choice, project, images)
+
+
+def anchors_of(images: ImageList) -> dict[str, Sample]:
+    """The anchor frames by their ids; BadInput where the set is none of frames around anchors."""
+    if any(not sample.facts.keys() >= {"anchor", "offset"} for sample in images.samples):
+        raise BadInput(
+            f"{images.name} is no set of frames around anchors; name a clip, a folder of clips or of their frames"
+        )
+    anchors = {frame_itself(sample.id): sample for sample in images.samples if sample.facts["offset"] == 0}
+    if lost := {_anchor(sample) for sample in images.samples}.difference(anchors):
+        raise BadInput(f"{len(lost):,} anchors of {images.name} are not among its frames, such as {min(lost)}")
+    return anchors
+
+
+def _anchor(sample: Sample) -> str:
+    return str(sample.facts["anchor"])
+
+
+def _own_labels(images: ImageList, anchors: Mapping[str, Sample]) -> AnchorLabels:
+    if images.classes is None:
+        return {}
+    keys = images.classes.keys
+    return {anchor: [keys[label] for label in sample.labels] for anchor, sample in anchors.items()}
+
+
+def _classes(images: ImageList, labels: AnchorLabels) -> Classes:
+    return images.classes or Classes(tuple(sorted({key for keys in labels.values() for key in keys})))
+
+
+def _shelved(images: ImageList, samples: Sequence[Sample], folder: Path, progress: Progress | None) -> Shelved:
+    """Pictures of the samples in the order of the set, in which clips are quick to read."""
+    ordered = sorted(samples, key=lambda sample: sample.id)
+    return put_all(folder, {sample.id: images.source(sample) for sample in ordered}, progress=progress)
+
+
+def _unreadable(sample: Sample, shelved: Shelved) -> str | None:
+    if _anchor(sample) in shelved.unreadable:
+        return f"its anchor cannot be read: {shelved.unreadable[_anchor(sample)]}"
+    return shelved.unreadable.get(sample.id)
+
+
+def _facts(sample: Sample) -> dict[str, Fact]:
+    return {name: value for name, value in sample.facts.items() if value is not None}
+
+
+def _saved(choice: FrameChoice, project: Project, images: ImageList) -> FrameProject:
+    rows = [
+        (sample.id, _anchor(sample), sample.facts["offset"], step, reason or "") for sample, step, reason in choice.fates()
+    ]
+    write_whole(project.folder / TABLE, table_bytes([("id", "anchor", "offset", "step", "reason"), *sorted(rows)]))
+    save_project(project)
+    return FrameProject(choice, project, images.notes)
