@@ -1,36 +1,30 @@
-"""What tests of reviews share: a database on SQLite and, where one is named, on PostgreSQL too."""
+"""What tests of reviews share: a database on SQLite and, where one is named, on PostgreSQL too; a reviewer at a browser."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
+import contextlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from sqlalchemy import create_engine, text
 
+from review.browsing import Reviewing, photo_project
+from review.databases import POSTGRES, empty_database
+from review.served import served
 from shiftproof.review.database import Database
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """The address of an empty database; SHIFTPROOF_TEST_POSTGRES names a server on which schemas may be made."""
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path / 'review.sqlite'}"
-        return
-    server = os.environ.get("SHIFTPROOF_TEST_POSTGRES")
-    if not server:
-        pytest.skip("SHIFTPROOF_TEST_POSTGRES is not set: no PostgreSQL to test with")
-    name = f"test_{os.getpid()}_{abs(hash(request.node.nodeid)) % 10**9}"
-    engine = create_engine(server, isolation_level="AUTOCOMMIT")
-    with engine.connect() as connection:
-        connection.execute(text(f'CREATE SCHEMA "{name}"'))
-    try:
-        yield f"{server}{'&' if '?' in server else '?'}options=-csearch_path%3D{name}"
-    finally:
-        with engine.connect() as connection:
-            connection.execute(text(f'DROP SCHEMA "{name}" CASCADE'))
-        engine.dispose()
+    """The address of an empty database."""
+    with empty_database(request.param, tmp_path) as url:
+        if url is None:
+            pytest.skip(f"{POSTGRES} is not set: no PostgreSQL to test with")
+        yield url
 
 
 @pytest.fixture
@@ -38,3 +32,23 @@ def database(database_url: str) -> Iterator[Database]:
     opened = Database(database_url)
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def sit_down(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Reviewing]]:
+    """Serves a project and sits Ada down at it; whatever her page complains of fails the test, but for lost connections."""
+    complaints: list[str] = []
+    with contextlib.ExitStack() as stack:
+
+        def sit(screen: str = "clarity", *, device: dict[str, Any] | None = None, **more: Any) -> Reviewing:
+            project = photo_project(tmp_path / "project", screen, **more)
+            server = stack.enter_context(served(project.folder, invite=["Ada"]))
+            context = stack.enter_context(browser.new_context(**(device or {"viewport": {"width": 1366, "height": 768}})))
+            page = context.new_page()
+            page.set_default_timeout(15_000)
+            page.on("console", lambda message: complaints.append(message.text))
+            page.on("pageerror", lambda error: complaints.append(str(error)))
+            return Reviewing(page, server, project)
+
+        yield sit
+    assert [complaint for complaint in complaints if "net::ERR" not in complaint] == []
