@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from shiftproof.class_lists import WNID
 from shiftproof.errors import BadInput, listed
-from shiftproof.image_sets.records import RECORD
+from shiftproof.image_sets.records import OWN_FILES
 
 IMAGE_ENDINGS = frozenset({".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"})
 
@@ -72,7 +72,9 @@ def list_files(root: str, belongs: Callable[[str], bool]) -> Listing:
         if images:
             folders[folder] = images
         prefix = f"{folder}/" if folder else ""
-        others += [prefix + name for name in names if not belongs(name) and not name.startswith(".") and name != RECORD]
+        others += [
+            prefix + name for name in names if not belongs(name) and not name.startswith(".") and name not in OWN_FILES
+        ]
     return Listing(folders, tuple(sorted(others)))
 
 

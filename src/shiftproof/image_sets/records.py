@@ -11,6 +11,15 @@ from typing import Any, TypeAlias
 from shiftproof.types import Classes
 
 RECORD = "manifest.json"
+CARD, CARD_TEXT = "data-card.json", "data-card.md"
+"""What an exported set says of itself, for machines and for people."""
+
+CHECKSUMS = "SHA256SUMS"
+"""The digest of every other file of an exported set, in the form that `sha256sum --check` reads."""
+
+OWN_FILES = frozenset({RECORD, CARD, CARD_TEXT, CHECKSUMS})
+"""Files beside images that everybody expects there."""
+
 Record: TypeAlias = Mapping[str, Any]
 
 KINDS = {

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from shiftproof.class_lists import classes_from
 from shiftproof.errors import BadInput
 from shiftproof.image_sets.extracted import frame_number
 from shiftproof.image_sets.image_list import FilesBelow, ImageList
@@ -17,7 +18,9 @@ from shiftproof.image_sets.pixel_distances import with_pixel_distances
 from shiftproof.reference import load_table
 from shiftproof.types import Classes, Fact, Sample
 
-SETS = "pmsets.json"
+SETS, LABELS = "pmsets.json", "labels.json"
+CLASSES = "classes.txt"
+"""In sets that we wrote: the classes whose numbers the labels are, where they are others than the 30 published ones."""
 
 
 def open_vid_robust(
@@ -38,7 +41,7 @@ def open_vid_robust(
     metadata = metadata_folder(location, SETS)
     root = images or frames_folder(metadata)
     neighbours: dict[str, list[str]] = load_json(metadata, SETS)
-    labels: dict[str, list[int]] = load_json(metadata, "labels.json")
+    labels: dict[str, list[int]] = load_json(metadata, LABELS)
     samples = sorted(
         (
             frame_of_set(frame, anchor, tuple(labels.get(frame, ())))
@@ -50,15 +53,19 @@ def open_vid_robust(
     find = FilesBelow(root)
     if yes_or_no("pixel_distances", pixel_distances):
         samples = with_pixel_distances(samples, find)
+    known, notes = _classes_in(metadata)
+    pairs = len(samples) - len(neighbours)
+    notes = (f"ImageNet-Vid-Robust: {len(neighbours):,} anchors, {pairs:,} pairs", *notes, *missing_note(root, samples))
+    return ImageList(name or folder_name(location), samples, known, find, notes=notes)
+
+
+def _classes_in(metadata: str) -> tuple[Classes, tuple[str, ...]]:
+    """The classes that the metadata name, or the published ones with what to know of them."""
+    if os.path.isfile(own := os.path.join(metadata, CLASSES)):
+        return classes_from(Path(own)), ()
     rows = load_table("imagenet_vid_classes")
     known = Classes(tuple(row["name"] for row in rows), tuple(row["wnid"] for row in rows))
-    pairs = len(samples) - len(neighbours)
-    notes = (
-        f"ImageNet-Vid-Robust: {len(neighbours):,} anchors, {pairs:,} pairs",
-        "30 classes, each of many ILSVRC classes: score them with --merge imagenet-vid",
-        *missing_note(root, samples),
-    )
-    return ImageList(name or folder_name(location), samples, known, find, notes=notes)
+    return known, ("30 classes, each of many ILSVRC classes: score them with --merge imagenet-vid",)
 
 
 def frame_of_set(frame: str, anchor: str, labels: tuple[int, ...], facts: Mapping[str, Fact] | None = None) -> Sample:

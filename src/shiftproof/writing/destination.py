@@ -42,7 +42,7 @@ def destination(root: Path, images: ImageSet, plan: Plan) -> Iterator[Path]:
     scratch = root / SCRATCH
     with _in_sentences(root):
         root.mkdir(parents=True, exist_ok=True)
-    with _alone(root):
+    with alone(root):
         _check_record(root, _shared(images, plan), plan)
         with _in_sentences(root):
             scratch.mkdir(exist_ok=True)
@@ -159,7 +159,7 @@ def _in_sentences(root: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _alone(root: Path) -> Iterator[None]:
+def alone(root: Path) -> Iterator[None]:
     """Nobody else writes here meanwhile, where the system can tell; the lock goes with the process, however that ends."""
     try:
         import fcntl

@@ -1,0 +1,199 @@
+"""Layouts in which any image set can be written with the pixels of its source, and read back with the same labels."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import tarfile
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any, BinaryIO
+
+from shiftproof.errors import BadInput, listed
+from shiftproof.image_sets import coco, manifest, tar
+from shiftproof.image_sets.image_list import ImageList
+from shiftproof.types import Classes, Fact, Sample, Truths
+from shiftproof.writing.frame_layouts import vid_robust_files
+from shiftproof.writing.originals import original_places, picture_files, read_original
+from shiftproof.writing.whole_folders import File, json_file, plain_file
+
+IMAGES_A_SHARD = 1000
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What lies in the folder of a set, and what `open_images` is given to read it."""
+
+    files: Callable[[ImageList], Iterator[File]]
+    opened_as: str = "{root}"
+
+
+def folder_files(images: ImageList) -> Iterator[File]:
+    """One folder a class, called after it."""
+    keys = _classes(images, "folder").keys
+    places = original_places(images)
+    for sample, place in zip(images.samples, places, strict=True):
+        if len(sample.labels) != 1 or place.split("/")[0] != keys[sample.labels[0]]:
+            raise BadInput(f"{sample.id} has no class, several, or one that is no name of a folder; choose layout manifest")
+    yield from picture_files(images, places)
+
+
+def manifest_files(images: ImageList) -> Iterator[File]:
+    """A table of the images with their labels and facts, beside the folder they lie in."""
+    places = [f"images/{place}" for place in original_places(images)]
+    yield plain_file("manifest.jsonl", _manifest(images, places))
+    yield from picture_files(images, places)
+
+
+def webdataset_files(images: ImageList) -> Iterator[File]:
+    """Archives of images, each with its id, labels and facts behind it, the same bytes whenever they are written."""
+    for number, start in enumerate(range(0, len(images.samples), IMAGES_A_SHARD)):
+        yield File(f"images-{number:06}.tar", _shard(images, range(len(images.samples))[start : start + IMAGES_A_SHARD]))
+
+
+def coco_files(images: ImageList) -> Iterator[File]:
+    """Images and the JSON of the boxes in them."""
+    if images.truths is None:
+        raise BadInput(f"layout coco holds boxes, and {images.name} has none; choose another layout")
+    places = original_places(images)
+    yield json_file("annotations.json", _coco(images, images.truths, places))
+    yield from picture_files(images, [f"images/{place}" for place in places])
+
+
+def imagenet_a_files(images: ImageList) -> Iterator[File]:
+    """One folder a wnid and a list of their names, as ImageNet-A and its relatives were released."""
+    classes = _wnids(images, "imagenet-a")
+    yield _class_names(classes)
+    yield from folder_files(images)
+
+
+def imagenet_o_files(images: ImageList) -> Iterator[File]:
+    """One folder a wnid as in ImageNet-O; a table beside them says that they are outside a model's classes, no labels."""
+    classes = _wnids(images, "imagenet-o")
+    places, keys = original_places(images), classes.keys
+    novel = [
+        Sample(sample.id, facts={**sample.facts, "folder": "|".join(keys[label] for label in sample.labels)})
+        for sample in images.samples
+    ]
+    yield _class_names(classes)
+    yield plain_file("manifest.jsonl", _manifest(dataclasses.replace(images, samples=novel, classes=None), places))
+    yield from picture_files(images, places)
+
+
+def imagenet_ood_files(images: ImageList) -> Iterator[File]:
+    """One folder a wnid and the list of files by which ImageNet-OOD is published."""
+    _wnids(images, "imagenet-ood")
+    places = original_places(images)
+    yield plain_file("imagenetood.txt", "".join(f"{place}\n" for place in places))
+    yield from picture_files(images, places)
+
+
+LAYOUTS: Mapping[str, Layout] = {
+    "folder": Layout(folder_files),
+    "manifest": Layout(manifest_files),
+    "webdataset": Layout(webdataset_files),
+    "coco": Layout(coco_files, "{root}/annotations.json"),
+    "imagenet-a": Layout(imagenet_a_files),
+    "imagenet-o": Layout(imagenet_o_files),
+    "imagenet-ood": Layout(imagenet_ood_files, "imagenet-ood:{root}"),
+    "vid-robust": Layout(vid_robust_files),
+}
+
+
+def _classes(images: ImageList, layout: str) -> Classes:
+    if images.classes is None:
+        raise BadInput(f"layout {layout} holds images by class, and {images.name} has no labels; choose layout manifest")
+    return images.classes
+
+
+def _wnids(images: ImageList, layout: str) -> Classes:
+    classes = _classes(images, layout)
+    if classes.wnids is None:
+        raise BadInput(f"layout {layout} has a folder for each wnid, and {listed(classes.names, most=3)} are none")
+    return classes
+
+
+def _class_names(classes: Classes) -> File:
+    lines = (f"{key} {name}\n" for key, name in zip(classes.keys, classes.names, strict=True))
+    return plain_file("README.txt", "".join(lines))
+
+
+def _manifest(images: ImageList, places: Sequence[str]) -> str:
+    """A line for each image, its labels in one column or, where any has several, in another."""
+    column = "labels" if any(len(sample.labels) > 1 for sample in images.samples) else "label"
+    # one credit holds for every image; which of several belongs to which is told by the card's sources alone
+    credit = {"credit": images.credits[0]} if len(images.credits) == 1 else {}
+    rows = (
+        {
+            "path": place,
+            "id": sample.id,
+            **_labels(images, sample, column),
+            **_facts(sample, manifest.OWN_COLUMNS),
+            **credit,
+        }
+        for sample, place in zip(images.samples, places, strict=True)
+    )
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+def _labels(images: ImageList, sample: Sample, column: str) -> dict[str, Any]:
+    if images.classes is None:
+        return {}
+    keys = [images.classes.keys[label] for label in sample.labels]
+    return {column: keys if column == "labels" else next(iter(keys), None)}
+
+
+def _facts(sample: Sample, taken: Collection[str]) -> dict[str, Fact]:
+    """The facts under names that the format does not use itself."""
+    return {f"fact_{name}" if name in taken else name: fact for name, fact in sample.facts.items()}
+
+
+def _shard(images: ImageList, rows: Iterable[int]) -> Callable[[BinaryIO], None]:
+    """Writes an archive: members are called by number, since names up to the first dot must differ."""
+
+    def write(stream: BinaryIO) -> None:
+        with tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as archive:
+            for row in rows:
+                sample = images.samples[row]
+                told = {"id": sample.id, **_labels(images, sample, "labels"), **_facts(sample, tar.LABEL_FIELDS)}
+                _add(
+                    archive, f"{row:08}{PurePosixPath(places[row]).suffix}", read_original(sample.id, images.source(sample))
+                )
+                _add(archive, f"{row:08}.json", json.dumps(told, ensure_ascii=False).encode("utf-8", "surrogateescape"))
+
+    places = original_places(images)
+    return write
+
+
+def _add(archive: tarfile.TarFile, name: str, data: bytes) -> None:
+    """Adds a member without a time or an owner, which would differ from one writing to the next."""
+    member = tarfile.TarInfo(name)
+    member.size = len(data)
+    archive.addfile(member, io.BytesIO(data))
+
+
+def _coco(images: ImageList, truths: Truths, places: Sequence[str]) -> dict[str, Any]:
+    classes = _classes(images, "coco")
+    numbers = {sample.id: number for number, sample in enumerate(images.samples, 1)}
+    entries = [
+        {"id": numbers[sample.id], "file_name": place, **_facts(sample, coco.OWN_FIELDS - {"width", "height"})}
+        for sample, place in zip(images.samples, places, strict=True)
+    ]
+    named = zip(classes.keys, classes.names, strict=True)
+    categories = [{"id": number, "name": key, "readable_name": name} for number, (key, name) in enumerate(named, 1)]
+    return {"images": entries, "annotations": list(_annotations(truths, numbers)), "categories": categories}
+
+
+def _annotations(truths: Truths, numbers: Mapping[str, int]) -> Iterator[dict[str, Any]]:
+    for place, (left, top, right, bottom) in enumerate(truths.boxes.tolist()):
+        yield {
+            "id": place + 1,
+            "image_id": numbers[truths.ids[truths.image[place]]],
+            "category_id": int(truths.classes[place]) + 1,
+            "bbox": [left, top, right - left, bottom - top],
+            "area": float(truths.areas[place]),
+            "iscrowd": int(truths.crowd[place]),
+            "ignore": int(truths.ignored[place]),
+        }
