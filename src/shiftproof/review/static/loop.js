@@ -101,6 +101,7 @@ async function answer(given) {
   progress.step(1);
   const choice = settings.screen.choices.find((one) => one.name === given.choice);
   reasons.ask(choice, current, (reason) => addReason(entry, vote, reason));
+  if (choice.closes_group) queue.startOver(); // some of what comes next is answered with it
   next();
 }
 

@@ -29,6 +29,12 @@ export class Outbox {
     return reply;
   }
 
+  // The items that votes on their way answer: the server would still ask about them.
+  answered() {
+    const last = new Map(this.votes.map((vote) => [vote.item, vote.answer !== null]));
+    return [...last.keys()].filter((item) => last.get(item));
+  }
+
   // Resolves when the server has said something of every vote.
   send() {
     this.#sending ??= this.#sendAll().finally(() => (this.#sending = null));

@@ -9,19 +9,21 @@ export class Queue {
     this.#append(items, round);
   }
 
+  #current = null;
   #filling = null;
 
   // The next item, its pictures decoded: {item, images}; null when the server has no more.
   async take() {
     if (!this.items.length) await this.#lastLook();
     const item = this.items.shift();
-    this.current = item?.id;
     if (!item) return null;
+    const ready = this.ready(item);
     if (!this.ended) this.refill();
-    return this.ready(item);
+    return ready;
   }
 
   async ready(item) {
+    this.#current = item.id;
     const images = await Promise.all(item.images.map((name) => picture(name, this.lost)));
     // an element stands in one place only, also where both pictures of a pair are the same
     return { item, images: images.map((image, place) => (images.indexOf(image) < place ? image.cloneNode() : image)) };
@@ -29,6 +31,12 @@ export class Queue {
 
   putBack(item) {
     this.items.unshift(item);
+  }
+
+  // Forgets what comes next: the server is asked again, once it has the answers that change it.
+  startOver() {
+    this.items = [];
+    this.ended = false;
   }
 
   refill() {
@@ -44,17 +52,24 @@ export class Queue {
   }
 
   async #fetch() {
-    const wanted = this.ahead - this.items.length;
+    const { items: before } = this;
+    const wanted = this.ahead - before.length;
     if (wanted <= 0) return;
-    const held = [this.current, ...this.items.map((item) => item.id), ...this.outbox.votes.map((vote) => vote.item)];
-    const besides = [...new Set(held.filter(Boolean))].join(",");
+    const besides = [...this.#held()].join(",");
     const { items, round } = await patiently(() => call(`/api/items?count=${wanted}&besides=${besides}`), this.lost);
+    if (this.items !== before) return; // it was started over meanwhile
     this.ended = items.length < wanted;
     this.#append(items, round);
   }
 
+  // what must not come again, though the server may not know yet
+  #held() {
+    return new Set([this.#current, ...this.items.map((item) => item.id), ...this.outbox.answered()].filter(Boolean));
+  }
+
   #append(items, round) {
-    for (const item of items) {
+    const held = this.#held();
+    for (const item of items.filter(({ id }) => !held.has(id))) {
       this.items.push({ ...item, round });
       for (const name of item.images) picture(name, this.lost);
     }

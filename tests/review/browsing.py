@@ -1,0 +1,96 @@
+"""A reviewer at a real browser: keys are pressed when there is something to answer, as a person would."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from PIL import Image as Pillow
+
+from review.served import Served, drawn_project
+from shiftproof.curation.project import Item, Project
+from shiftproof.review.database import Database
+from shiftproof.review.desk import Desk
+from shiftproof.review.votes import Vote, standing
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+WAITING_VOTES = "Object.keys(localStorage).length"
+
+
+def photo_project(folder: Path, screen: str = "clarity", count: int = 6, **more: Any) -> Project:
+    """A project of as many items, of real photos where there are some and of drawn pictures elsewhere."""
+    asked = [
+        Item(f"item {number}", (f"{number}.png", f"{(number + 1) % count}.png"), label="bird") for number in range(count)
+    ]
+    project = drawn_project(folder, count, **{"screen_name": screen, "items": tuple(asked), **more})
+    data = os.environ.get("SHIFTPROOF_TEST_DATA")
+    photos = sorted(Path(data, "ilsvrc-sample-1000").iterdir())[:count] if data else []
+    for number, photo in enumerate(photos):
+        with Pillow.open(photo) as opened:
+            opened.save(folder / "images" / f"{number}.png")
+    return project
+
+
+class Reviewing:
+    """One person at the page to work in, and what the server's database holds of it."""
+
+    def __init__(self, page: Page, server: Served, project: Project) -> None:
+        self.page, self.server, self.project = page, server, project
+        database = Database(project.folder / "review.sqlite")
+        self._items = {name: item.id for name, item in Desk(project, database).items.items()}
+        database.close()
+        page.goto(server.links["Ada"])
+
+    def begin(self) -> None:
+        """Opens the page to work in."""
+        self.page.goto(f"{self.server.address}/work")
+
+    def item(self) -> str:
+        """The item that can be answered now."""
+        shown = self.page.wait_for_selector("#stage[data-ready]", state="attached")
+        assert shown is not None
+        return self._items[shown.get_attribute("data-ready") or ""]
+
+    def press(self, *keys: str) -> list[str]:
+        """Presses keys one after the other, each when there is something to answer; the items that were there."""
+        seen = []
+        for key in keys:
+            seen.append(self.item())
+            self.page.keyboard.press(key)
+        return seen
+
+    def go_on(self) -> str:
+        """Presses Enter where something stands between items; what stood there."""
+        between = self.page.locator("#interlude")
+        between.wait_for()
+        told = between.inner_text()
+        self.page.keyboard.press("Enter")
+        return told
+
+    def said(self) -> str:
+        """What the page told those who do not see what changed."""
+        return self.page.locator("#announced").inner_text()
+
+    def is_seen(self, selector: str) -> bool:
+        return self.page.locator(selector).is_visible()
+
+    def saved(self) -> list[Vote]:
+        """Every vote, in the order they came, once the server has all."""
+        self.page.wait_for_function(f"() => !{WAITING_VOTES}")
+        return self.votes()
+
+    def votes(self) -> list[Vote]:
+        """Every vote that the server has."""
+        database = Database(self.project.folder / "review.sqlite")
+        try:
+            return database.votes()
+        finally:
+            database.close()
+
+    def answers(self) -> dict[str, Any]:
+        """The answer to each item that counts, in the order they came."""
+        counting = sorted(standing(self.saved()).values(), key=lambda vote: vote.number)
+        return {vote.item: vote.answer for vote in counting}
