@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from shiftproof.curation.project import Making
+from shiftproof.curation.project import Item, Making
 from shiftproof.curation.sifting import Step
 from shiftproof.image_sets.image_list import ImageList
 from shiftproof.studies import typed_command, versions
 from shiftproof.types import Fact, ModelRef, Sample
+
+SOURCE, ID = "source", "id"
+"""Facts of an item by which its image is found again."""
 
 
 def making_of(
@@ -31,7 +34,13 @@ def making_of(
 
 def origin(images: ImageList, sample: Sample) -> dict[str, Fact]:
     """Where the image of an item lies, in the facts by which an export finds its own pixels again."""
-    return {"source": images.location or images.name, "id": sample.id}
+    return {SOURCE: images.location or images.name, ID: sample.id}
+
+
+def origin_of(item: Item) -> tuple[str | None, str]:
+    """The place of the image set that an item was taken from, None where nobody said, and the id of its image there."""
+    location = item.facts.get(SOURCE)
+    return None if location is None else str(location), str(item.facts.get(ID, item.id))
 
 
 def _source(images: ImageList) -> dict[str, str]:

@@ -97,7 +97,7 @@ def _registered(register: Path) -> dict[str, str]:
 
 
 def _shelve(folder: Path, data: bytes, image: Image) -> str:
-    suffix = _suffix(data, image)
+    suffix = ending_as_it_is(data, image)
     if suffix is None:
         data, suffix = _saved(image), ".jpg"
     name = hashlib.blake2b(data, digest_size=16).hexdigest() + suffix
@@ -107,7 +107,7 @@ def _shelve(folder: Path, data: bytes, image: Image) -> str:
     return name
 
 
-def _suffix(data: bytes, image: Image) -> str | None:
+def ending_as_it_is(data: bytes, image: Image) -> str | None:
     """The ending of a file that can be shown as it is; None for one that cannot, or is not the image alone."""
     if max(image.shape[:2]) > LONGEST:
         return None

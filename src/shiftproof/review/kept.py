@@ -1,0 +1,115 @@
+"""What people kept of a review project, as an image set with the pixels of its sources."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from shiftproof.curation.original_images import OriginalImages, Pixels
+from shiftproof.curation.origins import ID, SOURCE, origin_of
+from shiftproof.curation.project import Item, Project
+from shiftproof.curation.review_classes import TOGETHER
+from shiftproof.curation.screens import PAIR
+from shiftproof.errors import BadInput
+from shiftproof.image_sets import ImageList
+from shiftproof.image_sets.boxed import BoxedImage, Object, boxed_list
+from shiftproof.image_sets.class_keys import places_of
+from shiftproof.image_sets.opener import decoded
+from shiftproof.review.verdicts import Verdict
+from shiftproof.types import Fact, ImageSource, Sample
+
+WITHOUT_IMAGES = ("class-pair", "human-test")
+"""Screens whose answers are about classes and about people."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One image of the set to be."""
+
+    id: str
+    keys: tuple[str, ...]
+    facts: Mapping[str, Fact]
+    source: ImageSource
+    box: tuple[float, float, float, float] | None = None  # as shares of the image
+
+
+def kept_items(project: Project, verdicts: Mapping[str, Verdict]) -> list[Item]:
+    """The items that people kept, of each class at most as many as the project wants, in its own order."""
+    taken: Counter[str | None] = Counter()
+    kept: list[Item] = []
+    for item in project.items:
+        if item.id in verdicts and verdicts[item.id].outcome == "kept":
+            taken[item.label] += 1
+            if project.target is None or taken[item.label] <= project.target:
+                kept.append(item)
+    return kept
+
+
+def kept_images(project: Project, verdicts: Mapping[str, Verdict], *, pixels: Pixels = "source") -> ImageList:
+    """The images that people kept, with what they said of them; BadInput where that is none."""
+    return _image_list(project, kept_items(project, verdicts), verdicts, pixels)
+
+
+def candidate_images(project: Project, *, pixels: Pixels = "source") -> ImageList:
+    """All images that people are asked about, as they were before anybody looked."""
+    return _image_list(project, [item for item in project.items if item.role == "asked"], {}, pixels)
+
+
+def _image_list(project: Project, items: Sequence[Item], verdicts: Mapping[str, Verdict], pixels: Pixels) -> ImageList:
+    if project.screen_name in WITHOUT_IMAGES:
+        raise BadInput(f"{project.title} asks about {project.screen.title!r}, which keeps no images")
+    if not items:
+        raise BadInput(f"nothing of {project.title} was kept so far")
+    originals, framed = OriginalImages(project, pixels), project.screen_name == PAIR.name
+    entries: dict[str, Entry] = {}
+    for item in items:
+        for entry in _entries(originals, item, verdicts.get(item.id), with_anchor=framed):
+            if entries.setdefault(entry.id, entry).source != entry.source:
+                raise BadInput(f"two images of {project.title} are called {entry.id}; rename one where it comes from")
+    ordered = [entries[image_id] for image_id in sorted(entries)]
+    find = {entry.id: entry.source for entry in ordered}.__getitem__
+    classes, places = places_of(key for entry in ordered for key in entry.keys)
+    if any(entry.box for entry in ordered):
+        boxed = [_boxed(entry) for entry in ordered]
+        return boxed_list(boxed, find, name=project.title, classes=classes, places=places)
+    samples = [Sample(entry.id, tuple(places[key] for key in entry.keys), entry.facts) for entry in ordered]
+    return ImageList(project.title, samples, classes if places else None, find, credits=originals.credits)
+
+
+def _entries(originals: OriginalImages, item: Item, verdict: Verdict | None, *, with_anchor: bool) -> Iterator[Entry]:
+    """The image of an item, behind the anchor that it is held against where the project is one of frames."""
+    _, image_id = origin_of(item)
+    own = {name: fact for name, fact in item.facts.items() if name not in (SOURCE, ID, "labels")}
+    keys = _keys(item, verdict)
+    if with_anchor:
+        anchor, source = originals.find(item, str(item.facts.get("anchor", item.group)), item.images[0])
+        yield Entry(anchor.id, keys, {"anchor": anchor.id, "offset": 0, **anchor.facts}, source)
+    sample, source = originals.find(item, image_id, item.images[-1 if with_anchor else 0])
+    yield Entry(sample.id, keys, {**sample.facts, **own, **_said(verdict)}, source, verdict.box if verdict else None)
+
+
+def _keys(item: Item, verdict: Verdict | None) -> tuple[str, ...]:
+    """The classes that people saw where they were asked for them, else those that the item is said to show."""
+    if verdict is not None and verdict.labels:
+        return verdict.labels
+    return tuple(item.label.split(TOGETHER)) if item.label else ()
+
+
+def _said(verdict: Verdict | None) -> dict[str, Fact]:
+    """The failure modes that more than half of the people saw."""
+    if verdict is None or verdict.tags is None:
+        return {}
+    return {
+        "failure_modes": TOGETHER.join(sorted(tag for tag, count in verdict.tags.items() if 2 * count > verdict.assigned))
+    }
+
+
+def _boxed(entry: Entry) -> BoxedImage:
+    image = decoded(entry.source)
+    if isinstance(image, str):
+        raise BadInput(f"{entry.id}: {image}")
+    height, width = image.shape[:2]
+    left, top, right, bottom = entry.box or (0.0, 0.0, 1.0, 1.0)
+    box = (left * width, top * height, right * width, bottom * height)
+    return BoxedImage(entry.id, [Object(key, box) for key in entry.keys], (width, height), entry.facts)
