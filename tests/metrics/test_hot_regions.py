@@ -16,7 +16,14 @@ INSIDE = RNG.random((40, 5, 7)) < 0.3
 def test_the_hot_region_holds_all_places_with_fewer_than_the_share_above_them(share: float) -> None:
     for heat, region in zip(HEAT, hot_region(HEAT, share=share), strict=True):
         hotter = heat.size - rankdata(heat, method="max").reshape(heat.shape)
-        assert np.array_equal(region, hotter < share * heat.size)
+        assert np.array_equal(region, (hotter < share * heat.size) & (heat > 0))
+
+
+def test_cold_places_are_no_hot_region_though_there_are_too_few_hot_ones() -> None:
+    heat, beside = np.zeros((1, 10, 10)), np.ones((1, 10, 10), bool)
+    heat[0, 4, 4:7], beside[0, 4, 4:7] = 1, False  # 3 of 100 places
+    assert hot_region(heat, share=0.1).sum() == 3
+    assert not hot_region_meets(heat, beside, share=0.1).any()
 
 
 def test_heat_inside_and_outside_are_all_the_heat() -> None:

@@ -47,6 +47,8 @@ def hot_point_inside(heat: Heat, inside: Inside) -> NDArray[np.bool_]:
 def hot_region(heat: Heat, *, share: float = 0.1) -> NDArray[np.bool_]:
     """The hottest `share` of the places of each map, (images, rows, columns); places as hot as the last of them too.
 
+    Places without heat are never hot, so the region of a map with few hot places is smaller.
+
     >>> hot_region(np.array([[[3.0, 1.0], [0.0, 1.0]]]), share=0.5)
     array([[[ True,  True],
             [False,  True]]])
@@ -56,7 +58,7 @@ def hot_region(heat: Heat, *, share: float = 0.1) -> NDArray[np.bool_]:
     places = heat.reshape(len(heat), heat.shape[1] * heat.shape[2])
     counted = int(np.ceil(share * places.shape[1]))
     least = np.sort(places, axis=1)[:, -counted] if len(heat) else np.zeros(0)
-    return np.asarray(heat >= least[:, None, None])
+    return np.asarray((heat >= least[:, None, None]) & (heat > 0))
 
 
 def hot_region_meets(heat: Heat, inside: Inside, *, share: float = 0.1) -> NDArray[np.bool_]:
