@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from shiftproof.image_sets.scoring import Scoring
 from shiftproof.loading import load_predictions
 from shiftproof.loading_boxes import load_found
 from shiftproof.metrics import mean_average_precision
+from shiftproof.metrics.matching import match
 from shiftproof.prediction import fill
 from shiftproof.store import Store
 from shiftproof.types import Classifier, Condition, Detections, Found, FoundObjects, ImageSet, Inputs, Run
@@ -108,6 +110,31 @@ def test_classes_a_detector_lacks_are_an_error_ignored_or_never_found(scenes: Im
     assert missed.truths is not None
     assert mean_average_precision(ignored.detections, ignored.truths) == 1
     assert mean_average_precision(missed.detections, missed.truths) == pytest.approx(2 / 3)
+    assert (ignored.truths.ignored == (ignored.truths.classes == 1)).all()
+
+
+def test_a_box_on_an_object_of_a_class_the_detector_lacks_is_no_false_alarm_of_localization(tmp_path: Path) -> None:
+    truths = {"red": (2, 3, 12, 9), "lilac": (20, 10, 30, 16)}
+    draw_scenes(tmp_path / "two", {"a.png": {"red": truths["red"], "blue": truths["lilac"]}})
+    images, boxes = [{"id": 0, "file_name": "a.png", "width": 32, "height": 24}], list(enumerate(truths.items()))
+    annotations = [
+        {"image_id": 0, "category_id": number, "bbox": [left, top, right - left, bottom - top]}
+        for number, (_, (left, top, right, bottom)) in boxes
+    ]
+    categories = [{"id": number, "name": name} for number, (name, _) in boxes]
+    (tmp_path / "two" / "boxes.json").write_text(
+        json.dumps({"images": images, "annotations": annotations, "categories": [*categories, {"id": 9, "name": "blue"}]})
+    )
+    found = sp.detect(
+        ColourDetector(),
+        sp.open_images(f"coco:{tmp_path / 'two' / 'boxes.json'}"),
+        store=Store(tmp_path / "runs"),
+        scoring=Scoring(unmatched="unlabelled"),
+    )
+    assert found.truths is not None
+    assert len(found.detections.boxes) == 2  # red, and what it takes for blue
+    matches = match(found.detections, found.truths, class_blind=True)
+    assert (matches.hit[0].sum(), matches.left_out[0].sum()) == (1, 1)
 
 
 def test_images_without_boxes_are_answered_in_the_detectors_own_classes(tmp_path: Path, store: Store) -> None:

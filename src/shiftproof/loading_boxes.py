@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -42,7 +43,7 @@ def load_found(
     told = {"boxes of other classes": f"{others:,}, left out"} if others else {}
     if truths is not None:
         there = truths.of_images(detections.ids)
-        truths = there.take(~np.isin(there.classes, meeting.ignored))
+        truths = dataclasses.replace(there, ignored=there.ignored | np.isin(there.classes, meeting.ignored))
     return FoundObjects(
         detections,
         truths,
