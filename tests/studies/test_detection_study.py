@@ -173,6 +173,28 @@ def test_of_frames_the_anchors_alone_are_counted_as_images() -> None:
     assert subsets == {("without I", 0): 6, ("without P", 0): 6, ("without I", 2): 6, ("without P", 2): 6}
 
 
+def test_frames_that_people_rejected_are_never_the_worst() -> None:
+    rejected = [place % 5 in (0, 3) for place in range(60)]
+    verdicts = ["dissimilar" if gone else True for gone in rejected]
+    findings = found(drawn(60, seed=7, **FRAMES, reviewed=verdicts), largest_k=2)
+    objects, kept = drawn(60, seed=7, **FRAMES), np.flatnonzero(~np.array(rejected))
+    assert objects.truths is not None
+    offsets, groups = np.array(FRAMES["offset"])[kept], np.array(FRAMES["anchor"])[kept]
+    matches = match(objects.detections, objects.truths)
+    sweep = pm_k_average_precision_sweep(matches, offsets, groups, largest_k=2, images=kept)
+    told = [one for one in numbers(findings, "pm_k_average_precision") if one.about["task"] == "detection"]
+    assert [one.value for one in told] == pytest.approx(sweep[1:])
+    assert told[0].convention["frames rejected in review"] == "24, left out"
+    with_all = [one.value for one in numbers(found(objects, largest_k=2), "pm_k_average_precision")]
+    assert told[-1].value > with_all[1]
+
+
+def test_a_k_beyond_the_farthest_frame_is_told() -> None:
+    near, far = (numbers(found(drawn(60, seed=7, **FRAMES), largest_k=k), "pm_k_precision_drop")[0] for k in (2, 3))
+    assert "farthest frame" not in near.convention
+    assert far.convention["farthest frame"].startswith("2 from its anchor")
+
+
 def test_each_anchor_that_loses_is_shown_beside_its_worst_frame() -> None:
     items = gallery(found(drawn(60, seed=7, **FRAMES), largest_k=2), "worst_frames").items
     assert len(items) % 2 == 0

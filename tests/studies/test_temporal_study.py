@@ -176,6 +176,14 @@ def test_frames_that_people_rejected_are_left_out_and_their_effect_is_told() -> 
     assert numbers(findings, "pm_k_review_accuracy")[-1].convention["frames rejected in review"] == "2, kept"
 
 
+def test_a_k_beyond_the_farthest_frame_is_told() -> None:
+    (reached,) = numbers(found(frames()), "pm_k_drop")
+    assert "farthest frame" not in reached.convention
+    (beyond,) = numbers(list(TemporalStudy([MODEL], CLIPS).measure(lambda _: frames())), "pm_k_drop")
+    assert (beyond.about["k"], beyond.value) == (10, reached.value)
+    assert beyond.convention["farthest frame"] == "2 from its anchor; a larger k has no more frames"
+
+
 def test_without_rejected_frames_there_is_one_reading() -> None:
     assert numbers(found(frames()), "pm_k_review_accuracy") == []
     assert numbers(found(frames(reviewed=(True,) * len(frames()))), "pm_k_review_accuracy") == []

@@ -17,7 +17,8 @@ from shiftproof.metrics.resampled_precision import over_classes, resampled_preci
 from shiftproof.metrics.resampling import Resampled, interval_of
 from shiftproof.studies.detection_galleries import judged_item
 from shiftproof.studies.found_boxes import Judged, difference, measured, resamples_for
-from shiftproof.studies.frames import FramePlaces, places_of, subsets_of
+from shiftproof.studies.frame_review import verdicts_of
+from shiftproof.studies.frames import FramePlaces, frames_left_out, places_of, subsets_of
 from shiftproof.types import About, Curve, Finding, FoundObjects, Gallery, Measurement, Run
 
 DEFINITION = (
@@ -33,12 +34,12 @@ def around_anchors(
     frames = _Frames.of(judged.found, judged.matches, largest_k, include_anchor)
     if frames is None:
         return
-    lone = int((~frames.places.has_anchor).sum())
     told = {
         **convention,
         "pm-k": DEFINITION,
         "anchor": "counts among its frames" if include_anchor else "does not count",
-        **({"frames without their anchor": f"{lone}, left out"} if lone else {}),
+        **frames.left_out,
+        **frames.places.reach_told(largest_k),
     }
     yield from _over_k(frames, {**run.about(), "task": "detection"}, told)
     yield from _by_subset(frames, judged.found, run.about(), told)
@@ -71,6 +72,8 @@ class _Frames:
 
     matches: Matches
     places: FramePlaces
+    rows: NDArray[np.intp]  # images that may be chosen: not rejected in review, their anchor among them
+    rejected: int
     largest_k: int
     include_anchor: bool
     known: dict[bytes, Resampled] = field(default_factory=dict)
@@ -79,21 +82,30 @@ class _Frames:
     def of(cls, found: FoundObjects, matches: Matches, largest_k: int, include_anchor: bool) -> _Frames | None:
         """The frames of a set of frames; None where it is none, or no anchor of it was read."""
         places = places_of(found.facts)
-        return None if places is None or not places.has_anchor.any() else cls(matches, places, largest_k, include_anchor)
+        if places is None:
+            return None
+        rejected = verdicts_of(found.facts, len(found)).rejected
+        counted = np.flatnonzero(~rejected)
+        rows = counted[places.take(counted).has_anchor]
+        return cls(matches, places, rows, int(rejected.sum()), largest_k, include_anchor) if len(rows) else None
+
+    @property
+    def left_out(self) -> dict[str, str]:
+        """How many frames numbers go without, in words; nothing where they have them all."""
+        return frames_left_out(len(self.places.offsets) - len(self.rows) - self.rejected, self.rejected)
 
     @cached_property
     def worst(self) -> list[NDArray[np.intp]]:
         """The images chosen for each k, in the order of their anchors' ids."""
-        rows = np.flatnonzero(self.places.has_anchor)
         chosen = worst_frames_sweep(
             self.matches,
-            self.places.offsets[rows],
-            self.places.anchors[rows],
+            self.places.offsets[self.rows],
+            self.places.anchors[self.rows],
             largest_k=self.largest_k,
             include_anchor=self.include_anchor,
-            images=rows,
+            images=self.rows,
         )
-        return [rows[places] for places in chosen]
+        return [self.rows[places] for places in chosen]
 
     def anchors_of(self, images: NDArray[np.intp]) -> NDArray[np.intp]:
         """The anchors' own images."""

@@ -27,6 +27,11 @@ class FramePlaces(NamedTuple):
         """Which frames have their anchor among them, (frames,)."""
         return np.isin(self.anchors, self.anchors[self.offsets == 0])
 
+    def reach_told(self, k: int) -> dict[str, str]:
+        """That no frame lies as far away as `k`, as a convention; nothing where one does."""
+        farthest = int(np.abs(self.offsets).max(initial=0))
+        return {"farthest frame": f"{farthest} from its anchor; a larger k has no more frames"} if farthest < k else {}
+
     def take(self, rows: NDArray[np.intp]) -> FramePlaces:
         """The same for some of the frames."""
         return FramePlaces(self.anchors[rows], self.offsets[rows])
@@ -67,8 +72,13 @@ class Frames(NamedTuple):
     @property
     def left_out(self) -> dict[str, str]:
         """How many frames numbers go without, in words; nothing where they have them all."""
-        counts = {"frames without their anchor": self.without_anchor, "frames rejected in review": self.rejected}
-        return {what: f"{count}, left out" for what, count in counts.items() if count}
+        return frames_left_out(self.without_anchor, self.rejected)
+
+
+def frames_left_out(without_anchor: int, rejected: int) -> dict[str, str]:
+    """How many frames do not count, in words; nothing where all do."""
+    counts = {"frames without their anchor": without_anchor, "frames rejected in review": rejected}
+    return {what: f"{count}, left out" for what, count in counts.items() if count}
 
 
 def places_of(facts: Facts) -> FramePlaces | None:

@@ -74,7 +74,8 @@ class TemporalStudy(CleanStudy):
 
     def _convention(self, run: Run, frames: Frames) -> dict[str, str]:
         anchor = "counts among its frames" if self.include_anchor else "does not count: Eq. 1"
-        return {**evidence.convention_of(run, frames.predictions), "anchor": anchor, **frames.left_out}
+        told = {**frames.left_out, **frames.places.reach_told(self.largest_k)}
+        return {**evidence.convention_of(run, frames.predictions), "anchor": anchor, **told}
 
     def _of_model(self, frames: Frames, about: About, convention: Mapping[str, str]) -> Iterator[Finding]:
         yield from self._over_k(frames, about, convention)
