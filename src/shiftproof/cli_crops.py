@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from shiftproof.cli_options import about_matching, about_model, about_store, about_writing, as_json_option
+from shiftproof.cli_options import (
+    about_matching,
+    about_model,
+    about_store,
+    about_writing,
+    as_json_option,
+    reviewers_option,
+)
+from shiftproof.cli_review import database_option, reviewed
 from shiftproof.cli_steps import Options, interruptible, model_of, say_preparation, scoring_of
 from shiftproof.cli_writing import some_of
 from shiftproof.errors import BadInput
@@ -15,6 +24,7 @@ if TYPE_CHECKING:
     from shiftproof.curation.crop_set import CropSet
     from shiftproof.curation.reference_models import ReferenceModels
     from shiftproof.curation.usual_shares import UsualShares
+    from shiftproof.image_sets.image_list import ImageList
 
 
 @click.command()
@@ -46,6 +56,10 @@ if TYPE_CHECKING:
     show_default=True,
     help="PNG files without loss, or JPEG files of quality 85.",
 )
+@click.option("--drawn", metavar="PROJECT", help="Take the boxes that people drew in this review project.")
+@database_option
+@click.option("--project", help="Folder for a review project in which people judge the crops.")
+@reviewers_option
 @about_matching
 @about_model
 @about_store
@@ -62,14 +76,16 @@ def crops(images: str, destination: str, **options: Any) -> None:
     """
     from shiftproof.console import Bar
     from shiftproof.curation.crop_set import curate_crops
+    from shiftproof.curation.object_projects import crop_project
     from shiftproof.image_sets import open_images
 
     usual, reference = _usual_shares(options), _reference_models(options)
+    boxed = some_of(_with_drawn(open_images(images), options), options["limit"])
     for model in reference.models if reference else ():
         say_preparation(model, [], options)
     with interruptible(Bar(quiet=options["quiet"], unit="crops", before="done before")) as progress:
         made = curate_crops(
-            some_of(open_images(images), options["limit"]),
+            boxed,
             destination,
             usual,
             times_smaller=options["times_smaller"],
@@ -78,7 +94,58 @@ def crops(images: str, destination: str, **options: Any) -> None:
             workers=options["workers"],
             progress=progress,
         )
+        if options["project"]:
+            crop_project(
+                made,
+                boxed,
+                options["project"],
+                reference=reference,
+                reviewers_each=options["reviewers_each"],
+                progress=progress,
+            )
     _show(made, options)
+
+
+@click.command()
+@click.argument("images")
+@click.argument("project")
+@click.option("--limit", type=click.IntRange(1), help="So many images, spread evenly over the set.")
+@reviewers_option
+@click.option("--quiet", is_flag=True, help="No progress.")
+@as_json_option
+def boxes(images: str, project: str, **options: Any) -> None:
+    """Make a review project in the folder PROJECT, in which people find the objects of the labelled set IMAGES.
+
+    They click the four extreme points of what an image is labelled with; curate crops --drawn PROJECT takes the boxes.
+
+    Example: shiftproof curate boxes photos/ boxes/
+    """
+    from shiftproof.console import Bar, say, say_json, say_steps
+    from shiftproof.curation.object_projects import box_project
+    from shiftproof.image_sets import open_images
+
+    with interruptible(Bar(quiet=options["quiet"], before="there before")) as progress:
+        made = box_project(
+            some_of(open_images(images), options["limit"]),
+            project,
+            reviewers_each=options["reviewers_each"],
+            progress=progress,
+        )
+    if options["as_json"]:
+        say_json({"project": project, "items": len(made.items), "steps": [asdict(step) for step in made.making.steps]})
+    else:
+        say_steps(made.making.steps, "images")
+        say(project)
+
+
+def _with_drawn(images: ImageList, options: Options) -> ImageList:
+    """The images with the boxes that people drew, where such are named."""
+    if not options["drawn"]:
+        return images
+    from shiftproof.review.drawn_boxes import drawn_boxes
+
+    project, found = reviewed(options["drawn"], options["database"])
+    return drawn_boxes(project, found.verdicts, images)
 
 
 def _usual_shares(options: Options) -> UsualShares:
@@ -103,13 +170,12 @@ def _reference_models(options: Options) -> ReferenceModels | None:
 
 
 def _show(made: CropSet, options: Options) -> None:
-    from shiftproof.console import remark, say, say_json, say_table
+    from shiftproof.console import remark, say, say_json, say_steps
 
     if options["as_json"]:
         say_json(_told(made))
         return
-    steps = [{"step": step.name, "objects left": f"{step.left:,}"} for step in made.choice.steps]
-    say_table(steps, right=("objects left",))
+    say_steps(made.choice.steps, "objects")
     for note in made.notes:
         remark(f"note: {note}")
     if made.whole_images:
@@ -120,7 +186,7 @@ def _show(made: CropSet, options: Options) -> None:
 def _told(made: CropSet) -> dict[str, object]:
     return {
         "destination": str(made.written.destination),
-        "steps": [{"name": step.name, "left": step.left} for step in made.choice.steps],
+        "steps": [asdict(step) for step in made.choice.steps],
         "written": made.written.written,
         "written_before": made.written.written_before,
         "whole_images": made.whole_images,

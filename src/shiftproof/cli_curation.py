@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from shiftproof.cli_crops import crops
+from shiftproof.cli_crops import boxes, crops
 from shiftproof.cli_duplicates import duplicates
+from shiftproof.cli_export import export, revise
+from shiftproof.cli_filtering import adversarial, novel
 from shiftproof.cli_frames import frames
-from shiftproof.cli_options import about_model, about_store, as_json_option
+from shiftproof.cli_options import about_model, about_store, as_json_option, reviewers_option
 from shiftproof.cli_steps import Options, stored_or_loaded
 from shiftproof.errors import BadInput, listed
 
@@ -24,8 +26,13 @@ def curate() -> None:
     """Build a test set of what a model has never seen, or gets wrong."""
 
 
+curate.add_command(adversarial)
+curate.add_command(boxes)
 curate.add_command(crops)
 curate.add_command(duplicates)
+curate.add_command(export)
+curate.add_command(revise)
+curate.add_command(novel)
 curate.add_command(frames)
 
 
@@ -50,6 +57,9 @@ curate.add_command(frames)
 @click.option("--per-class", type=click.IntRange(1), default=50, show_default=True, help="Images of each class, at most.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Which images are chosen.")
 @click.option("-o", "--output", help="Folder for classes.csv, removed.csv and, with --images, manifest.csv.")
+@click.option("--project", help="With --images, folder for a review project: each class beside the known ones next to it.")
+@click.option("--inside-images", help="Images of the known classes, labelled with wnids, to show there.")
+@reviewers_option
 @as_json_option
 def novel_classes(inside: str, candidates: str, **options: Any) -> None:
     """Choose classes that mean something else than a model's own; every class that goes has its reason.
@@ -62,6 +72,8 @@ def novel_classes(inside: str, candidates: str, **options: Any) -> None:
 
     if options["images"] and not options["output"]:
         raise BadInput("--images writes a manifest of the images chosen; say into which folder with -o")
+    if options["project"] and not options["images"]:
+        raise BadInput("--project shows images of the classes; say where they are with --images")
     known, offered = wnids_from(inside), wnids_from(candidates)
     chosen = frozenset(wnids_from(options["chosen"])) if options["chosen"] else None
     if strangers := (chosen or frozenset()).difference(offered):
@@ -77,6 +89,8 @@ def novel_classes(inside: str, candidates: str, **options: Any) -> None:
     images = _images(selection, options)
     if options["output"]:
         _save(selection, known, Path(options["output"]))
+    if options["project"]:
+        _save_project(selection, known, images or {}, options)
     _show(selection, images, options)
 
 
@@ -86,6 +100,8 @@ def novel_classes(inside: str, candidates: str, **options: Any) -> None:
 @click.option("--model", required=True, help="Whose stored features tell what looks alike.")
 @click.option("--first", type=click.IntRange(1), default=1000, show_default=True, help="Pairs to list, the nearest first.")
 @click.option("-o", "--output", default="pairs.csv", show_default=True, help="List to write: .csv or .jsonl.")
+@click.option("--project", help="Folder for a review project of the pairs.")
+@reviewers_option
 @about_model
 @about_store
 @as_json_option
@@ -96,16 +112,20 @@ def pairs(inside: str, outside: str, model: str, first: int, output: str, **opti
     """
     from shiftproof.console import remark, say, say_json
     from shiftproof.curation.candidates import DROP_REASONS, candidate_pairs, save_pairs, with_folders
+    from shiftproof.curation.novelty_projects import nearest_pair_project
     from shiftproof.image_sets import open_images
     from shiftproof.loading import load_predictions
     from shiftproof.store import Store
     from shiftproof.types import Run
 
     ref, store = stored_or_loaded(model, options), Store(options["store"])
-    sets = [open_images(inside), with_folders(open_images(outside))]
-    known, new = (load_predictions(Run(ref, one.ref), one, store=store, keep="features") for one in sets)
+    inner, outer = open_images(inside), with_folders(open_images(outside))
+    known, new = (load_predictions(Run(ref, one.ref), one, store=store, keep="features") for one in (inner, outer))
     found = candidate_pairs(new, known, first=first)
     save_pairs(Path(output), found)
+    if options["project"]:
+        each = options["reviewers_each"]
+        nearest_pair_project(found, outer, inner, options["project"], model=ref, reviewers_each=each)
     if options["as_json"]:
         say_json({"pairs": len(found), "outside": len(new), "inside": len(known), "list": output})
     else:
@@ -141,6 +161,18 @@ def _save(selection: Selection, inside: Sequence[str], folder: Path) -> None:
     gone = [(one["wnid"], one["name"], one["step"], one["reason"], one["cause"] or "") for one in _removals(selection)]
     write_whole(folder / "classes.csv", table_bytes([("wnid", "name", "words", "sisters"), *kept]))
     write_whole(folder / "removed.csv", table_bytes([("wnid", "name", "step", "reason", "cause"), *gone]))
+
+
+def _save_project(
+    selection: Selection, inside: Sequence[str], images: Mapping[str, Sequence[str]], options: Options
+) -> None:
+    from shiftproof.curation.novelty_projects import NewClasses, class_pair_project
+    from shiftproof.image_sets import open_images
+
+    known = open_images(options["inside_images"]) if options["inside_images"] else None
+    new = NewClasses(selection, inside, options["images"], images, known)
+    each = options["reviewers_each"]
+    class_pair_project(new, options["project"], references=options["per_class"], reviewers_each=each)
 
 
 def _removals(selection: Selection) -> list[dict[str, str | None]]:

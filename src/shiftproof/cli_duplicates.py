@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -113,13 +114,13 @@ def _save_report(choice: DuplicateChoice, image_sets: Sequence[ImageList], optio
 
 
 def _show(choice: DuplicateChoice, options: Options) -> None:
-    from shiftproof.console import remark, say, say_json, say_table
+    from shiftproof.console import remark, say, say_json, say_steps
 
-    rows, steps = _rows(choice), [{"name": step.name, "left": step.left} for step in choice.steps]
+    rows = _rows(choice)
     if options["as_json"]:
-        say_json({"steps": steps, "left": choice.left, "removed": rows})
+        say_json({"steps": [asdict(step) for step in choice.steps], "left": choice.left, "removed": rows})
         return
-    say_table([{"step": one["name"], "images left": f"{one['left']:,}"} for one in steps], right=("images left",))
+    say_steps(choice.steps, "images")
     for row in rows[:SHOWN]:
         remark(f"{row['id']}: {row['reason']}")
     if len(rows) > SHOWN:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from shiftproof.cli_options import as_json_option
+from shiftproof.cli_options import as_json_option, reviewers_option
 from shiftproof.cli_review import database_option, reviewed
 from shiftproof.cli_steps import Options, interruptible
 from shiftproof.errors import BadInput
@@ -38,7 +39,7 @@ OF_ANCHORS = ("k", "anchors", "every", "count", "seed")
     show_default=True,
     help="Why frames may be dissimilar: paper, released (as in YTBB-Robust), or words with keys as rain:w,night:n.",
 )
-@click.option("--reviewers-each", type=click.IntRange(1), default=2, show_default=True, help="People who judge each item.")
+@reviewers_option
 @click.option("--quiet", is_flag=True, help="No progress.")
 @as_json_option
 def frames(clips: str, project: str, **options: Any) -> None:
@@ -83,15 +84,15 @@ def _labels(options: Options) -> AnchorLabels:
 
 
 def _show(made: FrameProject, options: Options) -> None:
-    from shiftproof.console import remark, say, say_json, say_table
+    from shiftproof.console import remark, say, say_json, say_steps
 
     steps, project = made.choice.steps, made.project
     if options["as_json"]:
         gone = [{"id": one.item.id, "step": one.step, "reason": one.reason} for one in made.choice.gone]
-        left = [{"name": step.name, "left": step.left} for step in steps]
-        say_json({"project": str(project.folder), "items": len(project.items), "steps": left, "removed": gone})
+        told = {"project": str(project.folder), "items": len(project.items), "steps": [asdict(step) for step in steps]}
+        say_json({**told, "removed": gone})
         return
-    say_table([{"step": step.name, "frames left": f"{step.left:,}"} for step in steps], right=("frames left",))
+    say_steps(steps, "frames")
     for note in made.notes:
         remark(f"note: {note}")
     remark(f"shiftproof review {project.folder} lets people judge them")

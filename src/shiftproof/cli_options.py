@@ -321,3 +321,36 @@ about_writing = _options(
 as_json_option = click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 model_and_images = _options(click.argument("model"), click.argument("images"), about_model, about_images)
 """What every command that may load a model begins with."""
+reviewers_option = click.option(
+    "--reviewers-each", type=click.IntRange(1), default=2, show_default=True, help="People who judge each item."
+)
+
+about_filters = _options(
+    click.option(
+        "--filter",
+        "filters",
+        multiple=True,
+        required=True,
+        metavar="MODEL",
+        help="A model that decides, such as lite:0, with options of its own as onnx:FILE?prepare=imagenet,size=244; "
+        "repeatable.",
+    ),
+    click.option(
+        "--only-classes", help="Take answers over these classes alone: imagenet-a, imagenet-o, imagenet-r, or a file."
+    ),
+    click.option(
+        "--without-classes", help="Leave classes out: a table with the columns wnid and reason, such as rare or dated."
+    ),
+    click.option("--per-class", type=click.IntRange(1), help="Candidates of each class, at most; all where not given."),
+)
+"""Which models choose what people look at, and among which classes they answer."""
+
+about_asking = _options(
+    click.option("--title", help="What reviewers read above the images."),
+    click.option("--target", type=click.IntRange(1), help="Images of each class that people should keep."),
+    reviewers_option,
+    click.option(
+        "--known", help="Images whose answer is known, to train and to check people: a manifest with role and answer."
+    ),
+)
+"""What is asked of people about the images that are left."""

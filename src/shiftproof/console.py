@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -13,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.table import Column, Table
 from rich.text import Text
 
+from shiftproof.curation.sifting import Step
 from shiftproof.metrics.meanings import meaning_of
 from shiftproof.reports.words import figure
 from shiftproof.studies.results import Results, encodable
@@ -48,6 +49,12 @@ def say_table(rows: Sequence[Mapping[str, Any]], *, right: Sequence[str] = ()) -
     if not sys.stdout.isatty():
         console.width = 400
     console.print(table)
+
+
+def say_steps(steps: Iterable[Step], what: str) -> None:
+    """What each step of a choice left."""
+    left = f"{what} left"
+    say_table([{"step": step.name, left: f"{step.left:,}"} for step in steps], right=(left,))
 
 
 OTHER_HEADLINES = (

@@ -40,11 +40,11 @@ def boxed_objects(images: ImageList) -> list[BoxedObject]:
         raise BadInput(f"{images.name} has no boxes; name a set that has some, such as the .json of COCO")
     samples, keys = {sample.id: sample for sample in images.samples}, images.classes.keys
     found = [one for one in instances(images.truths, together=True) if one.image in samples]
-    sizes = {image: _size(images, samples[image]) for image in dict.fromkeys(one.image for one in found)}
+    sizes = {image: size_of(images, samples[image]) for image in dict.fromkeys(one.image for one in found)}
     return [_boxed(one, keys[one.label], sizes[one.image]) for one in found]
 
 
-def _size(images: ImageList, sample: Sample) -> tuple[int, int] | str:
+def size_of(images: ImageList, sample: Sample) -> tuple[int, int] | str:
     """Width and height of an image, or why it cannot be read."""
     known = known_size(sample)
     if known is not None:

@@ -9,8 +9,8 @@ from shiftproof.curation.frames import AnchorLabels
 from shiftproof.curation.project import Project
 from shiftproof.curation.review_classes import TOGETHER
 from shiftproof.errors import BadInput
-from shiftproof.image_sets import open_images
 from shiftproof.image_sets.image_list import ImageList
+from shiftproof.review.source_images import source_images
 from shiftproof.review.verdicts import Verdict
 from shiftproof.types import Classes, Fact, Sample
 
@@ -32,7 +32,7 @@ def reviewed_frames(project: Project, verdicts: Mapping[str, Verdict], images: I
     """
     if project.screen_name != "pair":
         raise BadInput(f"{project.title} asks {project.screen_name} and not whether frames are like their anchors")
-    images = images or open_images(_location(project))
+    images = images or source_images(project)
     keys = {str(item.group): [key for key in str(item.facts["labels"]).split(TOGETHER) if key] for item in project.items}
     classes = images.classes or Classes(tuple(sorted({key for some in keys.values() for key in some})))
     place_of = {key: place for place, key in enumerate(classes.keys)}
@@ -66,10 +66,3 @@ def _reason(project: Project, verdict: Verdict) -> str:
     against = {name: count for name, count in verdict.choices.items() if not project.screen.choice(name).keeps}
     most = max(against.values(), default=0)
     return ", ".join(sorted(name for name, count in against.items() if count == most)) or "not similar"
-
-
-def _location(project: Project) -> str:
-    found = {str(item.facts["source"]) for item in project.items}
-    if len(found) != 1:
-        raise BadInput(f"{project.title} has frames of {len(found)} sets; give the one that is wanted")
-    return found.pop()

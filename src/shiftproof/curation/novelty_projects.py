@@ -1,0 +1,147 @@
+"""New classes and new images beside the known ones most like them, for people to tell apart, as for ImageNet-OOD."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from shiftproof.curation.candidates import Pair, table_bytes
+from shiftproof.curation.novel_classes import Selection, sister_pairs
+from shiftproof.curation.origins import ID, SOURCE, making_of, origin
+from shiftproof.curation.project import Item, Project, save_project
+from shiftproof.curation.review_classes import review_class
+from shiftproof.curation.shelf import put_all
+from shiftproof.curation.sifting import Sifted
+from shiftproof.files import write_whole
+from shiftproof.image_sets.image_list import FilesBelow, ImageList
+from shiftproof.prediction import Progress
+from shiftproof.types import ModelRef, Sample
+
+
+@dataclass(frozen=True)
+class NewClasses:
+    """Classes that may be new to a model, with some images of each, and images of the classes that it knows."""
+
+    selection: Selection
+    inside: Sequence[str]
+    root: str | Path
+    images: Mapping[str, Sequence[str]]  # paths below the root, by wnid
+    known: ImageList | None = None  # labelled with wnids
+
+
+def class_pair_project(
+    new: NewClasses,
+    folder: str | Path,
+    *,
+    references: int = 50,
+    reviewers_each: int = 2,
+    progress: Progress | None = None,
+) -> Project:
+    """A review project that holds each new class against every inside class right beside it in WordNet.
+
+    A class without such a sister, or without an image that can be read, is not asked about: `classes.csv` in the project
+    has its reason. One ambiguous pair ends a class. Up to so many references are shown of an inside class.
+    """
+    folder, find = Path(folder), FilesBelow(str(Path(new.root).resolve()))
+    sisters = sister_pairs(new.inside, new.selection.classes)
+    asked = dict.fromkeys(wnid for wnid, _ in sisters)
+    paths = [path for wnid in asked for path in new.images.get(wnid, ())]
+    names = put_all(folder, {path: find(path) for path in paths}, progress=progress).names
+    shown = {wnid: [names[path] for path in new.images.get(wnid, ()) if path in names] for wnid in asked}
+    choice = (
+        Sifted[str, str]
+        .start(new.selection.classes)
+        .step("beside an inside class", lambda wnid: None if wnid in asked else "no inside class is right beside it")
+        .step("with images", lambda wnid: None if shown[wnid] else "has no image to show")
+    )
+    items = tuple(
+        Item(f"{wnid} {sister}", tuple(shown[wnid]), wnid, wnid, sister, facts={SOURCE: find.root, ID: wnid})
+        for wnid, sister in sisters
+        if shown[wnid]
+    )
+    examples = _examples(new.known, {str(item.beside) for item in items}, references, folder, progress)
+    rows = sorted((wnid, step, reason or "") for wnid, step, reason in choice.fates())
+    write_whole(folder / "classes.csv", table_bytes([("wnid", "step", "reason"), *rows]))
+    project = Project(
+        folder,
+        "New classes beside known ones",
+        "class-pair",
+        items,
+        (*map(review_class, choice.left), *(review_class(wnid, references=some) for wnid, some in examples.items())),
+        reviewers_each=reviewers_each,
+        making=making_of([new.known] if new.known else [], (*new.selection.steps, *choice.steps[1:])),
+    )
+    save_project(project)
+    return project
+
+
+def nearest_pair_project(
+    pairs: Sequence[Pair],
+    outside: ImageList,
+    inside: ImageList,
+    folder: str | Path,
+    *,
+    model: ModelRef,
+    reviewers_each: int = 2,
+    progress: Progress | None = None,
+) -> Project:
+    """A review project that shows each outside image beside the inside image nearest it; see `candidate_pairs`.
+
+    Images that cannot be read go with their reason in `pairs.csv` in the project. Dropping a class drops its images.
+    """
+    folder = Path(folder)
+    sources = {
+        **{f"outside {sample.id}": outside.source(sample) for sample in outside.samples},
+        **{f"inside {sample.id}": inside.source(sample) for sample in inside.samples},
+    }
+    wanted = [name for pair in pairs for name in (f"outside {pair.outside}", f"inside {pair.inside}")]
+    shelved = put_all(folder, {name: sources[name] for name in wanted}, progress=progress)
+
+    def unreadable(pair: Pair) -> str | None:
+        of_both = (f"outside {pair.outside}", f"inside {pair.inside}")
+        return next((f"{name}: {shelved.unreadable[name]}" for name in of_both if name in shelved.unreadable), None)
+
+    choice = Sifted[Pair, str].start(pairs).step("can be read", unreadable)
+    samples = {sample.id: sample for sample in outside.samples}
+    items = tuple(
+        Item(
+            pair.outside,
+            (shelved.names[f"outside {pair.outside}"], shelved.names[f"inside {pair.inside}"]),
+            pair.outside_class or None,
+            pair.outside_class or None,
+            pair.inside_class or None,
+            facts={"inside": pair.inside, "distance": round(pair.distance, 6), **origin(outside, samples[pair.outside])},
+        )
+        for pair in choice.left
+    )
+    rows = sorted((pair.outside, pair.inside, step, reason or "") for pair, step, reason in choice.fates())
+    write_whole(folder / "pairs.csv", table_bytes([("outside", "inside", "step", "reason"), *rows]))
+    keys = dict.fromkeys(key for item in items for key in (item.label, item.beside) if key is not None)
+    project = Project(
+        folder,
+        f"{outside.name} beside {inside.name}",
+        "nearest-pair",
+        items,
+        tuple(map(review_class, keys)),
+        reviewers_each=reviewers_each,
+        making=making_of([outside, inside], choice.steps, models=[model]),
+    )
+    save_project(project)
+    return project
+
+
+def _examples(
+    known: ImageList | None, wnids: Collection[str], most: int, folder: Path, progress: Progress | None
+) -> dict[str, list[str]]:
+    """Pictures of inside classes by their wnids, up to so many of each; none where no images of them are given."""
+    examples: dict[str, list[str]] = {wnid: [] for wnid in sorted(wnids)}
+    if known is None or known.classes is None:
+        return examples
+    chosen: dict[str, list[Sample]] = {wnid: [] for wnid in examples}
+    for sample in known.samples:
+        for wnid in {known.classes.keys[label] for label in sample.labels} & examples.keys():
+            chosen[wnid] += [sample] if len(chosen[wnid]) < most else []
+    sources = {sample.id: known.source(sample) for some in chosen.values() for sample in some}
+    names = put_all(folder, sources, progress=progress).names
+    return {wnid: [names[sample.id] for sample in some if sample.id in names] for wnid, some in chosen.items()}

@@ -1,0 +1,91 @@
+"""Photos whose objects people are to find, and crops that they are to judge, as ImageNet-A-Plus was made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from shiftproof.curation.candidates import table_bytes
+from shiftproof.curation.crop_candidates import cropped
+from shiftproof.curation.crop_set import CropSet
+from shiftproof.curation.origins import ID, SOURCE, making_of, origin
+from shiftproof.curation.project import Item, Project, save_project
+from shiftproof.curation.reference_models import ReferenceModels
+from shiftproof.curation.review_classes import review_class, review_classes
+from shiftproof.curation.shelf import put_all
+from shiftproof.curation.sifting import Sifted
+from shiftproof.errors import BadInput
+from shiftproof.files import write_whole
+from shiftproof.image_sets.image_list import ImageList
+from shiftproof.prediction import Progress
+from shiftproof.types import Sample
+
+
+def box_project(
+    images: ImageList, folder: str | Path, *, reviewers_each: int = 2, progress: Progress | None = None
+) -> Project:
+    """A review project in which people click the four extreme points of what each photo is labelled with.
+
+    A photo of several classes is asked about once for each of them. Those without a label, or that cannot be read, go with
+    their reason in `photos.csv` in the project.
+    """
+    folder = Path(folder)
+    if images.classes is None:
+        raise BadInput(f"{images.name} has no labels, so nobody could say what to look for in its images")
+    shelved = put_all(folder, {sample.id: images.source(sample) for sample in images.samples}, progress=progress)
+    choice = (
+        Sifted[Sample, str]
+        .start(images.samples)
+        .step("with a label", lambda sample: None if sample.labels else "has no label")
+        .step("can be read", lambda sample: shelved.unreadable.get(sample.id))
+    )
+    keys = images.classes.keys
+    items = tuple(
+        Item(f"{sample.id} {keys[label]}", (shelved.names[sample.id],), keys[label], facts=origin(images, sample))
+        for sample in choice.left
+        for label in sample.labels
+    )
+    rows = sorted((sample.id, step, reason or "") for sample, step, reason in choice.fates())
+    write_whole(folder / "photos.csv", table_bytes([("id", "step", "reason"), *rows]))
+    project = Project(
+        folder,
+        f"Objects of {images.name}",
+        "extreme-points",
+        items,
+        review_classes(images.classes, [str(item.label) for item in items]),
+        reviewers_each=reviewers_each,
+        making=making_of([images], choice.steps),
+    )
+    save_project(project)
+    return project
+
+
+def crop_project(
+    made: CropSet,
+    images: ImageList,
+    folder: str | Path,
+    *,
+    reference: ReferenceModels | None = None,
+    reviewers_each: int = 2,
+    progress: Progress | None = None,
+) -> Project:
+    """A review project in which people say whether each crop shows its class clearly; `images` is the boxed set."""
+    folder, kept = Path(folder), made.choice.left
+    shown = cropped(images, kept, "final")
+    shelved = put_all(folder, {sample.id: shown.source(sample) for sample in shown.samples}, progress=progress)
+    place = str(made.written.destination.resolve())
+    items = tuple(
+        Item(one.id, (shelved.names[one.id],), one.boxed.key, facts={**one.facts(), SOURCE: place, ID: one.id})
+        for one in kept
+        if one.id in shelved.names
+    )
+    project = Project(
+        folder,
+        f"Crops of {images.name}",
+        "clarity",
+        items,
+        tuple(review_class(key) for key in sorted({one.boxed.key for one in kept})),
+        reviewers_each=reviewers_each,
+        making=making_of([images], made.choice.steps, models=[model.ref for model in reference.models] if reference else ()),
+    )
+    save_project(project)
+    return project
