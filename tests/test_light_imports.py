@@ -23,6 +23,8 @@ HEAVY = (
     "pyarrow",
 )
 
+OPTIONAL = ("torch", "onnxruntime", "onnx", "cv2", "numba", "av", "pyarrow", "starlette", "uvicorn", "sqlalchemy")
+
 IMPORT = "import shiftproof"
 HELP = """
 import sys
@@ -49,3 +51,10 @@ def test_nothing_heavy_is_loaded(code: str) -> None:
 
 def test_the_test_above_can_fail() -> None:
     assert heavy_after("import shiftproof\nshiftproof.Condition") == {"numpy"}
+
+
+def test_every_study_is_had_without_any_optional_library() -> None:
+    without = f"import sys\nsys.modules.update(dict.fromkeys({OPTIONAL!r}))\n"
+    load_all = "from shiftproof.catalog import STUDIES\nassert len([STUDIES.load(name) for name in STUDIES]) > 5"
+    ran = subprocess.run([sys.executable, "-c", without + load_all], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr

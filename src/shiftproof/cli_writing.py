@@ -120,7 +120,7 @@ def perturb(source: str, destination: str, **options: Any) -> None:
 
 def some_of(images: ImageList, limit: int | None) -> ImageList:
     """So many of the images, spread evenly: sets are ordered by class, and the first would be of few."""
-    from shiftproof.image_sets.perturbed import spread_over
+    from shiftproof.image_sets.views import spread_over
 
     return dataclasses.replace(images, samples=spread_over(images.samples, limit))
 

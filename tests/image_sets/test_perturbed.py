@@ -15,7 +15,7 @@ from shiftproof.digests import digest_of
 from shiftproof.errors import BadInput, UnknownName, UnreadableImage
 from shiftproof.image_sets import ImageList, open_images
 from shiftproof.image_sets import perturbed as module
-from shiftproof.image_sets.perturbed import FrameImage, Recent, perturbed, spread_over
+from shiftproof.image_sets.perturbed import FrameImage, Recent, perturbed
 from shiftproof.prediction import predict
 from shiftproof.types import Classifier, ImageSource, Sample
 
@@ -168,12 +168,6 @@ def test_the_location_of_images_of_a_named_kind_goes_inside(draw: Callable[..., 
 def test_images_in_memory_have_frames_without_a_location(photos: ImageList) -> None:
     images = ImageList("here", photos.samples, photos.classes, photos.find)
     assert perturbed(images, "tilt", edition=SMALL).location is None
-
-
-def test_a_limit_takes_images_from_all_over_the_set() -> None:
-    samples = [Sample(f"{number:03}") for number in range(100)]
-    assert [sample.id for sample in spread_over(samples, 4)] == ["000", "025", "050", "075"]
-    assert list(spread_over(samples, 300)) == samples
 
 
 def test_an_image_that_cannot_be_read_is_set_aside_frame_by_frame(tmp_path: Path) -> None:

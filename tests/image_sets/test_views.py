@@ -11,8 +11,8 @@ import pytest
 import shiftproof as sp
 from shiftproof.errors import BadInput
 from shiftproof.image_sets.image_list import ImageList
-from shiftproof.image_sets.views import labelled_among, of_classes, unlabelled
-from shiftproof.types import Classes
+from shiftproof.image_sets.views import labelled_among, of_classes, spread_over, unlabelled
+from shiftproof.types import Classes, Sample
 
 WNIDS = ("n01440764", "n01443537", "n01484850")  # blue, green and red stand for tench, goldfish and a shark
 
@@ -52,3 +52,9 @@ def test_images_of_new_classes_have_no_label_but_keep_their_ids(photos: ImageLis
     bare = unlabelled(photos)
     assert [(sample.id, sample.labels) for sample in bare.samples] == [(sample.id, ()) for sample in photos.samples]
     assert labelled_among(dataclasses.replace(photos, classes=None), Classes(("cat",))).classes == Classes(("cat",))
+
+
+def test_a_limit_takes_images_from_all_over_the_set() -> None:
+    samples = [Sample(f"{number:03}") for number in range(100)]
+    assert [sample.id for sample in spread_over(samples, 4)] == ["000", "025", "050", "075"]
+    assert list(spread_over(samples, 300)) == samples

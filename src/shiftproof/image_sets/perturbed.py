@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from threading import Lock
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 from urllib.parse import quote
 
 import numpy as np
@@ -17,9 +17,8 @@ from shiftproof.corruptions.sequences import Frames, parameters_of, perturb
 from shiftproof.errors import BadInput
 from shiftproof.image_sets.image_list import ImageList
 from shiftproof.image_sets.options import whole_number
+from shiftproof.image_sets.views import spread_over
 from shiftproof.types import Classes, Decoder, Image, ImageSet, ImageSource, Sample
-
-Item = TypeVar("Item")
 
 PIXELS = 1
 """Raised whenever a sequence comes out otherwise than before, so that stored answers to the old frames are not used."""
@@ -158,15 +157,6 @@ def frame_of(sample: Sample, recipe: Recipe, frame: int) -> Sample:
     }
     # two digits, so that ids sort like frames
     return Sample(f"{sample.id}/{recipe.folder}/{frame:02d}", sample.labels, facts)
-
-
-def spread_over(samples: Sequence[Item], limit: int | None) -> Sequence[Item]:
-    """As many samples as `limit` says, at even distances, so that every part of the set is in them."""
-    if limit is None or limit >= len(samples):
-        return samples
-    if limit < 1:
-        raise BadInput(f"limit should be a number of images, at least 1, got {limit}")
-    return [samples[place * len(samples) // limit] for place in range(limit)]
 
 
 def location_of(images: ImageSet, recipe: Recipe, limit: int | None) -> str | None:

@@ -6,10 +6,13 @@ import dataclasses
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 from shiftproof.errors import BadInput
 from shiftproof.image_sets.class_matching import match_columns
 from shiftproof.types import Classes, ImageSet, ImageSetRef, ImageSource, Sample, fingerprint_of
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -70,3 +73,12 @@ def of_classes(images: ImageSet, wnids: Collection[str], *, name: str | None = N
         if any(label in place_of for label in sample.labels)
     ]
     return View(images, classes, samples, name or f"{images.ref.name}, {len(chosen)} classes")
+
+
+def spread_over(samples: Sequence[Item], limit: int | None) -> Sequence[Item]:
+    """As many samples as `limit` says, at even distances, so that every part of the set is in them."""
+    if limit is None or limit >= len(samples):
+        return samples
+    if limit < 1:
+        raise BadInput(f"limit should be a number of images, at least 1, got {limit}")
+    return [samples[place * len(samples) // limit] for place in range(limit)]

@@ -9,7 +9,7 @@ from typing import ClassVar, Protocol, cast
 import numpy as np
 
 from shiftproof.errors import BadInput
-from shiftproof.image_sets.perturbed import spread_over
+from shiftproof.image_sets.views import spread_over
 from shiftproof.metrics import heat_inside, hot_point_inside, hot_region_meets, is_correct
 from shiftproof.models.heat_maps import METHODS
 from shiftproof.stored_looks import AskedLooks, Looks
