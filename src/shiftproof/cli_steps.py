@@ -133,7 +133,7 @@ def images_asked(location: str, options: Options) -> ImageSet:
     if options["only_classes"] is not None:
         from shiftproof.image_sets.views import of_classes
 
-        images = of_classes(images, _wnids_named(options["only_classes"]))
+        images = of_classes(images, wnids_named(options["only_classes"]))
     if options["above"] is not None:
         from shiftproof.image_sets.coarser_classes import labelled_above
 
@@ -141,7 +141,7 @@ def images_asked(location: str, options: Options) -> ImageSet:
     return images
 
 
-def _wnids_named(named: str) -> Sequence[str]:
+def wnids_named(named: str) -> Sequence[str]:
     """The wnids of a published list of classes, or of a file."""
     from shiftproof.class_lists import classes_from
     from shiftproof.reference import wnids_of

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -13,7 +12,6 @@ from shiftproof.curation.filtered import Choice, Filtered
 from shiftproof.curation.review_classes import joined_keys
 from shiftproof.errors import BadInput
 from shiftproof.image_sets.views import View
-from shiftproof.prediction import Progress
 from shiftproof.types import Classifier, CroppingPreparation, ImageSet, Sample
 
 MOST_SHARE = 0.15
@@ -30,18 +28,15 @@ def filter_adversarial(
     images: ImageSet,
     filters: FilterModels,
     *,
-    chosen: ClassChoice | None = None,
     most_share: float = MOST_SHARE,
     per_confusion: int | None = PER_CONFUSION,
     per_class: int | None = None,
-    workers: int | None = None,
-    progress: Progress | None = None,
 ) -> Filtered:
     """The images that no model gets right in any of ten crops, nor gives the true class more than `most_share`.
 
-    With `chosen`, images of other classes go, and answers and shares are taken over the logits of these classes alone. What
-    is left is ordered by the largest share that any model gave the true class in any crop, the lowest first. In that order
-    at most `per_confusion` images stay that the first model, in its own view, takes for the same wrong class, and at most
+    Where classes were chosen, images of others go, and answers and shares are taken over the logits of these alone. What is
+    left is ordered by the largest share that any model gave the true class in any crop, the lowest first. In that order at
+    most `per_confusion` images stay that the first model, in its own view, takes for the same wrong class, and at most
     `per_class` of each class.
 
     A model is asked about nine further crops only of images that it gets wrong in its own view, and about no image that
@@ -52,31 +47,29 @@ def filter_adversarial(
         raise BadInput(f"{images.ref.name} has no labels, so nobody can tell what models get wrong in it")
     keys = images.classes.keys
     class_of = {sample.id: joined_keys(keys[label] for label in sample.labels) or "" for sample in images.samples}
-    if chosen is not None:
-        filters = dataclasses.replace(filters, classes=chosen.classes)
     labelled = filters.labelled(images)
-    choice = _of_classes(labelled.samples, class_of, chosen)
+    choice = _of_classes(labelled.samples, class_of, filters.chosen)
     told: dict[str, Opinions] = {}
     for model in filters.models:
         name, left = model.ref.name, View(labelled, labelled.classes, choice.left)
-        said = told[name] = _ten_opinions(filters, model, left, workers=workers, progress=progress)
+        said = told[name] = _ten_opinions(filters, model, left)
         choice = choice.step(f"not recognised by {name} in any of ten crops", partial(_recognised, said))
         choice = choice.step(f"at most {most_share:.0%} for the true class by {name}", partial(_likely, said, most_share))
     own_views = {name: {image_id: opinions[0] for image_id, opinions in said.of.items()} for name, said in told.items()}
     first = next(iter(own_views.values()))
     truth = {one.id: max(_likeliest(said.of[one.id]).truth for said in told.values()) for one in choice.left}
-    return (
-        Filtered(
-            dataclasses.replace(choice, left=tuple(sorted(choice.left, key=lambda one: (truth[one.id], one.id)))),
-            images.classes,
-            class_of,
-            own_views,
-            facts={image_id: {"truth_share": round(share, 6)} for image_id, share in truth.items()},
-            examples=_examples(class_of, first),
-        )
-        .at_most(per_confusion, "confusion", lambda image_id: (class_of[image_id], first[image_id].answer))
-        .at_most(per_class, "class", class_of.__getitem__)
+    filtered = Filtered(
+        choice.ordered(lambda one: (truth[one.id], one.id)),
+        filters.refs,
+        {"most_share": most_share, "per_confusion": per_confusion, "per_class": per_class, **filters.told},
+        images.classes,
+        class_of,
+        own_views,
+        facts={image_id: {"truth_share": round(share, 6)} for image_id, share in truth.items()},
+        examples=_examples(class_of, first),
     )
+    filtered = filtered.at_most(per_confusion, "confusion", lambda image_id: (class_of[image_id], first[image_id].answer))
+    return filtered.at_most(per_class, "class", class_of.__getitem__)
 
 
 def _check_models(models: Sequence[Classifier]) -> None:
@@ -93,14 +86,11 @@ def _of_classes(samples: Sequence[Sample], class_of: Mapping[str, str], chosen: 
     return choice.step(name, lambda one: None if one.labels else chosen.why_not(class_of[one.id]))
 
 
-def _ten_opinions(
-    filters: FilterModels, model: Classifier, images: View, *, workers: int | None, progress: Progress | None
-) -> Opinions:
+def _ten_opinions(filters: FilterModels, model: Classifier, images: View) -> Opinions:
     """A model's opinion of its own view, and where that is wrong of the nine others."""
-    own = filters.opinions(model, images, workers=workers, progress=progress)
+    own = filters.opinions(model, images)
     wrong = [sample for sample in images.samples if sample.id in own.of and not own.of[sample.id][0].right]
-    left = View(images, images.classes, wrong)
-    return own | filters.opinions(model, left, OTHER_VIEWS, workers=workers, progress=progress)
+    return own | filters.opinions(model, View(images, images.classes, wrong), OTHER_VIEWS)
 
 
 def _recognised(said: Opinions, sample: Sample) -> str | None:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from shiftproof.curation.class_choice import ClassChoice
 from shiftproof.errors import BadInput, listed
 from shiftproof.image_sets.scoring import Scoring
 from shiftproof.image_sets.views import labelled_among
@@ -15,7 +16,7 @@ from shiftproof.loading import digests_of, load_training
 from shiftproof.metrics.calibration import to_probabilities
 from shiftproof.prediction import Progress, fill_conditions
 from shiftproof.store import Store
-from shiftproof.types import CLEAN, CROPS, Classes, Classifier, Condition, ImageSet, Predictions, Run
+from shiftproof.types import CLEAN, CROPS, Classes, Classifier, Condition, Fact, ImageSet, ModelRef, Predictions, Run
 
 OWN_VIEW, *OTHER_VIEWS = CROPS
 
@@ -55,14 +56,13 @@ class Opinions:
 
 @dataclass(frozen=True)
 class FilterModels:
-    """Which models, where their answers are stored, and the classes that their answers and shares are taken over.
-
-    Without `classes` these are all classes that each model has.
-    """
+    """Which models, the classes that their answers and shares are taken over, and how they are asked."""
 
     models: Sequence[Classifier]
     store: Store
-    classes: Classes | None = None
+    chosen: ClassChoice | None = None  # None: all classes that each model has
+    workers: int | None = None
+    progress: Progress | None = None
 
     def __post_init__(self) -> None:
         if not self.models:
@@ -74,25 +74,31 @@ class FilterModels:
             if model.gives == "scores":
                 raise BadInput(f"{model.ref.name} gives scores, of which no class has a share; a filter model gives more")
 
+    @property
+    def refs(self) -> list[ModelRef]:
+        return [model.ref for model in self.models]
+
+    @property
+    def classes(self) -> Classes | None:
+        """The classes that were chosen; None for all."""
+        return None if self.chosen is None else self.chosen.classes
+
+    @property
+    def told(self) -> dict[str, Fact]:
+        """How many classes were chosen, for who asks how a set came about."""
+        return {"classes": "all" if self.classes is None else len(self.classes)}
+
     def labelled(self, images: ImageSet) -> ImageSet:
-        """The images with labels among the classes alone."""
+        """The images with labels among the chosen classes alone."""
         return images if self.classes is None else labelled_among(images, self.classes)
 
-    def opinions(
-        self,
-        model: Classifier,
-        images: ImageSet,
-        views: Sequence[str] = (OWN_VIEW,),
-        *,
-        workers: int | None = None,
-        progress: Progress | None = None,
-    ) -> Opinions:
+    def opinions(self, model: Classifier, images: ImageSet, views: Sequence[str] = (OWN_VIEW,)) -> Opinions:
         """What a model makes of these views of each image; what is stored is not asked again."""
         if not images.samples:
             return Opinions()
         ids = [sample.id for sample in images.samples]
         asked = {CONDITIONS[view]: ids for view in views}
-        fill_conditions(model, images, asked, store=self.store, keep="logits", workers=workers, progress=progress)
+        fill_conditions(model, images, asked, store=self.store, keep="logits", workers=self.workers, progress=self.progress)
         digests = digests_of(images, self.store)
         found: dict[str, tuple[Opinion, ...]] = {}
         missing: dict[str, str] = {}

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from shiftproof.curation.filter_models import Opinion
 from shiftproof.curation.sifting import Sifted
-from shiftproof.types import Classes, Fact, Sample
+from shiftproof.types import Classes, Fact, ModelRef, Sample
 
 KEPT = "kept"
 
@@ -22,6 +22,8 @@ class Filtered:
     """What is left, how it came to that, and what is known of each image by its id."""
 
     choice: Choice
+    models: Sequence[ModelRef]
+    limits: Mapping[str, Fact]  # the figures that decided, by their names
     classes: Classes
     class_of: Mapping[str, str]  # the key of its class
     opinions: Mapping[str, Mapping[str, Opinion]]  # each model's, by its name, of its own view of an image
@@ -53,10 +55,9 @@ class Filtered:
         """Every image and its fate, by their ids, and what each model takes it for."""
         fates = [(sample.id, KEPT, "") for sample in self.choice.left]
         fates += [(gone.item.id, gone.step, gone.reason) for gone in self.choice.gone]
-        rows = [(image_id, self.class_of[image_id], step, reason) for image_id, step, reason in sorted(fates)]
-        answers = [self.shown(row[0]) for row in rows]
-        told = [[shown.get(model, "") for model in self.opinions] for shown in answers]
-        return [
-            ("id", "class", "step", "reason", *self.opinions),
-            *((*row, *said) for row, said in zip(rows, told, strict=True)),
-        ]
+        rows = [(image_id, self.class_of[image_id], *fate, *self._answers(image_id)) for image_id, *fate in sorted(fates)]
+        return [("id", "class", "step", "reason", *self.opinions), *rows]
+
+    def _answers(self, image_id: str) -> list[str]:
+        shown = self.shown(image_id)
+        return [shown.get(model, "") for model in self.opinions]

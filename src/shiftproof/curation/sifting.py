@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
 
 KEPT = "kept"
 
@@ -58,3 +58,7 @@ class Sifted(Generic[Item, Reason]):
     def fates(self) -> list[tuple[Item, str, Reason | None]]:
         """Everything with what became of it: kept, or the step in which it went and why."""
         return [*((item, KEPT, None) for item in self.left), *((gone.item, gone.step, gone.reason) for gone in self.gone)]
+
+    def ordered(self, key: Callable[[Item], Any]) -> Sifted[Item, Reason]:
+        """The same in another order, which later steps may go by."""
+        return replace(self, left=tuple(sorted(self.left, key=key)))
