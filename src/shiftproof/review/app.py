@@ -49,6 +49,7 @@ def review_app(project: Project, database: Database, *, hosts: Sequence[str] = L
         Route("/", rooms.home),
         Route("/join/{token}", rooms.join),
         Route("/work", rooms.work),
+        Route("/together", rooms.together_page),
         Route("/consent", rooms.consent, methods=["POST"]),
         Route("/picture/{name}", rooms.picture),
         Route("/api/items", rooms.items),
@@ -120,15 +121,26 @@ class Rooms:
             return RedirectResponse("/", 303)
         round_ = self.desk.round_of(visitor)
         settings = {
-            "screen": dataclasses.asdict(project.screen),
+            **self._settings(request, visitor),
             "round": round_,
-            "key": self.gate.form_key(request),
-            "outbox": self.desk.name_of(f"outbox {visitor.id}"),
             "ahead": AHEAD,
             "items": self.desk.queue(visitor, round_, AHEAD),
             "progress": dataclasses.asdict(self.desk.progress(visitor)),
         }
         return page("work.html", project=project, visitor=visitor, settings=settings)
+
+    @for_people
+    def together_page(self, request: Request, visitor: Reviewer) -> Response:
+        """What the visitor looks at with others, one item at a time; it is fetched by the page."""
+        return page("together.html", project=self.desk.project, settings=self._settings(request, visitor))
+
+    def _settings(self, request: Request, visitor: Reviewer) -> dict[str, Any]:
+        """What pages need on which votes are given."""
+        return {
+            "screen": dataclasses.asdict(self.desk.project.screen),
+            "key": self.gate.form_key(request),
+            "outbox": self.desk.name_of(f"outbox {visitor.id}"),
+        }
 
     @for_people
     def picture(self, request: Request, _visitor: Reviewer) -> Response:

@@ -23,10 +23,10 @@ import { About } from "./about.js";
 import { announce } from "./announce.js";
 import { inWords } from "./choices.js";
 import { showLost, showState } from "./connection.js";
-import { byId, pressable } from "./element.js";
+import { byId } from "./element.js";
 import { History } from "./history.js";
 import { Interlude } from "./interlude.js";
-import { keyOf } from "./keys.js";
+import { listen } from "./keys.js";
 import { Note } from "./note.js";
 import { Outbox } from "./outbox.js";
 import { Progress } from "./progress.js";
@@ -37,8 +37,6 @@ import { Stopwatch } from "./stopwatch.js";
 import { newVote, takingBack } from "./votes.js";
 
 const GLANCE = 80; // milliseconds in which nobody has seen an item: a key that comes sooner was meant for the one before
-const TYPED_INTO = "input, textarea, select, [contenteditable]";
-const PRESSED_BY_ENTER = "button, a, summary";
 
 const stage = byId("stage");
 const progress = new Progress(settings.progress);
@@ -180,17 +178,5 @@ function act(key) {
   return true;
 }
 
-addEventListener("keydown", (event) => {
-  const key = keyOf(event);
-  if (!key || event.target.closest(TYPED_INTO) || document.querySelector("dialog[open]")) return;
-  if ((key === "Enter" || key === " ") && event.target.closest(PRESSED_BY_ENTER)) return;
-  // a key that is held down may look around, but not answer one item after the other
-  const used = event.repeat ? screen.zoom?.key(key) : act(key);
-  if (used) event.preventDefault();
-});
-
-for (const button of document.querySelectorAll("[data-key]")) {
-  button.addEventListener("click", pressable(() => act(button.dataset.key)));
-}
-
+listen(act, (key) => screen.zoom?.key(key));
 next();

@@ -10,6 +10,6 @@ export function takingBack(item, supersedes) {
 }
 
 // not crypto.randomUUID, which browsers have only where the connection is encrypted or stays on the machine
-function newId() {
+export function newId() {
   return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
