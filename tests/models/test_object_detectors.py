@@ -120,6 +120,21 @@ def test_outputs_of_no_known_shape_ask_for_their_layout(make_detector: Any) -> N
         load(make_detector(), layout="yolo5")
 
 
+@pytest.mark.parametrize(
+    ("table", "layout", "answer"),
+    [
+        (np.zeros((42, 7)), "yolov8", r"outputs \(batch, 42, 7\) are not laid out as yolov8; they look like yolox"),
+        (np.zeros((42, 7)), "fastestdet", r"are not laid out as fastestdet; they look like yolox"),
+        (np.zeros((9, 7)), "fastestdet", r"are not laid out as fastestdet; if it is a classifier, leave --boxes out"),
+    ],
+)
+def test_a_layout_that_the_outputs_cannot_have_is_refused_at_once(
+    make_detector: Any, table: Table, layout: str, answer: str
+) -> None:
+    with pytest.raises(BadInput, match=answer):
+        load(make_detector(table), layout=layout)
+
+
 def test_every_choice_that_changes_boxes_changes_the_fingerprint(make_detector: Any) -> None:
     path = make_detector()
     choices: list[dict[str, Any]] = [

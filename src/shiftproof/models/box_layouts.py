@@ -64,6 +64,21 @@ def class_count(layout: str, shapes: Mapping[str, Shape]) -> int | None:
     return numbers - usual.beside if isinstance(numbers, int) else None
 
 
+def may_be(layout: str, shapes: Mapping[str, Shape], fitting: str | None) -> bool:
+    """Whether outputs of these shapes, which fit another layout or none, can hold this one, as far as that is known.
+
+    >>> may_be("yolox", {"logits": (1, 1000)}, None), may_be("yolov5", {"output": (1, 3549, 85)}, "yolox")
+    (False, True)
+    """
+    usual = usual_for(layout)
+    if usual.axes is None:
+        return True
+    if all(shape and len(shape) != usual.axes for shape in shapes.values()):
+        return False
+    other = USUAL.get(fitting or "", usual)
+    return other.axes != usual.axes or other.axis == usual.axis
+
+
 def readable_shape(shape: Shape) -> str:
     """A shape as one reads it.
 

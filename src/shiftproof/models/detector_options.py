@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from shiftproof.catalog import BOX_LAYOUTS
 from shiftproof.class_lists import ClassList, coco_classes, numbered_coco_classes
 from shiftproof.errors import BadInput, listed
-from shiftproof.models.box_layouts import Shape, readable_shape, usual_for
+from shiftproof.models.box_layouts import Shape, may_be, readable_shape, usual_for
 from shiftproof.models.candidates import BoxRules
 from shiftproof.models.options import ModelOptions
 from shiftproof.models.preparation import ImagePreparation
@@ -17,9 +17,12 @@ from shiftproof.types import Classes
 
 def layout_among(options: ModelOptions, shapes: Mapping[str, Shape], fitting: str | None) -> tuple[str, tuple[str, ...]]:
     """The layout of outputs of these shapes, and a note where nobody named it; BadInput where none is known to fit."""
-    if options.boxes is not None:
-        return options.boxes, ()
     told = listed([readable_shape(shape) for shape in shapes.values()])
+    if options.boxes is not None:
+        if not may_be(options.boxes, shapes, fitting):
+            advice = f"they look like {fitting}" if fitting else "if it is a classifier, leave --boxes out"
+            raise BadInput(f"outputs {told} are not laid out as {options.boxes}; {advice}")
+        return options.boxes, ()
     if fitting is None:
         raise BadInput(f"how are boxes laid out in {told}? say --boxes with one of {', '.join(BOX_LAYOUTS)}")
     return fitting, (f"outputs {told} read as {fitting}; --boxes names another layout",)
