@@ -124,8 +124,8 @@ def numbers_from(entries: Sequence[object], where: str) -> tuple[float, float, f
     """Four finite numbers; BadInput in a sentence that begins with `where` they stand."""
     try:
         first, second, third, fourth = (float(str(entry)) for entry in entries)
-    except ValueError as problem:
-        raise BadInput(f"{where}: a box should be four numbers, got {list(entries)}") from problem
+    except (TypeError, ValueError) as problem:
+        raise BadInput(f"{where}: a box should be four numbers, got {entries!r}") from problem
     if not all(map(math.isfinite, (first, second, third, fourth))):
         raise BadInput(f"{where}: a box should be four finite numbers, got {list(entries)}")
     return first, second, third, fourth

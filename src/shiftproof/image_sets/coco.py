@@ -47,7 +47,7 @@ def coco_images(location: str) -> tuple[list[BoxedImage], Classes]:
     entries = images_by_number(data, location)
     strangers = [number for number in objects if number not in entries]
     if strangers:
-        raise BadInput(f"{location} has boxes in {len(strangers)} images that it does not list: {listed(strangers, most=3)}")
+        raise BadInput(f"{location} has boxes in images that it does not list: {listed(strangers, most=3)}")
     boxed = [
         BoxedImage(image_id(entry, location), objects.get(number, ()), _size_of(entry), _facts_of(entry))
         for number, entry in entries.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -46,14 +47,18 @@ def _row(
         raise BadInput(f"{where}: no {listed(missing)}")
     image, category = str(entry["image_id"]), str(entry["category_id"])
     if image not in images:
-        raise BadInput(f"{where}: the set has no image {image}")
+        raise BadInput(
+            f"{where}: the set has no image {image}; is the COCO file whose numbers these are said as annotations=?"
+        )
     if category not in classes:
         raise BadInput(f"{where}: no category {category}; name the COCO file whose categories these are as annotations=")
     left, top, width, height = numbers_from(entry["bbox"], where)
     try:
         score = float(entry["score"])
-    except (TypeError, ValueError) as problem:
-        raise BadInput(f"{where}: the score should be a number, got {entry['score']!r}") from problem
+    except (TypeError, ValueError):
+        score = math.nan
+    if not math.isfinite(score):
+        raise BadInput(f"{where}: the score should be a finite number, got {entry['score']!r}")
     return images[image], (left, top, left + width, top + height), score, classes[category]
 
 
