@@ -47,9 +47,7 @@ def _row(
         raise BadInput(f"{where}: no {listed(missing)}")
     image, category = str(entry["image_id"]), str(entry["category_id"])
     if image not in images:
-        raise BadInput(
-            f"{where}: the set has no image {image}; is the COCO file whose numbers these are said as annotations=?"
-        )
+        raise BadInput(f"{where}: the set has no image {image}; numbers are those of the COCO file named as annotations=")
     if category not in classes:
         raise BadInput(f"{where}: no category {category}; name the COCO file whose categories these are as annotations=")
     left, top, width, height = numbers_from(entry["bbox"], where)
