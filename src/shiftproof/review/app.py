@@ -38,6 +38,7 @@ MOST_AHEAD, MOST_BESIDES = 20, 200
 """Items that a page may ask for at a time, and that it may name as there already."""
 
 Answer: TypeAlias = Callable[[Any, Request, Reviewer], Response]
+Posted: TypeAlias = Callable[[Reviewer, dict[str, Any]], Response]
 
 
 def review_app(project: Project, database: Database, *, hosts: Sequence[str] = LOOPBACK) -> ASGIApp:
@@ -214,16 +215,21 @@ class Rooms:
 
         return await self._posted(request, looked_up)
 
-    async def _posted(self, request: Request, answer: Callable[[Reviewer, dict[str, Any]], Response]) -> Response:
+    async def _posted(self, request: Request, answer: Posted) -> Response:
         """The answer to what a page of ours sent for a person who was invited; a refusal for anything else."""
-        visitor = await run_in_threadpool(self.gate.visitor, request)
+        try:
+            data = await request.body()
+        except ClientDisconnect:  # gone, or cut off by the guard
+            return JSONResponse({"error": "too large"}, 413)
+        return await run_in_threadpool(self._answered, request, data, answer)
+
+    def _answered(self, request: Request, data: bytes, answer: Posted) -> Response:
+        visitor = self.gate.visitor(request)
         if visitor is None:
             return stranger(self, request)
         if not self.gate.is_own_form(request, request.headers.get("x-form-key")):
             return JSONResponse({"error": "this page is out of date; load it again"}, 403)
         try:
-            return await run_in_threadpool(answer, visitor, sent_object(await request.body()))
-        except ClientDisconnect:  # gone, or cut off by the guard
-            return JSONResponse({"error": "too large"}, 413)
+            return answer(visitor, sent_object(data))
         except BadInput as problem:
             return JSONResponse({"error": str(problem)}, 400)

@@ -12,7 +12,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from sqlalchemy import Connection, Engine, Row, case, create_engine, delete, event, exists, func, insert, select, update
+from sqlalchemy import (
+    Connection,
+    Engine,
+    Exists,
+    Row,
+    case,
+    create_engine,
+    delete,
+    event,
+    exists,
+    func,
+    insert,
+    select,
+    update,
+)
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from shiftproof.errors import BadInput, StoreError
@@ -20,6 +34,8 @@ from shiftproof.review.schema import assignments, comments, facts, lookups, migr
 from shiftproof.review.votes import Round, Vote, standing
 
 TOKEN_BYTES = 24
+CONNECTIONS = 10
+"""To the database, kept open; more are made while more requests than these are answered at once."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +68,22 @@ class Given(NamedTuple):
 
     people: int
     mine: bool
+
+
+class BeforeVote(NamedTuple):
+    """What decides whether a vote may be taken."""
+
+    given: bool  # whether the item was given to the person
+    talked_over: bool  # whether people have begun to look at the item together
+    here: bool  # whether the very vote came before
+
+
+class Tally(NamedTuple):
+    """How far a person is."""
+
+    given: int  # items
+    answered: int  # items on which a vote of the person stands
+    seconds_each: float | None  # the mean of the last votes
 
 
 @dataclass(frozen=True)
@@ -175,20 +207,31 @@ class Database:
 
     def is_given(self, reviewer: int, item: str) -> bool:
         """Whether an item was given to a person."""
-        mine = exists().where(assignments.c.reviewer == reviewer, assignments.c.item == item)
         with self._engine.connect() as connection:
-            return bool(connection.execute(select(mine)).scalar())
+            return bool(connection.execute(select(_is_given(reviewer, item))).scalar())
 
-    def tally(self, reviewer: int) -> tuple[int, int]:
-        """How many items a person was given, and on how many of them a vote stands."""
-        answered = func.coalesce(func.sum(case((assignments.c.answered, 1), else_=0)), 0)
-        asked = select(func.count(), answered).where(assignments.c.reviewer == reviewer)
+    def before_vote(self, reviewer: int, item: str, vote_id: str) -> BeforeVote:
+        """What decides whether a vote of a person may be taken."""
+        written = exists().where(comments.c.item == item)
+        changed = exists().where(votes.c.item == item, votes.c.round == "open")
+        here = exists().where(votes.c.id == vote_id, votes.c.reviewer == reviewer, votes.c.item == item)
         with self._engine.connect() as connection:
-            given, done = connection.execute(asked).one()
-        return int(given), int(done)
+            found = connection.execute(select(_is_given(reviewer, item), written | changed, here)).one()
+        return BeforeVote(*map(bool, found))
+
+    def tally(self, reviewer: int, *, last: int = 20) -> Tally:
+        """How far a person is, and the pace of the last votes."""
+        answered = func.coalesce(func.sum(case((assignments.c.answered, 1), else_=0)), 0)
+        times = select(votes.c.milliseconds).where(votes.c.reviewer == reviewer, votes.c.milliseconds.is_not(None))
+        recent = times.order_by(votes.c.number.desc()).limit(last).subquery()
+        pace = select(func.avg(recent.c.milliseconds)).scalar_subquery()
+        with self._engine.connect() as connection:
+            asked = select(func.count(), answered, pace).where(assignments.c.reviewer == reviewer)
+            given, done, milliseconds = connection.execute(asked).one()
+        return Tally(int(given), int(done), None if milliseconds is None else float(milliseconds) / 1000)
 
     def settle(self, reviewer: int, items: Sequence[str], answered: Sequence[str]) -> None:
-        """Says anew which of some items of a person count as answered: those where a vote on another item speaks for them."""
+        """Says anew which of some items of a person count as answered: a vote on another item may speak for them."""
         mine = (assignments.c.reviewer == reviewer) & assignments.c.item.in_(items)
         with self._turn, self._engine.begin() as connection:
             connection.execute(update(assignments).where(mine).values(answered=assignments.c.item.in_(answered)))
@@ -217,7 +260,7 @@ class Database:
                         added += _add(connection, reviewer, one)
                 except IntegrityError:  # the same vote has just come on another way
                     with self._engine.connect() as connection:
-                        _check_own(connection, reviewer, one.id, one.item)
+                        _is_own(connection, reviewer, one.id, one.item)
         return added
 
     def votes(
@@ -258,13 +301,6 @@ class Database:
         with self._engine.connect() as connection:
             return [Comment(row.reviewer, row.item, row.text, row.received) for row in connection.execute(asked)]
 
-    def is_talked_over(self, item: str) -> bool:
-        """Whether people have begun to look at an item together."""
-        written = exists().where(comments.c.item == item)
-        changed = exists().where(votes.c.item == item, votes.c.round == "open")
-        with self._engine.connect() as connection:
-            return bool(connection.execute(select(written | changed)).scalar())
-
     def look_up(self, reviewer: int, lookup_id: str, key: str) -> None:
         """Remembers that a person looked up a class during a test."""
         self._add_once(insert(lookups).values(id=lookup_id, reviewer=reviewer, **{"class": key}, received=time.time()))
@@ -295,14 +331,16 @@ def _given(connection: Connection, reviewer: int) -> dict[str, Given]:
     return {item: Given(people, bool(is_mine)) for item, people, is_mine in rows}
 
 
+def _is_given(reviewer: int, item: str) -> Exists:
+    return exists().where(assignments.c.reviewer == reviewer, assignments.c.item == item)
+
+
 def _add(connection: Connection, reviewer: int, sent: Sent) -> int:
-    there = connection.execute(select(votes.c.id).where(votes.c.id == sent.id)).first()
-    if there is not None:
-        _check_own(connection, reviewer, sent.id, sent.item)
+    if _is_own(connection, reviewer, sent.id, sent.item):
         return 0
-    if sent.supersedes is not None:
-        _check_own(connection, reviewer, sent.supersedes, sent.item)
-    elif sent.answer is None:
+    if sent.supersedes is not None and not _is_own(connection, reviewer, sent.supersedes, sent.item):
+        raise BadInput("a vote can only replace a vote of the same person on the same item")
+    if sent.supersedes is None and sent.answer is None:
         raise BadInput("a vote without an answer takes another one back; say which as supersedes")
     row = {
         "id": sent.id,
@@ -316,26 +354,32 @@ def _add(connection: Connection, reviewer: int, sent: Sent) -> int:
         "received": time.time(),
     }
     held = (assignments.c.reviewer == reviewer) & (assignments.c.item == sent.item)
-    # whoever votes holds the person's row of the item, so that of two votes at once the second sees the first
-    connection.execute(select(assignments.c.item).where(held).with_for_update())
+    if sent.answer is None:
+        # whoever takes a vote back holds the person's row of the item, so that a vote at the same time is seen
+        connection.execute(select(assignments.c.item).where(held).with_for_update())
     connection.execute(insert(votes).values(**row))
-    own = connection.execute(select(votes).where(votes.c.reviewer == reviewer, votes.c.item == sent.item))
-    answered = bool(standing(map(_vote, own)))
+    answered = True
+    if sent.answer is None:
+        own = connection.execute(select(votes).where(votes.c.reviewer == reviewer, votes.c.item == sent.item))
+        answered = bool(standing(map(_vote, own)))
     connection.execute(update(assignments).where(held, assignments.c.answered != answered).values(answered=answered))
     return 1
 
 
-def _check_own(connection: Connection, reviewer: int, vote_id: str, item: str) -> None:
+def _is_own(connection: Connection, reviewer: int, vote_id: str, item: str) -> bool:
+    """Whether there is such a vote; BadInput where it is another person's, or on another item."""
     found = connection.execute(select(votes.c.reviewer, votes.c.item).where(votes.c.id == vote_id)).first()
-    if found is None or (found.reviewer, found.item) != (reviewer, item):
+    if found is not None and (found.reviewer, found.item) != (reviewer, item):
         raise BadInput("a vote can only replace a vote of the same person on the same item")
+    return found is not None
 
 
 def _engine(url: str) -> Engine:
     if url.startswith("postgresql://"):  # the driver that our extra brings
         url = url.replace("://", "+psycopg://", 1)
     try:
-        engine = create_engine(url, pool_pre_ping=True)
+        # a server may have gone and come back, a file has not
+        engine = create_engine(url, pool_pre_ping=not url.startswith("sqlite"), pool_size=CONNECTIONS)
     except (SQLAlchemyError, ModuleNotFoundError) as problem:
         raise BadInput(f"{url.partition('@')[0].partition('://')[0]}: no database can be reached so; {problem}") from problem
     if engine.dialect.name == "sqlite":

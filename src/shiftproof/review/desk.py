@@ -23,7 +23,7 @@ from shiftproof.review.votes import Round, standing
 PACE_VOTES = 20
 """Votes that a person's own pace is taken from: the last ones."""
 
-RECOUNT_SECONDS = 10.0
+RECOUNT_SECONDS = 30.0
 """How long it is taken as known what is left to hand out; all that others were given is read to know it."""
 
 
@@ -87,9 +87,11 @@ class Desk:
         skipped = {self.items[name].id for name in besides if name in self.items}
         waiting = self._waiting(reviewer, round_, count, skipped)
         while round_ == "first" and len(waiting) < count and self._left_for(reviewer):
-            new = hand_out(self.project, self.database, reviewer.id)
-            self._left.pop(reviewer.id, None)
-            self._settle(reviewer, [self.project.by_id[item] for item in new])
+            new = [self.project.by_id[item] for item in hand_out(self.project, self.database, reviewer.id)]
+            asked = sum(item.role == "asked" for item in new)
+            # nothing given is a sign that others were given what was left
+            self._left[reviewer.id] = time.monotonic(), max(self._left_for(reviewer) - asked, 0) if new else 0
+            self._settle(reviewer, new)
             waiting = self._waiting(reviewer, round_, count, skipped)
         return [self.shown(self.project.by_id[item]) for item in waiting if item in self.project.by_id]
 
@@ -164,11 +166,14 @@ class Desk:
             if item.role != "training":
                 raise BadInput("this item is none of the training")
             return vote
-        if not self.database.is_given(reviewer.id, item.id):
+        before = self.database.before_vote(reviewer.id, item.id, vote.id)
+        if not before.given:
             raise BadInput("this item was not given to this person")
+        if before.here:
+            return vote
         if vote.round == "open" and not self.is_disputed(item):
             raise BadInput("this item is not looked at together")
-        if vote.round == "first" and self.database.is_talked_over(item.id):
+        if vote.round == "first" and before.talked_over:
             raise BadInput("this item is looked at together now, so a first vote comes too late")
         return vote
 
@@ -207,10 +212,8 @@ class Desk:
 
     def progress(self, reviewer: Reviewer) -> Progress:
         """How far a person is, and how fast."""
-        given, done = self.database.tally(reviewer.id)
-        votes = self.database.votes(reviewer=reviewer.id, last=PACE_VOTES)
-        spent = [vote.milliseconds for vote in votes if vote.round == "first" and vote.milliseconds is not None]
-        return Progress(done, given, self._left_for(reviewer), sum(spent) / len(spent) / 1000 if spent else None)
+        tally = self.database.tally(reviewer.id, last=PACE_VOTES)
+        return Progress(tally.answered, tally.given, self._left_for(reviewer), tally.seconds_each)
 
     def last_votes(self, reviewer: Reviewer, count: int = 50) -> list[dict[str, Any]]:
         """What a person answered last, the latest first, so that it can be undone after the page was closed."""

@@ -31,10 +31,14 @@ def hand_out(project: Project, database: Database, reviewer: int, *, chunk: int 
         return _turn(item if beside is None else beside, reviewer, project.seed), _turn(item, reviewer, project.seed)
 
     def choose(given: Mapping[str, Given]) -> list[str]:
-        free = free_items(project, given)
-        free.sort(key=lambda item: (-given.get(item, NOBODY).people, turn(item)))
+        free = sorted(free_items(project, given), key=lambda item: -given.get(item, NOBODY).people)
+        fewest = given.get(free[:chunk][-1], NOBODY).people if free else 0
+        # only among those that as many people have as the last of the chunk does the order decide who gets them
+        sure = [item for item in free[:chunk] if given.get(item, NOBODY).people > fewest]
+        drawn = [item for item in free if given.get(item, NOBODY).people == fewest]
+        drawn.sort(key=turn)
         # of each chunk the order is the person's own, or the first of it would always be those that others had
-        chosen = sorted(free[:chunk], key=turn)
+        chosen = sorted([*sure, *drawn[: chunk - len(sure)]], key=turn)
         known = sorted((item for item in gold if not given.get(item, NOBODY).mine), key=turn)
         return _strewn(chosen, known[: len(chosen) // GOLD_EVERY or bool(chosen)], reviewer, project.seed)
 
