@@ -124,6 +124,18 @@ def test_a_layout_gives_back_the_boxes_that_were_written_in_it(layout: str, outp
         assert found.scores == pytest.approx(by_name.get(layout, [sure * share for _, sure, _, share in ordered]), abs=1e-6)
 
 
+@pytest.mark.parametrize(("layout", "kind"), [("end2end", "apart"), ("end2end", "without names"), ("ssd", "ssd")])
+def test_what_fills_a_list_up_to_the_longest_is_no_box(layout: str, kind: str) -> None:
+    assert [len(candidates.boxes) for candidates in decoder_of(layout)(listed(kind), ASKED)] == [2, 1]
+
+
+@pytest.mark.parametrize("layout", ["detr", "rtdetr"])
+def test_logits_are_found_by_their_name_behind_another_output(layout: str) -> None:
+    outputs = detr(softmax=layout == "detr")
+    plain, beside = (decoder_of(layout)(some, ASKED) for some in (outputs, {"hidden": np.ones((2, 5, 8)), **outputs}))
+    assert all(np.array_equal(one.scores, other.scores) for one, other in zip(plain, beside, strict=True))
+
+
 def test_without_objectness_the_classes_speak_alone() -> None:
     rows = dense(True)
     outputs = {"output0": np.delete(rows, 4, axis=2).transpose(0, 2, 1)}

@@ -68,6 +68,13 @@ def test_a_box_counts_for_its_best_class_or_for_each_that_is_sure_enough() -> No
     assert each.boxes[1].tolist() == [0, 0, 4, 4]
 
 
+def test_a_box_exactly_as_sure_as_is_asked_counts() -> None:
+    boxes, scores = np.array([[0.0, 0, 4, 4], [20, 20, 30, 30]]), np.array([0.25, 0.125])
+    rules = BoxRules(least_score=0.25)
+    assert rules.found_among(Candidates(boxes, scores, np.zeros(2, int))).scores.tolist() == [0.25]
+    assert rules.found_among(Candidates(boxes, scores[:, None])).scores.tolist() == [0.25]
+
+
 def test_equally_sure_boxes_stay_in_their_order() -> None:
     boxes = np.arange(40)[:, None] * 10 + np.array([0.0, 0, 5, 5])
     found = BoxRules().found_among(Candidates(boxes, np.full(40, 0.5), np.zeros(40, int)))
