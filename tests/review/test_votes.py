@@ -34,7 +34,7 @@ def judged(
     screen: str, said: Mapping[str, Sequence[str | dict[str, Any]]], assigned: int, **groups: str
 ) -> dict[str, Verdict]:
     images = ("1.jpg", "2.jpg")
-    project = project_of(screen, [Item(item, images, group=groups.get(item)) for item in said])
+    project = project_of(screen, [Item(item, images, group=groups.get(item)) for item in said], reviewers_each=assigned)
     return verdicts(project, votes_of(said), {item: range(1, assigned + 1) for item in said})
 
 
@@ -53,6 +53,14 @@ def judged(
 )
 def test_more_than_half_of_those_asked_keep_an_item(choices: list[str], assigned: int, outcome: str) -> None:
     assert judged("clarity", {"a": choices}, assigned)["a"].outcome == outcome
+
+
+def test_nothing_is_decided_before_enough_people_were_asked() -> None:
+    items = [Item(name, ("1.jpg", "2.jpg"), group="g") for name in ("alone", "unseen", "closing")]
+    project = project_of("pair", items, reviewers_each=3)
+    said = votes_of({"alone": ["similar"], "closing": ["bad anchor"]})
+    found = verdicts(project, said, {"alone": [1], "closing": [1]})
+    assert {verdict.outcome for verdict in found.values()} == {"open"}
 
 
 def test_a_vote_taken_back_does_not_count_and_what_it_replaced_counts_again() -> None:
@@ -104,7 +112,7 @@ def test_one_ambiguous_verdict_ends_a_class_that_is_held_against_several(choice:
 
 def test_a_group_has_no_say_through_items_of_a_known_answer() -> None:
     known = Item("g", ("1.jpg", "2.jpg"), group="a", role="gold", answer={"choice": "bad anchor"})
-    project = project_of("pair", [known, Item("a1", ("1.jpg", "2.jpg"), group="a")])
+    project = project_of("pair", [known, Item("a1", ("1.jpg", "2.jpg"), group="a")], reviewers_each=1)
     said = votes_of({"g": ["bad anchor"], "a1": ["similar"]})
     assert verdicts(project, said, {"g": [1], "a1": [1]})["a1"].outcome == "kept"
 
@@ -122,7 +130,7 @@ def test_training_votes_and_items_of_a_known_answer_have_no_verdict() -> None:
     project = project_of("clarity", [Item("a", ("1.jpg",)), Item("g", ("1.jpg",), role="gold", answer={"choice": "keep"})])
     training = Vote("1", 1, 1, "a", "training", {"choice": "keep"})
     assert verdicts(project, [training], {"a": [1], "g": [1]}) == {
-        "a": Verdict("a", "open", 0, 0, 1, {}, {}),
+        "a": Verdict("a", "open", 0, 0, 2, {}, {}),
     }
 
 

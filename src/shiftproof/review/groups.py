@@ -33,7 +33,7 @@ def closed_groups(project: Project, stand: Stand, people: Mapping[str, Iterable[
         group
         for group, closing in _closing(project, stand).items()
         for asked in (set(people[item.id]) for item in project.by_group[group])
-        if 2 * len(asked & closing.keys()) > len(asked)
+        if 2 * len(asked & closing.keys()) > max(len(asked), project.reviewers_each)
     }
 
 

@@ -42,9 +42,9 @@ class Verdict:
 def verdicts(project: Project, votes: Iterable[Vote], assigned: Mapping[str, Sequence[int]]) -> dict[str, Verdict]:
     """The verdict on every item that is asked, by its id.
 
-    `assigned` are the reviewers whom each item was given to. An item is kept by more than half of them, ties are rejected,
-    and it is open as long as votes that are missing could still decide. A group is closed, and each of its items rejected,
-    where a strict majority says so of any of them; taking such a vote back opens it again.
+    `assigned` are the reviewers whom each item was given to so far. An item is kept by more than half of those it is for,
+    ties are rejected, and it is open as long as votes that are missing could still decide. A group is closed, and each of
+    its items rejected, where a strict majority says so of any of them; taking such a vote back opens it again.
     """
     stand = standing(vote for vote in votes if vote.round != "training")
     by_item: dict[str, list[Vote]] = defaultdict(list)
@@ -53,7 +53,9 @@ def verdicts(project: Project, votes: Iterable[Vote], assigned: Mapping[str, Seq
     asked = [item for item in project.items if item.role == "asked"]
     people = {item.id: {*assigned.get(item.id, ()), *(vote.reviewer for vote in by_item[item.id])} for item in asked}
     closed = closed_groups(project, stand, people)
-    found = {item.id: _verdict(project, item.id, by_item[item.id], len(people[item.id])) for item in asked}
+    # items are handed out little by little: who was not asked yet has a vote too
+    wanted = {item: max(len(some), project.reviewers_each) for item, some in people.items()}
+    found = {item.id: _verdict(project, item.id, by_item[item.id], wanted[item.id]) for item in asked}
     return {item.id: _closed(found[item.id]) if item.group in closed else found[item.id] for item in asked}
 
 
