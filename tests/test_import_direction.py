@@ -41,6 +41,7 @@ LEVELS = (
         "cli_crops",
         "cli_curation",
         "cli_duplicates",
+        "cli_export",
         "cli_frames",
         "cli_operating",
         "cli_options",

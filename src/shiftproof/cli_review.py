@@ -58,7 +58,7 @@ def review(project: str, **options: Any) -> None:
 
     loaded = load_project(project)
     check_all_there(loaded)
-    database = _database(loaded.folder, options["database"])
+    database = open_database(loaded.folder, options["database"])
     names = names_of(options["host"], options["known_as"])
     app = review_app(loaded, database, hosts=names)
     with listen(options["host"], options["port"]) as door:
@@ -112,7 +112,7 @@ def reviewed(folder: str, database: str | None) -> tuple[Project, Summary]:
     project = load_project(folder)
     if database is None and not (project.folder / DATABASE).exists():
         raise BadInput(f"nobody has been asked yet; shiftproof review {folder} starts")
-    opened = _database(project.folder, database)
+    opened = open_database(project.folder, database)
     found = summarize(project, opened)
     opened.close()
     return project, found
@@ -145,7 +145,8 @@ def _say_summary(title: str, found: Summary) -> None:
     say_table(rows, right=("given", "answered", "known right", "as others", "seconds"))
 
 
-def _database(folder: Path, url: str | None) -> Database:
+def open_database(folder: Path, url: str | None) -> Database:
+    """Where the votes on the project in a folder are kept."""
     from shiftproof.review.database import Database
 
     return Database(url or folder / DATABASE)

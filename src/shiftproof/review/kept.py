@@ -16,6 +16,7 @@ from shiftproof.image_sets import ImageList
 from shiftproof.image_sets.boxed import BoxedImage, Object, boxed_list
 from shiftproof.image_sets.class_keys import places_of
 from shiftproof.image_sets.opener import decoded
+from shiftproof.review.reasons import modes_of
 from shiftproof.review.verdicts import Verdict
 from shiftproof.types import Fact, ImageSource, Sample
 
@@ -97,12 +98,10 @@ def _keys(item: Item, verdict: Verdict | None) -> tuple[str, ...]:
 
 
 def _said(verdict: Verdict | None) -> dict[str, Fact]:
-    """The failure modes that more than half of the people saw."""
+    """The failure modes that more than half of the people saw, where they were asked for them."""
     if verdict is None or verdict.tags is None:
         return {}
-    return {
-        "failure_modes": TOGETHER.join(sorted(tag for tag, count in verdict.tags.items() if 2 * count > verdict.assigned))
-    }
+    return {"failure_modes": TOGETHER.join(modes_of(verdict))}
 
 
 def _boxed(entry: Entry) -> BoxedImage:

@@ -1,0 +1,151 @@
+"""What an exported set says of itself: how it was made, who looked at it and how far they agreed, whose images they are."""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from shiftproof.curation.project import Project
+from shiftproof.image_sets import ImageList
+from shiftproof.review.reasons import failure_modes, rejection_reasons
+from shiftproof.review.revision import Revision, changes
+from shiftproof.review.summary import Summary
+from shiftproof.studies import versions
+
+FORMAT = 1
+NOT_STATED = "not stated"
+
+
+def data_card(
+    project: Project, summary: Summary, images: ImageList, *, layout: str, holds: str, revision: Revision
+) -> dict[str, Any]:
+    """The card as JSON has it; the same review gives the same card, wherever and whenever it is written.
+
+    People are counted and not named, and image sets are named without the place where they lie on somebody's machine.
+    """
+    making = project.making
+    changed = changes(revision, summary.verdicts)
+    return {
+        "format": FORMAT,
+        "title": project.title,
+        "revision": revision.number,
+        "holds": holds,
+        "layout": layout,
+        "images": len(images.samples),
+        "labelled": sum(bool(sample.labels) for sample in images.samples),
+        "fingerprint": images.ref.fingerprint,
+        "classes": _classes(images, project),
+        "making": {
+            "command": making.command,
+            "steps": [dataclasses.asdict(step) for step in making.steps],
+            "choices": dict(making.choices),
+            "versions": dict(making.versions),
+        },
+        "models": [dict(model) for model in making.models],
+        "sources": [
+            {"name": source["name"], "fingerprint": source["fingerprint"], "licence": source.get("licence") or NOT_STATED}
+            for source in making.sources
+        ],
+        "review": _review(project, summary),
+        "changes": None if changed is None else dataclasses.asdict(changed),
+        "versions": versions(),
+    }
+
+
+def _classes(images: ImageList, project: Project) -> list[dict[str, Any]]:
+    """Each class that has images, with how many."""
+    keys = images.classes.keys if images.classes else ()
+    counts = Counter(keys[label] for sample in images.samples for label in sample.labels)
+    names = {key: one.name for key, one in project.class_of.items()}
+    return [{"key": key, "name": names.get(key, key), "images": counts[key]} for key in sorted(counts)]
+
+
+def _review(project: Project, summary: Summary) -> dict[str, Any]:
+    worked = [person for person in summary.people if person.answered]
+    seconds = [person.median_seconds for person in worked if person.median_seconds is not None]
+    return {
+        "screen": project.screen_name,
+        "question": project.screen.question,
+        "rule": f"kept by more than half of the {project.reviewers_each} people an item is given to; ties are rejected",
+        "people": len(worked),
+        "votes": summary.votes,
+        "outcomes": dict(summary.outcomes),
+        "target": project.target,
+        "agreement": dataclasses.asdict(summary.agreement),
+        "known_answers": {"asked": sum(one.known for one in worked), "right": sum(one.right for one in worked)},
+        "median_seconds": statistics.median(seconds) if seconds else None,
+        "reasons": rejection_reasons(project, summary.verdicts),
+        "failure_modes": failure_modes(summary.verdicts),
+    }
+
+
+def card_text(card: Mapping[str, Any]) -> str:
+    """The card for people, in Markdown."""
+    return "\n".join(_lines(card)) + "\n"
+
+
+def _lines(card: Mapping[str, Any]) -> Iterator[str]:
+    yield from (f"# {card['title']}", "")
+    yield f"Revision {card['revision']}: {card['images']:,} images of {len(card['classes']):,} classes, as {card['holds']}."
+    yield from ("", "## How it was made", "")
+    if card["making"]["command"]:
+        yield from (f"    {card['making']['command']}", "")
+    yield from _table(("Step", "Left"), [(step["name"], f"{step['left']:,}") for step in card["making"]["steps"]])
+    yield from _table(("Choice", "Taken"), card["making"]["choices"].items())
+    yield from _table(("Filter model", "Fingerprint"), [(one["name"], one["fingerprint"]) for one in card["models"]])
+    yield from ("## Whose images they are", "")
+    sources = [(one["name"], one["licence"], one["fingerprint"]) for one in card["sources"]]
+    yield from _table(("Source", "Licence", "Fingerprint"), sources)
+    yield from _reviewed(card["review"])
+    if card["changes"] is not None:
+        yield from (f"## What changed since revision {card['revision'] - 1}", "")
+        told = {"added": "kept now", "dropped": "kept no more", "reversed": "decided otherwise"}
+        yield from _table(("Items", "Count"), [(told[name], f"{len(ids):,}") for name, ids in card["changes"].items()])
+    yield from ("## Classes", "")
+    yield from _table(("Class", "Name", "Images"), [(one["key"], one["name"], one["images"]) for one in card["classes"]])
+    yield from ("## Versions", "")
+    yield from _table(("Part", "When it was made", "When it was written"), _versions(card))
+    yield f"Fingerprint of the set: {card['fingerprint']}"
+
+
+def _reviewed(review: Mapping[str, Any]) -> Iterator[str]:
+    yield from ("## How it was reviewed", "", f"People were asked: {review['question']}", "", f"Rule: {review['rule']}.", "")
+    agreement, known = review["agreement"], review["known_answers"]
+    right = f"{known['right']:,} of {known['asked']:,}" if known["asked"] else "none were asked"
+    rows = [
+        ("People", review["people"]),
+        ("Votes", f"{review['votes']:,}"),
+        *((outcome.capitalize(), f"{items:,}") for outcome, items in review["outcomes"].items()),
+        *((("At most of each class", review["target"]),) if review["target"] else ()),
+        ("Items that two people or more judged", f"{agreement['items']:,}"),
+        ("Pairs of first votes that agree", _number(agreement["percent"], "{:.1%}")),
+        ("Fleiss' kappa", _number(agreement["fleiss"], "{:.3f}")),
+        ("Krippendorff's alpha", _number(agreement["krippendorff"], "{:.3f}")),
+        ("Items of a known answer, right", right),
+        ("Median seconds to answer", _number(review["median_seconds"], "{:.1f}")),
+    ]
+    yield from _table(("Review", ""), rows)
+    yield from _table(("Reason against", "Items"), review["reasons"].items())
+    yield from _table(("Failure mode", "Items"), review["failure_modes"].items())
+
+
+def _versions(card: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    made, written = card["making"]["versions"], card["versions"]
+    return [(name, made.get(name, ""), written.get(name, "")) for name in dict.fromkeys([*made, *written])]
+
+
+def _number(value: float | None, form: str) -> str:
+    return "not known" if value is None else form.format(value)
+
+
+def _table(columns: tuple[str, ...], rows: Any) -> Iterator[str]:
+    """A table, and nothing where it has no rows."""
+    rows = [[str(cell).replace("|", "\\|").replace("\n", " ") for cell in row] for row in rows]
+    if rows:
+        yield f"| {' | '.join(columns)} |"
+        yield f"|{' --- |' * len(columns)}"
+        yield from (f"| {' | '.join(row)} |" for row in rows)
+        yield ""
