@@ -56,6 +56,27 @@ def test_objects_are_cut_out_asked_and_reported(shiftproof: Shiftproof, boxes: P
     assert set(numbers(again.out, "object_difference", "effect")) == {"background removed", "object enlarged", "both"}
 
 
+@pytest.mark.parametrize(
+    ("study", "told"),
+    [
+        ("objects", "Objects named right"),
+        ("input-sizes", "Accuracy at this size"),
+        ("heat-maps", "Hot region off the object"),
+    ],
+)
+def test_every_study_of_objects_says_its_numbers_to_people(
+    shiftproof: Shiftproof, boxes: Path, study: str, told: str
+) -> None:
+    ran = shiftproof("run", "colours.onnx", boxes, *PREPARED, "--studies", study, "--sizes", 8)
+    assert ran.code == 0, ran.err
+    assert told in ran.out
+
+
+def test_without_numbers_nothing_but_the_report_is_named(shiftproof: Shiftproof, boxes: Path) -> None:
+    ran = shiftproof("run", "colours.onnx", boxes.parent / "red", *PREPARED, "--studies", "heat-maps")
+    assert (ran.code, ran.out) == (0, "report.html\n"), ran.err
+
+
 def test_a_set_without_boxes_says_so(shiftproof: Shiftproof, boxes: Path) -> None:
     ran = shiftproof(
         "run", "colours.onnx", boxes.parent / "red", *PREPARED, "--label", "red", "--studies", "accuracy,objects"

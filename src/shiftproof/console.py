@@ -70,6 +70,8 @@ OTHER_HEADLINES = (
     "object_accuracy",
     "object_difference",
     "input_size_accuracy",
+    "hot_point_miss_rate",
+    "hot_region_miss_rate",
 )
 """Numbers that are about more than a model and its images, and yet what was asked for."""
 
@@ -78,7 +80,7 @@ def say_results(results: Results) -> None:
     """The headline numbers, what may be said of models compared, and what was set aside or left out."""
     found = [one for one in results.measurements if _is_headline(one)]
     detectors = list(_of_detectors(results.measurements))
-    for some in [found, *([detectors] if detectors else [])]:
+    for some in filter(None, (found, detectors)):
         say_table([_row(one, some) for one in some], right=("value", "95 % interval", "images"))
     for verdict in verdicts(results.measurements):
         say(verdict.text)
