@@ -42,6 +42,7 @@ LEVELS = (
         "cli_curation",
         "cli_duplicates",
         "cli_export",
+        "cli_filtering",
         "cli_frames",
         "cli_operating",
         "cli_options",
