@@ -33,8 +33,8 @@ def making_of(
 
 
 def origin(images: ImageList, sample: Sample) -> dict[str, Fact]:
-    """Where the image of an item lies, in the facts by which an export finds its own pixels again."""
-    return {SOURCE: images.location or images.name, ID: sample.id}
+    """Where the image of an item lies, as facts by which an export finds its own pixels; of a set in memory only its id."""
+    return {**({} if images.location is None else {SOURCE: images.location}), ID: sample.id}
 
 
 def origin_of(item: Item) -> tuple[str | None, str]:

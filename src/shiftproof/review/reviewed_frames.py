@@ -10,11 +10,12 @@ from shiftproof.curation.project import Project
 from shiftproof.curation.review_classes import TOGETHER
 from shiftproof.errors import BadInput
 from shiftproof.image_sets.image_list import ImageList
+from shiftproof.review.reasons import rejection_reason
 from shiftproof.review.source_images import source_images
 from shiftproof.review.verdicts import Verdict
 from shiftproof.types import Classes, Fact, Sample
 
-SIMILAR = "similar"
+SIMILAR, BAD_ANCHOR = "similar", "bad anchor"
 
 
 def agreed_labels(project: Project, verdicts: Mapping[str, Verdict]) -> AnchorLabels:
@@ -54,15 +55,7 @@ def _words(project: Project, verdicts: Mapping[str, Verdict]) -> dict[str, Fact]
         verdict = verdicts.get(item.id)
         if verdict is None or verdict.outcome == "open":
             continue
-        words.setdefault(str(item.group), "bad anchor" if verdict.closed_by_group else SIMILAR)
-        words[item.id] = SIMILAR if verdict.outcome == "kept" else _reason(project, verdict)
+        words.setdefault(str(item.group), BAD_ANCHOR if verdict.closed_by_group else SIMILAR)
+        against = BAD_ANCHOR if verdict.closed_by_group else rejection_reason(project, verdict)
+        words[item.id] = SIMILAR if verdict.outcome == "kept" else against
     return words
-
-
-def _reason(project: Project, verdict: Verdict) -> str:
-    """What was said most often against a frame."""
-    if verdict.closed_by_group:
-        return "bad anchor"
-    against = {name: count for name, count in verdict.choices.items() if not project.screen.choice(name).keeps}
-    most = max(against.values(), default=0)
-    return ", ".join(sorted(name for name, count in against.items() if count == most)) or "not similar"

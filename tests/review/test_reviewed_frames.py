@@ -1,0 +1,108 @@
+"""What people said of anchors and frames, back on the frames, and what a study makes of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import shiftproof as sp
+from film import draw_film
+from review.judged import judge
+from shiftproof.curation.frames import label_anchors, pair_frames
+from shiftproof.errors import BadInput
+from shiftproof.image_sets import ImageList, open_images
+from shiftproof.review.database import Database
+from shiftproof.review.reviewed_frames import agreed_labels, reviewed_frames
+from shiftproof.review.summary import summarize
+from shiftproof.studies.temporal import TemporalStudy
+from shiftproof.types import Classifier
+
+ANCHOR = 2
+
+
+@pytest.fixture
+def images(tmp_path: Path) -> ImageList:
+    film = draw_film(tmp_path / "film", {"blue/a": 5, "green/b": 5, "red/c": 5})
+    return open_images(film, kind="frames", k=1, anchors=str(ANCHOR))
+
+
+def facts_of(images: ImageList) -> dict[str, object]:
+    return {sample.id: sample.facts["reviewed"] for sample in images.samples}
+
+
+def test_frames_carry_the_verdict_and_anchors_are_like_themselves(
+    images: ImageList, tmp_path: Path, database: Database
+) -> None:
+    project = pair_frames(images, tmp_path / "pairs").project
+    said = {
+        "blue/a/001.png": ["similar", "similar"],
+        "blue/a/003.png": ["motion", "similar"],
+        "green/b/001.png": ["bad anchor", "bad anchor"],
+        "red/c/001.png": ["similar"],
+        "red/c/003.png": ["similar", "similar"],
+    }
+    judge(database, said)
+    found = reviewed_frames(project, summarize(project, database).verdicts)
+    assert facts_of(found) == {
+        "blue/a/001.png": "similar",
+        "blue/a/002.png": "similar",
+        "blue/a/003.png": "motion",
+        "green/b/001.png": "bad anchor",
+        "green/b/002.png": "bad anchor",
+        "green/b/003.png": "bad anchor",
+        "red/c/001.png": False,  # one of two people has not looked yet
+        "red/c/002.png": "similar",
+        "red/c/003.png": "similar",
+    }
+    assert found.classes == images.classes
+    assert [sample.labels for sample in found.samples] == [sample.labels for sample in images.samples]
+
+
+def test_as_long_as_nobody_has_decided_nothing_is_said(images: ImageList, tmp_path: Path, database: Database) -> None:
+    project = pair_frames(images, tmp_path / "pairs").project
+    found = reviewed_frames(project, summarize(project, database).verdicts, images)
+    assert set(facts_of(found).values()) == {False}
+
+
+def test_the_study_of_frames_tells_reviewed_from_unreviewed(
+    images: ImageList, tmp_path: Path, database: Database, colour_model: Classifier
+) -> None:
+    project = pair_frames(images, tmp_path / "pairs").project
+    judge(database, {item.id: ["similar", "similar" if item.facts["offset"] == 1 else "blur"] for item in project.items})
+    found = reviewed_frames(project, summarize(project, database).verdicts)
+    sp.predict(colour_model, found, store=tmp_path / "runs", workers=0)
+    study = TemporalStudy([colour_model], found, largest_k=1)
+    results = sp.measure(study, store=tmp_path / "runs", image_sets=[found])
+    told = [one for one in results.measurements if one.metric == "pm_k_review_accuracy"]
+    assert len({tuple(one.about.items()) for one in told}) >= 2, "with and without the frames that were rejected"
+    assert all(one.convention["frames rejected in review"].startswith("3, ") for one in told)
+
+
+def test_pairs_go_on_from_the_labels_on_which_people_agreed(images: ImageList, tmp_path: Path, database: Database) -> None:
+    project = label_anchors(images, tmp_path / "anchors").project
+    both, one = {"choice": "good", "labels": ["blue", "red"]}, {"choice": "good", "labels": ["blue"]}
+    judge(
+        database,
+        {
+            f"blue/a/{ANCHOR:03}.png": [both, one],
+            f"green/b/{ANCHOR:03}.png": ["bad", "bad"],
+            f"red/c/{ANCHOR:03}.png": [both, both],
+        },
+    )
+    labels = agreed_labels(project, summarize(project, database).verdicts)
+    assert labels == {f"blue/a/{ANCHOR:03}.png": ("blue",), f"red/c/{ANCHOR:03}.png": ("blue", "red")}
+    pairs = pair_frames(images, tmp_path / "pairs", labels=labels).project
+    assert {item.label for item in pairs.items} == {"blue", "blue|red"}
+    found = reviewed_frames(pairs, {}, images)
+    assert found.classes is not None
+    named = {sample.id[:5]: [found.classes.names[label] for label in sample.labels] for sample in found.samples}
+    assert named == {"blue/": ["blue"], "red/c": ["blue", "red"]}
+
+
+def test_other_projects_are_refused(images: ImageList, tmp_path: Path) -> None:
+    pairs, anchors = pair_frames(images, tmp_path / "pairs").project, label_anchors(images, tmp_path / "anchors").project
+    with pytest.raises(BadInput, match="not which classes anchors show"):
+        agreed_labels(pairs, {})
+    with pytest.raises(BadInput, match="not whether frames are like their anchors"):
+        reviewed_frames(anchors, {})
