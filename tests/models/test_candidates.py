@@ -86,6 +86,7 @@ def test_equally_sure_boxes_stay_in_their_order() -> None:
 def test_without_an_overlap_nothing_is_dropped() -> None:
     same = Candidates(np.tile([0.0, 0, 4, 4], (5, 1)), np.full(5, 0.9), np.zeros(5, int))
     assert len(BoxRules(overlap=None).found_among(same).scores) == 5
+    assert len(BoxRules(overlap=None, most=3).found_among(same).scores) == 3  # beyond the number that is kept
     assert len(BoxRules(overlap=0.9).found_among(same).scores) == 1
 
 
