@@ -45,10 +45,8 @@ def choose_some(
     known, reasons = with_wnids(classes), dict(left_out or {})
     wanted, unknown = resolve(known.keys if only is None else only, known)
     unwanted, strange = resolve(reasons, known)
-    if unknown or strange:
-        raise BadInput(
-            f"{len(unknown + strange)} of the chosen classes are none of the model's: {listed(unknown + strange)}"
-        )
+    if strangers := unknown + strange:
+        raise BadInput(f"{len(strangers)} of the classes named are none of the model's: {listed(strangers)}")
     columns = sorted(set(wanted.values()).difference(unwanted.values()))
     if len(columns) < 2:
         raise BadInput(f"{len(columns)} classes are chosen, among which there is nothing to mistake")

@@ -1,0 +1,241 @@
+"""Every rule by which images go, worked by hand on pictures whose colours are the shares that models give their classes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import shiftproof as sp
+from mixtures import CLASSES, Asked, Mixture, draw_mixture, mixture_model, shares, shares_on_the_left
+from shiftproof.curation.adversarial import filter_adversarial
+from shiftproof.curation.class_choice import choose_some
+from shiftproof.curation.filter_models import FilterModels
+from shiftproof.curation.filtered import Filtered
+from shiftproof.errors import BadInput
+from shiftproof.image_sets import ImageList
+from shiftproof.models.input_sizes import at_input_size
+from shiftproof.store import Store
+from shiftproof.types import Classes, Decoder, Image, ImageSource, Inputs, Logits
+
+WRONG: Mixture = (5, 90, 5)
+
+Draw = Callable[[dict[str, tuple[Mixture, ...]]], ImageList]
+
+
+@pytest.fixture
+def draw(tmp_path: Path) -> Draw:
+    """Draws pictures below a folder of their class, and opens them."""
+
+    def drawn(pictures: dict[str, tuple[Mixture, ...]]) -> ImageList:
+        for name, quarters in pictures.items():
+            draw_mixture(tmp_path / "photos" / f"{name}.png", *quarters)
+        return sp.open_images(tmp_path / "photos")
+
+    return drawn
+
+
+@pytest.fixture
+def filters(tmp_path: Path) -> FilterModels:
+    return FilterModels([mixture_model()], Store(tmp_path / "runs"), workers=0)
+
+
+def _reasons(filtered: Filtered) -> dict[str, tuple[str, str]]:
+    return {Path(gone.item.id).stem: (gone.step, gone.reason) for gone in filtered.choice.gone}
+
+
+def _left(filtered: Filtered) -> list[str]:
+    return [Path(sample.id).stem for sample in filtered.choice.left]
+
+
+def test_an_image_goes_that_is_recognised_in_any_of_ten_crops(draw: Draw, filters: FilterModels) -> None:
+    images = draw(
+        {
+            "red/plain": ((90, 5, 5),),
+            "red/corner": ((60, 40, 0), WRONG, WRONG, WRONG),
+            "red/never": (WRONG,),
+        }
+    )
+    filtered = filter_adversarial(images, filters)
+    step = "not recognised by eye in any of ten crops"
+    assert _reasons(filtered) == {
+        "plain": (step, "recognised in the centre with 90.0%"),
+        "corner": (step, "recognised in 2 crops, the top left with 60.0%"),
+    }
+    assert _left(filtered) == ["never"]
+
+
+def test_mirrored_crops_count_as_well(draw: Draw, filters: FilterModels) -> None:
+    images = draw({"red/right": (WRONG, (100, 0, 0)) * 2})
+    one_eyed = dataclasses.replace(filters, models=[mixture_model(shares_on_the_left, "one-eyed")])
+    opinions = one_eyed.opinions(one_eyed.models[0], images, ("centre", "mirrored centre")).of["red/right.png"]
+    assert [opinion.right for opinion in opinions] == [False, True]
+    assert _left(filter_adversarial(images, one_eyed)) == []
+
+
+def test_an_image_goes_of_which_any_crop_gives_the_true_class_more_than_the_share(draw: Draw, filters: FilterModels) -> None:
+    images = draw({"red/likely": ((17, 83, 0), WRONG, WRONG, WRONG), "red/unlikely": ((14, 86, 0), WRONG, WRONG, WRONG)})
+    filtered = filter_adversarial(images, filters)
+    assert _reasons(filtered) == {
+        "likely": (
+            "at most 15% for the true class by eye",
+            "17.0% for its class in the top left, where it is taken for green",
+        )
+    }
+    assert _left(filter_adversarial(images, filters, most_share=0.18)) == ["unlikely", "likely"]
+    assert _left(filter_adversarial(images, filters, most_share=0.1)) == []
+
+
+def test_one_model_is_enough_to_let_an_image_go(draw: Draw, filters: FilterModels) -> None:
+    images = draw({"red/half": (WRONG, (80, 20, 0)) * 2, "red/never": (WRONG,)})
+    says_red = mixture_model(lambda inputs: np.tile([0.4, 0.3, 0.3], (len(inputs), 1)), "says-red")
+    both = dataclasses.replace(filters, models=[mixture_model(), says_red])
+    with pytest.raises(BadInput, match="a name of its own, got eye, eye"):
+        dataclasses.replace(filters, models=[mixture_model(), mixture_model(shares_on_the_left)])
+    filtered = filter_adversarial(images, both)
+    assert [step.left for step in filtered.choice.steps] == [2, 2, 1, 1, 0, 0, 0]
+    assert _reasons(filtered)["never"] == (
+        "not recognised by says-red in any of ten crops",
+        "recognised in the centre with 40.0%",
+    )
+
+
+def test_among_chosen_classes_answers_and_shares_are_taken_over_their_logits_alone(
+    draw: Draw, filters: FilterModels
+) -> None:
+    images = draw(
+        {
+            "red/won": ((40, 10, 50),),  # 40 of 50 without blue
+            "red/likelier": ((10, 40, 50),),  # 10 of 50
+            "red/lost": ((5, 45, 50),),  # 5 of 50
+            "blue/sky": ((0, 100, 0),),
+        }
+    )
+    free = filter_adversarial(images, filters, per_confusion=None)
+    assert _left(free) == ["sky", "lost", "likelier"]
+    chosen = choose_some(Classes(CLASSES), left_out={"blue": "backdrop"})
+    filtered = filter_adversarial(images, dataclasses.replace(filters, chosen=chosen))
+    assert _reasons(filtered) == {
+        "sky": ("of the 2 classes chosen", "its class is backdrop"),
+        "won": ("not recognised by eye in any of ten crops", "recognised in the centre with 80.0%"),
+        "likelier": (
+            "at most 15% for the true class by eye",
+            "20.0% for its class in the centre, where it is taken for green",
+        ),
+    }
+    assert _left(filtered) == ["lost"]
+    assert filtered.shown("red/lost.png") == {"eye": "green (90%)"}
+    only = choose_some(Classes(CLASSES), only=["red", "green"])
+    again = filter_adversarial(images, dataclasses.replace(filters, chosen=only))
+    assert (_left(again), _reasons(again)["sky"][1]) == (["lost"], "its class was not chosen")
+
+
+def test_logits_are_restricted_as_probabilities_are(draw: Draw, filters: FilterModels) -> None:
+    images = draw({"red/likelier": ((10, 40, 50),), "red/lost": ((5, 45, 50),)})
+    logits = mixture_model(lambda inputs: 7 + np.log(shares(inputs)), "logits", "logits")
+    chosen = choose_some(Classes(CLASSES), only=["red", "green"])
+    filtered = filter_adversarial(images, dataclasses.replace(filters, models=[logits], chosen=chosen))
+    assert _left(filtered) == ["lost"]
+    assert filtered.facts["red/lost.png"]["truth_share"] == pytest.approx(0.1, abs=1e-5)
+
+
+def test_the_least_likely_come_first_and_each_confusion_keeps_so_many_of_them(draw: Draw, filters: FilterModels) -> None:
+    green = {f"red/green-{truth}": ((truth, 100 - truth, 0),) for truth in (9, 3, 6)}
+    blue = {f"red/blue-{truth}": ((truth, 0, 100 - truth),) for truth in (4, 8)}
+    images = draw({**green, **blue, "green/red-5": ((95, 5, 0),)})
+    assert _left(filter_adversarial(images, filters)) == ["green-3", "blue-4", "red-5", "green-6", "blue-8", "green-9"]
+    two = filter_adversarial(images, filters, per_confusion=2)
+    assert _left(two) == ["green-3", "blue-4", "red-5", "green-6", "blue-8"]
+    assert _reasons(two) == {"green-9": ("at most 2 of each confusion", "2 of its confusion come before it")}
+    one = filter_adversarial(images, filters, per_confusion=1, per_class=1)
+    assert _left(one) == ["green-3", "red-5"]
+    assert _reasons(one)["blue-4"] == ("at most 1 of each class", "1 of its class come before it")
+
+
+def test_what_cannot_be_judged_goes_with_its_reason(draw: Draw, filters: FilterModels, tmp_path: Path) -> None:
+    draw({"red/never": (WRONG,), "violet/new": (WRONG,)})
+    (tmp_path / "photos" / "red" / "broken.png").write_bytes(b"no picture")
+    filtered = filter_adversarial(sp.open_images(tmp_path / "photos"), filters)
+    assert _left(filtered) == ["never"]
+    reasons = _reasons(filtered)
+    assert reasons["new"][1] == "the model has no such class"
+    assert reasons["broken"][0] == "not recognised by eye in any of ten crops"
+    with pytest.raises(BadInput, match="has no labels"):
+        filter_adversarial(sp.open_images(tmp_path / "photos", labels="none"), filters)
+
+
+def test_a_model_is_asked_no_more_than_it_takes_and_nothing_twice(draw: Draw, filters: FilterModels) -> None:
+    images = draw({"red/plain": ((90, 5, 5),), "red/never": (WRONG,), "red/corner": ((60, 40, 0), WRONG, WRONG, WRONG)})
+    first, second = Asked(shares), Asked(shares)
+    asked = dataclasses.replace(filters, models=[mixture_model(first, "first"), mixture_model(second, "second")])
+    filter_adversarial(images, asked)
+    assert (first.images, second.images) == (3 + 2 * 9, 10)
+    filter_adversarial(images, asked, most_share=0.01, per_class=1)
+    assert (first.images, second.images) == (3 + 2 * 9, 10)
+
+
+def test_a_filter_that_was_stopped_goes_on_where_it_was(draw: Draw, filters: FilterModels) -> None:
+    images = draw({f"red/{number:02}": (WRONG,) for number in range(40)})
+
+    def tires(inputs: Inputs) -> Logits:
+        if asked.images > 200:
+            raise KeyboardInterrupt
+        return shares(inputs)
+
+    asked = Asked(tires)
+    with pytest.raises(KeyboardInterrupt):
+        filter_adversarial(images, dataclasses.replace(filters, models=[mixture_model(asked)]))
+    rested = Asked(shares)
+    filtered = filter_adversarial(images, dataclasses.replace(filters, models=[mixture_model(rested)]), per_confusion=None)
+    assert len(filtered.choice.left) == 40
+    assert 0 < rested.images < 400 - 150
+
+
+def test_an_image_is_decoded_once_for_its_nine_further_crops(draw: Draw, filters: FilterModels) -> None:
+    images = draw({"red/seen-once": ((1, 97, 2),)})
+    decoded: list[bytes] = []
+
+    @dataclasses.dataclass(frozen=True)
+    class Counted:
+        source: ImageSource
+
+        def stamp(self) -> str | None:
+            return self.source.stamp()
+
+        def read(self) -> bytes:
+            return self.source.read()
+
+        def decode(self, data: bytes, *, decoder: Decoder = "pillow") -> Image:
+            decoded.append(data)
+            return self.source.decode(data, decoder=decoder)
+
+    filter_adversarial(dataclasses.replace(images, find=lambda image_id: Counted(images.find(image_id))), filters)
+    assert len(decoded) == 2, "once as the model sees it, once for all other crops"
+
+
+def test_models_that_cannot_filter_are_refused_in_a_sentence(draw: Draw, filters: FilterModels) -> None:
+    with pytest.raises(BadInput, match="at least one filter model"):
+        dataclasses.replace(filters, models=[])
+    with pytest.raises(BadInput, match="scores gives scores"):
+        dataclasses.replace(filters, models=[mixture_model(name="scores", gives="scores")])
+    small = at_input_size(mixture_model(), 8, sizing="picture")
+    with pytest.raises(BadInput, match="knows no corners"):
+        filter_adversarial(draw({"red/never": (WRONG,)}), dataclasses.replace(filters, models=[small]))
+
+
+def test_the_table_has_every_image_with_its_fate_and_what_models_take_it_for(draw: Draw, filters: FilterModels) -> None:
+    images = draw({"red/plain": ((90, 5, 5),), "red/never": (WRONG,)})
+    assert filter_adversarial(images, filters).table() == [
+        ("id", "class", "step", "reason", "eye"),
+        ("red/never.png", "red", "kept", "", "green (90%)"),
+        (
+            "red/plain.png",
+            "red",
+            "not recognised by eye in any of ten crops",
+            "recognised in the centre with 90.0%",
+            "red (90%)",
+        ),
+    ]

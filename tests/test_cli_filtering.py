@@ -1,0 +1,127 @@
+"""Images that models get wrong, and images that fool them, as people make review projects of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import shiftproof as sp
+from command import Shiftproof
+from mixtures import draw_mixture
+from shiftproof.curation.project import load_project
+from shiftproof.metrics import is_correct
+from shiftproof.types import ImageSet
+from toys import save_colour_network
+
+DOG, TABBY = "n02084071", "n02123045"
+COLOURS = "onnx:colours.onnx?prepare=squash,mean=0,std=1&classes=names.txt"
+
+
+@pytest.fixture
+def shiftproof(shiftproof: Shiftproof) -> Shiftproof:
+    """Runs the command in a folder with pictures and a network that tells colours apart."""
+    for name, mixture in {
+        "red/plain": (90, 5, 5),
+        "red/green": (2, 96, 2),
+        "red/blue": (2, 2, 96),
+        "green/red": (96, 2, 2),
+    }.items():
+        draw_mixture(Path("photos") / f"{name}.png", mixture)
+        draw_mixture(Path("animals") / DOG / f"{Path(name).name}.png", mixture)
+    draw_mixture(Path("animals") / TABBY / "cat.png", (96, 2, 2))
+    save_colour_network(Path("colours.onnx"))
+    Path("names.txt").write_text("blue\ngreen\nred\n")
+    return shiftproof
+
+
+def test_people_see_what_each_step_leaves_and_the_project_last(shiftproof: Shiftproof) -> None:
+    said = shiftproof("curate", "adversarial", "photos", "hard", "--filter", COLOURS)
+    assert said.code == 0, said.err
+    lines = said.out.splitlines()
+    assert [line.split()[-1] for line in lines] == ["left", "4", "4", "3", "3", "3", "3", "hard"]
+    assert "squash" in said.err, "how the model sees images is told before it is asked"
+    assert "shiftproof review hard" in said.err
+    project = load_project("hard")
+    assert {item.id for item in project.items} == {"red/green.png", "red/blue.png", "green/red.png"}
+    assert project.making.command.startswith("shiftproof curate adversarial photos hard --filter")
+
+
+def test_json_has_the_steps_what_stays_and_every_reason(shiftproof: Shiftproof) -> None:
+    Path("left_out.csv").write_text("wnid,reason\nblue,overlapping\n")
+    asked = ("curate", "adversarial", "photos", "hard", "--filter", COLOURS, "--without-classes", "left_out.csv")
+    told = json.loads(shiftproof(*asked, "--target", "2", "--per-class", "1", "--json").out)
+    assert told["steps"][2] == {"name": "of the 2 classes chosen", "left": 4}
+    assert told["kept"] == ["green/red.png", "red/green.png"]
+    reasons = {gone["id"]: gone["reason"] for gone in told["removed"]}
+    assert reasons["red/blue.png"].startswith("50.0% for its class"), "as much red as green, without blue"
+    assert told["short_classes"] == ["green", "red"]
+    assert load_project("hard").target == 2
+
+
+def test_new_classes_that_fool_the_model(shiftproof: Shiftproof) -> None:
+    Path("inside.txt").write_text(f"{TABBY}\n")
+    asked = ("curate", "novel", "animals", "fooled", "--filter", COLOURS, "--inside", "inside.txt", "--json")
+    told = json.loads(shiftproof(*asked, "--per-class", "3").out)
+    assert [step["left"] for step in told["steps"]] == [5, 5, 4, 4, 4, 3, 3]
+    assert {gone["reason"] for gone in told["removed"]} == {"its class is an inside class", "3 of its class come before it"}
+    assert load_project("fooled").class_of[DOG].name == "dog"
+    without = json.loads(shiftproof(*asked, "--without", "organism", "--inside", "none").out)
+    assert [step["left"] for step in without["steps"]] == [5, 5, 5, 5], "without an inside nothing goes by its meaning"
+
+
+def test_candidates_stand_beside_inside_images(shiftproof: Shiftproof) -> None:
+    asked = ("curate", "novel", "animals", "fooled", "--filter", COLOURS, "--inside", "none", "--inside-images", "photos")
+    said = shiftproof(*asked, "--quiet")
+    assert said.code == 0, said.err
+    project = load_project("fooled")
+    assert project.screen_name == "nearest-pair"
+    green = project.by_id[f"{DOG}/green.png"]
+    assert (green.facts["nearest"], green.beside) == ("red/green.png", "red")
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        (("adversarial", "nowhere", "hard", "--filter", COLOURS), "nowhere"),
+        (("adversarial", "photos", "hard", "--filter", "lit:0"), "did you mean lite"),
+        (("adversarial", "photos", "hard", "--filter", COLOURS, "--filter", COLOURS), "a name of its own"),
+        (("adversarial", "photos", "hard", "--filter", COLOURS, "--only-classes", "imagenet-a"), "none of the model's"),
+        (("adversarial", "photos", "hard", "--filter", f"{COLOURS}&colour=red"), "option of a model"),
+        (("adversarial", "photos", "hard", "--filter", COLOURS, "--known", "photos"), "a role, training or gold"),
+        (("novel", "photos", "hard", "--filter", COLOURS), "no wnids"),
+        (("novel", "animals", "hard", "--filter", COLOURS, "--least-share", "1"), "no image of animals is left"),
+    ],
+)
+def test_mistakes_are_one_sentence(shiftproof: Shiftproof, typed: tuple[str, ...], told: str) -> None:
+    said = shiftproof("curate", *typed, "--quiet")
+    assert (said.code, said.err.count("\n")) == (1, 1), said.err
+    assert told in said.err
+    assert not Path("hard/project.json").exists()
+
+
+@pytest.mark.real
+def test_other_models_do_worse_on_what_survives_than_on_any_of_two_hundred_random_sets(
+    shiftproof: Shiftproof, real_data: Path
+) -> None:
+    photos, models = real_data / "ilsvrc-sample-1000", real_data / "models"
+    mobilenet = f"onnx:{models}/mobilenetv2_int8_torchvision.onnx?prepare=imagenet,size=244"
+    told = json.loads(
+        shiftproof("curate", "adversarial", photos, "hard", "--filter", "lite:0", "--filter", mobilenet, "--json").out
+    )
+    assert 20 <= len(told["kept"]) <= 40
+    images = sp.open_images(photos)
+    rng = np.random.default_rng(6)
+    draws = [rng.choice(len(images.samples), len(told["kept"]), replace=False) for _ in range(200)]
+    for spec, prepare in (("lite:1", None), (f"onnx:{models}/SqueezeNet_fp16.onnx", "caffe")):
+        right = _right(sp.load_model(spec, prepare=prepare), images)
+        kept = np.mean([right[image_id] for image_id in told["kept"]])
+        random = [np.mean([right[images.samples[place].id] for place in drawn]) for drawn in draws]
+        assert kept < min(random)
+
+
+def _right(model: sp.types.Classifier, images: ImageSet) -> dict[str, bool]:
+    said = sp.predict(model, images, store="runs")
+    return dict(zip(said.ids, is_correct(said.labels, said.top5.classes).tolist(), strict=True))
