@@ -50,5 +50,7 @@ const comment = ({ who, own, text }) => element("li", {}, voice(who, own), text)
 // only what is new, so that nothing that is being read or selected goes away
 function replace(list, entries) {
   const told = (nodes) => nodes.map((node) => node.textContent).join("\n");
-  if (told([...list.children]) !== told(entries)) list.replaceChildren(...entries);
+  if (told([...list.children]) === told(entries)) return;
+  list.replaceChildren(...entries);
+  list.scrollTop = list.scrollHeight; // the latest stands last
 }

@@ -21,6 +21,12 @@ export function picture(name, lost) {
   return found;
 }
 
+// The <img>s of pictures. An element stands in one place only, also where two of a pair are the same.
+export async function pictures(names, lost) {
+  const images = await Promise.all(names.map((name) => picture(name, lost)));
+  return images.map((image, place) => (images.indexOf(image) < place ? image.cloneNode() : image));
+}
+
 async function fetchPicture(name) {
   const image = element("img", { src: address(name), alt: "", draggable: "false", decoding: "sync" });
   try {

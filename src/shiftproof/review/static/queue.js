@@ -1,6 +1,6 @@
 // The items that come next, with their pictures decoded ahead.
 
-import { picture } from "./pictures.js";
+import { picture, pictures } from "./pictures.js";
 import { call, patiently } from "./server.js";
 
 export class Queue {
@@ -24,9 +24,7 @@ export class Queue {
 
   async ready(item) {
     this.#current = item.id;
-    const images = await Promise.all(item.images.map((name) => picture(name, this.lost)));
-    // an element stands in one place only, also where both pictures of a pair are the same
-    return { item, images: images.map((image, place) => (images.indexOf(image) < place ? image.cloneNode() : image)) };
+    return { item, images: await pictures(item.images, this.lost) };
   }
 
   putBack(item) {

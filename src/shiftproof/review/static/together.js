@@ -9,9 +9,9 @@ import { byId } from "./element.js";
 import { Heard } from "./heard.js";
 import { listen } from "./keys.js";
 import { Outbox } from "./outbox.js";
-import { picture } from "./pictures.js";
+import { pictures } from "./pictures.js";
 import { Reasons } from "./reasons.js";
-import { call, patiently } from "./server.js";
+import { Refused, call, patiently } from "./server.js";
 import { settings } from "./settings.js";
 import { newId, newVote, takingBack } from "./votes.js";
 
@@ -28,20 +28,37 @@ const changes = new Map(); // for each item, the ids of votes that were given he
 
 let items = [];
 let current = null;
+let looks = 0; // so that what was asked for before something changed is not shown after it
+let isSending = false;
+
+// What the server answers, however long it takes; null where it refuses.
+async function ask(...request) {
+  try {
+    const told = await patiently(() => call(...request), showLost);
+    showState(outbox, "");
+    return told;
+  } catch (problem) {
+    if (!(problem instanceof Refused)) throw problem;
+    announce(`That did not work: ${problem.message}.`);
+    return null;
+  }
+}
 
 // Asks what there is now, and shows what has changed of it.
 async function refresh() {
-  ({ items } = await patiently(() => call("/api/together"), showLost));
-  const same = items.find((item) => item.id === current?.id);
-  await show(same ?? items[0] ?? null);
+  const look = ++looks;
+  const told = await ask("/api/together");
+  if (!told || look !== looks) return;
+  ({ items } = told);
+  await show(items[placeOf(current?.id)] ?? items[0] ?? null);
 }
 
 async function show(item) {
   const isNew = item?.id !== current?.id;
-  const images = item && isNew ? await Promise.all(item.images.map((name) => picture(name, showLost))) : [];
+  const images = item && isNew ? await pictures(item.images, showLost) : [];
   current = item;
   byId("interlude").hidden = Boolean(item);
-  byId("number").textContent = item ? `${items.indexOf(item) + 1} of ${items.length} to look at together` : "Looking together";
+  byId("number").textContent = item ? `${placeOf(item.id) + 1} of ${items.length} to look at together` : "Looking together";
   if (!item) return;
   if (isNew) put(item, images);
   heard.show(item);
@@ -55,53 +72,52 @@ function put(item, images) {
   about.show(item);
 }
 
+const placeOf = (id) => items.findIndex((item) => item.id === id);
 const own = (item) => item.votes.find((vote) => vote.own);
 
 function go(step) {
-  const next = items[items.indexOf(current) + step];
+  const next = items[placeOf(current.id) + step];
   if (next) show(next);
   else announce(step > 0 ? "This is the last one." : "This is the first one.");
 }
 
 // Changes the own answer to what is on the stage.
 async function answer(given) {
-  if (!("ready" in stage.dataset)) return;
-  const item = current;
-  await keep(item, newVote({ ...item, round: "open" }, { answer: given, note: own(item)?.note ?? "", supersedes: item.vote }));
+  if (isSending) return;
+  const { id } = current;
+  await change(id, given);
   const choice = settings.screen.choices.find((one) => one.name === given.choice);
-  reasons.ask(choice, item, (reason) => addReason(item.id, given, reason));
+  reasons.ask(choice, current, (reason) => change(id, { ...given, reasons: [reason.name] }));
 }
 
-function addReason(id, given, reason) {
-  const item = items.find((one) => one.id === id);
-  const vote = { answer: { ...given, reasons: [reason.name] }, note: own(item)?.note ?? "", supersedes: item.vote };
-  return keep(item, newVote({ ...item, round: "open" }, vote));
+async function change(id, given) {
+  const item = items[placeOf(id)];
+  const vote = newVote({ ...item, round: "open" }, { answer: given, note: own(item)?.note ?? "", supersedes: item.vote });
+  changes.set(id, [...(changes.get(id) ?? []), vote.id]);
+  await send(vote);
 }
 
 // Takes back the last change that was made here.
 async function undo() {
-  const id = changes.get(current?.id)?.pop();
+  if (isSending) return;
+  const id = changes.get(current.id)?.pop();
   reasons.close();
   if (!id) return announce("You have changed nothing here.");
   await send(takingBack({ ...current, round: "open" }, id));
 }
 
-async function keep(item, vote) {
-  changes.set(item.id, [...(changes.get(item.id) ?? []), vote.id]);
-  await send(vote);
-}
-
 // Sends a vote, and shows what has become of the item; nothing can be answered meanwhile.
 async function send(vote) {
-  delete stage.dataset.ready;
+  isSending = true;
   const { refused } = await outbox.add(vote);
   await refresh();
-  announce(refused ? `Your answer was not taken: ${refused}` : "Your answer is changed.");
+  isSending = false;
+  announce(refused ? `Your answer was not taken: ${refused}.` : "Your answer is changed.");
 }
 
 async function comment(text) {
   const written = { id: newId(), item: current.id, text };
-  await patiently(() => call("/api/comments", written), showLost);
+  if (!(await ask("/api/comments", written))) return;
   await refresh();
   announce("Your comment is there.");
 }
@@ -112,13 +128,13 @@ const tools = { z: undo, t: () => byId("text").focus(), ",": () => go(-1), ".": 
 function act(key) {
   if (!current) return false;
   if (key in tools) tools[key]();
-  else return reasons.key(key) || about.key(key) || screen.key(key) || look(key);
+  else return reasons.key(key) || about.key(key) || screen.key(key) || lookCloser(key);
   return true;
 }
 
-const look = (key) => screen.zoom?.key(key);
+const lookCloser = (key) => screen.zoom?.key(key);
 
-listen(act, look);
+listen(act, lookCloser);
 heard.write(comment);
 await refresh();
-setInterval(() => document.visibilityState === "visible" && "ready" in stage.dataset && refresh(), LOOK_AGAIN);
+setInterval(() => document.visibilityState === "visible" && !isSending && refresh(), LOOK_AGAIN);
