@@ -6,24 +6,23 @@ export class Note {
   constructor() {
     this.dialog = byId("note");
     this.field = this.dialog.querySelector("textarea");
+    const form = this.dialog.querySelector("form");
+    form.addEventListener("submit", ({ submitter }) => submitter.value === "keep" && this.set(this.field.value.trim()));
     this.field.addEventListener("keydown", (event) => {
-      if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
-        event.preventDefault();
-        this.dialog.close("keep");
-      }
+      if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+      event.preventDefault();
+      form.requestSubmit(form.querySelector("[value=keep]"));
     });
-    this.dialog.addEventListener("close", () => this.dialog.returnValue === "keep" && this.set(this.field.value.trim()));
   }
 
   set(text) {
     this.text = text;
     byId("noted").hidden = !text;
-    byId("noted").textContent = text ? `Note: ${text}` : "";
+    byId("noted").textContent = `Note: ${text}`;
   }
 
   write() {
     this.field.value = this.text;
-    this.dialog.returnValue = "";
     this.dialog.showModal();
   }
 }
