@@ -102,6 +102,12 @@ def test_hottest_points_off_the_object_are_counted_for_each_map(drawn: Looked, s
     assert (right.value, right.images) == (1 / 2, 2)
 
 
+def test_an_answer_that_is_any_of_the_labels_is_no_mistake_to_look_into(drawn: Looked, study: HeatMapStudy) -> None:
+    labels = np.array([[0, 2], *([label, -1] for label in (0, 0, 1, 1))])  # the answer to the first is 2
+    asked = study.looks(dataclasses.replace(drawn.predictions, labels=labels), drawn.images(None))
+    assert (list(asked["beside"]), list(asked["at"])) == ([2], [2, 0])
+
+
 def test_the_interval_is_exact(drawn: Looked, study: HeatMapStudy) -> None:
     low, high = number(list(study.measure(drawn)), "hot_region_miss_rate", "wrong").interval or (0.0, 0.0)
     assert binom.sf(1, 3, low) == pytest.approx(0.025)
