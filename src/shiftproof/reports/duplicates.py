@@ -10,7 +10,7 @@ from shiftproof.curation.duplicates import DuplicateChoice, Likeness
 from shiftproof.image_sets.image_list import ImageList
 from shiftproof.reports.page import Page, galleries_named, named
 from shiftproof.reports.parts import Cell, Column, Part, Section, Table
-from shiftproof.reports.words import count
+from shiftproof.reports.words import count, images
 from shiftproof.studies import typed_command, versions
 from shiftproof.studies.results import ImageSetCard, Results
 from shiftproof.types import Finding, Gallery, GalleryItem, Measurement, SetAside
@@ -57,6 +57,17 @@ def draw_duplicates(findings: Sequence[Finding], page: Page) -> Section:
     return Section("duplicates", "Duplicates", "", [Table("What is left", columns, rows), *pairs])
 
 
+def duplicate_headlines(page: Page) -> list[str]:
+    """How many images look like others, in a sentence for each set."""
+    left: dict[str, list[Measurement]] = {}
+    for one in named(page.results.findings, LEFT):
+        left.setdefault(str(one.about["image_set"]), []).append(one)
+    gone = {name: int(steps[1].value - steps[-1].value) for name, steps in left.items()}  # but for those nobody can read
+    return [
+        f"{count(gone[name])} of {images(int(steps[1].value))} of {name} look like others." for name, steps in left.items()
+    ]
+
+
 def _pair(image_id: str, likeness: Likeness) -> tuple[GalleryItem, GalleryItem]:
     return (
         GalleryItem(image_id, f"goes: {likeness.apart}"),
@@ -64,15 +75,15 @@ def _pair(image_id: str, likeness: Likeness) -> tuple[GalleryItem, GalleryItem]:
     )
 
 
-def _card(images: ImageList, set_aside: tuple[SetAside, ...]) -> ImageSetCard:
+def _card(one: ImageList, set_aside: tuple[SetAside, ...]) -> ImageSetCard:
     return ImageSetCard(
-        images.name,
-        images.ref.fingerprint,
-        images=len(images.samples),
-        labelled=sum(bool(sample.labels) for sample in images.samples),
-        location=images.location,
-        classes=None if images.classes is None else len(images.classes),
+        one.name,
+        one.ref.fingerprint,
+        images=len(one.samples),
+        labelled=sum(bool(sample.labels) for sample in one.samples),
+        location=one.location,
+        classes=None if one.classes is None else len(one.classes),
         set_aside=set_aside,
-        notes=images.notes,
-        credits=images.credits,
+        notes=one.notes,
+        credits=one.credits,
     )

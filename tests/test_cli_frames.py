@@ -1,0 +1,123 @@
+"""Frames, boxes and pairs before people, as they are typed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import shiftproof as sp
+from boxed_shapes import Shape, draw_boxed
+from command import Shiftproof
+from film import draw_film
+from review.judged import judge
+from shiftproof.curation.project import load_project
+from shiftproof.review.database import Database
+from shiftproof.types import Classifier
+
+
+@pytest.fixture
+def shiftproof(shiftproof: Shiftproof) -> Shiftproof:
+    """Runs the command in a folder with two clips of nine frames."""
+    draw_film(Path("film"), {"cat/a": 9, "dog/b": 9})
+    return shiftproof
+
+
+ASKED = ("curate", "frames", "frames:film", "pairs", "--k", "2")
+
+
+def judged(project: str, said: Mapping[str, Sequence[str | Mapping[str, Any]]]) -> None:
+    database = Database(Path(project) / "review.sqlite")
+    judge(database, said)
+    database.close()
+
+
+def test_people_see_what_is_left_and_the_project_last(shiftproof: Shiftproof) -> None:
+    said = shiftproof(*ASKED)
+    assert said.code == 0
+    assert [line.split()[-1] for line in said.out.splitlines()] == ["left", "8", "8", "pairs"]
+    assert "shiftproof review pairs" in said.err
+    assert "one random (seed 0)" in said.err
+    project = load_project("pairs")
+    assert project.making.command.startswith("shiftproof curate frames frames:film")
+    assert (len(project.items), project.reviewers_each) == (8, 2)
+
+
+def test_json_has_the_steps_and_reasons(shiftproof: Shiftproof) -> None:
+    Path("film/cat/a/004.png").write_bytes(b"no picture")
+    told = json.loads(shiftproof(*ASKED, "--anchors", "4", "--reviewers-each", "3", "--json").out)
+    assert (told["project"], told["items"]) == ("pairs", 4)
+    assert [step["left"] for step in told["steps"]] == [8, 4]
+    assert all(gone["id"].startswith("cat/a/") for gone in told["removed"])
+    assert load_project("pairs").reviewers_each == 3
+
+
+def test_sparse_labels_are_asked_for_first(shiftproof: Shiftproof) -> None:
+    Path("classes.txt").write_text("cat\ndog\neel\n")
+    asked = ("curate", "frames", "frames:film", "anchors", "--anchors", "4", "--label-anchors", "--classes", "classes.txt")
+    assert shiftproof(*asked).code == 0
+    assert load_project("anchors").screen_name == "anchor-labels"
+    refused = shiftproof(*ASKED, "--anchors", "4", "--labelled", "anchors")
+    assert (refused.code, refused.err.count("\n")) == (1, 1)
+    assert "nobody has been asked yet" in refused.err
+    eel = {"choice": "good", "labels": ["eel"]}
+    judged("anchors", {"cat/a/004.png": [eel, eel], "dog/b/004.png": ["bad", "bad"]})
+    told = json.loads(shiftproof(*ASKED, "--anchors", "4", "--labelled", "anchors", "--json").out)
+    assert [step["left"] for step in told["steps"]] == [8, 4, 4]
+    assert {item.label for item in load_project("pairs").items} == {"eel"}
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        ((*ASKED, "--labelled", "nowhere"), "nowhere is no review project"),
+        ((*ASKED, "--labelled", "pairs", "--label-anchors"), "say one of them"),
+        ((*ASKED, "--reasons", "rain"), "words with a key each"),
+        (("curate", "frames", "film/cat/a", "pairs"), "no set of frames around anchors"),
+        ((*ASKED, "--anchors", "70"), "has no frame '70'"),
+    ],
+)
+def test_mistakes_are_one_sentence(shiftproof: Shiftproof, typed: tuple[str, ...], told: str) -> None:
+    said = shiftproof(*typed, "--quiet")
+    assert (said.code, said.err.count("\n")) == (1, 1)
+    assert told in said.err
+    assert not Path("pairs/project.json").exists()
+
+
+def test_boxes_are_drawn_cut_out_and_judged(shiftproof: Shiftproof) -> None:
+    draw_boxed(Path("photos"), {"a.png": ("green", [Shape((40, 40, 60, 60), "blue", "red")])})
+    Path("photos/boxes.json").unlink()
+    Path("usual.csv").write_text("class,share\nred,0.25\n")
+    Path("photos/manifest.csv").write_text("path,label\na.png,red\n")
+    assert shiftproof("curate", "boxes", "photos", "boxes").out.splitlines()[-1] == "boxes"
+    points = [[0.5, 0.4], [0.4, 0.5], [0.5, 0.6], [0.6, 0.5]]
+    judged("boxes", {"a.png red": [{"choice": "box", "points": points}] * 2})
+    asked = ("curate", "crops", "photos", "hard", "--shares", "usual.csv", "--drawn", "boxes", "--project", "crops")
+    assert shiftproof(*asked).code == 0
+    assert [sample.facts["share_in_crop"] for sample in sp.open_images("hard").samples] == [0.25]
+    (item,) = load_project("crops").items
+    assert (item.id, item.label, item.facts["source"]) == ("a.png/000", "red", str(Path("hard").resolve()))
+
+
+def test_new_classes_and_pairs_end_in_projects(
+    shiftproof: Shiftproof, colour_model: Classifier, draw_photos: Callable[..., Path]
+) -> None:
+    draw_film(Path("21k"), {"n02666943": 3, "n03661043": 2})
+    Path("candidates.txt").write_text("n02666943\nn03661043\n")
+    asked = ("curate", "novel-classes", "--inside", "ilsvrc2012", "--candidates", "candidates.txt", "--project", "classes")
+    refused = shiftproof(*asked)
+    assert (refused.code, "say where they are with --images" in refused.err) == (1, True)
+    assert shiftproof(*asked, "--images", "21k", "--inside-images", "21k", "-o", "novel").code == 0
+    held = load_project("classes")
+    assert {item.label for item in held.items} == {"n02666943"}
+    assert len(held.class_of["n03661043"].references) == 2
+    known = draw_photos(2)
+    for images in ("21k", known):
+        sp.predict(colour_model, sp.open_images(images, labels="none"), keep="features", workers=0)
+    assert (
+        shiftproof("curate", "pairs", known, "21k", "--model", "colours", "--first", "4", "--project", "nearest").code == 0
+    )
+    assert len(load_project("nearest").items) == 4
