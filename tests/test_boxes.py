@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image as Pillow
 
 import shiftproof as sp
 from boxed_toys import NAMES, SCENES, ColourDetector, draw_scenes
@@ -135,6 +136,19 @@ def test_a_box_on_an_object_of_a_class_the_detector_lacks_is_no_false_alarm_of_l
     assert len(found.detections.boxes) == 2  # red, and what it takes for blue
     matches = match(found.detections, found.truths, class_blind=True)
     assert (matches.hit[0].sum(), matches.left_out[0].sum()) == (1, 1)
+
+
+def test_images_that_are_turned_upright_are_told_where_their_boxes_are_of_the_stored_pixels(tmp_path: Path) -> None:
+    on_its_side = Pillow.Exif()
+    on_its_side[0x0112] = 6
+    Pillow.new("RGB", (32, 24)).save(tmp_path / "a.jpg", exif=on_its_side)
+    for told, (width, height) in {True: (32, 24), False: (24, 32)}.items():
+        images = [{"id": 0, "file_name": "a.jpg", "width": width, "height": height}]
+        boxes = {"images": images, "annotations": [], "categories": [{"id": 1, "name": "red"}]}
+        (tmp_path / "boxes.json").write_text(json.dumps(boxes))
+        found = sp.detect(ColourDetector(), sp.open_images(tmp_path / "boxes.json"), store=Store(tmp_path / "runs"))
+        assert found.sizes.tolist() == [[32, 24]]
+        assert ("images of another size than their boxes say" in found.convention) == told
 
 
 def test_images_without_boxes_are_answered_in_the_detectors_own_classes(tmp_path: Path, store: Store) -> None:

@@ -15,7 +15,7 @@ from shiftproof.image_sets.label_spaces import Unmatched
 from shiftproof.image_sets.scoring import Scoring
 from shiftproof.loading import facts_of, locate
 from shiftproof.store import Store
-from shiftproof.types import Classes, Detections, FoundObjects, ImageSet, Keep, Run, Truths
+from shiftproof.types import Classes, Detections, FoundObjects, ImageSet, Keep, Run, Sample, Truths
 
 
 def load_found(
@@ -51,7 +51,7 @@ def load_found(
         meeting.classes,
         facts=facts_of(located.kept),
         set_aside=located.set_aside,
-        convention={**meeting.convention, **told},
+        convention={**meeting.convention, **told, **_other_sizes_told(located.kept, arrays["image_sizes"])},
     )
 
 
@@ -94,6 +94,13 @@ def meet(of_set: Classes | None, of_model: Classes | None, outputs: int | None, 
     if lacking:
         convention["classes the detector lacks"] = f"{len(lacking)}, {fate}"
     return Meeting(of_set, place_of, lacking if unmatched == "unlabelled" else (), convention)
+
+
+def _other_sizes_told(samples: Sequence[Sample], sizes: NDArray[np.integer]) -> dict[str, str]:
+    """How many images are not of the size that stands beside their boxes, as photos that are turned upright when read."""
+    said = [(sample.facts.get("height"), sample.facts.get("width")) for sample in samples]
+    others = sum(None not in one and any(read) and list(one) != read for one, read in zip(said, sizes.tolist(), strict=True))
+    return {"images of another size than their boxes say": f"{others:,}, whose boxes may be off"} if others else {}
 
 
 def _detections(ids: tuple[str, ...], arrays: Mapping[str, NDArray[Any]], place_of: NDArray[np.integer]) -> Detections:
