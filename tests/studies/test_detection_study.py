@@ -12,7 +12,7 @@ from shiftproof.metrics import match, mean_average_precision, pm_k_average_preci
 from shiftproof.metrics.detection import average_precision_interval
 from shiftproof.studies.detection import DetectionStudy
 from shiftproof.types import Curve, Finding, FoundObjects, Gallery, ImageSetRef, Measurement, ModelRef
-from studies.found_world import Loads, world
+from studies.found_world import Box, Loads, Object, world
 
 PHOTOS = ImageSetRef("photos", "photos")
 
@@ -115,16 +115,20 @@ def test_without_boxes_there_is_a_count_of_what_is_found_and_a_reason() -> None:
 
 
 def drawn(images: int, seed: int, **facts: Any) -> FoundObjects:
+    return world(scenes(images, seed), facts=facts)
+
+
+def scenes(images: int, seed: int) -> dict[str, tuple[list[Object], list[Box]]]:
     """Three objects an image, most of them found nearly in place, and two false alarms."""
     rng = np.random.default_rng(seed)
     names = ("cat", "dog", "eel")
-    scenes = {}
+    scenes: dict[str, tuple[list[Object], list[Box]]] = {}
     for place in range(images):
         real = [(names[rng.integers(3)], float(start)) for start in (0, 30, 60)]
         hits = [(name, start + rng.integers(0, 5), float(rng.random())) for name, start in real if rng.random() < 0.7]
         alarms = [(names[rng.integers(3)], float(rng.integers(75)), float(rng.random() / 2)) for _ in range(2)]
         scenes[f"{place:03}.png"] = (real, [*hits, *alarms])
-    return world(scenes, facts=facts)
+    return scenes
 
 
 def test_numbers_and_intervals_are_those_of_the_metrics() -> None:
@@ -139,7 +143,7 @@ def test_numbers_and_intervals_are_those_of_the_metrics() -> None:
         assert measured.interval[0] < measured.value < measured.interval[1]
 
 
-FRAMES = {
+FRAMES: dict[str, list[Any]] = {
     "anchor": [f"{place // 5}/2" for place in range(60)],
     "offset": [place % 5 - 2 for place in range(60)],
     "frame_type": ["IP"[place // 5 % 2] for place in range(60)],
@@ -171,6 +175,26 @@ def test_of_frames_the_anchors_alone_are_counted_as_images() -> None:
     assert "anchors alone, 12 of 60" in overall.convention["frames"]
     subsets = {(one.about["subset"], one.about["k"]): one.images for one in numbers(findings, "pm_k_subset_precision")}
     assert subsets == {("without I", 0): 6, ("without P", 0): 6, ("without I", 2): 6, ("without P", 2): 6}
+
+
+def test_of_frames_every_number_but_pm_k_is_that_of_the_anchors_alone() -> None:
+    frames = scenes(60, seed=7)
+    anchors = {key: frames[key] for key, offset in zip(frames, FRAMES["offset"], strict=True) if offset == 0}
+    of_frames, of_anchors = (
+        found(world(some, facts=facts, ignored=range(0, 3 * len(some), 3)), largest_k=2)  # the first object of each image
+        for some, facts in ((frames, FRAMES), (anchors, {}))
+    )
+    told = [_numbers_in(one) for one in of_anchors if not isinstance(one, Gallery)]
+    assert len({one[0] for one in told}) == 10
+    beside = [_numbers_in(one) for one in of_frames if not isinstance(one, Gallery)]
+    assert all(one in beside for one in told)
+
+
+def _numbers_in(finding: Measurement | Curve) -> tuple[Any, ...]:
+    """What a finding says, without how it came about."""
+    if isinstance(finding, Measurement):
+        return finding.metric, finding.about, finding.value, finding.images, finding.interval
+    return finding.name, finding.about, finding.x, finding.y, finding.images
 
 
 def test_frames_that_people_rejected_are_never_the_worst() -> None:
