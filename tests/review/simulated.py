@@ -42,11 +42,12 @@ class Reviewer:
     vote_seconds: list[float] = field(default_factory=list)
     fetch_seconds: list[float] = field(default_factory=list)
 
-    def work(self, over: threading.Event) -> None:
-        """Answers item after item until it is over, and then only waits for what is under way to be acknowledged."""
+    def work(self, everybody: threading.Barrier, over: threading.Event) -> None:
+        """Answers item after item once everybody is there, until it is over and what is under way is acknowledged."""
         self._connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
         self._headers = {"content-type": "application/json"}
         self._enter()
+        everybody.wait()
         turn = time.monotonic() + self.chance.random() / self.pace
         while not over.wait(max(turn - time.monotonic(), 0)) and self._stock:
             self._answer(self._stock.pop(0))
@@ -119,11 +120,12 @@ class Reviewer:
 def reviewers_at_work(server: Served, names: Sequence[str], *, pace: float = 2.0) -> Iterator[list[Reviewer]]:
     """All of them at work at once while the block runs, and after it until every vote is acknowledged."""
     crew = [Reviewer(server.port, server.links[name], pace, random.Random(name)) for name in names]
-    over = threading.Event()
-    threads = [threading.Thread(target=reviewer.work, args=[over]) for reviewer in crew]
+    everybody, over = threading.Barrier(len(crew) + 1, timeout=PATIENCE), threading.Event()
+    threads = [threading.Thread(target=reviewer.work, args=(everybody, over)) for reviewer in crew]
     for thread in threads:
         thread.start()
     try:
+        everybody.wait()
         yield crew
     finally:
         over.set()

@@ -30,6 +30,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from shiftproof.errors import BadInput, StoreError
+from shiftproof.review.batches import Batches
 from shiftproof.review.schema import assignments, comments, facts, lookups, migrate, reviewers, votes
 from shiftproof.review.votes import Round, Vote, standing
 
@@ -101,10 +102,10 @@ class Database:
 
     def __init__(self, url: str | Path) -> None:
         self._engine = _engine(url if isinstance(url, str) else f"sqlite:///{url}")
+        votes_turn = threading.Lock()
         # one writer at a time is all that SQLite allows: waiting here is fairer and quicker than its busy loop
-        self._turn: AbstractContextManager[Any] = (
-            threading.Lock() if self._engine.dialect.name == "sqlite" else nullcontext()
-        )
+        self._turn: AbstractContextManager[Any] = votes_turn if self._engine.dialect.name == "sqlite" else nullcontext()
+        self._batches = Batches(self._add_together, votes_turn)
         try:
             migrate(self._engine)
         except SQLAlchemyError as problem:
@@ -252,16 +253,24 @@ class Database:
 
         A vote may replace or take back only a vote of the same person on the same item: BadInput otherwise.
         """
-        added = 0
-        with self._turn:
-            for one in sent:
-                try:
-                    with self._engine.begin() as connection:
-                        added += _add(connection, reviewer, one)
-                except IntegrityError:  # the same vote has just come on another way
-                    with self._engine.connect() as connection:
-                        _is_own(connection, reviewer, one.id, one.item)
-        return added
+        return sum(self._batches.done((reviewer, one)) for one in sent)
+
+    def _add_together(self, sent: Sequence[tuple[int, Sent]]) -> list[int | Exception]:
+        """Adds votes of several people with one commit, which is what takes long; 1 for each that is new, or the refusal."""
+        try:
+            with self._engine.begin() as connection:
+                return [_tried(_add, connection, *one) for one in sent]
+        except IntegrityError:  # one of them has just come on another way
+            return [_tried(self._add_alone, *one) for one in sent]
+
+    def _add_alone(self, reviewer: int, sent: Sent) -> int:
+        try:
+            with self._engine.begin() as connection:
+                return _add(connection, reviewer, sent)
+        except IntegrityError:
+            with self._engine.connect() as connection:
+                _is_own(connection, reviewer, sent.id, sent.item)
+            return 0
 
     def votes(
         self,
@@ -329,6 +338,14 @@ def _given(connection: Connection, reviewer: int) -> dict[str, Given]:
     mine = func.max(case((assignments.c.reviewer == reviewer, 1), else_=0))
     rows = connection.execute(select(assignments.c.item, func.count(), mine).group_by(assignments.c.item))
     return {item: Given(people, bool(is_mine)) for item, people, is_mine in rows}
+
+
+def _tried(add: Callable[..., int], *arguments: Any) -> int | Exception:
+    """What becomes of a vote; BadInput is its sender's alone, and is told before anything is written."""
+    try:
+        return add(*arguments)
+    except BadInput as refusal:
+        return refusal
 
 
 def _is_given(reviewer: int, item: str) -> Exists:
