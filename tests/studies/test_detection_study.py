@@ -143,6 +143,19 @@ def test_numbers_and_intervals_are_those_of_the_metrics() -> None:
         assert measured.interval[0] < measured.value < measured.interval[1]
 
 
+def test_what_is_told_at_one_overlap_is_told_at_the_first() -> None:
+    objects = drawn(40, seed=5)
+    findings = found(objects, iou=(0.75, 0.5))
+    assert objects.truths is not None
+    boxes = (objects.detections, objects.truths)
+    (size,) = numbers(findings, "size_average_precision")
+    assert size.value == pytest.approx(mean_average_precision(*boxes, iou=0.75, size="small"))
+    (blind,) = numbers(findings, "localization_precision")
+    assert blind.value == pytest.approx(mean_average_precision(*boxes, iou=0.75, class_blind=True))
+    classes = [one.value for one in numbers(findings, "class_average_precision")]
+    assert np.mean(classes) == pytest.approx(mean_average_precision(*boxes, iou=0.75))
+
+
 FRAMES: dict[str, list[Any]] = {
     "anchor": [f"{place // 5}/2" for place in range(60)],
     "offset": [place % 5 - 2 for place in range(60)],
