@@ -73,6 +73,19 @@ def test_run_predicts_measures_and_reports(
     assert "15 images in" in said.err, "progress and rate go to standard error"
 
 
+def test_every_study_is_asked_of_the_set_before_its_review_too(
+    shiftproof: Shiftproof, network: list[str], draw_photos: Draw
+) -> None:
+    reviewed, before = draw_photos(2, "reviewed"), draw_photos(3, "before")
+    asked = ["--unreviewed", before, "--studies", "accuracy,calibration"]
+    said = json.loads(shiftproof("run", *arguments(network, reviewed), *asked, "--json").out)
+    found = [(one["metric"], one["about"]["image_set"], one["images"]) for one in said["findings"] if "metric" in one]
+    for metric in ("top1_accuracy", "rms_calibration_error"):
+        assert [one[1:] for one in found if one[0] == metric] == [("reviewed", 6), ("before", 9)]
+    same = shiftproof("run", *arguments(network, reviewed), "--unreviewed", reviewed)
+    assert "both sets are called reviewed" in same.err
+
+
 def test_a_second_run_does_not_predict(shiftproof: Shiftproof, network: list[str], draw_photos: Draw) -> None:
     photos = draw_photos()
     first = shiftproof("run", *arguments(network, photos))

@@ -97,6 +97,7 @@ about_scoring = _options(
 
 about_studies = _options(
     click.option("--studies", help="Comma-separated; all that fit where not given: see shiftproof list studies."),
+    click.option("--unreviewed", help="IMAGES before people reviewed them: every study is asked of this set too."),
     about_scoring,
     click.option(
         "--thorough-calibration", is_flag=True, help="Likelihood and what a temperature would mend, from all logits."

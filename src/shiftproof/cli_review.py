@@ -89,11 +89,12 @@ def _invited(database: Database, names: Sequence[str], owner: str | None) -> dic
 @click.command()
 @click.argument("project")
 @database_option
+@click.option("-o", "--report", help="Also write how the set was made as a report, with pictures of both outcomes.")
 @as_json_option
-def verdicts(project: str, database: str | None, as_json: bool) -> None:
+def verdicts(project: str, database: str | None, report: str | None, as_json: bool) -> None:
     """Say what became of each item, how far people agree and how each of them worked, from the votes so far.
 
-    Example: shiftproof verdicts hard-set/ --json
+    Example: shiftproof verdicts hard-set/ -o how-it-was-made.html
     """
     from shiftproof.console import say_json
 
@@ -102,6 +103,18 @@ def verdicts(project: str, database: str | None, as_json: bool) -> None:
         say_json(found.as_json())
     else:
         _say_summary(loaded.title, found)
+    if report:
+        _save_report(report, loaded, found, as_json=as_json)
+
+
+def _save_report(path: str, project: Project, found: Summary, *, as_json: bool) -> None:
+    from shiftproof.console import remark, say
+    from shiftproof.reports import save_report
+    from shiftproof.review.findings import picture_opener, review_results
+
+    opened = picture_opener(project)
+    saved = save_report(path, review_results(project, found), open_image=opened, title=f"How {project.title} was made")
+    (remark if as_json else say)(str(saved))
 
 
 def reviewed(folder: str, database: str | None) -> tuple[Project, Summary]:

@@ -192,6 +192,17 @@ def stored_or_loaded(name: str, options: Options) -> ModelRef:
 
 
 def bench_of(models: Sequence[Model | ModelRef], images: ImageSet, options: Options) -> Bench:
+    """The chosen studies of the images, and of the same set before people reviewed it where that is named."""
+    asked = [images, *([images_asked(options["unreviewed"], options)] if options["unreviewed"] else [])]
+    if len({one.ref.name for one in asked}) < len(asked):
+        raise BadInput(f"both sets are called {images.ref.name}, so nobody could tell their numbers apart; rename a folder")
+    made = [bench for one in asked for bench in _benches(models, one, options)]
+    sets = {one.ref: one for bench in [Bench([], asked), *made] for one in bench.image_sets}
+    companions = {one.ref: one for bench in made for one in bench.companions}
+    return Bench([study for bench in made for study in bench.studies], list(sets.values()), list(companions.values()))
+
+
+def _benches(models: Sequence[Model | ModelRef], images: ImageSet, options: Options) -> list[Bench]:
     """The chosen studies, or all that are asked unasked and can say something about this many models."""
     from shiftproof.cli_studies import maker_of, studies_asked
 
@@ -199,10 +210,7 @@ def bench_of(models: Sequence[Model | ModelRef], images: ImageSet, options: Opti
     fitting = {name: kind for name, kind in kinds.items() if len(models) >= getattr(kind, "least_models", 1)}
     if options["studies"] and len(fitting) < len(kinds):
         raise BadInput(f"some of {options['studies']} need several models; use shiftproof compare")
-    made = [maker_of(name)(kind, models, images, options) for name, kind in fitting.items()]
-    sets = {one.ref: one for bench in [Bench([], [images]), *made] for one in bench.image_sets}
-    companions = {one.ref: one for bench in made for one in bench.companions}
-    return Bench([study for bench in made for study in bench.studies], list(sets.values()), list(companions.values()))
+    return [maker_of(name)(kind, models, images, options) for name, kind in fitting.items()]
 
 
 def _answers_with_boxes(model: Model | ModelRef, options: Options) -> bool:

@@ -578,8 +578,41 @@ MEANINGS: Mapping[str, Meaning] = {
         "share",
         "high",
     ),
+    "left_after_step": Meaning("Left after a step", "How many are left after one step of making a set.", "count", None),
+    "kept_share": Meaning("Kept by people", "Share of the items that people decided about and kept.", "share", None),
+    "percent_agreement": Meaning(
+        "Agreement of votes", "Share of the pairs of first votes on the same item that are the same.", "share", "high"
+    ),
+    "fleiss_kappa": Meaning(
+        "Fleiss' kappa",
+        "Agreement beyond chance where as many people judged every item: 1 is perfect, 0 chance.",
+        "number",
+        "high",
+    ),
+    "krippendorff_alpha": Meaning(
+        "Krippendorff's alpha",
+        "Agreement beyond chance, however many people judged each item: 1 is perfect, 0 chance.",
+        "number",
+        "high",
+    ),
+    "rejection_share": Meaning("Reasons against", "Share of the rejected items that went for one reason.", "share", None),
+    "failure_mode_share": Meaning(
+        "Failure modes", "Share of the items in which more than half of the people saw one failure mode.", "share", None
+    ),
+    "agreement_with_others": Meaning(
+        "Agreement with others",
+        "Share of others' first votes on the same items that are as a person's own.",
+        "share",
+        "high",
+    ),
+    "known_answers_right": Meaning(
+        "Known answers right", "Share of the items of a known answer that a person answered rightly.", "share", "high"
+    ),
+    "seconds_to_answer": Meaning(
+        "Seconds to answer", "Median time from seeing an item to answering it, of one person.", "number", None
+    ),
 }
-"""Every metric a study measures."""
+"""Every metric a study measures, or a review."""
 
 
 def meaning_of(metric: str) -> Meaning:

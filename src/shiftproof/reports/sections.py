@@ -13,6 +13,7 @@ from shiftproof.reports import (
     calibration,
     comparison,
     corruption,
+    curation,
     detection,
     detection_corruption,
     duplicates,
@@ -43,6 +44,7 @@ class SectionMaker:
 
 
 MAKERS = (
+    SectionMaker(curation.NAMES, curation.draw_curation),
     SectionMaker(comparison.NAMES, comparison.draw_comparison),
     SectionMaker(accuracy.NAMES, accuracy.draw_accuracy),
     SectionMaker(calibration.NAMES, calibration.draw_calibration),

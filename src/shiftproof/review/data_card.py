@@ -50,7 +50,7 @@ def data_card(
             for source in making.sources
         ],
         "review": _review(project, summary),
-        "changes": None if changed is None else dataclasses.asdict(changed),
+        "changes": None if changed is None else {kind: list(ids) for kind, ids in vars(changed).items()},
         "versions": versions(),
     }
 
@@ -68,7 +68,7 @@ def _review(project: Project, summary: Summary) -> dict[str, Any]:
     seconds = [person.median_seconds for person in worked if person.median_seconds is not None]
     return {
         "screen": project.screen_name,
-        "question": project.screen.question,
+        "question": project.screen.question.replace("{label}", "the class"),
         "rule": f"kept by more than half of the {project.reviewers_each} people an item is given to; ties are rejected",
         "people": len(worked),
         "votes": summary.votes,
@@ -98,7 +98,7 @@ def _lines(card: Mapping[str, Any]) -> Iterator[str]:
     yield from _table(("Filter model", "Fingerprint"), [(one["name"], one["fingerprint"]) for one in card["models"]])
     yield from ("## Whose images they are", "")
     sources = [(one["name"], one["licence"], one["fingerprint"]) for one in card["sources"]]
-    yield from _table(("Source", "Licence", "Fingerprint"), sources)
+    yield from _table(("Source", "Licence", "Fingerprint"), sources or [(NOT_STATED, NOT_STATED, "")])
     yield from _reviewed(card["review"])
     if card["changes"] is not None:
         yield from (f"## What changed since revision {card['revision'] - 1}", "")

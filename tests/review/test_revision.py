@@ -1,0 +1,118 @@
+"""A later revision of a set keeps what people said of everything that is still asked as it was."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from command import Shiftproof
+from review.judged import judge, photo_project
+from shiftproof.curation.project import Project
+from shiftproof.errors import BadInput
+from shiftproof.image_sets import ImageList, open_images
+from shiftproof.review.database import Database, Sent
+from shiftproof.review.export import export
+from shiftproof.review.revision import continue_from, load_revision
+from shiftproof.review.summary import summarize
+
+KEEP, REJECT = ["keep", "keep"], ["reject", "reject"]
+
+
+@pytest.fixture
+def photos(draw_photos: Callable[..., Path]) -> ImageList:
+    return open_images(draw_photos(3))
+
+
+@pytest.fixture
+def new(tmp_path: Path, photos: ImageList) -> Project:
+    """All images."""
+    return photo_project(tmp_path / "new", photos)
+
+
+@pytest.fixture
+def old(tmp_path: Path, photos: ImageList) -> Project:
+    """The first four of them alone."""
+    return photo_project(tmp_path / "old", photos, first=4)
+
+
+@pytest.fixture
+def old_votes(old: Project) -> Iterator[Database]:
+    """Two items kept, two rejected."""
+    opened = Database(old.folder / "review.sqlite")
+    ids = [item.id for item in old.items]
+    judge(opened, {ids[0]: KEEP, ids[1]: KEEP, ids[2]: REJECT, ids[3]: REJECT})
+    yield opened
+    opened.close()
+
+
+def test_verdicts_on_the_same_items_are_kept_and_the_rest_is_open(
+    new: Project, database: Database, old: Project, old_votes: Database
+) -> None:
+    revision = continue_from(new, database, old, old_votes)
+    assert (revision.number, revision.items, revision.votes) == (2, 4, 8)
+    before, now = summarize(old, old_votes).verdicts, summarize(new, database).verdicts
+    assert {item: now[item] for item in before} == before
+    assert {verdict.outcome for item, verdict in now.items() if item not in before} == {"open"}
+    assert [person.name for person in database.reviewers()] == ["Ada", "Ben"]
+
+
+def test_votes_are_taken_over_once_and_those_that_came_later_too(
+    new: Project, database: Database, old: Project, old_votes: Database
+) -> None:
+    continue_from(new, database, old, old_votes)
+    (first, *_), count = old_votes.votes(), database.count()
+    undo = Sent("undo", first.item, "first", None, supersedes=first.id)
+    old_votes.add(first.reviewer, [undo])
+    continue_from(new, database, old, old_votes)
+    assert database.count() == count + 1
+    assert summarize(new, database).verdicts[first.item].outcome == "open"
+
+
+def test_what_looks_otherwise_or_is_called_otherwise_is_asked_again(
+    new: Project, database: Database, old: Project, old_votes: Database
+) -> None:
+    first, second, *others = new.items
+    changed = dataclasses.replace(first, images=new.items[-1].images), dataclasses.replace(second, label="another")
+    revision = continue_from(dataclasses.replace(new, items=(*changed, *others)), database, old, old_votes)
+    assert (revision.items, revision.votes) == (2, 4)
+    assert {vote.item for vote in database.votes()} == {item.id for item in old.items[2:]}
+
+
+def test_votes_on_another_question_or_on_other_items_are_refused(
+    tmp_path: Path, photos: ImageList, database: Database, old: Project, old_votes: Database
+) -> None:
+    boxes = photo_project(tmp_path / "boxes", photos, screen="extreme-points")
+    with pytest.raises(BadInput, match="votes mean different things"):
+        continue_from(boxes, database, old, old_votes)
+    others = dataclasses.replace(old, items=tuple(dataclasses.replace(item, id=f"new {item.id}") for item in old.items))
+    with pytest.raises(BadInput, match="were both made from the same images"):
+        continue_from(others, database, old, old_votes)
+
+
+def test_the_card_of_a_revision_says_what_changed(
+    new: Project, database: Database, old: Project, old_votes: Database, tmp_path: Path
+) -> None:
+    continue_from(new, database, old, old_votes)
+    ids = [item.id for item in new.items]
+    kept = [vote for vote in database.votes() if vote.item == ids[0]]
+    for vote in kept:
+        changed = Sent(f"{vote.id[:-4]}-new", vote.item, "open", {"choice": "reject"}, supersedes=vote.id)
+        database.add(vote.reviewer, [changed])
+    judge(database, {ids[4]: KEEP})
+    card = export(new, summarize(new, database), tmp_path / "set").card
+    assert card["revision"] == 2
+    assert card["changes"] == {"added": [ids[4]], "dropped": [ids[0]], "reversed": [ids[0]]}
+    assert "What changed since revision 1" in (tmp_path / "set" / "data-card.md").read_text()
+
+
+def test_the_command_counts_what_it_took_over(
+    shiftproof: Shiftproof, new: Project, old: Project, old_votes: Database
+) -> None:
+    said = shiftproof("curate", "revise", "new", "--continue-from", "old")
+    assert said.code == 0, said.err
+    assert "revision 2: 8 votes on 4 of 9 items taken over" in said.err
+    assert load_revision(new.folder).number == 2
+    assert "2 kept, 2 rejected, 5 open" in shiftproof("verdicts", "new").out
