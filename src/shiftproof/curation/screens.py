@@ -13,8 +13,8 @@ Form = Literal["choice", "labels", "tags", "box", "class"]
 """What an answer holds: one choice; classes that are there; failure modes; four extreme points; one class of many."""
 
 ARROWS = frozenset({"ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"})
-RESERVED = ARROWS | {"z", "t", "i", "p", "?", "+", "-", " ", "Enter", "Escape", "Backspace", "Tab"}
-"""Keys that every screen has for itself: moving, undo, note, references, predictions, help, zoom, flip, done, back."""
+RESERVED = ARROWS | {"z", "t", "i", "p", "?", "/", "+", "-", ",", ".", " ", "Enter", "Escape", "Backspace", "Tab"}
+"""Keys that pages have for themselves: moving, undo, note, references, predictions, help, search, zoom, turning, flip, done."""
 
 
 @dataclass(frozen=True)

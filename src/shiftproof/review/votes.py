@@ -71,7 +71,10 @@ def check_answer(screen: Screen, answer: Mapping[str, Any], classes: Iterable[st
     _check_among(_texts(answer.get("reasons", []), "reasons"), (reason.name for reason in choice.reasons), "reason")
     match screen.form:
         case "labels" if choice.keeps or "labels" in answer:
-            _check_among(_texts(answer.get("labels"), "labels"), classes, "class")
+            labels = _texts(answer.get("labels"), "labels")
+            _check_among(labels, classes, "class")
+            if choice.keeps and not labels:
+                raise BadInput(f"{choice.name} needs at least one class that is there")
         case "tags":
             _check_among(_texts(answer.get("tags"), "tags"), (one.name for one in screen.choices), "tag")
         case "box" if choice.keeps or "points" in answer:
@@ -95,6 +98,9 @@ def _check_points(points: Any) -> None:
     numbers = pairs and all(type(side) in (int, float) and 0 <= side <= 1 for one in points for side in one)
     if not numbers:
         raise BadInput(f"a box needs four points, each as shares of width and height, 0 to 1; got {points!r:.200}")
+    left, top, right, bottom = box_of({"points": points})
+    if left == right or top == bottom:
+        raise BadInput("a box needs an area, and these four points have none between them")
 
 
 def _check_among(named: Sequence[str], known: Iterable[str], what: str) -> None:

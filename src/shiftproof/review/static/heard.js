@@ -44,7 +44,7 @@ export class Heard {
   }
 }
 
-const voice = (who, own) => element("b", {}, own ? `${who} (you)` : who);
+const voice = (who, own) => element("b", {}, own ? `${who} (you): ` : `${who}: `);
 const comment = ({ who, own, text }) => element("li", {}, voice(who, own), text);
 
 // only what is new, so that nothing that is being read or selected goes away
