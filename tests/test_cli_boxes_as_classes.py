@@ -54,7 +54,12 @@ def test_a_classifier_is_asked_about_windows(shiftproof: Shiftproof, colours: Pa
         (("proposals:onnx:colours.onnx", "--proposals", "grid", "--fill", "empty"), "takes no fill"),
         (("onnx:colours.onnx", "--proposals", "grid"), "onnx:colours.onnx as a classifier takes no proposals"),
         (("boxes:onnx:colours.onnx", "--gives", "logits", "--boxes", "yolox"), "boxes:onnx:colours.onnx takes no gives"),
-        (("onnx:colours.onnx", "--boxes", "yolox", "--fill", "empty"), "are for classifiers: name boxes:onnx:colours.onnx"),
+        (
+            ("onnx:colours.onnx", "--boxes", "yolox", "--fill", "empty"),
+            "takes no --fill; that is for classifiers, as boxes:MODEL is",
+        ),
+        (("onnx:colours.onnx", "--boxes", "yolox", "--weights", "file"), "an ONNX file takes no weights"),
+        (("onnx:colours.onnx", "--boxes", "yolox", "--autocast", "float16"), "an ONNX file takes no precision"),
         (("boxes:lite:0",), "no object detector called 'lite'"),
     ],
 )

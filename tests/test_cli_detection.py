@@ -17,6 +17,7 @@ from shiftproof.loading_boxes import load_found
 from shiftproof.metrics.box_overlap import COCO_OVERLAPS
 from shiftproof.store import Store
 from shiftproof.types import Run
+from toys import save_colour_network
 
 BOXES = Path(__file__).parent / "boxes"
 
@@ -60,6 +61,9 @@ def test_results_of_another_tool_are_measured_at_the_overlaps_that_were_typed(sh
         (("--iou", ","), "at least one overlap"),
         (("--iou", "1.5"), "iou should lie above 0"),
         (("--studies", "detection-corruption", "--at", "model-size"), "boxes lie on the image as it is stored"),
+        (("--studies", "detection-corruption", "--budget", "50"), "so --budget cannot be asked for; name fewer of them"),
+        (("--merge", "coco"), "so --merge cannot be asked for; join or choose classes in the file of boxes"),
+        (("--features", "layer", "--half"), "answers with boxes and takes no --features, --half"),
     ],
 )
 def test_slips_cost_one_sentence(asked: tuple[str, ...], told: str, shiftproof: Shiftproof, lamps: Path) -> None:
@@ -67,6 +71,15 @@ def test_slips_cost_one_sentence(asked: tuple[str, ...], told: str, shiftproof: 
     assert said.code == 1
     assert told in said.err
     assert "Traceback" not in said.err
+
+
+def test_a_detector_and_a_classifier_are_not_compared(shiftproof: Shiftproof, lamps: Path) -> None:
+    save_colour_network(lamps / "colours.onnx")
+    assert shiftproof("predict", "results:found.json?annotations=boxes.json", "boxes.json").code == 0
+    assert shiftproof("predict", "colours.onnx", "boxes.json", "--prepare", "unit").code == 0
+    said = shiftproof("compare", "found", "colours", "boxes.json")
+    assert said.code == 1
+    assert "found answers with boxes and colours with classes; compare models that answer alike" in said.err
 
 
 @pytest.mark.real

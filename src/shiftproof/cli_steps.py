@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from shiftproof.errors import BadInput, UnknownName
+from shiftproof.errors import BadInput, UnknownName, listed
 
 if TYPE_CHECKING:
     from shiftproof.answers import Model
@@ -41,6 +41,9 @@ ABOUT_MODEL = (
     "filtered",
 )
 """Options that say which model it is, or what to know of it."""
+
+OF_CLASSIFIERS = ("gives", "features", "extra_output", "scores", "channels_last", "fill", "proposals", "keep", "half")
+"""Options that mean nothing to a model that answers with boxes."""
 
 
 @dataclass(frozen=True)
@@ -99,8 +102,7 @@ def model_asked(spec: str, options: Options) -> Model:
     """The classifier or object detector that was named, as the options say."""
     if not (spec.startswith("results:") or (options["boxes"] and not spec.startswith(CLASSIFIERS_OF_BOXES))):
         return model_of(spec, options)
-    if options["fill"] or options["proposals"]:
-        raise BadInput(f"--fill and --proposals are for classifiers: name boxes:{spec}, or proposals:MODEL")
+    _refuse_of_classifiers(spec, options)
     from shiftproof.models import load_detector
 
     return load_detector(
@@ -109,13 +111,24 @@ def model_asked(spec: str, options: Options) -> Model:
         layout=_layout(options),
         prepare=options["prepare"],
         classes=options["classes"],
+        weights=options["weights"],
         device=options["device"],
+        precision=options["autocast"],
         threads=options["threads"],
         least_score=options["least_score"],
         overlap=options["overlap"],
         most=options["most_boxes"],
         seen=_seen(options),
     )
+
+
+def _refuse_of_classifiers(spec: str, options: Options) -> None:
+    """BadInput where something was said that an object detector would pass over in silence."""
+    typed = [f"--{name.replace('_', '-')}" for name in OF_CLASSIFIERS if options.get(name)]
+    if typed:
+        raise BadInput(
+            f"{spec} answers with boxes and takes no {listed(typed)}; that is for classifiers, as boxes:MODEL is one"
+        )
 
 
 def images_at(location: str, options: Options) -> ImageList:
@@ -206,11 +219,23 @@ def _benches(models: Sequence[Model | ModelRef], images: ImageSet, options: Opti
     """The chosen studies, or all that are asked unasked and can say something about this many models."""
     from shiftproof.cli_studies import maker_of, studies_asked
 
-    kinds = studies_asked(options, images, boxes=any(_answers_with_boxes(model, options) for model in models))
+    kinds = studies_asked(options, images, boxes=_answer_with_boxes(models, options))
     fitting = {name: kind for name, kind in kinds.items() if len(models) >= getattr(kind, "least_models", 1)}
     if options["studies"] and len(fitting) < len(kinds):
         raise BadInput(f"some of {options['studies']} need several models; use shiftproof compare")
     return [maker_of(name)(kind, models, images, options) for name, kind in fitting.items()]
+
+
+def _answer_with_boxes(models: Sequence[Model | ModelRef], options: Options) -> bool:
+    """Whether models answer with boxes; BadInput where some do and others do not."""
+    from shiftproof.studies.clean_study import model_ref
+
+    names: dict[bool, str] = {}
+    for model in models:
+        names[_answers_with_boxes(model, options)] = model_ref(model).name
+    if len(names) > 1:
+        raise BadInput(f"{names[True]} answers with boxes and {names[False]} with classes; compare models that answer alike")
+    return True in names
 
 
 def _answers_with_boxes(model: Model | ModelRef, options: Options) -> bool:

@@ -27,6 +27,12 @@ OF_MAKING_PICTURES = ("corruptions", "severities", "output", "scale_strengths", 
 OF_MAKING_SEQUENCES = ("perturbations", "levels", "sequences")
 """Options that say nothing about what was made before."""
 
+ASK_THE_ORIGINALS = "name the images it was made from, or one of its folders"
+
+OF_SCORING_CLASSES = ("merge", "scored")
+OF_SOME_CELLS = ("budget", "precision", "baseline")
+"""Options that boxes have no use for."""
+
 OF_FRAMES = ("anchor", "offset")
 """Facts of frames around anchor frames."""
 
@@ -47,6 +53,8 @@ def studies_asked(options: Options, images: ImageSet, *, boxes: bool = False) ->
     kinds = studies_named(options["studies"] or usual)
     for name, kind in kinds.items():
         _check_answers(name, kind, boxes)
+    if boxes:
+        _refuse_typed(OF_SCORING_CLASSES, "boxes are compared class by class", "join or choose classes in the file of boxes")
     elsewhere = {"out_images"} if HARD_PHOTOS in kinds else set()
     typed = [option for name, option in OF_NOVELTY.items() if options[name] and name not in elsewhere]
     if typed and NOVELTY not in kinds:
@@ -101,6 +109,7 @@ def make_detection(kind: Any, models: Models, images: ImageSet, options: Options
 
 def make_detection_corruption(kind: Any, models: Models, images: ImageSet, options: Options) -> Bench:
     """Boxes at the first overlap, on images corrupted as they are stored."""
+    _refuse_typed(OF_SOME_CELLS, "detectors are asked about every corruption and severity", "name fewer of them")
     study = kind(
         models=models,
         image_set=images,
@@ -153,7 +162,7 @@ def make_corruption(kind: Any, models: Models, images: ImageSet, options: Option
 def _make_published_corruption(models: Models, images: ImageSet, options: Options) -> Bench:
     from shiftproof.studies.published_corruption import PublishedCorruptionStudy
 
-    _refuse_typed(OF_MAKING_PICTURES, f"{images.ref.name} holds corrupted images already")
+    _refuse_typed(OF_MAKING_PICTURES, f"{images.ref.name} holds corrupted images already", ASK_THE_ORIGINALS)
     clean = images_at(options["clean_images"], options) if options["clean_images"] else None
     study = PublishedCorruptionStudy(models=models, image_set=images, clean_set=clean, baseline=_baseline(options))
     return Bench([study], [images, *([clean] if clean else [])])
@@ -162,7 +171,7 @@ def _make_published_corruption(models: Models, images: ImageSet, options: Option
 def make_perturbation(kind: Any, models: Models, images: ImageSet, options: Options) -> Bench:
     """Sequences made here of images spread evenly over the set; a set of sequences as it is."""
     if _has_facts(images, "sequence", "frame"):
-        _refuse_typed(OF_MAKING_SEQUENCES, f"{images.ref.name} holds sequences already")
+        _refuse_typed(OF_MAKING_SEQUENCES, f"{images.ref.name} holds sequences already", ASK_THE_ORIGINALS)
         return Bench([kind(models=models, image_sets=[images], baseline=_baseline(options))], [images])
     from shiftproof.image_sets.perturbed import perturbed
 
@@ -220,13 +229,13 @@ def maker_of(study: str) -> Maker:
     return MAKERS.get(study, make_plainly)
 
 
-def _refuse_typed(names: Sequence[str], reason: str) -> None:
+def _refuse_typed(names: Sequence[str], reason: str, advice: str) -> None:
     """BadInput where one of these options was typed, which would otherwise be passed over in silence."""
     context = click.get_current_context(silent=True)
     typed = [name for name in names if context and context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
     if typed:
         told = " and ".join(f"--{name.replace('_', '-')}" for name in typed)
-        raise BadInput(f"{reason}, so {told} cannot be asked of it; name the images it was made from, or one of its folders")
+        raise BadInput(f"{reason}, so {told} cannot be asked for; {advice}")
 
 
 def _has_facts(images: ImageSet, *names: str) -> bool:
