@@ -97,6 +97,15 @@ def test_labels_that_people_gave_replace_those_of_the_clips(film: Path, tmp_path
     assert {gone.reason for gone in made.choice.gone} == {"its anchor was not kept"}
 
 
+def test_people_read_the_word_for_a_class_that_only_has_a_wnid(tmp_path: Path) -> None:
+    film = draw_film(tmp_path / "film", {"n02834778/a": 5, "n02123045/b": 5})
+    images = open_images(film, kind="frames", k=1, anchors="2")
+    anchors = {sample.id: ["n02834778", "n02123045"] for sample in images.samples if sample.facts["offset"] == 0}
+    alone, together = pair_frames(images, tmp_path / "a"), pair_frames(images, tmp_path / "b", labels=anchors)
+    assert {one.name for one in alone.project.classes} == {"bicycle", "tabby"}
+    assert {one.name for one in together.project.classes} == {"bicycle and tabby"}
+
+
 def test_anchors_alone_are_asked_for_their_classes(film: Path, tmp_path: Path) -> None:
     images = open_images(film, kind="frames", k=2, anchors=[4])
     project = label_anchors(images, tmp_path / "anchors", classes=Classes(("cat", "dog", "eel"))).project

@@ -26,7 +26,8 @@ def review_class(key: str, name: str | None = None, references: Sequence[str] = 
     word, *others = tree.words(key)
     _, *above = min(tree.paths(key), key=len)
     gloss = f"also called {', '.join(others)}" if others else ""
-    return ReviewClass(key, name or word, gloss, tuple(tree.name(one) for one in reversed(above)), tuple(references))
+    shown = word if name in (None, key) else name  # folders are often named by the wnid alone
+    return ReviewClass(key, shown, gloss, tuple(tree.name(one) for one in reversed(above)), tuple(references))
 
 
 def review_classes(
@@ -36,7 +37,7 @@ def review_classes(
     names, shown = dict(zip(classes.keys, classes.names, strict=True)), references or {}
 
     def name_of(key: str) -> str:
-        return " and ".join(names.get(part, part) for part in key.split(TOGETHER))
+        return " and ".join(review_class(part, names.get(part)).name for part in key.split(TOGETHER))
 
     wanted = classes.keys if keys is None else sorted(set(keys))
     return tuple(review_class(key, name_of(key), shown.get(key, ())) for key in wanted)
