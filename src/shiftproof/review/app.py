@@ -87,6 +87,11 @@ def stranger(rooms: Rooms, request: Request) -> Response:
     return page("stranger.html", status, guessing=status == 429)
 
 
+def not_agreed() -> Response:
+    """What somebody gets who has not agreed yet to what a test asks for."""
+    return JSONResponse({"error": "agree to take part first"}, 403)
+
+
 class Rooms:
     """What is answered at each address."""
 
@@ -118,7 +123,7 @@ class Rooms:
     def work(self, request: Request, visitor: Reviewer) -> Response:
         """One item after the other; what follows is fetched by the page."""
         project = self.desk.project
-        if project.consent and not visitor.consented:
+        if not self.desk.has_agreed(visitor):
             return RedirectResponse("/", 303)
         round_ = self.desk.round_of(visitor)
         settings = {
@@ -155,6 +160,8 @@ class Rooms:
     @for_people
     def items(self, request: Request, visitor: Reviewer) -> Response:
         """The next items, besides those that the page has."""
+        if not self.desk.has_agreed(visitor):
+            return not_agreed()
         wanted = request.query_params.get("count", str(AHEAD))
         count = min(int(wanted[:4]), MOST_AHEAD) if wanted.isdecimal() else AHEAD
         besides = request.query_params.get("besides", "").split(",")[:MOST_BESIDES]
@@ -182,6 +189,8 @@ class Rooms:
         return await self._posted(request, self._votes)
 
     def _votes(self, visitor: Reviewer, body: dict[str, Any]) -> Response:
+        if not self.desk.has_agreed(visitor):
+            return not_agreed()
         sent = body.get("votes")
         if not isinstance(sent, list) or len(sent) > MOST_VOTES or not all(isinstance(one, dict) for one in sent):
             return JSONResponse({"error": f"expected up to {MOST_VOTES} votes"}, 400)

@@ -75,6 +75,10 @@ class Desk:
     def training(self) -> Sequence[Item]:
         return [item for item in self.project.items if item.role == "training"]
 
+    def has_agreed(self, reviewer: Reviewer) -> bool:
+        """Whether a person agreed to take part, where that is asked for."""
+        return reviewer.consented or not self.project.consent
+
     def round_of(self, reviewer: Reviewer) -> Round:
         """What a person does next: the training first, where there is one."""
         return "first" if reviewer.trained or not self.training else "training"
