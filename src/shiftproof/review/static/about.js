@@ -24,7 +24,10 @@ export class About {
   // Whether a key opened or closed something here.
   key(key) {
     const part = { i: this.references, p: this.predictions }[key];
-    if (part && !part.hidden) part.open = !part.open;
+    if (part && !part.hidden) {
+      part.open = !part.open;
+      part.scrollIntoView({ block: "nearest" });
+    }
     return Boolean(part);
   }
 

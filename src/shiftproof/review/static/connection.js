@@ -7,18 +7,19 @@ const answers = (count) => (count === 1 ? "1 answer" : `${count} answers`);
 // Shows what became of the votes in an outbox.
 export function showState(outbox, reason) {
   const waiting = outbox.votes.length;
+  const unsaved = `Not saved: ${reason}; ${answers(waiting)} kept here`;
   const words = {
     saved: "Saved",
     sending: "Saving…",
-    lost: waiting ? `No connection: ${answers(waiting)} kept here until it is back` : "No connection",
-    refused: `Not saved: ${reason}; ${answers(waiting)} kept here`,
+    lost: reason ? unsaved : `No connection: ${answers(waiting)} kept here until it is back`,
+    refused: unsaved,
   };
   say(outbox.state, words[outbox.state]);
 }
 
 // Shows that items or pictures do not come.
-export function showLost() {
-  say("lost", "No connection: trying again");
+export function showLost({ message }) {
+  say("lost", message || "No connection: trying again");
 }
 
 function say(state, words) {

@@ -16,11 +16,15 @@ export class Interlude {
     this.place.querySelector("p").textContent = text;
     this.button.querySelector("span").textContent = button;
     this.place.hidden = false;
+    this.before = document.activeElement;
+    this.button.focus();
     return new Promise((resolve) => (this.end = () => this.close(resolve)));
   }
 
   close(resolve = () => {}) {
     this.place.hidden = true;
+    this.before?.focus();
+    this.before = null;
     resolve();
   }
 

@@ -6,6 +6,7 @@ export class Note {
   constructor() {
     this.dialog = byId("note");
     this.field = this.dialog.querySelector("textarea");
+    this.set("");
     const form = this.dialog.querySelector("form");
     form.addEventListener("submit", ({ submitter }) => submitter.value === "keep" && this.set(this.field.value.trim()));
     this.field.addEventListener("keydown", (event) => {

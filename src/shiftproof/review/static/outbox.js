@@ -47,7 +47,7 @@ export class Outbox {
       const some = this.votes.slice(0, AT_ONCE);
       const votes = some.map(({ place, ...vote }) => vote);
       try {
-        const reply = await patiently(() => call("/api/votes", { votes }), () => this.#now("lost"));
+        const reply = await patiently(() => call("/api/votes", { votes }), (problem) => this.#now("lost", problem.message));
         for (const vote of some) this.#settle(vote, reply);
         this.progress = reply.progress;
       } catch (problem) {

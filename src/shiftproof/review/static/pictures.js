@@ -33,7 +33,7 @@ async function fetchPicture(name) {
     await image.decode();
   } catch {
     if (await isThere(name)) image.alt = "This picture cannot be shown.";
-    else throw new Lost("a picture did not come");
+    else throw new Lost();
   }
   return image;
 }

@@ -27,12 +27,13 @@ export class Progress {
     byId("bar").max = Math.max(all, 1);
     byId("bar").value = done;
     byId("count").textContent = training ? "Training: the answer follows each of yours" : `${done} of ${all}`;
-    byId("pace").textContent = each && !training ? `${each.toFixed(1)} s each, ${duration(each * (all - done))} to go` : "";
+    const toGo = all > done ? `, ${duration(each * (all - done))} to go` : "";
+    byId("pace").textContent = each && !training ? `${each.toFixed(1)} s each${toGo}` : "";
   }
 }
 
 function duration(seconds) {
   const minutes = Math.round(seconds / 60);
-  if (minutes < 1) return "less than a minute";
+  if (minutes < 1) return "under 1 min";
   return minutes < 90 ? `about ${minutes} min` : `about ${Math.round(minutes / 60)} h`;
 }

@@ -1,4 +1,4 @@
-// Calls to the server: what is lost on the way is tried again, what the server refuses is not.
+// Calls to the server: what is lost on the way is tried again, what the server refuses for good is not.
 
 import { settings } from "./settings.js";
 
@@ -6,7 +6,7 @@ const PATIENCE = 15_000; // milliseconds for one answer
 const SOONEST = 500; // milliseconds until the second try; each wait is twice the one before
 const LATEST = 8_000;
 
-export class Lost extends Error {}
+export class Lost extends Error {} // its message is what the server said, where it said anything
 export class Refused extends Error {}
 
 export async function call(path, body) {
@@ -21,10 +21,12 @@ export async function call(path, body) {
     answer = await fetch(path, request);
     told = await answer.json();
   } catch {
-    throw new Lost("no answer from the server");
+    throw new Lost();
   }
-  if (answer.status >= 500 || answer.status === 429) throw new Lost(`the server answered ${answer.status}`);
-  if (!answer.ok) throw new Refused(told.error ?? `the server answered ${answer.status}`);
+  const words = told.error ?? `the server answered ${answer.status}`;
+  // 403: whoever opens the invitation link again, in another window too, is let in again
+  if (answer.status >= 500 || answer.status === 429 || answer.status === 403) throw new Lost(words);
+  if (!answer.ok) throw new Refused(words);
   return told;
 }
 
@@ -35,7 +37,7 @@ export async function patiently(work, lost = () => {}) {
       return await work();
     } catch (problem) {
       if (!(problem instanceof Lost)) throw problem;
-      lost();
+      lost(problem);
       await pause(wait);
     }
   }

@@ -1,0 +1,96 @@
+"""How long a reviewer waits from pressing a key to seeing the next photo, in a project of 5,000 photos.
+
+    SHIFTPROOF_TEST_DATA=data python benchmarks/key_to_paint.py [figures.json]
+
+The page takes the time from the key's event until two frames after the next picture stands in its place, decoded: then it
+has been painted. Meanwhile answers go to a server process and its database, and pictures come from it. Presses are told
+apart by turns, odd and even: what differs between the two is chance.
+
+Aim: under 50 ms at the 95th percentile.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from playwright.sync_api import sync_playwright
+
+from harness import save
+
+sys.path.append(str(Path(__file__).parent.parent / "tests"))  # the server process is that of the tests
+
+from review.served import served
+from shiftproof.curation.project import Item, Project, ReviewClass, save_project
+
+ITEMS = 5_000
+PRESSES = int(os.environ.get("PRESSES", "400"))
+PAUSE = 250  # milliseconds between seeing a photo and pressing a key: nobody is faster for long
+
+WATCH = """() => {
+  window.waits = [];
+  const picture = () => document.querySelector("#stage img");
+  addEventListener("keydown", ({ timeStamp: pressed }) => {
+    const before = picture();
+    const look = () => {
+      if (picture() === before) return requestAnimationFrame(look);
+      const done = () => window.waits.push(performance.now() - pressed);
+      picture().decode().then(() => requestAnimationFrame(() => requestAnimationFrame(done)));
+    };
+    setTimeout(look);
+  }, { capture: true });
+}"""
+
+
+def save_items(folder: Path, photos: list[Path]) -> None:
+    """Writes a project in which every item has a picture of its own to fetch, though photos come again."""
+    (folder / "images").mkdir(parents=True)
+    names = [f"{number}{photos[number % len(photos)].suffix}" for number in range(ITEMS)]
+    for number, name in enumerate(names):
+        (folder / "images" / name).symlink_to(photos[number % len(photos)])
+    items = tuple(Item(name, (name,), "thing") for name in names)
+    save_project(Project(folder, "Five thousand photos", "clarity", items, (ReviewClass("thing", "thing"),)))
+
+
+def waits(folder: Path) -> list[float]:
+    """Milliseconds that each of many key presses took until the next photo was seen."""
+    with served(folder, invite=["Ada"]) as server, sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"])
+        page = browser.new_page(viewport={"width": 1366, "height": 768})
+        page.goto(server.links["Ada"])
+        page.goto(f"{server.address}/work")
+        page.wait_for_selector("#stage[data-ready]", state="attached")
+        page.evaluate(WATCH)
+        for number in range(1, PRESSES + 1):
+            page.wait_for_timeout(PAUSE)
+            page.keyboard.press("yu"[number % 2])
+            page.wait_for_function(
+                f"() => window.waits.length === {number} && 'ready' in document.getElementById('stage').dataset"
+            )
+        found = page.evaluate("() => window.waits")
+        browser.close()
+    return [float(wait) for wait in found]
+
+
+def told(name: str, milliseconds: list[float]) -> dict[str, float]:
+    figures = {str(share): float(np.percentile(milliseconds, share)) for share in (50, 95, 99, 100)}
+    shown = ", ".join(f"{share} %: {value:.1f} ms" for share, value in figures.items())
+    print(f"{name:24} {len(milliseconds):,} presses; {shown}", flush=True)
+    return figures
+
+
+def main() -> None:
+    photos = sorted(Path(os.environ["SHIFTPROOF_TEST_DATA"], "ilsvrc-sample-1000").resolve().iterdir())
+    with tempfile.TemporaryDirectory() as folder:
+        save_items(Path(folder, "project"), photos)
+        found = waits(Path(folder, "project"))
+    parts = {"key to next photo": found, "odd presses": found[::2], "even presses (A/A)": found[1::2]}
+    save("key_to_paint", {name: told(name, milliseconds) for name, milliseconds in parts.items()})
+
+
+if __name__ == "__main__":
+    main()
