@@ -70,7 +70,7 @@ def review(project: str, **options: Any) -> None:
         for link in () if options["as_json"] else links:
             say(f"{link['name']} ({link['role']}): {link['link']}")
         if not is_loopback(options["host"]):
-            remark("warning: others can reach this server, and what it sends is not encrypted; see docs/review.md")
+            remark("warning: others can reach this server, and nothing it sends is encrypted but by a proxy before it")
         remark(f"{loaded.title}: {len(loaded.items):,} items at {address}; Ctrl-C ends it")
         serve(app, door)
     database.close()
