@@ -14,7 +14,7 @@ Form = Literal["choice", "labels", "tags", "box", "class"]
 
 ARROWS = frozenset({"ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"})
 RESERVED = ARROWS | {"z", "t", "i", "p", "?", "/", "+", "-", ",", ".", " ", "Enter", "Escape", "Backspace", "Tab"}
-"""Keys that pages have for themselves: moving, undo, note, references, predictions, help, search, zoom, turning, flip, done."""
+"""Keys that pages have for themselves: moving, undo, note, references, predictions, help, search, zoom, turning, flip."""
 
 
 @dataclass(frozen=True)

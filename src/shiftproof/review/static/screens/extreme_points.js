@@ -1,7 +1,7 @@
 // The highest, lowest, leftmost and rightmost point of what is named, in any order; the box lies around them.
 
 import { POINTS, boxAround, factorName, inPixels, scaleFactor } from "../boxes.js";
-import { Choices, inWords, toolButton } from "../choices.js";
+import { Choices, inWords, keyCap, toolButton } from "../choices.js";
 import { createCloseUp, drawPart, magnify } from "../close_ups.js";
 import { element } from "../element.js";
 import { Marks } from "../marks.js";
@@ -32,6 +32,7 @@ export function create({ stage, panel, settings, answer, announce }) {
   stage.append(view);
   panel.append(
     element("div", { class: "tools" }, toolButton(" ", "Set point", () => add()), toolButton("Backspace", "Drop", drop)),
+    element("p", { class: "hint" }, ...Object.keys(ARROWS).map(keyCap), " move the crosshair, in leaps with ", keyCap("Shift")),
     told,
     element("div", { class: "close-ups" }, magnifier, crop),
   );
