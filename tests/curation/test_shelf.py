@@ -11,6 +11,7 @@ from blotches import blotches
 from shiftproof.curation import shelf
 from shiftproof.curation.shelf import REGISTER, put, put_all
 from shiftproof.image_sets.image_list import FilesBelow
+from shiftproof.image_sets.opener import decoded
 from shiftproof.types import ImageSource
 
 
@@ -40,7 +41,6 @@ def test_what_a_kill_left_undone_is_done_again_and_nothing_else(
     register.write_text("\n".join([*whole, cut[:40]]))
     (tmp_path / "project" / "images" / first.names["03.png"]).unlink()
     opened: list[ImageSource] = []
-    decoded = shelf.decoded
 
     def watched(source: ImageSource) -> object:
         opened.append(source)
