@@ -104,7 +104,7 @@ def test_every_answer_of_a_screen_has_a_key_of_its_own(name: str) -> None:
         assert len(set(reasons)) == len(reasons)
 
 
-@pytest.mark.parametrize("keys", [{"keep": "n"}, {"keep": "z"}, {"keep": " "}])
+@pytest.mark.parametrize("keys", [{"keep": "n"}, {"keep": "z"}, {"keep": " "}, {"keep": "1"}])
 def test_a_key_that_is_taken_is_refused(keys: dict[str, str]) -> None:
     with pytest.raises(BadInput, match="key of its own"):
         screen_named("clarity", keys)

@@ -213,6 +213,8 @@ def screen_named(name: str, keys: Mapping[str, str] | None = None, choices: Sequ
     pressed = [choice.key for choice in chosen]
     taken = [key for choice, key in keys.items() if key in RESERVED and key != screen.choice(choice).key]
     taken += [choice.key for choice in choices if choice.key in RESERVED]
+    # reasons are asked for beside the next item, which takes answers at the same time
+    taken += [reason.key for choice in chosen for reason in choice.reasons if reason.key in pressed]
     if taken or len(set(pressed)) < len(pressed):
         raise BadInput(
             f"every answer of {name} needs a key of its own, beside {listed(sorted(RESERVED))}; got {listed(pressed)}"
