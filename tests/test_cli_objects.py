@@ -85,6 +85,16 @@ def test_a_set_without_boxes_says_so(shiftproof: Shiftproof, boxes: Path) -> Non
     assert "left out: red: objects are told from their background by boxes, and it has none" in ran.err
 
 
+def test_objects_are_not_cut_out_of_a_part_of_a_set(shiftproof: Shiftproof, boxes: Path) -> None:
+    text = boxes.read_text()
+    for name, wnid in {"blue": "n01440764", "green": "n01443537", "red": "n01484850"}.items():
+        text = text.replace(f'"name": "{name}"', f'"name": "{wnid}"')
+    boxes.write_text(text)
+    Path("some.txt").write_text("n01440764\n")
+    ran = shiftproof("run", "colours.onnx", boxes, *PREPARED, "--studies", "objects", "--only-classes", "some.txt")
+    assert (ran.code, "leave out --only-classes and --above" in ran.err) == (1, True), ran.err
+
+
 def test_a_look_nobody_knows_is_answered_with_the_known_ones(shiftproof: Shiftproof, boxes: Path) -> None:
     ran = shiftproof("run", "colours.onnx", boxes, *PREPARED, "--studies", "objects", "--looks", "alon")
     assert (ran.code, ran.err.strip()) == (1, "shiftproof: no look of an object called 'alon'; did you mean alone?")

@@ -23,8 +23,10 @@ SMALLEST, LARGEST = 8, 4096
 
 def make_objects(kind: Any, models: Sequence[Classifier | ModelRef], images: ImageSet, options: Options) -> Bench:
     """The objects of a boxed set in the looks that were asked for; of another set nothing, and the study says why."""
-    if not isinstance(images, ImageList) or images.truths is None:
+    if getattr(images, "truths", None) is None:
         return Bench([kind(models=models, image_set=images)], [images])
+    if not isinstance(images, ImageList):
+        raise BadInput("objects are cut out of a whole set; leave out --only-classes and --above")
     together = not options["each_object"]
     looks = {
         look: crops(images, look=look, padding=options["padding"], together=together) for look in _looks(options["looks"])

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import shiftproof as sp
@@ -15,7 +16,7 @@ from shiftproof.image_sets.coarser_classes import coco_groups, labelled_above, n
 from shiftproof.image_sets.image_list import ImageList
 from shiftproof.image_sets.video_classes import video_groups
 from shiftproof.reference import ilsvrc_classes
-from shiftproof.types import Classes, Sample
+from shiftproof.types import Classes, Sample, Truths
 
 FISH, SHARK, DOG, CAR = "n02512053", "n01482330", "n02084071", "n02958343"
 CONVERTIBLE, TENCH, WHITE_SHARK = "n03100240", "n01440764", "n01484850"
@@ -35,6 +36,16 @@ def test_images_are_labelled_with_the_nearest_class_above_theirs_and_others_left
     assert [sample.id for sample in seen.samples] == [sample.id for sample in photos.samples[2:]]
     assert seen.notes[-1].startswith("4 of 6 images are of kinds of 2 of the 3 classes")
     assert seen.ref.name.endswith(", 2 coarser classes")
+
+
+def test_objects_are_of_the_nearest_class_above_theirs_and_others_left_out(photos: ImageList) -> None:
+    ids, no = tuple(sample.id for sample in photos.samples), np.zeros(3, bool)
+    # a convertible and a shark in the last image, a tench in the third
+    truths = Truths(ids, np.array([5, 5, 2]), np.zeros((3, 4)), np.array([0, 2, 1]), no, no, np.ones(3))
+    boxed = dataclasses.replace(photos, truths=truths)
+    objects = labelled_above(boxed, Classes(("dog", "fish", "shark"), (DOG, FISH, SHARK))).truths
+    assert objects is not None
+    assert (objects.image.tolist(), objects.classes.tolist()) == ([3, 0], [1, 0])
 
 
 def test_a_class_lies_above_itself_and_an_image_of_two_classes_is_right_by_either(photos: ImageList) -> None:

@@ -6,13 +6,14 @@ import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import shiftproof as sp
 from shiftproof.errors import BadInput
 from shiftproof.image_sets.image_list import ImageList
 from shiftproof.image_sets.views import labelled_among, of_classes, spread_over, unlabelled
-from shiftproof.types import Classes, Sample
+from shiftproof.types import Classes, Sample, Truths
 
 WNIDS = ("n01440764", "n01443537", "n01484850")  # blue, green and red stand for tench, goldfish and a shark
 
@@ -30,6 +31,19 @@ def test_images_of_some_classes_are_labelled_by_their_place_among_these(photos: 
     assert [sample.labels for sample in some.samples] == [(0,), (0,), (1,), (1,)]
     assert some.ref.name.endswith(", 2 classes")
     assert some.source(some.samples[0]).read() == photos.source(photos.samples[2]).read()
+
+
+def test_images_of_some_classes_keep_the_objects_of_these(photos: ImageList) -> None:
+    ids, no = tuple(sample.id for sample in photos.samples), np.zeros(4, bool)
+    boxes = np.arange(16.0).reshape(4, 4)
+    # red beside blue in the first image, green in the third, red in the last
+    truths = Truths(ids, np.array([0, 0, 2, 5]), boxes, np.array([0, 2, 1, 2]), no, no, np.ones(4))
+    objects = of_classes(dataclasses.replace(photos, truths=truths), WNIDS[1:]).truths
+    assert objects is not None
+    assert objects.ids == ids[2:]
+    assert (objects.image.tolist(), objects.classes.tolist()) == ([0, 3], [0, 1])
+    assert objects.boxes.tolist() == boxes[2:].tolist()
+    assert of_classes(photos, WNIDS[1:]).truths is None
 
 
 def test_classes_that_no_image_is_of_or_that_have_no_wnid_cannot_be_chosen(photos: ImageList) -> None:

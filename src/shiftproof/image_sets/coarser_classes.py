@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from shiftproof.class_lists import coco_classes
 from shiftproof.errors import BadInput
 from shiftproof.image_sets.class_matching import with_wnids
-from shiftproof.image_sets.views import View
+from shiftproof.image_sets.views import View, objects_among
 from shiftproof.image_sets.wordnet import wordnet
 from shiftproof.reference import ilsvrc_classes
 from shiftproof.types import Classes, ImageSet
@@ -43,7 +43,9 @@ def labelled_above(images: ImageSet, classes: Classes) -> View:
         "and labelled with these; the others are left out"
     )
     name = f"{images.ref.name}, {len(chosen)} coarser classes"
-    return View(images, coarser, samples, name, notes=(*getattr(images, "notes", ()), note))
+    # an object has one class: where several lie equally near, it is of none
+    objects = objects_among(images, samples, [new.get(places[0], -1) if len(places) == 1 else -1 for places in above])
+    return View(images, coarser, samples, name, notes=(*getattr(images, "notes", ()), note), truths=objects)
 
 
 def coco_groups() -> dict[str, list[str]]:

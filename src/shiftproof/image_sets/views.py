@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
+import numpy as np
+
 from shiftproof.errors import BadInput
 from shiftproof.image_sets.class_matching import match_columns
-from shiftproof.types import Classes, ImageSet, ImageSetRef, ImageSource, Sample, fingerprint_of
+from shiftproof.types import Classes, ImageSet, ImageSetRef, ImageSource, Sample, Truths, fingerprint_of
 
 Item = TypeVar("Item")
 
@@ -24,6 +26,7 @@ class View:
     samples: Sequence[Sample]
     name: str | None = None
     notes: tuple[str, ...] = ()
+    truths: Truths | None = None  # the objects of these samples, in these classes
 
     @cached_property
     def ref(self) -> ImageSetRef:
@@ -72,7 +75,19 @@ def of_classes(images: ImageSet, wnids: Collection[str], *, name: str | None = N
         for sample in images.samples
         if any(label in place_of for label in sample.labels)
     ]
-    return View(images, classes, samples, name or f"{images.ref.name}, {len(chosen)} classes")
+    places = [place_of.get(label, -1) for label in range(len(images.classes))]
+    objects = objects_among(images, samples, places)
+    return View(images, classes, samples, name or f"{images.ref.name}, {len(chosen)} classes", truths=objects)
+
+
+def objects_among(images: ImageSet, samples: Sequence[Sample], places: Sequence[int]) -> Truths | None:
+    """The objects of some samples in new classes, `places` by the set's own; objects without a place, -1, are left out."""
+    truths: Truths | None = getattr(images, "truths", None)
+    if truths is None:
+        return None
+    classes = np.array(places)[truths.classes]
+    chosen = dataclasses.replace(truths, classes=classes).take(classes >= 0)
+    return chosen.of_images([sample.id for sample in samples])
 
 
 def spread_over(samples: Sequence[Item], limit: int | None) -> Sequence[Item]:
