@@ -226,7 +226,7 @@ MEANINGS: Mapping[str, Meaning] = {
     ),
     "hot_region_miss_rate": Meaning(
         "Hot region off the object",
-        "Share of answers for which no part of the hottest region, a tenth of what the model sees, lies in the object's box.",
+        "Share of answers for which no part of the hottest region, a tenth of what the model sees, is in the object's box.",
         "share",
         "low",
     ),
