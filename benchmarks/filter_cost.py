@@ -1,0 +1,94 @@
+"""The adversarial filter beside the bare forward passes of its models on ready inputs: what everything around them costs.
+
+    SHIFTPROOF_TEST_DATA=... python benchmarks/filter_cost.py
+
+Aim: at most 1.1 times the CPU time of the bare passes. Every photo is labelled with a class that nobody takes it for, so
+that every model is asked about all ten crops of every photo: the most that the filter can have to do. With the photos'
+own labels most of them go after one pass; the last line says how much of the bare passes that saves.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+import shiftproof as sp
+from harness import Contestant, cpu_race, save
+from shiftproof.curation.adversarial import filter_adversarial
+from shiftproof.curation.filter_models import FilterModels
+from shiftproof.image_sets import ImageList
+from shiftproof.models import ImagePreparation
+from shiftproof.store import Store
+from shiftproof.types import Classifier, Inputs, Logits
+
+PHOTOS = int(os.environ.get("PHOTOS", "64"))
+ROUNDS = int(os.environ.get("ROUNDS", "5"))
+CROPS = 10
+
+
+def ten_crops(model: Classifier, images: ImageList) -> Inputs:
+    """The inputs that the filter gives a model, one after the other."""
+    preparation = model.preparation
+    assert isinstance(preparation, ImagePreparation)
+    sources = (images.source(sample) for sample in images.samples)
+    views = (preparation.crops(source.decode(source.read())) for source in sources)
+    return np.stack([preparation.from_picture(view) for ten in views for view in ten.values()])
+
+
+def asked(model: Classifier, inputs: Inputs) -> Logits:
+    """What the model answers, in batches of the size that the filter gives it."""
+    batch: int = model.good_batch  # type: ignore[attr-defined]
+    return np.concatenate([model(inputs[start : start + batch]).scores for start in range(0, len(inputs), batch)])
+
+
+def nobodys(images: ImageList, models: list[Classifier], inputs: list[Inputs]) -> ImageList:
+    """The images labelled with the class that the models find least likely in all crops."""
+    scores = [asked(*pair).reshape(len(images.samples), CROPS, -1) for pair in zip(models, inputs, strict=True)]
+    likely = np.max([one - one.max(axis=2, keepdims=True) for one in scores], axis=(0, 2))
+    samples = [
+        dataclasses.replace(sample, labels=(int(place),))
+        for sample, place in zip(images.samples, likely.argmin(axis=1), strict=True)
+    ]
+    return dataclasses.replace(images, samples=samples)
+
+
+def main() -> None:
+    data = Path(os.environ["SHIFTPROOF_TEST_DATA"])
+    every = sp.open_images(data / "ilsvrc-sample-1000")
+    images = dataclasses.replace(every, samples=every.samples[:: len(every.samples) // PHOTOS][:PHOTOS])
+    models = [
+        sp.load_model("lite:0", threads=1),
+        sp.load_model(f"onnx:{data}/models/mobilenetv2_int8_torchvision.onnx", prepare="imagenet,size=244", threads=1),
+    ]
+    inputs = [ten_crops(model, images) for model in models]
+    hard = nobodys(images, models, inputs)
+
+    def bare() -> None:
+        for model, some in zip(models, inputs, strict=True):
+            asked(model, some)
+
+    def filtered(labelled: ImageList) -> int:
+        with tempfile.TemporaryDirectory() as folder:
+            filters = FilterModels(models, Store(folder), workers=0)
+            return len(filter_adversarial(labelled, filters, per_confusion=None).choice.left)
+
+    left = filtered(hard)
+    assert left == PHOTOS, f"every photo should go through all crops of all models, but {PHOTOS - left} did not"
+    multiples = cpu_race(
+        {
+            "bare passes on ready inputs": Contestant(bare, PHOTOS),
+            "the filter, nothing recognised": Contestant(lambda: filtered(hard), PHOTOS),
+            "the filter, photos as labelled": Contestant(lambda: filtered(images), PHOTOS),
+        },
+        "photo",
+        rounds=ROUNDS,
+    )
+    save("filter_cost", multiples)
+
+
+if __name__ == "__main__":
+    main()
