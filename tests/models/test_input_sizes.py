@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from PIL import Image as Pillow
 from shiftproof.errors import BadInput
 from shiftproof.models import ImagePreparation, load_model, wrap_model
 from shiftproof.models.input_sizes import SmallPictures, at_input_size, own_side, sizing_of
+from shiftproof.models.loaded import LoadedClassifier
 from shiftproof.types import Classifier, Inputs
 from toys import save_colour_network
 
@@ -48,7 +50,7 @@ def test_its_own_size_is_the_model_itself(any_size: Classifier, one_size: Classi
 
 def test_every_size_and_way_is_a_model_of_its_own(any_size: Classifier) -> None:
     refs = [at_input_size(any_size, side, sizing=way).ref for side in (16, 32, 64) for way in ("input", "picture")]
-    assert len(set(refs)) == 5  # 64 is the model itself either way
+    assert len({ref.fingerprint for ref in refs}) == 5  # 64 is the model itself either way
     assert at_input_size(any_size, 32).ref == at_input_size(any_size, 32, sizing="input").ref
 
 
@@ -73,6 +75,15 @@ def test_small_pictures_show_the_same_part_of_the_image_as_before() -> None:
     assert whole[2:].max() == 0
     assert small[4:].max() == 0, "no more than the blur of two enlarged pixels"
     assert small[0].max() > 0
+    expected = (small / 255 - np.array(own.mean)) / own.std
+    assert SmallPictures(own, (48, 48)).from_image(image) == pytest.approx(expected.transpose(2, 0, 1), abs=1e-5)
+
+
+def test_a_network_built_for_other_inputs_is_not_looked_into_through_the_first_one(any_size: Classifier) -> None:
+    assert isinstance(any_size, LoadedClassifier)
+    looked_into = dataclasses.replace(any_size, looks={"class-activation": lambda inputs, classes: np.zeros((1, 1, 7, 7))})
+    assert at_input_size(looked_into, 32).looks == {}
+    assert list(at_input_size(looked_into, 32, sizing="picture").looks) == ["class-activation"]
 
 
 def test_what_cannot_be_had_says_why(any_size: Classifier, one_size: Classifier) -> None:

@@ -57,6 +57,14 @@ def test_every_cell_and_the_clean_images_have_their_precision() -> None:
     assert clean.interval is None  # every drawing of images finds everything
 
 
+def test_every_cell_is_judged_at_the_overlap_that_was_asked_for() -> None:
+    beside = world({"a.png": ([("cat", 10)], [("cat", 12, 0.9)])})  # 18 x 18 of 476 pixels shared: 0.68
+    for iou, reached in ((0.5, 1.0), (0.75, 0.0)):
+        findings = measured(dict.fromkeys(CELLS, beside), iou=iou)
+        cells = numbers(findings, "corrupted_average_precision")
+        assert {one.value for one in [*cells, *numbers(findings, "clean_average_precision")]} == {reached}
+
+
 def test_the_mean_over_cells_and_its_share_of_the_clean_precision() -> None:
     findings = measured()
     mean = sum(precision(CELLS[name]) for name in ("fog 1", "fog 3", "snow 1", "snow 3")) / 4

@@ -84,6 +84,13 @@ def test_the_best_size_says_whether_its_lead_may_be_chance() -> None:
     assert (best.value, best.convention["best"]) == (224, "the model's own")
 
 
+def test_of_sizes_that_do_equally_well_the_models_own_is_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
+    for other in (SMALL, LARGE):
+        monkeypatch.setitem(RIGHT, other, RIGHT[MODEL])
+    (best,) = found(InputSizeStudy([MODEL], PHOTOS, sizes=SIZES), "best_input_size").values()
+    assert (best.value, best.convention["best"]) == (224, "the model's own")
+
+
 def test_the_size_of_enlarged_pictures_is_told_as_such() -> None:
     sizes = {"net": (Sized(96, SMALL, "picture"), Sized(224, MODEL))}
     stated = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ from shiftproof.prediction import fill_studies
 from shiftproof.store import Store
 from shiftproof.studies import measure
 from shiftproof.studies.object_scales import factor_name, largest_factors, seen_scale_factors
+from shiftproof.studies.object_shares import share_findings
 from shiftproof.studies.objects import ObjectStudy
 from shiftproof.types import (
     Curve,
@@ -124,6 +126,29 @@ def test_accuracy_in_each_look_is_that_of_the_objects(findings: list[Finding]) -
     assert found == {"image": (3 / 5, 5), "crop": (3 / 5, 5), "alone": (2 / 5, 5), "enlarged": (4 / 5, 5)}
     (stated,) = {one.convention["objects"] for one in numbers(findings, "object_accuracy").values()}
     assert stated == "5 in 4 images, counted as independent"
+
+
+def test_an_object_that_was_not_read_in_one_look_counts_in_none(tmp_path: Path) -> None:
+    images = boxed_file(tmp_path)
+    looks = looks_of(images)
+    answers = Answers(images, looks)
+    alone = answers.answers[looks["alone"].ref]
+    answers.answers[looks["alone"].ref] = alone.take(np.array([key != "b.png/000" for key in alone.ids]))
+    study = ObjectStudy([MODEL], images, looks=looks)  # type: ignore[arg-type]
+    found = numbers(list(study.measure(answers)), "object_accuracy")
+    assert {look: (one.value, one.images) for (look,), one in found.items()} == {
+        "image": (3 / 4, 4), "crop": (2 / 4, 4), "alone": (1 / 4, 4), "enlarged": (3 / 4, 4),
+    }  # fmt: skip
+    assert found[("image",)].convention["left out"] == "1 of 5 objects"
+
+
+def test_the_share_of_a_class_is_that_of_its_objects_in_images_of_known_size(tmp_path: Path) -> None:
+    objects = crops(boxed_file(tmp_path))
+    samples = [dataclasses.replace(one, facts={}) if one.id == "a.png/000" else one for one in objects.samples]
+    findings = list(share_findings(dataclasses.replace(objects, samples=samples), of="boxes", beside=None))
+    cat = numbers(findings, "class_object_share")[("cat",)]
+    assert cat.images == 2
+    assert cat.value == pytest.approx((200 * 30 + 5 * 10) / 2 / (500 * 400))
 
 
 def test_removing_the_background_and_enlarging_are_told_apart_and_add_up(findings: list[Finding]) -> None:
