@@ -42,6 +42,30 @@ def test_nothing_of_a_request_is_logged(tmp_path: Path) -> None:
     assert "x" * 32 not in out + err
 
 
+def test_behind_a_proxy_links_and_cookies_are_for_its_address(tmp_path: Path) -> None:
+    drawn_project(tmp_path / "set")
+    with served(tmp_path / "set", "--known-as", "https://review.example", invite=["Ada"]) as server:
+        assert server.links["Ada"].startswith("https://review.example/join/")
+        path = server.links["Ada"].removeprefix("https://review.example")
+        answer = httpx.get(f"http://127.0.0.1:{server.port}{path}", headers={"host": "review.example"})
+        assert answer.status_code == 303
+        assert "secure" in answer.headers["set-cookie"].lower()
+
+
+def test_odd_addresses_and_an_owner_who_is_invited_are_told_in_a_sentence(shiftproof: Shiftproof, tmp_path: Path) -> None:
+    drawn_project(tmp_path / "set")
+    Database(tmp_path / "set" / "review.sqlite").invite("Ada", "owner")
+    for options, told in (
+        (["--known-as", "review.example"], "expected an address such as https://review.example, got review.example"),
+        (["--invite", "Ada"], "Ada is the owner; --owner makes a new link"),
+        (["--host", "no.such.host.invalid"], "cannot listen at no.such.host.invalid"),
+    ):
+        said = shiftproof("review", "set", "--port", "0", *options)
+        assert said.code == 1
+        assert told in said.err
+        assert said.err.count("\n") == 1
+
+
 def test_a_port_that_is_taken_is_told_in_a_sentence(shiftproof: Shiftproof, tmp_path: Path) -> None:
     drawn_project(tmp_path / "set")
     with socket.create_server(("127.0.0.1", 0)) as taken:

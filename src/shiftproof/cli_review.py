@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from shiftproof.cli_options import as_json_option
-from shiftproof.errors import BadInput
+from shiftproof.errors import BadInput, listed
 
 if TYPE_CHECKING:
     from shiftproof.curation.project import Project
@@ -34,9 +35,7 @@ database_option = click.option(
     help="Address to listen at; others than this machine's own let others in.",
 )
 @click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0 for any that is free.")
-@click.option(
-    "--known-as", multiple=True, metavar="NAME", help="Name under which people reach it, where it is not HOST; repeatable."
-)
+@click.option("--known-as", metavar="URL", help="Address of a proxy before it, such as https://review.example.")
 @database_option
 @click.option(
     "--invite", multiple=True, metavar="NAME", help="Make a link for this person, which ends an older one; repeatable."
@@ -54,34 +53,35 @@ def review(project: str, **options: Any) -> None:
     from shiftproof.curation.project import load_project
     from shiftproof.review.app import review_app
     from shiftproof.review.pictures import check_all_there
-    from shiftproof.review.serving import is_loopback, listen, names_of, serve
+    from shiftproof.review.serving import address_of, is_loopback, listen, serve
 
     loaded = load_project(project)
     check_all_there(loaded)
     database = open_database(loaded.folder, options["database"])
-    names = names_of(options["host"], options["known_as"])
-    app = review_app(loaded, database, hosts=names)
     with listen(options["host"], options["port"]) as door:
-        address = f"http://{names[0]}:{door.getsockname()[1]}"
+        address = address_of(options["host"], door.getsockname()[1], options["known_as"])
+        app = review_app(loaded, database, hosts=address.names, encrypted=address.encrypted)
         invited = _invited(database, options["invite"], options["owner"])
-        links = [{**person, "link": f"{address}/join/{token}"} for token, person in invited.items()]
+        links = [{**person, "link": f"{address.link}/join/{token}"} for token, person in invited.items()]
         if options["as_json"]:
-            say_json({"address": address, "links": links})
+            say_json({"address": address.link, "links": links})
         for link in () if options["as_json"] else links:
             say(f"{link['name']} ({link['role']}): {link['link']}")
+        sys.stdout.flush()  # whoever reads the links waits for them
         if not is_loopback(options["host"]):
             remark("warning: others can reach this server, and nothing it sends is encrypted but by a proxy before it")
-        remark(f"{loaded.title}: {len(loaded.items):,} items at {address}; Ctrl-C ends it")
+        remark(f"{loaded.title}: {len(loaded.items):,} items at {address.link}; Ctrl-C ends it")
         serve(app, door)
     database.close()
 
 
 def _invited(database: Database, names: Sequence[str], owner: str | None) -> dict[str, dict[str, str]]:
     """New tokens, each with whom it is for."""
-    if owner in names:
-        raise BadInput(f"{owner} is either the owner or invited as a reviewer")
-    if owner is None and not any(person.role == "owner" for person in database.reviewers()):
+    owners = [person.name for person in database.reviewers() if person.role == "owner"]
+    if owner is None and not owners:
         owner = "owner"
+    if both := {*owners, owner} & {*names}:
+        raise BadInput(f"{listed(map(str, both))} is the owner; --owner makes a new link")
     found = {} if owner is None else {database.invite(owner, "owner"): {"name": owner, "role": "owner"}}
     return found | {database.invite(name): {"name": name, "role": "reviewer"} for name in names}
 

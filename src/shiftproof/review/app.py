@@ -41,11 +41,11 @@ Answer: TypeAlias = Callable[[Any, Request, Reviewer], Response]
 Posted: TypeAlias = Callable[[Reviewer, dict[str, Any]], Response]
 
 
-def review_app(project: Project, database: Database, *, hosts: Sequence[str] = LOOPBACK) -> ASGIApp:
-    """The application for one project; it answers under these names of its host alone."""
+def review_app(project: Project, database: Database, *, hosts: Sequence[str] = LOOPBACK, encrypted: bool = False) -> ASGIApp:
+    """The application for one project; it answers under these names of its host alone, `encrypted` by a proxy or not."""
     check_pictures(project)
     desk = Desk(project, database)
-    rooms = Rooms(desk, Gate(database))
+    rooms = Rooms(desk, Gate(database, encrypted=encrypted))
     routes = [
         Route("/", rooms.home),
         Route("/join/{token}", rooms.join),
@@ -104,7 +104,7 @@ class Rooms:
         if self.gate.whose(token, address_of(request)) is None:
             return stranger(self, request)
         response = RedirectResponse("/", 303)
-        self.gate.let_in(response, token, secure=request.url.scheme == "https")
+        self.gate.let_in(response, token)
         return response
 
     @for_people

@@ -104,8 +104,8 @@ class Gate:
     are counted, and whoever is in stays in though others guess from the same address.
     """
 
-    def __init__(self, database: Database) -> None:
-        self._database, self._secret = database, database.secret()
+    def __init__(self, database: Database, *, encrypted: bool = False) -> None:
+        self._database, self._secret, self._encrypted = database, database.secret(), encrypted
         self.guesses = Guesses()
 
     def whose(self, token: str, address: str) -> Reviewer | None:
@@ -117,10 +117,10 @@ class Gate:
             self.guesses.add(address)
         return found
 
-    def let_in(self, response: Response, token: str, *, secure: bool) -> None:
+    def let_in(self, response: Response, token: str) -> None:
         """Gives the visitor the cookie; no script can read it, and other sites cannot send forms with it."""
         value = f"{token}.{self._signed('cookie', token)}"
-        response.set_cookie(COOKIE, value, max_age=WEEKS, httponly=True, samesite="lax", secure=secure, path="/")
+        response.set_cookie(COOKIE, value, max_age=WEEKS, httponly=True, samesite="lax", secure=self._encrypted, path="/")
 
     def visitor(self, request: Request) -> Reviewer | None:
         """Who sent a request, by its cookie."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import socket
-from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -46,12 +47,29 @@ def listen(host: str, port: int) -> socket.socket:
         raise BadInput(f"cannot listen at {host} port {port}: {reason}") from problem
 
 
-def names_of(host: str, known_as: Sequence[str] = ()) -> list[str]:
-    """The names under which the server answers, the one for links first; a request under any other may be a trick."""
-    own = [host]
-    if is_everywhere(host):
-        own = [socket.gethostname(), *_addresses(socket.gethostname())]
-    return list(dict.fromkeys([*known_as, *(f"[{name}]" if ":" in name else name for name in own), *LOOPBACK]))
+@dataclass(frozen=True)
+class Address:
+    """Where people find the server."""
+
+    link: str  # what links begin with
+    names: tuple[str, ...]  # of hosts that it answers under; a request under any other may be a trick
+    encrypted: bool
+
+
+def address_of(host: str, port: int, known_as: str | None = None) -> Address:
+    """Where people find a server that listens at a host and port, or `known_as` through a proxy before it.
+
+    >>> address_of("127.0.0.1", 8000).link, address_of("::1", 8000, known_as="https://review.example/").link
+    ('http://127.0.0.1:8000', 'https://review.example')
+    """
+    own = [socket.gethostname(), *_addresses(socket.gethostname())] if is_everywhere(host) else [host]
+    names = [f"[{name}]" if ":" in name else name for name in own]
+    if known_as is None:
+        return Address(f"http://{names[0]}:{port}", (*names, *LOOPBACK), encrypted=False)
+    url = urlsplit(known_as)
+    if url.scheme not in ("http", "https") or not url.hostname or url.path.strip("/"):
+        raise BadInput(f"expected an address such as https://review.example, got {known_as}")
+    return Address(f"{url.scheme}://{url.netloc}", (url.hostname, *names, *LOOPBACK), encrypted=url.scheme == "https")
 
 
 def _addresses(name: str) -> list[str]:
@@ -61,8 +79,8 @@ def _addresses(name: str) -> list[str]:
         return []
 
 
-def serve(app: ASGIApp, door: socket.socket, *, ready: Callable[[], None] = lambda: None) -> None:
-    """Answers until Ctrl-C; `ready` is called before the first answer. No request is logged: tokens are in their paths."""
+def serve(app: ASGIApp, door: socket.socket) -> None:
+    """Answers until Ctrl-C. No request is logged: tokens are in their paths."""
     settings = uvicorn.Config(
         app,
         access_log=False,
@@ -73,6 +91,5 @@ def serve(app: ASGIApp, door: socket.socket, *, ready: Callable[[], None] = lamb
         ws="none",
         timeout_graceful_shutdown=SECONDS_TO_END,
     )
-    ready()
     with door, contextlib.suppress(KeyboardInterrupt):
         uvicorn.Server(settings).run(sockets=[door])
