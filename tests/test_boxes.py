@@ -15,14 +15,17 @@ import shiftproof as sp
 from boxed_toys import NAMES, SCENES, ColourDetector, draw_scenes
 from shiftproof.errors import BadInput, ClassMismatch, MissingRuns, NotKept
 from shiftproof.image_sets.image_list import ImageList
+from shiftproof.image_sets.label_spaces import Unmatched
 from shiftproof.image_sets.scoring import Scoring
 from shiftproof.loading import load_predictions
-from shiftproof.loading_boxes import load_found
+from shiftproof.loading_boxes import load_found, meet
 from shiftproof.metrics import mean_average_precision
 from shiftproof.metrics.matching import match
 from shiftproof.prediction import fill
+from shiftproof.recording import record
 from shiftproof.store import Store
-from shiftproof.types import Classifier, Condition, Detections, Found, FoundObjects, ImageSet, Inputs, Run
+from shiftproof.stored_boxes import gathered_boxes
+from shiftproof.types import CLEAN, Classes, Classifier, Condition, Detections, Found, FoundObjects, ImageSet, Inputs, Run
 
 
 @pytest.fixture
@@ -114,6 +117,17 @@ def test_classes_a_detector_lacks_are_an_error_ignored_or_never_found(scenes: Im
     assert (ignored.truths.ignored == (ignored.truths.classes == 1)).all()
 
 
+@pytest.mark.parametrize("unmatched", ["error", "unlabelled", "wrong"])
+def test_a_detector_that_has_no_class_of_the_boxes_is_an_error_whatever_becomes_of_single_ones(unmatched: Unmatched) -> None:
+    with pytest.raises(ClassMismatch, match="2 of 2 classes of the boxes are not among the 3 classes of the detector"):
+        meet(Classes(("lilac", "pink")), Classes(NAMES), 3, unmatched)
+
+
+def test_two_classes_of_the_boxes_cannot_be_one_of_the_detector() -> None:
+    with pytest.raises(ClassMismatch, match="light red and Light_Red are one class of the detector"):
+        meet(Classes(("light red", "Light_Red")), Classes(("light red",)), 1)
+
+
 def test_a_box_on_an_object_of_a_class_the_detector_lacks_is_no_false_alarm_of_localization(tmp_path: Path) -> None:
     truths = {"red": (2, 3, 12, 9), "lilac": (20, 10, 30, 16)}
     draw_scenes(tmp_path / "two", {"a.png": {"red": truths["red"], "blue": truths["lilac"]}})
@@ -203,7 +217,30 @@ def test_what_was_written_down_is_stored_without_asking(scenes: ImageList, store
     assert recorded.asked == []
     first = found.detections.scores[found.detections.image == 0]
     assert (np.diff(first) < 0).all()  # surest first
+    assert found.sizes.tolist() == [[24, 32], [32, 32], [24, 32], [32, 32]]  # as the set tells them: height, width
     assert sum(len(list(path.glob("*.safetensors"))) for path in (store.root / "rows").iterdir()) == 1
     assert boxes_by_image(sp.detect(recorded, scenes, store=store)) == SCENES
+    assert record(recorded, scenes, CLEAN, store=store) == (0, [])  # nothing is written twice
     with pytest.raises(BadInput, match="none under fog 3"):
         sp.detect(recorded, scenes, store=store, condition=Condition("fog", 3, edition="imagenet-224"))
+
+
+def test_boxes_scattered_over_files_come_in_the_order_the_images_are_wanted() -> None:
+    counts = {Path("first"): [2, 0, 1], Path("second"): [1, 3]}
+    files = {
+        path: {
+            "image_sizes": np.array([[number, 10 * place] for place in range(len(some))]),
+            "box_counts": np.array(some),
+            "boxes": np.array([[number, place, 0, 0] for place, count in enumerate(some) for _ in range(count)]),
+            "box_scores": np.arange(sum(some)) / 10,
+            "box_classes": np.arange(sum(some)),
+        }
+        for number, (path, some) in enumerate(counts.items())
+    }
+    # where each image is wanted, and its row in the file: not in the order of the files
+    places = {Path("first"): [(3, 0), (0, 2)], Path("second"): [(2, 0), (1, 1)]}
+    found = gathered_boxes(places, 4, lambda path, name: files[path][name])
+    assert found["box_counts"].tolist() == [1, 3, 1, 2]
+    assert found["image_sizes"].tolist() == [[0, 20], [1, 10], [1, 0], [0, 0]]
+    assert found["boxes"][:, :2].tolist() == [[0, 2], [1, 1], [1, 1], [1, 1], [1, 0], [0, 0], [0, 0]]
+    assert found["box_classes"].tolist() == [2, 1, 2, 3, 0, 0, 1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +15,7 @@ from shiftproof.digests import digest_of
 from shiftproof.errors import BadInput, UnknownName, UnreadableImage
 from shiftproof.image_sets import ImageList, open_images
 from shiftproof.image_sets.crops import crops
-from shiftproof.image_sets.cutting import NEUTRAL, Cut, Look, cut_out
+from shiftproof.image_sets.cutting import NEUTRAL, Cut, Look, cut_out, window_around
 from shiftproof.types import Image
 
 Pattern = Callable[[int, int], NDArray[np.uint8]]
@@ -49,6 +50,17 @@ def test_every_object_but_crowds_is_an_image_with_its_own_label(boxed: ImageList
     assert first["share"] == pytest.approx(10 * 20 / (40 * 30), abs=1e-6)
     assert cropped.notes == ("3 objects in 2 images: crop, padding 0",)
     assert cropped.name == "objects of boxes"
+
+
+def test_ignored_objects_are_not_cut_out_and_keep_their_number(boxed: ImageList) -> None:
+    assert boxed.truths is not None
+    spared = dataclasses.replace(boxed.truths, ignored=np.array([True, False, False, False]))
+    cropped = crops(dataclasses.replace(boxed, truths=spared))
+    assert [sample.id for sample in cropped.samples] == ["a.png/002", "b.png/000"]
+
+
+def test_rounding_of_corners_takes_in_no_further_pixel() -> None:
+    assert window_around((11 - 1e-9, 5 - 1e-9, 20 + 1e-9, 8 + 1e-9), 0) == (11, 5, 20, 8)
 
 
 def test_a_crop_is_the_pixels_inside_the_box(boxed: ImageList, pattern: Pattern) -> None:

@@ -258,6 +258,13 @@ def test_an_image_has_the_factor_of_its_largest_object(tmp_path: Path) -> None:
     assert largest_factors(boxed_file(tmp_path, "unknown", sizes=False)) == {}
 
 
+def test_an_image_without_objects_has_no_scale_factor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(IMAGES, "empty.png", [])
+    images = boxed_file(tmp_path)
+    assert "empty.png" in {sample.id for sample in images.samples}
+    assert "empty.png" not in largest_factors(images)
+
+
 def redness(inputs: Inputs) -> Logits:
     """Scores of red and blue, by the mean colour."""
     return np.asarray(np.asarray(inputs, np.float32).mean(axis=(2, 3))[:, [0, 2]])
