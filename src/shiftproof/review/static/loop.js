@@ -154,7 +154,7 @@ async function undo() {
   if (mine !== turn) return entry && history.remember(entry);
   if (!entry) {
     announce("There is nothing to take back.");
-    return current && show(() => queue.ready(current), { answer: null, note: note.text });
+    return current ? show(() => queue.ready(current), { answer: null, note: note.text }) : next();
   }
   interlude.close();
   // the latest first: a vote that is taken back lets the one it replaced count again
@@ -173,9 +173,11 @@ const tools = {
 
 // Whether a key did something.
 function act(key) {
-  if (key in tools) tools[key]();
-  else return interlude.key(key) || reasons.key(key) || about.key(key) || (isReady() && screen.key(key)) || screen.zoom?.key(key);
-  return true;
+  if (key in tools) {
+    tools[key]();
+    return true;
+  }
+  return interlude.key(key) || reasons.key(key) || about.key(key) || (isReady() && screen.key(key)) || screen.zoom?.key(key);
 }
 
 listen(act, (key) => screen.zoom?.key(key));
