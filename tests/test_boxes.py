@@ -13,6 +13,7 @@ from PIL import Image as Pillow
 
 import shiftproof as sp
 from boxed_toys import NAMES, SCENES, ColourDetector, draw_scenes
+from shiftproof.answers import AskForBoxes
 from shiftproof.errors import BadInput, ClassMismatch, MissingRuns, NotKept
 from shiftproof.image_sets.image_list import ImageList
 from shiftproof.image_sets.label_spaces import Unmatched
@@ -244,3 +245,16 @@ def test_boxes_scattered_over_files_come_in_the_order_the_images_are_wanted() ->
     assert found["image_sizes"].tolist() == [[0, 20], [1, 10], [1, 0], [0, 0]]
     assert found["boxes"][:, :2].tolist() == [[0, 2], [1, 1], [1, 1], [1, 1], [1, 0], [0, 0], [0, 0]]
     assert found["box_classes"].tolist() == [2, 1, 2, 3, 0, 0, 1]
+
+
+def test_each_image_of_a_mixed_batch_is_told_its_own_size() -> None:
+    def whole(inputs: Inputs) -> list[tuple[list[list[int]], list[float], list[int]]]:
+        return [([[0, 0, image.shape[2], image.shape[1]]], [0.5], [0]) for image in inputs]
+
+    detector = sp.wrap_detector(whole, name="whole", version="1", class_names=["all"], size=None)
+    shapes = [(24, 32), (40, 16), (24, 32), (8, 8)]
+    answers = AskForBoxes(detector)([np.zeros((3, *shape)) for shape in shapes], shapes)
+    assert [one.boxes.tolist() for one in answers.found] == [[[0, 0, width, height]] for height, width in shapes]
+    kept = answers.arrays(np.array([3, 1]))  # the others are no numbers, say
+    assert kept["image_sizes"].tolist() == [[8, 8], [40, 16]]
+    assert kept["boxes"].tolist() == [[0, 0, 8, 8], [0, 0, 16, 40]]
