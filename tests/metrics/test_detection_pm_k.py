@@ -18,9 +18,28 @@ from shiftproof.metrics import (
     relative_performance_under_corruption,
     worst_frames,
 )
+from shiftproof.metrics.resampled_precision import resampled_precision
 from shiftproof.types import Detections, Truths
 
 SQUARE = [0.0, 0.0, 8.0, 8.0]
+
+
+def test_the_last_digit_of_a_sum_does_not_make_a_frame_the_worst() -> None:
+    # one object of each of three classes, found as the first, second and sixth box in the anchor, the other way round after
+    # it: both come to (1 + 1/2 + 1/6) / 3, which adds up to less from the other end
+    places = [(0, 1, 2, 6), (1, 6, 2, 1)]
+    assert (1 / 6 + 1 / 2 + 1) / 3 < (1 + 1 / 2 + 1 / 6) / 3
+    boxes = [
+        (image, kind, SQUARE if rank == found_as else [20.0, 20, 28, 28], 1 / rank)
+        for image, *ranks in places
+        for kind, found_as in enumerate(ranks)
+        for rank in range(1, found_as + 1)
+    ]
+    image, kinds, corners, scores = (np.array(column) for column in zip(*boxes, strict=True))
+    none, ids = np.zeros(6, dtype=bool), ("anchor", "after")
+    truths = Truths(ids, np.repeat([0, 1], 3), np.array([SQUARE] * 6), np.tile([0, 1, 2], 2), none, none, np.full(6, 64.0))
+    matches = match(Detections(ids, image, corners, scores, kinds), truths)
+    assert worst_frames(matches, np.array([0, 1]), np.zeros(2, int), k=1).tolist() == [0]
 
 
 def test_the_worst_frame_by_hand_in_three_readings() -> None:
@@ -115,3 +134,12 @@ def test_performance_under_corruption_needs_a_table_and_something_to_lose() -> N
         mean_performance_under_corruption([0.5, 0.4])
     with pytest.raises(BadInput, match="above 0"):
         relative_performance_under_corruption([[0.5, 0.4]], 0.0)
+
+
+def test_drawing_some_of_the_images_again_has_the_classes_that_these_show() -> None:
+    none, ids = np.zeros(3, dtype=bool), ("a", "b", "c")
+    truths = Truths(ids, np.arange(3), np.array([SQUARE] * 3), np.array([0, 1, 2]), none, none, np.full(3, 64.0))
+    found = Detections(ids, np.array([2]), np.array([SQUARE]), np.ones(1), np.array([2]))
+    again = resampled_precision(match(found, truths), np.array([0, 2, 2]), resamples=20)
+    assert again.seen.tolist() == [[0.0, 1.0]]  # of classes 0 and 2
+    assert again.drawn.shape == (20, 2)
