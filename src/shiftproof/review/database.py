@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from sqlalchemy import (
     Connection,
@@ -64,6 +64,9 @@ class Sent:
     supersedes: str | None = None
 
 
+ByWhom: TypeAlias = tuple[int, Sent]
+
+
 class Given(NamedTuple):
     """How many people have an item, and whether the person asking is among them."""
 
@@ -102,10 +105,12 @@ class Database:
 
     def __init__(self, url: str | Path) -> None:
         self._engine = _engine(url if isinstance(url, str) else f"sqlite:///{url}")
-        votes_turn = threading.Lock()
-        # one writer at a time is all that SQLite allows: waiting here is fairer and quicker than its busy loop
-        self._turn: AbstractContextManager[Any] = votes_turn if self._engine.dialect.name == "sqlite" else nullcontext()
-        self._batches = Batches(self._add_together, votes_turn)
+        self._turn: AbstractContextManager[Any] = nullcontext()
+        self._add_one: Callable[[ByWhom], int] = self._add_alone
+        if self._engine.dialect.name == "sqlite":
+            # one writer at a time is all that SQLite allows: waiting here is fairer and quicker than its busy loop
+            self._turn = turn = threading.Lock()
+            self._add_one = Batches(self._add_together, turn).done
         try:
             migrate(self._engine)
         except SQLAlchemyError as problem:
@@ -253,17 +258,18 @@ class Database:
 
         A vote may replace or take back only a vote of the same person on the same item: BadInput otherwise.
         """
-        return sum(self._batches.done((reviewer, one)) for one in sent)
+        return sum(self._add_one((reviewer, one)) for one in sent)
 
-    def _add_together(self, sent: Sequence[tuple[int, Sent]]) -> list[int | Exception]:
+    def _add_together(self, sent: Sequence[ByWhom]) -> list[int | Exception]:
         """Adds votes of several people with one commit, which is what takes long; 1 for each that is new, or the refusal."""
         try:
             with self._engine.begin() as connection:
                 return [_tried(_add, connection, *one) for one in sent]
         except IntegrityError:  # one of them has just come on another way
-            return [_tried(self._add_alone, *one) for one in sent]
+            return [_tried(self._add_alone, one) for one in sent]
 
-    def _add_alone(self, reviewer: int, sent: Sent) -> int:
+    def _add_alone(self, vote: ByWhom) -> int:
+        reviewer, sent = vote
         try:
             with self._engine.begin() as connection:
                 return _add(connection, reviewer, sent)

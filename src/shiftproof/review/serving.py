@@ -39,12 +39,19 @@ def is_everywhere(host: str) -> bool:
 
 def listen(host: str, port: int) -> socket.socket:
     """An open door at an address, any free port for 0; BadInput where it cannot be had."""
+    door: socket.socket | None = None
     try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        return socket.create_server((host, port), family=family)
+        # with the protocol named: the event loop sends small answers at once only where it knows that it is TCP
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        door = socket.socket(family, kind, protocol)
+        door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        door.bind(address)
+        door.listen()
     except OSError as problem:
-        reason = str(problem.strerror or problem).partition(" (")[0]
-        raise BadInput(f"cannot listen at {host} port {port}: {reason}") from problem
+        if door is not None:
+            door.close()
+        raise BadInput(f"cannot listen at {host} port {port}: {problem.strerror or problem}") from problem
+    return door
 
 
 @dataclass(frozen=True)
