@@ -25,6 +25,7 @@ from shiftproof.review.gate import Gate, Guarded, address_of
 from shiftproof.review.incoming import sent_object
 from shiftproof.review.pages import page
 from shiftproof.review.pictures import check_pictures, kind_of
+from shiftproof.review.qualification import tries_of
 from shiftproof.review.together import items_together
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
@@ -116,6 +117,8 @@ class Rooms:
             visitor=visitor,
             training=len(self.desk.training),
             progress=self.desk.progress(visitor),
+            tries=[len(items) for items in tries_of(self.desk.project)],
+            qualification=self.desk.qualified(visitor),
             form_key=self.gate.form_key(request),
         )
 
@@ -131,6 +134,7 @@ class Rooms:
             "round": round_,
             "ahead": AHEAD,
             "items": self.desk.queue(visitor, round_, AHEAD),
+            "qualification": self.desk.qualified(visitor),
             "progress": dataclasses.asdict(self.desk.progress(visitor)),
         }
         return page("work.html", project=project, visitor=visitor, settings=settings)
@@ -167,7 +171,14 @@ class Rooms:
         besides = request.query_params.get("besides", "").split(",")[:MOST_BESIDES]
         round_ = self.desk.round_of(visitor)
         queue = self.desk.queue(visitor, round_, count, besides=besides)
-        return JSONResponse({"items": queue, "round": round_, "progress": dataclasses.asdict(self.desk.progress(visitor))})
+        return JSONResponse(
+            {
+                "items": queue,
+                "round": round_,
+                "qualification": self.desk.qualified(visitor),
+                "progress": dataclasses.asdict(self.desk.progress(visitor)),
+            }
+        )
 
     @for_people
     def last(self, _request: Request, visitor: Reviewer) -> Response:

@@ -15,8 +15,9 @@ from shiftproof.curation.project import Item, Project, ReviewClass
 from shiftproof.errors import BadInput, ShiftproofError
 from shiftproof.review.database import Database, Reviewer, Sent
 from shiftproof.review.groups import derived_votes
-from shiftproof.review.handing_out import free_items, hand_out
+from shiftproof.review.handing_out import free_items, hand_out, own_order
 from shiftproof.review.incoming import LONGEST_NOTE, sent_id, sent_vote, text_part
+from shiftproof.review.qualification import Qualification, is_right, qualification_of
 from shiftproof.review.verdicts import disputed
 from shiftproof.review.votes import Round, standing
 
@@ -80,8 +81,27 @@ class Desk:
         return reviewer.consented or not self.project.consent
 
     def round_of(self, reviewer: Reviewer) -> Round:
-        """What a person does next: the training first, where there is one."""
-        return "first" if reviewer.trained or not self.training else "training"
+        """What a person does next: the training first, then the qualification, where there are any."""
+        if self.training and not reviewer.trained:
+            return "training"
+        qualification = self.qualification(reviewer)
+        return "first" if qualification is None or qualification.passed else "qualification"
+
+    def qualification(self, reviewer: Reviewer) -> Qualification | None:
+        """How far a person is in showing that they can judge; None where nobody has to, or the person has."""
+        mark = self.project.pass_mark
+        if mark is None or (reviewer.qualified is not None and reviewer.qualified >= mark):
+            return None
+        return qualification_of(self.project, self.database.votes(reviewer=reviewer.id))
+
+    def qualified(self, reviewer: Reviewer) -> dict[str, Any] | None:
+        """What a person is told of the last try that is over; None before."""
+        mark = self.project.pass_mark
+        if mark is None or reviewer.qualified is None:
+            return None
+        trying = self.qualification(reviewer)
+        left = len(trying.attempts) - len(trying.over) if trying else 0
+        return {"share": reviewer.qualified, "pass_mark": mark, "passed": trying is None, "tries_left": left}
 
     def queue(self, reviewer: Reviewer, round_: Round, count: int, *, besides: Iterable[str] = ()) -> list[dict[str, Any]]:
         """The next items of a person that have no answer yet, as pages show them.
@@ -100,11 +120,21 @@ class Desk:
         return [self.shown(self.project.by_id[item]) for item in waiting if item in self.project.by_id]
 
     def _waiting(self, reviewer: Reviewer, round_: Round, count: int, skipped: Collection[str] = ()) -> list[str]:
+        if round_ == "qualification":
+            return self._waiting_to_qualify(reviewer, skipped)[:count]
         if round_ != "training":
             return self.database.waiting(reviewer.id, count, besides=skipped)
         votes = self.database.votes(reviewer=reviewer.id)
         seen = {*skipped, *(item for _, item in standing(vote for vote in votes if vote.round == "training"))}
         return [item.id for item in self.training if item.id not in seen][:count]
+
+    def _waiting_to_qualify(self, reviewer: Reviewer, skipped: Collection[str]) -> list[str]:
+        qualification = self.qualification(reviewer)
+        attempt = qualification.current if qualification else None
+        if attempt is None:
+            return []
+        left = {item.id for item in attempt.items}.difference(attempt.answered, skipped)
+        return sorted(left, key=own_order(self.project, reviewer.id))
 
     def _left_for(self, reviewer: Reviewer) -> int:
         """How many items a person may still be given; up to some seconds old."""
@@ -150,6 +180,7 @@ class Desk:
                 item = self.project.by_id[vote.item]
                 taken.feedback[vote.id] = {"right": is_right(item, vote.answer), "answer": item.answer}
         self._finish_training(reviewer)
+        self._finish_qualification(reviewer)
         return taken
 
     def _settle(self, reviewer: Reviewer, items: Iterable[Item]) -> None:
@@ -171,6 +202,10 @@ class Desk:
                 raise BadInput("this item is none of the training")
             return vote
         before = self.database.before_vote(reviewer.id, item.id, vote.id)
+        if vote.round == "qualification":
+            if not before.here and not self._can_qualify(reviewer, item):
+                raise BadInput("this item is none of the qualification, or that is over")
+            return vote
         if not before.given:
             raise BadInput("this item was not given to this person")
         if before.here:
@@ -180,6 +215,12 @@ class Desk:
         if vote.round == "first" and before.talked_over:
             raise BadInput("this item is looked at together now, so a first vote comes too late")
         return vote
+
+    def _can_qualify(self, reviewer: Reviewer, item: Item) -> bool:
+        """Whether an answer to an item counts for the try that a person is at."""
+        qualification = self.qualification(reviewer)
+        attempt = qualification.current if qualification else None
+        return self.round_of(reviewer) == "qualification" and attempt is not None and item in attempt.items
 
     def item_named(self, name: object) -> Item:
         """The item that pages know by a name; BadInput where there is none."""
@@ -204,27 +245,39 @@ class Desk:
         self.database.comment(reviewer.id, sent_id(body), item.id, text)
 
     def look_up(self, reviewer: Reviewer, body: Mapping[str, Any]) -> None:
-        """Remembers that a person looked up a class."""
-        key = body.get("class")
+        """Remembers that a person looked up a class, once their answers count."""
+        key, lookup_id = body.get("class"), sent_id(body)
         if not isinstance(key, str) or key not in self.project.class_of:
             raise BadInput("no such class")
-        self.database.look_up(reviewer.id, sent_id(body), key)
+        if self.round_of(reviewer) == "first":
+            self.database.look_up(reviewer.id, lookup_id, key)
 
     def _finish_training(self, reviewer: Reviewer) -> None:
         if not reviewer.trained and self.training and not self._waiting(reviewer, "training", 1):
             self.database.mark(reviewer.id, trained=True)
 
+    def _finish_qualification(self, reviewer: Reviewer) -> None:
+        qualification = self.qualification(reviewer)
+        if qualification and qualification.over and qualification.over[-1].share != reviewer.qualified:
+            self.database.mark(reviewer.id, qualified=qualification.over[-1].share)
+
     def progress(self, reviewer: Reviewer) -> Progress:
-        """How far a person is, and how fast."""
+        """How far a person is in what they do now, and how fast."""
         tally = self.database.tally(reviewer.id, last=PACE_VOTES)
+        qualification = self.qualification(reviewer)
+        if qualification and (attempt := qualification.current):
+            return Progress(len(attempt.answered), len(attempt.items), 0, tally.seconds_each)
         return Progress(tally.answered, tally.given, self._left_for(reviewer), tally.seconds_each)
 
     def last_votes(self, reviewer: Reviewer, count: int = 50) -> list[dict[str, Any]]:
         """What a person answered last, the latest first, so that it can be undone after the page was closed."""
-        training = self.round_of(reviewer) == "training"
+        now = self.round_of(reviewer)
+        rounds: Collection[Round] = ("first", "open") if now == "first" else (now,)
+        trying = self.qualification(reviewer)
+        over = {item.id for attempt in (trying.over if trying else ()) for item in attempt.items}
         # what takes a vote back comes after it, so the last votes tell of themselves whether they stand
         recent = self.database.votes(reviewer=reviewer.id, last=4 * count)
-        stand = standing(vote for vote in recent if (vote.round == "training") == training)
+        stand = standing(vote for vote in recent if vote.round in rounds and vote.item not in over)
         votes = sorted(stand.values(), key=lambda vote: -vote.number)
         return [
             {
@@ -239,16 +292,3 @@ class Desk:
             for vote in votes[:count]
             if vote.item in self.project.by_id
         ]
-
-
-def is_right(item: Item, answer: Mapping[str, Any]) -> bool:
-    """Whether an answer to an item whose answer is known is the right one; any of several classes is.
-
-    >>> item = Item("a", ("1.jpg",), role="gold", answer={"choice": "keep"})
-    >>> is_right(item, {"choice": "keep"}), is_right(item, {"choice": "reject"})
-    (True, False)
-    """
-    right = item.answer or {}
-    if "class" in right:
-        return answer.get("class") in (right["class"] if isinstance(right["class"], list) else [right["class"]])
-    return answer.get("choice") == right.get("choice")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from shiftproof.curation.project import Project
 from shiftproof.review.database import Database, Given
@@ -21,14 +21,10 @@ def hand_out(project: Project, database: Database, reviewer: int, *, chunk: int 
     """Gives a person the next items: first those that others have judged already, so that verdicts come soon.
 
     Nobody gets an item twice, and no item goes to more than `reviewers_each` people; items with a known answer are strewn
-    in among them and go to everybody.
+    in among them and go to everybody, unless they are a qualification.
     """
-    gold = [item.id for item in project.items if item.role == "gold"]
-
-    def turn(item: str) -> tuple[str, str]:
-        """An item's place in the person's own order; items held against one class come one after the other."""
-        beside = project.by_id[item].beside
-        return _turn(item if beside is None else beside, reviewer, project.seed), _turn(item, reviewer, project.seed)
+    gold = [item.id for item in project.items if item.role == "gold" and project.pass_mark is None]
+    turn = own_order(project, reviewer)
 
     def choose(given: Mapping[str, Given]) -> list[str]:
         free = sorted(free_items(project, given), key=lambda item: -given.get(item, NOBODY).people)
@@ -43,6 +39,16 @@ def hand_out(project: Project, database: Database, reviewer: int, *, chunk: int 
         return _strewn(chosen, known[: len(chosen) // GOLD_EVERY or bool(chosen)], reviewer, project.seed)
 
     return database.hand_out(reviewer, choose)
+
+
+def own_order(project: Project, reviewer: int) -> Callable[[str], tuple[str, str]]:
+    """An item's place in a person's own order; items held against one class come one after the other."""
+
+    def turn(item: str) -> tuple[str, str]:
+        beside = project.by_id[item].beside
+        return _turn(item if beside is None else beside, reviewer, project.seed), _turn(item, reviewer, project.seed)
+
+    return turn
 
 
 def free_items(project: Project, given: Mapping[str, Given]) -> list[str]:

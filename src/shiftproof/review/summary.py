@@ -21,7 +21,7 @@ from shiftproof.metrics.agreement import (
     percent_agreement,
 )
 from shiftproof.review.database import Database, Reviewer
-from shiftproof.review.desk import is_right
+from shiftproof.review.qualification import is_right
 from shiftproof.review.verdicts import Outcome, Verdict, needs_adjudication, verdicts
 from shiftproof.review.votes import Vote, standing
 
@@ -120,7 +120,7 @@ def _person_as_json(person: Person) -> dict[str, Any]:
 def summarize(project: Project, database: Database) -> Summary:
     """What a review has come to: verdicts from the votes that stand, agreement from the first ones."""
     votes, assigned = database.votes(), database.assigned()
-    first = list(standing(vote for vote in votes if vote.round == "first").values())
+    first = list(standing(vote for vote in votes if vote.round in ("qualification", "first")).values())
     answers = first_answers(project, first)
     return Summary(
         len(votes),
@@ -171,8 +171,8 @@ def _people(
     for vote in first:
         by_person[vote.reviewer].append(vote)
     for reviewer in database.reviewers():
-        votes = by_person[reviewer.id]
-        known = [vote for vote in votes if vote.item in project.by_id and project.by_id[vote.item].role == "gold"]
+        votes = [vote for vote in by_person[reviewer.id] if vote.round == "first"]
+        known = [vote for vote in by_person[reviewer.id] if vote.item in project.by_id and project.by_id[vote.item].role == "gold"]
         spent = [vote.milliseconds for vote in votes if vote.milliseconds is not None]
         yield Person(
             reviewer,

@@ -9,8 +9,8 @@ from typing import Any, Literal
 from shiftproof.curation.screens import Form, Screen
 from shiftproof.errors import BadInput
 
-Round = Literal["training", "first", "open"]
-"""With the answer shown after it; blind; and after everybody's votes were seen."""
+Round = Literal["training", "qualification", "first", "open"]
+"""With the answer shown after it; to see who may go on; blind; and after everybody's votes were seen."""
 
 PARTS: Mapping[Form, Sequence[str]] = {"labels": ["labels"], "tags": ["tags"], "box": ["points"], "class": ["class"]}
 """What an answer of each form holds beside the choice and its reasons."""

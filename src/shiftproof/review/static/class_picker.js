@@ -1,4 +1,5 @@
-// A field to type in and the list of classes that fit: arrows go through it, Enter picks, Escape leaves.
+// A field to type in and the list of classes that fit: arrows go through it, Enter picks, Shift and Enter looks up, Escape
+// leaves.
 
 import { search } from "./class_search.js";
 import { element } from "./element.js";
@@ -7,10 +8,10 @@ const SHOWN = 60;
 const KINDS = 3; // of those above a class: the nearest tell most
 
 export class ClassPicker {
-  // `pick` gets the class that was chosen, `dropLast` is called by Backspace in an empty field, and `isPicked` says whether a
-  // class has its tick. A label for "class-search" is the caller's.
-  constructor(place, classes, { pick, isPicked = () => false, dropLast = () => {} }) {
-    Object.assign(this, { classes, pick, isPicked, dropLast });
+  // `pick` gets the class that was chosen, `look` the one to show pictures of, `dropLast` is called by Backspace in an empty
+  // field, and `isPicked` says whether a class has its tick. A label for "class-search" is the caller's.
+  constructor(place, classes, { pick, look = null, isPicked = () => false, dropLast = () => {} }) {
+    Object.assign(this, { classes, pick, look, isPicked, dropLast });
     this.list = element("ul", { id: "class-list", role: "listbox", "aria-label": "Classes" });
     this.field = element("input", {
       id: "class-search",
@@ -33,8 +34,8 @@ export class ClassPicker {
     this.field.focus();
   }
 
-  reset() {
-    this.field.value = "";
+  reset(text = "") {
+    this.field.value = text;
     this.#search();
   }
 
@@ -62,7 +63,18 @@ export class ClassPicker {
       element("span", { class: "tick", "aria-hidden": "true" }, picked ? "✓" : ""),
       element("span", { class: "name" }, one.name),
       element("small", {}, explained),
+      ...(this.look ? [this.#lookButton(one)] : []),
     );
+  }
+
+  // for a mouse or a finger, so the keyboard has no need to stop here
+  #lookButton(one) {
+    const look = (event) => {
+      event.stopPropagation(); // or the class would be picked
+      this.look(one);
+      this.focus();
+    };
+    return element("button", { type: "button", class: "look", tabindex: "-1", "aria-hidden": "true", click: look }, "Pictures");
   }
 
   #mark() {
@@ -79,7 +91,7 @@ export class ClassPicker {
     const action = {
       ArrowDown: () => this.#go(Math.min(this.active + 1, last)),
       ArrowUp: () => this.#go(Math.max(this.active - 1, 0)),
-      Enter: () => this.#enter(),
+      Enter: () => (event.shiftKey && this.look ? this.#look() : this.#enter()),
       Escape: () => (this.field.value ? this.reset() : this.field.blur()),
       Backspace: this.field.value ? undefined : () => this.dropLast(),
     }[event.key];
@@ -91,6 +103,11 @@ export class ClassPicker {
   #go(place) {
     this.active = place;
     this.#mark();
+  }
+
+  #look() {
+    const one = this.found[this.active];
+    if (one) this.look(one);
   }
 
   // Enter picks what was looked for; where nothing was, the search is over

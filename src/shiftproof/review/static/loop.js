@@ -32,6 +32,7 @@ import { Outbox } from "./outbox.js";
 import { Progress } from "./progress.js";
 import { Queue } from "./queue.js";
 import { Reasons } from "./reasons.js";
+import { atTheEnd, between } from "./rounds.js";
 import { settings } from "./settings.js";
 import { Stopwatch } from "./stopwatch.js";
 import { newVote, takingBack } from "./votes.js";
@@ -71,9 +72,9 @@ async function show(find, before = { answer: null, note: "" }) {
     if (found) queue.putBack(found.item);
     return;
   }
-  const trained = current?.round === "training" && found?.item.round !== "training";
+  const said = current && between(current, found?.item);
   current = found?.item ?? null;
-  if (trained) await endTraining();
+  if (said) await beginRound(said);
   if (!found) return finish();
   screen.show(current, found.images, before.answer);
   screen.zoom?.reset();
@@ -132,16 +133,18 @@ async function explain({ feedback }, given) {
   if (mine === turn) next();
 }
 
-async function endTraining() {
+// What was answered before cannot be taken back any more.
+async function beginRound(said) {
   history.forget();
-  await interlude.say({ title: "The training is over", text: "From now on your answers count.", button: "Begin" });
+  announce(`${said.title}. ${said.text}`);
+  await interlude.say(said);
 }
 
 async function finish() {
   const mine = turn;
-  announce("All done.");
-  const text = "There is nothing more for you to answer at the moment. Thank you!";
-  await interlude.say({ kind: "end", title: "All done", text, button: "Look for more" });
+  const said = atTheEnd(queue.qualification);
+  announce(`${said.title}.`);
+  await interlude.say(said);
   if (mine === turn) next();
 }
 

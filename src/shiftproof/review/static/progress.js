@@ -2,6 +2,11 @@
 
 import { byId } from "./element.js";
 
+const TOLD = {
+  training: () => "Training: the answer follows each of yours",
+  qualification: (done, all) => `Qualification: ${done} of ${all}`,
+};
+
 export class Progress {
   constructor(told) {
     this.told = told;
@@ -26,7 +31,7 @@ export class Progress {
     byId("bar").hidden = training;
     byId("bar").max = Math.max(all, 1);
     byId("bar").value = done;
-    byId("count").textContent = training ? "Training: the answer follows each of yours" : `${done} of ${all}`;
+    byId("count").textContent = TOLD[round]?.(done, all) ?? `${done} of ${all}`;
     const toGo = all > done ? `, ${duration(each * (all - done))} to go` : "";
     byId("pace").textContent = each && !training ? `${each.toFixed(1)} s each${toGo}` : "";
   }

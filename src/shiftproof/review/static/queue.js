@@ -4,9 +4,9 @@ import { picture, pictures } from "./pictures.js";
 import { call, patiently } from "./server.js";
 
 export class Queue {
-  constructor({ items, round, ahead }, outbox, lost) {
+  constructor({ ahead, ...told }, outbox, lost) {
     Object.assign(this, { ahead, outbox, lost, items: [], ended: false });
-    this.#append(items, round);
+    this.#append(told);
   }
 
   #current = null;
@@ -54,10 +54,10 @@ export class Queue {
     const wanted = this.ahead - before.length;
     if (wanted <= 0) return;
     const besides = [...this.#held()].join(",");
-    const { items, round } = await patiently(() => call(`/api/items?count=${wanted}&besides=${besides}`), this.lost);
+    const told = await patiently(() => call(`/api/items?count=${wanted}&besides=${besides}`), this.lost);
     if (this.items !== before) return; // it was started over meanwhile
-    this.ended = items.length < wanted;
-    this.#append(items, round);
+    this.ended = told.items.length < wanted;
+    this.#append(told);
   }
 
   // what must not come again, though the server may not know yet
@@ -65,10 +65,11 @@ export class Queue {
     return new Set([this.#current, ...this.items.map((item) => item.id), ...this.outbox.answered()].filter(Boolean));
   }
 
-  #append(items, round) {
+  #append({ items, round, qualification }) {
     const held = this.#held();
+    this.qualification = qualification; // what became of the last try to qualify, null before
     for (const item of items.filter(({ id }) => !held.has(id))) {
-      this.items.push({ ...item, round });
+      this.items.push({ ...item, round, qualification });
       for (const name of item.images) picture(name, this.lost);
     }
   }
