@@ -13,6 +13,7 @@ from shiftproof.cli_duplicates import duplicates
 from shiftproof.cli_export import export, revise
 from shiftproof.cli_filtering import adversarial, novel
 from shiftproof.cli_frames import frames
+from shiftproof.cli_human_test import human_test
 from shiftproof.cli_options import about_model, about_store, as_json_option, reviewers_option
 from shiftproof.cli_steps import Options, stored_or_loaded
 from shiftproof.errors import BadInput, listed
@@ -34,6 +35,7 @@ curate.add_command(export)
 curate.add_command(revise)
 curate.add_command(novel)
 curate.add_command(frames)
+curate.add_command(human_test)
 
 
 @curate.command("novel-classes")

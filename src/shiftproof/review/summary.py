@@ -171,8 +171,9 @@ def _people(
     for vote in first:
         by_person[vote.reviewer].append(vote)
     for reviewer in database.reviewers():
-        votes = [vote for vote in by_person[reviewer.id] if vote.round == "first"]
-        known = [vote for vote in by_person[reviewer.id] if vote.item in project.by_id and project.by_id[vote.item].role == "gold"]
+        all_votes = by_person[reviewer.id]
+        votes = [vote for vote in all_votes if vote.round == "first"]
+        known = [vote for vote in all_votes if vote.item in project.by_id and project.by_id[vote.item].role == "gold"]
         spent = [vote.milliseconds for vote in votes if vote.milliseconds is not None]
         yield Person(
             reviewer,

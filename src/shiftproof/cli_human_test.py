@@ -1,0 +1,89 @@
+"""The command that makes a test of people out of an image set."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from shiftproof.cli_options import as_json_option, reviewers_option
+from shiftproof.cli_steps import Options, interruptible, wnids_named
+from shiftproof.errors import BadInput
+
+if TYPE_CHECKING:
+    from shiftproof.curation.project import Project
+
+
+@click.command("human-test")
+@click.argument("images")
+@click.option("-o", "--output", "project", required=True, metavar="PROJECT", help="Folder for the review project.")
+@click.option("--learned-from", metavar="IMAGES", help="Images to train and qualify with, if not IMAGES; as easy as usual.")
+@click.option("--classes", help="Only these classes: imagenet-a, imagenet-o, imagenet-r, or a file of wnids or names.")
+@click.option("--training", type=click.IntRange(0), default=3, show_default=True, help="Images of each class to train with.")
+@click.option("--qualify", type=click.IntRange(0), default=200, show_default=True, help="Images of a qualification.")
+@click.option("--test", type=click.IntRange(1), default=600, show_default=True, help="Images of the test.")
+@click.option(
+    "--pass-mark",
+    type=click.FloatRange(0, 1),
+    default=0.9,
+    show_default=True,
+    help="Share of the qualification that must be right.",
+)
+@click.option("--tries", type=click.IntRange(1), default=1, show_default=True, help="Qualifications, each of other images.")
+@click.option("--consent", metavar="FILE", help="Text that people agree to before they begin, instead of our own.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Which images are drawn.")
+@reviewers_option
+@click.option("--quiet", is_flag=True, help="No progress.")
+@as_json_option
+def human_test(images: str, project: str, **options: Any) -> None:
+    """Make a review project that tests how well people tell the classes of IMAGES, as beside ImageNet-A-Plus.
+
+    They are trained with the answer after each image, qualify without, and are then tested; shiftproof verdicts tells how
+    they did.
+
+    Example: shiftproof curate human-test hard-crops/ -o people/ --learned-from val/ --classes imagenet-a
+    """
+    from shiftproof.console import Bar
+    from shiftproof.curation.human_test import CONSENT, Rounds, human_test_project
+    from shiftproof.image_sets import open_images
+
+    with interruptible(Bar(quiet=options["quiet"], before="there before")) as progress:
+        made = human_test_project(
+            open_images(images),
+            project,
+            learned=open_images(options["learned_from"]) if options["learned_from"] else None,
+            classes=wnids_named(options["classes"]) if options["classes"] else None,
+            rounds=Rounds(options["training"], options["qualify"], options["test"], options["tries"]),
+            pass_mark=options["pass_mark"],
+            consent=_text(options["consent"]) if options["consent"] else CONSENT,
+            reviewers_each=options["reviewers_each"],
+            seed=options["seed"],
+            progress=progress,
+        )
+    _show(made, options)
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as problem:
+        raise BadInput(f"{path} cannot be read as a text that people agree to: {problem}") from problem
+
+
+def _show(made: Project, options: Options) -> None:
+    from shiftproof.console import remark, say, say_json, say_steps
+
+    counts = Counter(item.role for item in made.items)
+    if options["as_json"]:
+        steps = [vars(step) for step in made.making.steps]
+        say_json({"project": str(made.folder), "classes": len(made.classes), "items": dict(counts), "steps": steps})
+        return
+    say_steps(made.making.steps, "images")
+    remark(
+        f"{counts['training']:,} images to train with, {counts['gold']:,} to qualify, {counts['asked']:,} to be tested on, "
+        f"of {len(made.classes):,} classes"
+    )
+    remark(f"people take the test with: shiftproof review {made.folder}")
+    say(str(made.folder))
