@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from shiftproof.studies import found_boxes
 from shiftproof.studies.detection import DetectionStudy
 from shiftproof.studies.detection_corruption import DetectionCorruptionStudy
 from shiftproof.studies.results import Results
-from shiftproof.types import Finding, FoundObjects, ImageSetRef, Measurement, ModelRef
+from shiftproof.types import DrawnBox, Finding, FoundObjects, Gallery, ImageSetRef, Measurement, ModelRef
 from studies.found_world import ANIMALS, Loads, world
 
 if TYPE_CHECKING:
@@ -180,6 +181,18 @@ def test_boxes_lie_on_the_picture_where_they_lie_in_the_image(show: Callable[...
     assert dog["x"] - place["x"] == pytest.approx(0.2 * place["width"], abs=2)
     assert dog["y"] - place["y"] == pytest.approx(0.4 * place["height"], abs=2)
     assert dog["width"] == pytest.approx(0.1 * place["width"], abs=3)
+
+
+def test_what_a_box_beside_the_right_edge_says_stays_on_the_picture(show: Callable[..., BrowserPage]) -> None:
+    box = DrawnBox((0.85, 0.4, 1.0, 0.6), "wrong", "dining table 38 %")
+    galleries = [one for one in found_in_photos("keen") if isinstance(one, Gallery)]
+    item = dataclasses.replace(galleries[0].items[0], boxes=(box,))
+    button = show(Results((dataclasses.replace(galleries[0], items=(item,)),))).locator(".gallery.boxed button").first
+    place, said = button.bounding_box(), button.locator("text").bounding_box()
+    assert place is not None
+    assert said is not None
+    assert place["x"] <= said["x"]
+    assert said["x"] + said["width"] <= place["x"] + place["width"]
 
 
 def test_an_enlarged_picture_keeps_its_boxes_and_the_next_one_has_its_own(show: Callable[..., BrowserPage]) -> None:

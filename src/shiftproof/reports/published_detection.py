@@ -30,10 +30,11 @@ def beside_published_detectors(found: Sequence[Measurement]) -> list[Part]:
         return []
     k = next((one.about["k"] for one in found if "k" in one.about), 0)
     mine = [
-        [Cell(task), Cell(model), *_own(numbers), Cell(f"this report, k = {k}")] for (task, model), numbers in own.items()
+        [Cell(task), Cell(model), *_own(numbers), Cell(str(k), k), Cell("this report")]
+        for (task, model), numbers in own.items()
     ]
     published = [
-        [Cell(row["task"]), Cell(row["model"]), *_published(row), Cell("published, k = 10")]
+        [Cell(row["task"]), Cell(row["model"]), *_published(row), Cell("10", 10), Cell("published")]
         for row in load_table("imagenet_vid_robust_detection")
     ]
     numbers = [Column(meaning_of(metric).title, True) for metric in COLUMNS]
@@ -41,7 +42,7 @@ def beside_published_detectors(found: Sequence[Measurement]) -> list[Part]:
         "The published detectors were measured on ImageNet-Vid-Robust: other images of other classes, so the comparison is "
         "rough. Localization asks where objects are and not what they are."
     )
-    columns = [Column("Task"), Column("Model"), *numbers, Column("From")]
+    columns = [Column("Task"), Column("Model"), *numbers, Column("k", True), Column("From")]
     return [Table("On the anchors and on the worst frames around them", columns, [*mine, *published], note)]
 
 
