@@ -21,6 +21,7 @@ LEVELS = (
         "row_writer",
         "recording",
         "recorded_boxes",
+        "planning",
         "prediction",
         "looking",
         "stored_looks",

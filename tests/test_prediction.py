@@ -17,7 +17,8 @@ import shiftproof as sp
 from shiftproof.errors import BadInput, MissingRuns, NotKept
 from shiftproof.loading import has_answered, load_predictions
 from shiftproof.metrics.top5 import best_classes, to_top5
-from shiftproof.prediction import Digests, Tally, fill, plan_blocks
+from shiftproof.planning import Digests, plan_blocks
+from shiftproof.prediction import Tally, fill
 from shiftproof.store import Store
 from shiftproof.types import Classifier, ImageSet, Inputs, Logits, Outputs, Predictions, Run
 from toys import COLOURS, colour_scores

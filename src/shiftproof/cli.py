@@ -197,7 +197,7 @@ def plan(model: str, images: str, **options: Any) -> None:
     Example: shiftproof plan lite:0 photos/
     """
     from shiftproof.console import say_json, say_table
-    from shiftproof.prediction import plan_runs
+    from shiftproof.planning import plan_runs
     from shiftproof.store import Store
 
     asked, image_set = model_asked(model, options), images_asked(images, options)

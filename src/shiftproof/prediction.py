@@ -12,9 +12,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from shiftproof.answers import Answered, Model
 from shiftproof.errors import BadInput
@@ -24,10 +23,11 @@ from shiftproof.loading import digests_of, load_predictions
 from shiftproof.loading_boxes import load_found, meet
 from shiftproof.looking import LookingStudy, fill_looks
 from shiftproof.parallel import Block, Workers
+from shiftproof.planning import BATCH, Digests, Plan, keeps_of, plan_blocks
 from shiftproof.preparing import Job, Read, check_condition, prepare
 from shiftproof.recording import record
 from shiftproof.row_writer import RowWriter
-from shiftproof.store import Contents, Store
+from shiftproof.store import Store
 from shiftproof.types import (
     CLEAN,
     Classifier,
@@ -48,8 +48,6 @@ from shiftproof.types import (
     Study,
     richest,
 )
-
-BATCH = 32
 
 
 class Progress(Protocol):
@@ -276,84 +274,6 @@ def _answers(
                 yield done.job, done.said, answers.result()
         for done, answers in waiting:
             yield done.job, done.said, answers.result()
-
-
-class Plan(NamedTuple):
-    """What is left to do of a run."""
-
-    blocks: dict[int, list[Sample]]  # by their place in the set
-    total: int
-    done: int
-    set_aside: list[SetAside]
-    whole: bool = True  # False where only some images were asked for
-
-
-class Digests:
-    """The digest of every image of a set by its id, read when they are first needed; None for one that cannot be read."""
-
-    def __init__(self, images: ImageSet, store: Store) -> None:
-        self._images, self._store = images, store
-
-    @cached_property
-    def of(self) -> dict[str, str | None]:
-        return digests_of(self._images, self._store)
-
-
-def plan_blocks(
-    images: ImageSet,
-    contents: Contents,
-    digests: Digests,
-    *,
-    batch_size: int = BATCH,
-    shard: tuple[int, int] = (1, 1),
-    only: Collection[str] | None = None,
-) -> Plan:
-    """The images without a stored answer, in blocks that any machine would cut alike."""
-    part, parts = shard
-    samples = images.samples
-    starts = list(enumerate(range(0, len(samples), batch_size)))[part - 1 :: parts]
-    wanted = None if only is None else frozenset(only)
-    blocks = {
-        place: [sample for sample in samples[start : start + batch_size] if wanted is None or sample.id in wanted]
-        for place, start in starts
-    }
-    mine = [sample for block in blocks.values() for sample in block]
-    if contents.rows or contents.aside:
-        pairs = {sample.id: (sample.id, digests.of[sample.id] or "") for sample in mine}
-        answered = {key for key, pair in pairs.items() if pair in contents.rows}
-        aside = {key: contents.aside[pair] for key, pair in pairs.items() if key not in answered and pair in contents.aside}
-        known = answered | aside.keys()
-        blocks = {place: [sample for sample in block if sample.id not in known] for place, block in blocks.items()}
-    else:
-        answered, aside = set(), {}
-    set_aside = [SetAside(*entry) for entry in aside.items()]
-    left = {place: block for place, block in blocks.items() if block}
-    return Plan(left, len(mine), len(answered) + len(aside), set_aside, only is None)
-
-
-def keeps_of(studies: Iterable[Study], least: Keep = "top5") -> dict[Run, Keep]:
-    """Every run the studies name, once, with the least it must have stored."""
-    keeps: dict[Run, Keep] = {}
-    for study in studies:
-        for run in study.runs():
-            keeps[run] = richest([keeps.get(run, least), study.keep])
-    return keeps
-
-
-def plan_runs(
-    studies: Iterable[Study], image_sets: Iterable[ImageSet], *, store: Store, scoring: Scoring | None = None
-) -> list[dict[str, str | int]]:
-    """Every run the studies name, once, with how much of it is stored."""
-    sets = {images.ref: images for images in image_sets}
-    digests = {ref: Digests(images, store) for ref, images in sets.items()}
-    rows: list[dict[str, str | int]] = []
-    for run, keep in keeps_of(studies, (scoring or Scoring()).keep).items():
-        stored = store.run(run.model, run.condition).contents(keep)
-        plan = plan_blocks(sets[run.image_set], stored, digests[run.image_set])
-        names: dict[str, str | int] = {"model": run.model.name, "image set": run.image_set.name}
-        asked: dict[str, str | int] = {"condition": str(run.condition), "keep": keep}
-        rows.append({**names, **asked, "images": plan.total, "stored": plan.done, "to do": plan.total - plan.done})
-    return rows
 
 
 def fill_studies(

@@ -1,0 +1,93 @@
+"""What is left to do: the images of a set without a stored answer, and the runs that studies name."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from functools import cached_property
+from typing import NamedTuple
+
+from shiftproof.image_sets.scoring import Scoring
+from shiftproof.loading import digests_of
+from shiftproof.store import Contents, Store
+from shiftproof.types import ImageSet, Keep, Run, Sample, SetAside, Study, richest
+
+BATCH = 32
+"""Images in a batch, where the model has no number of its own."""
+
+
+class Plan(NamedTuple):
+    """What is left to do of a run."""
+
+    blocks: dict[int, list[Sample]]  # by their place in the set
+    total: int
+    done: int
+    set_aside: list[SetAside]
+    whole: bool = True  # False where only some images were asked for
+
+
+class Digests:
+    """The digest of every image of a set by its id, read when they are first needed; None for one that cannot be read."""
+
+    def __init__(self, images: ImageSet, store: Store) -> None:
+        self._images, self._store = images, store
+
+    @cached_property
+    def of(self) -> dict[str, str | None]:
+        return digests_of(self._images, self._store)
+
+
+def plan_blocks(
+    images: ImageSet,
+    contents: Contents,
+    digests: Digests,
+    *,
+    batch_size: int = BATCH,
+    shard: tuple[int, int] = (1, 1),
+    only: Collection[str] | None = None,
+) -> Plan:
+    """The images without a stored answer, in blocks that any machine would cut alike."""
+    part, parts = shard
+    samples = images.samples
+    starts = list(enumerate(range(0, len(samples), batch_size)))[part - 1 :: parts]
+    wanted = None if only is None else frozenset(only)
+    blocks = {
+        place: [sample for sample in samples[start : start + batch_size] if wanted is None or sample.id in wanted]
+        for place, start in starts
+    }
+    mine = [sample for block in blocks.values() for sample in block]
+    if contents.rows or contents.aside:
+        pairs = {sample.id: (sample.id, digests.of[sample.id] or "") for sample in mine}
+        answered = {key for key, pair in pairs.items() if pair in contents.rows}
+        aside = {key: contents.aside[pair] for key, pair in pairs.items() if key not in answered and pair in contents.aside}
+        known = answered | aside.keys()
+        blocks = {place: [sample for sample in block if sample.id not in known] for place, block in blocks.items()}
+    else:
+        answered, aside = set(), {}
+    set_aside = [SetAside(*entry) for entry in aside.items()]
+    left = {place: block for place, block in blocks.items() if block}
+    return Plan(left, len(mine), len(answered) + len(aside), set_aside, only is None)
+
+
+def keeps_of(studies: Iterable[Study], least: Keep = "top5") -> dict[Run, Keep]:
+    """Every run the studies name, once, with the least it must have stored."""
+    keeps: dict[Run, Keep] = {}
+    for study in studies:
+        for run in study.runs():
+            keeps[run] = richest([keeps.get(run, least), study.keep])
+    return keeps
+
+
+def plan_runs(
+    studies: Iterable[Study], image_sets: Iterable[ImageSet], *, store: Store, scoring: Scoring | None = None
+) -> list[dict[str, str | int]]:
+    """Every run the studies name, once, with how much of it is stored."""
+    sets = {images.ref: images for images in image_sets}
+    digests = {ref: Digests(images, store) for ref, images in sets.items()}
+    rows: list[dict[str, str | int]] = []
+    for run, keep in keeps_of(studies, (scoring or Scoring()).keep).items():
+        stored = store.run(run.model, run.condition).contents(keep)
+        plan = plan_blocks(sets[run.image_set], stored, digests[run.image_set])
+        names: dict[str, str | int] = {"model": run.model.name, "image set": run.image_set.name}
+        asked: dict[str, str | int] = {"condition": str(run.condition), "keep": keep}
+        rows.append({**names, **asked, "images": plan.total, "stored": plan.done, "to do": plan.total - plan.done})
+    return rows
