@@ -7,11 +7,12 @@ import http.client
 import itertools
 import json
 import uuid
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 import pytest
@@ -27,6 +28,7 @@ from shiftproof.review.gate import GUESSES, HEADERS, MOST_BYTES
 
 NASTY = """<script>alert("1")</script>'&</script><img src=x onerror=alert(1)>"""
 KEEP = {"choice": "keep"}
+Result = TypeVar("Result")
 
 
 @dataclass
@@ -372,6 +374,12 @@ def from_address(app: ASGIApp, address: str) -> httpx.AsyncClient:
     return httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1")
 
 
+def awaited(answer: Coroutine[Any, Any, Result]) -> Result:
+    """The answer, in a thread of its own: the browser of other tests keeps a loop running in this one."""
+    with ThreadPoolExecutor(1) as threads:
+        return threads.submit(asyncio.run, answer).result()
+
+
 def test_errors_of_ours_have_the_headers_and_tell_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, database: Database
 ) -> None:
@@ -387,7 +395,7 @@ def test_errors_of_ours_have_the_headers_and_tell_nothing(
             await browser.get(f"/join/{token}")
             return await browser.get("/api/items")
 
-    answer = asyncio.run(ask())
+    answer = awaited(ask())
     assert answer.status_code == 500
     assert "secret" not in answer.text
     assert {name: answer.headers.get(name) for name in HEADERS} == HEADERS
@@ -452,7 +460,7 @@ def test_guessed_tokens_are_counted_and_who_is_in_stays_in(tmp_path: Path, datab
             assert (await inside.get("/api/items")).status_code == 200
             assert (await other.get(f"/join/{token}")).status_code == 303
 
-    asyncio.run(ask())
+    awaited(ask())
 
 
 @pytest.mark.parametrize(
