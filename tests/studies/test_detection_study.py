@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 
 from shiftproof.errors import BadInput
-from shiftproof.metrics import match, mean_average_precision, pm_k_average_precision_sweep
+from shiftproof.metrics import (
+    image_average_precision,
+    match,
+    matched_average_precision,
+    mean_average_precision,
+    pm_k_average_precision_sweep,
+)
 from shiftproof.metrics.detection import average_precision_interval
 from shiftproof.studies.detection import DetectionStudy
 from shiftproof.types import Curve, Finding, FoundObjects, Gallery, ImageSetRef, Measurement, ModelRef
@@ -180,6 +186,25 @@ def test_around_anchors_precision_is_that_of_the_worst_frames() -> None:
         assert drop.interval[0] > 0
 
 
+def test_without_the_anchor_its_neighbours_alone_may_be_worst_and_an_anchor_without_any_loses_nothing() -> None:
+    facts = {name: [*values, last] for (name, values), last in zip(FRAMES.items(), ("lone", 0, "I"), strict=True)}
+    objects = world(scenes(61, seed=7), facts=facts)
+    findings = found(objects, largest_k=2, include_anchor=False)
+    assert objects.truths is not None
+    matches, offsets, groups = (
+        match(objects.detections, objects.truths),
+        np.array(facts["offset"]),
+        np.array(facts["anchor"]),
+    )
+    sweep = pm_k_average_precision_sweep(matches, offsets, groups, largest_k=2, include_anchor=False)
+    told = [one for one in numbers(findings, "pm_k_average_precision") if one.about["task"] == "detection"]
+    assert [one.value for one in told] == pytest.approx(sweep[1:])
+    drop = numbers(findings, "pm_k_precision_drop")[0]
+    anchors = matched_average_precision(matches, times=(offsets == 0) & (groups != "lone"))
+    assert drop.value == pytest.approx(anchors - sweep[2])
+    assert drop.images == 12
+
+
 def test_of_frames_the_anchors_alone_are_counted_as_images() -> None:
     findings = found(drawn(60, seed=7, **FRAMES), largest_k=2)
     (anchors, _) = numbers(findings, "anchor_average_precision")
@@ -233,12 +258,21 @@ def test_a_k_beyond_the_farthest_frame_is_told() -> None:
 
 
 def test_each_anchor_that_loses_is_shown_beside_its_worst_frame() -> None:
-    items = gallery(found(drawn(60, seed=7, **FRAMES), largest_k=2), "worst_frames").items
+    objects = drawn(60, seed=7, **FRAMES)
+    items = gallery(found(objects, largest_k=2), "worst_frames").items
     assert len(items) % 2 == 0
     for anchor, worst in zip(items[::2], items[1::2], strict=True):
         assert anchor.caption.startswith("+0: ")
         assert int(anchor.id[:3]) // 5 == int(worst.id[:3]) // 5
         assert worst.caption.startswith(("-", "+"))
+    assert objects.truths is not None
+    precision = image_average_precision(match(objects.detections, objects.truths))
+    lost = [
+        float(precision[int(anchor.id[:3])] - precision[int(worst.id[:3])])
+        for anchor, worst in zip(items[::2], items[1::2], strict=True)
+    ]
+    of_all = np.sort(precision[2::5] - precision.reshape(-1, 5).min(axis=1))[::-1]
+    assert lost == pytest.approx(of_all[: len(lost)])  # most first
 
 
 @pytest.mark.parametrize("iou", [(), (0.5, 0.5), (1.5,), ("voc",)])
