@@ -241,7 +241,7 @@ about_novelty = _options(
 
 about_frames = _options(
     click.option(
-        "--largest-k", type=click.IntRange(1), default=10, show_default=True, help="Frames before and after an anchor."
+        "--largest-k", type=click.IntRange(1, 1000), default=10, show_default=True, help="Frames before and after an anchor."
     ),
     click.option("--without-anchor", is_flag=True, help="The neighbours alone, as Eq. 1 of the pm-k paper asks."),
     click.option(

@@ -83,7 +83,7 @@ def test_boxes_that_were_cut_or_dropped_are_counted(coco: Path) -> None:
     assert open_images(coco).notes == (
         "boxes from boxes.json",
         "1 of 4 boxes reach beyond their image and were cut at its edge",
-        "2 boxes without any area inside their image were dropped",
+        "boxes without any area inside their image, dropped: 2",
     )
 
 

@@ -175,7 +175,7 @@ def test_an_image_set_and_its_sources_pickle(tmp_path: Path, draw: Draw) -> None
         (lambda root: "https://example.org/photos", "not on this machine"),
         (lambda root: _written(root / "a.zip"), "is compressed; unpack it"),
         (lambda root: _written(root / "a.jpg"), "is one image; name the folder"),
-        (lambda root: _written(root / "a.docx"), "is no image set: expected a folder"),
+        (lambda root: _written(root / "a.docx"), "is no image set: expected a folder.* or a video"),
     ],
 )
 def test_a_location_without_images_gets_one_sentence(make: Callable[[Path], str | Path], says: str, tmp_path: Path) -> None:

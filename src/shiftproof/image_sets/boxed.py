@@ -81,7 +81,7 @@ def boxed_list(
     )
     counted = (
         *((f"{reaching:,} of {len(rows):,} boxes reach beyond their image and were cut at its edge",) if reaching else ()),
-        *((f"{empty:,} boxes without any area inside their image were dropped",) if empty else ()),
+        *((f"boxes without any area inside their image, dropped: {empty:,}",) if empty else ()),
     )
     return ImageList(name, samples, classes if len(classes) else None, find, notes=(*notes, *counted), truths=truths)
 

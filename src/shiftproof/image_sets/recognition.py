@@ -45,7 +45,7 @@ def _kind_of_file(location: str) -> str:
         return "clips"
     if is_image_name(os.path.basename(location)):
         raise BadInput(f"{location} is one image; name the folder it lies in")
-    kinds = "a folder, a manifest (.csv, .jsonl, .parquet), .npy, .tar or the .json of COCO"
+    kinds = "a folder, a manifest (.csv, .jsonl, .parquet), .npy, .tar, the .json of COCO or a video such as .mp4"
     raise BadInput(f"{location} is no image set: expected {kinds}")
 
 
