@@ -45,6 +45,7 @@ LEVELS = (
         "cli_export",
         "cli_filtering",
         "cli_frames",
+        "cli_human_test",
         "cli_operating",
         "cli_options",
         "cli_review",

@@ -23,6 +23,7 @@ from shiftproof.review.database import Database, Reviewer
 from shiftproof.review.desk import Desk
 from shiftproof.review.gate import Gate, Guarded, address_of
 from shiftproof.review.incoming import sent_object
+from shiftproof.review.owner import OwnerRooms
 from shiftproof.review.pages import page
 from shiftproof.review.pictures import check_pictures, kind_of
 from shiftproof.review.qualification import tries_of
@@ -61,6 +62,7 @@ def review_app(project: Project, database: Database, *, hosts: Sequence[str] = L
         Route("/api/together", rooms.together),
         Route("/api/comments", rooms.comments, methods=["POST"]),
         Route("/api/lookups", rooms.lookups, methods=["POST"]),
+        *OwnerRooms(rooms).routes(),
         Mount("/static", StaticFiles(directory=str(files("shiftproof.review") / "static"))),
     ]
     # around everything, so that errors have the headers too
@@ -197,7 +199,7 @@ class Rooms:
 
     async def votes(self, request: Request) -> Response:
         """Takes votes; each is answered for itself, and one that was here before is as good as new."""
-        return await self._posted(request, self._votes)
+        return await self.posted(request, self._votes)
 
     def _votes(self, visitor: Reviewer, body: dict[str, Any]) -> Response:
         if not self.desk.has_agreed(visitor):
@@ -215,7 +217,7 @@ class Rooms:
             self.desk.database.mark(visitor.id, consented=True)
             return JSONResponse({"consented": True})
 
-        return await self._posted(request, agreed)
+        return await self.posted(request, agreed)
 
     async def comments(self, request: Request) -> Response:
         """Takes what a person writes to the others about an item."""
@@ -224,7 +226,7 @@ class Rooms:
             self.desk.comment(visitor, body)
             return JSONResponse({"accepted": body["id"]})
 
-        return await self._posted(request, written)
+        return await self.posted(request, written)
 
     async def lookups(self, request: Request) -> Response:
         """Counts that a person looked up a class."""
@@ -233,9 +235,9 @@ class Rooms:
             self.desk.look_up(visitor, body)
             return JSONResponse({"accepted": body["id"]})
 
-        return await self._posted(request, looked_up)
+        return await self.posted(request, looked_up)
 
-    async def _posted(self, request: Request, answer: Posted) -> Response:
+    async def posted(self, request: Request, answer: Posted) -> Response:
         """The answer to what a page of ours sent for a person who was invited; a refusal for anything else."""
         try:
             data = await request.body()

@@ -22,5 +22,29 @@ def page(template: str, status: int = 200, **values: Any) -> HTMLResponse:
     return HTMLResponse(_templates.get_template(template).render(**values), status)
 
 
+def percent(share: float | None) -> str:
+    """A share as people read it.
+
+    >>> percent(0.896), percent(None)
+    ('90 %', '–')
+    """
+    return "–" if share is None else f"{100 * share:.0f} %"
+
+
+def lasting(seconds: float | None) -> str:
+    """A time as people say it.
+
+    >>> lasting(8.4), lasting(300), lasting(9000), lasting(200_000), lasting(None)
+    ('8 s', '5 min', '2.5 h', '2.3 days', '–')
+    """
+    if seconds is None:
+        return "–"
+    for least, length, unit in ((86_400, 86_400, "days"), (5400, 3600, "h")):
+        if seconds >= least:
+            return f"{seconds / length:.1f} {unit}"
+    return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"
+
+
+_templates.filters |= {"percent": percent, "lasting": lasting}
 # JSON that can stand inside a page without ending it, whatever names are in it
 _templates.filters["data"] = htmlsafe_json_dumps
