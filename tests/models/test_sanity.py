@@ -3,7 +3,7 @@ import pytest
 
 from shiftproof.models import wrap_model
 from shiftproof.models.presets import PRESETS, parse_preparation
-from shiftproof.models.sanity import accuracy_hint, figures_hint, scores_hint
+from shiftproof.models.sanity import accuracy_hint, figures_hint, precision_hint, scores_hint
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,13 @@ def test_accuracy_that_guessing_reaches_is_called_so(right: int, images: int, cl
 def test_no_images_and_one_class_say_nothing() -> None:
     assert accuracy_hint(0.0, 1000, 0) is None
     assert accuracy_hint(1.0, 1, 10) is None
+
+
+def test_a_detector_that_finds_nothing_in_many_images_at_any_overlap_is_suspicious() -> None:
+    assert "not one box is right in 1,000 images" in (precision_hint([0.0, 0.0], 1000) or "")
+    assert precision_hint([0.0, 0.001], 1000) is None
+    assert precision_hint([0.0], 9) is None
+    assert precision_hint([], 0) is None
 
 
 @pytest.mark.parametrize("preset", PRESETS)

@@ -59,6 +59,18 @@ def test_precision_and_recall_are_told_for_every_overlap() -> None:
     assert recall == {"0.5": 1 / 4, "0.3": 3 / 4}
 
 
+def test_images_of_another_size_than_their_boxes_were_drawn_on_are_warned_about() -> None:
+    # photos are 200 wide and 100 high; of the first the size is not told, the second lay on its side when boxes were drawn
+    objects = world(PETS, facts={"width": [None, 100, 200], "height": [None, 200, 100]})
+    study = DetectionStudy([ModelRef("net", "net")], PHOTOS)
+    (warning,) = study.warnings(Loads({"net": objects}))  # type: ignore[arg-type]
+    assert warning == (
+        "photos: 1 of 3 images are not as large as their boxes say, such as b (200 x 100, not 100 x 200): boxes may lie "
+        "elsewhere"
+    )
+    assert not list(study.warnings(Loads({"net": world(PETS)})))  # type: ignore[arg-type]
+
+
 def test_classes_have_their_objects_and_the_images_that_show_them() -> None:
     findings = found(world(PETS))
     precision = {one.about["class"]: (one.value, one.images) for one in numbers(findings, "class_average_precision")}

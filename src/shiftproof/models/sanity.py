@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,6 +12,8 @@ from shiftproof.types import Gives, Logits
 
 SURPRISE = 0.001
 """Accuracy that guessing reaches more often than this counts as near chance."""
+ENOUGH_IMAGES = 10
+"""In fewer a good detector may find nothing."""
 
 
 def accuracy_hint(accuracy: float, classes: int, images: int) -> str | None:
@@ -31,6 +35,20 @@ def accuracy_hint(accuracy: float, classes: int, images: int) -> str | None:
     return (
         f"{right} of {images} right is no better than guessing among {classes} classes; "
         "check the preparation and the order of the classes"
+    )
+
+
+def precision_hint(precisions: Sequence[float], images: int) -> str | None:
+    """A warning where a detector finds nothing in many images at any overlap, else None.
+
+    >>> precision_hint([0.0, 0.0], images=100)
+    'not one box is right in 100 images; check the layout of the outputs, the preparation and the order of the classes'
+    """
+    if not precisions or any(precisions) or images < ENOUGH_IMAGES:
+        return None
+    return (
+        f"not one box is right in {images:,} images; check the layout of the outputs, the preparation and the order of the "
+        "classes"
     )
 
 

@@ -19,7 +19,7 @@ from shiftproof.image_sets.scoring import Scoring
 from shiftproof.image_sets.views import labelled_among, unlabelled
 from shiftproof.loading import StoredTraining, digests_of, load_predictions, load_training
 from shiftproof.loading_boxes import load_found
-from shiftproof.models.sanity import accuracy_hint
+from shiftproof.models.sanity import accuracy_hint, precision_hint
 from shiftproof.store import Store, StoredModel
 from shiftproof.stored_looks import AskedLooks, Looks, load_looks, to_columns
 from shiftproof.studies.results import ImageSetCard, ModelCard, Results
@@ -130,11 +130,16 @@ class _Loader:
             )
         if published and published in model.seen.training_data.split(", "):
             yield f"{model.ref.name} was trained on {published}: its accuracy there says nothing about new images"
-        about = run.about()
-        for found in findings:
-            if isinstance(found, Measurement) and found.metric == "top1_accuracy" and found.about == about:
-                hint = accuracy_hint(found.value, self._scored.get(run) or model.outputs or 0, found.images)
-                yield from [f"{model.ref.name} on {run.image_set.name}: {hint}"] if hint else []
+        about, measured = run.about(), [one for one in findings if isinstance(one, Measurement)]
+        accuracies = [one for one in measured if one.metric == "top1_accuracy" and one.about == about]
+        precisions = [
+            one for one in measured if one.metric == "mean_average_precision" and about.items() <= one.about.items()
+        ]
+        hints = [
+            *(accuracy_hint(one.value, self._scored.get(run) or model.outputs or 0, one.images) for one in accuracies),
+            precision_hint([one.value for one in precisions], max((one.images for one in precisions), default=0)),
+        ]
+        yield from (f"{model.ref.name} on {run.image_set.name}: {hint}" for hint in hints if hint)
 
     def model(self, run: Run) -> StoredModel:
         model = self._store.model(run.model)

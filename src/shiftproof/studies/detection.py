@@ -30,6 +30,7 @@ from shiftproof.studies.found_boxes import (
     convention_of,
     found_by,
     nothing_to_find,
+    other_sizes,
     overlap_told,
     truths_of,
 )
@@ -89,6 +90,10 @@ class DetectionStudy(CleanStudy):
             found = found_by(load, run)
             reasons = [evidence.nothing_read(run, found), nothing_to_find(run, found)]
             yield from (reason for reason in reasons if reason)
+
+    def warnings(self, load: Load) -> Iterator[str]:
+        told = (other_sizes(run, found_by(load, run)) for run in self.runs())
+        yield from (warning for warning in told if warning)
 
     def _numbers(self, judged: Judged, about: About, convention: Mapping[str, str]) -> Iterator[Finding]:
         if not len(judged.among_counted.object_image):

@@ -94,6 +94,24 @@ def nothing_to_find(run: Run, found: FoundObjects) -> str | None:
     return f"{run.image_set.name}: average precision needs boxes, and {why}; {remedy}"
 
 
+def other_sizes(run: Run, found: FoundObjects) -> str | None:
+    """That images are not as large as the file of their boxes says, so that boxes lie elsewhere; None where all are."""
+    if found.truths is None or not {"width", "height"} <= found.facts.keys():
+        return None
+    said = list(zip(found.facts["width"], found.facts["height"], strict=True))
+    sizes = [(width, height) for height, width in found.sizes.tolist()]
+    # 0 stands for a size nobody knows
+    others = [place for place, size in enumerate(sizes) if all(size) and None not in said[place] and size != said[place]]
+    if not others:
+        return None
+    first = others[0]
+    (width, height), (told_width, told_height) = sizes[first], said[first]
+    return (
+        f"{run.image_set.name}: {len(others):,} of {len(found):,} images are not as large as their boxes say, such as "
+        f"{found.detections.ids[first]} ({width} x {height}, not {told_width} x {told_height}): boxes may lie elsewhere"
+    )
+
+
 def overlap_name(iou: Overlap) -> str:
     """A threshold, or several, in words.
 
