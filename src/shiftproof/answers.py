@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -86,20 +87,31 @@ class ClassAnswers:
         return int(self.outputs.scores.shape[1])
 
     def sound(self) -> NDArray[np.bool_]:
+        return self._sound
+
+    def arrays(self, places: NDArray[np.integer]) -> dict[str, NDArray[Any]]:
+        return {name: rows[places] for name, rows in self._rows.items()}
+
+    # both are found once: rows of a batch that belong to many conditions are stored one by one
+
+    @cached_property
+    def _sound(self) -> NDArray[np.bool_]:
         scores, extra = self.outputs.scores, self.outputs.extra
         told = scores if extra is None else np.concatenate([scores, extra], axis=1)
         return np.asarray(~np.isnan(told).any(axis=1))
 
-    def arrays(self, places: NDArray[np.integer]) -> dict[str, NDArray[Any]]:
-        answers = taken(self.outputs, places)
-        top5 = to_top5(answers.scores, self.gives)
+    @cached_property
+    def _rows(self) -> dict[str, NDArray[Any]]:
+        answers = self.outputs
+        scores = answers.scores if self._sound.all() else np.where(self._sound[:, None], answers.scores, 0)
+        top5 = to_top5(scores, self.gives)
         rows: dict[str, NDArray[Any]] = {
             "top5_classes": top5.classes.astype(np.int32),
             "top5_scores": top5.scores.astype(np.float32),
             "log_total": top5.log_total.astype(np.float32),
         }
         if self.keep in ("logits", "features"):
-            rows["logits"] = _stored_as(answers.scores, self.precision)
+            rows["logits"] = _stored_as(scores, self.precision)
         if self.keep == "features" and answers.features is not None:
             rows["features"] = _stored_as(answers.features, self.precision)
         if answers.extra is not None:

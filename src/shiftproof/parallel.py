@@ -159,9 +159,12 @@ class Workers:
         return freest
 
 
-def stacked(arrays: Arrays) -> Batch:
-    """The arrays as one, where their shapes allow it."""
-    return np.stack(arrays) if _alike(arrays) else arrays
+def stacked(arrays: Arrays, spare: NDArray[np.generic] | None = None) -> Batch:
+    """The arrays as one, where their shapes allow it; in spare memory, where that is as large."""
+    if not _alike(arrays):
+        return arrays
+    fits = spare is not None and (spare.shape, spare.dtype) == ((len(arrays), *arrays[0].shape), arrays[0].dtype)
+    return np.stack(arrays, out=spare if fits else None)
 
 
 def _alike(arrays: Arrays) -> bool:
@@ -175,6 +178,8 @@ class _Thread:
         self.has_answered = False  # the first answer waits for imports too
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="prepare")
         self._answers: deque[Future[tuple[Arrays, Any]]] = deque()
+        self._shown: deque[Batch] = deque()
+        self._spare: NDArray[np.generic] | None = None  # fresh memory costs more than the copy into it
 
     @property
     def unanswered(self) -> int:
@@ -186,10 +191,14 @@ class _Thread:
     def receive(self) -> tuple[Batch, Any]:
         arrays, said = self._answers.popleft().result()
         self.has_answered = True
-        return stacked(arrays), said
+        spare, self._spare = self._spare, None
+        self._shown.append(stacked(arrays, spare))
+        return self._shown[-1], said
 
     def free_memory(self) -> None:
-        """Nothing: what is no longer looked at goes by itself."""
+        """Keeps the memory of the oldest answer for the next one."""
+        batch = self._shown.popleft()
+        self._spare = batch if isinstance(batch, np.ndarray) else None
 
     def close(self) -> None:
         self._executor.shutdown(cancel_futures=True)

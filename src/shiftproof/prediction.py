@@ -195,7 +195,7 @@ def fill_conditions(
     if isinstance(model, RecordedDetector):
         return _recorded(model, images, list(chosen), store)
     batch_size = batch_size or int(getattr(model, "good_batch", BATCH))
-    writer = RowWriter(model, store, keep, precision, batch_size=batch_size, sealed=shard == (1, 1))
+    writer = RowWriter(model, store, keep, precision, sealed=shard == (1, 1))
     digests = Digests(images, store)
     plans = {
         condition: plan_blocks(

@@ -5,7 +5,9 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
 
 from shiftproof import catalog
 from shiftproof.digests import digest_of, stamp_of
@@ -51,7 +53,8 @@ def prepare(job: Job) -> tuple[Arrays, list[Read]]:
             stamp = stamp_of(source)
             data, digest = _bytes_of(source, stamp, job)
             picture = _picture_of(sample, source, data, digest, condition, job)
-            arrays.append(_input_of(sample, picture, condition, job.preparation))
+            # a crop was made an input together with the nine others
+            arrays.append(picture if condition.picture in CROPS else _input_of(sample, picture, condition, job.preparation))
             size = picture.shape[:2]
         except UnreadableImage as error:
             reason = str(error)
@@ -69,6 +72,8 @@ def check_condition(condition: Condition) -> None:
         catalog.EDITIONS.load(condition.edition)
     if condition.picture not in PICTURES and condition.picture not in catalog.EDITIONS:
         raise UnknownName("picture", condition.picture, [*PICTURES, *catalog.EDITIONS])
+    if condition.picture in CROPS and (condition.name != "clean" or condition.output != "raw"):
+        raise BadInput(f"one of ten crops is looked at as it is, not under {condition}")
     if condition.frost is not None and condition.name != "frost":
         raise BadInput(f"frost pictures are for frost, not for {condition.name}")
 
@@ -95,8 +100,8 @@ def _bytes_of(source: ImageSource, stamp: str | None, job: Job) -> tuple[bytes |
 
 def _picture_of(
     sample: Sample, source: ImageSource, data: bytes | None, digest: str, condition: Condition, job: Job
-) -> Image:
-    """The image as the condition sees it."""
+) -> NDArray[Any]:
+    """The image as the condition sees it; of a crop the input."""
     preparation = job.preparation
     rule = repr(preparation) if condition.picture in ("model-size", *CROPS) else preparation.decoder
     key = (sample.id, digest, rule)
@@ -110,12 +115,12 @@ def _picture_of(
     return picture
 
 
-def _pictures(image: Image, picture: str, preparation: Preparation) -> Mapping[str, Image]:
-    """The picture that is asked for; with one of the ten crops all of them, which are had together for little more."""
+def _pictures(image: Image, picture: str, preparation: Preparation) -> Mapping[str, NDArray[Any]]:
+    """The picture that is asked for; with one of the ten crops all of them, as inputs: together they cost little more."""
     if picture in CROPS:
         if not isinstance(preparation, CroppingPreparation):
             raise BadInput("the model prepares images in a way of its own, which knows no corners")
-        return preparation.crops(image)
+        return preparation.from_crops(image)
     return {picture: _cut(image, picture, preparation)}
 
 
@@ -133,7 +138,7 @@ class _Memory:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._pictures: OrderedDict[tuple[str, ...], Image] = OrderedDict()
+        self._pictures: OrderedDict[tuple[str, ...], NDArray[Any]] = OrderedDict()
         self._held = 0
         self._digests: OrderedDict[str, str] = OrderedDict()
 
@@ -147,13 +152,13 @@ class _Memory:
             if len(self._digests) > 4096:
                 self._digests.popitem(last=False)
 
-    def picture(self, key: tuple[str, ...]) -> Image | None:
+    def picture(self, key: tuple[str, ...]) -> NDArray[Any] | None:
         with self._lock:
             if key in self._pictures:
                 self._pictures.move_to_end(key)
             return self._pictures.get(key)
 
-    def keep_picture(self, key: tuple[str, ...], picture: Image) -> None:
+    def keep_picture(self, key: tuple[str, ...], picture: NDArray[Any]) -> None:
         with self._lock:
             if key not in self._pictures:
                 self._pictures[key] = picture

@@ -18,6 +18,9 @@ from shiftproof.types import Condition, Keep, ObjectDetector, Precision, SetAsid
 PATIENCE = 10.0
 """Seconds of work that a kill may cost where rows of many conditions are gathered."""
 
+GATHERED = 64
+"""Rows of one condition that are enough for a file of their own."""
+
 
 class RowWriter:
     """Gives batches to the model and its answers to the store.
@@ -26,12 +29,10 @@ class RowWriter:
     of a condition for a file, but none waits longer than `PATIENCE`, and leaving the writer commits what there is.
     """
 
-    def __init__(
-        self, model: Model, store: Store, keep: Keep, precision: Precision, *, batch_size: int, sealed: bool
-    ) -> None:
+    def __init__(self, model: Model, store: Store, keep: Keep, precision: Precision, *, sealed: bool) -> None:
         self._model, self._store, self._keep, self._precision = model, store, keep, precision
         self._asker = asker_of(model, keep, precision)
-        self._batch_size, self._sealed = batch_size, sealed
+        self._sealed = sealed
         self._runs: dict[Condition, StoredRun] = {}
         self._waiting: dict[Condition, list[Rows]] = {}
         self._committed = time.monotonic()
@@ -73,7 +74,7 @@ class RowWriter:
             rows, now_aside = self._rows_of([(fates[place][0].id, fates[place][2], given[place]) for place in mine], answers)
             aside += now_aside
             self._waiting.setdefault(condition, []).append(rows)
-            if len(conditions) == 1 or sum(len(some.ids) for some in self._waiting[condition]) >= self._batch_size:
+            if len(conditions) == 1 or sum(len(some.ids) for some in self._waiting[condition]) >= GATHERED:
                 self._commit(condition)
         if time.monotonic() - self._committed > PATIENCE:
             self._commit_waiting()

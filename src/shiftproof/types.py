@@ -183,8 +183,8 @@ class Condition:
     """A change of pixels only, as data: ids and labels stay, so two runs of one set line up row by row.
 
     `picture` is the image as the change sees it: ``image`` (as stored, the model's own preparation follows), an
-    edition (its resize and crop), ``whole`` (as stored), ``model-size`` (the model's own resize and crop) or one of the ten
-    `CROPS`; all but the first are then resized whole to the model's size.
+    edition (its resize and crop), ``whole`` (as stored) or ``model-size`` (the model's own resize and crop); these
+    three are then resized whole to the model's size. One of the ten `CROPS` is looked at as it is, without a change.
     """
 
     name: str
@@ -319,8 +319,8 @@ class Preparation(Protocol):
 class CroppingPreparation(Preparation, Protocol):
     """One that can also look elsewhere than the model does."""
 
-    def crops(self, image: Image) -> Mapping[str, Image]:
-        """The ten `CROPS` by their names, as bytes of the model's size."""
+    def from_crops(self, image: Image) -> Mapping[str, NDArray[np.generic]]:
+        """The inputs of the ten `CROPS` by their names; the first is what `from_image` gives."""
 
 
 @runtime_checkable

@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 from shiftproof.models import PRESETS, ImagePreparation, parse_preparation
 from shiftproof.types import CORNERS, CROPS, CroppingPreparation, Image
 
-RULES = ("imagenet", "lite", "squash", "yolov5,engine=pillow,size=64", "resize=none,size=any")
+RULES = (
+    "imagenet",
+    "imagenet,clahe",
+    "imagenet,layout=nhwc,dtype=float16",
+    "lite",
+    "squash",
+    "yolov5,engine=pillow,size=64",
+    "resize=none,size=any,layout=nhwc",
+)
 
 
 def _where(height: int, width: int) -> Image:
@@ -20,35 +28,40 @@ def _where(height: int, width: int) -> Image:
     return np.stack([rows * 200 / height, columns * 200 / width, 0 * rows], axis=2).astype(np.uint8)
 
 
-def _span(view: Image) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+def _span(view: NDArray[np.generic]) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
     """The rows and the columns of the image that the middle of the view's edges shows, from 0 to 1."""
-    middle = [side // 2 for side in view.shape[:2]]
-    return view[[0, -1], middle[1], 0] / 200, view[middle[0], [0, -1], 1] / 200
+    shares = np.asarray(view, np.float64) * 255 / 200
+    middle = [side // 2 for side in view.shape[1:]]
+    return shares[0, [0, -1], middle[1]], shares[1, middle[0], [0, -1]]
+
+
+def _noise(height: int, width: int) -> Image:
+    return np.random.default_rng(5).integers(0, 256, (height, width, 3), dtype=np.uint8)
 
 
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("size", [(300, 400), (400, 300), (256, 256), (30, 20), (1, 5)])
 def test_there_are_ten_of_the_models_size_and_the_centre_is_what_the_model_sees(rule: str, size: tuple[int, int]) -> None:
     preparation = parse_preparation(rule)
-    image = np.random.default_rng(5).integers(0, 256, (*size, 3), dtype=np.uint8)
-    crops = preparation.crops(image)
+    image = _noise(*size)
+    crops, seen = preparation.from_crops(image), preparation.from_image(image)
     assert isinstance(preparation, CroppingPreparation)
     assert tuple(crops) == CROPS
-    assert np.array_equal(crops["centre"], preparation.cut(image))
-    assert preparation.size is None or {crop.shape for crop in crops.values()} == {(*preparation.size, 3)}
+    assert np.array_equal(crops["centre"], seen)
+    assert preparation.size is None or {(crop.shape, crop.dtype) for crop in crops.values()} == {(seen.shape, seen.dtype)}
+    across = 1 if preparation.layout == "nhwc" else 2
     for name in CROPS[:5]:
-        assert np.array_equal(crops[f"mirrored {name}"], crops[name][:, ::-1])
-        assert np.array_equal(preparation.from_picture(crops[name]), preparation._normalised(crops[name]))
+        assert np.array_equal(crops[f"mirrored {name}"], np.flip(crops[name], across))
 
 
 def test_of_a_resized_image_the_corners_are_its_own() -> None:
-    image = np.random.default_rng(5).integers(0, 256, (512, 682, 3), dtype=np.uint8)
-    crops = PRESETS["imagenet"].crops(image)
-    resized = replace(PRESETS["imagenet"], rule="squash", size=(256, 341)).cut(image)
-    assert np.array_equal(crops["top left"], resized[:224, :224])
-    assert np.array_equal(crops["top right"], resized[:224, -224:])
-    assert np.array_equal(crops["bottom left"], resized[-224:, :224])
-    assert np.array_equal(crops["bottom right"], resized[-224:, -224:])
+    image = _noise(512, 682)
+    crops = PRESETS["imagenet"].from_crops(image)
+    resized = replace(PRESETS["imagenet"], rule="squash", size=(256, 341)).from_image(image)
+    assert np.array_equal(crops["top left"], resized[:, :224, :224])
+    assert np.array_equal(crops["top right"], resized[:, :224, -224:])
+    assert np.array_equal(crops["bottom left"], resized[:, -224:, :224])
+    assert np.array_equal(crops["bottom right"], resized[:, -224:, -224:])
 
 
 @pytest.mark.parametrize(
@@ -56,7 +69,7 @@ def test_of_a_resized_image_the_corners_are_its_own() -> None:
     [("imagenet", (224 / 256, 224 / 341)), ("lite", (0.875, 0.875 * 0.75)), ("squash", (0.875, 0.875))],
 )
 def test_every_rule_shows_as_large_a_part_in_each_corner(rule: str, part: tuple[float, float]) -> None:
-    crops = parse_preparation(rule).crops(_where(300, 400))
+    crops = parse_preparation(f"{rule},range=1,mean=0,std=1").from_crops(_where(300, 400))
     for corner in CORNERS:
         below, right = corner.startswith("bottom"), corner.endswith("right")
         rows, columns = _span(crops[corner])
@@ -65,6 +78,5 @@ def test_every_rule_shows_as_large_a_part_in_each_corner(rule: str, part: tuple[
 
 
 def test_a_square_image_seen_whole_to_its_edges_has_the_same_view_in_every_corner() -> None:
-    image = np.random.default_rng(5).integers(0, 256, (256, 256, 3), dtype=np.uint8)
-    crops = ImagePreparation(shorter=224).crops(image)
+    crops = ImagePreparation(shorter=224).from_crops(_noise(256, 256))
     assert all(np.array_equal(crops[corner], crops["centre"]) for corner in CORNERS)

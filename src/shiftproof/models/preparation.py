@@ -77,6 +77,16 @@ class ImagePreparation:
             return self.from_image(picture)
         return self._normalised(picture if self.size is None else self._resized(picture, self.size))
 
+    def from_crops(self, image: Image) -> dict[str, NDArray[np.generic]]:
+        """Ten inputs: what the model sees, as large a part in each corner, and all five mirrored.
+
+        Corners are those of the resized image for ``shorter`` and of the image for ``crop``. Where the model sees the whole
+        image, windows of 7/8 of its sides are prepared by the model's own rule.
+        """
+        five = self._five(image)
+        mirrored = (..., slice(None, None, -1)) if self.layout == "nchw" else (slice(None), slice(None, None, -1))
+        return five | {f"mirrored {name}": view[mirrored] for name, view in five.items()}
+
     def cut(self, image: Image) -> Image:
         """The model's own resize and crop alone: what it sees of the image, as bytes."""
         frame = self._frame(*image.shape[:2])
@@ -88,15 +98,6 @@ class ImagePreparation:
                 return self._resized_and_padded(image, frame)
             case _:
                 return self._resized(image, frame.resized)
-
-    def crops(self, image: Image) -> dict[str, Image]:
-        """Ten views: what the model sees, as large a part in each corner, and all five mirrored.
-
-        Corners are those of the resized image for ``shorter`` and of the image for ``crop``. Where the model sees the whole
-        image, windows of 7/8 of its sides are prepared by the model's own rule.
-        """
-        five = self._five(image)
-        return five | {f"mirrored {name}": view[:, ::-1] for name, view in five.items()}
 
     def window(self, height: int, width: int) -> tuple[float, float, float, float]:
         """The region of an image of this size that its input shows, in its pixels: left, top, right, bottom.
@@ -167,23 +168,35 @@ class ImagePreparation:
             case "none":
                 return whole(height, width, (height, width))
 
-    def _five(self, image: Image) -> dict[str, Image]:
+    def _five(self, image: Image) -> dict[str, NDArray[np.generic]]:
+        """The model's own input, and those of as large a part in each corner."""
         height, width = image.shape[:2]
         frame = self._frame(height, width)
         match self.rule:
             case "shorter":
                 resized = self._resized(frame.taken_from(image), frame.resized)
                 starts = {"centre": frame.corner, **corners_within(frame.resized, self._size)}
-                return {name: part_of(resized, start, self._size) for name, start in starts.items()}
+                if not self.clahe:
+                    # the views overlap and each pixel is normalised alone, so all are normalised before they are cut out
+                    return self._cut_out(self._normalised(resized), starts)
+                views = {name: part_of(resized, start, self._size) for name, start in starts.items()}
             case "crop":
                 starts = {"centre": frame.start, **corners_within((height, width), frame.size)}
-                parts = {name: part_of(image, start, frame.size) for name, start in starts.items()}
-                return {name: self._resized(part, self._size) for name, part in parts.items()}
+                squares = {name: part_of(image, start, frame.size) for name, start in starts.items()}
+                views = {name: self._resized(square, self._size) for name, square in squares.items()}
             case _:
                 window = max(1, round(WINDOW * height)), max(1, round(WINDOW * width))
                 starts = corners_within((height, width), window)
-                windows = {name: self.cut(part_of(image, start, window)) for name, start in starts.items()}
-                return {"centre": self.cut(image), **windows}
+                corners = {name: self.cut(part_of(image, start, window)) for name, start in starts.items()}
+                views = {"centre": self.cut(image), **corners}
+        return {name: self._normalised(view) for name, view in views.items()}
+
+    def _cut_out(self, values: NDArray[np.generic], starts: Mapping[str, tuple[int, int]]) -> dict[str, NDArray[np.generic]]:
+        """Parts of the model's size out of normalised values, which begin at these rows and columns."""
+        height, width = self._size
+        places = {name: (slice(top, top + height), slice(left, left + width)) for name, (top, left) in starts.items()}
+        channels = (slice(None),) if self.layout == "nchw" else ()
+        return {name: values[(*channels, *place)] for name, place in places.items()}
 
     def _resized_and_cropped(self, image: Image, frame: Frame) -> Image:
         height, width = image.shape[:2]
