@@ -49,6 +49,7 @@ LEVELS = (
         "cli_operating",
         "cli_options",
         "cli_review",
+        "cli_models",
         "cli_steps",
         "cli_studies",
         "cli_writing",

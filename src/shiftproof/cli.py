@@ -18,6 +18,7 @@ import click
 import shiftproof
 from shiftproof import catalog
 from shiftproof.cli_curation import curate
+from shiftproof.cli_models import model_asked, stored_model, stored_or_loaded
 from shiftproof.cli_operating import threshold
 from shiftproof.cli_options import (
     about_detection,
@@ -44,12 +45,9 @@ from shiftproof.cli_steps import (
     images_at,
     interruptible,
     measured,
-    model_asked,
     save_report_of,
     scoring_of,
     show,
-    stored_model,
-    stored_or_loaded,
 )
 from shiftproof.cli_writing import corrupt, perturb
 from shiftproof.errors import BadInput, ShiftproofError

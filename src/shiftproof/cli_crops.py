@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from shiftproof.cli_models import Options, model_of
 from shiftproof.cli_options import (
     about_matching,
     about_model,
@@ -16,7 +17,7 @@ from shiftproof.cli_options import (
     reviewers_option,
 )
 from shiftproof.cli_review import database_option, reviewed
-from shiftproof.cli_steps import Options, interruptible, model_of, say_preparation, scoring_of
+from shiftproof.cli_steps import interruptible, say_preparation, scoring_of
 from shiftproof.cli_writing import some_of
 from shiftproof.errors import BadInput
 

@@ -14,8 +14,8 @@ from shiftproof.cli_export import export, revise
 from shiftproof.cli_filtering import adversarial, novel
 from shiftproof.cli_frames import frames
 from shiftproof.cli_human_test import human_test
+from shiftproof.cli_models import Options, stored_or_loaded
 from shiftproof.cli_options import about_model, about_store, as_json_option, reviewers_option
-from shiftproof.cli_steps import Options, stored_or_loaded
 from shiftproof.errors import BadInput, listed
 
 if TYPE_CHECKING:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from shiftproof.cli_models import Options, stored_or_loaded
 from shiftproof.cli_options import about_model, about_store, as_json_option
-from shiftproof.cli_steps import Options, interruptible, stored_or_loaded
+from shiftproof.cli_steps import interruptible
 
 if TYPE_CHECKING:
     from shiftproof.curation.duplicates import DuplicateChoice, FeatureDistances, Likeness

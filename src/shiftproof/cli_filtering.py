@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from shiftproof.cli_models import Options
 from shiftproof.cli_options import about_asking, about_filters, about_images, about_store, about_writing, as_json_option
-from shiftproof.cli_steps import Options, images_at, interruptible, say_preparation, wnids_named
+from shiftproof.cli_steps import images_at, interruptible, say_preparation, wnids_named
 from shiftproof.cli_writing import some_of
 from shiftproof.errors import BadInput
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from shiftproof.cli_models import Options
 from shiftproof.cli_options import as_json_option, reviewers_option
 from shiftproof.cli_review import database_option, reviewed
-from shiftproof.cli_steps import Options, interruptible
+from shiftproof.cli_steps import interruptible
 from shiftproof.errors import BadInput
 
 if TYPE_CHECKING:

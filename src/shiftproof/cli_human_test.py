@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from shiftproof.cli_models import Options
 from shiftproof.cli_options import as_json_option, reviewers_option
-from shiftproof.cli_steps import Options, interruptible, wnids_named
+from shiftproof.cli_steps import interruptible, wnids_named
 from shiftproof.errors import BadInput
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from shiftproof.cli_steps import Bench, Options, pictures_as_typed, stored_model
+from shiftproof.cli_models import Options, stored_model
+from shiftproof.cli_steps import Bench, pictures_as_typed
 from shiftproof.corruptions.choosing import whole_numbers
 from shiftproof.detectors import parameters_of
 from shiftproof.errors import BadInput, MissingRuns

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, get_args
 
-from shiftproof.cli_steps import Bench, Options
+from shiftproof.cli_models import Options
+from shiftproof.cli_steps import Bench
 from shiftproof.corruptions.choosing import whole_numbers
 from shiftproof.errors import BadInput, UnknownName
 from shiftproof.image_sets import ImageList, open_images

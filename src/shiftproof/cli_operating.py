@@ -57,8 +57,9 @@ def threshold(model: str, images: str, detector: str, export: str | None, **opti
 
     Example: shiftproof threshold lite:0 photos/ --out-images clothes/ --detector energy --false-alarms 0.05 -o point.json
     """
+    from shiftproof.cli_models import model_of
     from shiftproof.cli_novelty import keep_of, parameters_typed, sets_typed
-    from shiftproof.cli_steps import Bench, fill_bench, images_asked, measured, model_of, scoring_of
+    from shiftproof.cli_steps import Bench, fill_bench, images_asked, measured, scoring_of
     from shiftproof.console import remark, say, say_json
     from shiftproof.files import write_whole
     from shiftproof.prediction import check_classes

@@ -26,8 +26,9 @@ def probe(photo: str, model: str, report: str, **options: Any) -> None:
 
     Example: shiftproof probe cat.jpg --vary zoom,hue,fog --out-images clothes/
     """
+    from shiftproof.cli_models import model_of
     from shiftproof.cli_novelty import detectors_typed, keep_of, parameters_typed
-    from shiftproof.cli_steps import Bench, fill_bench, measured, model_of, save_report_of, show
+    from shiftproof.cli_steps import Bench, fill_bench, measured, save_report_of, show
     from shiftproof.image_sets import open_images
     from shiftproof.image_sets.varied import varied
     from shiftproof.store import Store

@@ -6,44 +6,20 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
-from shiftproof.errors import BadInput, UnknownName, listed
+from shiftproof.cli_models import Options, answer_with_boxes, answers_with_boxes
+from shiftproof.errors import BadInput
 
 if TYPE_CHECKING:
     from shiftproof.answers import Model
     from shiftproof.image_sets.image_list import ImageList
     from shiftproof.image_sets.scoring import Scoring
     from shiftproof.prediction import Tally
-    from shiftproof.store import Store
     from shiftproof.studies.results import Results
-    from shiftproof.types import Classifier, ImageSet, ModelRef, Precision, Seen, Study
+    from shiftproof.types import Classifier, ImageSet, ModelRef, Precision, Study
 
 INTERRUPTED = 130
-CLASSIFIERS_OF_BOXES = ("boxes:", "proposals:")
-"""Models that ask a detector and answer with classes."""
-
-Options: TypeAlias = dict[str, Any]
-
-ABOUT_MODEL = (
-    "name",
-    "prepare",
-    "classes",
-    "gives",
-    "features",
-    "extra_output",
-    "weights",
-    "boxes",
-    "fill",
-    "proposals",
-    "trained_on",
-    "augmented",
-    "filtered",
-)
-"""Options that say which model it is, or what to know of it."""
-
-OF_CLASSIFIERS = ("gives", "features", "extra_output", "scores", "channels_last", "fill", "proposals", "keep", "half")
-"""Options that mean nothing to a model that answers with boxes."""
 
 
 @dataclass(frozen=True)
@@ -53,82 +29,6 @@ class Bench:
     studies: Sequence[Study]
     image_sets: Sequence[ImageSet]
     companions: Sequence[Classifier] = ()
-
-
-def model_of(spec: str, options: Options) -> Classifier:
-    """The model that was named, as the options say."""
-    from shiftproof.models import load_model
-
-    return load_model(
-        spec,
-        name=options["name"],
-        prepare=options["prepare"],
-        classes=options["classes"],
-        gives=options["gives"],
-        features=options["features"],
-        output=options["scores"],
-        extra_output=options["extra_output"],
-        channels_last=options["channels_last"],
-        weights=options["weights"],
-        device=options["device"],
-        precision=options["autocast"],
-        threads=options["threads"],
-        seen=_seen(options),
-        boxes=_layout(options),
-        least_score=options["least_score"],
-        overlap=options["overlap"],
-        most_boxes=options["most_boxes"],
-        fill=options["fill"],
-        fill_seed=options["fill_seed"],
-        proposals=options["proposals"],
-    )
-
-
-def _layout(options: Options) -> str | None:
-    """The layout of a detector's outputs; None where their shapes are to tell."""
-    return None if options["boxes"] == "auto" else options["boxes"]
-
-
-def _seen(options: Options) -> Seen | None:
-    """The user's word on a model's past; None where nothing was said."""
-    from shiftproof.types import Seen
-
-    said = options["trained_on"] or options["augmented"] or options["filtered"]
-    past = Seen(options["trained_on"] or "not declared", tuple(options["augmented"]), tuple(options["filtered"]))
-    return past if said else None
-
-
-def model_asked(spec: str, options: Options) -> Model:
-    """The classifier or object detector that was named, as the options say."""
-    if not (spec.startswith("results:") or (options["boxes"] and not spec.startswith(CLASSIFIERS_OF_BOXES))):
-        return model_of(spec, options)
-    _refuse_of_classifiers(spec, options)
-    from shiftproof.models import load_detector
-
-    return load_detector(
-        spec,
-        name=options["name"],
-        layout=_layout(options),
-        prepare=options["prepare"],
-        classes=options["classes"],
-        weights=options["weights"],
-        device=options["device"],
-        precision=options["autocast"],
-        threads=options["threads"],
-        least_score=options["least_score"],
-        overlap=options["overlap"],
-        most=options["most_boxes"],
-        seen=_seen(options),
-    )
-
-
-def _refuse_of_classifiers(spec: str, options: Options) -> None:
-    """BadInput where something was said that an object detector would pass over in silence."""
-    typed = [f"--{name.replace('_', '-')}" for name in OF_CLASSIFIERS if options.get(name)]
-    if typed:
-        raise BadInput(
-            f"{spec} answers with boxes and takes no {listed(typed)}; that is for classifiers, as boxes:MODEL is one"
-        )
 
 
 def images_at(location: str, options: Options) -> ImageList:
@@ -177,33 +77,6 @@ def pictures_as_typed(options: Options) -> Options:
     }
 
 
-def stored_model(name: str, store: Store) -> ModelRef:
-    """A stored model by its name, or by the beginning of its fingerprint where names repeat."""
-    found = [model.ref for model in store.models() if name == model.ref.name or model.ref.fingerprint.startswith(name)]
-    if len(found) > 1:
-        prints = ", ".join(ref.fingerprint[:8] for ref in found)
-        raise BadInput(f"{len(found)} stored models are called {name!r}; name one by its fingerprint: {prints}")
-    if not found:
-        raise UnknownName("stored model", name, (model.ref.name for model in store.models()))
-    return found[0]
-
-
-def stored_or_loaded(name: str, options: Options) -> ModelRef:
-    """A stored model by its name; the model itself where options say something of it, which the store then learns."""
-    from shiftproof.store import Store, StoredModel
-
-    store = Store(options["store"])
-    if not any(options[option] for option in ABOUT_MODEL):
-        try:
-            return stored_model(name, store)
-        except UnknownName:
-            pass
-    model = model_asked(name, options)
-    if store.model(model.ref) is not None:
-        store.save_model(StoredModel.of(model))
-    return model.ref
-
-
 def bench_of(models: Sequence[Model | ModelRef], images: ImageSet, options: Options) -> Bench:
     """The chosen studies of the images, and of the same set before people reviewed it where that is named."""
     asked = [images, *([images_asked(options["unreviewed"], options)] if options["unreviewed"] else [])]
@@ -219,33 +92,11 @@ def _benches(models: Sequence[Model | ModelRef], images: ImageSet, options: Opti
     """The chosen studies, or all that are asked unasked and can say something about this many models."""
     from shiftproof.cli_studies import maker_of, studies_asked
 
-    kinds = studies_asked(options, images, boxes=_answer_with_boxes(models, options))
+    kinds = studies_asked(options, images, boxes=answer_with_boxes(models, options))
     fitting = {name: kind for name, kind in kinds.items() if len(models) >= getattr(kind, "least_models", 1)}
     if options["studies"] and len(fitting) < len(kinds):
         raise BadInput(f"some of {options['studies']} need several models; use shiftproof compare")
     return [maker_of(name)(kind, models, images, options) for name, kind in fitting.items()]
-
-
-def _answer_with_boxes(models: Sequence[Model | ModelRef], options: Options) -> bool:
-    """Whether models answer with boxes; BadInput where some do and others do not."""
-    from shiftproof.studies.clean_study import model_ref
-
-    names: dict[bool, str] = {}
-    for model in models:
-        names[_answers_with_boxes(model, options)] = model_ref(model).name
-    if len(names) > 1:
-        raise BadInput(f"{names[True]} answers with boxes and {names[False]} with classes; compare models that answer alike")
-    return True in names
-
-
-def _answers_with_boxes(model: Model | ModelRef, options: Options) -> bool:
-    from shiftproof.store import Store
-    from shiftproof.types import ModelRef, ObjectDetector
-
-    if not isinstance(model, ModelRef):
-        return isinstance(model, ObjectDetector)
-    stored = Store(options["store"]).model(model)
-    return stored is not None and stored.gives == "boxes"
 
 
 def fill_bench(model: Model, bench: Bench, options: Options) -> None:
@@ -288,7 +139,7 @@ def fill_images(model: Model, images: ImageSet, options: Options, *, shard: tupl
             model,
             images,
             store=Store(options["store"]),
-            keep="boxes" if _answers_with_boxes(model, options) else options["keep"] or "top5",
+            keep="boxes" if answers_with_boxes(model, options) else options["keep"] or "top5",
             precision=_precision(options),
             batch_size=options["batch_size"],
             workers=options["workers"],

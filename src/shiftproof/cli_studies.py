@@ -9,9 +9,10 @@ import click
 from click.core import ParameterSource
 
 from shiftproof import catalog
+from shiftproof.cli_models import Options, stored_model
 from shiftproof.cli_novelty import OF_NOVELTY, make_out_of_distribution, named_sets
 from shiftproof.cli_objects import make_input_sizes, make_objects
-from shiftproof.cli_steps import Bench, Options, images_at, pictures_as_typed, stored_model
+from shiftproof.cli_steps import Bench, images_at, pictures_as_typed
 from shiftproof.corruptions.choosing import corruptions_named, perturbations_named, whole_numbers
 from shiftproof.errors import BadInput, listed
 from shiftproof.image_sets import open_images

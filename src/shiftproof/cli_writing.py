@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from shiftproof.cli_models import Options
 from shiftproof.cli_options import (
     about_corruptions,
     about_images,
@@ -15,7 +16,7 @@ from shiftproof.cli_options import (
     about_writing,
     as_json_option,
 )
-from shiftproof.cli_steps import Options, images_at, interruptible
+from shiftproof.cli_steps import images_at, interruptible
 from shiftproof.errors import BadInput
 
 if TYPE_CHECKING:
