@@ -6,14 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from shiftproof.cli_models import Options
 from shiftproof.cli_options import as_json_option
 from shiftproof.cli_review import database_option, open_database, reviewed
-from shiftproof.cli_steps import Options, interruptible
+from shiftproof.cli_steps import interruptible
+from shiftproof.errors import BadInput
 
 if TYPE_CHECKING:
     from shiftproof.review.export import Exported
 
-LAYOUT_NAMES = ("folder", "manifest", "webdataset", "coco", "imagenet-a", "imagenet-o", "imagenet-ood", "vid-robust")
+FOLDER = "folder"
+LAYOUT_NAMES = (FOLDER, "manifest", "webdataset", "coco", "imagenet-a", "imagenet-o", "imagenet-ood", "vid-robust")
 """Those of `writing.layouts`, which help should not have to import."""
 
 
@@ -23,7 +26,7 @@ LAYOUT_NAMES = ("folder", "manifest", "webdataset", "coco", "imagenet-a", "image
 @click.option(
     "--layout",
     type=click.Choice(LAYOUT_NAMES),
-    default="folder",
+    default=FOLDER,
     show_default=True,
     help="A folder a class, a table with facts, tar shards, boxes, or as a published set was released.",
 )
@@ -34,36 +37,56 @@ LAYOUT_NAMES = ("folder", "manifest", "webdataset", "coco", "imagenet-a", "image
     show_default=True,
     help="The files that images came from, or the pictures that reviewers saw, which may be smaller.",
 )
-@click.option("--before-review", is_flag=True, help="All that people are asked about, to hold the reviewed set against.")
+@click.option(
+    "--before-review",
+    "part",
+    flag_value="asked",
+    help="All that people are asked about, to hold the reviewed set against.",
+)
+@click.option(
+    "--rejected-too",
+    "part",
+    flag_value="decided",
+    help="Of frames: also those that people rejected, with the reason; run then tells accuracy with and without them.",
+)
 @database_option
 @click.option("--quiet", is_flag=True, help="No progress.")
 @as_json_option
 def export(project: str, destination: str, database: str | None, **options: Any) -> None:
     """Write what people kept of PROJECT into the new folder DESTINATION, with a data card and checksums.
 
-    The folder is there when it is whole, and the same review gives the same bytes. The last line is what to open it by.
+    The folder is there when it is whole, and the same review gives the same bytes. The last line is what to open it by. Of
+    new classes it is a list, for curate novel-classes --chosen.
 
     Example: shiftproof curate export hard-set/ hard-photos/ --layout imagenet-a
     """
     from shiftproof.console import Bar
-    from shiftproof.review.export import export as write
+    from shiftproof.curation.screens import CLASS_PAIR
+    from shiftproof.review import export as exporting
 
     loaded, summary = reviewed(project, database)
+    of_classes = loaded.screen_name == CLASS_PAIR.name
+    if of_classes and (options["part"] or options["layout"] != FOLDER):
+        raise BadInput(f"{loaded.title} keeps classes and no images, so it is exported as a list, without other options")
     with interruptible(Bar(quiet=options["quiet"], unit="files", before="written before")) as progress:
-        exported = write(
-            loaded,
-            summary,
-            destination,
-            layout=options["layout"],
-            pixels=options["pixels"],
-            before_review=options["before_review"],
-            progress=progress,
-        )
+        if of_classes:
+            exported = exporting.export_classes(loaded, summary, destination, progress=progress)
+        else:
+            exported = exporting.export(
+                loaded,
+                summary,
+                destination,
+                part=options["part"] or "kept",
+                layout=options["layout"],
+                pixels=options["pixels"],
+                progress=progress,
+            )
     _show(exported, options)
 
 
 def _show(exported: Exported, options: Options) -> None:
     from shiftproof.console import remark, say, say_json
+    from shiftproof.review.data_card import amount_of
 
     card, written = exported.card, exported.written
     if options["as_json"]:
@@ -73,7 +96,7 @@ def _show(exported: Exported, options: Options) -> None:
     if waiting := card["review"]["outcomes"]["open"]:
         remark(f"note: {waiting:,} items are not decided yet and are left out")
     before = f", {written.written_before:,} were written before" if written.written_before else ""
-    remark(f"{card['images']:,} images of {len(card['classes']):,} classes; {written.written:,} files written{before}")
+    remark(f"{amount_of(card)}; {written.written:,} files written{before}")
     say(exported.location)
 
 

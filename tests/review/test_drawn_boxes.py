@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from PIL import Image as Pillow
 
 from blotches import blotches
+from command import Shiftproof
 from review.judged import judge
 from shiftproof.curation.crop_set import curate_crops
 from shiftproof.curation.object_projects import box_project, crop_project
@@ -18,6 +20,7 @@ from shiftproof.errors import BadInput
 from shiftproof.image_sets import ImageList, open_images
 from shiftproof.review.database import Database
 from shiftproof.review.drawn_boxes import drawn_boxes
+from shiftproof.review.kept import candidate_images
 from shiftproof.review.summary import summarize
 from shiftproof.types import Classes
 
@@ -66,7 +69,7 @@ def test_drawn_boxes_become_a_boxed_set_and_crops_that_are_judged(
             "b.png dog": [box(0.5, 0.0, 1.0, 1.0), box(0.5, 0.0, 1.0, 1.0)],
         },
     )
-    boxed = drawn_boxes(project, summarize(project, database).verdicts)
+    boxed = drawn_boxes(project, summarize(project, database).verdicts, photos)
     assert boxed.truths is not None
     assert boxed.truths.ids == ("a.png", "b.png")
     # the mean of two is their median, in pixels of 200 x 100
@@ -86,7 +89,31 @@ def test_drawn_boxes_become_a_boxed_set_and_crops_that_are_judged(
     assert judged.making.steps == made.choice.steps
 
 
+def test_both_boxes_of_a_photo_of_two_classes_are_exported(
+    photos: ImageList, tmp_path: Path, shiftproof: Shiftproof
+) -> None:
+    box_project(photos, tmp_path / "boxes")
+    database = Database(tmp_path / "boxes" / "review.sqlite")
+    cat, dog = box(0.0, 0.0, 0.5, 1.0), box(0.25, 0.5, 1.0, 1.0)
+    judge(database, {"b.png cat": [cat, cat], "b.png dog": [dog, dog]})
+    database.close()
+    said = json.loads(shiftproof("curate", "export", "boxes", "set", "--layout", "coco", "--json").out)
+    again = open_images(said["location"])
+    assert again.truths is not None
+    assert again.classes is not None
+    found = zip(again.truths.classes, again.truths.boxes.tolist(), strict=True)
+    # in pixels of 200 x 100
+    assert {again.classes.names[label]: box for label, box in found} == {"cat": [0, 0, 100, 100], "dog": [50, 50, 200, 100]}
+    assert [len(sample.labels) for sample in again.samples] == [2]
+    assert {one["key"]: one["images"] for one in said["card"]["classes"]} == {"cat": 1, "dog": 1}
+
+
+def test_before_the_review_a_photo_has_all_its_classes(photos: ImageList, tmp_path: Path) -> None:
+    before = candidate_images(box_project(photos, tmp_path / "boxes"))
+    assert {sample.id: len(sample.labels) for sample in before.samples} == {"a.png": 1, "b.png": 2}
+
+
 def test_without_a_box_that_was_kept_there_is_no_set(photos: ImageList, tmp_path: Path) -> None:
     project = box_project(photos, tmp_path / "boxes")
     with pytest.raises(BadInput, match="nobody has drawn a box"):
-        drawn_boxes(project, {})
+        drawn_boxes(project, {}, photos)

@@ -71,7 +71,7 @@ def test_only_what_was_kept_is_exported_with_its_own_bytes(project: Project, sum
 
 
 def test_before_the_review_everything_asked_is_there(project: Project, summary: Summary, tmp_path: Path) -> None:
-    exported = export(project, summary, tmp_path / "set", layout="manifest", before_review=True)
+    exported = export(project, summary, tmp_path / "set", layout="manifest", part="asked")
     assert {sample.id for sample in open_images(exported.location).samples} == {item.id for item in project.items}
     assert exported.card["holds"] == "people were asked about them"
 

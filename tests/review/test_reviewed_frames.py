@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 import shiftproof as sp
+from command import Shiftproof
 from film import draw_film
 from review.judged import judge
 from shiftproof.curation.frames import label_anchors, pair_frames
 from shiftproof.errors import BadInput
 from shiftproof.image_sets import ImageList, open_images
 from shiftproof.review.database import Database
+from shiftproof.review.export import export
+from shiftproof.review.kept import candidate_images
 from shiftproof.review.reviewed_frames import agreed_labels, reviewed_frames
 from shiftproof.review.summary import summarize
 from shiftproof.studies.temporal import TemporalStudy
 from shiftproof.types import Classifier
+from toys import COLOURS, save_colour_network
 
 ANCHOR = 2
 
@@ -51,18 +56,21 @@ def test_frames_carry_the_verdict_and_anchors_are_like_themselves(
         "green/b/001.png": "bad anchor",
         "green/b/002.png": "bad anchor",
         "green/b/003.png": "bad anchor",
-        "red/c/001.png": False,  # one of two people has not looked yet
+        # of red/c/001.png one of two people has not looked yet
         "red/c/002.png": "similar",
         "red/c/003.png": "similar",
     }
     assert found.classes == images.classes
-    assert [sample.labels for sample in found.samples] == [sample.labels for sample in images.samples]
+    labels = {sample.id: sample.labels for sample in images.samples}
+    assert all(sample.labels == labels[sample.id] for sample in found.samples)
 
 
-def test_as_long_as_nobody_has_decided_nothing_is_said(images: ImageList, tmp_path: Path, database: Database) -> None:
+def test_as_long_as_nobody_has_decided_there_is_nothing_to_tell(
+    images: ImageList, tmp_path: Path, database: Database
+) -> None:
     project = pair_frames(images, tmp_path / "pairs").project
-    found = reviewed_frames(project, summarize(project, database).verdicts, images)
-    assert set(facts_of(found).values()) == {False}
+    with pytest.raises(BadInput, match=r"no frame of .* is decided"):
+        reviewed_frames(project, summarize(project, database).verdicts)
 
 
 def test_the_study_of_frames_tells_reviewed_from_unreviewed(
@@ -77,6 +85,35 @@ def test_the_study_of_frames_tells_reviewed_from_unreviewed(
     told = [one for one in results.measurements if one.metric == "pm_k_review_accuracy"]
     assert len({tuple(one.about.items()) for one in told}) >= 2, "with and without the frames that were rejected"
     assert all(one.convention["frames rejected in review"].startswith("3, ") for one in told)
+
+
+@pytest.mark.parametrize("layout", ["manifest", "webdataset"])
+def test_frames_are_exported_with_those_that_were_rejected_and_run_tells_both(
+    images: ImageList, tmp_path: Path, shiftproof: Shiftproof, layout: str
+) -> None:
+    project = pair_frames(images, tmp_path / "pairs").project
+    database = Database(project.folder / "review.sqlite")
+    judge(database, {item.id: ["similar", "similar" if item.facts["offset"] == 1 else "blur"] for item in project.items})
+    database.close()
+    exported = shiftproof("curate", "export", "pairs", "judged", "--layout", layout, "--rejected-too")
+    assert exported.code == 0, exported.err
+    words = {sample.facts["offset"]: sample.facts["reviewed"] for sample in open_images("judged").samples}
+    assert words == {-1: "blur", 0: "similar", 1: "similar"}
+    save_colour_network(Path("colours.onnx"))
+    Path("classes.txt").write_text("\n".join(sorted(COLOURS)))
+    network = ("--prepare", "unit,resize=squash", "--classes", "classes.txt")
+    ran = shiftproof("run", "colours.onnx", "judged", *network, "--largest-k", "1", "--json")
+    told = [one for one in json.loads(ran.out)["findings"] if one.get("metric") == "pm_k_review_accuracy"]
+    assert {one["about"]["rejected"] for one in told} == {"left out", "kept"}
+    assert all(one["convention"]["frames rejected in review"].startswith("3, ") for one in told)
+
+
+def test_what_people_said_needs_a_layout_with_a_place_for_it(images: ImageList, tmp_path: Path, database: Database) -> None:
+    project = pair_frames(images, tmp_path / "pairs").project
+    judge(database, {item.id: ["similar", "similar"] for item in project.items})
+    summary = summarize(project, database)
+    with pytest.raises(BadInput, match="no place for what people said"):
+        export(project, summary, tmp_path / "set", part="decided", layout="vid-robust")
 
 
 def test_pairs_go_on_from_the_labels_on_which_people_agreed(images: ImageList, tmp_path: Path, database: Database) -> None:
@@ -94,7 +131,7 @@ def test_pairs_go_on_from_the_labels_on_which_people_agreed(images: ImageList, t
     assert labels == {f"blue/a/{ANCHOR:03}.png": ("blue",), f"red/c/{ANCHOR:03}.png": ("blue", "red")}
     pairs = pair_frames(images, tmp_path / "pairs", labels=labels).project
     assert {item.label for item in pairs.items} == {"blue", "blue|red"}
-    found = reviewed_frames(pairs, {}, images)
+    found = candidate_images(pairs)
     assert found.classes is not None
     named = {sample.id[:5]: [found.classes.names[label] for label in sample.labels] for sample in found.samples}
     assert named == {"blue/": ["blue"], "red/c": ["blue", "red"]}

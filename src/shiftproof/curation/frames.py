@@ -15,7 +15,7 @@ from shiftproof.curation.candidates import table_bytes
 from shiftproof.curation.origins import making_of, origin
 from shiftproof.curation.pair_reasons import pair_choices
 from shiftproof.curation.project import Item, Project, save_project
-from shiftproof.curation.review_classes import TOGETHER, joined_keys, review_classes
+from shiftproof.curation.review_classes import joined_keys, review_classes
 from shiftproof.curation.shelf import Shelved, put_all
 from shiftproof.curation.sifting import Sifted
 from shiftproof.errors import BadInput
@@ -74,7 +74,7 @@ def pair_frames(
             (shelved.names[_anchor(sample)], shelved.names[sample.id]),
             joined_keys(keys.get(_anchor(sample), ())),
             group=_anchor(sample),
-            facts={**_facts(sample), "labels": TOGETHER.join(keys.get(_anchor(sample), ())), **origin(images, sample)},
+            facts={**_facts(sample), **origin(images, sample)},
         )
         for sample in choice.left
     )

@@ -5,39 +5,66 @@ from __future__ import annotations
 import dataclasses
 import statistics
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from shiftproof.curation.project import Project
+from shiftproof.curation.project import Project, ReviewClass
 from shiftproof.image_sets import ImageList
 from shiftproof.review.reasons import failure_modes, rejection_reasons
-from shiftproof.review.revision import Revision, changes
+from shiftproof.review.revision import changes, load_revision
 from shiftproof.review.summary import Summary
 from shiftproof.studies import versions
+from shiftproof.types import fingerprint_of
 
 FORMAT = 1
 NOT_STATED = "not stated"
 
 
-def data_card(
-    project: Project, summary: Summary, images: ImageList, *, layout: str, holds: str, revision: Revision
-) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Contents:
+    """What is written: images of classes, or classes alone."""
+
+    why: str  # they are there
+    layout: str
+    fingerprint: str
+    classes: Mapping[str, int]  # images of each, by its key
+    images: int = 0
+    labelled: int = 0
+
+
+def image_contents(images: ImageList, layout: str, why: str) -> Contents:
+    keys = images.classes.keys if images.classes else ()
+    counts = Counter(keys[label] for sample in images.samples for label in sample.labels)
+    labelled = sum(bool(sample.labels) for sample in images.samples)
+    return Contents(why, layout, images.ref.fingerprint, counts, len(images.samples), labelled)
+
+
+def class_contents(classes: Sequence[ReviewClass], why: str) -> Contents:
+    keys = [one.key for one in classes]
+    return Contents(why, "classes", fingerprint_of(keys, []), dict.fromkeys(keys, 0))
+
+
+def data_card(project: Project, summary: Summary, contents: Contents) -> dict[str, Any]:
     """The card as JSON has it; the same review gives the same card, wherever and whenever it is written.
 
     People are counted and not named, and image sets are named without the place where they lie on somebody's machine.
     """
-    making = project.making
+    making, revision = project.making, load_revision(project.folder)
     changed = changes(revision, summary.verdicts)
+    names = {key: one.name for key, one in project.class_of.items()}
     return {
         "format": FORMAT,
         "title": project.title,
         "revision": revision.number,
-        "holds": holds,
-        "layout": layout,
-        "images": len(images.samples),
-        "labelled": sum(bool(sample.labels) for sample in images.samples),
-        "fingerprint": images.ref.fingerprint,
-        "classes": _classes(images, project),
+        "holds": contents.why,
+        "layout": contents.layout,
+        "images": contents.images,
+        "labelled": contents.labelled,
+        "fingerprint": contents.fingerprint,
+        "classes": [
+            {"key": key, "name": names.get(key, key), "images": contents.classes[key]} for key in sorted(contents.classes)
+        ],
         "making": {
             "command": making.command,
             "steps": [dataclasses.asdict(step) for step in making.steps],
@@ -53,14 +80,6 @@ def data_card(
         "changes": None if changed is None else {kind: list(ids) for kind, ids in vars(changed).items()},
         "versions": versions(),
     }
-
-
-def _classes(images: ImageList, project: Project) -> list[dict[str, Any]]:
-    """Each class that has images, with how many."""
-    keys = images.classes.keys if images.classes else ()
-    counts = Counter(keys[label] for sample in images.samples for label in sample.labels)
-    names = {key: one.name for key, one in project.class_of.items()}
-    return [{"key": key, "name": names.get(key, key), "images": counts[key]} for key in sorted(counts)]
 
 
 def _review(project: Project, summary: Summary) -> dict[str, Any]:
@@ -82,6 +101,12 @@ def _review(project: Project, summary: Summary) -> dict[str, Any]:
     }
 
 
+def amount_of(card: Mapping[str, Any]) -> str:
+    """How much is written, as people read it."""
+    classes = f"{len(card['classes']):,} classes"
+    return f"{card['images']:,} images of {classes}" if card["images"] else classes
+
+
 def card_text(card: Mapping[str, Any]) -> str:
     """The card for people, in Markdown."""
     return "\n".join(_lines(card)) + "\n"
@@ -89,7 +114,7 @@ def card_text(card: Mapping[str, Any]) -> str:
 
 def _lines(card: Mapping[str, Any]) -> Iterator[str]:
     yield from (f"# {card['title']}", "")
-    yield f"Revision {card['revision']}: {card['images']:,} images of {len(card['classes']):,} classes, as {card['holds']}."
+    yield f"Revision {card['revision']}: {amount_of(card)}, as {card['holds']}."
     yield from ("", "## How it was made", "")
     if card["making"]["command"]:
         yield from (f"    {card['making']['command']}", "")

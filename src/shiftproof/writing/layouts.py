@@ -28,6 +28,7 @@ class Layout:
 
     files: Callable[[ImageList], Iterator[File]]
     opened_as: str = "{root}"
+    with_facts: bool = False  # whether what is known of each image is written beside it
 
 
 def folder_files(images: ImageList) -> Iterator[File]:
@@ -92,11 +93,11 @@ def imagenet_ood_files(images: ImageList) -> Iterator[File]:
 
 LAYOUTS: Mapping[str, Layout] = {
     "folder": Layout(folder_files),
-    "manifest": Layout(manifest_files),
-    "webdataset": Layout(webdataset_files),
-    "coco": Layout(coco_files, "{root}/annotations.json"),
+    "manifest": Layout(manifest_files, with_facts=True),
+    "webdataset": Layout(webdataset_files, with_facts=True),
+    "coco": Layout(coco_files, "{root}/annotations.json", with_facts=True),
     "imagenet-a": Layout(imagenet_a_files),
-    "imagenet-o": Layout(imagenet_o_files),
+    "imagenet-o": Layout(imagenet_o_files, with_facts=True),
     "imagenet-ood": Layout(imagenet_ood_files, "imagenet-ood:{root}"),
     "vid-robust": Layout(vid_robust_files),
 }
