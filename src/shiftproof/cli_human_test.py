@@ -1,4 +1,4 @@
-"""The command that makes a test of people out of an image set."""
+"""A test of people: the command that makes one out of an image set, and what it came to."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ from shiftproof.cli_steps import interruptible, wnids_named
 from shiftproof.errors import BadInput
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from shiftproof.curation.project import Project
+    from shiftproof.review.database import Database
+    from shiftproof.types import Finding
 
 
 @click.command("human-test")
@@ -88,3 +92,49 @@ def _show(made: Project, options: Options) -> None:
     )
     remark(f"people take the test with: shiftproof review {made.folder}")
     say(str(made.folder))
+
+
+def human_test_findings(project: Project, database: Database, options: Options) -> Sequence[Finding]:
+    """How people did, with the stored models that the options name beside them."""
+    from shiftproof.cli_models import stored_model
+    from shiftproof.review.human_test import human_findings, human_test_of, models_on
+    from shiftproof.store import Store
+
+    test = human_test_of(project, database.votes(), database.reviewers(), database.lookups())
+    database.close()
+    store = Store(options["store"])
+    models = [stored_model(name, store) for name in options["models"]]
+    return human_findings(project, test, models_on(project, test, models, store))
+
+
+def human_test_as_json(found: Sequence[Finding]) -> dict[str, Any]:
+    """The numbers of a test of people; nothing where there was none."""
+    from dataclasses import asdict
+
+    from shiftproof.types import Measurement
+
+    numbers = [asdict(one) for one in found if isinstance(one, Measurement)]
+    return {"human_test": numbers} if numbers else {}
+
+
+def say_human_test(found: Sequence[Finding]) -> None:
+    """The same as a table."""
+    from shiftproof.console import say_table
+    from shiftproof.metrics.meanings import meaning_of
+    from shiftproof.reports.words import figure, span
+    from shiftproof.types import Measurement
+
+    rows = [
+        {
+            "who": str(one.about.get("reviewer") or one.about.get("model") or one.about.get("people", "everybody")),
+            "number": meaning_of(one.metric).title,
+            "of": str(one.about.get("subset") or one.about.get("right", "")),
+            "value": figure(one.value, meaning_of(one.metric).unit),
+            "interval": span(one.interval, meaning_of(one.metric).unit) if one.interval else "",
+            "images": f"{one.images:,}",
+        }
+        for one in found
+        if isinstance(one, Measurement)
+    ]
+    if rows:
+        say_table(rows, right=("value", "interval", "images"))

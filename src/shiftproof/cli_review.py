@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from shiftproof.cli_options import as_json_option
+from shiftproof.cli_options import about_store, as_json_option
 from shiftproof.errors import BadInput, listed
 
 if TYPE_CHECKING:
     from shiftproof.curation.project import Project
     from shiftproof.review.database import Database
     from shiftproof.review.summary import Summary
+    from shiftproof.types import Finding
 
 PORT, DATABASE = 8000, "review.sqlite"
 
@@ -90,30 +91,44 @@ def _invited(database: Database, names: Sequence[str], owner: str | None) -> dic
 @click.argument("project")
 @database_option
 @click.option("-o", "--report", help="Also write how the set was made as a report, with pictures of both outcomes.")
+@click.option(
+    "--model", "models", multiple=True, help="Of a test of people: a stored model to hold beside them; repeatable."
+)
+@about_store
 @as_json_option
-def verdicts(project: str, database: str | None, report: str | None, as_json: bool) -> None:
+def verdicts(project: str, database: str | None, report: str | None, as_json: bool, **options: Any) -> None:
     """Say what became of each item, how far people agree and how each of them worked, from the votes so far.
+
+    Of a test of people it says how often each was right, and models on the same images.
 
     Example: shiftproof verdicts hard-set/ -o how-it-was-made.html
     """
+    from shiftproof.cli_human_test import human_test_as_json, human_test_findings, say_human_test
     from shiftproof.console import say_json
 
     loaded, found = reviewed(project, database)
+    is_test = loaded.screen.form == "class" or options["models"]
+    tested = human_test_findings(loaded, open_database(loaded.folder, database), options) if is_test else []
     if as_json:
-        say_json(found.as_json())
+        say_json({**found.as_json(), **human_test_as_json(tested)})
     else:
         _say_summary(loaded.title, found)
+        say_human_test(tested)
     if report:
-        _save_report(report, loaded, found, as_json=as_json)
+        _save_report(report, loaded, found, tested, as_json=as_json)
 
 
-def _save_report(path: str, project: Project, found: Summary, *, as_json: bool) -> None:
+def _save_report(path: str, project: Project, found: Summary, tested: Sequence[Finding], *, as_json: bool) -> None:
+    from dataclasses import replace
+
     from shiftproof.console import remark, say
     from shiftproof.reports import save_report
     from shiftproof.review.findings import picture_opener, review_results
 
-    opened = picture_opener(project)
-    saved = save_report(path, review_results(project, found), open_image=opened, title=f"How {project.title} was made")
+    results = review_results(project, found)
+    results = replace(results, findings=(*tested, *results.findings))
+    title = f"People and models: {project.title}" if tested else f"How {project.title} was made"
+    saved = save_report(path, results, open_image=picture_opener(project), title=title)
     (remark if as_json else say)(str(saved))
 
 

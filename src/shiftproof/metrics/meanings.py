@@ -580,6 +580,39 @@ MEANINGS: Mapping[str, Meaning] = {
     ),
     "left_after_step": Meaning("Left after a step", "How many are left after one step of making a set.", "count", None),
     "kept_share": Meaning("Kept by people", "Share of the items that people decided about and kept.", "share", None),
+    "human_accuracy": Meaning(
+        "Accuracy of a person", "Share of the tested images that a person named rightly.", "share", "high"
+    ),
+    "accuracy_beside_people": Meaning(
+        "Accuracy on the images of the test",
+        "Share of the images shown to people that a model names rightly, among the classes that people chose from.",
+        "share",
+        "high",
+    ),
+    "subset_share": Meaning(
+        "Easy, middle and hard",
+        "Share of the tested images that everybody named rightly, some did, or nobody.",
+        "share",
+        None,
+    ),
+    "subset_accuracy": Meaning(
+        "Accuracy by difficulty for people",
+        "Share of the images that are easy, middling or hard for people which a model names rightly.",
+        "share",
+        "high",
+    ),
+    "human_subset_accuracy": Meaning(
+        "Accuracy of a person where people differ",
+        "Share of the images that some people name rightly and others do not which a person does.",
+        "share",
+        "high",
+    ),
+    "right_together": Meaning(
+        "Right together", "How many images two people both named rightly, one of them alone, or neither.", "count", None
+    ),
+    "class_lookups": Meaning(
+        "Classes looked up", "How often a person looked at pictures of a class during the test.", "count", None
+    ),
     "percent_agreement": Meaning(
         "Agreement of votes", "Share of the pairs of first votes on the same item that are the same.", "share", "high"
     ),

@@ -17,6 +17,7 @@ from shiftproof.reports import (
     detection,
     detection_corruption,
     duplicates,
+    human_test,
     input_sizes,
     looking,
     natural_adversarial,
@@ -44,6 +45,7 @@ class SectionMaker:
 
 
 MAKERS = (
+    SectionMaker(human_test.NAMES, human_test.draw_human_test),
     SectionMaker(curation.NAMES, curation.draw_curation),
     SectionMaker(comparison.NAMES, comparison.draw_comparison),
     SectionMaker(accuracy.NAMES, accuracy.draw_accuracy),

@@ -11,6 +11,7 @@ from shiftproof.metrics.meanings import meaning_of
 from shiftproof.reports.curation import curation_headlines
 from shiftproof.reports.detection_sentences import detection_headlines, detection_numbers
 from shiftproof.reports.duplicates import duplicate_headlines
+from shiftproof.reports.human_test import human_test_headlines
 from shiftproof.reports.looking import looking_headlines
 from shiftproof.reports.novelty_sentences import novelty_details, novelty_headlines, novelty_numbers
 from shiftproof.reports.object_sentences import input_size_headlines, object_headlines
@@ -92,6 +93,7 @@ def summarise(page: Page) -> Summary:
 def _headlines(overall: Sequence[Measurement], page: Page) -> list[str]:
     """A sentence for each study; of several models only those of the first study, the table has the rest."""
     kinds = [
+        human_test_headlines(page),
         curation_headlines(page),
         duplicate_headlines(page),
         _accuracy_headlines(overall, page),

@@ -97,18 +97,18 @@ def _shares(project: Project, summary: Summary) -> Iterator[Measurement]:
     outcomes = summary.outcomes
     decided = outcomes["kept"] + outcomes["rejected"]
     if decided and project.screen.adjudicated:
-        yield _share("kept_share", outcomes["kept"], decided, project)
+        yield share_of("kept_share", outcomes["kept"], decided, project)
     for reason, items in rejection_reasons(project, summary.verdicts).items():
-        yield _share("rejection_share", items, outcomes["rejected"], project, reason=reason)
+        yield share_of("rejection_share", items, outcomes["rejected"], project, reason=reason)
     if project.screen.form == "tags" and outcomes["kept"]:
         for mode, items in failure_modes(summary.verdicts).items():
-            yield _share("failure_mode_share", items, outcomes["kept"], project, failure_mode=mode)
+            yield share_of("failure_mode_share", items, outcomes["kept"], project, failure_mode=mode)
 
 
 def _people(project: Project, summary: Summary) -> Iterator[Measurement]:
     """How each person worked, under a letter: a report may go to others."""
     worked = [person for person in summary.people if person.answered]
-    for letter, person in zip(_letters(), worked, strict=False):
+    for letter, person in zip(letters(), worked, strict=False):
         yield from _person(project, person, f"Reviewer {letter}")
 
 
@@ -117,12 +117,13 @@ def _person(project: Project, person: Person, name: str) -> Iterator[Measurement
     if person.agreement is not None:
         yield Measurement("agreement_with_others", person.agreement, about, person.answered, OF_FIRST_VOTES)
     if person.known:
-        yield _share("known_answers_right", person.right, person.known, project, reviewer=name)
+        yield share_of("known_answers_right", person.right, person.known, project, reviewer=name)
     if person.median_seconds is not None:
         yield Measurement("seconds_to_answer", person.median_seconds, about, person.answered, {})
 
 
-def _share(metric: str, part: int, whole: int, project: Project, **about: str) -> Measurement:
+def share_of(metric: str, part: int, whole: int, project: Project, **about: str) -> Measurement:
+    """A share of what people did, with its exact interval."""
     interval = clopper_pearson(part, whole)
     return Measurement(metric, part / whole, {"image_set": project.title, **about}, whole, EXACT, interval)
 
@@ -171,6 +172,7 @@ def _boxes(verdict: Verdict) -> tuple[DrawnBox, ...]:
     return (DrawnBox(verdict.box, "truth"),) if verdict.box is not None else ()
 
 
-def _letters() -> Iterator[str]:
+def letters() -> Iterator[str]:
+    """A, B and so on: what people are called in reports."""
     yield from string.ascii_uppercase
     yield from (first + second for first in string.ascii_uppercase for second in string.ascii_uppercase)
