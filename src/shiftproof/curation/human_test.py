@@ -96,7 +96,7 @@ def human_test_project(
     items = [_item(one, asked, shelved.names) for one in [*known, *(one for one in tested if one.sample.id in left)]]
     project = Project(
         folder,
-        f"What {images.name} shows",
+        f"Naming the images of {images.name}",
         "human-test",
         tuple(items),
         review_classes(asked, references=_references(known, asked, shelved.names)),

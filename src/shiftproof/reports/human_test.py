@@ -63,14 +63,7 @@ def _tables(found: Sequence[Measurement]) -> list[Part]:
         pairs.setdefault(str(one.about["people"]), []).append(one)
     titles = ("Both right", "Only the first", "Only the second", "Neither")
     columns = [Column("People"), *(Column(title, True) for title in titles), Column("Images", True)]
-    rows = [
-        [
-            Cell(people),
-            *(Cell(count(round(one.value)), one.value) for one in four),
-            Cell(count(four[0].images), four[0].images),
-        ]
-        for people, four in pairs.items()
-    ]
+    rows = [[Cell(people), *map(_count, four), _images(four[0])] for people, four in pairs.items()]
     return [Table("Two people at a time", columns, rows)] if rows else []
 
 
@@ -88,18 +81,22 @@ def _by_subset(found: Sequence[Measurement]) -> list[Part]:
     if not any("model" in one.about for one in found):
         return []
     title = "Accuracy by difficulty for people"
-    ordered = sorted(found, key=lambda one: [*SUBSETS].index(one.about["subset"]))  # type: ignore[arg-type]
+    ordered = [one for subset in SUBSETS for one in found if one.about["subset"] == subset]
     rows = [[Cell(str(one.about["subset"])), Cell(who(one)), *number_cells(one)] for one in ordered]
     figures = Table(title, [Column("Images"), Column("Who"), *NUMBER_COLUMNS], rows)
-    labels = [EXPLAINED[str(one.about["subset"])] for one in ordered]
-    return [
-        dot_chart(
-            title, ordered, figures, x_title="share of images right", labels=labels, series=[who(one) for one in ordered]
-        )
-    ]
+    labels, series = [EXPLAINED[str(one.about["subset"])] for one in ordered], [who(one) for one in ordered]
+    return [dot_chart(title, ordered, figures, x_title="share of images right", labels=labels, series=series)]
 
 
 def _lookups(found: Sequence[Measurement]) -> list[Part]:
     columns = [Column("Person"), Column("Classes looked up", True), Column("Images", True)]
-    rows = [[Cell(who(one)), Cell(count(round(one.value)), one.value), Cell(count(one.images), one.images)] for one in found]
+    rows = [[Cell(who(one)), _count(one), _images(one)] for one in found]
     return [Table("Classes looked up during the test", columns, rows)] if rows else []
+
+
+def _count(found: Measurement) -> Cell:
+    return Cell(count(round(found.value)), found.value)
+
+
+def _images(found: Measurement) -> Cell:
+    return Cell(count(found.images), found.images)

@@ -24,7 +24,7 @@ export class Examples {
     );
     this.place.hidden = false;
     this.place.scrollIntoView({ block: "nearest" });
-    this.announce(`${one.name}: ${[one.gloss, one.path.join(", ")].filter(Boolean).join("; ")}`);
+    this.announce(`What ${one.name} is stands above.`);
     const looked = { id: newId(), class: one.key };
     return patiently(() => call("/api/lookups", looked));
   }

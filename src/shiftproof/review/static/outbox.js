@@ -24,9 +24,8 @@ export class Outbox {
     const kept = { ...vote, place: this.#place++ };
     this.votes.push(kept);
     this.#store(kept);
-    const reply = new Promise((resolve) => this.replies.set(vote.id, resolve));
-    this.send();
-    return reply;
+    setTimeout(() => this.send()); // it is kept, so the next item can be shown first
+    return new Promise((resolve) => this.replies.set(vote.id, resolve));
   }
 
   // The items that votes on their way answer: the server would still ask about them.

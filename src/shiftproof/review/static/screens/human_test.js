@@ -10,6 +10,7 @@ import { Zoom } from "../zoom.js";
 
 const SEARCH = "/";
 
+const inOrder = classes.toSorted((one, other) => one.name.localeCompare(other.name));
 const byKey = new Map(classes.map((one) => [one.key, one]));
 
 export function create({ stage, panel, settings, answer, announce }) {
@@ -17,9 +18,9 @@ export function create({ stage, panel, settings, answer, announce }) {
   const view = createView();
   stage.append(view);
   const examples = new Examples(announce);
-  const find = element("label", { for: "class-search" }, keyCap(SEARCH), " Which class is it?");
+  const find = element("label", { for: "class-search" }, keyCap(SEARCH), " Its name");
   const place = element("div", { class: "picker" }, find);
-  const picker = new ClassPicker(place, classes, {
+  const picker = new ClassPicker(place, inOrder, {
     pick: ({ key }) => answer({ choice: choice.name, class: key }),
     look: (one) => examples.look(one),
   });
