@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -22,15 +23,16 @@ from shiftproof.curation.adversarial import filter_adversarial
 from shiftproof.curation.filter_models import FilterModels
 from shiftproof.image_sets import ImageList
 from shiftproof.models import ImagePreparation
+from shiftproof.models.loaded import LoadedClassifier
 from shiftproof.store import Store
-from shiftproof.types import Classifier, Inputs, Logits
+from shiftproof.types import Inputs, Logits
 
 PHOTOS = int(os.environ.get("PHOTOS", "96"))
 ROUNDS = int(os.environ.get("ROUNDS", "5"))
 CROPS = 10
 
 
-def ten_crops(model: Classifier, images: ImageList) -> Inputs:
+def ten_crops(model: LoadedClassifier, images: ImageList) -> Inputs:
     """The inputs that the filter gives a model, one after the other."""
     preparation = model.preparation
     assert isinstance(preparation, ImagePreparation)
@@ -39,13 +41,14 @@ def ten_crops(model: Classifier, images: ImageList) -> Inputs:
     return np.stack([crop for ten in tens for crop in ten.values()])
 
 
-def asked(model: Classifier, inputs: Inputs) -> Logits:
-    """What the model answers, in batches of the size that the filter gives it."""
-    batch: int = model.good_batch  # type: ignore[attr-defined]
-    return np.concatenate([model(inputs[start : start + batch]).scores for start in range(0, len(inputs), batch)])
+def asked(model: LoadedClassifier, inputs: Inputs) -> Logits:
+    """What the model answers, in batches of the size it likes and as many at a time as it takes, as everywhere here."""
+    batches = [inputs[start : start + model.good_batch] for start in range(0, len(inputs), model.good_batch)]
+    with ThreadPoolExecutor(model.at_once) as threads:
+        return np.concatenate([outputs.scores for outputs in threads.map(model, batches)])
 
 
-def nobodys(images: ImageList, models: list[Classifier], inputs: list[Inputs]) -> ImageList:
+def nobodys(images: ImageList, models: list[LoadedClassifier], inputs: list[Inputs]) -> ImageList:
     """The images labelled with the class that the models find least likely in all crops."""
     scores = [asked(*pair).reshape(len(images.samples), CROPS, -1) for pair in zip(models, inputs, strict=True)]
     likely = np.max([one - one.max(axis=2, keepdims=True) for one in scores], axis=(0, 2))
@@ -66,10 +69,11 @@ def measured(folder: str) -> dict[str, float]:
     data = Path(os.environ["SHIFTPROOF_TEST_DATA"])
     every = sp.open_images(data / "ilsvrc-sample-1000")
     images = dataclasses.replace(every, samples=every.samples[:: len(every.samples) // PHOTOS][:PHOTOS])
-    models = [
+    loaded = [
         sp.load_model("lite:0", threads=1),
         sp.load_model(f"onnx:{data}/models/mobilenetv2_int8_torchvision.onnx", prepare="imagenet,size=244", threads=1),
     ]
+    models = [model for model in loaded if isinstance(model, LoadedClassifier)]
     inputs = [ten_crops(model, images) for model in models]
     hard = nobodys(images, models, inputs)
 

@@ -80,7 +80,7 @@ def test_candidates_stand_beside_inside_images(shiftproof: Shiftproof) -> None:
     project = load_project("fooled")
     assert project.screen_name == "nearest-pair"
     green = project.by_id[f"{DOG}/green.png"]
-    assert (green.facts["nearest"], green.beside) == ("red/green.png", "red")
+    assert (green.facts["inside"], green.beside) == ("red/green.png", "red")
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,7 @@ def test_candidates_stand_beside_the_inside_image_nearest_them(photos: Path, fil
     project = save_filtered(filtered, images, tmp_path / "project", beside=beside).project
     assert project.screen_name == "nearest-pair"
     nearest = {Path(item.id).stem: item for item in project.items}
-    assert {name: item.facts["nearest"] for name, item in nearest.items()} == {
+    assert {name: item.facts["inside"] for name, item in nearest.items()} == {
         "surer": "green/plain.png",
         "sure": "red/plain.png",
         "half": "red/plain.png",

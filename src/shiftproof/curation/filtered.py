@@ -12,8 +12,6 @@ from shiftproof.curation.filter_models import Opinion
 from shiftproof.curation.sifting import Sifted
 from shiftproof.types import Classes, Fact, ModelRef, Sample
 
-KEPT = "kept"
-
 Choice: TypeAlias = Sifted[Sample, str]
 
 
@@ -53,10 +51,11 @@ class Filtered:
 
     def table(self) -> list[tuple[str, ...]]:
         """Every image and its fate, by their ids, and what each model takes it for."""
-        fates = [(sample.id, KEPT, "") for sample in self.choice.left]
-        fates += [(gone.item.id, gone.step, gone.reason) for gone in self.choice.gone]
-        rows = [(image_id, self.class_of[image_id], *fate, *self._answers(image_id)) for image_id, *fate in sorted(fates)]
-        return [("id", "class", "step", "reason", *self.opinions), *rows]
+        rows = [
+            (one.id, self.class_of[one.id], step, reason or "", *self._answers(one.id))
+            for one, step, reason in self.choice.fates()
+        ]
+        return [("id", "class", "step", "reason", *self.opinions), *sorted(rows)]
 
     def _answers(self, image_id: str) -> list[str]:
         shown = self.shown(image_id)

@@ -91,9 +91,7 @@ def save_filtered(
     items += known_items(asking.known, screen_name, folder) if asking.known else []
     sources = [images, *([beside.images] if beside else []), *([asking.known] if asking.known else [])]
     classes = _joined([filtered.classes, *(source.classes for source in sources[1:])])
-    references = {
-        key: [shelved.names[one] for one in some if one in shelved.names] for key, some in filtered.examples.items()
-    }
+    references = {key: [shelved.names[one] for one in some if one in shelved.names] for key, some in examples.items()}
     project = Project(
         folder,
         asking.title or f"Candidates of {images.name}",
@@ -127,7 +125,7 @@ def _item(filtered: Filtered, images: ImageList, sample: Sample, names: Mapping[
 
 def _paired(item: Item, pair: Pair, names: Mapping[str, str]) -> Item:
     """The same item with the image nearest it, in a group with all of its class."""
-    facts = {**item.facts, "nearest": pair.inside, "distance": round(pair.distance, 6)}
+    facts = {**item.facts, "inside": pair.inside, "distance": round(pair.distance, 6)}
     pictures = (*item.images, names[pair.inside])
     return replace(item, images=pictures, group=item.label, beside=pair.inside_class or None, facts=facts)
 
