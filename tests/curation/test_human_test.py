@@ -1,0 +1,161 @@
+"""Projects that test people: which images they take, and the command that makes and measures them."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image as Pillow
+
+from command import Shiftproof
+from review.judged import judge
+from review.served import drawn_project
+from shiftproof.curation.human_test import CONSENT, Rounds, human_test_project
+from shiftproof.curation.project import Item, Project, load_project
+from shiftproof.errors import BadInput
+from shiftproof.image_sets import open_images
+from shiftproof.prediction import predict
+from shiftproof.review.database import Database
+from shiftproof.types import Classifier
+
+Photos = Callable[..., Path]
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Photos:
+    """Draws so many photos a class into a folder, another picture each."""
+
+    def draw(name: str, *, each: int = 6, classes: str = "abc", seed: int = 0) -> Path:
+        drawn = np.random.default_rng(seed)
+        for key in classes:
+            (tmp_path / name / key).mkdir(parents=True)
+            for number in range(each):
+                pixels = drawn.integers(0, 256, (8, 8, 3), np.uint8)
+                Pillow.fromarray(pixels).save(tmp_path / name / key / f"{number}.png")
+        return tmp_path / name
+
+    return draw
+
+
+def by_role(project: Project) -> dict[str, list[Item]]:
+    return {role: [item for item in project.items if item.role == role] for role in ("training", "gold", "asked")}
+
+
+def right_class(item: Item) -> str:
+    (key,) = (item.answer or {})["class"]
+    return str(key)
+
+
+def test_no_image_has_two_roles_and_every_round_takes_classes_alike(photos: Photos, tmp_path: Path) -> None:
+    made = human_test_project(open_images(photos("set")), tmp_path / "people", rounds=Rounds(1, 3, 6, tries=2))
+    roles = by_role(made)
+    assert {role: len(some) for role, some in roles.items()} == {"training": 3, "gold": 6, "asked": 6}
+    assert len({item.facts["id"] for item in made.items}) == 15
+    assert {role: set(Counter(map(right_class, some)).values()) for role, some in roles.items()} == {
+        "training": {1},
+        "gold": {2},
+        "asked": {2},
+    }
+    assert Counter(item.group for item in roles["gold"]) == {"try 1": 3, "try 2": 3}
+    assert {one.key: one.references for one in made.classes} == {
+        right_class(item): item.images for item in roles["training"]
+    }
+    assert (made.pass_mark, made.consent, made.screen_name) == (0.9, CONSENT, "human-test")
+    assert load_project(made.folder) == made
+
+
+def test_nothing_that_people_see_names_the_class(photos: Photos, tmp_path: Path) -> None:
+    made = human_test_project(open_images(photos("set")), tmp_path / "people", rounds=Rounds(1, 3, 6))
+    assert all(item.label is None and not item.shown for item in made.items)
+
+
+def test_easier_images_train_and_qualify_and_none_is_tested_again(photos: Photos, tmp_path: Path) -> None:
+    hard, easy = photos("hard", each=4, seed=1), photos("easy", each=4, seed=2)
+    taken = easy / "a" / "0.png"
+    (hard / "a" / "9.png").write_bytes(taken.read_bytes())
+    made = human_test_project(open_images(hard), tmp_path / "people", learned=open_images(easy), rounds=Rounds(2, 6, 100))
+    roles = by_role(made)
+    assert {item.facts["source"] for item in [*roles["training"], *roles["gold"]]} == {str(easy)}
+    assert {item.facts["source"] for item in roles["asked"]} == {str(hard)}
+    assert len(roles["asked"]) == 12, "the copy of an image that is shown before the test is left out"
+    with (made.folder / "images.csv").open() as table:
+        reasons = {row["id"]: row["reason"] for row in csv.DictReader(table) if row["reason"]}
+    assert reasons == {"a/9.png": "the same picture is shown before the test"}
+
+
+def test_some_classes_alone_are_asked_about(photos: Photos, tmp_path: Path) -> None:
+    made = human_test_project(open_images(photos("set")), tmp_path / "people", classes=["a", "c"], rounds=Rounds(1, 2, 50))
+    assert [one.key for one in made.classes] == ["a", "c"]
+    assert {right_class(item) for item in made.items} == {"a", "c"}
+    assert made.making.steps[1].left == 12
+
+
+def test_the_seed_decides_which_images_are_drawn(photos: Photos, tmp_path: Path) -> None:
+    images = open_images(photos("set", each=20))
+    drawn = [human_test_project(images, tmp_path / f"people {n}", rounds=Rounds(1, 3, 9), seed=n // 2) for n in range(3)]
+    first, again, other = ({item.id for item in one.items} for one in drawn)
+    assert first == again != other
+
+
+def test_what_cannot_be_asked_is_said(photos: Photos, tmp_path: Path) -> None:
+    images, folder = open_images(photos("set")), tmp_path / "people"
+    with pytest.raises(BadInput, match="too few images to qualify with: 1 times 200"):
+        human_test_project(images, folder)
+    with pytest.raises(BadInput, match="no image of set is left to test people on"):
+        human_test_project(images, folder, rounds=Rounds(6, 0, 5))
+    with pytest.raises(BadInput, match="none of set: whale"):
+        human_test_project(images, folder, classes=["a", "whale"])
+    with pytest.raises(BadInput, match="nothing to mistake"):
+        human_test_project(images, folder, classes=["a"])
+
+
+@pytest.fixture
+def taken_test(draw_photos: Callable[..., Path], colour_model: Classifier, shiftproof: Shiftproof) -> Project:
+    """A test of nine photos that the command made, with stored answers of a model that knows them all, and two people."""
+    predict(colour_model, open_images(draw_photos(3)), store="runs", keep="logits")
+    Path("consent.txt").write_text("You agree.\n")
+    options = {"--training": 0, "--qualify": 0, "--test": 9, "--consent": "consent.txt"}
+    typed = [part for option in options.items() for part in option]
+    made = shiftproof("curate", "human-test", "photos", "-o", "people", *typed, "--json", "--quiet")
+    assert json.loads(made.out)["items"] == {"asked": 9}
+    project = load_project("people")
+    wrong = {"red": "blue", "green": "red", "blue": "red"}
+    right = [(True, True)] * 4 + [(True, False)] * 2 + [(False, False)] * 3
+    said = {
+        item.id: [{"choice": "answer", "class": right_class(item) if good else wrong[right_class(item)]} for good in both]
+        for item, both in zip(project.items, right, strict=True)
+    }
+    database = Database(project.folder / "review.sqlite")
+    judge(database, said)
+    database.close()
+    return project
+
+
+def test_a_stored_model_stands_beside_people(taken_test: Project, shiftproof: Shiftproof) -> None:
+    assert (taken_test.consent, taken_test.pass_mark) == ("You agree.", None)
+    told = json.loads(shiftproof("verdicts", "people", "--model", "colours", "--json").out)["human_test"]
+    found = {(one["metric"], one["about"].get("reviewer") or one["about"].get("subset")): one["value"] for one in told}
+    assert (found["human_accuracy", "Person A"], found["human_accuracy", "Person B"]) == (6 / 9, 4 / 9)
+    assert found["accuracy_beside_people", None] == 1.0
+    assert [found["subset_accuracy", subset] for subset in ("easy", "middle", "hard")] == [1.0] * 3
+    assert [found["subset_share", subset] for subset in ("easy", "middle", "hard")] == [4 / 9, 2 / 9, 3 / 9]
+
+
+def test_people_are_points_beside_models_in_the_report(taken_test: Project, shiftproof: Shiftproof) -> None:
+    said = shiftproof("verdicts", "people", "--model", "colours", "-o", "people.html")
+    assert said.code == 0, said.err
+    assert "Accuracy of a person" in said.out
+    page = Path("people.html").read_text()
+    for told in ("People and models on the same images", "Two people at a time", "hard: none right", "Nobody named these"):
+        assert told in page, told
+
+
+def test_models_are_held_beside_people_in_tests_of_people_alone(shiftproof: Shiftproof, tmp_path: Path) -> None:
+    drawn_project(tmp_path / "project")
+    Database(tmp_path / "project" / "review.sqlite").close()
+    assert "is no test of people" in shiftproof("verdicts", "project", "--model", "colours").err
