@@ -79,6 +79,24 @@ def vid_robust(root: Path, draw: Draw) -> Path:
     return root
 
 
+def test_a_released_frame_near_two_anchors_has_an_id_for_each_of_them(tmp_path: Path, draw: Draw) -> None:
+    root = vid_robust(tmp_path, draw)
+    first, second = "val/a/000012.JPEG", "val/a/000014.JPEG"
+    sets = {first: ["val/a/000013.JPEG", second], second: ["val/a/000013.JPEG"]}
+    (root / "metadata" / "pmsets.json").write_text(json.dumps(sets))
+    images = open_images(root)
+    assert {sample.id: (sample.facts["anchor"], sample.facts["offset"]) for sample in images.samples} == {
+        first: (first, 0),
+        "val/a/000013.JPEG": (first, 1),
+        "val/a/000013.JPEG@000014": (second, -1),
+        second: (second, 0),
+        "val/a/000014.JPEG@000012": (first, 2),
+    }
+    sources = [images.source(sample) for sample in images.samples]
+    assert len(set(map(repr, sources))) == 3
+    assert images.notes[-1].startswith("4 of 5 frames are not below")
+
+
 def test_frames_of_vid_have_labels_of_their_own_and_may_be_missing(tmp_path: Path, draw: Draw) -> None:
     images = open_images(vid_robust(tmp_path, draw))
     assert [(sample.id, sample.facts["offset"], sample.labels) for sample in images.samples] == [

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from shiftproof.image_sets.anchors import AnchorRule
@@ -89,8 +89,7 @@ def frames_around(
     by_clip: dict[int, list[int]] = {}
     for place, anchor in sets:
         by_clip.setdefault(place, []).append(anchor)
-    samples = [sample for place, chosen in by_clip.items() for sample in _samples(clips.clips[place], chosen, k)]
-    samples.sort(key=lambda sample: sample.id)
+    samples = one_id_each(sample for place, chosen in by_clip.items() for sample in _samples(clips.clips[place], chosen, k))
     find = FramesOfSets(clips.find)
     if yes_or_no("pixel_distances", pixel_distances):
         samples = with_pixel_distances(samples, find)
@@ -127,21 +126,28 @@ def frame_itself(image_id: str) -> str:
     return folder + step + frame.partition(SECOND_ANCHOR)[0]
 
 
+def one_id_each(frames: Iterable[Sample]) -> list[Sample]:
+    """Frames by id; one that is there for several anchors keeps its id for the nearest of them."""
+    found: dict[str, Sample] = {}
+    for frame in sorted(frames, key=lambda frame: (abs(_offset(frame)), -_offset(frame))):
+        number = int(frame.facts["frame"] or 0) - _offset(frame)
+        one = replace(frame, id=f"{frame.id}{SECOND_ANCHOR}{number:06d}") if frame.id in found else frame
+        found[one.id] = one
+    return sorted(found.values(), key=lambda frame: frame.id)
+
+
+def _offset(frame: Sample) -> int:
+    return int(frame.facts["offset"] or 0)
+
+
 def _samples(clip: Clip, anchors: Sequence[int], k: int) -> Iterator[Sample]:
-    near: dict[int, list[int]] = {}  # by the frame's place: its anchors
     for anchor in anchors:
         number = clip.numbers[anchor]
         for place in range(bisect_left(clip.numbers, number - k), bisect_right(clip.numbers, number + k)):
-            near.setdefault(place, []).append(anchor)
-    for place, seen_from in near.items():
-        number = clip.numbers[place]
-        nearest, *others = sorted(seen_from, key=lambda anchor: (abs(clip.numbers[anchor] - number), anchor))
-        yield _sample(clip, place, nearest, clip.frame_ids[place])
-        for anchor in others:
-            yield _sample(clip, place, anchor, f"{clip.frame_ids[place]}{SECOND_ANCHOR}{clip.numbers[anchor]:06d}")
+            yield _sample(clip, place, anchor)
 
 
-def _sample(clip: Clip, place: int, anchor: int, image_id: str) -> Sample:
+def _sample(clip: Clip, place: int, anchor: int) -> Sample:
     number = clip.numbers[place]
     facts: dict[str, Fact] = {
         **clip.facts,
@@ -154,7 +160,7 @@ def _sample(clip: Clip, place: int, anchor: int, image_id: str) -> Sample:
         facts["frame_type"] = clip.types[place]
     if clip.rate is not None:
         facts["frame_rate"] = clip.rate
-    return Sample(image_id, clip.labels, facts)
+    return Sample(clip.frame_ids[place], clip.labels, facts)
 
 
 def _spread(sets: list[FrameSet], limit: int | None) -> list[FrameSet]:

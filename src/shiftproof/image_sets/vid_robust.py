@@ -11,6 +11,7 @@ from typing import Any
 from shiftproof.class_lists import classes_from
 from shiftproof.errors import BadInput
 from shiftproof.image_sets.extracted import frame_number
+from shiftproof.image_sets.frame_sets import FramesOfSets, frame_itself, one_id_each
 from shiftproof.image_sets.image_list import FilesBelow, ImageList
 from shiftproof.image_sets.listing import folder_name
 from shiftproof.image_sets.options import yes_or_no
@@ -42,15 +43,12 @@ def open_vid_robust(
     root = images or frames_folder(metadata)
     neighbours: dict[str, list[str]] = load_json(metadata, SETS)
     labels: dict[str, list[int]] = load_json(metadata, LABELS)
-    samples = sorted(
-        (
-            frame_of_set(frame, anchor, tuple(labels.get(frame, ())))
-            for anchor, others in neighbours.items()
-            for frame in (anchor, *others)
-        ),
-        key=lambda sample: sample.id,
+    samples = one_id_each(
+        frame_of_set(frame, anchor, tuple(labels.get(frame, ())))
+        for anchor, others in neighbours.items()
+        for frame in (anchor, *others)
     )
-    find = FilesBelow(root)
+    find = FramesOfSets(FilesBelow(root))
     if yes_or_no("pixel_distances", pixel_distances):
         samples = with_pixel_distances(samples, find)
     known, notes = _classes_in(metadata)
@@ -101,5 +99,5 @@ def load_json(folder: str, file: str) -> Any:
 
 def missing_note(root: str, samples: list[Sample]) -> tuple[str, ...]:
     """How many frames are not where they should be, in a sentence."""
-    missing = sum(not os.path.exists(os.path.join(root, sample.id)) for sample in samples)
+    missing = sum(not os.path.exists(os.path.join(root, frame_itself(sample.id))) for sample in samples)
     return (f"{missing:,} of {len(samples):,} frames are not below {root}",) if missing else ()

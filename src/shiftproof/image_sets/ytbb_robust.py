@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from shiftproof.errors import BadInput
 from shiftproof.image_sets.extracted import frame_number
+from shiftproof.image_sets.frame_sets import FramesOfSets, one_id_each
 from shiftproof.image_sets.image_list import FilesBelow, ImageList
 from shiftproof.image_sets.listing import folder_name, is_image_name
 from shiftproof.image_sets.options import whole_number, yes_or_no
@@ -82,8 +83,8 @@ def open_ytbb_robust(
             frame_of_set(frame, anchor, tuple(sorted(labels)), {"reviewed": verdict})
             for frame, verdict in {anchor: pairs is not None, **neighbours.get(anchor, {})}.items()
         ]
-    samples.sort(key=lambda sample: sample.id)
-    find = FilesBelow(root)
+    samples = one_id_each(samples)
+    find = FramesOfSets(FilesBelow(root))
     if yes_or_no("pixel_distances", pixel_distances):
         samples = with_pixel_distances(samples, find)
     notes = [
