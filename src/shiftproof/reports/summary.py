@@ -28,6 +28,7 @@ from shiftproof.studies.verdicts import verdicts
 from shiftproof.types import Measurement
 
 KEY_NUMBERS = (
+    "accuracy_beside_people",
     "top1_accuracy",
     "top5_accuracy",
     "mean_corrupted_error",
