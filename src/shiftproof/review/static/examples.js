@@ -24,7 +24,7 @@ export class Examples {
     );
     this.place.hidden = false;
     this.place.scrollIntoView({ block: "nearest" });
-    this.announce(`What ${one.name} is stands above.`);
+    this.announce(`Pictures of ${one.name}.`);
     const looked = { id: newId(), class: one.key };
     return patiently(() => call("/api/lookups", looked));
   }
