@@ -10,7 +10,7 @@ import click
 
 from shiftproof.cli_crops import boxes, crops
 from shiftproof.cli_duplicates import duplicates
-from shiftproof.cli_export import export, revise
+from shiftproof.cli_export import export, failure_modes, revise
 from shiftproof.cli_filtering import adversarial, novel
 from shiftproof.cli_frames import frames
 from shiftproof.cli_human_test import human_test
@@ -32,6 +32,7 @@ curate.add_command(boxes)
 curate.add_command(crops)
 curate.add_command(duplicates)
 curate.add_command(export)
+curate.add_command(failure_modes)
 curate.add_command(revise)
 curate.add_command(novel)
 curate.add_command(frames)

@@ -1,4 +1,4 @@
-"""The commands that end a review: the set as files, and the votes taken over into a later revision of it."""
+"""The commands that come after a review: the set as files, a second question, a later revision of the set."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from shiftproof.cli_models import Options
-from shiftproof.cli_options import as_json_option
+from shiftproof.cli_options import as_json_option, reviewers_option
 from shiftproof.cli_review import database_option, open_database, reviewed
 from shiftproof.cli_steps import interruptible
 from shiftproof.errors import BadInput
@@ -98,6 +98,29 @@ def _show(exported: Exported, options: Options) -> None:
     before = f", {written.written_before:,} were written before" if written.written_before else ""
     remark(f"{amount_of(card)}; {written.written:,} files written{before}")
     say(exported.location)
+
+
+@click.command("failure-modes")
+@click.argument("judged")
+@click.argument("project")
+@database_option
+@reviewers_option
+@as_json_option
+def failure_modes(judged: str, project: str, database: str | None, reviewers_each: int, as_json: bool) -> None:
+    """Make a review project in the folder PROJECT: people say why models are wrong about what they kept in JUDGED.
+
+    Example: shiftproof curate failure-modes hard-set/ mistakes/
+    """
+    from shiftproof.console import remark, say, say_json
+    from shiftproof.review.failure_modes import failure_mode_project
+
+    loaded, summary = reviewed(judged, database)
+    made = failure_mode_project(loaded, summary.verdicts, project, reviewers_each=reviewers_each)
+    if as_json:
+        say_json({"project": str(made.folder), "items": len(made.items)})
+        return
+    remark(f"{len(made.items):,} images that people kept; shiftproof review {made.folder} asks for their failure modes")
+    say(str(made.folder))
 
 
 @click.command()
