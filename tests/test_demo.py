@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections import Counter
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+from review.served import served
+from shiftproof.curation.project import load_project
 from shiftproof.reference import load_table
 from shiftproof.reports.build import build_report
 from shiftproof.studies.results import Results
@@ -31,6 +34,33 @@ def test_its_last_line_is_the_path_of_the_report_and_nothing_else(
     last = ran.stdout.splitlines()[-1]
     assert (folder / last).is_file()
     assert last == "shiftproof-demo/report.html"
+
+
+def test_the_review_project_that_it_names_is_served_and_judged(
+    demo: tuple[Path, subprocess.CompletedProcess[str]],
+) -> None:
+    folder, ran = demo
+    (command,) = [line for line in ran.stderr.splitlines() if "shiftproof review" in line]
+    *_, location, option, name = command.split()
+    project = load_project(folder / location)
+    roles = Counter(item.role for item in project.items)
+    assert roles == {"asked": 12, "training": 2, "gold": 2}
+    assert all(set(item.shown) == {"lite:0", "lite:1"} for item in project.items)
+    with served(project.folder, invite=[name]) as server:
+        assert option == "--invite"
+        assert server.links[name]
+
+
+def test_answers_that_are_known_are_those_of_the_labels(demo: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+    project = load_project(demo[0] / "shiftproof-demo" / "review")
+    truth = {Path(photo["file"]).name: photo["labels"].split("|") for photo in load_table("demo_photos")}
+    known = [item for item in project.items if item.role != "asked"]
+    for item in known:
+        right = item.label in truth[str(item.facts["id"])]
+        assert item.answer == ({"choice": "keep"} if right else {"choice": "reject", "reasons": ["not the class"]})
+    for role in ("training", "gold"):
+        answers = [item.answer["choice"] for item in known if item.role == role and item.answer]
+        assert sorted(answers) == ["keep", "reject"]
 
 
 def test_it_needs_no_torch(demo: tuple[Path, subprocess.CompletedProcess[str]]) -> None:

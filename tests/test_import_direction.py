@@ -54,6 +54,7 @@ LEVELS = (
         "cli_studies",
         "cli_writing",
         "demo",
+        "demo_review",
         "__init__",
         "__main__",
     },

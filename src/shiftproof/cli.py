@@ -111,13 +111,13 @@ def demo(output: str, quiet: bool, as_json: bool) -> None:
     from shiftproof.demo import run_demo
 
     with interruptible(Bar(quiet=quiet)) as progress:
-        results, report = run_demo(Path(output), progress=progress, tell=remark)
+        made = run_demo(Path(output), progress=progress, tell=remark)
     if as_json:
-        say_json(results.to_json(indent=1))
-        remark(str(report))
+        say_json(made.results.to_json(indent=1))
     else:
-        say_results(results)
-        say(str(report))
+        say_results(made.results)
+    remark(f"to judge a dozen of the photos in a browser: shiftproof review {made.review.folder} --invite me")
+    (remark if as_json else say)(str(made.report))
 
 
 @cli.command()

@@ -8,9 +8,12 @@ import os
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 from shiftproof import catalog
 from shiftproof.corruptions import DEFAULT_EDITION, IMAGENET_P
+from shiftproof.curation.project import Project
+from shiftproof.demo_review import save_review
 from shiftproof.detectors import needs_training
 from shiftproof.errors import MissingExtra
 from shiftproof.files import write_whole
@@ -48,10 +51,16 @@ RANDOM_NETWORKS = 2
 """Networks that never learned anything, which are asked whether they notice the same."""
 
 
-def run_demo(
-    folder: Path, *, progress: Progress | None = None, tell: Callable[[str], None] = lambda _: None
-) -> tuple[Results, Path]:
-    """Everything found, and the path of the report; predictions are kept beside it, so a second time is quick."""
+class Demo(NamedTuple):
+    """Everything found, where the report is, and photos that people may judge."""
+
+    results: Results
+    report: Path
+    review: Project
+
+
+def run_demo(folder: Path, *, progress: Progress | None = None, tell: Callable[[str], None] = lambda _: None) -> Demo:
+    """All of it in one folder; predictions are kept there too, so a second time is quick."""
     models = [load_model(name) for name in MODELS]
     sets = {name: open_images(photo_list(name, folder)) for name in SETS}
     frames = open_images(photo_list(CLIP, folder), kind="clips", pixel_distances=True)
@@ -84,7 +93,7 @@ def run_demo(
     report = save_report(
         folder / "report.html", results, open_image=image_opener(image_sets), title="shiftproof demo: EfficientNet-Lite"
     )
-    return results, report
+    return Demo(results, report, save_review(folder / "review", sets["inside"], models, store))
 
 
 def photo_list(name: str, folder: Path) -> Path:
