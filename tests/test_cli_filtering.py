@@ -50,6 +50,17 @@ def test_people_see_what_each_step_leaves_and_the_project_last(shiftproof: Shift
     assert project.making.command.startswith("shiftproof curate adversarial photos hard --filter")
 
 
+@pytest.mark.parametrize("command", ["adversarial", "novel"])
+def test_what_models_took_it_for_does_not_tell_known_images_from_others(shiftproof: Shiftproof, command: str) -> None:
+    images, inside = ("photos", ()) if command == "adversarial" else ("animals", ("--inside", "none"))
+    Path("known.csv").write_text("path,label,role,answer\nphotos/red/plain.png,red,gold,keep\n")
+    said = shiftproof("curate", command, images, "hard", "--filter", COLOURS, "--known", "known.csv", *inside)
+    assert said.code == 0, said.err
+    shown = {item.role: set(item.shown) for item in load_project("hard").items}
+    assert shown["gold"] == shown["asked"]
+    assert shown["gold"], "the answer of the model"
+
+
 def test_json_has_the_steps_what_stays_and_every_reason(shiftproof: Shiftproof) -> None:
     Path("left_out.csv").write_text("wnid,reason\nblue,overlapping\n")
     asked = ("curate", "adversarial", "photos", "hard", "--filter", COLOURS, "--without-classes", "left_out.csv")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -60,14 +61,15 @@ def adversarial(images: str, project: str, **options: Any) -> None:
     asking, models = _asking(options), _models(options)
     opened = some_of(images_at(images, options), options["limit"])
     with interruptible(Bar(quiet=options["quiet"], unit="images", before="done before")) as progress:
+        filters = _filters(models, options, progress)
         filtered = filter_adversarial(
             opened,
-            _filters(models, options, progress),
+            filters,
             most_share=options["most_share"],
             per_confusion=options["per_confusion"],
             per_class=options["per_class"],
         )
-        made = save_filtered(filtered, opened, project, asking=asking, progress=progress)
+        made = save_filtered(filtered, opened, project, asking=_with_shown(asking, filters), progress=progress)
     _show(made, options)
 
 
@@ -123,6 +125,7 @@ def novel(images: str, project: str, **options: Any) -> None:
             per_class=options["per_class"],
         )
         beside = nearest_inside(filtered, opened, known, filters) if known else None
+        asking = _with_shown(asking, filters)
         made = save_filtered(filtered, opened, project, asking=asking, beside=beside, progress=progress)
     _show(made, options)
 
@@ -170,8 +173,13 @@ def _asking(options: Options) -> Asking:
     return Asking(options["title"], options["reviewers_each"], options["target"], known)
 
 
+def _with_shown(asking: Asking, filters: FilterModels) -> Asking:
+    """The same with what the models take the known images for; without it they could be told from the others."""
+    return asking if asking.known is None else replace(asking, known_shown=filters.shown(asking.known))
+
+
 def _show(made: FilteredProject, options: Options) -> None:
-    from shiftproof.console import remark, say, say_json, say_table
+    from shiftproof.console import remark, say, say_json, say_steps
 
     choice, target = made.filtered.choice, made.project.target
     if options["as_json"]:
@@ -185,7 +193,7 @@ def _show(made: FilteredProject, options: Options) -> None:
             }
         )
         return
-    say_table([{"step": step.name, "images left": f"{step.left:,}"} for step in choice.steps], right=("images left",))
+    say_steps(choice.steps, "images")
     if made.short_classes:
         remark(f"note: {len(made.short_classes):,} classes have fewer than the {target} candidates that people should keep")
     remark(f"people look at them with: shiftproof review {made.project.folder}")

@@ -112,6 +112,14 @@ class FilterModels:
                     found[image_id] = (*found.get(image_id, ()), opinion)
         return Opinions({image_id: some for image_id, some in found.items() if image_id not in missing}, missing)
 
+    def shown(self, images: ImageSet) -> dict[str, dict[str, str]]:
+        """What each model takes an image for in its own view, by the id of the image, as reviewers may call it up."""
+        found: dict[str, dict[str, str]] = {}
+        for model in self.models:
+            for image_id, (opinion, *_) in self.opinions(model, self.labelled(images)).of.items():
+                found.setdefault(image_id, {})[model.ref.name] = str(opinion)
+        return found
+
     @property
     def _scoring(self) -> Scoring:
         return Scoring(unmatched="unlabelled") if self.classes is None else Scoring("subset")

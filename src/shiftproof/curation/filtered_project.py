@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -32,6 +32,7 @@ class Asking:
     reviewers_each: int = 2
     target: int | None = None  # images of each class that they should keep
     known: ImageList | None = None  # images whose answer is known, see `known_items`
+    known_shown: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # what models take each of them for
     seed: int = 0
 
 
@@ -88,7 +89,7 @@ def save_filtered(
         shown = _put(folder, beside.images, [beside.pair_of[item.id].inside for item in items], progress)
         items = [_paired(item, beside.pair_of[item.id], shown.names) for item in items]
     screen_name = "clarity" if beside is None else "nearest-pair"
-    items += known_items(asking.known, screen_name, folder) if asking.known else []
+    items += known_items(asking.known, screen_name, folder, shown=asking.known_shown) if asking.known else []
     sources = [images, *([beside.images] if beside else []), *([asking.known] if asking.known else [])]
     classes = _joined([filtered.classes, *(source.classes for source in sources[1:])])
     references = {key: [shelved.names[one] for one in some if one in shelved.names] for key, some in examples.items()}

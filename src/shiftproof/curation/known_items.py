@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,13 @@ from shiftproof.types import Sample
 ROLES = ("training", "gold")
 
 
-def known_items(known: ImageList, screen_name: str, folder: Path) -> list[Item]:
+def known_items(
+    known: ImageList, screen_name: str, folder: Path, *, shown: Mapping[str, Mapping[str, str]] | None = None
+) -> list[Item]:
     """An item for each image of a set that has the facts `role` (training or gold), `answer` and, if it likes, `reason`.
 
-    A manifest with such columns is such a set. The pictures are put into the project.
+    A manifest with such columns is such a set. The pictures are put into the project. `shown` is what reviewers may call up,
+    by the ids of the images: where other items have such, those that lack it would be known for what they are.
     """
     answers = [_answer(sample, screen_name, known.name) for sample in known.samples]
     shelved = put_all(folder, {sample.id: known.source(sample) for sample in known.samples})
@@ -34,6 +38,7 @@ def known_items(known: ImageList, screen_name: str, folder: Path) -> list[Item]:
             joined_keys(keys[label] for label in sample.labels),
             role="gold" if sample.facts["role"] == "gold" else "training",
             answer=answer,
+            shown=(shown or {}).get(sample.id, {}),
             facts=origin(known, sample),
         )
         for sample, answer in zip(known.samples, answers, strict=True)
