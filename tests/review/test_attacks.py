@@ -6,6 +6,7 @@ import asyncio
 import http.client
 import itertools
 import json
+import os
 import uuid
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +26,7 @@ from shiftproof.review.app import review_app
 from shiftproof.review.database import Database
 from shiftproof.review.desk import Desk
 from shiftproof.review.gate import GUESSES, HEADERS, MOST_BYTES
+from shiftproof.review.pictures import check_all_there
 
 NASTY = """<script>alert("1")</script>'&</script><img src=x onerror=alert(1)>"""
 KEEP = {"choice": "keep"}
@@ -133,6 +135,27 @@ def test_pictures_are_had_by_their_names_and_by_those_invited_alone(scene: Scene
     assert (answer.status_code, answer.headers["content-type"]) == (200, "image/png")
     assert "private" in answer.headers["cache-control"]
     assert httpx.get(scene.server.address + path).status_code == 403
+
+
+def test_what_goes_with_a_picture_does_not_tell_when_it_was_put_there(tmp_path: Path, database: Database) -> None:
+    """Pictures of known answers are put there last, and those of one clip together."""
+    project, token = drawn_project(tmp_path / "set"), database.invite("Ada")
+    for number, file in enumerate(sorted(project.pictures)):
+        os.utime(project.image(file), (10_000 * number, 10_000 * number))
+
+    async def told() -> set[tuple[tuple[str, str], ...]]:
+        async with from_address(review_app(project, database), "10.0.0.1") as browser:
+            await browser.get(f"/join/{token}")
+            names = [item["images"][0] for item in (await browser.get("/api/items?count=8")).json()["items"]]
+            answers = {name: await browser.get(f"/picture/{name}") for name in names}
+        assert len(answers) == 8
+        own = ("content-length", "etag")
+        assert all(answer.headers["etag"] == f'"{name}"' for name, answer in answers.items())
+        return {
+            tuple((part, value) for part, value in answer.headers.items() if part not in own) for answer in answers.values()
+        }
+
+    assert len(awaited(told())) == 1
 
 
 @pytest.mark.parametrize(
@@ -472,3 +495,27 @@ def test_a_project_of_a_stranger_cannot_have_other_files_served(tmp_path: Path, 
     with pytest.raises(BadInput, match="pictures of strange should be"):
         review_app(project, database)
     database.close()
+
+
+@pytest.mark.parametrize("linked", ["a.png", "."])
+def test_a_link_in_a_project_of_a_stranger_does_not_lead_out_of_it(tmp_path: Path, linked: str, database: Database) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "a.png").write_bytes(b"secret")
+    images = tmp_path / "set" / "images"
+    (images if linked != "." else images.parent).mkdir(parents=True)
+    (images / linked).absolute().symlink_to(tmp_path / "home" / linked)
+    project = Project(tmp_path / "set", "strange", "clarity", (Item("a", ("a.png",)),))
+    with pytest.raises(BadInput, match="lacks 1 of its pictures"):
+        check_all_there(project)
+    token = database.invite("Ada")
+
+    async def picture() -> tuple[int, bytes]:
+        async with from_address(review_app(project, database), "10.0.0.1") as browser:
+            await browser.get(f"/join/{token}")
+            (item,) = (await browser.get("/api/items")).json()["items"]
+            answer = await browser.get(f"/picture/{item['images'][0]}")
+        return answer.status_code, answer.content
+
+    status, body = awaited(picture())
+    assert status == 404
+    assert b"secret" not in body

@@ -25,7 +25,7 @@ from shiftproof.review.gate import Gate, Guarded, address_of
 from shiftproof.review.incoming import sent_object
 from shiftproof.review.owner import OwnerRooms
 from shiftproof.review.pages import page
-from shiftproof.review.pictures import check_pictures, kind_of
+from shiftproof.review.pictures import check_pictures, kind_of, own_picture, picture_headers
 from shiftproof.review.qualification import tries_of
 from shiftproof.review.together import items_together
 
@@ -156,12 +156,13 @@ class Rooms:
 
     @for_people
     def picture(self, request: Request, _visitor: Reviewer) -> Response:
-        """A picture of the project by its name; it never changes, so browsers may keep it."""
-        file = self.desk.pictures.get(request.path_params["name"])
-        if file is None or not self.desk.project.image(file).is_file():
+        """A picture of the project by its name."""
+        name = request.path_params["name"]
+        file = self.desk.pictures.get(name)
+        path = None if file is None else own_picture(self.desk.project, file)
+        if file is None or path is None:
             return JSONResponse({"error": "no such picture"}, 404)
-        forever = {"cache-control": "private, max-age=604800, immutable"}
-        return FileResponse(self.desk.project.image(file), headers=forever, media_type=kind_of(file))
+        return FileResponse(path, headers=picture_headers(name), media_type=kind_of(file))
 
     @for_people
     def items(self, request: Request, visitor: Reviewer) -> Response:

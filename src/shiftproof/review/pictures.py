@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from shiftproof.curation.project import Project
 from shiftproof.errors import BadInput, listed
 
 KINDS: Mapping[str, str] = {".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".png": "image/png", ".webp": "image/webp"}
 """Endings of files, and what browsers are told that these are: never a page or a script."""
+
+
+# the time of a file tells what was put there together, or last: frames of one clip, pictures of a known answer
+NO_TIME = "Thu, 01 Jan 1970 00:00:00 GMT"
+
+
+def picture_headers(name: str) -> dict[str, str]:
+    """What goes with a picture that pages know by a name: it never changes, so browsers may keep it."""
+    return {"cache-control": "private, max-age=604800, immutable", "etag": f'"{name}"', "last-modified": NO_TIME}
 
 
 def kind_of(file: str) -> str:
@@ -30,6 +39,12 @@ def check_pictures(project: Project) -> None:
 
 def check_all_there(project: Project) -> None:
     """BadInput where pictures of a project are missing."""
-    missing = [file for file in sorted(project.pictures) if not project.image(file).is_file()]
+    missing = [file for file in sorted(project.pictures) if own_picture(project, file) is None]
     if missing:
         raise BadInput(f"{project.folder} lacks {len(missing):,} of its pictures, such as {listed(missing, most=1)}")
+
+
+def own_picture(project: Project, file: str) -> Path | None:
+    """Where a picture lies; None where it is missing, or a link that leads out of the project."""
+    path = project.image(file).resolve()
+    return path if path.is_file() and path.is_relative_to(project.folder.resolve()) else None
