@@ -37,12 +37,12 @@ def photo_project(folder: Path, screen: str = "clarity", count: int = 6, **more:
 class Reviewing:
     """One person at the page to work in, and what the server's database holds of it."""
 
-    def __init__(self, page: Page, server: Served, project: Project) -> None:
+    def __init__(self, page: Page, server: Served, project: Project, name: str = "Ada") -> None:
         self.page, self.server, self.project = page, server, project
         database = Database(project.folder / "review.sqlite")
         self._items = {name: item.id for name, item in Desk(project, database).items.items()}
         database.close()
-        page.goto(server.links["Ada"])
+        page.goto(server.links[name])
 
     def begin(self) -> None:
         """Opens the page to work in."""

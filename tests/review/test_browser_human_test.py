@@ -63,6 +63,9 @@ def test_people_agree_train_qualify_and_are_tested_without_a_mouse(tested: Calla
     assert "Right" in ada.go_on()
     assert "The training is over" in ada.go_on()
     assert {name(ada, "tench") for _ in range(2)} == {"gold 10", "gold 11"}
+    ada.page.get_by_role("heading", name="You have qualified").wait_for()
+    ada.page.locator("#count", has_text="0 of 3").wait_for()
+    assert "Qualification" not in ada.page.locator("#count").inner_text()
     assert "You have qualified" in ada.go_on()
     seen = [name(ada, text) for text in ("car", "gold", "rac")]
     assert "All done" in ada.go_on()
@@ -105,10 +108,12 @@ def test_pictures_of_a_class_are_looked_up_and_counted_once_answers_count(tested
     assert "artifact › vehicle" in shown.inner_text()
     assert shown.locator("img").count() == 1
     ada.page.keyboard.press("Escape")
+    assert shown.is_hidden()
+    assert ada.page.locator("#class-search").input_value() == "race", "what was typed is still there"
+    ada.page.keyboard.press("Escape")
     assert [name(ada, "tench") for _ in range(2)]
     ada.go_on()
     ada.item()
-    assert shown.is_hidden()
     ada.page.keyboard.press("ArrowDown")
     with ada.page.expect_response("**/api/lookups"):
         ada.page.keyboard.press("Shift+Enter")

@@ -144,6 +144,19 @@ def test_the_end_is_told_and_can_still_be_taken_back(sit_down: SitDown) -> None:
     assert ada.answers()[last] == {"choice": "reject"}
 
 
+def test_from_the_end_there_is_a_way_to_what_is_looked_at_together(sit_down: SitDown) -> None:
+    ada = sit_down(count=1)
+    ada.begin()
+    (last,) = ada.press("n")
+    ada.page.get_by_role("heading", name="All done").wait_for()
+    assert not ada.is_seen("#question"), "nothing is asked any more"
+    ada.page.keyboard.press("3")  # but for why
+    assert ada.answers()[last]["reasons"] == ["unclear"]
+    ada.page.keyboard.press("Tab")
+    ada.page.keyboard.press("Enter")
+    ada.page.wait_for_url("**/together")
+
+
 def test_help_lists_the_keys_and_is_put_away(sit_down: SitDown) -> None:
     ada = sit_down(count=2, instructions="Only birds.\n\nNo planes.")
     ada.begin()

@@ -9,9 +9,10 @@ const KINDS = 3; // of those above a class: the nearest tell most
 
 export class ClassPicker {
   // `pick` gets the class that was chosen, `look` the one to show pictures of, `dropLast` is called by Backspace in an empty
-  // field, and `isPicked` says whether a class has its tick. A label for "class-search" is the caller's.
-  constructor(place, classes, { pick, look = null, isPicked = () => false, dropLast = () => {} }) {
-    Object.assign(this, { classes, pick, look, isPicked, dropLast });
+  // field, `close` by Escape, which does nothing else where that closed something, and `isPicked` says whether a class has its
+  // tick. A label for "class-search" is the caller's.
+  constructor(place, classes, { pick, look = null, isPicked = () => false, dropLast = () => {}, close = () => false }) {
+    Object.assign(this, { classes, pick, look, isPicked, dropLast, close });
     this.list = element("ul", { id: "class-list", role: "listbox", "aria-label": "Classes" });
     this.field = element("input", {
       id: "class-search",
@@ -92,7 +93,7 @@ export class ClassPicker {
       ArrowDown: () => this.#go(Math.min(this.active + 1, last)),
       ArrowUp: () => this.#go(Math.max(this.active - 1, 0)),
       Enter: () => (event.shiftKey && this.look ? this.#look() : this.#enter()),
-      Escape: () => (this.field.value ? this.reset() : this.field.blur()),
+      Escape: () => this.close() || (this.field.value ? this.reset() : this.field.blur()),
       Backspace: this.field.value ? undefined : () => this.dropLast(),
     }[event.key];
     if (!action) return;

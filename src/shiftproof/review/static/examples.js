@@ -29,7 +29,10 @@ export class Examples {
     return patiently(() => call("/api/lookups", looked));
   }
 
+  // Whether there was something to close.
   close() {
+    const wasOpen = !this.place.hidden;
     this.place.hidden = true;
+    return wasOpen;
   }
 }

@@ -28,10 +28,11 @@ export class Interlude {
     resolve();
   }
 
-  // Whether a key belongs to what is said: while it stands, nothing can be answered.
+  // Whether a key belongs to what is said: while it stands, nothing can be answered. Tab and the like are the browser's.
   key(key) {
     if (this.place.hidden) return false;
-    if (key === "Enter" || key === " ") this.end();
-    return true;
+    const goesOn = key === "Enter" || key === " ";
+    if (goesOn) this.end();
+    return goesOn || key.length === 1;
   }
 }

@@ -74,13 +74,13 @@ async function show(find, before = { answer: null, note: "" }) {
   }
   const said = current && between(current, found?.item);
   current = found?.item ?? null;
+  if (current) progress.show(current.round);
   if (said) await beginRound(said);
   if (!found) return finish();
   screen.show(current, found.images, before.answer);
   screen.zoom?.reset();
   about.show(current);
   note.set(before.note);
-  progress.show(current.round);
   requestAnimationFrame(() => stopwatch.start());
   setTimeout(() => mine === turn && (stage.dataset.ready = current.id), GLANCE);
 }
@@ -180,7 +180,7 @@ function act(key) {
     tools[key]();
     return true;
   }
-  return interlude.key(key) || reasons.key(key) || about.key(key) || (isReady() && screen.key(key)) || screen.zoom?.key(key);
+  return reasons.key(key) || interlude.key(key) || about.key(key) || (isReady() && screen.key(key)) || screen.zoom?.key(key);
 }
 
 listen(act, (key) => screen.zoom?.key(key));

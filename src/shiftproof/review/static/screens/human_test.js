@@ -23,6 +23,7 @@ export function create({ stage, panel, settings, answer, announce }) {
   const picker = new ClassPicker(place, inOrder, {
     pick: ({ key }) => answer({ choice: choice.name, class: key }),
     look: (one) => examples.look(one),
+    close: () => examples.close(),
   });
   panel.append(place, keysOfPicker(choice), examples.place);
 
