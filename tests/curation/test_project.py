@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,6 +61,20 @@ def example(folder: Path) -> Project:
 def test_a_project_is_read_as_it_was_written(tmp_path: Path) -> None:
     save_project(example(tmp_path))
     assert load_project(tmp_path) == example(tmp_path)
+
+
+@pytest.mark.parametrize("letter", ["\u2028", "\x85", "\x0c", "é", "\r\n"])
+def test_any_letter_may_stand_in_what_is_asked(tmp_path: Path, letter: str) -> None:
+    odd = f"one{letter}two"
+    project = Project(tmp_path, odd, "clarity", (Item(odd, ("1.jpg",), odd, shown={odd: odd}), Item("b", ("2.jpg",))))
+    save_project(project)
+    assert load_project(tmp_path) == project
+
+
+@pytest.mark.parametrize("name", [os.fsdecode(b"caf\xe9.jpg"), "a" * 301])
+def test_an_id_that_no_database_takes_is_told_before_anybody_votes(tmp_path: Path, name: str) -> None:
+    with pytest.raises(BadInput, match="cannot be kept: rename it"):
+        Project(tmp_path, "odd", "clarity", (Item(name, ("1.jpg",)),))
 
 
 def test_a_folder_without_its_last_file_is_no_project(tmp_path: Path) -> None:

@@ -25,6 +25,9 @@ from shiftproof.types import Fact
 
 FORMAT = 1
 
+LONGEST_ID = 300
+"""Letters of an item's id, as databases keep it."""
+
 Role = Literal["asked", "gold", "training"]
 """Asked of reviewers; asked like the others though the answer is known; shown first, with the answer after it."""
 
@@ -90,6 +93,11 @@ class Project:
         twice = len(self.items) - len({item.id for item in self.items})
         if twice:
             raise BadInput(f"{twice} items of {self.title} share an id with another")
+        odd = next((item.id for item in self.items if not _can_be_kept(item.id)), None)
+        if odd is not None:
+            raise BadInput(
+                f"votes on {odd!r:.330} cannot be kept: rename it, in letters of Unicode and at most {LONGEST_ID}"
+            )
         shown = self.screen.images
         strange = next((item for item in self.items if len(item.images) < shown), None)
         if strange is not None:
@@ -142,7 +150,7 @@ class Project:
 
 def save_project(project: Project) -> None:
     """Writes what is asked; the pictures are there already, see `shelf`."""
-    lines = [json.dumps(_plain(item), ensure_ascii=False) for item in project.items]
+    lines = [json.dumps(_plain(item)) for item in project.items]  # in ASCII, which has no other ends of lines
     write_whole(project.folder / "items.jsonl", ("\n".join(lines) + "\n").encode())
     told = {name: value for name, value in _plain(project).items() if name not in ("folder", "items")}
     write_whole(project.folder / "project.json", (json.dumps({"format": FORMAT, **told}, indent=1) + "\n").encode())
@@ -153,10 +161,10 @@ def load_project(folder: str | Path) -> Project:
     folder = Path(folder)
     try:
         told = json.loads((folder / "project.json").read_text(encoding="utf-8"))
-        lines = (folder / "items.jsonl").read_text(encoding="utf-8").splitlines()
+        lines = (folder / "items.jsonl").read_text(encoding="utf-8").split("\n")
         if told.pop("format") != FORMAT:
             raise BadInput(f"{folder} is a review project of another version of shiftproof")
-        items = tuple(Item(**_tuples(json.loads(line))) for line in lines)
+        items = tuple(Item(**_tuples(json.loads(line))) for line in lines if line)
         classes = tuple(ReviewClass(**_tuples(entry)) for entry in told.pop("classes"))
         choices = tuple(_choice(entry) for entry in told.pop("choices", ()))
         making = told.pop("making")
@@ -167,6 +175,11 @@ def load_project(folder: str | Path) -> Project:
         raise BadInput(f"{folder} is no review project: it has no {Path(missing.filename).name}") from missing
     except (ValueError, TypeError, KeyError, AttributeError) as problem:
         raise BadInput(f"{folder} is no review project that can be read: {problem}") from problem
+
+
+def _can_be_kept(item_id: str) -> bool:
+    """Whether every database takes an id; the name of a file need not be text."""
+    return len(item_id) <= LONGEST_ID and item_id.encode("utf-8", "ignore").decode() == item_id
 
 
 def _plain(value: Any) -> dict[str, Any]:
