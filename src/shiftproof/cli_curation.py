@@ -150,8 +150,8 @@ def _images(selection: Selection, options: Options) -> Mapping[str, Sequence[str
 
 def _save(selection: Selection, inside: Sequence[str], folder: Path) -> None:
     """Every candidate in one of two tables: what stays with the inside classes beside it, what goes with its reason."""
-    from shiftproof.curation.candidates import table_bytes
     from shiftproof.curation.novel_classes import sister_pairs
+    from shiftproof.curation.tables import table_bytes
     from shiftproof.files import write_whole
     from shiftproof.image_sets.wordnet import wordnet
 

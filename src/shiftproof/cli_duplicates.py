@@ -80,8 +80,8 @@ def _features(options: Options) -> FeatureDistances | None:
 
 
 def _save(choice: DuplicateChoice, images: ImageList, folder: Path) -> None:
-    from shiftproof.curation.candidates import table_bytes
     from shiftproof.curation.listings import save_listing
+    from shiftproof.curation.tables import table_bytes
     from shiftproof.files import write_whole
 
     rows = _rows(choice)

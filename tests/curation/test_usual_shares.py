@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from boxed_shapes import Shape, draw_boxed
-from shiftproof.curation.candidates import table_bytes
+from shiftproof.curation.tables import table_bytes
 from shiftproof.curation.usual_shares import UsualShares, load_shares, measured_shares
 from shiftproof.errors import BadInput
 from shiftproof.image_sets import open_images

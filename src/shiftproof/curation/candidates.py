@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import hashlib
-import io
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -14,11 +12,13 @@ from pathlib import Path
 
 import numpy as np
 
+from shiftproof.curation.tables import table_bytes
 from shiftproof.detectors.neighbour_search import nearest_rows
 from shiftproof.errors import BadInput, listed
 from shiftproof.files import write_whole
 from shiftproof.image_sets.image_list import ImageList
 from shiftproof.image_sets.listing import list_images
+from shiftproof.image_sets.manifest import SEPARATOR
 from shiftproof.image_sets.wordnet import wordnet
 from shiftproof.types import Predictions, Sample
 
@@ -112,17 +112,10 @@ def with_folders(images: ImageList) -> ImageList:
         return images
     keys = images.classes.keys
     samples = [
-        Sample(sample.id, facts={**sample.facts, FOLDER: "|".join(keys[label] for label in sample.labels)})
+        Sample(sample.id, facts={**sample.facts, FOLDER: SEPARATOR.join(keys[label] for label in sample.labels)})
         for sample in images.samples
     ]
     return dataclasses.replace(images, samples=samples, classes=None)
-
-
-def table_bytes(rows: Sequence[Sequence[object]]) -> bytes:
-    """Rows as CSV, with the names of files as the disk has them."""
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue().encode("utf-8", "surrogateescape")
 
 
 def _turn(path: str, seed: int) -> bytes:
@@ -132,5 +125,5 @@ def _turn(path: str, seed: int) -> bytes:
 def _class_of(predictions: Predictions, row: int) -> str:
     labels = [int(label) for label in predictions.labels[row] if label >= 0]
     if labels and predictions.classes:
-        return "|".join(predictions.classes.keys[label] for label in labels)
+        return SEPARATOR.join(predictions.classes.keys[label] for label in labels)
     return str(predictions.facts[FOLDER][row] or "") if FOLDER in predictions.facts else ""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from shiftproof.curation.tables import load_rows
 from shiftproof.errors import BadInput, listed
 from shiftproof.image_sets.class_matching import resolve, with_wnids
 from shiftproof.image_sets.label_spaces import choose_classes
@@ -55,11 +55,7 @@ def choose_some(
 
 def load_left_out(path: str | Path) -> dict[str, str]:
     """Reasons for leaving classes out: a table with the columns `wnid` and `reason`, such as one of the REASONS."""
-    try:
-        lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as problem:
-        raise BadInput(f"{path} cannot be read as a table of classes to leave out: {problem}") from problem
-    rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
+    rows = load_rows(path, "a table of classes to leave out")
     if not rows or not all(row.get("wnid") and row.get("reason") for row in rows):
         raise BadInput(
             f"{path} should be a table with the columns wnid and reason and both in every row; reasons are "

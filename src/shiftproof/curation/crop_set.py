@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from shiftproof.curation.candidates import table_bytes
 from shiftproof.curation.crop_candidates import Candidate, cropped
 from shiftproof.curation.crop_choice import CropChoice, choose_crops
 from shiftproof.curation.crops import TIMES_SMALLER
 from shiftproof.curation.reference_models import ReferenceModels
+from shiftproof.curation.tables import table_bytes
 from shiftproof.curation.usual_shares import UsualShares
 from shiftproof.files import write_whole
 from shiftproof.image_sets.image_list import ImageList
@@ -22,7 +22,6 @@ from shiftproof.writing.cropped import ENDINGS, write_crops
 from shiftproof.writing.places import file_places
 from shiftproof.writing.runs import Progress
 
-KEPT = "kept"
 WHOLE = "the whole image, of which it fills more than usual"
 OBJECT_COLUMNS = ("id", "class", "box", "share", "usual_share", "window", "share_in_crop", "step", "reason")
 
@@ -105,8 +104,7 @@ def _manifest(kept: Sequence[Candidate], files: Mapping[str, str]) -> list[Seque
 
 def _objects(choice: CropChoice) -> list[tuple[str, ...]]:
     """Every object and its fate, by their ids."""
-    kept = [_row(one, KEPT, WHOLE if one.fills_too_much else "") for one in choice.left]
-    return sorted([*kept, *(_row(gone.item, gone.step, gone.reason) for gone in choice.gone)])
+    return sorted(_row(one, step, reason or (WHOLE if one.fills_too_much else "")) for one, step, reason in choice.fates())
 
 
 def _row(one: Candidate, step: str, reason: str) -> tuple[str, ...]:

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-from shiftproof.curation.candidates import Pair, table_bytes
+from shiftproof.curation.candidates import Pair
 from shiftproof.curation.filtered import Filtered
 from shiftproof.curation.known_items import known_items
 from shiftproof.curation.origins import making_of, origin
 from shiftproof.curation.project import Item, Project, save_project
 from shiftproof.curation.review_classes import review_classes
 from shiftproof.curation.shelf import Shelved, put_all
+from shiftproof.curation.tables import table_bytes
 from shiftproof.errors import BadInput
 from shiftproof.files import write_whole
 from shiftproof.image_sets.image_list import ImageList

@@ -11,15 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from shiftproof.curation.candidates import table_bytes
 from shiftproof.curation.origins import making_of, origin
 from shiftproof.curation.pair_reasons import pair_choices
 from shiftproof.curation.project import Item, Project, save_project
 from shiftproof.curation.review_classes import joined_keys, review_classes
 from shiftproof.curation.shelf import Shelved, put_all
 from shiftproof.curation.sifting import Sifted
+from shiftproof.curation.tables import save_fates
 from shiftproof.errors import BadInput
-from shiftproof.files import write_whole
 from shiftproof.image_sets.frame_sets import frame_itself
 from shiftproof.image_sets.image_list import ImageList
 from shiftproof.prediction import Progress
@@ -180,9 +179,7 @@ def _facts(sample: Sample) -> dict[str, Fact]:
 
 
 def _saved(choice: FrameChoice, project: Project, images: ImageList) -> FrameProject:
-    rows = [
-        (sample.id, _anchor(sample), sample.facts["offset"], step, reason or "") for sample, step, reason in choice.fates()
-    ]
-    write_whole(project.folder / TABLE, table_bytes([("id", "anchor", "offset", "step", "reason"), *sorted(rows)]))
+    columns = ("id", "anchor", "offset")
+    save_fates(project.folder / TABLE, choice, columns, lambda one: (one.id, _anchor(one), one.facts["offset"]))
     save_project(project)
     return FrameProject(choice, project, images.notes)

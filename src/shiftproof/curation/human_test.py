@@ -7,14 +7,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from shiftproof.curation.candidates import table_bytes
 from shiftproof.curation.origins import making_of, origin
 from shiftproof.curation.project import Item, Project, Role, save_project
 from shiftproof.curation.review_classes import review_classes
 from shiftproof.curation.shelf import Shelved, put_all
 from shiftproof.curation.sifting import Sifted
+from shiftproof.curation.tables import save_fates
 from shiftproof.errors import BadInput, listed
-from shiftproof.files import write_whole
 from shiftproof.image_sets.class_matching import resolve
 from shiftproof.image_sets.image_list import ImageList
 from shiftproof.image_sets.views import labelled_among
@@ -90,8 +89,7 @@ def human_test_project(
     if not choice.left:
         steps = ", ".join(f"{step.left:,} {step.name}" for step in choice.steps)
         raise BadInput(f"no image of {images.name} is left to test people on: {steps}")
-    rows = sorted((sample.id, step, reason or "") for sample, step, reason in choice.fates())
-    write_whole(folder / TABLE, table_bytes([("id", "step", "reason"), *rows]))
+    save_fates(folder / TABLE, choice, ("id",), lambda sample: (sample.id,))
     left = {sample.id for sample in choice.left}
     items = [_item(one, asked, shelved.names) for one in [*known, *(one for one in tested if one.sample.id in left)]]
     project = Project(

@@ -6,7 +6,7 @@ import os
 from collections.abc import Collection
 from pathlib import Path
 
-from shiftproof.curation.candidates import table_bytes
+from shiftproof.curation.tables import table_bytes
 from shiftproof.errors import BadInput
 from shiftproof.files import write_whole
 from shiftproof.image_sets.image_list import FileImage, ImageList

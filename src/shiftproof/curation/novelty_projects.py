@@ -6,14 +6,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from shiftproof.curation.candidates import Pair, table_bytes
+from shiftproof.curation.candidates import Pair
 from shiftproof.curation.novel_classes import Selection, sister_pairs
 from shiftproof.curation.origins import ID, SOURCE, making_of, origin
 from shiftproof.curation.project import Item, Project, save_project
 from shiftproof.curation.review_classes import review_class
 from shiftproof.curation.shelf import put_all
 from shiftproof.curation.sifting import Sifted
-from shiftproof.files import write_whole
+from shiftproof.curation.tables import save_fates
 from shiftproof.image_sets.image_list import FilesBelow, ImageList
 from shiftproof.prediction import Progress
 from shiftproof.types import ModelRef, Sample
@@ -61,8 +61,7 @@ def class_pair_project(
         if shown[wnid]
     )
     examples = _examples(new.known, {str(item.beside) for item in items}, references, folder, progress)
-    rows = sorted((wnid, step, reason or "") for wnid, step, reason in choice.fates())
-    write_whole(folder / "classes.csv", table_bytes([("wnid", "step", "reason"), *rows]))
+    save_fates(folder / "classes.csv", choice, ("wnid",), lambda wnid: (wnid,))
     project = Project(
         folder,
         "New classes beside known ones",
@@ -115,8 +114,7 @@ def nearest_pair_project(
         )
         for pair in choice.left
     )
-    rows = sorted((pair.outside, pair.inside, step, reason or "") for pair, step, reason in choice.fates())
-    write_whole(folder / "pairs.csv", table_bytes([("outside", "inside", "step", "reason"), *rows]))
+    save_fates(folder / "pairs.csv", choice, ("outside", "inside"), lambda pair: (pair.outside, pair.inside))
     keys = dict.fromkeys(key for item in items for key in (item.label, item.beside) if key is not None)
     project = Project(
         folder,

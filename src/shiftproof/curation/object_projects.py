@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from shiftproof.curation.candidates import table_bytes
 from shiftproof.curation.crop_candidates import cropped
 from shiftproof.curation.crop_set import CropSet
 from shiftproof.curation.origins import ID, SOURCE, making_of, origin
@@ -13,8 +12,8 @@ from shiftproof.curation.reference_models import ReferenceModels
 from shiftproof.curation.review_classes import review_class, review_classes
 from shiftproof.curation.shelf import put_all
 from shiftproof.curation.sifting import Sifted
+from shiftproof.curation.tables import save_fates
 from shiftproof.errors import BadInput
-from shiftproof.files import write_whole
 from shiftproof.image_sets.image_list import ImageList
 from shiftproof.prediction import Progress
 from shiftproof.types import Sample
@@ -44,8 +43,7 @@ def box_project(
         for sample in choice.left
         for label in sample.labels
     )
-    rows = sorted((sample.id, step, reason or "") for sample, step, reason in choice.fates())
-    write_whole(folder / "photos.csv", table_bytes([("id", "step", "reason"), *rows]))
+    save_fates(folder / "photos.csv", choice, ("id",), lambda sample: (sample.id,))
     project = Project(
         folder,
         f"Objects of {images.name}",

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from shiftproof.class_lists import WNID
 from shiftproof.curation.project import ReviewClass
+from shiftproof.image_sets.manifest import SEPARATOR
 from shiftproof.image_sets.wordnet import wordnet
 from shiftproof.types import Classes
 
-TOGETHER = "|"
+TOGETHER = SEPARATOR
 """Stands between the keys of several classes that an image shows at once, as between labels in manifests."""
 
 

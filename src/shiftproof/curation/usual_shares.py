@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from shiftproof.class_lists import classes_from
 from shiftproof.curation.boxed_objects import boxed_objects
+from shiftproof.curation.tables import load_rows
 from shiftproof.errors import BadInput
 from shiftproof.image_sets.class_matching import match_columns
 from shiftproof.image_sets.image_list import ImageList
@@ -55,11 +55,7 @@ def measured_shares(images: ImageList) -> UsualShares:
 
 def load_shares(path: str | Path) -> UsualShares:
     """The shares of a CSV file with a column `wnid` or `class`, and `share` between 0 and 1."""
-    try:
-        with Path(path).open(encoding="utf-8-sig", newline="") as file:
-            rows = list(csv.DictReader(file))
-    except (OSError, UnicodeDecodeError, csv.Error) as problem:
-        raise BadInput(f"{path} cannot be read as a table of shares: {problem}") from problem
+    rows = load_rows(path, "a table of shares")
     column = next((name for name in CLASS_COLUMNS if rows and name in rows[0]), None)
     if column is None or "share" not in rows[0]:
         raise BadInput(f"{path} should be a table with columns 'wnid' or 'class', and 'share', and a row for each class")

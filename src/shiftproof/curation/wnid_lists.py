@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from pathlib import Path
 
 from shiftproof.class_lists import WNID, classes_from
+from shiftproof.curation.tables import load_rows
 from shiftproof.errors import BadInput, ShiftproofError, listed
 from shiftproof.image_sets.wordnet import wordnet
 
@@ -46,11 +46,7 @@ def _known(wnid: str) -> str:
 
 
 def _column(path: Path) -> tuple[str, ...]:
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as problem:
-        raise BadInput(f"{path} cannot be read as a list of classes: {problem}") from problem
-    rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
+    rows = load_rows(path, "a list of classes")
     if not rows or "wnid" not in rows[0]:
         raise BadInput(f"{path} should be a table with a column 'wnid' and a row for each class")
     return tuple(dict.fromkeys(str(row["wnid"]) for row in rows))

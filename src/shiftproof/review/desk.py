@@ -68,9 +68,7 @@ class Desk:
     @cached_property
     def pictures(self) -> Mapping[str, str]:
         """Files of the project by the names that pages know."""
-        of_items = (file for item in self.project.items for file in item.images)
-        of_classes = (file for one in self.project.classes for file in one.references)
-        return {self.name_of(f"picture {file}"): file for file in (*of_items, *of_classes)}
+        return {self.name_of(f"picture {file}"): file for file in self.project.pictures}
 
     @cached_property
     def training(self) -> Sequence[Item]:
@@ -212,7 +210,7 @@ class Desk:
             return vote
         if vote.round == "open" and not self.is_disputed(item):
             raise BadInput("this item is not looked at together")
-        if vote.round == "first" and before.talked_over:
+        if vote.round == "first" and before.too_late:
             raise BadInput("this item is looked at together now, so a first vote comes too late")
         return vote
 
@@ -277,6 +275,7 @@ class Desk:
         over = {item.id for attempt in (trying.over if trying else ()) for item in attempt.items}
         # what takes a vote back comes after it, so the last votes tell of themselves whether they stand
         recent = self.database.votes(reviewer=reviewer.id, last=4 * count)
+        looked_at = self.database.looked_at(reviewer.id)
         stand = standing(vote for vote in recent if vote.round in rounds and vote.item not in over)
         votes = sorted(stand.values(), key=lambda vote: -vote.number)
         return [
@@ -290,5 +289,5 @@ class Desk:
                 "ago": max(time.time() - vote.received, 0),
             }
             for vote in votes[:count]
-            if vote.item in self.project.by_id
+            if vote.item in self.project.by_id and not (vote.round == "first" and vote.item in looked_at)
         ]

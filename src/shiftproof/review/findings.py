@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import string
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 
@@ -10,6 +9,7 @@ from shiftproof.curation.project import Item, Project
 from shiftproof.curation.sifting import Step
 from shiftproof.image_sets.decoding import decode_image
 from shiftproof.metrics.intervals import clopper_pearson
+from shiftproof.review.letters import letters
 from shiftproof.review.reasons import failure_modes, modes_of, rejection_reason, rejection_reasons
 from shiftproof.review.summary import Person, Summary
 from shiftproof.review.verdicts import Verdict
@@ -170,9 +170,3 @@ def _captions(project: Project, item: Item, verdict: Verdict, reason: str) -> tu
 
 def _boxes(verdict: Verdict) -> tuple[DrawnBox, ...]:
     return (DrawnBox(verdict.box, "truth"),) if verdict.box is not None else ()
-
-
-def letters() -> Iterator[str]:
-    """A, B and so on: what people are called in reports."""
-    yield from string.ascii_uppercase
-    yield from (first + second for first in string.ascii_uppercase for second in string.ascii_uppercase)

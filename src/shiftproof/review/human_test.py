@@ -20,7 +20,8 @@ from shiftproof.loading import load_predictions
 from shiftproof.metrics.accuracy import is_correct
 from shiftproof.metrics.difficulty import SUBSETS, Rightness, subsets_of, two_by_two
 from shiftproof.review.database import Reviewer
-from shiftproof.review.findings import letters, set_of, share_of
+from shiftproof.review.findings import set_of, share_of
+from shiftproof.review.letters import letters
 from shiftproof.review.qualification import is_right
 from shiftproof.review.votes import Vote, standing
 from shiftproof.store import Store

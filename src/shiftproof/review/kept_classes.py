@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from shiftproof.curation.candidates import table_bytes
 from shiftproof.curation.project import Project, ReviewClass
 from shiftproof.curation.screens import CLASS_PAIR
+from shiftproof.curation.tables import table_bytes
 from shiftproof.errors import BadInput
 from shiftproof.review.verdicts import Verdict
 from shiftproof.writing.whole_folders import File

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from shiftproof.curation.candidates import table_bytes
+from shiftproof.curation.tables import table_bytes
 from shiftproof.review.database import Database
 from shiftproof.review.votes import Vote, standing
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import string
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,6 +10,7 @@ from typing import Any
 from shiftproof.review.database import Comment, Reviewer
 from shiftproof.review.desk import Desk
 from shiftproof.review.groups import derived_votes
+from shiftproof.review.letters import letters
 from shiftproof.review.verdicts import Verdict, disputed, needs_adjudication, verdicts
 from shiftproof.review.votes import Vote, standing
 
@@ -30,6 +30,7 @@ def items_together(desk: Desk, reviewer: Reviewer) -> list[dict[str, Any]]:
     for comment in desk.database.comments():
         written[comment.item].append(comment)
     mine = [item for item in disputed(project, votes, assigned) if reviewer.id in assigned[item]]
+    desk.database.look(reviewer.id, mine)
     return [
         {
             **desk.shown(project.by_id[item]),
@@ -46,17 +47,17 @@ def _told(verdict: Verdict) -> dict[str, Any]:
 
 def _heard(desk: Desk, reviewer: Reviewer, votes: Sequence[Vote], comments: Sequence[Comment]) -> dict[str, Any]:
     """The votes and comments on one item, each with the letter of who gave it."""
-    letters = _letters(desk, [*votes, *comments])
+    letter_of = _letters(desk, [*votes, *comments])
     own = next((vote.id for vote in votes if vote.reviewer == reviewer.id and not vote.derived), None)
     return {
         "vote": own,
         "votes": [
-            {"who": letters[vote.reviewer], "own": vote.reviewer == reviewer.id, "answer": vote.answer, "note": vote.note}
-            for vote in sorted(votes, key=lambda vote: letters[vote.reviewer])
+            {"who": letter_of[vote.reviewer], "own": vote.reviewer == reviewer.id, "answer": vote.answer, "note": vote.note}
+            for vote in sorted(votes, key=lambda vote: letter_of[vote.reviewer])
         ],
         "comments": [
             {
-                "who": letters[comment.reviewer],
+                "who": letter_of[comment.reviewer],
                 "own": comment.reviewer == reviewer.id,
                 "text": comment.text,
                 "ago": max(time.time() - comment.received, 0),
@@ -70,5 +71,4 @@ def _letters(desk: Desk, said: Iterable[Vote | Comment]) -> Mapping[int, str]:
     """A letter for each person who said something of an item: the same whenever it is asked, another on every item."""
     people = {one.reviewer: desk.name_of(f"voice {one.reviewer} {one.item}") for one in said}
     order = sorted(people, key=lambda person: people[person])
-    names = [*string.ascii_uppercase, *(f"{first}{second}" for first in "ABC" for second in string.ascii_uppercase)]
-    return dict(zip(order, names, strict=False))
+    return dict(zip(order, letters(), strict=False))
