@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -68,9 +69,11 @@ def test_where_no_class_was_kept_there_is_no_list(project: Project, database: Da
         kept_classes(project, summarize(project, database).verdicts)
 
 
-def test_it_has_no_images_to_keep(project: Project) -> None:
+def test_where_people_judge_classes_or_are_tested_no_images_are_kept(project: Project) -> None:
     with pytest.raises(BadInput, match="people judge classes"):
         kept_images(project, {})
+    with pytest.raises(BadInput, match="shiftproof verdicts tells how they did"):
+        kept_images(dataclasses.replace(project, screen_name="human-test"), {})
 
 
 def test_the_list_that_is_exported_is_what_a_choice_of_classes_goes_on_from(
