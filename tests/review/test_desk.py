@@ -156,6 +156,19 @@ def test_first_votes_come_too_late_once_people_talk_but_one_sent_again_does_not(
     assert say(desk, ada, "item 1", "keep", id=votes["Ada 1"]) == votes["Ada 1"]
 
 
+def test_who_has_seen_what_others_said_changes_no_first_vote_any_more(dispute: Dispute) -> None:
+    desk, ada, ben, votes = dispute
+    changed = say(desk, ada, "item 1", "unsure", supersedes=votes["Ada 1"])
+    items_together(desk, ada)
+    for choice in ("reject", None):
+        with pytest.raises(AssertionError, match="too late"):
+            say(desk, ada, "item 1", choice, supersedes=changed)
+    assert [desk.items[one["item"]["id"]].id for one in desk.last_votes(ada)] == ["item 2", "item 0"], "nor is it offered"
+    say(desk, ada, "item 0", "unsure", supersedes=votes["Ada 0"])
+    say(desk, ben, "item 1", "unsure", supersedes=votes["Ben 1"])
+    assert summarize(desk.project, desk.database).verdicts["item 1"].choices == {"unsure": 2}, "Ben has not looked yet"
+
+
 @pytest.mark.parametrize("text", ["", "x" * 2001, None, 5, ["x"]])
 def test_a_comment_is_a_text_that_can_be_read(dispute: Dispute, text: object) -> None:
     desk, ada, _, _ = dispute

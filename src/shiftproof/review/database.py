@@ -31,7 +31,7 @@ from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from shiftproof.errors import BadInput, StoreError
 from shiftproof.review.batches import Batches
-from shiftproof.review.schema import assignments, comments, facts, lookups, migrate, reviewers, votes
+from shiftproof.review.schema import assignments, comments, facts, looks, lookups, migrate, reviewers, votes
 from shiftproof.review.votes import Round, Vote, standing
 
 TOKEN_BYTES = 24
@@ -78,7 +78,7 @@ class BeforeVote(NamedTuple):
     """What decides whether a vote may be taken."""
 
     given: bool  # whether the item was given to the person
-    talked_over: bool  # whether people have begun to look at the item together
+    too_late: bool  # whether the person has seen what others said of the item, or people talk about it
     here: bool  # whether the very vote came before
 
 
@@ -221,8 +221,9 @@ class Database:
         written = exists().where(comments.c.item == item)
         changed = exists().where(votes.c.item == item, votes.c.round == "open")
         here = exists().where(votes.c.id == vote_id, votes.c.reviewer == reviewer, votes.c.item == item)
+        looked = exists().where(looks.c.reviewer == reviewer, looks.c.item == item)
         with self._engine.connect() as connection:
-            found = connection.execute(select(_is_given(reviewer, item), written | changed, here)).one()
+            found = connection.execute(select(_is_given(reviewer, item), written | changed | looked, here)).one()
         return BeforeVote(*map(bool, found))
 
     def tally(self, reviewer: int, *, last: int = 20) -> Tally:
@@ -315,6 +316,16 @@ class Database:
             asked = asked.where(comments.c.item == item)
         with self._engine.connect() as connection:
             return [Comment(row.reviewer, row.item, row.text, row.received) for row in connection.execute(asked)]
+
+    def look(self, reviewer: int, items: Iterable[str]) -> None:
+        """Remembers that a person sees what others said of some items."""
+        for item in sorted(set(items) - self.looked_at(reviewer)):
+            self._add_once(insert(looks).values(reviewer=reviewer, item=item))
+
+    def looked_at(self, reviewer: int) -> set[str]:
+        """The items of which a person has seen what others said."""
+        with self._engine.connect() as connection:
+            return set(connection.execute(select(looks.c.item).where(looks.c.reviewer == reviewer)).scalars())
 
     def look_up(self, reviewer: int, lookup_id: str, key: str) -> None:
         """Remembers that a person looked up a class during a test."""

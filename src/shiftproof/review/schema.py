@@ -107,6 +107,14 @@ lookups = Table(
 )
 
 
+looks = Table(
+    "looks",  # who has seen what others said of an item, and so judges it blindly no more
+    tables,
+    Column("reviewer", ForeignKey("reviewers.id"), primary_key=True),
+    Column("item", String(300), primary_key=True),
+)
+
+
 def _first(connection: Connection) -> None:
     tables.create_all(connection, [facts, reviewers, assignments, votes])
 
@@ -119,7 +127,11 @@ def _tested(connection: Connection) -> None:
     tables.create_all(connection, [lookups])
 
 
-MIGRATIONS: Sequence[Callable[[Connection], None]] = (_first, _together, _tested)
+def _looked(connection: Connection) -> None:
+    tables.create_all(connection, [looks])
+
+
+MIGRATIONS: Sequence[Callable[[Connection], None]] = (_first, _together, _tested, _looked)
 """Each makes tables of its version out of those of the version before it; what is written here stays as it is."""
 
 
