@@ -122,6 +122,29 @@ def test_reasons_and_boxes_are_told_and_may_be_changed(sit_down: SitDown) -> Non
     assert verdict_of(ada, "bird").reasons == {"not recognisable": 2}
 
 
+def test_boxes_that_hardly_overlap_are_seen_together_and_mended(sit_down: SitDown) -> None:
+    narrow = {"choice": "box", "points": [[0.4, 0.5], [0.5, 0.5], [0.45, 0.1], [0.45, 0.9]]}
+    wide = {"choice": "box", "points": [[0.4, 0.5], [0.5, 0.1], [0.5, 0.9], [0.8, 0.5]]}
+    ada = sit_down("extreme-points", items=(Item("bird", ("0.png",), "bird"), Item("agreed", ("1.png",), "bird")))
+    ada.page.goto(vote_for_all(ada, "Ada", {"bird": narrow, "agreed": wide}))
+    vote_for_all(ada, "Ben", {"bird": wide, "agreed": wide})
+    open_together(ada.page, ada)
+    assert ada.page.locator("#number").inner_text() == "1 of 1 to look at together"
+    says(ada.page, "kept: 2 of 2 would keep it, and more than half must. Yet the boxes hardly overlap.")
+    other = ada.page.locator(".marks .other").bounding_box()
+    picture = ada.page.locator("#stage img").bounding_box()
+    assert other is not None
+    assert picture is not None
+    assert other["width"] / picture["width"] == pytest.approx(0.4, abs=0.01)
+    for _ in range(4):
+        ada.page.keyboard.press("Backspace")
+    for x, y in ((0.4, 0.5), (0.5, 0.1), (0.5, 0.9), (0.8, 0.5)):
+        ada.page.mouse.click(picture["x"] + x * picture["width"], picture["y"] + y * picture["height"])
+    ada.page.keyboard.press("Enter")
+    ada.page.wait_for_function("() => !document.querySelector('#decided').textContent.includes('Yet')")
+    assert verdict_of(ada, "bird").overlap == pytest.approx(1, abs=0.05)
+
+
 def test_a_page_without_anything_to_look_at_fills_by_itself(sit_down: SitDown) -> None:
     ada = sit_down("clarity", items=(Item("bird", ("0.png",), "bird"),))
     keep, reject = {"choice": "keep"}, {"choice": "reject"}

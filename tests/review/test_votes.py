@@ -146,6 +146,23 @@ def test_classes_that_most_people_saw_and_the_median_of_their_boxes() -> None:
     assert boxes["a"].box == pytest.approx((0.15, 0.1, 0.8, 0.85))
 
 
+def test_people_look_together_at_boxes_that_share_less_than_half_of_their_area() -> None:
+    def box(left: float, right: float) -> dict[str, Any]:
+        return {"choice": "box", "points": [[left, 0.5], [right, 0.5], [left, 0.2], [left, 0.8]]}
+
+    said = {
+        "near": [box(0.1, 0.5), box(0.2, 0.5), box(0.1, 0.45)],  # 5 of 8 parts at least
+        "far": [box(0.1, 0.5), box(0.1, 0.5), box(0.3, 0.6)],  # 2 of 5
+        "alone": [box(0.1, 0.5)],
+    }
+    found = judged("extreme-points", said, 3)
+    assert found["near"].overlap == pytest.approx(5 / 8)
+    assert found["far"].overlap == pytest.approx(0.4)
+    assert found["alone"].overlap is None
+    assert [item for item in said if needs_adjudication(found[item])] == ["far"]
+    assert found["far"].outcome == "kept"
+
+
 @pytest.mark.parametrize(
     ("screen", "answer"),
     [

@@ -6,15 +6,20 @@ import dataclasses
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Literal
 
 import numpy as np
 
 from shiftproof.curation.project import Project
+from shiftproof.metrics.box_overlap import box_overlap
 from shiftproof.review.groups import closed_groups, derived_votes
 from shiftproof.review.votes import Vote, box_of, standing
 
 Outcome = Literal["kept", "rejected", "open"]
+
+LEAST_OVERLAP = 0.5
+"""Of two boxes around the same thing; those that share less are looked at together."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +37,7 @@ class Verdict:
     labels: tuple[str, ...] = ()  # classes that a strict majority saw
     tags: Mapping[str, int] | None = None
     box: tuple[float, float, float, float] | None = None  # the median of the boxes drawn, as shares
+    overlap: float | None = None  # of the two boxes drawn that share least of their area; None below two
 
     @property
     def agreed(self) -> bool:
@@ -60,9 +66,10 @@ def verdicts(project: Project, votes: Iterable[Vote], assigned: Mapping[str, Seq
 
 
 def needs_adjudication(verdict: Verdict) -> bool:
-    """Whether people should look at an item together: everybody has answered, and not all for keeping it."""
+    """Whether people should look at an item together: everybody has answered, and not all for keeping it as it is."""
     answered = verdict.for_it + verdict.against
-    return not verdict.closed_by_group and answered >= verdict.assigned > 0 and verdict.against > 0
+    far_apart = verdict.overlap is not None and verdict.overlap < LEAST_OVERLAP
+    return not verdict.closed_by_group and answered >= verdict.assigned > 0 and (verdict.against > 0 or far_apart)
 
 
 def disputed(project: Project, votes: Iterable[Vote], assigned: Mapping[str, Sequence[int]]) -> list[str]:
@@ -92,7 +99,16 @@ def _verdict(project: Project, item: str, votes: Sequence[Vote], assigned: int) 
         labels=tuple(sorted(label for label, count in seen.items() if 2 * count > assigned)),
         tags=dict(Counter(tag for answer in answers for tag in answer.get("tags") or ())) if screen.form == "tags" else None,
         box=tuple(np.median(boxes, axis=0).tolist()) if boxes else None,
+        overlap=_least_overlap(boxes),
     )
+
+
+def _least_overlap(boxes: Sequence[Sequence[float]]) -> float | None:
+    pairs = list(combinations(boxes, 2))
+    if not pairs:
+        return None
+    one, other = (np.array(some, float) for some in zip(*pairs, strict=True))
+    return float(box_overlap(one, other, np.zeros(len(pairs), bool)).min())
 
 
 def _outcome(for_it: int, missing: int, assigned: int) -> Outcome:

@@ -9,10 +9,11 @@ export class Heard {
     this.keeping = new Set(screen.choices.filter((choice) => choice.keeps).map((choice) => choice.name));
   }
 
-  show({ votes, comments, outcome }) {
+  show({ votes, comments, outcome, settled }) {
     replace(byId("votes"), votes.map((vote) => this.#vote(vote)));
     replace(byId("comments"), comments.map(comment));
-    byId("decided").textContent = this.#decided(votes, outcome);
+    const yet = outcome === "kept" && !settled ? " Yet the boxes hardly overlap." : "";
+    byId("decided").textContent = this.#decided(votes, outcome) + yet;
   }
 
   // Hands over what is written into the field when it is sent.

@@ -16,6 +16,7 @@
 //   key(key)                     whether it used a key, named as keys.js does
 //   zoom                         a Zoom, where one can look closer
 //   describe(answer)             optional: an answer in words, where it is more than a choice, reasons and tags
+//   hear(votes)                  optional: shows what others said of the item, where people look together
 //
 // Reasons of a choice are asked for here, after it. #stage[data-ready] is the name of the item that can be answered now.
 

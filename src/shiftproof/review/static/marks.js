@@ -10,7 +10,8 @@ export class Marks {
     this.lines = ["across", "down"].map((way) => element("div", { class: `line ${way}` }));
     this.box = element("div", { class: "box" });
     this.dots = element("div");
-    this.layer = element("div", { class: "marks", "aria-hidden": "true" }, this.box, ...this.lines, this.dots);
+    this.others = element("div");
+    this.layer = element("div", { class: "marks", "aria-hidden": "true" }, this.box, this.others, ...this.lines, this.dots);
   }
 
   // Lies over a picture from now on, in the same frame.
@@ -23,16 +24,24 @@ export class Marks {
     this.dots.replaceChildren(...set.map(dot));
     this.box.hidden = set.length < 2;
     this.box.classList.toggle("whole", isFull);
-    if (set.length) this.#drawBox(boxAround(set));
+    if (set.length) putAround(this.box, set);
     const [across, down] = this.lines;
     across.style.top = percent(cross[1]);
     down.style.left = percent(cross[0]);
   }
 
-  #drawBox({ left, top, right, bottom }) {
-    const sides = { left, top, width: right - left, height: bottom - top };
-    for (const [side, share] of Object.entries(sides)) this.box.style[side] = percent(share);
+  // The boxes around the points of others, each with its letter.
+  drawOthers(drawn) {
+    const boxes = drawn.map(([who, points]) => putAround(element("div", { class: "other" }, element("b", {}, who)), points));
+    this.others.replaceChildren(...boxes);
   }
+}
+
+function putAround(box, points) {
+  const { left, top, right, bottom } = boxAround(points);
+  const sides = { left, top, width: right - left, height: bottom - top };
+  for (const [side, share] of Object.entries(sides)) box.style[side] = percent(share);
+  return box;
 }
 
 function dot([x, y]) {

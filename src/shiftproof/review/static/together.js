@@ -62,6 +62,7 @@ async function show(item) {
   if (!item) return;
   if (isNew) put(item, images);
   heard.show(item);
+  screen.hear?.(item.votes.filter((vote) => !vote.own));
   stage.dataset.ready = item.id;
 }
 

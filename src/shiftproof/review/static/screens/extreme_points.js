@@ -123,6 +123,9 @@ export function create({ stage, panel, settings, answer, announce }) {
       else return choices.key(key);
       return true;
     },
+    hear(votes) {
+      marks.drawOthers(votes.filter(({ answer: { points: theirs } }) => theirs).map(({ who, answer }) => [who, answer.points]));
+    },
     describe: (given) => (given.points ? `${box.title}, ${sizeOf(given.points)}` : inWords(settings.screen, given)),
   };
 }
