@@ -12,11 +12,14 @@ from collections.abc import Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http.cookies import SimpleCookie as Cookies
 from pathlib import Path
 from typing import Any, TypeVar
 
 import httpx
 import pytest
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from review.served import Served, drawn_project, served
@@ -25,7 +28,7 @@ from shiftproof.errors import BadInput
 from shiftproof.review.app import review_app
 from shiftproof.review.database import Database
 from shiftproof.review.desk import Desk
-from shiftproof.review.gate import GUESSES, HEADERS, MOST_BYTES
+from shiftproof.review.gate import GUESSES, HEADERS, MOST_ADDRESSES, MOST_BYTES, Gate, Guesses
 from shiftproof.review.pictures import check_all_there
 
 NASTY = """<script>alert("1")</script>'&</script><img src=x onerror=alert(1)>"""
@@ -276,10 +279,11 @@ def test_the_form_key_of_one_person_is_worth_nothing_to_another(scene: Scene) ->
 @pytest.mark.parametrize("path", ["/", "/work", "/picture/x", "/api/items", "/api/last", "/api/classes", "/api/together"])
 @pytest.mark.parametrize("cookie", ["", "x", "x.y", "{token}", "{token}.", "{token}.0", "{other}.{signature}"])
 def test_strangers_get_nothing(scene: Scene, path: str, cookie: str) -> None:
-    token, _, signature = scene.ada.browser.cookies["shiftproof_review"].partition(".")
-    other = scene.ben.browser.cookies["shiftproof_review"].partition(".")[0]
+    ((name, value),) = scene.ada.browser.cookies.items()
+    token, _, signature = value.partition(".")
+    other = scene.ben.browser.cookies[name].partition(".")[0]
     forged = cookie.format(token=token, other=other, signature=signature)
-    status, body = scene.raw("GET", path, cookie=f"shiftproof_review={forged}")
+    status, body = scene.raw("GET", path, cookie=f"{name}={forged}")
     assert status == 403
     assert b"item" not in body
 
@@ -384,11 +388,12 @@ def test_every_answer_has_the_headers_that_keep_a_page_to_itself(scene: Scene, m
     assert "access-control-allow-origin" not in answer.headers
 
 
-def test_the_policy_allows_no_inline_script_and_no_other_site() -> None:
-    policy = HEADERS["content-security-policy"]
-    assert "unsafe" not in policy
-    assert "http" not in policy
-    assert "default-src 'none'" in policy
+def test_the_policy_allows_no_inline_script_no_other_site_and_no_frame_around() -> None:
+    policy = dict(rule.split(maxsplit=1) for rule in HEADERS["content-security-policy"].split("; "))
+    closed = {"default-src", "base-uri", "frame-ancestors"}
+    assert {rule for rule, allowed in policy.items() if allowed == "'none'"} == closed
+    assert {source for rule in policy.keys() - closed for source in policy[rule].split()} == {"'self'", "blob:"}
+    assert policy["script-src"] == "'self'"
 
 
 def from_address(app: ASGIApp, address: str) -> httpx.AsyncClient:
@@ -429,6 +434,21 @@ def test_the_cookie_is_for_the_server_alone(scene: Scene) -> None:
     assert "httponly" in cookie
     assert "samesite=lax" in cookie
     assert "domain" not in cookie
+
+
+def test_a_person_is_in_two_reviews_on_one_host_at_a_time(tmp_path: Path) -> None:
+    databases = [Database(tmp_path / f"{name}.sqlite") for name in "ab"]
+    gates = [Gate(database) for database in databases]
+    cookies = Cookies()
+    for gate, database, person in zip(gates, databases, ("Ada", "Eve"), strict=True):
+        response = Response()
+        gate.let_in(response, database.invite(person))
+        cookies.load(response.headers["set-cookie"])
+    held = "; ".join(f"{name}={one.value}" for name, one in cookies.items())
+    request = Request({"type": "http", "headers": [(b"cookie", held.encode())]})
+    assert [visitor.name for gate in gates if (visitor := gate.visitor(request))] == ["Ada", "Eve"]
+    for database in databases:
+        database.close()
 
 
 def test_the_token_is_on_no_page(scene: Scene) -> None:
@@ -484,6 +504,15 @@ def test_guessed_tokens_are_counted_and_who_is_in_stays_in(tmp_path: Path, datab
             assert (await other.get(f"/join/{token}")).status_code == 303
 
     awaited(ask())
+
+
+def test_who_has_to_wait_is_not_forgotten_for_the_many_who_guessed_once() -> None:
+    guesses = Guesses()
+    for _ in range(GUESSES):
+        guesses.add("10.0.0.1")
+    for number in range(MOST_ADDRESSES + 2):
+        guesses.add(f"address {number}")
+    assert guesses.too_many("10.0.0.1")
 
 
 @pytest.mark.parametrize(

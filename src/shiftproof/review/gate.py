@@ -15,7 +15,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from shiftproof.review.database import Database, Reviewer, token_digest
 
-COOKIE = "shiftproof_review"
 WEEKS = 12 * 7 * 24 * 3600
 MOST_BYTES = 256 * 1024
 """Of a request's body: a hundred votes with notes have room in it."""
@@ -50,7 +49,7 @@ class Guarded:
             await self._app(scope, receive, send)
             return
         length = Headers(scope=scope).get("content-length", "0")
-        if not length.isdigit() or int(length) > MOST_BYTES:
+        if not length.isdecimal() or int(length) > MOST_BYTES:
             await PlainTextResponse("too large", 413, dict(HEADERS))(scope, receive, send)
             return
 
@@ -106,6 +105,8 @@ class Gate:
 
     def __init__(self, database: Database, *, encrypted: bool = False) -> None:
         self._database, self._secret, self._encrypted = database, database.secret(), encrypted
+        # a host has the same cookies at every port, and other reviews may be served there
+        self._cookie = f"shiftproof_{self._signed('name', '')[:8]}"
         self.guesses = Guesses()
 
     def whose(self, token: str, address: str) -> Reviewer | None:
@@ -120,7 +121,9 @@ class Gate:
     def let_in(self, response: Response, token: str) -> None:
         """Gives the visitor the cookie; no script can read it, and other sites cannot send forms with it."""
         value = f"{token}.{self._signed('cookie', token)}"
-        response.set_cookie(COOKIE, value, max_age=WEEKS, httponly=True, samesite="lax", secure=self._encrypted, path="/")
+        response.set_cookie(
+            self._cookie, value, max_age=WEEKS, httponly=True, samesite="lax", secure=self._encrypted, path="/"
+        )
 
     def visitor(self, request: Request) -> Reviewer | None:
         """Who sent a request, by its cookie."""
@@ -138,7 +141,7 @@ class Gate:
         return same_site and _same(key or "", self.form_key(request))
 
     def _token(self, request: Request) -> str | None:
-        token, _, signature = request.cookies.get(COOKIE, "").partition(".")
+        token, _, signature = request.cookies.get(self._cookie, "").partition(".")
         return token if _same(signature, self._signed("cookie", token)) else None
 
     def _signed(self, purpose: str, token: str) -> str:
