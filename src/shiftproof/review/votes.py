@@ -65,19 +65,23 @@ def standing(votes: Iterable[Vote]) -> dict[tuple[int, str], Vote]:
 def check_answer(screen: Screen, answer: Mapping[str, Any], classes: Iterable[str] = ()) -> None:
     """BadInput where an answer is not one that the screen offers: it may come from anywhere."""
     choice = screen.choice(_text(answer.get("choice"), "choice"))
-    known = {"choice", "reasons", *PARTS.get(screen.form, ())}
+    says_more = choice.keeps or screen.form not in ("labels", "box")  # of what is not kept, no class or box counts
+    known = {"choice", "reasons", *(PARTS.get(screen.form, ()) if says_more else ())}
     if strange := set(answer) - known:
         raise BadInput(f"an answer holds {', '.join(sorted(known))}; got {', '.join(sorted(strange))[:200]}")
     _check_among(_texts(answer.get("reasons", []), "reasons"), (reason.name for reason in choice.reasons), "reason")
     match screen.form:
-        case "labels" if choice.keeps or "labels" in answer:
+        case "labels" if says_more:
             labels = _texts(answer.get("labels"), "labels")
             _check_among(labels, classes, "class")
-            if choice.keeps and not labels:
+            if not labels:
                 raise BadInput(f"{choice.name} needs at least one class that is there")
         case "tags":
-            _check_among(_texts(answer.get("tags"), "tags"), (one.name for one in screen.choices), "tag")
-        case "box" if choice.keeps or "points" in answer:
+            tags = _texts(answer.get("tags"), "tags")
+            _check_among(tags, (one.name for one in screen.choices), "tag")
+            if choice.name not in tags:
+                raise BadInput(f"{choice.name} should be among the tags")
+        case "box" if says_more:
             _check_points(answer.get("points"))
         case "class":
             _check_among([_text(answer.get("class"), "class")], classes, "class")
