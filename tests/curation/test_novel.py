@@ -81,6 +81,8 @@ def test_every_model_must_be_sure(tmp_path: Path, filters: FilterModels) -> None
     filtered = filter_novel(sp.open_images(tmp_path / "photos"), both, [TABBY], least_share=0.55)
     assert _left(filtered) == ["whole"]
     assert filtered.facts[f"{DOG}/whole.png"]["least_confidence"] == pytest.approx(0.6)
+    surer = filter_novel(sp.open_images(tmp_path / "photos"), both, [TABBY], least_share=0.3)
+    assert _left(surer) == ["whole", "halved"], "by the model least sure"
 
 
 def test_shares_are_taken_over_chosen_classes(photos: Path, filters: FilterModels) -> None:

@@ -53,3 +53,5 @@ def test_a_run_is_a_sign_where_everybodys_answers_do_not_explain_it() -> None:
     found = signs_of([person(1), person(2)], [*votes(1, "k" * 20), *votes(2, mixed + "r" * 20)])
     assert found[1] == ["20 times “keep” in a row"]
     assert signs_of([person(1), person(2)], [*votes(1, mixed), *votes(2, mixed)]) == {}
+    nine = "k" * 9 + "rkrr" * 7 + "krr"  # so long a run comes to about 1 of 25 careful people
+    assert signs_of([person(1), person(2)], [*votes(1, nine), *votes(2, mixed)]) == {}

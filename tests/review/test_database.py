@@ -145,6 +145,15 @@ def test_two_people_have_other_orders_and_nobody_an_item_twice(database: Databas
     assert hand_out(project, database, ada) == []
 
 
+def test_what_others_have_is_given_first_so_that_verdicts_come_soon(database: Database) -> None:
+    project = project_of(200)
+    ada, ben, cem = (person(database, name) for name in ("Ada", "Ben", "Cem"))
+    first = hand_out(project, database, ada)
+    assert set(hand_out(project, database, ben)) == set(first)
+    second = hand_out(project, database, ada)
+    assert set(hand_out(project, database, cem)) == set(second)
+
+
 def test_items_held_against_one_class_follow_each_other(database: Database) -> None:
     pairs = [Item(f"{one} {other}", ("1.jpg",), beside=other) for one in "abcde" for other in ("owl", "hen", "jay", "emu")]
     hand_out(Project(Path("nowhere"), "test", "class-pair", tuple(pairs)), database, ada := person(database))

@@ -16,6 +16,7 @@ from shiftproof.metrics.intervals import clopper_pearson
 from shiftproof.review.database import Database, Reviewer
 from shiftproof.review.desk import Desk
 from shiftproof.review.human_test import HumanTest, human_findings, human_test_of
+from shiftproof.review.qualification import Attempt, Qualification
 from shiftproof.review.summary import summarize
 from shiftproof.review.votes import Vote
 from shiftproof.types import Gallery, Measurement
@@ -130,6 +131,23 @@ def test_who_qualifies_is_tested_and_the_known_items_are_not_strewn_in(desk: Des
     assert desk.qualified(ada(desk)) == {"share": 1.0, "pass_mark": 0.9, "passed": True, "tries_left": 0}
     (person,) = summarize(desk.project, desk.database).people
     assert (person.known, person.right, person.answered) == (2, 2, 0)
+
+
+@pytest.mark.parametrize(("right", "passed"), [(180, True), (179, False)])
+def test_a_share_that_is_just_the_pass_mark_is_enough(right: int, passed: bool) -> None:
+    items = tuple(known(f"gold {number}", "gold") for number in range(200))
+    attempt = Attempt(items, frozenset(item.id for item in items), right)
+    assert Qualification(0.9, (attempt,)).passed == passed
+
+
+def test_classes_are_looked_up_freely_until_the_answers_count(desk: Desk) -> None:
+    desk.look_up(ada(desk), {"id": "look up 1", "class": "cat"})
+    for item in ("gold 10", "gold 11"):
+        assert answer(desk, ada(desk), item, "cat") is None
+    assert desk.database.lookups() == {}
+    for _ in range(2):
+        desk.look_up(ada(desk), {"id": "look up 2", "class": "cat"})
+    assert desk.database.lookups() == {ada(desk).id: 1}
 
 
 def test_an_answer_counts_as_it_stood_when_the_last_one_came(desk: Desk) -> None:

@@ -144,6 +144,9 @@ def test_classes_that_most_people_saw_and_the_median_of_their_boxes() -> None:
     corners = [[[0.1, 0.2], [0.5, 0.1], [0.9, 0.5], [0.5, 0.8]], [[0.2, 0.2], [0.5, 0.1], [0.7, 0.5], [0.5, 0.9]]]
     boxes = judged("extreme-points", {"a": [{"choice": "box", "points": some} for some in corners]}, 2)
     assert boxes["a"].box == pytest.approx((0.15, 0.1, 0.8, 0.85))
+    corners.append([[0.0, 0.3], [0.6, 0.3], [0.7, 0.3], [0.5, 1.0]])
+    three = judged("extreme-points", {"a": [{"choice": "box", "points": some} for some in corners]}, 3)
+    assert three["a"].box == pytest.approx((0.1, 0.1, 0.7, 0.9)), "one that is far off moves nothing"
 
 
 def test_people_look_together_at_boxes_that_share_less_than_half_of_their_area() -> None:
