@@ -43,6 +43,13 @@ def file_of(size: tuple[int, int], form: str, mode: str = "RGB") -> Bytes:
     return Bytes(held.getvalue())
 
 
+def moving_picture() -> Bytes:
+    held = io.BytesIO()
+    first, *others = (Pillow.fromarray(np.full((30, 40, 3), light, np.uint8)) for light in (0, 90, 180))
+    first.save(held, "WEBP", save_all=True, append_images=others)
+    return Bytes(held.getvalue())
+
+
 def example(folder: Path) -> Project:
     return Project(
         folder,
@@ -143,7 +150,8 @@ def test_what_a_browser_shows_keeps_its_bytes(tmp_path: Path, form: str, ending:
 
 
 @pytest.mark.parametrize(
-    "source", [file_of((40, 30), "TIFF"), file_of((40, 30), "JPEG", "CMYK"), file_of((LONGEST + 400, 20), "PNG")]
+    "source",
+    [file_of((40, 30), "TIFF"), file_of((40, 30), "JPEG", "CMYK"), file_of((LONGEST + 400, 20), "PNG"), moving_picture()],
 )
 def test_what_a_browser_may_not_show_is_saved_anew(tmp_path: Path, source: Bytes) -> None:
     name = put(tmp_path, source)

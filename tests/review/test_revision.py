@@ -10,7 +10,7 @@ import pytest
 
 from command import Shiftproof
 from review.judged import judge, photo_project
-from shiftproof.curation.project import Project
+from shiftproof.curation.project import Item, Project
 from shiftproof.errors import BadInput
 from shiftproof.image_sets import ImageList, open_images
 from shiftproof.review.database import Database, Sent
@@ -79,6 +79,22 @@ def test_what_looks_otherwise_or_is_called_otherwise_is_asked_again(
     revision = continue_from(dataclasses.replace(new, items=(*changed, *others)), database, old, old_votes)
     assert (revision.items, revision.votes) == (2, 4)
     assert {vote.item for vote in database.votes()} == {item.id for item in old.items[2:]}
+
+
+def test_who_closed_a_group_is_asked_no_more_and_what_was_seen_stays_seen(tmp_path: Path, database: Database) -> None:
+    pairs = tuple(Item(f"a{number}", ("1.jpg", "2.jpg"), group="a") for number in range(4))
+    (tmp_path / "old").mkdir()
+    old, new = (Project(tmp_path / name, name, "pair", pairs) for name in ("old", "new"))
+    before = Database(tmp_path / "old" / "review.sqlite")
+    before.invite("Ada")
+    before.hand_out(1, lambda _: ["a0", "a1", "a2"])
+    before.add(1, [Sent("the first vote", "a1", "first", {"choice": "bad anchor"}, received=1000.0)])
+    before.look(1, ["a1"])
+    continue_from(new, database, old, before)
+    assert database.waiting(1, 9) == []
+    assert database.looked_at(1) == {"a1"}
+    assert [vote.received for vote in database.votes()] == [1000.0]
+    before.close()
 
 
 def test_votes_on_another_question_or_on_other_items_are_refused(

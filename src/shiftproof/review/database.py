@@ -62,6 +62,7 @@ class Sent:
     note: str = ""
     milliseconds: int | None = None
     supersedes: str | None = None
+    received: float | None = None  # seconds since 1970; None for now
 
 
 ByWhom: TypeAlias = tuple[int, Sent]
@@ -385,7 +386,7 @@ def _add(connection: Connection, reviewer: int, sent: Sent) -> int:
         "note": sent.note,
         "milliseconds": sent.milliseconds,
         "supersedes": sent.supersedes,
-        "received": time.time(),
+        "received": time.time() if sent.received is None else sent.received,
     }
     held = (assignments.c.reviewer == reviewer) & (assignments.c.item == sent.item)
     if sent.answer is None:

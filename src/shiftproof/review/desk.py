@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 from shiftproof.curation.project import Item, Project, ReviewClass
 from shiftproof.errors import BadInput, ShiftproofError
 from shiftproof.review.database import Database, Reviewer, Sent
-from shiftproof.review.groups import derived_votes
-from shiftproof.review.handing_out import free_items, hand_out, own_order
+from shiftproof.review.handing_out import free_items, hand_out, own_order, settle_groups
 from shiftproof.review.incoming import LONGEST_NOTE, sent_id, sent_vote, text_part
 from shiftproof.review.qualification import Qualification, is_right, qualification_of
 from shiftproof.review.verdicts import disputed
@@ -113,7 +112,7 @@ class Desk:
             asked = sum(item.role == "asked" for item in new)
             # nothing given is a sign that others were given what was left
             self._left[reviewer.id] = time.monotonic(), max(self._left_for(reviewer) - asked, 0) if new else 0
-            self._settle(reviewer, new)
+            settle_groups(self.project, self.database, reviewer.id, (item.id for item in new))
             waiting = self._waiting(reviewer, round_, count, skipped)
         return [self.shown(self.project.by_id[item]) for item in waiting if item in self.project.by_id]
 
@@ -173,23 +172,13 @@ class Desk:
                 continue
             taken.accepted.append(vote.id)
             if vote.supersedes is not None or (vote.answer or {}).get("choice") in self.project.screen.closing:
-                self._settle(reviewer, [self.project.by_id[vote.item]])
+                settle_groups(self.project, self.database, reviewer.id, [vote.item])
             if vote.round == "training" and vote.answer is not None:
                 item = self.project.by_id[vote.item]
                 taken.feedback[vote.id] = {"right": is_right(item, vote.answer), "answer": item.answer}
         self._finish_training(reviewer)
         self._finish_qualification(reviewer)
         return taken
-
-    def _settle(self, reviewer: Reviewer, items: Iterable[Item]) -> None:
-        """Asks a person no more about items that their vote on another of the group speaks for, until it is taken back."""
-        groups = {item.group for item in items if item.group is not None} & self.project.by_group.keys()
-        if not groups or not self.project.screen.closing:
-            return
-        kin = [item.id for group in groups for item in self.project.by_group[group]]
-        own = standing(self.database.votes(reviewer=reviewer.id, items=kin))
-        following = derived_votes(self.project, own, {item: [reviewer.id] for item in kin})
-        self.database.settle(reviewer.id, kin, [*(item for _, item in own), *(vote.item for vote in following)])
 
     def _checked(self, reviewer: Reviewer, one: Mapping[str, Any]) -> Sent:
         """The vote as it is kept; BadInput where it is not one that the person may give now."""

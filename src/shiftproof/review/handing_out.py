@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from shiftproof.curation.project import Project
 from shiftproof.review.database import Database, Given
+from shiftproof.review.groups import derived_votes
+from shiftproof.review.votes import standing
 
 CHUNK = 50
 """Items that a person is given at a time: few enough that nobody holds what others could do."""
@@ -55,6 +57,17 @@ def free_items(project: Project, given: Mapping[str, Given]) -> list[str]:
     """The items that still want somebody, and that the person asking may be given."""
     asked = (item.id for item in project.items if item.role == "asked")
     return [item for item in asked if (has := given.get(item, NOBODY)).people < project.reviewers_each and not has.mine]
+
+
+def settle_groups(project: Project, database: Database, reviewer: int, items: Iterable[str]) -> None:
+    """Asks a person no more about items that their vote on another of the group speaks for, until it is taken back."""
+    groups = {project.by_id[item].group for item in items} & project.by_group.keys()
+    if not groups or not project.screen.closing:
+        return
+    kin = [item.id for group in groups if group is not None for item in project.by_group[group]]
+    own = standing(database.votes(reviewer=reviewer, items=kin))
+    following = derived_votes(project, own, {item: [reviewer] for item in kin})
+    database.settle(reviewer, kin, [*(item for _, item in own), *(vote.item for vote in following)])
 
 
 def _strewn(items: Sequence[str], known: Sequence[str], reviewer: int, seed: int) -> list[str]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from shiftproof.curation.project import Item, Project
 from shiftproof.errors import BadInput
 from shiftproof.files import write_whole
 from shiftproof.review.database import Database, Reviewer, Sent
+from shiftproof.review.handing_out import settle_groups
 from shiftproof.review.verdicts import Verdict, verdicts
 from shiftproof.review.votes import Vote
 
@@ -63,6 +64,8 @@ def continue_from(project: Project, database: Database, old: Project, old_databa
         given = [item for item, people in assigned.items() if person.id in people and item in same]
         own = [vote for vote in votes if vote.reviewer == person.id and vote.item in same]
         _take_over(database, number[person.name], person, given, own)
+        settle_groups(project, database, number[person.name], given)
+        database.look(number[person.name], same & old_database.looked_at(person.id))
     outcomes = {item: verdict.outcome for item, verdict in verdicts(old, votes, assigned).items()}
     taken = sum(vote.item in same for vote in votes)
     revision = Revision(load_revision(old.folder).number + 1, outcomes, len(same), taken)
@@ -74,10 +77,8 @@ def _take_over(database: Database, number: int, person: Reviewer, given: Sequenc
     """Gives a person what was given to them before, with the votes on it under the ids that they had."""
     database.hand_out(number, lambda _: given)
     database.mark(number, consented=person.consented, trained=person.trained, qualified=person.qualified)
-    sent = (
-        Sent(vote.id, vote.item, vote.round, vote.answer, vote.note, vote.milliseconds, vote.supersedes) for vote in votes
-    )
-    database.add(number, sent)
+    kept = [field.name for field in fields(Sent)]
+    database.add(number, (Sent(**{name: getattr(vote, name) for name in kept}) for vote in votes))
 
 
 def load_revision(folder: Path) -> Revision:
