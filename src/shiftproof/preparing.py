@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from shiftproof import catalog
 from shiftproof.digests import digest_of, stamp_of
 from shiftproof.errors import BadInput, UnknownName, UnreadableImage
 from shiftproof.parallel import Arrays
-from shiftproof.types import CROPS, Condition, CroppingPreparation, Image, ImageSource, Inputs, Preparation, Sample
+from shiftproof.types import CROPS, Condition, Image, ImageSource, Inputs, Preparation, Sample
 
 PICTURES = ("image", "whole", "model-size", *CROPS)
 """What a condition may act on, beside the pictures of the editions."""
@@ -118,9 +118,11 @@ def _picture_of(
 def _pictures(image: Image, picture: str, preparation: Preparation) -> Mapping[str, NDArray[Any]]:
     """The picture that is asked for; with one of the ten crops all of them, as inputs: together they cost little more."""
     if picture in CROPS:
-        if not isinstance(preparation, CroppingPreparation):
-            raise BadInput("the model prepares images in a way of its own, which knows no corners")
-        return preparation.from_crops(image)
+        # not isinstance, which looks through all names of the protocol for every image
+        from_crops: Callable[[Image], Mapping[str, NDArray[Any]]] | None = getattr(preparation, "from_crops", None)
+        if from_crops is None:
+            raise BadInput("the model prepares images in a way of its own, which knows no corners to crop")
+        return from_crops(image)
     return {picture: _cut(image, picture, preparation)}
 
 

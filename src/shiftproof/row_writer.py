@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -35,6 +36,7 @@ class RowWriter:
         self._sealed = sealed
         self._runs: dict[Condition, StoredRun] = {}
         self._waiting: dict[Condition, list[Rows]] = {}
+        self._gathered: Counter[Condition] = Counter()  # rows that wait
         self._committed = time.monotonic()
         self._touched: set[Condition] = set()
         self._stamps: list[tuple[str | None, str | None]] = []
@@ -65,16 +67,17 @@ class RowWriter:
         """Commits the rows of a batch, or lets them wait for others; the images of it that were set aside."""
         if answers is not None:
             self._introduce(answers.columns)
-        conditions = dict.fromkeys(job.conditions)
-        fates = list(zip(job.samples, job.conditions, read, strict=True))
+        places: dict[Condition, list[int]] = {}
+        for place, condition in enumerate(job.conditions):
+            places.setdefault(condition, []).append(place)
         given = np.cumsum([not seen.reason for seen in read]) - 1  # the place of each readable image in the model's batch
         aside: list[SetAside] = []
-        for condition in conditions:
-            mine = [place for place, (_, under, _) in enumerate(fates) if under == condition]
-            rows, now_aside = self._rows_of([(fates[place][0].id, fates[place][2], given[place]) for place in mine], answers)
+        for condition, mine in places.items():
+            rows, now_aside = self._rows_of([(job.samples[place].id, read[place], given[place]) for place in mine], answers)
             aside += now_aside
             self._waiting.setdefault(condition, []).append(rows)
-            if len(conditions) == 1 or sum(len(some.ids) for some in self._waiting[condition]) >= GATHERED:
+            self._gathered[condition] += len(rows.ids)
+            if len(places) == 1 or self._gathered[condition] >= GATHERED:
                 self._commit(condition)
         if time.monotonic() - self._committed > PATIENCE:
             self._commit_waiting()
@@ -99,6 +102,7 @@ class RowWriter:
 
     def _commit(self, condition: Condition) -> None:
         rows = joined_rows([some for some in self._waiting.pop(condition, []) if some.ids or some.aside])
+        self._gathered[condition] = 0
         if rows is not None:
             self.stored(condition).append(rows, self._keep)
             self._touched.add(condition)

@@ -99,7 +99,7 @@ def test_one_model_is_enough_to_let_an_image_go(draw: Draw, filters: FilterModel
     assert [step.left for step in filtered.choice.steps] == [2, 2, 1, 1, 0, 0, 0]
     assert _reasons(filtered)["never"] == (
         "not recognised by says-red in any of ten crops",
-        "recognised in the centre with 40.0%",
+        "recognised in 10 crops, the centre with 40.0%",
     )
 
 

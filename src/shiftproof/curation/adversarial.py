@@ -12,7 +12,7 @@ from shiftproof.curation.filtered import Choice, Filtered
 from shiftproof.curation.review_classes import joined_keys
 from shiftproof.errors import BadInput
 from shiftproof.image_sets.views import View
-from shiftproof.types import Classifier, CroppingPreparation, ImageSet, Sample
+from shiftproof.types import CROPS, Classifier, CroppingPreparation, ImageSet, Sample
 
 MOST_SHARE = 0.15
 """Share of the true class above which an image goes."""
@@ -39,8 +39,8 @@ def filter_adversarial(
     most `per_confusion` images stay that the first model, in its own view, takes for the same wrong class, and at most
     `per_class` of each class.
 
-    A model is asked about nine further crops only of images that it gets wrong in its own view, and about no image that
-    went before.
+    The first model is asked about nine further crops only of images that it gets wrong in its own view, and no model about
+    an image that went before.
     """
     _check_models(filters.models)
     if images.classes is None:
@@ -52,7 +52,8 @@ def filter_adversarial(
     told: dict[str, Opinions] = {}
     for model in filters.models:
         name, left = model.ref.name, View(labelled, labelled.classes, choice.left)
-        said = told[name] = _ten_opinions(filters, model, left)
+        # what the first model leaves is hard for the others too, so they are asked about all crops at once
+        said = told[name] = filters.opinions(model, left, CROPS) if told else _ten_opinions(filters, model, left)
         choice = choice.step(f"not recognised by {name} in any of ten crops", partial(_recognised, said))
         choice = choice.step(f"at most {most_share:.0%} for the true class by {name}", partial(_likely, said, most_share))
     own_views = {name: {image_id: opinions[0] for image_id, opinions in said.of.items()} for name, said in told.items()}

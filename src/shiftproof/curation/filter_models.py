@@ -20,11 +20,15 @@ from shiftproof.types import CLEAN, CROPS, Classes, Classifier, Condition, Fact,
 
 OWN_VIEW, *OTHER_VIEWS = CROPS
 
-# the model's own view is how it sees images anyway, so answers that are stored already serve here
-CONDITIONS: Mapping[str, Condition] = {
-    OWN_VIEW: CLEAN,
-    **{view: Condition("clean", picture=view) for view in OTHER_VIEWS},
-}
+
+def conditions_of(views: Sequence[str]) -> dict[str, Condition]:
+    """Under which conditions these views are stored; the model's own view alone is an ordinary prediction.
+
+    With others beside it, it is cut out of the image together with them, which is then opened once.
+    """
+    if tuple(views) == (OWN_VIEW,):
+        return {OWN_VIEW: CLEAN}
+    return {view: Condition("clean", picture=view) for view in views}
 
 
 class Opinion(NamedTuple):
@@ -96,14 +100,14 @@ class FilterModels:
         """What a model makes of these views of each image; what is stored is not asked again."""
         if not images.samples:
             return Opinions()
-        ids = [sample.id for sample in images.samples]
-        asked = {CONDITIONS[view]: ids for view in views}
+        conditions, ids = conditions_of(views), [sample.id for sample in images.samples]
+        asked = dict.fromkeys(conditions.values(), ids)
         fill_conditions(model, images, asked, store=self.store, keep="logits", workers=self.workers, progress=self.progress)
         digests = digests_of(images, self.store)
         found: dict[str, tuple[Opinion, ...]] = {}
         missing: dict[str, str] = {}
-        for view in views:
-            run = Run(model.ref, images.ref, CONDITIONS[view])
+        for view, condition in conditions.items():
+            run = Run(model.ref, images.ref, condition)
             # block by block: the logits of all images of a large set would not fit in memory
             said = load_training(run, images, store=self.store, keep="logits", scoring=self._scoring, digests=digests)
             missing |= {image.id: image.reason for image in said.set_aside}
