@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,6 +62,27 @@ class Reviewing:
             seen.append(self.item())
             self.page.keyboard.press(key)
         return seen
+
+    def answer_all(self, keys: Callable[[str], Iterable[str]]) -> list[str]:
+        """Begins, and presses the keys for each item until nothing is left; the items in the order they came."""
+        self.begin()
+        seen = []
+        while not self._is_at_the_end():
+            seen.append(self.item())
+            for key in keys(seen[-1]):
+                self.page.keyboard.press(key)
+        self.saved()
+        return seen
+
+    def _is_at_the_end(self) -> bool:
+        """Whether nothing is left to answer; goes on where something else stands between items."""
+        while True:
+            self.page.wait_for_selector("#stage[data-ready], #interlude:not([hidden])", state="attached")
+            if not self.is_seen("#interlude"):
+                return False
+            if self.is_seen("#interlude[data-kind=end]"):
+                return True
+            self.go_on()
 
     def go_on(self) -> str:
         """Presses Enter where something stands between items; what stood there."""

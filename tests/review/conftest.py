@@ -12,6 +12,7 @@ import pytest
 from review.browsing import Reviewing, photo_project
 from review.databases import POSTGRES, empty_database
 from review.served import served
+from shiftproof.curation.project import Project
 from shiftproof.review.database import Database
 
 if TYPE_CHECKING:
@@ -35,20 +36,33 @@ def database(database_url: str) -> Iterator[Database]:
 
 
 @pytest.fixture
-def sit_down(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Reviewing]]:
-    """Serves a project and sits Ada down at it; whatever her page complains of fails the test, but for what is missing."""
+def take_seats(browser: Browser) -> Iterator[Callable[..., list[Reviewing]]]:
+    """Serves a project to people, each at an own browser; what pages complain of fails the test, but for what is missing."""
     complaints: list[str] = []
     with contextlib.ExitStack() as stack:
 
-        def sit(screen: str = "clarity", *, device: dict[str, Any] | None = None, **more: Any) -> Reviewing:
-            project = photo_project(tmp_path / "project", screen, **more)
-            server = stack.enter_context(served(project.folder, invite=["Ada"]))
-            context = stack.enter_context(browser.new_context(**(device or {"viewport": {"width": 1366, "height": 768}})))
-            page = context.new_page()
-            page.set_default_timeout(60_000)
-            page.on("console", lambda message: complaints.append(message.text))
-            page.on("pageerror", lambda error: complaints.append(str(error)))
-            return Reviewing(page, server, project)
+        def take(project: Project, *names: str, device: dict[str, Any] | None = None) -> list[Reviewing]:
+            server = stack.enter_context(served(project.folder, invite=names))
+            laptop = {"viewport": {"width": 1366, "height": 768}}
+            people = []
+            for name in names:
+                page = stack.enter_context(browser.new_context(**(device or laptop))).new_page()
+                page.set_default_timeout(60_000)
+                page.on("console", lambda message: complaints.append(message.text))
+                page.on("pageerror", lambda error: complaints.append(str(error)))
+                people.append(Reviewing(page, server, project, name))
+            return people
 
-        yield sit
+        yield take
     assert [complaint for complaint in complaints if "Failed to load resource" not in complaint] == []
+
+
+@pytest.fixture
+def sit_down(take_seats: Callable[..., list[Reviewing]], tmp_path: Path) -> Callable[..., Reviewing]:
+    """Sits Ada down at a project of photos."""
+
+    def sit(screen: str = "clarity", *, device: dict[str, Any] | None = None, **more: Any) -> Reviewing:
+        (ada,) = take_seats(photo_project(tmp_path / "project", screen, **more), "Ada", device=device)
+        return ada
+
+    return sit
