@@ -16,10 +16,11 @@ from command import Shiftproof
 from review.judged import judge, photo_project
 from shiftproof.cli_export import LAYOUT_NAMES
 from shiftproof.curation.origins import origin
-from shiftproof.curation.project import Item, Project, save_project
+from shiftproof.curation.project import Item, Project, ReviewClass, save_project
 from shiftproof.curation.shelf import put_all
 from shiftproof.errors import BadInput
 from shiftproof.image_sets import ImageList, open_images
+from shiftproof.image_sets.records import CARD_TEXT
 from shiftproof.review.database import Database
 from shiftproof.review.export import export
 from shiftproof.review.kept import candidate_images, kept_images, kept_items
@@ -99,6 +100,20 @@ def test_the_card_names_no_reviewer_and_no_place(project: Project, summary: Summ
         assert "Ada" not in text
         assert str(tmp_path) not in text
         assert "drawn by a test" in text
+
+
+def test_names_in_the_card_are_names_and_nothing_else(project: Project, summary: Summary, tmp_path: Path) -> None:
+    nasty = "<script>alert(1)</script>|`[a](b)\n\n# Another"
+    making = dataclasses.replace(
+        project.making, command=nasty, models=({"name": nasty, "fingerprint": nasty},), choices={nasty: nasty}
+    )
+    classes = tuple(ReviewClass(one.key, nasty) for one in project.classes)
+    strange = dataclasses.replace(project, title=nasty, making=making, classes=classes)
+    export(strange, summary, tmp_path / "set")
+    lines = (tmp_path / "set" / CARD_TEXT).read_text().splitlines()
+    assert [line for line in lines if line.startswith("# ")] == [lines[0]]
+    assert lines[0] == r"# &lt;script>alert(1)&lt;/script>\|\`\[a](b)  # Another"
+    assert [line for line in lines if "<script" in line] == [line for line in lines if line.startswith("    ")]
 
 
 def test_the_same_review_gives_the_same_bytes(project: Project, summary: Summary, tmp_path: Path) -> None:

@@ -20,6 +20,9 @@ from shiftproof.types import fingerprint_of
 FORMAT = 1
 NOT_STATED = "not stated"
 
+MARKS = "\\`*[|"
+"""Letters by which Markdown tells code, weight, links and cells from text."""
+
 
 @dataclass(frozen=True)
 class Contents:
@@ -113,11 +116,11 @@ def card_text(card: Mapping[str, Any]) -> str:
 
 
 def _lines(card: Mapping[str, Any]) -> Iterator[str]:
-    yield from (f"# {card['title']}", "")
+    yield from (f"# {_literally(card['title'])}", "")
     yield f"Revision {card['revision']}: {amount_of(card)}, as {card['holds']}."
     yield from ("", "## How it was made", "")
     if card["making"]["command"]:
-        yield from (f"    {card['making']['command']}", "")
+        yield from (f"    {' '.join(card['making']['command'].splitlines())}", "")
     yield from _table(("Step", "Left"), [(step["name"], f"{step['left']:,}") for step in card["making"]["steps"]])
     yield from _table(("Choice", "Taken"), card["making"]["choices"].items())
     yield from _table(("Filter model", "Fingerprint"), [(one["name"], one["fingerprint"]) for one in card["models"]])
@@ -168,9 +171,19 @@ def _number(value: float | None, form: str) -> str:
 
 def _table(columns: tuple[str, ...], rows: Any) -> Iterator[str]:
     """A table, and nothing where it has no rows."""
-    rows = [[str(cell).replace("|", "\\|").replace("\n", " ") for cell in row] for row in rows]
+    rows = [[_literally(str(cell)) for cell in row] for row in rows]
     if rows:
         yield f"| {' | '.join(columns)} |"
         yield f"|{' --- |' * len(columns)}"
         yield from (f"| {' | '.join(row)} |" for row in rows)
         yield ""
+
+
+def _literally(text: str) -> str:
+    r"""A text in one line of which nothing is taken for Markdown, or for HTML, which Markdown may hold.
+
+    >>> print(_literally("<b>|[a](b)"))
+    &lt;b>\|\[a](b)
+    """
+    escaped = "".join(f"\\{letter}" if letter in MARKS else letter for letter in " ".join(text.splitlines()))
+    return escaped.replace("<", "&lt;")
