@@ -112,7 +112,7 @@ def verdicts(project: str, database: str | None, report: str | None, as_json: bo
     if as_json:
         say_json({**found.as_json(), **human_test_as_json(tested)})
     else:
-        _say_summary(loaded.title, found)
+        _say_summary(loaded, found)
         say_human_test(tested)
     if report:
         _save_report(report, loaded, found, tested, as_json=as_json)
@@ -146,12 +146,13 @@ def reviewed(folder: str, database: str | None) -> tuple[Project, Summary]:
     return project, found
 
 
-def _say_summary(title: str, found: Summary) -> None:
+def _say_summary(project: Project, found: Summary) -> None:
     from shiftproof.console import say, say_table
     from shiftproof.reports.words import figure
 
     counts = ", ".join(f"{count:,} {outcome}" for outcome, count in found.outcomes.items())
-    say(f"{title}: {counts} of {len(found.verdicts):,} items, by {found.votes:,} votes")
+    decided = f"{counts} of " if project.screen.adjudicated else ""  # elsewhere no answer rejects anything
+    say(f"{project.title}: {decided}{len(found.verdicts):,} items, by {found.votes:,} votes")
     agreement = found.agreement
     if agreement.percent is not None:
         chance = {"Fleiss' kappa": agreement.fleiss, "Krippendorff's alpha": agreement.krippendorff}

@@ -194,3 +194,6 @@ def test_two_people_are_tested_on_photos_and_their_numbers_come_out(
     )
     assert accuracies == [1, 6 / 8]
     assert together == [6, 2, 0, 0], "both, only one, only the other, neither"
+    said = shiftproof("verdicts", project.folder)
+    assert ": 8 items, by" in said.out
+    assert "kept" not in said.out, "a wrong name rejects no image"

@@ -18,13 +18,15 @@ def figure(value: float, unit: Unit) -> str:
 
     >>> figure(0.8871, "share"), figure(-0.0213, "points"), figure(1.23456, "number"), figure(float("nan"), "share")
     ('88.7\u202f%', '−2.1 points', '1.235', 'not known')
+    >>> figure(-1e-9, "share"), figure(-1e-9, "points")
+    ('0.0\u202f%', '+0.0 points')
     """
     if not math.isfinite(value):
         return "not known"
     if unit == "share":
-        return f"{100 * value:.1f}{GAP}%"
+        return f"{100 * value:z.1f}{GAP}%"  # z: what rounds to zero has no sign
     if unit == "points":
-        return f"{100 * value:+.1f} points".replace("-", "−")
+        return f"{100 * value:+z.1f} points".replace("-", "−")
     if unit == "count":
         return count(round(value))
     return f"{value:.4g}".replace("-", "−")
