@@ -40,6 +40,11 @@ def test_progress_pace_and_disputes_are_counted(project: Project, database: Data
     assert (later.pace.last_hour, later.pace.time_left) == (0, None)
 
 
+def test_items_on_which_people_differ_come_before_those_that_all_are_against(project: Project, database: Database) -> None:
+    judge(database, {"bird 0": ["reject", "reject"], "bird 1": ["keep", "reject"], "bird 2": ["keep", "keep"]})
+    assert [dispute.item.id for dispute in overview(project, database).disputes] == ["bird 1", "bird 0"]
+
+
 def test_classes_farthest_from_their_target_come_first(project: Project, database: Database) -> None:
     keep, reject = ["keep", "keep"], ["reject", "reject"]
     judge(database, {"bird 0": keep, "bird 1": keep, "bird 2": reject, "fish 0": reject, "fish 1": reject})

@@ -101,9 +101,10 @@ def overview(project: Project, database: Database, *, now: float | None = None) 
     signs = signs_of(summary.people, first)
     last = {vote.reviewer: vote.received for vote in votes}
     people = [_row(person, signs, database.tally(person.reviewer.id), last, now) for person in summary.people]
+    disputed = sorted(summary.disputed, key=lambda item: summary.verdicts[item].agreed)  # all may be against one, too
     disputes = [
         Dispute(project.by_id[item], summary.verdicts[item], project.label_of(project.by_id[item]))
-        for item in summary.disputed[:SHOWN_DISPUTES]
+        for item in disputed[:SHOWN_DISPUTES]
     ]
     classes = class_progress(project, summary.verdicts)
     reached = sum(one.is_reached for one in classes)
