@@ -79,3 +79,32 @@ def test_whoever_is_no_longer_known_is_told_and_goes_on_once_the_link_was_opened
     elsewhere = ada.page.context.new_page()
     elsewhere.goto(ada.server.links["Ada"])
     assert len(ada.saved()) == 1
+
+
+def test_a_note_that_no_database_takes_holds_up_nothing(sit_down: SitDown) -> None:
+    ada = sit_down(count=3)
+    ada.begin()
+    ada.press("t")
+    ada.page.evaluate("() => { document.querySelector('#note textarea').value = 'odd \\0 and \\ud800 half'; }")
+    ada.page.keyboard.press("Enter")
+    ada.press("y", "n")
+    assert [vote.note for vote in ada.saved()] == ["odd  and \ufffd half", ""]
+
+
+def test_two_windows_of_one_person_send_every_answer_once(sit_down: SitDown) -> None:
+    ada = sit_down(count=8)
+    ada.begin()
+    other = Reviewing(ada.page.context.new_page(), ada.server, ada.project)
+    other.page.goto(ada.server.address + "/work")
+    other.item()  # it has the same items in stock
+    ada.page.route(VOTES, lambda route: route.abort())
+    seen = ada.press("y", "n", "y")
+    assert other.press("n") == seen[:1]
+    other.page.reload()  # and finds what the first window could not send
+    assert other.item() not in seen
+    other.page.reload()
+    ada.page.unroute(VOTES)
+    ada.saved()
+    votes = other.saved()
+    assert len({vote.id for vote in votes}) == len(votes) == 4
+    assert {vote.item for vote in votes} == set(seen)

@@ -13,7 +13,7 @@ import { pictures } from "./pictures.js";
 import { Reasons } from "./reasons.js";
 import { Refused, call, patiently } from "./server.js";
 import { settings } from "./settings.js";
-import { newId, newVote, takingBack } from "./votes.js";
+import { newId, newVote, takingBack, writable } from "./votes.js";
 
 const LOOK_AGAIN = 3_000; // milliseconds, for what others say meanwhile
 
@@ -117,7 +117,7 @@ async function send(vote) {
 }
 
 async function comment(text) {
-  const written = { id: newId(), item: current.id, text };
+  const written = { id: newId(), item: current.id, text: writable(text) };
   if (!(await ask("/api/comments", written))) return;
   await refresh();
   announce("Your comment is there.");

@@ -1,8 +1,11 @@
 // Votes as the server takes them. Each has an id of its own, so that one that is sent twice counts once.
 
 export function newVote({ id: item, round }, { answer, note, milliseconds = null, supersedes = null }) {
-  return { id: newId(), item, round, answer, note, milliseconds, supersedes };
+  return { id: newId(), item, round, answer, note: writable(note), milliseconds, supersedes };
 }
+
+// A text as every database takes it; one that none takes would hold up all votes behind it.
+export const writable = (text) => text.toWellFormed().replaceAll("\0", "");
 
 // A vote that only takes another one back.
 export function takingBack(item, supersedes) {
