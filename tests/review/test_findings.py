@@ -75,6 +75,8 @@ def test_failure_modes_are_shares_of_what_was_looked_at(tmp_path: Path, photos: 
     results = judged(project, database, [pose, pose], [both, both], [both, pose], [pose, pose])
     assert numbers(results, "failure_mode_share", "failure_mode") == {"pose": 1.0, "size": 1 / 4}
     assert not [one for one in results.measurements if one.metric == "kept_share"]  # nothing was to be kept or not
+    (shown,) = results.galleries
+    assert shown.items[1].caption == "the blue one; pose, size; 2 answers"
 
 
 def test_galleries_show_both_outcomes_with_the_reason_and_their_pixels(project: Project, database: Database) -> None:

@@ -162,7 +162,8 @@ def _names(item: Item) -> tuple[str, ...]:
 
 def _captions(project: Project, item: Item, verdict: Verdict, reason: str) -> tuple[str, str]:
     """What stands under the first picture of an item, and under the second where two are shown."""
-    votes = f"{verdict.for_it} of {verdict.assigned} for it"
+    answered = verdict.for_it + verdict.against
+    votes = f"{verdict.for_it} of {verdict.assigned} for it" if project.screen.adjudicated else f"{answered:,} answers"
     modes = ", ".join(modes_of(verdict))
     told = [*([project.label_of(item)] if item.label else []), *filter(None, [reason, modes]), votes]
     return "; ".join(told), "beside it"
