@@ -56,6 +56,22 @@ def test_answers_that_wait_outlive_a_reload_and_are_not_asked_again(sit_down: Si
     assert ada.answers() == {item: {"choice": choice} for item, choice in zip(seen, choices, strict=True)}
 
 
+def test_answers_that_wait_are_sent_in_the_order_they_were_given(sit_down: SitDown) -> None:
+    """A reason replaces the answer before it: sent first, it would be refused."""
+    ada = sit_down(count=7)
+    ada.begin()
+    ada.page.route(VOTES, lambda route: route.abort())
+    seen = []
+    for _ in range(6):
+        seen += ada.press("n")
+        ada.page.keyboard.press("3")
+    assert ada.page.evaluate(WAITING_VOTES) == 12
+    ada.page.unroute(VOTES)
+    ada.page.reload()
+    ada.saved()
+    assert ada.answers() == {item: {"choice": "reject", "reasons": ["unclear"]} for item in seen}
+
+
 def test_an_answer_that_was_taken_but_not_acknowledged_counts_once(sit_down: SitDown) -> None:
     ada = sit_down(count=3)
     ada.begin()
