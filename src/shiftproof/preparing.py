@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
-
-from numpy.typing import NDArray
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from shiftproof import catalog
 from shiftproof.digests import digest_of, stamp_of
 from shiftproof.errors import BadInput, UnknownName, UnreadableImage
 from shiftproof.parallel import Arrays
-from shiftproof.types import CROPS, Condition, Image, ImageSource, Inputs, Preparation, Sample
+from shiftproof.types import CROPS, Condition, CroppingPreparation, Image, ImageSource, Inputs, Preparation, Sample
 
 PICTURES = ("image", "whole", "model-size", *CROPS)
 """What a condition may act on, beside the pictures of the editions."""
 
 REMEMBERED = 64 * 2**20
 """Bytes of pictures that a worker remembers: those of a few batches, which many conditions ask for in turn."""
+
+CROPPED = 4
+"""Images whose ten crops a worker remembers: they are asked for one image after the other."""
 
 
 class Job(NamedTuple):
@@ -52,10 +53,12 @@ def prepare(job: Job) -> tuple[Arrays, list[Read]]:
         try:
             stamp = stamp_of(source)
             data, digest = _bytes_of(source, stamp, job)
-            picture = _picture_of(sample, source, data, digest, condition, job)
-            # a crop was made an input together with the nine others
-            arrays.append(picture if condition.picture in CROPS else _input_of(sample, picture, condition, job.preparation))
-            size = picture.shape[:2]
+            if condition.picture in CROPS:
+                arrays.append(_crop_of(sample, source, data, digest, condition, job))
+            else:
+                picture = _picture_of(sample, source, data, digest, condition, job)
+                arrays.append(_input_of(sample, picture, condition, job.preparation))
+                size = picture.shape[:2]
         except UnreadableImage as error:
             reason = str(error)
         except OSError as error:
@@ -100,30 +103,33 @@ def _bytes_of(source: ImageSource, stamp: str | None, job: Job) -> tuple[bytes |
 
 def _picture_of(
     sample: Sample, source: ImageSource, data: bytes | None, digest: str, condition: Condition, job: Job
-) -> NDArray[Any]:
-    """The image as the condition sees it; of a crop the input."""
+) -> Image:
+    """The image as the condition sees it."""
     preparation = job.preparation
-    rule = repr(preparation) if condition.picture in ("model-size", *CROPS) else preparation.decoder
-    key = (sample.id, digest, rule)
-    picture = _memory.picture((*key, condition.picture)) if job.again else None
+    rule = repr(preparation) if condition.picture == "model-size" else preparation.decoder
+    key = (sample.id, digest, condition.picture, rule)
+    picture = _memory.picture(key) if job.again else None
     if picture is None:
-        image = source.decode(source.read() if data is None else data, decoder=preparation.decoder)
-        pictures = _pictures(image, condition.picture, preparation)
-        picture = pictures[condition.picture]
-        for name in pictures if job.again else ():
-            _memory.keep_picture((*key, name), pictures[name])
+        picture = _cut(_decoded(source, data, preparation), condition.picture, preparation)
+        if job.again:
+            _memory.keep_picture(key, picture)
     return picture
 
 
-def _pictures(image: Image, picture: str, preparation: Preparation) -> Mapping[str, NDArray[Any]]:
-    """The picture that is asked for; with one of the ten crops all of them, as inputs: together they cost little more."""
-    if picture in CROPS:
-        # not isinstance, which looks through all names of the protocol for every image
-        from_crops: Callable[[Image], Mapping[str, NDArray[Any]]] | None = getattr(preparation, "from_crops", None)
-        if from_crops is None:
+def _crop_of(sample: Sample, source: ImageSource, data: bytes | None, digest: str, condition: Condition, job: Job) -> Inputs:
+    """The input of one of the ten crops; all are made together, since the others are mostly asked for next."""
+    key = (sample.id, digest, repr(job.preparation))
+    crops = _memory.crops(key) if job.again else None
+    if crops is None:
+        if not isinstance(job.preparation, CroppingPreparation):
             raise BadInput("the model prepares images in a way of its own, which knows no corners to crop")
-        return from_crops(image)
-    return {picture: _cut(image, picture, preparation)}
+        crops = job.preparation.from_crops(_decoded(source, data, job.preparation))
+        _memory.keep_crops(key, crops)
+    return crops[condition.picture]
+
+
+def _decoded(source: ImageSource, data: bytes | None, preparation: Preparation) -> Image:
+    return source.decode(source.read() if data is None else data, decoder=preparation.decoder)
 
 
 def _cut(image: Image, picture: str, preparation: Preparation) -> Image:
@@ -140,8 +146,9 @@ class _Memory:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._pictures: OrderedDict[tuple[str, ...], NDArray[Any]] = OrderedDict()
+        self._pictures: OrderedDict[tuple[str, ...], Image] = OrderedDict()
         self._held = 0
+        self._crops: OrderedDict[tuple[str, ...], Mapping[str, Inputs]] = OrderedDict()
         self._digests: OrderedDict[str, str] = OrderedDict()
 
     def digest(self, stamp: str) -> str | None:
@@ -154,19 +161,29 @@ class _Memory:
             if len(self._digests) > 4096:
                 self._digests.popitem(last=False)
 
-    def picture(self, key: tuple[str, ...]) -> NDArray[Any] | None:
+    def picture(self, key: tuple[str, ...]) -> Image | None:
         with self._lock:
             if key in self._pictures:
                 self._pictures.move_to_end(key)
             return self._pictures.get(key)
 
-    def keep_picture(self, key: tuple[str, ...], picture: NDArray[Any]) -> None:
+    def keep_picture(self, key: tuple[str, ...], picture: Image) -> None:
         with self._lock:
             if key not in self._pictures:
                 self._pictures[key] = picture
                 self._held += picture.nbytes
             while self._held > REMEMBERED and len(self._pictures) > 1:
                 self._held -= self._pictures.popitem(last=False)[1].nbytes
+
+    def crops(self, key: tuple[str, ...]) -> Mapping[str, Inputs] | None:
+        with self._lock:
+            return self._crops.get(key)
+
+    def keep_crops(self, key: tuple[str, ...], crops: Mapping[str, Inputs]) -> None:
+        with self._lock:
+            self._crops[key] = crops
+            if len(self._crops) > CROPPED:
+                self._crops.popitem(last=False)
 
 
 _memory = _Memory()
