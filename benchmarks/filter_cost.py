@@ -2,10 +2,10 @@
 
     SHIFTPROOF_TEST_DATA=... python benchmarks/filter_cost.py
 
-Aim: at most 1.1 times the CPU time of ten crops of every photo by every model, which is asked where photos are labelled with a
-class that nobody takes them for. With their own labels most go after one pass, which costs a fifth of that; what is around a
-few passes then weighs more beside them. On a busy machine keep it to one core, as with taskset: time shared by two cores
-is told too high.
+Aim: at most 1.1 times the CPU time of the passes where every model is asked about ten crops of every photo, as it is with
+photos that are labelled with a class nobody takes them for. With their own labels most photos go after one pass: that
+costs a fifth, and what is around so few passes weighs more beside them. On a busy machine keep it to one core, as with
+taskset: time on cores that share their units is told too high.
 """
 
 from __future__ import annotations
