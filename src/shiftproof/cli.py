@@ -85,7 +85,16 @@ def main() -> None:
     else:
         return
     print(f"shiftproof: {told}", file=sys.stderr)  # noqa: T201
+    _drop_unprinted()
     sys.exit(1)
+
+
+def _drop_unprinted() -> None:
+    """What cannot be printed is not tried again at the end, where Python would answer with an exit code of its own."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _settle_streams() -> None:
