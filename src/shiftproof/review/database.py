@@ -14,29 +14,25 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from sqlalchemy import (
     Connection,
-    Engine,
     Exists,
     Row,
     case,
-    create_engine,
     delete,
-    event,
     exists,
     func,
     insert,
     select,
     update,
 )
-from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+from sqlalchemy.exc import IntegrityError
 
-from shiftproof.errors import BadInput, StoreError
+from shiftproof.errors import BadInput
 from shiftproof.review.batches import Batches
-from shiftproof.review.schema import assignments, comments, facts, looks, lookups, migrate, reviewers, votes
+from shiftproof.review.engines import engine_for, make_ready
+from shiftproof.review.schema import assignments, comments, facts, looks, lookups, reviewers, votes
 from shiftproof.review.votes import Round, Vote, standing
 
 TOKEN_BYTES = 24
-CONNECTIONS = 10
-"""To the database, kept open; more are made while more requests than these are answered at once."""
 
 
 @dataclass(frozen=True)
@@ -105,17 +101,14 @@ class Database:
     """The reviewers, who judges what, and the votes."""
 
     def __init__(self, url: str | Path) -> None:
-        self._engine = _engine(url if isinstance(url, str) else f"sqlite:///{url}")
+        self._engine = engine_for(url if isinstance(url, str) else f"sqlite:///{url}")
         self._turn: AbstractContextManager[Any] = nullcontext()
         self._add_one: Callable[[ByWhom], int] = self._add_alone
         if self._engine.dialect.name == "sqlite":
             # one writer at a time is all that SQLite allows: waiting here is fairer and quicker than its busy loop
             self._turn = turn = threading.Lock()
             self._add_one = Batches(self._add_together, turn).done
-        try:
-            migrate(self._engine)
-        except SQLAlchemyError as problem:
-            raise StoreError(f"cannot open the review's database: {_told(problem)}") from problem
+        make_ready(self._engine)
 
     def close(self) -> None:
         self._engine.dispose()
@@ -409,25 +402,6 @@ def _is_own(connection: Connection, reviewer: int, vote_id: str, item: str) -> b
     return found is not None
 
 
-def _engine(url: str) -> Engine:
-    if url.startswith("postgresql://"):  # the driver that our extra brings
-        url = url.replace("://", "+psycopg://", 1)
-    try:
-        # a server may have gone and come back, a file has not
-        engine = create_engine(url, pool_pre_ping=not url.startswith("sqlite"), pool_size=CONNECTIONS)
-    except (SQLAlchemyError, ModuleNotFoundError) as problem:
-        raise BadInput(f"{url.partition('@')[0].partition('://')[0]}: no database can be reached so; {problem}") from problem
-    if engine.dialect.name == "sqlite":
-        event.listen(engine, "connect", _settle_sqlite)
-    return engine
-
-
-def _settle_sqlite(connection: Any, _record: object) -> None:
-    """Readers beside a writer, and nothing that was acknowledged lost with the process or the machine."""
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "busy_timeout=10000"):
-        connection.execute(f"PRAGMA {pragma}")
-
-
 def _reviewer(row: Row[Any]) -> Reviewer:
     return Reviewer(row.id, row.name, row.role, row.consented is not None, row.trained is not None, row.qualified)
 
@@ -445,7 +419,3 @@ def _vote(row: Row[Any]) -> Vote:
         row.supersedes,
         row.received,
     )
-
-
-def _told(problem: SQLAlchemyError) -> str:
-    return str(getattr(problem, "orig", None) or problem).partition("\n")[0]
