@@ -22,6 +22,7 @@ import numpy as np
 
 from harness import save
 from shiftproof.detectors import ready
+from shiftproof.errors import UnreadableImage
 from shiftproof.loading import StoredTraining, load_training
 from shiftproof.metrics.top5 import to_top5
 from shiftproof.store import Rows, Store, StoredModel
@@ -49,7 +50,7 @@ class MadeUpImages:
         return [Sample(image_id(number), (number % CLASSES,)) for number in range(self.count)]
 
     def source(self, sample: Sample) -> ImageSource:
-        raise NotImplementedError("these have no pixels")
+        raise UnreadableImage(f"{sample.id} has no pixels: only its name is needed here")
 
 
 def image_id(number: int) -> str:
