@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import binom, linregress
+from scipy.stats import binom, linregress, norm
 
 from shiftproof.metrics.top5 import to_top5
 from shiftproof.reference import load_table
@@ -63,6 +63,13 @@ def test_accuracy_falls_from_the_anchors_to_the_worst_frame_around_them() -> Non
     assert drop.value == pytest.approx(2 / 5)
     (curve,) = (one for one in findings if isinstance(one, Curve) and one.name == "pm_k_curve")
     assert (curve.x, curve.y, curve.counts) == ((0, 1, 2), (0.8, 0.6, 0.4), (5, 5, 5))
+
+
+def test_what_a_few_anchors_lose_is_never_known_for_sure() -> None:
+    (drop,) = numbers(found(frames()), "pm_k_drop")
+    # two of five are lost and none is won: 3 and 1 of 7 once an anchor is added to either side
+    half = norm.ppf(0.975) * np.sqrt((4 / 7 - (2 / 7) ** 2) / 7)
+    assert drop.interval == pytest.approx((2 / 7 - half, 2 / 7 + half))
 
 
 def test_intervals_are_exact() -> None:

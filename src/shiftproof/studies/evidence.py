@@ -20,6 +20,7 @@ from shiftproof.types import About, FoundObjects, Measurement, Predictions, Run
 
 EXACT = {"interval": "95 %, Clopper-Pearson"}
 RESAMPLED = {"interval": "95 %, bootstrap over images"}
+PAIRED = {"interval": "95 %, Bonett-Price"}
 
 
 def convention_of(run: Run, predictions: Predictions) -> dict[str, str]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from shiftproof.metrics import PairedCounts, difference_interval, holm, mcnemar_p
+from shiftproof.studies import evidence
 from shiftproof.studies.verdicts import FALSE_ALARMS
 from shiftproof.types import About, Measurement
 
@@ -17,7 +18,7 @@ def paired_differences(
     """Of each pair the difference and its p-value under these two names, both corrected for how many pairs there are."""
     counts = [counted for _, counted in pairs]
     p_values = holm(np.array([mcnemar_p(counted.only_first, counted.only_second) for counted in counts]))
-    interval, test = {"interval": "95 %, Bonett-Price"}, {"test": "exact McNemar"}
+    interval, test = dict(evidence.PAIRED), {"test": "exact McNemar"}
     if len(pairs) > 1:
         interval["interval"] = f"95 % for all {len(pairs)} comparisons together, Bonett-Price with Bonferroni's correction"
         test["test"] = f"exact McNemar, Holm's correction for {len(pairs)} comparisons"

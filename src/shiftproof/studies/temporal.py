@@ -9,7 +9,7 @@ from typing import ClassVar, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftproof.metrics import clopper_pearson, per_class_accuracy
+from shiftproof.metrics import clopper_pearson, difference_interval, paired_counts, per_class_accuracy
 from shiftproof.metrics.accuracy import Tally
 from shiftproof.metrics.by_offset import conditional_robustness, errors_by_offset
 from shiftproof.metrics.effective_robustness import Axes, effective_robustness
@@ -95,8 +95,9 @@ class TemporalStudy(CleanStudy):
         answers = pm_k_correct(*frames.columns, k=self.largest_k, include_anchor=self.include_anchor)
         if not len(answers.right):
             return
-        drops = frames.correct[answers.anchors].astype(float) - answers.right
-        yield evidence.mean("pm_k_drop", drops, {**about, "k": self.largest_k}, convention)
+        lost = paired_counts(frames.correct[answers.anchors], answers.right)
+        told, interval = {**convention, **evidence.PAIRED}, difference_interval(lost)
+        yield Measurement("pm_k_drop", lost.difference, {**about, "k": self.largest_k}, lost.images, told, interval)
         if sweep.total[0] and sweep.total[-1]:
             yield from self._beside_published(sweep, about, convention)
 
@@ -108,7 +109,7 @@ class TemporalStudy(CleanStudy):
         stated = {
             **convention,
             "published": f"{PUBLISHED_TABLES.get(self.published, self.published)}, which are other images",
-            "interval": "95 %, of one more such model about the line",
+            "interval": f"95 %, of one more such model about the line; what {sweep.total[-1]} anchors leave open comes to it",
         }
         for axes in get_args(Axes):
             if axes == "probit" and not 0 < original < 1:
