@@ -109,7 +109,7 @@ class TemporalStudy(CleanStudy):
         stated = {
             **convention,
             "published": f"{PUBLISHED_TABLES.get(self.published, self.published)}, which are other images",
-            "interval": f"95 %, of one more such model about the line; what {sweep.total[-1]} anchors leave open comes to it",
+            "interval": f"95 %, of one more such model about the line; not what {sweep.total[-1]} anchors leave open",
         }
         for axes in get_args(Axes):
             if axes == "probit" and not 0 < original < 1:
