@@ -113,6 +113,11 @@ def test_what_is_not_said_is_usual_for_the_layout_and_noted(make_detector: Any) 
     assert (detector.rules.overlap, detector.rules.least_score, detector.rules.most) == (0.65, 0.01, 100)
 
 
+def test_a_layout_that_another_fits_better_is_taken_and_doubted(make_detector: Any) -> None:
+    detector = load(make_detector(np.zeros((42, 7))), layout="yolov5", prepare="yolov5")
+    assert detector.notes == ("outputs (batch, 42, 7) are read as yolov5, as asked, but look like yolox",)
+
+
 def test_outputs_of_no_known_shape_ask_for_their_layout(make_detector: Any) -> None:
     with pytest.raises(BadInput, match=r"how are boxes laid out in \(batch, 3, 7\)\? say --boxes with one of yolox"):
         load(make_detector())

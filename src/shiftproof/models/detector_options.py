@@ -16,13 +16,14 @@ from shiftproof.types import Classes
 
 
 def layout_among(options: ModelOptions, shapes: Mapping[str, Shape], fitting: str | None) -> tuple[str, tuple[str, ...]]:
-    """The layout of outputs of these shapes, and a note where nobody named it; BadInput where none is known to fit."""
+    """The layout of outputs of these shapes, and a note where nobody named it, or another fits; BadInput where none does."""
     told = listed([readable_shape(shape) for shape in shapes.values()])
     if options.boxes is not None:
         if not may_be(options.boxes, shapes, fitting):
             advice = f"they look like {fitting}" if fitting else "if it is a classifier, leave --boxes out"
             raise BadInput(f"outputs {told} are not laid out as {options.boxes}; {advice}")
-        return options.boxes, ()
+        doubt = f"outputs {told} are read as {options.boxes}, as asked, but look like {fitting}"
+        return options.boxes, (doubt,) if fitting not in (None, options.boxes) else ()
     if fitting is None:
         raise BadInput(f"how are boxes laid out in {told}? say --boxes with one of {', '.join(BOX_LAYOUTS)}")
     return fitting, (f"outputs {told} read as {fitting}; --boxes names another layout",)
