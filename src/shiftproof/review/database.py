@@ -12,23 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from sqlalchemy import (
-    Connection,
-    Exists,
-    Row,
-    case,
-    delete,
-    exists,
-    func,
-    insert,
-    select,
-    update,
-)
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy import Connection, Row, Table, delete, func, insert, select, update
+from sqlalchemy.exc import OperationalError
 
 from shiftproof.errors import BadInput
+from shiftproof.review import statements
 from shiftproof.review.batches import Batches
 from shiftproof.review.engines import engine_for, make_ready
+from shiftproof.review.holdings import Holding, Holdings
 from shiftproof.review.schema import assignments, comments, facts, looks, lookups, reviewers, votes
 from shiftproof.review.votes import Round, Vote, standing
 
@@ -64,13 +55,6 @@ class Sent:
 ByWhom: TypeAlias = tuple[int, Sent]
 
 
-class Given(NamedTuple):
-    """How many people have an item, and whether the person asking is among them."""
-
-    people: int
-    mine: bool
-
-
 class BeforeVote(NamedTuple):
     """What decides whether a vote may be taken."""
 
@@ -102,12 +86,12 @@ class Database:
 
     def __init__(self, url: str | Path) -> None:
         self._engine = engine_for(url if isinstance(url, str) else f"sqlite:///{url}")
-        self._turn: AbstractContextManager[Any] = nullcontext()
-        self._add_one: Callable[[ByWhom], int] = self._add_alone
-        if self._engine.dialect.name == "sqlite":
-            # one writer at a time is all that SQLite allows: waiting here is fairer and quicker than its busy loop
-            self._turn = turn = threading.Lock()
-            self._add_one = Batches(self._add_together, turn).done
+        self._once = statements.once(self._engine.dialect.name)
+        turn = threading.Lock()
+        # one writer at a time is all that SQLite allows: waiting here is fairer and quicker than its busy loop
+        self._turn: AbstractContextManager[Any] = turn if self._engine.dialect.name == "sqlite" else nullcontext()
+        self._votes_together: Batches[ByWhom, int] = Batches(self._add_together, turn)
+        self._holdings = Holdings()
         make_ready(self._engine)
 
     def close(self) -> None:
@@ -141,7 +125,7 @@ class Database:
     def reviewer_with(self, token: str) -> Reviewer | None:
         """Whose token this is; it is found by its digest, so that no comparison can be timed."""
         with self._engine.connect() as connection:
-            row = connection.execute(select(reviewers).where(reviewers.c.token_digest == token_digest(token))).first()
+            row = connection.execute(statements.OWNER_OF_TOKEN, {"digest": token_digest(token)}).first()
         return None if row is None else _reviewer(row)
 
     def reviewers(self) -> list[Reviewer]:
@@ -166,31 +150,31 @@ class Database:
             with self._turn, self._engine.begin() as connection:
                 connection.execute(update(reviewers).where(reviewers.c.id == reviewer).values(**values))
 
-    def hand_out(self, reviewer: int, choose: Callable[[Mapping[str, Given]], Sequence[str]]) -> list[str]:
+    def hand_out(self, reviewer: int, choose: Callable[[Holding], Sequence[str]]) -> list[str]:
         """Gives a person the items that are chosen by who has each so far; nobody else is given any meanwhile."""
-        with self._turn, self._engine.begin() as connection:
-            # writing comes first: whoever hands out holds this row, so two people are not given an item's last place
-            connection.execute(update(facts).where(facts.c.name == "version").values(value=facts.c.value))
-            there = _given(connection, reviewer)
-            new = [item for item in dict.fromkeys(choose(there)) if item not in there or not there[item].mine]
+        with self._turn, self._holdings.changing(self._engine) as (connection, held):
+            has = held.of(reviewer)
+            new = [item for item in dict.fromkeys(choose(has)) if item not in has.own]
             last = select(func.max(assignments.c.position)).where(assignments.c.reviewer == reviewer)
-            held = connection.execute(last).scalar()
-            start = 0 if held is None else held + 1
+            position = connection.execute(last).scalar()
+            start = 0 if position is None else position + 1
             rows = [{"reviewer": reviewer, "item": item, "position": start + place} for place, item in enumerate(new)]
             if rows:
                 connection.execute(insert(assignments), rows)
+                held.add(reviewer, new)
         return new
 
     def release(self, reviewer: int) -> int:
         """Takes back what a person was given and did not answer, for others; how many items that were."""
         left = delete(assignments).where(assignments.c.reviewer == reviewer, ~assignments.c.answered)
-        with self._turn, self._engine.begin() as connection:
-            return int(connection.execute(left).rowcount)
+        with self._turn, self._holdings.changing(self._engine) as (connection, held):
+            gone = connection.execute(left.returning(assignments.c.item)).scalars().all()
+            held.remove(reviewer, gone)
+        return len(gone)
 
-    def given(self, reviewer: int) -> dict[str, Given]:
-        """Of each item that somebody has, how many people do, and whether this person is one of them."""
-        with self._engine.connect() as connection:
-            return _given(connection, reviewer)
+    def given(self, reviewer: int) -> Holding:
+        """How many people have each item that somebody has, and what this person has."""
+        return self._holdings.of(reviewer, self._engine)
 
     def assigned_to(self, reviewer: int) -> list[str]:
         """The items of one person, in the person's own order."""
@@ -200,35 +184,25 @@ class Database:
 
     def waiting(self, reviewer: int, count: int, *, besides: Iterable[str] = ()) -> list[str]:
         """The next items of a person on which no vote of theirs stands, but for some."""
-        mine = select(assignments.c.item).where(assignments.c.reviewer == reviewer, ~assignments.c.answered)
-        asked = mine.where(assignments.c.item.not_in(list(besides))).order_by(assignments.c.position).limit(count)
+        asked = {"reviewer": reviewer, "besides": list(besides), "count": count}
         with self._engine.connect() as connection:
-            return [row.item for row in connection.execute(asked)]
+            return list(connection.execute(statements.WAITING, asked).scalars())
 
     def is_given(self, reviewer: int, item: str) -> bool:
         """Whether an item was given to a person."""
         with self._engine.connect() as connection:
-            return bool(connection.execute(select(_is_given(reviewer, item))).scalar())
+            return bool(connection.execute(statements.IS_GIVEN, {"reviewer": reviewer, "item": item}).scalar())
 
     def before_vote(self, reviewer: int, item: str, vote_id: str) -> BeforeVote:
         """What decides whether a vote of a person may be taken."""
-        written = exists().where(comments.c.item == item)
-        changed = exists().where(votes.c.item == item, votes.c.round == "open")
-        here = exists().where(votes.c.id == vote_id, votes.c.reviewer == reviewer, votes.c.item == item)
-        looked = exists().where(looks.c.reviewer == reviewer, looks.c.item == item)
         with self._engine.connect() as connection:
-            found = connection.execute(select(_is_given(reviewer, item), written | changed | looked, here)).one()
+            found = connection.execute(statements.BEFORE_VOTE, {"reviewer": reviewer, "item": item, "vote": vote_id}).one()
         return BeforeVote(*map(bool, found))
 
     def tally(self, reviewer: int, *, last: int = 20) -> Tally:
         """How far a person is, and the pace of the last votes."""
-        answered = func.coalesce(func.sum(case((assignments.c.answered, 1), else_=0)), 0)
-        times = select(votes.c.milliseconds).where(votes.c.reviewer == reviewer, votes.c.milliseconds.is_not(None))
-        recent = times.order_by(votes.c.number.desc()).limit(last).subquery()
-        pace = select(func.avg(recent.c.milliseconds)).scalar_subquery()
         with self._engine.connect() as connection:
-            asked = select(func.count(), answered, pace).where(assignments.c.reviewer == reviewer)
-            given, done, milliseconds = connection.execute(asked).one()
+            given, done, milliseconds = connection.execute(statements.TALLY, {"reviewer": reviewer, "last": last}).one()
         return Tally(int(given), int(done), None if milliseconds is None else float(milliseconds) / 1000)
 
     def settle(self, reviewer: int, items: Sequence[str], answered: Sequence[str]) -> None:
@@ -253,25 +227,60 @@ class Database:
 
         A vote may replace or take back only a vote of the same person on the same item: BadInput otherwise.
         """
-        return sum(self._add_one((reviewer, one)) for one in sent)
+        return sum(self._votes_together.done((reviewer, one)) for one in sent)
 
     def _add_together(self, sent: Sequence[ByWhom]) -> list[int | Exception]:
         """Adds votes of several people with one commit, which is what takes long; 1 for each that is new, or the refusal."""
         try:
             with self._engine.begin() as connection:
-                return [_tried(_add, connection, *one) for one in sent]
-        except IntegrityError:  # one of them has just come on another way
-            return [_tried(self._add_alone, one) for one in sent]
+                return [self._tried(connection, *one) for one in sent]
+        except OperationalError:
+            if len(sent) == 1:
+                raise
+            return [self._alone(one) for one in sent]  # another server stood in the way of one of them
 
-    def _add_alone(self, vote: ByWhom) -> int:
-        reviewer, sent = vote
+    def _alone(self, vote: ByWhom) -> int | Exception:
         try:
-            with self._engine.begin() as connection:
-                return _add(connection, reviewer, sent)
-        except IntegrityError:
-            with self._engine.connect() as connection:
-                _is_own(connection, reviewer, sent.id, sent.item)
+            return self._add_together([vote])[0]
+        except OperationalError as problem:
+            return problem
+
+    def _tried(self, connection: Connection, reviewer: int, sent: Sent) -> int | Exception:
+        """What becomes of a vote; BadInput is its sender's alone, and is told before anything is written."""
+        try:
+            return self._add(connection, reviewer, sent)
+        except BadInput as refusal:
+            return refusal
+
+    def _add(self, connection: Connection, reviewer: int, sent: Sent) -> int:
+        if sent.supersedes is not None and not _is_own(connection, reviewer, sent.supersedes, sent.item):
+            raise BadInput("a vote can only replace a vote of the same person on the same item")
+        if sent.supersedes is None and sent.answer is None:
+            raise BadInput("a vote without an answer takes another one back; say which as supersedes")
+        row = {
+            "id": sent.id,
+            "reviewer": reviewer,
+            "item": sent.item,
+            "round": sent.round,
+            "answer": None if sent.answer is None else dict(sent.answer),
+            "note": sent.note,
+            "milliseconds": sent.milliseconds,
+            "supersedes": sent.supersedes,
+            "received": time.time() if sent.received is None else sent.received,
+        }
+        held = {"of_reviewer": reviewer, "of_item": sent.item}
+        if sent.answer is None:
+            # whoever takes a vote back holds the person's row of the item, so that a vote at the same time is seen
+            connection.execute(statements.HELD, held)
+        if not connection.execute(self._once(votes), row).rowcount:
+            _is_own(connection, reviewer, sent.id, sent.item)
             return 0
+        answered = True
+        if sent.answer is None:
+            own = connection.execute(select(votes).where(votes.c.reviewer == reviewer, votes.c.item == sent.item))
+            answered = bool(standing(map(_vote, own)))
+        connection.execute(statements.ANSWERED, {**held, "now": answered})
+        return 1
 
     def votes(
         self,
@@ -301,7 +310,7 @@ class Database:
     def comment(self, reviewer: int, comment_id: str, item: str, text: str) -> None:
         """Adds what a person wrote about an item; the same one twice is one."""
         row = {"id": comment_id, "reviewer": reviewer, "item": item, "text": text, "received": time.time()}
-        self._add_once(insert(comments).values(**row))
+        self._add_once(comments, row)
 
     def comments(self, item: str | None = None) -> list[Comment]:
         """What was written about an item, or about any, in the order it came."""
@@ -314,7 +323,7 @@ class Database:
     def look(self, reviewer: int, items: Iterable[str]) -> None:
         """Remembers that a person sees what others said of some items."""
         for item in sorted(set(items) - self.looked_at(reviewer)):
-            self._add_once(insert(looks).values(reviewer=reviewer, item=item))
+            self._add_once(looks, {"reviewer": reviewer, "item": item})
 
     def looked_at(self, reviewer: int) -> set[str]:
         """The items of which a person has seen what others said."""
@@ -323,7 +332,7 @@ class Database:
 
     def look_up(self, reviewer: int, lookup_id: str, key: str) -> None:
         """Remembers that a person looked up a class during a test."""
-        self._add_once(insert(lookups).values(id=lookup_id, reviewer=reviewer, **{"class": key}, received=time.time()))
+        self._add_once(lookups, {"id": lookup_id, "reviewer": reviewer, "class": key, "received": time.time()})
 
     def lookups(self) -> dict[int, int]:
         """How often each person looked up a class."""
@@ -331,13 +340,9 @@ class Database:
         with self._engine.connect() as connection:
             return {row.reviewer: row.times for row in connection.execute(asked)}
 
-    def _add_once(self, statement: Any) -> None:
-        with self._turn:
-            try:
-                with self._engine.begin() as connection:
-                    connection.execute(statement)
-            except IntegrityError:
-                return  # it is here
+    def _add_once(self, table: Table, row: Mapping[str, Any]) -> None:
+        with self._turn, self._engine.begin() as connection:
+            connection.execute(self._once(table), row)
 
 
 def token_digest(token: str) -> str:
@@ -345,58 +350,9 @@ def token_digest(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-def _given(connection: Connection, reviewer: int) -> dict[str, Given]:
-    mine = func.max(case((assignments.c.reviewer == reviewer, 1), else_=0))
-    rows = connection.execute(select(assignments.c.item, func.count(), mine).group_by(assignments.c.item))
-    return {item: Given(people, bool(is_mine)) for item, people, is_mine in rows}
-
-
-def _tried(add: Callable[..., int], *arguments: Any) -> int | Exception:
-    """What becomes of a vote; BadInput is its sender's alone, and is told before anything is written."""
-    try:
-        return add(*arguments)
-    except BadInput as refusal:
-        return refusal
-
-
-def _is_given(reviewer: int, item: str) -> Exists:
-    return exists().where(assignments.c.reviewer == reviewer, assignments.c.item == item)
-
-
-def _add(connection: Connection, reviewer: int, sent: Sent) -> int:
-    if _is_own(connection, reviewer, sent.id, sent.item):
-        return 0
-    if sent.supersedes is not None and not _is_own(connection, reviewer, sent.supersedes, sent.item):
-        raise BadInput("a vote can only replace a vote of the same person on the same item")
-    if sent.supersedes is None and sent.answer is None:
-        raise BadInput("a vote without an answer takes another one back; say which as supersedes")
-    row = {
-        "id": sent.id,
-        "reviewer": reviewer,
-        "item": sent.item,
-        "round": sent.round,
-        "answer": None if sent.answer is None else dict(sent.answer),
-        "note": sent.note,
-        "milliseconds": sent.milliseconds,
-        "supersedes": sent.supersedes,
-        "received": time.time() if sent.received is None else sent.received,
-    }
-    held = (assignments.c.reviewer == reviewer) & (assignments.c.item == sent.item)
-    if sent.answer is None:
-        # whoever takes a vote back holds the person's row of the item, so that a vote at the same time is seen
-        connection.execute(select(assignments.c.item).where(held).with_for_update())
-    connection.execute(insert(votes).values(**row))
-    answered = True
-    if sent.answer is None:
-        own = connection.execute(select(votes).where(votes.c.reviewer == reviewer, votes.c.item == sent.item))
-        answered = bool(standing(map(_vote, own)))
-    connection.execute(update(assignments).where(held, assignments.c.answered != answered).values(answered=answered))
-    return 1
-
-
 def _is_own(connection: Connection, reviewer: int, vote_id: str, item: str) -> bool:
     """Whether there is such a vote; BadInput where it is another person's, or on another item."""
-    found = connection.execute(select(votes.c.reviewer, votes.c.item).where(votes.c.id == vote_id)).first()
+    found = connection.execute(statements.WHOSE_VOTE, {"vote": vote_id}).first()
     if found is not None and (found.reviewer, found.item) != (reviewer, item):
         raise BadInput("a vote can only replace a vote of the same person on the same item")
     return found is not None

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+import time
 from typing import Any
 
 from sqlalchemy import Engine, create_engine, event
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DisconnectionError, SQLAlchemyError
+from sqlalchemy.pool import ConnectionPoolEntry
 
 from shiftproof.errors import BadInput, StoreError
 from shiftproof.review.schema import migrate
@@ -13,18 +16,23 @@ from shiftproof.review.schema import migrate
 CONNECTIONS = 10
 """To the database, kept open; more are made while more requests than these are answered at once."""
 
+IDLE_SECONDS = 2.0
+"""After which a connection is asked whether it is still there; asking each time would double the way of every question."""
+
 
 def engine_for(url: str) -> Engine:
     """The way to a database; BadInput where no such one can be reached."""
     if url.startswith("postgresql://"):  # the driver that our extra brings
         url = url.replace("://", "+psycopg://", 1)
     try:
-        # a server may have gone and come back, a file has not
-        engine = create_engine(url, pool_pre_ping=not url.startswith("sqlite"), pool_size=CONNECTIONS)
+        engine = create_engine(url, pool_size=CONNECTIONS)
     except (SQLAlchemyError, ModuleNotFoundError) as problem:
         raise BadInput(f"{url.partition('@')[0].partition('://')[0]}: no database can be reached so; {problem}") from problem
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _settle_sqlite)
+    else:  # a server may have gone and come back, a file has not
+        event.listen(engine, "checkin", _note_time)
+        event.listen(engine, "checkout", _check_alive)
     return engine
 
 
@@ -32,6 +40,21 @@ def _settle_sqlite(connection: Any, _record: object) -> None:
     """Readers beside a writer, and nothing that was acknowledged lost with the process or the machine."""
     for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "busy_timeout=10000"):
         connection.execute(f"PRAGMA {pragma}")
+
+
+def _note_time(_connection: object, record: ConnectionPoolEntry) -> None:
+    record.info["used"] = time.monotonic()
+
+
+def _check_alive(connection: Any, record: ConnectionPoolEntry, _proxy: object) -> None:
+    """Asks a connection that lay idle whether it still leads anywhere; another takes its place where it does not."""
+    if time.monotonic() - record.info.get("used", math.inf) < IDLE_SECONDS:
+        return
+    try:
+        connection.execute("SELECT 1")
+        connection.rollback()
+    except Exception as problem:
+        raise DisconnectionError from problem
 
 
 def make_ready(engine: Engine) -> None:

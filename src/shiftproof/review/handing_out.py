@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from shiftproof.curation.project import Project
-from shiftproof.review.database import Database, Given
+from shiftproof.review.database import Database
 from shiftproof.review.groups import derived_votes
+from shiftproof.review.holdings import Holding
 from shiftproof.review.votes import standing
 
 CHUNK = 50
@@ -15,8 +16,6 @@ CHUNK = 50
 
 GOLD_EVERY = 10
 """One item of so many has a known answer, where the project has such items left for the person."""
-
-NOBODY = Given(0, mine=False)
 
 
 def hand_out(project: Project, database: Database, reviewer: int, *, chunk: int = CHUNK) -> list[str]:
@@ -28,16 +27,16 @@ def hand_out(project: Project, database: Database, reviewer: int, *, chunk: int 
     gold = [item.id for item in project.items if item.role == "gold" and project.pass_mark is None]
     turn = own_order(project, reviewer)
 
-    def choose(given: Mapping[str, Given]) -> list[str]:
-        free = sorted(free_items(project, given), key=lambda item: -given.get(item, NOBODY).people)
-        fewest = given.get(free[:chunk][-1], NOBODY).people if free else 0
+    def choose(given: Holding) -> list[str]:
+        free = sorted(free_items(project, given), key=lambda item: -given.people.get(item, 0))
+        fewest = given.people.get(free[:chunk][-1], 0) if free else 0
         # only among those that as many people have as the last of the chunk does the order decide who gets them
-        sure = [item for item in free[:chunk] if given.get(item, NOBODY).people > fewest]
-        drawn = [item for item in free if given.get(item, NOBODY).people == fewest]
+        sure = [item for item in free[:chunk] if given.people.get(item, 0) > fewest]
+        drawn = [item for item in free if given.people.get(item, 0) == fewest]
         drawn.sort(key=turn)
         # of each chunk the order is the person's own, or the first of it would always be those that others had
         chosen = sorted([*sure, *drawn[: chunk - len(sure)]], key=turn)
-        known = sorted((item for item in gold if not given.get(item, NOBODY).mine), key=turn)
+        known = sorted((item for item in gold if item not in given.own), key=turn)
         return _strewn(chosen, known[: len(chosen) // GOLD_EVERY or bool(chosen)], reviewer, project.seed)
 
     return database.hand_out(reviewer, choose)
@@ -53,10 +52,10 @@ def own_order(project: Project, reviewer: int) -> Callable[[str], tuple[str, str
     return turn
 
 
-def free_items(project: Project, given: Mapping[str, Given]) -> list[str]:
+def free_items(project: Project, given: Holding) -> list[str]:
     """The items that still want somebody, and that the person asking may be given."""
     asked = (item.id for item in project.items if item.role == "asked")
-    return [item for item in asked if (has := given.get(item, NOBODY)).people < project.reviewers_each and not has.mine]
+    return [item for item in asked if given.people.get(item, 0) < project.reviewers_each and item not in given.own]
 
 
 def settle_groups(project: Project, database: Database, reviewer: int, items: Iterable[str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from sqlalchemy import (
     JSON,
@@ -25,6 +25,7 @@ from sqlalchemy import (
     insert,
     inspect,
     select,
+    text,
     update,
 )
 
@@ -33,7 +34,7 @@ from shiftproof.errors import StoreError
 tables = MetaData()
 
 facts = Table(
-    "facts",  # what holds for the whole review: the version of these tables, the key that forms are signed with
+    "facts",  # what holds for the whole review: the version of these tables, the key that forms are signed with, a count
     tables,
     Column("name", String(40), primary_key=True),
     Column("value", Text, nullable=False),
@@ -131,14 +132,28 @@ def _looked(connection: Connection) -> None:
     tables.create_all(connection, [looks])
 
 
-MIGRATIONS: Sequence[Callable[[Connection], None]] = (_first, _together, _tested, _looked)
+def _counted(connection: Connection) -> None:
+    # how often items were given to people or taken back: who knows what stood after so many changes need not read it again
+    connection.execute(insert(facts).values(name="handed out", value="0"))
+
+
+MIGRATIONS: Sequence[Callable[[Connection], None]] = (_first, _together, _tested, _looked, _counted)
 """Each makes tables of its version out of those of the version before it; what is written here stays as it is."""
+
+ALONE: Mapping[str, str] = {
+    "sqlite": "BEGIN IMMEDIATE",
+    "postgresql": "SELECT pg_advisory_xact_lock(hashtext('the tables of a shiftproof review'))",
+}
+"""By which a database lets one transaction at a time go on; the next sees all that was done before it."""
 
 
 def migrate(engine: Engine) -> None:
     """Brings the tables to the newest version; StoreError where they are of one that is newer still."""
     with engine.begin() as connection:
         version = version_of(connection)
+        if version < len(MIGRATIONS) and engine.dialect.name in ALONE:  # another server may be making them too
+            connection.execute(text(ALONE[engine.dialect.name]))
+            version = version_of(connection)
         if version > len(MIGRATIONS):
             raise StoreError(
                 f"the database holds a review of version {version}, and this shiftproof knows {len(MIGRATIONS)}; update it"
