@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -222,6 +223,28 @@ def test_tables_of_an_older_version_become_new_and_keep_their_votes(database_url
     with engine.connect() as connection:
         assert connection.execute(select(facts.c.value).where(facts.c.name == "version")).scalar() == str(len(MIGRATIONS))
     database.close()
+    engine.dispose()
+
+
+@pytest.mark.parametrize("version", [0, 2])
+def test_servers_that_open_a_database_at_once_make_its_tables_once(database_url: str, version: int) -> None:
+    engine = create_engine(database_url)
+    with engine.begin() as connection:
+        for step in MIGRATIONS[:version]:
+            step(connection)
+        if version:
+            connection.execute(facts.insert().values(name="version", value=str(version)))
+    together = threading.Barrier(6)
+
+    def open_and_close(_server: int) -> None:
+        together.wait()
+        Database(database_url).close()
+
+    with ThreadPoolExecutor(6) as servers:
+        assert list(servers.map(open_and_close, range(6))) == [None] * 6
+    with engine.connect() as connection:
+        versions = connection.execute(select(facts.c.value).where(facts.c.name == "version")).scalars().all()
+    assert versions == [str(len(MIGRATIONS))]
     engine.dispose()
 
 
