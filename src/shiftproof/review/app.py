@@ -23,6 +23,7 @@ from shiftproof.review.database import Database, Reviewer
 from shiftproof.review.desk import Desk
 from shiftproof.review.gate import Gate, Guarded, address_of
 from shiftproof.review.incoming import sent_object
+from shiftproof.review.outages import outage_handlers
 from shiftproof.review.owner import OwnerRooms
 from shiftproof.review.pages import page
 from shiftproof.review.pictures import check_pictures, kind_of, own_picture, picture_headers
@@ -65,8 +66,9 @@ def review_app(project: Project, database: Database, *, hosts: Sequence[str] = L
         *OwnerRooms(rooms).routes(),
         Mount("/static", StaticFiles(directory=str(files("shiftproof.review") / "static"))),
     ]
+    app = Starlette(routes=routes, exception_handlers=outage_handlers())
     # around everything, so that errors have the headers too
-    return Guarded(TrustedHostMiddleware(Starlette(routes=routes), allowed_hosts=hosts, www_redirect=False))
+    return Guarded(TrustedHostMiddleware(app, allowed_hosts=hosts, www_redirect=False))
 
 
 def for_people(answer: Answer) -> Callable[[Any, Request], Response]:
