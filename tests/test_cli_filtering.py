@@ -19,6 +19,7 @@ from toys import save_colour_network
 
 DOG, TABBY = "n02084071", "n02123045"
 COLOURS = "onnx:colours.onnx?prepare=squash,mean=0,std=1&classes=names.txt"
+BESIDE = ("novel", "animals", "hard", "--filter", COLOURS, "--inside", "none", "--inside-images", "photos")
 
 
 @pytest.fixture
@@ -35,6 +36,7 @@ def shiftproof(shiftproof: Shiftproof) -> Shiftproof:
     draw_mixture(Path("animals") / TABBY / "cat.png", (96, 2, 2))
     save_colour_network(Path("colours.onnx"))
     Path("names.txt").write_text("blue\ngreen\nred\n")
+    Path("one.csv").write_text("path,label,role,answer\nphotos/red/plain.png,red,gold,keep\n")
     return shiftproof
 
 
@@ -53,8 +55,7 @@ def test_people_see_what_each_step_leaves_and_the_project_last(shiftproof: Shift
 @pytest.mark.parametrize("command", ["adversarial", "novel"])
 def test_what_models_took_it_for_does_not_tell_known_images_from_others(shiftproof: Shiftproof, command: str) -> None:
     images, inside = ("photos", ()) if command == "adversarial" else ("animals", ("--inside", "none"))
-    Path("known.csv").write_text("path,label,role,answer\nphotos/red/plain.png,red,gold,keep\n")
-    said = shiftproof("curate", command, images, "hard", "--filter", COLOURS, "--known", "known.csv", *inside)
+    said = shiftproof("curate", command, images, "hard", "--filter", COLOURS, "--known", "one.csv", *inside)
     assert said.code == 0, said.err
     shown = {item.role: set(item.shown) for item in load_project("hard").items}
     assert shown["gold"] == shown["asked"]
@@ -92,6 +93,11 @@ def test_candidates_stand_beside_inside_images(shiftproof: Shiftproof) -> None:
     assert project.screen_name == "nearest-pair"
     green = project.by_id[f"{DOG}/green.png"]
     assert (green.facts["inside"], green.beside) == ("red/green.png", "red")
+    known = f"photos/red/plain.png,photos/green/red.png,{DOG},green,gold,drop image"
+    Path("known.csv").write_text(f"path,pictures,label,beside,role,answer\n{known}\n")
+    assert shiftproof(*asked, "--known", "known.csv").code == 0
+    (gold,) = (item for item in load_project("fooled").items if item.role == "gold")
+    assert (len(gold.images), gold.beside, set(gold.shown)) == (2, "green", set(green.shown))
 
 
 @pytest.mark.parametrize(
@@ -103,6 +109,7 @@ def test_candidates_stand_beside_inside_images(shiftproof: Shiftproof) -> None:
         (("adversarial", "photos", "hard", "--filter", COLOURS, "--only-classes", "imagenet-a"), "none of the model's"),
         (("adversarial", "photos", "hard", "--filter", f"{COLOURS}&colour=red"), "option of a model"),
         (("adversarial", "photos", "hard", "--filter", COLOURS, "--known", "photos"), "a role, training or gold"),
+        ((*BESIDE, "--known", "one.csv"), "one picture, but the screen nearest-pair shows 2"),
         (("novel", "photos", "hard", "--filter", COLOURS), "no wnids"),
         (("novel", "animals", "hard", "--filter", COLOURS, "--least-share", "1"), "no image of animals is left"),
     ],

@@ -14,7 +14,7 @@ from boxed_shapes import Shape, draw_boxed
 from command import Shiftproof
 from film import draw_film
 from review.judged import judge
-from shiftproof.curation.project import load_project
+from shiftproof.curation.project import Item, load_project
 from shiftproof.review.database import Database
 from shiftproof.types import Classifier
 
@@ -70,6 +70,55 @@ def test_sparse_labels_are_asked_for_first(shiftproof: Shiftproof) -> None:
     assert {item.label for item in load_project("pairs").items} == {"eel"}
 
 
+def known_table(columns: str, *rows: str) -> tuple[str, str]:
+    """A manifest of known answers, and the option that names it."""
+    Path("known.csv").write_text("\n".join([columns, *rows, ""]))
+    return "--known", "known.csv"
+
+
+def known_of(project: str) -> list[Item]:
+    return [item for item in load_project(project).items if item.role != "asked"]
+
+
+def test_pairs_of_a_known_answer_are_asked_with_the_others(shiftproof: Shiftproof) -> None:
+    known = known_table(
+        "path,pictures,label,role,answer",
+        "film/cat/a/000.png,film/cat/a/001.png,cat,training,similar",
+        "film/dog/b/000.png,film/cat/a/001.png,wolf,gold,rain",
+    )
+    assert shiftproof(*ASKED, *known, "--reasons", "rain:w").code == 0
+    assert [(item.role, item.answer, len(item.images)) for item in known_of("pairs")] == [
+        ("training", {"choice": "similar"}, 2),
+        ("gold", {"choice": "rain"}, 2),
+    ]
+    project = load_project("pairs")
+    assert len(project.items) == 8 + 2
+    assert set(project.class_of) == {"cat", "dog", "wolf"}
+    assert [source["name"] for source in project.making.sources][1:] == ["known"]
+
+
+def test_anchors_of_known_classes_are_asked_with_the_others(shiftproof: Shiftproof) -> None:
+    known = known_table("path,label,shows,role,answer", "film/cat/a/000.png,cat,cat|dog,gold,good")
+    assert shiftproof("curate", "frames", "frames:film", "anchors", "--label-anchors", *known).code == 0
+    assert [item.answer for item in known_of("anchors")] == [{"choice": "good", "labels": ["cat", "dog"]}]
+
+
+def test_boxes_and_crops_of_a_known_answer_are_asked_with_the_others(shiftproof: Shiftproof) -> None:
+    draw_boxed(Path("photos"), {"a.png": ("green", [Shape((40, 40, 60, 60), "blue", "red")])})
+    Path("usual.csv").write_text("class,share\nred,0.25\n")
+    known = known_table("path,label,box,role,answer", "photos/a.png,blue,20 20 60 70,gold,box")
+    assert shiftproof("curate", "boxes", "photos/boxes.json", "boxes", *known).code == 0
+    (box,) = known_of("boxes")
+    assert (box.label, load_project("boxes").class_of["blue"].name) == ("blue", "blue")
+    known = known_table("path,label,role,answer,reason", "photos/a.png,blue,training,reject,drawing")
+    asked = ("curate", "crops", "photos/boxes.json", "hard", "--shares", "usual.csv", *known)
+    assert "with --project" in shiftproof(*asked).err
+    assert not Path("hard").exists()
+    assert shiftproof(*asked, "--project", "crops").code == 0
+    assert [item.answer for item in known_of("crops")] == [{"choice": "reject", "reasons": ["drawing"]}]
+    assert set(load_project("crops").class_of) == {"red", "blue"}
+
+
 @pytest.mark.parametrize(
     ("typed", "told"),
     [
@@ -114,10 +163,18 @@ def test_new_classes_and_pairs_end_in_projects(
     held = load_project("classes")
     assert {item.label for item in held.items} == {"n02666943"}
     assert len(held.class_of["n03661043"].references) == 2
+    classes = known_table(
+        "path,pictures,label,beside,role,answer",
+        "21k/n02666943/000.png,21k/n02666943/001.png,n02666943,n03661043,gold,clear",
+    )
+    assert "with --project" in shiftproof(*asked[:-2], *classes).err
+    assert shiftproof(*asked, "--images", "21k", "--inside-images", "21k", "-o", "novel", *classes).code == 0
+    assert [(item.beside, len(item.images)) for item in known_of("classes")] == [("n03661043", 2)]
     known = draw_photos(2)
     for images in ("21k", known):
         sp.predict(colour_model, sp.open_images(images, labels="none"), keep="features", workers=0)
-    assert (
-        shiftproof("curate", "pairs", known, "21k", "--model", "colours", "--first", "4", "--project", "nearest").code == 0
-    )
-    assert len(load_project("nearest").items) == 4
+    pairs = known_table("path,pictures,label,role,answer", "21k/n02666943/000.png,21k/n03661043/000.png,n02666943,gold,keep")
+    nearest = ("curate", "pairs", str(known), "21k", "--model", "colours", "--first", "4", *pairs)
+    assert "with --project" in shiftproof(*nearest).err
+    assert shiftproof(*nearest, "--project", "nearest").code == 0
+    assert [item.role for item in load_project("nearest").items] == ["asked"] * 4 + ["gold"]

@@ -14,10 +14,11 @@ from shiftproof.cli_options import (
     about_store,
     about_writing,
     as_json_option,
+    known_option,
     reviewers_option,
 )
 from shiftproof.cli_review import database_option, reviewed
-from shiftproof.cli_steps import interruptible, say_preparation, scoring_of
+from shiftproof.cli_steps import interruptible, known_images, say_preparation, scoring_of
 from shiftproof.cli_writing import some_of
 from shiftproof.errors import BadInput
 
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
 @database_option
 @click.option("--project", help="Folder for a review project in which people judge the crops.")
 @reviewers_option
+@known_option
 @about_matching
 @about_model
 @about_store
@@ -78,9 +80,11 @@ def crops(images: str, destination: str, **options: Any) -> None:
     from shiftproof.console import Bar
     from shiftproof.curation.crop_set import curate_crops
     from shiftproof.curation.object_projects import crop_project
+    from shiftproof.curation.screens import CLARITY
     from shiftproof.image_sets import open_images
 
     usual, reference = _usual_shares(options), _reference_models(options)
+    known = known_images(options, CLARITY)
     boxed = some_of(_with_drawn(open_images(images), options), options["limit"])
     for model in reference.models if reference else ():
         say_preparation(model, [], options)
@@ -101,6 +105,7 @@ def crops(images: str, destination: str, **options: Any) -> None:
                 boxed,
                 options["project"],
                 reference=reference,
+                known=known,
                 reviewers_each=options["reviewers_each"],
                 progress=progress,
             )
@@ -112,6 +117,7 @@ def crops(images: str, destination: str, **options: Any) -> None:
 @click.argument("project")
 @click.option("--limit", type=click.IntRange(1), help="So many images, spread evenly over the set.")
 @reviewers_option
+@known_option
 @click.option("--quiet", is_flag=True, help="No progress.")
 @as_json_option
 def boxes(images: str, project: str, **options: Any) -> None:
@@ -129,6 +135,7 @@ def boxes(images: str, project: str, **options: Any) -> None:
         made = box_project(
             some_of(open_images(images), options["limit"]),
             project,
+            known=known_images(options),
             reviewers_each=options["reviewers_each"],
             progress=progress,
         )

@@ -9,7 +9,7 @@ import click
 
 from shiftproof.cli_models import Options
 from shiftproof.cli_options import about_asking, about_filters, about_images, about_store, about_writing, as_json_option
-from shiftproof.cli_steps import images_at, interruptible, say_preparation, wnids_named
+from shiftproof.cli_steps import images_at, interruptible, known_images, say_preparation, wnids_named
 from shiftproof.cli_writing import some_of
 from shiftproof.errors import BadInput
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from shiftproof.curation.class_choice import ClassChoice
     from shiftproof.curation.filter_models import FilterModels
     from shiftproof.curation.filtered_project import Asking, FilteredProject
+    from shiftproof.curation.screens import Screen
     from shiftproof.prediction import Progress
     from shiftproof.types import Classifier
 
@@ -57,8 +58,9 @@ def adversarial(images: str, project: str, **options: Any) -> None:
     from shiftproof.console import Bar
     from shiftproof.curation.adversarial import filter_adversarial
     from shiftproof.curation.filtered_project import save_filtered
+    from shiftproof.curation.screens import CLARITY
 
-    asking, models = _asking(options), _models(options)
+    asking, models = _asking(options, CLARITY), _models(options)
     opened = some_of(images_at(images, options), options["limit"])
     with interruptible(Bar(quiet=options["quiet"], unit="images", before="done before")) as progress:
         filters = _filters(models, options, progress)
@@ -108,10 +110,11 @@ def novel(images: str, project: str, **options: Any) -> None:
     from shiftproof.console import Bar
     from shiftproof.curation.filtered_project import save_filtered
     from shiftproof.curation.novel import filter_novel, nearest_inside
+    from shiftproof.curation.screens import CLARITY, NEAREST_PAIR
     from shiftproof.curation.wnid_lists import noun_named, wnids_from
     from shiftproof.image_sets import open_images
 
-    asking, models = _asking(options), _models(options)
+    asking, models = _asking(options, NEAREST_PAIR if options["inside_images"] else CLARITY), _models(options)
     opened = some_of(images_at(images, options), options["limit"])
     known = open_images(options["inside_images"]) if options["inside_images"] else None
     with interruptible(Bar(quiet=options["quiet"], unit="images", before="done before")) as progress:
@@ -165,12 +168,10 @@ def _chosen(model: Classifier, options: Options) -> ClassChoice | None:
     )
 
 
-def _asking(options: Options) -> Asking:
+def _asking(options: Options, screen: Screen) -> Asking:
     from shiftproof.curation.filtered_project import Asking
-    from shiftproof.image_sets import open_images
 
-    known = open_images(options["known"]) if options["known"] else None
-    return Asking(options["title"], options["reviewers_each"], options["target"], known)
+    return Asking(options["title"], options["reviewers_each"], options["target"], known_images(options, screen))
 
 
 def _with_shown(asking: Asking, filters: FilterModels) -> Asking:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from shiftproof.cli_models import Options
-from shiftproof.cli_options import as_json_option, reviewers_option
+from shiftproof.cli_options import as_json_option, known_option, reviewers_option
 from shiftproof.cli_review import database_option, reviewed
-from shiftproof.cli_steps import interruptible
+from shiftproof.cli_steps import interruptible, known_images
 from shiftproof.errors import BadInput
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ OF_ANCHORS = ("k", "anchors", "every", "count", "seed")
     help="Why frames may be dissimilar: paper, released (as in YTBB-Robust), or words with keys as rain:w,night:n.",
 )
 @reviewers_option
+@known_option
 @click.option("--quiet", is_flag=True, help="No progress.")
 @as_json_option
 def frames(clips: str, project: str, **options: Any) -> None:
@@ -58,12 +59,18 @@ def frames(clips: str, project: str, **options: Any) -> None:
     if options["label_anchors"] and options["labelled"]:
         raise BadInput("--label-anchors asks for labels and --labelled takes those that were given: say one of them")
     labels = _labels(options) if options["labelled"] else None
+    known = known_images(options)
     images = open_images(clips, **{name: options[name] for name in OF_ANCHORS if options[name] is not None})
     with interruptible(Bar(quiet=options["quiet"], unit="frames", before="there before")) as progress:
         if options["label_anchors"]:
             classes = classes_from(options["classes"]) if options["classes"] else None
             made = label_anchors(
-                images, project, classes=classes, reviewers_each=options["reviewers_each"], progress=progress
+                images,
+                project,
+                classes=classes,
+                known=known,
+                reviewers_each=options["reviewers_each"],
+                progress=progress,
             )
         else:
             made = pair_frames(
@@ -71,6 +78,7 @@ def frames(clips: str, project: str, **options: Any) -> None:
                 project,
                 labels=labels,
                 reasons=options["reasons"],
+                known=known,
                 reviewers_each=options["reviewers_each"],
                 progress=progress,
             )

@@ -325,6 +325,11 @@ model_and_images = _options(click.argument("model"), click.argument("images"), a
 reviewers_option = click.option(
     "--reviewers-each", type=click.IntRange(1), default=2, show_default=True, help="People who judge each item."
 )
+known_option = click.option(
+    "--known",
+    metavar="IMAGES",
+    help="Images whose answer is known, to train and to check people: a manifest with role and answer.",
+)
 
 about_filters = _options(
     click.option(
@@ -350,8 +355,6 @@ about_asking = _options(
     click.option("--title", help="What reviewers read above the images."),
     click.option("--target", type=click.IntRange(1), help="Images of each class that people should keep."),
     reviewers_option,
-    click.option(
-        "--known", help="Images whose answer is known, to train and to check people: a manifest with role and answer."
-    ),
+    known_option,
 )
 """What is asked of people about the images that are left."""

@@ -13,6 +13,7 @@ from shiftproof.errors import BadInput
 
 if TYPE_CHECKING:
     from shiftproof.answers import Model
+    from shiftproof.curation.screens import Screen
     from shiftproof.image_sets.image_list import ImageList
     from shiftproof.image_sets.scoring import Scoring
     from shiftproof.prediction import Tally
@@ -52,6 +53,21 @@ def images_asked(location: str, options: Options) -> ImageSet:
 
         images = labelled_above(images, classes_from(options["above"]))
     return images
+
+
+def known_images(options: Options, screen: Screen | None = None) -> ImageList | None:
+    """The images whose answer is known, where such are named; with a screen, checked before anything else is done."""
+    from shiftproof.curation.known_items import check_known
+    from shiftproof.image_sets import open_images
+
+    if not options["known"]:
+        return None
+    if not options.get("project", True):
+        raise BadInput("--known is for a review project; say into which folder it goes with --project")
+    known = open_images(options["known"])
+    if screen is not None:
+        check_known(known, screen)
+    return known
 
 
 def wnids_named(named: str) -> Sequence[str]:

@@ -14,6 +14,7 @@ from shiftproof.curation.known_items import known_items
 from shiftproof.curation.origins import making_of, origin
 from shiftproof.curation.project import Item, Project, save_project
 from shiftproof.curation.review_classes import review_classes
+from shiftproof.curation.screens import CLARITY, NEAREST_PAIR
 from shiftproof.curation.shelf import Shelved, put_all
 from shiftproof.curation.tables import table_bytes
 from shiftproof.errors import BadInput
@@ -89,15 +90,15 @@ def save_filtered(
     if beside is not None:
         shown = _put(folder, beside.images, [beside.pair_of[item.id].inside for item in items], progress)
         items = [_paired(item, beside.pair_of[item.id], shown.names) for item in items]
-    screen_name = "clarity" if beside is None else "nearest-pair"
-    items += known_items(asking.known, screen_name, folder, shown=asking.known_shown) if asking.known else []
+    screen = CLARITY if beside is None else NEAREST_PAIR
+    items += known_items(asking.known, screen, folder, shown=asking.known_shown)
     sources = [images, *([beside.images] if beside else []), *([asking.known] if asking.known else [])]
     classes = _joined([filtered.classes, *(source.classes for source in sources[1:])])
     references = {key: [shelved.names[one] for one in some if one in shelved.names] for key, some in examples.items()}
     project = Project(
         folder,
         asking.title or f"Candidates of {images.name}",
-        screen_name,
+        screen.name,
         tuple(items),
         review_classes(classes, _keys(items), references),
         reviewers_each=asking.reviewers_each,

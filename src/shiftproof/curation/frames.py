@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+from shiftproof.curation.known_items import known_items
 from shiftproof.curation.origins import making_of, origin
 from shiftproof.curation.pair_reasons import pair_choices
 from shiftproof.curation.project import Item, Project, save_project
 from shiftproof.curation.review_classes import joined_keys, review_classes
+from shiftproof.curation.screens import ANCHOR_LABELS, PAIR, screen_named
 from shiftproof.curation.shelf import Shelved, put_all
 from shiftproof.curation.sifting import Sifted
 from shiftproof.curation.tables import save_fates
@@ -49,15 +51,19 @@ def pair_frames(
     *,
     labels: AnchorLabels | None = None,
     reasons: str = "paper",
+    known: ImageList | None = None,
     reviewers_each: int = 2,
     progress: Progress | None = None,
 ) -> FrameProject:
     """A review project of pairs: every frame around an anchor beside it.
 
     `labels` are what people said of the anchors before; the set's own hold else. `reasons` is a vocabulary, see
-    `pair_reasons`. How far a frame is from its anchor is a fact that no reviewer sees.
+    `pair_reasons`, and `known` are pairs whose answer is known, see `known_items`. How far a frame is from its anchor is a
+    fact that no reviewer sees.
     """
     folder, anchors = Path(folder), anchors_of(images)
+    choices = () if reasons == "paper" else pair_choices(reasons)
+    known_pairs = known_items(known, screen_named(PAIR.name, choices=choices), folder)
     keys = _own_labels(images, anchors) if labels is None else labels
     choice = FrameChoice.start(sample for sample in images.samples if sample.facts["offset"] != 0)
     if labels is not None:
@@ -84,12 +90,16 @@ def pair_frames(
     project = Project(
         folder,
         f"Frames of {images.name}",
-        "pair",
-        items,
-        review_classes(_classes(images, keys), references, {key: some[:REFERENCES] for key, some in references.items()}),
-        choices=() if reasons == "paper" else pair_choices(reasons),
+        PAIR.name,
+        (*items, *known_pairs),
+        review_classes(
+            _classes(images, keys),
+            {*references, *(item.label for item in known_pairs if item.label)},
+            {key: some[:REFERENCES] for key, some in references.items()},
+        ),
+        choices=choices,
         reviewers_each=reviewers_each,
-        making=making_of([images], choice.steps, choices={"reasons": reasons}),
+        making=making_of([images, known], choice.steps, choices={"reasons": reasons}),
     )
     return _saved(choice, project, images)
 
@@ -99,17 +109,20 @@ def label_anchors(
     folder: str | Path,
     *,
     classes: Classes | None = None,
+    known: ImageList | None = None,
     reviewers_each: int = 2,
     progress: Progress | None = None,
 ) -> FrameProject:
     """A review project of anchors alone: people say which of the classes each shows.
 
-    `classes` are those to choose among; the set's own where they are not given.
+    `classes` are those to choose among; the set's own where they are not given. `known` are anchors whose classes are known,
+    see `known_items`.
     """
     folder, anchors = Path(folder), anchors_of(images)
     among = classes or images.classes
     if among is None:
         raise BadInput(f"{images.name} has no classes to choose among; give a list of them")
+    known_anchors = known_items(known, ANCHOR_LABELS, folder, classes=among.keys)
     keys = _own_labels(images, anchors)
     choice = FrameChoice.start(anchors.values())
     shelved = _shelved(images, choice.left, folder, progress)
@@ -126,11 +139,11 @@ def label_anchors(
     project = Project(
         folder,
         f"Anchors of {images.name}",
-        "anchor-labels",
-        items,
+        ANCHOR_LABELS.name,
+        (*items, *known_anchors),
         review_classes(among),
         reviewers_each=reviewers_each,
-        making=making_of([images], choice.steps),
+        making=making_of([images, known], choice.steps),
     )
     return _saved(choice, project, images)
 

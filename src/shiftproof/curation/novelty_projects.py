@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shiftproof.curation.candidates import Pair
+from shiftproof.curation.known_items import known_items
 from shiftproof.curation.novel_classes import Selection, sister_pairs
 from shiftproof.curation.origins import ID, SOURCE, making_of, origin
 from shiftproof.curation.project import Item, Project, save_project
 from shiftproof.curation.review_classes import review_class
+from shiftproof.curation.screens import CLASS_PAIR, NEAREST_PAIR
 from shiftproof.curation.shelf import put_all
 from shiftproof.curation.sifting import Sifted
 from shiftproof.curation.tables import save_fates
@@ -35,6 +37,7 @@ def class_pair_project(
     folder: str | Path,
     *,
     references: int = 50,
+    known: ImageList | None = None,
     reviewers_each: int = 2,
     progress: Progress | None = None,
 ) -> Project:
@@ -42,8 +45,10 @@ def class_pair_project(
 
     A class without such a sister, or without an image that can be read, is not asked about: `classes.csv` in the project
     has its reason. One ambiguous pair ends a class. Up to so many references are shown of an inside class.
+    `known` are pairs of classes whose answer is known, see `known_items`.
     """
     folder, find = Path(folder), FilesBelow(str(Path(new.root).resolve()))
+    known_pairs = known_items(known, CLASS_PAIR, folder)
     sisters = sister_pairs(new.inside, new.selection.classes)
     asked = dict.fromkeys(wnid for wnid, _ in sisters)
     paths = [path for wnid in asked for path in new.images.get(wnid, ())]
@@ -55,21 +60,23 @@ def class_pair_project(
         .step("beside an inside class", lambda wnid: None if wnid in asked else "no inside class is right beside it")
         .step("with images", lambda wnid: None if shown[wnid] else "has no image to show")
     )
-    items = tuple(
+    asked_pairs = [
         Item(f"{wnid} {sister}", tuple(shown[wnid]), wnid, wnid, sister, facts={SOURCE: find.root, ID: wnid})
         for wnid, sister in sisters
         if shown[wnid]
-    )
+    ]
+    items = (*asked_pairs, *known_pairs)
     examples = _examples(new.known, {str(item.beside) for item in items}, references, folder, progress)
+    shown_classes = dict.fromkeys([*choice.left, *(item.label for item in known_pairs if item.label), *examples])
     save_fates(folder / "classes.csv", choice, ("wnid",), lambda wnid: (wnid,))
     project = Project(
         folder,
         "New classes beside known ones",
-        "class-pair",
+        CLASS_PAIR.name,
         items,
-        (*map(review_class, choice.left), *(review_class(wnid, references=some) for wnid, some in examples.items())),
+        tuple(review_class(wnid, references=examples.get(wnid, ())) for wnid in shown_classes),
         reviewers_each=reviewers_each,
-        making=making_of([new.known] if new.known else [], (*new.selection.steps, *choice.steps[1:])),
+        making=making_of([new.known, known], (*new.selection.steps, *choice.steps[1:])),
     )
     save_project(project)
     return project
@@ -82,14 +89,17 @@ def nearest_pair_project(
     folder: str | Path,
     *,
     model: ModelRef,
+    known: ImageList | None = None,
     reviewers_each: int = 2,
     progress: Progress | None = None,
 ) -> Project:
     """A review project that shows each outside image beside the inside image nearest it; see `candidate_pairs`.
 
     Images that cannot be read go with their reason in `pairs.csv` in the project. Dropping a class drops its images.
+    `known` are pairs whose answer is known, see `known_items`.
     """
     folder = Path(folder)
+    known_pairs = known_items(known, NEAREST_PAIR, folder)
     sources = {
         **{f"outside {sample.id}": outside.source(sample) for sample in outside.samples},
         **{f"inside {sample.id}": inside.source(sample) for sample in inside.samples},
@@ -103,7 +113,7 @@ def nearest_pair_project(
 
     choice = Sifted[Pair, str].start(pairs).step("can be read", unreadable)
     samples = {sample.id: sample for sample in outside.samples}
-    items = tuple(
+    asked = [
         Item(
             pair.outside,
             (shelved.names[f"outside {pair.outside}"], shelved.names[f"inside {pair.inside}"]),
@@ -113,17 +123,18 @@ def nearest_pair_project(
             facts={"inside": pair.inside, "distance": round(pair.distance, 6), **origin(outside, samples[pair.outside])},
         )
         for pair in choice.left
-    )
+    ]
+    items = (*asked, *known_pairs)
     save_fates(folder / "pairs.csv", choice, ("outside", "inside"), lambda pair: (pair.outside, pair.inside))
     keys = dict.fromkeys(key for item in items for key in (item.label, item.beside) if key is not None)
     project = Project(
         folder,
         f"{outside.name} beside {inside.name}",
-        "nearest-pair",
+        NEAREST_PAIR.name,
         items,
         tuple(map(review_class, keys)),
         reviewers_each=reviewers_each,
-        making=making_of([outside, inside], choice.steps, models=[model]),
+        making=making_of([outside, inside, known], choice.steps, models=[model]),
     )
     save_project(project)
     return project

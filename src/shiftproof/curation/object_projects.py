@@ -6,10 +6,12 @@ from pathlib import Path
 
 from shiftproof.curation.crop_candidates import cropped
 from shiftproof.curation.crop_set import CropSet
+from shiftproof.curation.known_items import known_items
 from shiftproof.curation.origins import ID, SOURCE, making_of, origin
 from shiftproof.curation.project import Item, Project, save_project
 from shiftproof.curation.reference_models import ReferenceModels
 from shiftproof.curation.review_classes import review_class, review_classes
+from shiftproof.curation.screens import CLARITY, EXTREME_POINTS
 from shiftproof.curation.shelf import put_all
 from shiftproof.curation.sifting import Sifted
 from shiftproof.curation.tables import save_fates
@@ -20,16 +22,22 @@ from shiftproof.types import Sample
 
 
 def box_project(
-    images: ImageList, folder: str | Path, *, reviewers_each: int = 2, progress: Progress | None = None
+    images: ImageList,
+    folder: str | Path,
+    *,
+    known: ImageList | None = None,
+    reviewers_each: int = 2,
+    progress: Progress | None = None,
 ) -> Project:
     """A review project in which people click the four extreme points of what each photo is labelled with.
 
     A photo of several classes is asked about once for each of them. Those without a label, or that cannot be read, go with
-    their reason in `photos.csv` in the project.
+    their reason in `photos.csv` in the project. `known` are photos whose box is known, see `known_items`.
     """
     folder = Path(folder)
     if images.classes is None:
         raise BadInput(f"{images.name} has no labels, so nobody could say what to look for in its images")
+    known_boxes = known_items(known, EXTREME_POINTS, folder)
     shelved = put_all(folder, {sample.id: images.source(sample) for sample in images.samples}, progress=progress)
     choice = (
         Sifted[Sample, str]
@@ -38,20 +46,21 @@ def box_project(
         .step("can be read", lambda sample: shelved.unreadable.get(sample.id))
     )
     keys = images.classes.keys
-    items = tuple(
+    asked = [
         Item(f"{sample.id} {keys[label]}", (shelved.names[sample.id],), keys[label], facts=origin(images, sample))
         for sample in choice.left
         for label in sample.labels
-    )
+    ]
+    items = (*asked, *known_boxes)
     save_fates(folder / "photos.csv", choice, ("id",), lambda sample: (sample.id,))
     project = Project(
         folder,
         f"Objects of {images.name}",
-        "extreme-points",
+        EXTREME_POINTS.name,
         items,
-        review_classes(images.classes, [str(item.label) for item in items]),
+        review_classes(images.classes, [item.label for item in items if item.label]),
         reviewers_each=reviewers_each,
-        making=making_of([images], choice.steps),
+        making=making_of([images, known], choice.steps),
     )
     save_project(project)
     return project
@@ -63,27 +72,36 @@ def crop_project(
     folder: str | Path,
     *,
     reference: ReferenceModels | None = None,
+    known: ImageList | None = None,
     reviewers_each: int = 2,
     progress: Progress | None = None,
 ) -> Project:
-    """A review project in which people say whether each crop shows its class clearly; `images` is the boxed set."""
+    """A review project in which people say whether each crop shows its class clearly; `images` is the boxed set.
+
+    `known` are crops whose answer is known, see `known_items`.
+    """
     folder, kept = Path(folder), made.choice.left
     shown = cropped(images, kept, "final")
     shelved = put_all(folder, {sample.id: shown.source(sample) for sample in shown.samples}, progress=progress)
     place = str(made.written.destination.resolve())
-    items = tuple(
+    asked = [
         Item(one.id, (shelved.names[one.id],), one.boxed.key, facts={**one.facts(), SOURCE: place, ID: one.id})
         for one in kept
         if one.id in shelved.names
-    )
+    ]
+    items = (*asked, *known_items(known, CLARITY, folder))
     project = Project(
         folder,
         f"Crops of {images.name}",
-        "clarity",
+        CLARITY.name,
         items,
-        tuple(review_class(key) for key in sorted({one.boxed.key for one in kept})),
+        tuple(review_class(key) for key in sorted({item.label for item in items if item.label})),
         reviewers_each=reviewers_each,
-        making=making_of([images], made.choice.steps, models=[model.ref for model in reference.models] if reference else ()),
+        making=making_of(
+            [images, known],
+            made.choice.steps,
+            models=[model.ref for model in reference.models] if reference else (),
+        ),
     )
     save_project(project)
     return project

@@ -15,18 +15,21 @@ SOURCE, ID = "source", "id"
 
 
 def making_of(
-    image_sets: Sequence[ImageList],
+    image_sets: Sequence[ImageList | None],
     steps: Sequence[Step],
     *,
     models: Sequence[ModelRef] = (),
     choices: Mapping[str, Fact] | None = None,
 ) -> Making:
-    """What a pipeline took, which models it asked, what each step left, and the command and versions it ran with."""
+    """What a pipeline took, which models it asked, what each step left, and the command and versions it ran with.
+
+    Sets that may be there and are not are None.
+    """
     return Making(
         typed_command(),
         tuple(steps),
         tuple({"name": model.name, "fingerprint": model.fingerprint} for model in models),
-        tuple(_source(images) for images in image_sets),
+        tuple(_source(images) for images in image_sets if images is not None),
         versions(),
         dict(choices or {}),
     )

@@ -10,11 +10,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from shiftproof.curation.project import Item, Project
-from shiftproof.review.votes import Vote, standing
+from shiftproof.review.verdicts import LEAST_OVERLAP, overlap_of
+from shiftproof.review.votes import Vote, box_of, standing
 
 
 def is_right(item: Item, answer: Mapping[str, Any]) -> bool:
     """Whether an answer to an item whose answer is known is the right one; any of several classes is.
+
+    Of the classes that are there all must be named and no other; a box is right that overlaps the known one as far as two
+    people's boxes should.
 
     >>> item = Item("a", ("1.jpg",), role="gold", answer={"choice": "keep"})
     >>> is_right(item, {"choice": "keep"}), is_right(item, {"choice": "reject"})
@@ -23,7 +27,11 @@ def is_right(item: Item, answer: Mapping[str, Any]) -> bool:
     right = item.answer or {}
     if "class" in right:
         return answer.get("class") in (right["class"] if isinstance(right["class"], list) else [right["class"]])
-    return answer.get("choice") == right.get("choice")
+    if answer.get("choice") != right.get("choice"):
+        return False
+    if "points" in right:
+        return overlap_of(box_of(right), box_of(answer)) >= LEAST_OVERLAP
+    return "labels" not in right or set(answer["labels"]) == set(right["labels"])
 
 
 @dataclass(frozen=True)

@@ -103,12 +103,17 @@ def _verdict(project: Project, item: str, votes: Sequence[Vote], assigned: int) 
     )
 
 
+def overlap_of(one: Sequence[float], other: Sequence[float]) -> float:
+    """Share of the area of two boxes that both have.
+
+    >>> overlap_of((0, 0, 0.5, 1), (0.25, 0, 0.75, 1))  # a quarter of the picture, of three
+    0.3333333333333333
+    """
+    return float(box_overlap(np.array([one], float), np.array([other], float), np.zeros(1, bool))[0])
+
+
 def _least_overlap(boxes: Sequence[Sequence[float]]) -> float | None:
-    pairs = list(combinations(boxes, 2))
-    if not pairs:
-        return None
-    one, other = (np.array(some, float) for some in zip(*pairs, strict=True))
-    return float(box_overlap(one, other, np.zeros(len(pairs), bool)).min())
+    return min((overlap_of(one, other) for one, other in combinations(boxes, 2)), default=None)
 
 
 def _outcome(for_it: int, missing: int, assigned: int) -> Outcome:
