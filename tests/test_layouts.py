@@ -198,6 +198,18 @@ def test_checksums_are_what_sha256sum_reads(photos: ImageList, tmp_path: Path) -
     assert listed == there - {CHECKSUMS}
 
 
+def test_checksums_of_names_that_would_break_a_line_are_what_sha256sum_writes(tmp_path: Path) -> None:
+    names = ["two\nlines", "back\\slash", "carriage\rreturn", "\\n", "plain"]
+    write_folder(tmp_path / "set", b"card", [plain_file(f"class/{name}", name) for name in names], total=len(names))
+    check = ["sha256sum", "--check", "--strict", "--quiet", CHECKSUMS]
+    subprocess.run(check, cwd=tmp_path / "set", check=True)
+    paths = sorted([CARD, *(f"class/{name}" for name in names)])
+    theirs = subprocess.run(["sha256sum", *paths], cwd=tmp_path / "set", check=True, capture_output=True)
+    assert (tmp_path / "set" / CHECKSUMS).read_bytes() == theirs.stdout
+    (tmp_path / "set" / "class" / names[0]).write_text("something else")
+    assert subprocess.run(check, cwd=tmp_path / "set", capture_output=True).returncode == 1
+
+
 def test_a_folder_appears_when_all_of_it_is_there_and_a_stopped_run_goes_on(tmp_path: Path) -> None:
     seen: list[str] = []
 

@@ -105,7 +105,17 @@ def _empty(folder: Path) -> None:
 
 def _checksums(root: Path) -> str:
     paths = sorted(path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file())
-    return "".join(f"{_digest(root / path)}  {path}\n" for path in paths if path != CHECKSUMS)
+    return "".join(_checksum_line(_digest(root / path), path) for path in paths if path != CHECKSUMS)
+
+
+def _checksum_line(digest: str, path: str) -> str:
+    r"""What sha256sum writes: a name that would break its line is escaped, which a backslash before the digest tells.
+
+    >>> _checksum_line("2d71", "a.jpg"), _checksum_line("2d71", "a\nb.jpg")
+    ('2d71  a.jpg\n', '\\2d71  a\\nb.jpg\n')
+    """
+    escaped = path.replace("\\", r"\\").replace("\n", r"\n").replace("\r", r"\r")
+    return f"{digest}  {path}\n" if escaped == path else f"\\{digest}  {escaped}\n"
 
 
 def _digest(path: Path) -> str:
