@@ -124,6 +124,13 @@ def test_what_is_left_opens_again_with_its_labels_and_facts(draw: Draw, tmp_path
     assert again.source(again.samples[0]).read() == (tmp_path / "photos" / "blue" / "3.png").read_bytes()
 
 
+def test_a_class_that_a_listing_would_make_two_of_is_refused(draw: Draw, tmp_path: Path) -> None:
+    images = draw("photos", {"red|blue/1.png": blotches(1), "red/2.png": blotches(2)})
+    with pytest.raises(BadInput, match=r"red\|blue would be read as several classes"):
+        save_listing(tmp_path / "distinct" / "manifest.csv", images, ["red|blue/1.png"])
+    save_listing(tmp_path / "distinct" / "manifest.csv", images, ["red/2.png"])
+
+
 PLANTED = {"shrunk": shrunk, "saved": saved_badly, "cut": cut_a_little, "mirrored": mirrored}
 
 

@@ -56,6 +56,13 @@ def test_a_photo_is_asked_about_once_for_each_of_its_classes(photos: ImageList, 
         box_project(open_images(photos.location or "", labels="none"), tmp_path / "none")
 
 
+def test_a_class_that_an_export_would_make_two_of_is_refused(photos: ImageList, tmp_path: Path) -> None:
+    (tmp_path / "photos" / "manifest.csv").write_text("path,label\na.png,cat|dog\n")
+    with pytest.raises(BadInput, match=r"cat\|dog would be read as several classes"):
+        box_project(open_images(tmp_path / "photos"), tmp_path / "boxes")
+    assert not (tmp_path / "boxes" / "project.json").exists()
+
+
 def test_drawn_boxes_become_a_boxed_set_and_crops_that_are_judged(
     photos: ImageList, tmp_path: Path, database: Database
 ) -> None:

@@ -18,7 +18,7 @@ from shiftproof.errors import BadInput, listed
 from shiftproof.files import write_whole
 from shiftproof.image_sets.image_list import ImageList
 from shiftproof.image_sets.listing import list_images
-from shiftproof.image_sets.manifest import SEPARATOR
+from shiftproof.image_sets.manifest import joined_labels
 from shiftproof.image_sets.wordnet import wordnet
 from shiftproof.types import Predictions, Sample
 
@@ -112,7 +112,7 @@ def with_folders(images: ImageList) -> ImageList:
         return images
     keys = images.classes.keys
     samples = [
-        Sample(sample.id, facts={**sample.facts, FOLDER: SEPARATOR.join(keys[label] for label in sample.labels)})
+        Sample(sample.id, facts={**sample.facts, FOLDER: joined_labels(keys[label] for label in sample.labels)})
         for sample in images.samples
     ]
     return dataclasses.replace(images, samples=samples, classes=None)
@@ -125,5 +125,5 @@ def _turn(path: str, seed: int) -> bytes:
 def _class_of(predictions: Predictions, row: int) -> str:
     labels = [int(label) for label in predictions.labels[row] if label >= 0]
     if labels and predictions.classes:
-        return SEPARATOR.join(predictions.classes.keys[label] for label in labels)
+        return joined_labels(predictions.classes.keys[label] for label in labels)
     return str(predictions.facts[FOLDER][row] or "") if FOLDER in predictions.facts else ""

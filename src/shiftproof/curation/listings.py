@@ -10,7 +10,7 @@ from shiftproof.curation.tables import table_bytes
 from shiftproof.errors import BadInput
 from shiftproof.files import write_whole
 from shiftproof.image_sets.image_list import FileImage, ImageList
-from shiftproof.image_sets.manifest import SEPARATOR
+from shiftproof.image_sets.manifest import joined_labels
 from shiftproof.types import Sample
 
 
@@ -34,4 +34,4 @@ def _path(images: ImageList, sample: Sample, manifest: Path) -> str:
 
 
 def _labels(images: ImageList, sample: Sample) -> str:
-    return SEPARATOR.join(images.classes.keys[label] for label in sample.labels) if images.classes else ""
+    return joined_labels(images.classes.keys[label] for label in sample.labels) if images.classes else ""

@@ -10,7 +10,7 @@ from shiftproof.curation.known_items import known_items
 from shiftproof.curation.origins import ID, SOURCE, making_of, origin
 from shiftproof.curation.project import Item, Project, save_project
 from shiftproof.curation.reference_models import ReferenceModels
-from shiftproof.curation.review_classes import review_class, review_classes
+from shiftproof.curation.review_classes import joined_keys, review_class, review_classes
 from shiftproof.curation.screens import CLARITY, EXTREME_POINTS
 from shiftproof.curation.shelf import put_all
 from shiftproof.curation.sifting import Sifted
@@ -47,7 +47,12 @@ def box_project(
     )
     keys = images.classes.keys
     asked = [
-        Item(f"{sample.id} {keys[label]}", (shelved.names[sample.id],), keys[label], facts=origin(images, sample))
+        Item(
+            f"{sample.id} {keys[label]}",
+            (shelved.names[sample.id],),
+            joined_keys([keys[label]]),
+            facts=origin(images, sample),
+        )
         for sample in choice.left
         for label in sample.labels
     ]
@@ -85,7 +90,9 @@ def crop_project(
     shelved = put_all(folder, {sample.id: shown.source(sample) for sample in shown.samples}, progress=progress)
     place = str(made.written.destination.resolve())
     asked = [
-        Item(one.id, (shelved.names[one.id],), one.boxed.key, facts={**one.facts(), SOURCE: place, ID: one.id})
+        Item(
+            one.id, (shelved.names[one.id],), joined_keys([one.boxed.key]), facts={**one.facts(), SOURCE: place, ID: one.id}
+        )
         for one in kept
         if one.id in shelved.names
     ]

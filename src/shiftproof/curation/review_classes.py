@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from shiftproof.class_lists import WNID
 from shiftproof.curation.project import ReviewClass
-from shiftproof.image_sets.manifest import SEPARATOR
+from shiftproof.image_sets.manifest import SEPARATOR, joined_labels
 from shiftproof.image_sets.wordnet import wordnet
 from shiftproof.types import Classes
 
@@ -45,5 +45,5 @@ def review_classes(
 
 
 def joined_keys(keys: Iterable[str]) -> str | None:
-    """The key of classes that an image shows together; None where there are none."""
-    return TOGETHER.join(keys) or None
+    """The key of classes that an image shows together; None where there are none, BadInput where one looks like several."""
+    return joined_labels(keys) or None

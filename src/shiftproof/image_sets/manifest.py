@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -69,6 +69,18 @@ def open_manifest(location: str, *, name: str | None = None, classes: Classes | 
         notes=(f"listed by {os.path.basename(path)}",),
         credits=tuple(dict.fromkeys(str(row["credit"]) for row in rows if row.get("credit"))),
     )
+
+
+def joined_labels(labels: Iterable[str]) -> str:
+    """Several labels as they stand in one cell; BadInput where one of them would be read as two.
+
+    >>> joined_labels(["cat", "dog"])
+    'cat|dog'
+    """
+    labels = list(labels)
+    if odd := [label for label in labels if SEPARATOR in label]:
+        raise BadInput(f"{listed(odd)} would be read as several classes, since {SEPARATOR} stands between them; rename it")
+    return SEPARATOR.join(labels)
 
 
 def _manifest_in(location: str) -> str:

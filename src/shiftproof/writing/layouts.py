@@ -75,7 +75,7 @@ def imagenet_o_files(images: ImageList) -> Iterator[File]:
     classes = _wnids(images, "imagenet-o")
     places, keys = original_places(images), classes.keys
     novel = [
-        Sample(sample.id, facts={**sample.facts, "folder": "|".join(keys[label] for label in sample.labels)})
+        Sample(sample.id, facts={**sample.facts, "folder": manifest.joined_labels(keys[label] for label in sample.labels)})
         for sample in images.samples
     ]
     yield _class_names(classes)
