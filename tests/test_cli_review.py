@@ -11,6 +11,7 @@ import pytest
 
 from command import Shiftproof
 from review.served import drawn_project, served
+from shiftproof.curation.project import load_project
 from shiftproof.review.database import Database, Sent
 from shiftproof.review.handing_out import hand_out
 
@@ -64,6 +65,33 @@ def test_odd_addresses_and_an_owner_who_is_invited_are_told_in_a_sentence(shiftp
         assert said.code == 1
         assert told in said.err
         assert said.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ("maybe=j", "no answer called 'maybe'; there are: keep, reject, unsure"),
+        ("keep=j,reject=j", "reject of clarity needs a key of its own: J is that of keep"),
+        ("unsure=t", "unsure of clarity needs a key of its own: pages have T for themselves"),
+        ("keep", "as keep=j,reject=f; got 'keep'"),
+    ],
+)
+def test_keys_that_nobody_could_press_are_told_in_a_sentence(
+    shiftproof: Shiftproof, tmp_path: Path, keys: str, told: str
+) -> None:
+    drawn_project(tmp_path / "set")
+    before = (tmp_path / "set" / "project.json").read_bytes()
+    said = shiftproof("review", "set", "--port", "0", "--keys", keys)
+    assert (said.code, said.err.count("\n")) == (1, 1)
+    assert told in said.err
+    assert (tmp_path / "set" / "project.json").read_bytes() == before
+
+
+def test_other_keys_stay_until_they_are_taken_back(tmp_path: Path) -> None:
+    drawn_project(tmp_path / "set")
+    for options, kept in ((["--keys", "keep=j"], {"keep": "j"}), ([], {"keep": "j"}), (["--keys", ""], {})):
+        with served(tmp_path / "set", *options):
+            assert load_project(tmp_path / "set").keys == kept
 
 
 def test_a_port_that_is_taken_is_told_in_a_sentence(shiftproof: Shiftproof, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +42,11 @@ database_option = click.option(
 @click.option(
     "--invite", multiple=True, metavar="NAME", help="Make a link for this person, which ends an older one; repeatable."
 )
+@click.option(
+    "--keys",
+    metavar="KEYS",
+    help="Other keys for some answers, as keep=j,reject=f,unsure=space, kept in the project; '' for the usual ones.",
+)
 @click.option("--owner", metavar="NAME", help="Make a link for who sees everybody's work; made once by itself.")
 @as_json_option
 def review(project: str, **options: Any) -> None:
@@ -51,12 +57,16 @@ def review(project: str, **options: Any) -> None:
     Example: shiftproof review hard-set/ --invite Ada --invite Ben
     """
     from shiftproof.console import remark, say, say_json
-    from shiftproof.curation.project import load_project
+    from shiftproof.curation.project import load_project, save_project
+    from shiftproof.curation.screens import keys_from
     from shiftproof.review.app import review_app
     from shiftproof.review.pictures import check_all_there
     from shiftproof.review.serving import address_of, is_loopback, listen, serve
 
     loaded = load_project(project)
+    if options["keys"] is not None:
+        loaded = replace(loaded, keys=keys_from(options["keys"]))
+        save_project(loaded)
     check_all_there(loaded)
     database = open_database(loaded.folder, options["database"])
     with listen(options["host"], options["port"]) as door:
@@ -119,8 +129,6 @@ def verdicts(project: str, database: str | None, report: str | None, as_json: bo
 
 
 def _save_report(path: str, project: Project, found: Summary, tested: Sequence[Finding], *, as_json: bool) -> None:
-    from dataclasses import replace
-
     from shiftproof.console import remark, say
     from shiftproof.reports import save_report
     from shiftproof.review.findings import picture_opener, review_results

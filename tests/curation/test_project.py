@@ -12,7 +12,7 @@ import pytest
 from PIL import Image as Pillow
 
 from shiftproof.curation.project import Item, Making, Project, ReviewClass, load_project, save_project
-from shiftproof.curation.screens import RESERVED, SCREENS, screen_named
+from shiftproof.curation.screens import RESERVED, SCREENS, keys_from, screen_named
 from shiftproof.curation.shelf import LONGEST, put
 from shiftproof.curation.sifting import Step
 from shiftproof.errors import BadInput, UnknownName, UnreadableImage
@@ -126,10 +126,35 @@ def test_every_answer_of_a_screen_has_a_key_of_its_own(name: str) -> None:
         assert len(set(reasons)) == len(reasons)
 
 
-@pytest.mark.parametrize("keys", [{"keep": "n"}, {"keep": "z"}, {"keep": " "}, {"keep": "1"}])
-def test_a_key_that_is_taken_is_refused(keys: dict[str, str]) -> None:
-    with pytest.raises(BadInput, match="key of its own"):
-        screen_named("clarity", keys)
+@pytest.mark.parametrize(
+    ("name", "keys", "told"),
+    [
+        ("clarity", {"keep": "n"}, "reject of clarity needs a key of its own: N is that of keep"),
+        ("clarity", {"keep": "1"}, "keep of clarity needs a key of its own: 1 is that of several classes"),
+        ("clarity", {"keep": "z"}, "pages have Z for themselves"),
+        ("clarity", {"keep": "="}, "pages have = for themselves"),
+        ("pair", {"similar": " "}, "pages have Space for themselves"),
+        ("extreme-points", {"box": " "}, "pages have Space for themselves"),
+        ("human-test", {"answer": "a"}, "answer of human-test keeps its key, Enter: names are typed there"),
+    ],
+)
+def test_a_key_that_is_taken_is_refused(name: str, keys: dict[str, str], told: str) -> None:
+    with pytest.raises(BadInput, match=told):
+        screen_named(name, keys)
+
+
+def test_space_is_a_key_where_nothing_is_flipped() -> None:
+    assert screen_named("clarity", {"unsure": " "}).choice("unsure").key == " "
+
+
+@pytest.mark.parametrize("text", ["keep", "keep=", "=j", "keep=jk", "keep=j,", "keep=ё", "keep=j,keep=k"])
+def test_keys_that_cannot_be_read_are_told(text: str) -> None:
+    with pytest.raises(BadInput, match="as keep=j,reject=f; got"):
+        keys_from(text)
+
+
+def test_no_keys_are_none_of_ones_own() -> None:
+    assert keys_from("") == {}
 
 
 def test_keys_may_change_places() -> None:

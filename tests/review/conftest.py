@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,8 +41,10 @@ def take_seats(browser: Browser) -> Iterator[Callable[..., list[Reviewing]]]:
     complaints: list[str] = []
     with contextlib.ExitStack() as stack:
 
-        def take(project: Project, *names: str, device: dict[str, Any] | None = None) -> list[Reviewing]:
-            server = stack.enter_context(served(project.folder, invite=names))
+        def take(
+            project: Project, *names: str, device: dict[str, Any] | None = None, options: Sequence[str] = ()
+        ) -> list[Reviewing]:
+            server = stack.enter_context(served(project.folder, *options, invite=names))
             laptop = {"viewport": {"width": 1366, "height": 768}}
             people = []
             for name in names:
@@ -61,8 +63,10 @@ def take_seats(browser: Browser) -> Iterator[Callable[..., list[Reviewing]]]:
 def sit_down(take_seats: Callable[..., list[Reviewing]], tmp_path: Path) -> Callable[..., Reviewing]:
     """Sits Ada down at a project of photos."""
 
-    def sit(screen: str = "clarity", *, device: dict[str, Any] | None = None, **more: Any) -> Reviewing:
-        (ada,) = take_seats(photo_project(tmp_path / "project", screen, **more), "Ada", device=device)
+    def sit(
+        screen: str = "clarity", *, device: dict[str, Any] | None = None, options: Sequence[str] = (), **more: Any
+    ) -> Reviewing:
+        (ada,) = take_seats(photo_project(tmp_path / "project", screen, **more), "Ada", device=device, options=options)
         return ada
 
     return sit

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from review.browsing import Reviewing
-from shiftproof.curation.project import Item, ReviewClass
+from shiftproof.curation.project import Item, ReviewClass, load_project
 
 pytestmark = pytest.mark.real
 
@@ -141,6 +141,21 @@ def test_keys_are_those_of_the_project(sit_down: SitDown) -> None:
     ada.press("y")
     assert ada.press("Shift+K") == [first]  # capitals are the same key
     assert ada.answers() == {first: {"choice": "keep"}}
+
+
+def test_keys_that_the_owner_typed_answer_and_the_usual_ones_no_more(sit_down: SitDown) -> None:
+    ada = sit_down("clarity", count=4, options=["--keys", "keep=j,reject=F,unsure=space"])
+    assert load_project(ada.project.folder).keys == {"keep": "j", "reject": "f", "unsure": " "}
+    assert ada.page.locator("dt").all_inner_texts()[:3] == ["J", "F", "Space"]
+    ada.begin()
+    first = ada.item()
+    assert ada.press("y", "n", "u") == [first] * 3
+    assert ada.item() == first
+    assert ada.press("j", "f", "Space")[0] == first
+    assert [answer["choice"] for answer in ada.answers().values()] == ["keep", "reject", "unsure"]
+    assert ada.page.locator("#answers kbd").all_inner_texts() == ["J", "F", "Space"]
+    ada.press("?")
+    assert ada.page.locator("#help dt").all_inner_texts()[:3] == ["J", "F", "Space"]
 
 
 def test_what_models_said_is_hidden_until_asked_for(sit_down: SitDown) -> None:

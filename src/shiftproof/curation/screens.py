@@ -7,14 +7,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from shiftproof.errors import BadInput, UnknownName, listed
+from shiftproof.errors import BadInput, UnknownName
 
 Form = Literal["choice", "labels", "tags", "box", "class"]
 """What an answer holds: one choice; classes that are there; failure modes; four extreme points; one class of many."""
 
 ARROWS = frozenset({"ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"})
-RESERVED = ARROWS | {"z", "t", "i", "p", "?", "/", "+", "-", ",", ".", " ", "Enter", "Escape", "Backspace", "Tab"}
-"""Keys that pages have for themselves: moving, undo, note, references, predictions, help, search, zoom, turning, flip."""
+RESERVED = ARROWS | {"z", "t", "i", "p", "?", "/", "+", "=", "-", ",", ".", " ", "Enter", "Escape", "Backspace", "Tab"}
+"""Keys that pages have for themselves: moving, undo, note, references, predictions, help, search, zoom, turning, flip.
+
+Space is free on screens without a flip or points to set.
+"""
+
+NAMED_KEYS = {"space": " ", "enter": "Enter"}
+"""Keys as people type their names."""
 
 
 @dataclass(frozen=True)
@@ -209,14 +215,53 @@ def screen_named(name: str, keys: Mapping[str, str] | None = None, choices: Sequ
         screen = dataclasses.replace(screen, choices=tuple(choices))
     for choice in keys:
         screen.choice(choice)
-    chosen = tuple(dataclasses.replace(choice, key=keys.get(choice.name, choice.key)) for choice in screen.choices)
-    pressed = [choice.key for choice in chosen]
-    taken = [key for choice, key in keys.items() if key in RESERVED and key != screen.choice(choice).key]
-    taken += [choice.key for choice in choices if choice.key in RESERVED]
+    chosen = (dataclasses.replace(choice, key=keys.get(choice.name, choice.key)) for choice in screen.choices)
+    screen = dataclasses.replace(screen, choices=tuple(chosen))
+    _check_keys(screen)
+    return screen
+
+
+def keys_from(text: str) -> dict[str, str]:
+    """Keys by the answers that they give, out of ``keep=j,reject=f``; a capital is the same key.
+
+    >>> keys_from("keep=j,bad anchor=F,unsure=space")
+    {'keep': 'j', 'bad anchor': 'f', 'unsure': ' '}
+    """
+    keys: dict[str, str] = {}
+    for part in text.split(",") if text else ():
+        choice, _, key = (word.strip() for word in part.partition("="))
+        key = NAMED_KEYS.get(key.lower(), key.lower())
+        if not choice or choice in keys or not (key in NAMED_KEYS.values() or (len(key) == 1 and key.isascii())):
+            raise BadInput(f"each answer has one key, a letter, a digit or space, as keep=j,reject=f; got {text!r}")
+        keys[choice] = key
+    return keys
+
+
+def key_name(key: str) -> str:
+    """What is written on a key.
+
+    >>> key_name("k"), key_name(" "), key_name("Enter")
+    ('K', 'Space', 'Enter')
+    """
+    return "Space" if key == " " else key.upper() if len(key) == 1 else key
+
+
+def _check_keys(screen: Screen) -> None:
+    """BadInput where a key gives two answers, or is one that the pages of a screen need for something else."""
+    own = {choice.name: choice.key for choice in SCREENS[screen.name].choices}  # Enter keeps a box, though pages need it
+    needs_space = screen.images > 1 or screen.form == "box"
+    reserved = RESERVED if needs_space else RESERVED - {" "}
     # reasons are asked for beside the next item, which takes answers at the same time
-    taken += [reason.key for choice in chosen for reason in choice.reasons if reason.key in pressed]
-    if taken or len(set(pressed)) < len(pressed):
-        raise BadInput(
-            f"every answer of {name} needs a key of its own, beside {listed(sorted(RESERVED))}; got {listed(pressed)}"
-        )
-    return dataclasses.replace(screen, choices=chosen)
+    taken = {reason.key: reason.name for choice in screen.choices for reason in choice.reasons}
+    for choice in screen.choices:
+        who, key = f"{choice.name} of {screen.name}", choice.key
+        if key in taken:
+            raise BadInput(f"{who} needs a key of its own: {key_name(key)} is that of {taken[key]}")
+        taken[key] = choice.name
+        if key == own.get(choice.name):
+            continue
+        if screen.form == "class":
+            raise BadInput(f"{who} keeps its key, {key_name(own[choice.name])}: names are typed there")
+        if key in reserved:
+            others = " ".join(map(key_name, sorted(reserved)))
+            raise BadInput(f"{who} needs a key of its own: pages have {key_name(key)} for themselves, as all of {others}")

@@ -8,6 +8,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from jinja2.utils import htmlsafe_json_dumps
 from starlette.responses import HTMLResponse
 
+from shiftproof.curation.screens import key_name
+
 _templates = Environment(
     loader=PackageLoader("shiftproof.review"),
     autoescape=select_autoescape(default=True, default_for_string=True),
@@ -45,6 +47,6 @@ def lasting(seconds: float | None) -> str:
     return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"
 
 
-_templates.filters |= {"percent": percent, "lasting": lasting}
+_templates.filters |= {"percent": percent, "lasting": lasting, "key_name": key_name}
 # JSON that can stand inside a page without ending it, whatever names are in it
 _templates.filters["data"] = htmlsafe_json_dumps
