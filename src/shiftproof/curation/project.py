@@ -116,6 +116,11 @@ class Project:
         return {item.id: item for item in self.items}
 
     @cached_property
+    def asked(self) -> Sequence[str]:
+        """The ids of the items that people are asked about."""
+        return tuple(item.id for item in self.items if item.role == "asked")
+
+    @cached_property
     def by_group(self) -> Mapping[str, Sequence[Item]]:
         """The items that are asked, by the group they belong to."""
         found: dict[str, list[Item]] = {}

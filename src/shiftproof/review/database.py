@@ -155,12 +155,11 @@ class Database:
         with self._turn, self._holdings.changing(self._engine) as (connection, held):
             has = held.of(reviewer)
             new = [item for item in dict.fromkeys(choose(has)) if item not in has.own]
-            last = select(func.max(assignments.c.position)).where(assignments.c.reviewer == reviewer)
-            position = connection.execute(last).scalar()
-            start = 0 if position is None else position + 1
+            last = connection.execute(statements.LAST_PLACE, {"reviewer": reviewer}).scalar()
+            start = 0 if last is None else last + 1
             rows = [{"reviewer": reviewer, "item": item, "position": start + place} for place, item in enumerate(new)]
             if rows:
-                connection.execute(insert(assignments), rows)
+                connection.execute(statements.GIVE, rows)
                 held.add(reviewer, new)
         return new
 

@@ -28,11 +28,12 @@ def hand_out(project: Project, database: Database, reviewer: int, *, chunk: int 
     turn = own_order(project, reviewer)
 
     def choose(given: Holding) -> list[str]:
-        free = sorted(free_items(project, given), key=lambda item: -given.people.get(item, 0))
-        fewest = given.people.get(free[:chunk][-1], 0) if free else 0
+        people = given.people
+        free = sorted(free_items(project, given), key=people.__getitem__, reverse=True)
+        fewest = people[free[:chunk][-1]] if free else 0
         # only among those that as many people have as the last of the chunk does the order decide who gets them
-        sure = [item for item in free[:chunk] if given.people.get(item, 0) > fewest]
-        drawn = [item for item in free if given.people.get(item, 0) == fewest]
+        sure = [item for item in free[:chunk] if people[item] > fewest]
+        drawn = [item for item in free if people[item] == fewest]
         drawn.sort(key=turn)
         # of each chunk the order is the person's own, or the first of it would always be those that others had
         chosen = sorted([*sure, *drawn[: chunk - len(sure)]], key=turn)
@@ -46,16 +47,16 @@ def own_order(project: Project, reviewer: int) -> Callable[[str], tuple[str, str
     """An item's place in a person's own order; items held against one class come one after the other."""
 
     def turn(item: str) -> tuple[str, str]:
-        beside = project.by_id[item].beside
-        return _turn(item if beside is None else beside, reviewer, project.seed), _turn(item, reviewer, project.seed)
+        beside, own = project.by_id[item].beside, _turn(item, reviewer, project.seed)
+        return own if beside is None else _turn(beside, reviewer, project.seed), own
 
     return turn
 
 
 def free_items(project: Project, given: Holding) -> list[str]:
     """The items that still want somebody, and that the person asking may be given."""
-    asked = (item.id for item in project.items if item.role == "asked")
-    return [item for item in asked if given.people.get(item, 0) < project.reviewers_each and item not in given.own]
+    people, own, most = given.people, given.own, project.reviewers_each
+    return [item for item in project.asked if item not in own and people[item] < most]
 
 
 def settle_groups(project: Project, database: Database, reviewer: int, items: Iterable[str]) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import NamedTuple
 
 from sqlalchemy import BigInteger, Connection, Engine, Text, cast, select, update
@@ -23,7 +24,7 @@ EVERYTHING = select(assignments.c.reviewer, assignments.c.item)
 class Holding(NamedTuple):
     """How many people have each item that somebody has, and what one person has."""
 
-    people: Mapping[str, int]
+    people: Counter[str]
     own: Set[str]
 
 
@@ -33,17 +34,17 @@ class Held:
 
     changes: int = -1
     people: Counter[str] = field(default_factory=Counter)
-    own: dict[int, set[str]] = field(default_factory=dict)
+    own: defaultdict[int, set[str]] = field(default_factory=lambda: defaultdict(set))
 
     def of(self, reviewer: int) -> Holding:
-        return Holding(dict(self.people), frozenset(self.own.get(reviewer, ())))
+        return Holding(self.people.copy(), frozenset(self.own[reviewer]))
 
     def add(self, reviewer: int, items: Iterable[str]) -> None:
-        self.own.setdefault(reviewer, set()).update(items)
+        self.own[reviewer].update(items)
         self.people.update(items)
 
     def remove(self, reviewer: int, items: Iterable[str]) -> None:
-        self.own.get(reviewer, set()).difference_update(items)
+        self.own[reviewer].difference_update(items)
         self.people.subtract(items)
 
 
@@ -78,7 +79,7 @@ class Holdings:
 
 
 def _read(connection: Connection) -> Held:
-    held = Held()
+    own = defaultdict(set)
     for reviewer, item in connection.execute(EVERYTHING):
-        held.add(reviewer, [item])
-    return held
+        own[reviewer].add(item)
+    return Held(people=Counter(chain.from_iterable(own.values())), own=own)

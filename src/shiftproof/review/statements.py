@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
-from sqlalchemy import BindParameter, Insert, Table, bindparam, case, exists, func, select, update
+from sqlalchemy import BindParameter, Insert, Table, bindparam, case, exists, func, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from shiftproof.review.schema import assignments, comments, looks, reviewers, votes
@@ -32,6 +32,8 @@ _changed = exists().where(votes.c.item == _item, votes.c.round == "open")
 _looked = exists().where(looks.c.reviewer == _reviewer, looks.c.item == _item)
 _here = exists().where(votes.c.id == _vote, votes.c.reviewer == _reviewer, votes.c.item == _item)
 
+LAST_PLACE = select(func.max(assignments.c.position)).where(assignments.c.reviewer == _reviewer)
+GIVE = insert(assignments)
 IS_GIVEN = select(_given)
 BEFORE_VOTE = select(_given, _written | _changed | _looked, _here)
 
@@ -57,10 +59,10 @@ ANSWERED = update(assignments).where(_of, assignments.c.answered != bindparam("n
 
 def once(dialect: str) -> Callable[[Table], Insert]:
     """How a row is added to a table where none like it is there, in the words of a database."""
-    insert = sqlite.insert if dialect == "sqlite" else postgresql.insert
+    add = sqlite.insert if dialect == "sqlite" else postgresql.insert
 
     @cache
     def adding(table: Table) -> Insert:
-        return insert(table).on_conflict_do_nothing().inline().execution_options(preserve_rowcount=True)
+        return add(table).on_conflict_do_nothing().inline().execution_options(preserve_rowcount=True)
 
     return adding

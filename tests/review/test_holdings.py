@@ -1,0 +1,67 @@
+"""Who has what, as a server knows it: the same as the database says, whoever else gives out and takes back."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+
+from shiftproof.review.database import Database, Sent
+from shiftproof.review.holdings import Holding
+
+ITEMS = [f"item {number}" for number in range(30)]
+
+
+def as_read(database_url: str, reviewer: int) -> Holding:
+    """What a server says that has just come."""
+    database = Database(database_url)
+    held = database.given(reviewer)
+    database.close()
+    return held
+
+
+def invited(database: Database, name: str) -> int:
+    database.invite(name)
+    return database.reviewers()[-1].id
+
+
+def test_servers_that_give_out_and_take_back_in_turn_know_of_each_other(database_url: str) -> None:
+    servers, chance = [Database(database_url), Database(database_url)], random.Random(7)
+    people = [invited(servers[0], name) for name in ("Ada", "Ben", "Cem")]
+    for turn in range(40):
+        server, person = chance.choice(servers), chance.choice(people)
+        if chance.random() < 0.2:
+            server.release(person)
+        else:
+            wanted, has = chance.sample(ITEMS, 4), server.given(person).own
+            given = server.hand_out(person, lambda _, wanted=wanted: wanted)  # type: ignore[misc]
+            assert given == [one for one in wanted if one not in has]
+        if turn % 3 == 0 and server.given(person).own:
+            server.add(person, [Sent(f"vote {turn}", min(server.given(person).own), "first", {"choice": "keep"})])
+        for one in people:
+            fresh = as_read(database_url, one)
+            assert +fresh.people == Counter(item for whom in people for item in servers[0].assigned_to(whom))
+            assert [(+server.given(one).people, server.given(one).own) for server in servers] == [fresh] * 2
+    for server in servers:
+        server.close()
+
+
+def test_what_was_not_written_after_all_is_not_held(database: Database) -> None:
+    ada = invited(database, "Ada")
+    database.hand_out(ada, lambda _: ["a"])
+
+    def fail(_has: Holding) -> list[str]:
+        raise RuntimeError("in the middle")
+
+    with pytest.raises(RuntimeError):
+        database.hand_out(ada, fail)
+    assert database.given(ada) == Holding(Counter("a"), frozenset("a"))
+    assert database.hand_out(ada, lambda has: [item for item in "ab" if item not in has.own]) == ["b"]
+
+
+def test_what_is_told_of_is_not_changed_by_what_follows(database: Database) -> None:
+    ada = invited(database, "Ada")
+    before = database.given(ada)
+    database.hand_out(ada, lambda _: ["a"])
+    assert before == Holding(Counter(), frozenset())
