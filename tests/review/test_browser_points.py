@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from review.browsing import Reviewing
+from shiftproof.curation.project import Item
 from shiftproof.review.votes import box_of
 from shiftproof.studies.object_scales import factor_name, seen_scale_factors
 
@@ -52,6 +53,24 @@ def test_a_box_is_drawn_and_kept_by_keys_alone(sit_down: SitDown) -> None:
     ada.page.keyboard.press("Enter")
     expected = (0.5 - 2 * LEAP * across, 0.5 - 3 * LEAP * down, 0.5 + 3 * LEAP * across, 0.5 + (LEAP + 3) * down)
     assert box_of(ada.answers()[item]) == pytest.approx(expected)
+
+
+def test_in_training_the_right_box_is_drawn_beside_ones_own(sit_down: SitDown) -> None:
+    points = [[0.5, 0.1], [0.1, 0.5], [0.5, 0.2], [0.2, 0.5]]  # far from what is drawn below
+    known = Item("known", ("0.png",), "bird", role="training", answer={"choice": "box", "points": points})
+    ada = sit_down("extreme-points", count=2, items=(known, Item("asked", ("1.png",), "bird")))
+    ada.begin()
+    assert ada.item() == "known"
+    draw(ada)
+    ada.page.keyboard.press("Enter")
+    ada.page.locator("#interlude").wait_for()
+    (right,) = ada.page.locator(".marks .other").all()
+    assert right.inner_text() == "Right"
+    assert right.evaluate("box => [box.style.left, box.style.top, box.style.width]") == ["10%", "10%", "40%"]
+    assert "Not quite" in ada.go_on()
+    assert "The training is over" in ada.go_on()
+    assert ada.item() == "asked"
+    assert ada.page.locator(".marks .other").count() == 0
 
 
 def test_a_point_that_is_dropped_can_be_set_again_a_little_beside(sit_down: SitDown) -> None:

@@ -1,4 +1,4 @@
-// What the label means, with pictures of it, and what models said: called up by a key.
+// What is asked, and how many of its class are kept; what the label means and what models said is called up by a key.
 
 import { byId, element } from "./element.js";
 import { address } from "./pictures.js";
@@ -9,10 +9,13 @@ export class About {
     this.references = byId("references");
     this.predictions = byId("predictions");
     this.references.open = matchMedia("(min-width: 60rem)").matches;
+    this.target = element("p", { class: "target" });
+    byId("question").after(this.target);
   }
 
   show({ label, shown }) {
     this.#ask(label);
+    this.#count(label);
     const hasReferences = Boolean(label && (label.gloss || label.path.length || label.references.length));
     this.references.hidden = !hasReferences;
     if (hasReferences) this.#explain(label);
@@ -37,6 +40,16 @@ export class About {
     byId("question").replaceChildren(before, ...after.flatMap((text) => [name(), text]));
   }
 
+  // Of a class of which so many should be kept, how many stand as kept.
+  #count(label) {
+    const hasTarget = Boolean(label?.target);
+    this.target.hidden = !hasTarget;
+    if (!hasTarget) return;
+    const { name, kept, target } = label;
+    const bar = element("progress", { max: target, value: Math.min(kept, target), "aria-hidden": "true" });
+    this.target.replaceChildren(bar, ` ${inDigits(kept)} of ${inDigits(target)} ${name} kept so far`);
+  }
+
   #explain({ name, gloss, path, references }) {
     this.references.querySelector(".gloss").textContent = gloss;
     this.references.querySelector(".path").textContent = path.join(" › ");
@@ -47,4 +60,5 @@ export class About {
   }
 }
 
+const inDigits = (count) => count.toLocaleString("en");
 const prediction = ([model, words]) => [element("dt", {}, model), element("dd", {}, words)];

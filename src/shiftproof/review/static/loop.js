@@ -16,7 +16,7 @@
 //   key(key)                     whether it used a key, named as keys.js does
 //   zoom                         a Zoom, where one can look closer
 //   describe(answer)             optional: an answer in words, where it is more than a choice, reasons and tags
-//   hear(votes)                  optional: shows what others said of the item, where people look together
+//   hear(votes)                  optional: shows what others said of the item, where people look together, or what is right
 //
 // Reasons of a choice are asked for here, after it. #stage[data-ready] is the name of the item that can be answered now.
 
@@ -124,6 +124,7 @@ async function explain({ feedback }, given) {
   const mine = turn;
   if (feedback) {
     const right = describe(feedback.answer);
+    screen.hear?.([{ who: "Right", answer: feedback.answer }]);
     const wrong = `You said: ${describe(given)}. Right is: ${right}.`;
     await interlude.say(
       feedback.right

@@ -2,10 +2,7 @@
 
 import { byId } from "./element.js";
 
-const TOLD = {
-  training: () => "Training: the answer follows each of yours",
-  qualification: (done, all) => `Qualification: ${done} of ${all}`,
-};
+const ROUNDS = { training: "Training", qualification: "Qualification" };
 
 export class Progress {
   constructor(told) {
@@ -25,16 +22,20 @@ export class Progress {
 
   show(round = this.round) {
     this.round = round;
-    const training = round === "training";
-    const { done, given, left, seconds_each: each } = this.told;
-    const all = Math.max(given + left, done);
-    byId("bar").hidden = training;
-    byId("bar").max = Math.max(all, 1);
-    byId("bar").value = done;
-    byId("count").textContent = TOLD[round]?.(done, all) ?? `${done} of ${all}`;
-    const toGo = all > done ? `, ${duration(each * (all - done))} to go` : "";
-    byId("pace").textContent = each && !training ? `${each.toFixed(1)} s each${toGo}` : "";
+    const counts = round === "training" ? this.told.training : countsOf(this.told);
+    byId("bar").hidden = !counts;
+    byId("bar").max = Math.max(counts?.all ?? 0, 1);
+    byId("bar").value = counts?.done ?? 0;
+    byId("count").textContent = [ROUNDS[round], counts && `${counts.done} of ${counts.all}`].filter(Boolean).join(": ");
+    byId("pace").textContent = round === "training" ? "the right answer follows each of yours" : pace(counts, this.told.seconds_each);
   }
+}
+
+const countsOf = ({ done, given, left }) => ({ done, all: Math.max(given + left, done) });
+
+function pace({ done, all }, each) {
+  const toGo = all > done ? `, ${duration(each * (all - done))} to go` : "";
+  return each ? `${each.toFixed(1)} s each${toGo}` : "";
 }
 
 function duration(seconds) {

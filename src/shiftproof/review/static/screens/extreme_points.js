@@ -114,6 +114,7 @@ export function create({ stage, panel, settings, answer, announce }) {
       image = shown;
       putPictures(view, image);
       marks.cover(image);
+      marks.drawOthers([]);
       points.reset(before?.points);
       draw();
     },
