@@ -47,17 +47,36 @@ def test_servers_that_give_out_and_take_back_in_turn_know_of_each_other(database
         server.close()
 
 
-def test_what_was_not_written_after_all_is_not_held(database: Database) -> None:
-    ada = invited(database, "Ada")
-    database.hand_out(ada, lambda _: ["a"])
+def test_who_gives_out_sees_what_another_server_gave_just_before(database_url: str) -> None:
+    one, other = Database(database_url), Database(database_url)
+    ada, ben = invited(one, "Ada"), invited(one, "Ben")
+    seen: list[Counter[str]] = []
+
+    def note(has: Holding) -> list[str]:
+        seen.append(has.people)
+        return ["a"]
+
+    for server, person in ((one, ada), (other, ben), (one, ada)):
+        server.hand_out(person, note)
+    assert seen == [Counter(), Counter(a=1), Counter(a=2)]
+    one.close()
+    other.close()
+
+
+def test_what_was_not_written_after_all_is_not_held(database_url: str) -> None:
+    one, other = Database(database_url), Database(database_url)
+    ada, ben = invited(one, "Ada"), invited(one, "Ben")
+    one.hand_out(ada, lambda _: ["a"])
 
     def fail(_has: Holding) -> list[str]:
         raise RuntimeError("in the middle")
 
     with pytest.raises(RuntimeError):
-        database.hand_out(ada, fail)
-    assert database.given(ada) == Holding(Counter("a"), frozenset("a"))
-    assert database.hand_out(ada, lambda has: [item for item in "ab" if item not in has.own]) == ["b"]
+        one.hand_out(ada, fail)
+    other.hand_out(ben, lambda _: ["b"])  # as many changes as the one that failed would have made
+    assert one.given(ada) == Holding(Counter("ab"), frozenset("a"))
+    one.close()
+    other.close()
 
 
 def test_what_is_told_of_is_not_changed_by_what_follows(database: Database) -> None:
