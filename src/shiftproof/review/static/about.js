@@ -47,7 +47,7 @@ export class About {
     if (!hasTarget) return;
     const { name, kept, target } = label;
     const bar = element("progress", { max: target, value: Math.min(kept, target), "aria-hidden": "true" });
-    this.target.replaceChildren(bar, ` ${inDigits(kept)} of ${inDigits(target)} ${name} kept so far`);
+    this.target.replaceChildren(bar, `${name}: ${inDigits(kept)} of ${inDigits(target)} kept so far`);
   }
 
   #explain({ name, gloss, path, references }) {
