@@ -104,6 +104,14 @@ def test_what_is_right_is_an_answer_that_people_could_give(home: Path, screen: s
     assert is_right(item, item.answer)
 
 
+@pytest.mark.parametrize("name", sorted(set(SCREENS) - {"human-test", "failure-modes"}))
+def test_the_docs_name_every_answer_that_can_be_known(name: str) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "curation.md").read_text(encoding="utf-8")
+    table = page.partition("| of | answers |")[2].partition("\n\n")[0]
+    named = [one.name for choice in SCREENS[name].choices for one in (choice, *choice.reasons)]
+    assert [answer for answer in named if f"`{answer}`" not in table] == []
+
+
 @pytest.mark.parametrize(
     ("screen", "table", "told"),
     [

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image as Pillow
 
 from shiftproof.curation.project import Item, Making, Project, ReviewClass, load_project, save_project
-from shiftproof.curation.screens import RESERVED, SCREENS, keys_from, screen_named
+from shiftproof.curation.screens import RESERVED, SCREENS, key_name, keys_from, screen_named
 from shiftproof.curation.shelf import LONGEST, put
 from shiftproof.curation.sifting import Step
 from shiftproof.errors import BadInput, UnknownName, UnreadableImage
@@ -141,6 +141,12 @@ def test_every_answer_of_a_screen_has_a_key_of_its_own(name: str) -> None:
 def test_a_key_that_is_taken_is_refused(name: str, keys: dict[str, str], told: str) -> None:
     with pytest.raises(BadInput, match=told):
         screen_named(name, keys)
+
+
+@pytest.mark.parametrize("name", sorted(set(SCREENS) - {"human-test"}))
+def test_the_docs_name_every_answer_and_its_key(name: str) -> None:
+    answers = ", ".join(f"`{choice.name}` {key_name(choice.key)}" for choice in SCREENS[name].choices)
+    assert f"| {name} | {answers} |\n" in (Path(__file__).parents[2] / "docs" / "review.md").read_text(encoding="utf-8")
 
 
 def test_space_is_a_key_where_nothing_is_flipped() -> None:
