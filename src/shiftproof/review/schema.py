@@ -24,10 +24,12 @@ from sqlalchemy import (
     func,
     insert,
     inspect,
+    literal,
     select,
     text,
     update,
 )
+from sqlalchemy.schema import CreateIndex
 
 from shiftproof.errors import StoreError
 
@@ -84,6 +86,12 @@ votes = Table(
     Index("votes_of_reviewers", "reviewer", "number"),
 )
 
+# its name is written into statements: an index is not used where it is a parameter
+CHOICE = votes.c.answer[literal("choice", JSON.JSONStrIndexType(), literal_execute=True)].as_string()
+"""What was answered, without reasons and the like."""
+
+votes_by_choice = Index("votes_by_choice", CHOICE, votes.c.item)
+
 comments = Table(
     "comments",  # what people write to each other about an item that they judge together
     tables,
@@ -137,7 +145,11 @@ def _counted(connection: Connection) -> None:
     connection.execute(insert(facts).values(name="handed out", value="0"))
 
 
-MIGRATIONS: Sequence[Callable[[Connection], None]] = (_first, _together, _tested, _looked, _counted)
+def _chosen(connection: Connection) -> None:
+    connection.execute(CreateIndex(votes_by_choice, if_not_exists=True))  # tables that are new have it
+
+
+MIGRATIONS: Sequence[Callable[[Connection], None]] = (_first, _together, _tested, _looked, _counted, _chosen)
 """Each makes tables of its version out of those of the version before it; what is written here stays as it is."""
 
 ALONE: Mapping[str, str] = {

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from shiftproof.review.contested import contested
 from shiftproof.review.database import Comment, Reviewer
 from shiftproof.review.desk import Desk
 from shiftproof.review.groups import derived_votes
@@ -14,13 +15,22 @@ from shiftproof.review.letters import letters
 from shiftproof.review.verdicts import Verdict, disputed, needs_adjudication, verdicts
 from shiftproof.review.votes import Vote, standing
 
+MOST_NAMED = 10_000
+"""Items whose votes are asked for by name; where there are more, all votes are read."""
+
 
 def items_together(desk: Desk, reviewer: Reviewer) -> list[dict[str, Any]]:
     """The disputed items of a person in the order of the project, with what was said of each so far, without names.
 
     An item stays here when people have come to agree on it, so that they can change their minds again.
     """
-    project, votes, assigned = desk.project, desk.database.votes(), desk.database.assigned()
+    if not desk.project.screen.adjudicated:
+        return []
+    project = contested(desk.project, desk.database, reviewer.id)
+    named = list(project.by_id) if len(project.items) <= MOST_NAMED else None
+    votes, assigned = desk.database.votes(items=named), desk.database.assigned(named)
+    mine = [item for item in disputed(project, votes, assigned) if reviewer.id in assigned[item]]
+    desk.database.look(reviewer.id, mine)
     found = verdicts(project, votes, assigned)
     said: dict[str, list[Vote]] = defaultdict(list)
     stand = standing(votes)
@@ -29,8 +39,6 @@ def items_together(desk: Desk, reviewer: Reviewer) -> list[dict[str, Any]]:
     written: dict[str, list[Comment]] = defaultdict(list)
     for comment in desk.database.comments():
         written[comment.item].append(comment)
-    mine = [item for item in disputed(project, votes, assigned) if reviewer.id in assigned[item]]
-    desk.database.look(reviewer.id, mine)
     return [
         {
             **desk.shown(project.by_id[item]),

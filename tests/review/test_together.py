@@ -1,0 +1,83 @@
+"""What people look at together is found without reading every vote, and is the same as if all had been read."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shiftproof.curation.project import Item, Project
+from shiftproof.review.database import Database, Sent
+from shiftproof.review.desk import Desk
+from shiftproof.review.together import items_together
+from shiftproof.review.verdicts import disputed, verdicts
+from shiftproof.review.votes import Round, Vote
+
+BOXES = [(0.1, 0.1, 0.5, 0.5), (0.1, 0.1, 0.55, 0.5), (0.6, 0.6, 0.9, 0.9)]
+
+
+def answer_to(project: Project, chance: random.Random) -> dict[str, Any]:
+    """Most would keep an item; boxes lie together or apart."""
+    choice = chance.choice(project.screen.choices) if chance.random() < 0.3 else project.screen.choices[0]
+    if project.screen.form != "box" or not choice.keeps:
+        return {"choice": choice.name}
+    left, top, right, bottom = chance.choice(BOXES)
+    return {"choice": choice.name, "points": [[left, top], [right, top], [left, bottom], [right, bottom]]}
+
+
+def vote_at_random(project: Project, database: Database, people: list[int], chance: random.Random) -> None:
+    """First votes on most of what each person has, some taken back or replaced, and some changed when they sat together."""
+    for person in people:
+        database.hand_out(person, lambda _: [item.id for item in project.items if chance.random() < 0.95])
+        for item in database.assigned_to(person):
+            if chance.random() < 0.2:
+                continue  # another vote may speak for it
+            first = f"{person} {item}"
+            database.add(person, [Sent(first, item, "first", answer_to(project, chance))])
+            if chance.random() < 0.2:
+                again = answer_to(project, chance) if chance.random() < 0.8 else None
+                later: Round = "first" if chance.random() < 0.5 else "open"
+                database.add(person, [Sent(f"{first} again", item, later, again, supersedes=first)])
+
+
+@pytest.mark.parametrize("screen", ["clarity", "pair", "extreme-points", "class-pair"])
+@pytest.mark.parametrize("seed", range(3))
+def test_it_is_what_all_votes_come_to(database: Database, screen: str, seed: int) -> None:
+    items = tuple(Item(f"item {number}", ("1.jpg", "2.jpg"), group=f"group {number // 4}") for number in range(24))
+    project = Project(Path("nowhere"), "test", screen, items, reviewers_each=2)
+    tokens = [database.invite(name) for name in ("Ada", "Ben")]
+    people = [person for token in tokens if (person := database.reviewer_with(token)) is not None]
+    vote_at_random(project, database, [person.id for person in people], random.Random(seed))
+    votes, assigned = database.votes(), database.assigned()
+    outcomes = {item: verdict.outcome for item, verdict in verdicts(project, votes, assigned).items()}
+    desk = Desk(project, database)
+    for person in people:
+        theirs = [item for item in disputed(project, votes, assigned) if person.id in assigned[item]]
+        seen = items_together(desk, person)
+        assert [desk.items[one["id"]].id for one in seen] == theirs
+        assert [one["outcome"] for one in seen] == [outcomes[item] for item in theirs]
+        assert 0 < len(seen) < len(items)
+
+
+def test_only_votes_on_what_somebody_would_not_keep_are_read(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    items = tuple(Item(f"item {number}", ("1.jpg",)) for number in range(6))
+    project = Project(Path("nowhere"), "test", "clarity", items, reviewers_each=1)
+    ada = database.reviewer_with(database.invite("Ada"))
+    assert ada is not None
+    database.hand_out(ada.id, lambda _: [item.id for item in items])
+    for item in items:
+        choice = "reject" if item.id == "item 3" else "keep"
+        database.add(ada.id, [Sent(item.id, item.id, "first", {"choice": choice})])
+    read: list[str] = []
+    votes = database.votes
+
+    def noting(**which: Any) -> list[Vote]:
+        found = votes(**which)
+        read.extend(vote.item for vote in found)
+        return found
+
+    monkeypatch.setattr(database, "votes", noting)
+    assert len(items_together(Desk(project, database), ada)) == 1
+    assert read == ["item 3"]
