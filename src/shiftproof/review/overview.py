@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from shiftproof.curation.project import Item, Project
 from shiftproof.review.care import signs_of
 from shiftproof.review.database import Database, Tally
-from shiftproof.review.summary import Person, Summary, summarize
+from shiftproof.review.summary import Person, Summary, summary_of
 from shiftproof.review.verdicts import Verdict
 from shiftproof.review.votes import Vote, standing
 
@@ -96,7 +96,8 @@ class Overview:
 def overview(project: Project, database: Database, *, now: float | None = None) -> Overview:
     """What there is to see now."""
     now = time.time() if now is None else now
-    summary, votes = summarize(project, database), database.votes()
+    votes = database.votes()
+    summary = summary_of(project, database, votes)
     first = list(standing(vote for vote in votes if vote.round == "first").values())
     signs = signs_of(summary.people, first)
     last = {vote.reviewer: vote.received for vote in votes}

@@ -119,7 +119,12 @@ def _person_as_json(person: Person) -> dict[str, Any]:
 
 def summarize(project: Project, database: Database) -> Summary:
     """What a review has come to: verdicts from the votes that stand, agreement from the first ones."""
-    votes, assigned = database.votes(), database.assigned()
+    return summary_of(project, database, database.votes())
+
+
+def summary_of(project: Project, database: Database, votes: Sequence[Vote]) -> Summary:
+    """The same by votes that were read already, which takes longest where there are many."""
+    assigned = database.assigned()
     first = list(standing(vote for vote in votes if vote.round in ("qualification", "first")).values())
     answers = first_answers(project, first)
     return Summary(

@@ -1,5 +1,6 @@
 // The owner's page: it shows by itself what has changed, invites people and takes back what they did not answer.
 
+import { againAndAgain } from "./again.js";
 import { byId, element } from "./element.js";
 import { Lost, Refused, call } from "./server.js";
 
@@ -76,5 +77,5 @@ document.addEventListener("click", async (event) => {
   tell(`${taken.released} items were taken back; others will be given them.`);
 });
 
-setInterval(() => document.visibilityState === "visible" && refresh(), LOOK_AGAIN);
+againAndAgain(refresh, LOOK_AGAIN);
 tell(`As of ${new Date().toLocaleTimeString()}`);

@@ -2,6 +2,7 @@
 // that means anything; comments; and the own answer, which may be changed.
 
 import { About } from "./about.js";
+import { againAndAgain } from "./again.js";
 import { announce } from "./announce.js";
 import { inWords } from "./choices.js";
 import { showLost, showState } from "./connection.js";
@@ -138,4 +139,4 @@ const lookCloser = (key) => screen.zoom?.key(key);
 listen(act, lookCloser);
 heard.write(comment);
 await refresh();
-setInterval(() => document.visibilityState === "visible" && !isSending && refresh(), LOOK_AGAIN);
+againAndAgain(async () => isSending || (await refresh()), LOOK_AGAIN);
