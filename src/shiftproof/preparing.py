@@ -46,12 +46,14 @@ def prepare(job: Job) -> tuple[Arrays, list[Read]]:
     """The input of every readable image, in order, and what became of each image."""
     arrays: Arrays = []
     read: list[Read] = []
+    # once an image, which may be there under many conditions
+    sources = dict(zip((sample.id for sample in job.samples), job.sources, strict=True))
+    stamps = {image_id: stamp_of(source) for image_id, source in sources.items()}
     for sample, source, condition in zip(job.samples, job.sources, job.conditions, strict=True):
-        stamp = reason = None
+        stamp, reason = stamps[sample.id], None
         size: tuple[int, int] | None = None
         digest: str | None = None
         try:
-            stamp = stamp_of(source)
             data, digest = _bytes_of(source, stamp, job)
             if condition.picture in CROPS:
                 arrays.append(_crop_of(sample, source, data, digest, condition, job))

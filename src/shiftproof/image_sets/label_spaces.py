@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -43,7 +44,7 @@ class LabelSpace:
     convention: Mapping[str, str]
     rule: Rule = "max"
 
-    @property
+    @cached_property
     def keeps_scores(self) -> bool:
         """Whether scores stay as the model gave them, so that only labels change."""
         return self.columns[: self.outputs] == tuple((column,) for column in range(self.outputs))
@@ -125,6 +126,11 @@ def match_classes(
     >>> space.columns, space.convention["classes"]
     (((1,), (0,)), '2 of 3')
     """
+    return _matched(of_set, of_model, outputs, scored, unmatched)
+
+
+@lru_cache(8)  # the same classes meet under every condition of a run
+def _matched(of_set: Classes, of_model: Classes | None, outputs: int, scored: Scored, unmatched: Unmatched) -> LabelSpace:
     if scored not in ("full", "subset"):
         raise BadInput(f"answers are scored among 'full' or 'subset' classes, not {scored!r}")
     matching = match_columns(of_set, of_model, outputs)
