@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from command import Shiftproof
+from patience import PATIENCE
 from review.served import drawn_project, served
 from shiftproof.curation.project import load_project
 from shiftproof.review.database import Database, Sent
@@ -20,7 +21,7 @@ def test_links_are_printed_once_and_let_their_holders_in(tmp_path: Path) -> None
     drawn_project(tmp_path / "set")
     with served(tmp_path / "set", invite=["Ada", "Ben"]) as server:
         assert set(server.links) == {"owner", "Ada", "Ben"}
-        answers = {name: httpx.get(link).status_code for name, link in server.links.items()}
+        answers = {name: httpx.get(link, timeout=PATIENCE).status_code for name, link in server.links.items()}
         assert answers == {"owner": 303, "Ada": 303, "Ben": 303}
         code, out, err = server.stop()
         assert (code, out) == (0, "")
@@ -29,15 +30,15 @@ def test_links_are_printed_once_and_let_their_holders_in(tmp_path: Path) -> None
         server.links = {}
         server.start()
         assert server.links == {}, "who was invited stays invited, and no link is told twice"
-        assert httpx.get(before["Ada"]).status_code == 303
+        assert httpx.get(before["Ada"], timeout=PATIENCE).status_code == 303
 
 
 def test_nothing_of_a_request_is_logged(tmp_path: Path) -> None:
     drawn_project(tmp_path / "set")
     with served(tmp_path / "set", invite=["Ada"]) as server:
         token = server.links["Ada"].rpartition("/")[2]
-        httpx.get(server.links["Ada"], follow_redirects=False)
-        httpx.get(f"{server.address}/join/{'x' * 32}")
+        httpx.get(server.links["Ada"], follow_redirects=False, timeout=PATIENCE)
+        httpx.get(f"{server.address}/join/{'x' * 32}", timeout=PATIENCE)
         _, out, err = server.stop()
     assert token not in out + err
     assert "x" * 32 not in out + err

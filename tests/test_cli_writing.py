@@ -6,7 +6,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import pytest
 
 import shiftproof as sp
 from command import Shiftproof
+from patience import PATIENCE, wait_until
 
 Draw = Callable[..., Path]
 
@@ -130,12 +130,9 @@ def test_ctrl_c_is_one_sentence_and_the_same_command_goes_on(draw_photos: Draw, 
         # whoever runs the tests in the background has Ctrl-C switched off for all they start
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
-    deadline = time.monotonic() + 60
-    while not list((tmp_path / "c").rglob("*.JPEG")):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_until(lambda: any((tmp_path / "c").rglob("*.JPEG")))
     process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=60)
+    _, told = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert "the same command goes on from here" in told
     assert "Traceback" not in told

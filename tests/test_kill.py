@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import shiftproof as sp
+from patience import PATIENCE, wait_until
 from shiftproof.loading import load_predictions
 from shiftproof.store import Store
 from shiftproof.types import Run
@@ -59,10 +60,7 @@ def commits_stored(store: Path) -> int:
 
 
 def wait_for_commits(store: Path, commits: int) -> None:
-    deadline = time.monotonic() + 60
-    while commits_stored(store) < commits:
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
+    wait_until(lambda: commits_stored(store) >= commits)
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +118,7 @@ def test_ctrl_c_is_one_sentence_and_the_next_run_goes_on(photos: Path, undisturb
     )
     wait_for_commits(store, 3)
     process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=30)
+    _, told = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert "the same command goes on from here" in told
     assert "Traceback" not in told

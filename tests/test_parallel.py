@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from patience import wait_until
 from shiftproof import parallel
 from shiftproof.errors import MissingExtra, ShiftproofError
 from shiftproof.parallel import Arrays, WorkerDied, Workers
@@ -199,10 +200,7 @@ def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
     assert parent.returncode == -signal.SIGKILL
     children = [int(word) for word in parent.stdout.split()]
     assert len(children) == 2
-    deadline = time.monotonic() + 10
-    while any(_runs(child) for child in children):
-        assert time.monotonic() < deadline, "a worker outlived its parent"
-        time.sleep(0.02)
+    wait_until(lambda: not any(_runs(child) for child in children), "a worker outlived its parent")
 
 
 def _runs(process: int) -> bool:

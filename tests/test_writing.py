@@ -11,7 +11,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 from PIL import Image as Pillow
 
 import shiftproof as sp
+from patience import wait_until
 from shiftproof.corruptions import applying
 from shiftproof.corruptions.editions import edition_of
 from shiftproof.corruptions.frost_pictures import frost_pictures
@@ -346,13 +346,6 @@ def test_killed_and_resumed_arrays_are_the_same_to_the_byte(draw_photos: Draw, t
     write_corrupted(sp.open_images(photos), tmp_path / "c", layout="cifar-c", **KILLED)
     assert files_in(tmp_path / "c") == files_in(tmp_path / "whole")
     assert not (tmp_path / "c" / SCRATCH).exists()
-
-
-def wait_until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def test_two_runs_do_not_write_into_one_folder(draw_photos: Draw, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from patience import PATIENCE
 from reports import made_up, made_up_novelty
 from shiftproof.reports import save_report
 from shiftproof.studies.results import ImageSetCard, ModelCard, Results
@@ -166,6 +167,7 @@ def show(browser: Browser, tmp_path: Path, open_photo: Callable[[ImageSetRef, st
         context = browser.new_context(viewport={"width": width, "height": 800}, offline=True, color_scheme=color_scheme)  # type: ignore[arg-type]
         contexts.append(context)
         page = context.new_page()
+        page.set_default_timeout(1000 * PATIENCE)
         page.on("console", lambda message: complaints.append(message.text))
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("dialog", lambda dialog: complaints.append(f"dialog: {dialog.message}"))

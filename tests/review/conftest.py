@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from patience import PATIENCE
 from review.browsing import Reviewing, photo_project
 from review.databases import POSTGRES, empty_database
 from review.served import served
@@ -49,7 +50,7 @@ def take_seats(browser: Browser) -> Iterator[Callable[..., list[Reviewing]]]:
             people = []
             for name in names:
                 page = stack.enter_context(browser.new_context(**(device or laptop))).new_page()
-                page.set_default_timeout(60_000)
+                page.set_default_timeout(1000 * PATIENCE)
                 page.on("console", lambda message: complaints.append(message.text))
                 page.on("pageerror", lambda error: complaints.append(str(error)))
                 people.append(Reviewing(page, server, project, name))

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from PIL import Image as Pillow
 
+from patience import PATIENCE
 from shiftproof.curation.project import Item, Project, ReviewClass, save_project
 
 
@@ -75,7 +76,7 @@ class Served:
     def stop(self) -> tuple[int, str, str]:
         """Ends it as Ctrl-C would: exit code, and what it printed since it listened."""
         self.process.send_signal(signal.SIGINT)
-        out, err = self.process.communicate(timeout=20)
+        out, err = self.process.communicate(timeout=PATIENCE)
         return self.process.returncode, out, err
 
 

@@ -22,6 +22,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
+from patience import PATIENCE
 from review.served import Served, drawn_project, served
 from shiftproof.curation.project import Item, Project, ReviewClass
 from shiftproof.errors import BadInput
@@ -67,7 +68,7 @@ class Scene:
 
     def raw(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, bytes]:
         """An answer to a request that no library has tidied up, in Ada's name."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=PATIENCE)
         cookie = "; ".join(f"{name}={value}" for name, value in self.ada.browser.cookies.items())
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         connection.request(method, path, body, {"cookie": cookie, **named})
@@ -79,7 +80,7 @@ class Scene:
 
 @contextmanager
 def entered(server: Served, name: str) -> Iterator[Person]:
-    with httpx.Client(base_url=server.address) as browser:
+    with httpx.Client(base_url=server.address, timeout=PATIENCE) as browser:
         assert browser.get(server.links[name]).status_code == 303
         text = browser.get("/work").text
         settings = json.loads(text.partition('id="settings">')[2].partition("</script>")[0])
@@ -137,7 +138,7 @@ def test_pictures_are_had_by_their_names_and_by_those_invited_alone(scene: Scene
     answer = scene.ada.browser.get(path)
     assert (answer.status_code, answer.headers["content-type"]) == (200, "image/png")
     assert "private" in answer.headers["cache-control"]
-    assert httpx.get(scene.server.address + path).status_code == 403
+    assert httpx.get(scene.server.address + path, timeout=PATIENCE).status_code == 403
 
 
 def test_what_goes_with_a_picture_does_not_tell_when_it_was_put_there(tmp_path: Path, database: Database) -> None:
@@ -430,7 +431,7 @@ def test_errors_of_ours_have_the_headers_and_tell_nothing(
 
 
 def test_the_cookie_is_for_the_server_alone(scene: Scene) -> None:
-    cookie = httpx.get(scene.server.links["Ben"]).headers["set-cookie"].lower()
+    cookie = httpx.get(scene.server.links["Ben"], timeout=PATIENCE).headers["set-cookie"].lower()
     assert "httponly" in cookie
     assert "samesite=lax" in cookie
     assert "domain" not in cookie

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from patience import PATIENCE
 from shiftproof.review.batches import Batches
 
 
@@ -18,13 +19,13 @@ def test_those_who_come_while_one_is_at_it_are_done_together() -> None:
     def double(jobs: Sequence[int]) -> list[int | Exception]:
         batches.append(list(jobs))
         begun.set()
-        go_on.wait(timeout=30)
+        go_on.wait(timeout=PATIENCE)
         return [2 * job for job in jobs]
 
     work: Batches[int, int] = Batches(double, threading.Lock())
     with ThreadPoolExecutor(9) as pool:
         first = pool.submit(work.done, 0)
-        begun.wait(timeout=30)
+        begun.wait(timeout=PATIENCE)
         others = [pool.submit(work.done, job) for job in range(1, 9)]
         while work.waiting < 8:
             pass

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
+from patience import PATIENCE
 from review.browsing import Reviewing
 from review.judged import judge
 from shiftproof.curation.project import Item
@@ -104,7 +105,7 @@ def test_the_page_shows_what_changes_and_leaves_the_focus_and_what_is_typed(owne
 def test_votes_are_files_for_the_owner_alone(owner: Reviewing) -> None:
     cookies = owner.page.context.cookies()
     own = {"cookie": "; ".join(f"{one['name']}={one['value']}" for one in cookies)}
-    connection = http.client.HTTPConnection("127.0.0.1", owner.server.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", owner.server.port, timeout=PATIENCE)
 
     def ask(path: str, headers: dict[str, str], body: str | None = None) -> tuple[int, bytes]:
         connection.request("GET" if body is None else "POST", path, body, headers)

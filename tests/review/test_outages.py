@@ -17,6 +17,7 @@ from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import OperationalError
 from starlette.requests import Request
 
+from patience import PATIENCE
 from review.browsing import Reviewing
 from review.databases import POSTGRES
 from review.served import Served, drawn_project, served
@@ -104,7 +105,7 @@ def scene(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Scene]:
 
 @pytest.fixture
 def client(scene: Scene) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=scene.server.address, follow_redirects=True) as opened:
+    with httpx.Client(base_url=scene.server.address, follow_redirects=True, timeout=PATIENCE) as opened:
         yield opened
 
 
