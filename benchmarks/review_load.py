@@ -2,19 +2,25 @@
 
     python benchmarks/review_load.py
 
-Every item goes to all fifty, and each of them has answered a thousand of 5,000 items before. Then the same with a server
-that is killed five times. SHIFTPROOF_TEST_POSTGRES names a PostgreSQL server; without it, SQLite alone.
+Every item goes to all fifty, and each of them has answered a thousand of 5,000 items before. Before it and after it the
+same people at `bare_review.py`, which does nothing but keep each vote with a commit: what this machine can do at best, and
+the control. Then the same review with a server that is killed five times. SHIFTPROOF_TEST_POSTGRES names a PostgreSQL
+server; without it, SQLite alone.
 Aim: no error, no vote lost or counted twice, and 99 of 100 votes acknowledged within 100 ms.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 from sqlalchemy import create_engine, insert
@@ -25,14 +31,16 @@ sys.path.append(str(Path(__file__).parent.parent / "tests"))  # the simulated re
 
 from review.databases import empty_database
 from review.served import Served, drawn_project, served
-from review.simulated import check_votes, reviewers_at_work
+from review.simulated import Reviewer, check_votes, reviewers_at_work
 from shiftproof.curation.project import Project
 from shiftproof.review.database import Database
 from shiftproof.review.schema import assignments, votes
 
 PEOPLE = [f"person {number}" for number in range(50)]
 ITEMS, BEFORE = 5000, 1000
-SECONDS = int(os.environ.get("SECONDS_EACH", "60"))
+SECONDS, KILLS = int(os.environ.get("SECONDS_EACH", "60")), 5
+
+Figures: TypeAlias = dict[str, dict[str, float]]
 
 
 def answer_before(project: Project, url: str) -> None:
@@ -66,38 +74,103 @@ def cpu_seconds(process: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def work(server: Served, database: Database, *, kills: int) -> dict[str, dict[str, float]]:
-    before = max((vote.number for vote in database.votes()), default=0)
-    with reviewers_at_work(server, PEOPLE) as crew:
-        for _ in range(kills):
-            time.sleep(SECONDS / (kills + 1))
+@dataclass(frozen=True)
+class Bare:
+    """The bare server as the simulated reviewers know it."""
+
+    port: int
+    links: dict[str, str]
+
+
+@contextlib.contextmanager
+def bare_server(url: str) -> Iterator[tuple[Bare, int]]:
+    """A bare server and its process, until the block ends."""
+    script = str(Path(__file__).parent / "bare_review.py")
+    with subprocess.Popen([sys.executable, script, url], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        port = int(process.stdout.readline())
+        links = {name: f"http://127.0.0.1:{port}/join/{number}" for number, name in enumerate(PEOPLE)}
+        yield Bare(port, links), process.pid
+        process.kill()
+
+
+def at_bare_server(url: str) -> Figures:
+    with bare_server(url) as (server, process), reviewers_at_work(server, PEOPLE) as crew:
+        cost = cost_of_votes(crew, process)
+    return {**cost, **waits(crew)}
+
+
+def at_review(server: Served, database: Database) -> Figures:
+    with checked_work(server, database) as crew:
+        cost = cost_of_votes(crew, server.process.pid)
+    return {**cost, **waits(crew)}
+
+
+def at_killed_review(server: Served, database: Database) -> Figures:
+    with checked_work(server, database) as crew:
+        for _ in range(KILLS):
+            time.sleep(SECONDS / (KILLS + 1))
             server.kill()
             server.start()
-        spent, taken = cpu_seconds(server.process.pid), database.count()
-        time.sleep(SECONDS / (kills + 1))
-        spent, taken = cpu_seconds(server.process.pid) - spent, database.count() - taken
+        time.sleep(SECONDS / (KILLS + 1))
+    return waits(crew)
+
+
+@contextlib.contextmanager
+def checked_work(server: Served, database: Database) -> Iterator[list[Reviewer]]:
+    """Everybody at work while the block runs; after it no vote may be missing or there twice."""
+    before = max((vote.number for vote in database.votes()), default=0)
+    with reviewers_at_work(server, PEOPLE, seed=before) as crew:
+        yield crew
     check_votes(crew, database, before=before)
-    # a busy machine makes every answer late, and yet this stays the same
-    print(f"  {1000 * spent / taken:.1f} ms of the server's CPU for each vote, with all that people fetch beside it")
+
+
+def cost_of_votes(crew: Sequence[Reviewer], process: int) -> Figures:
+    """What a vote costs a server while everybody is at work: a busy machine makes answers late, and changes this little."""
+    spent, taken = cpu_seconds(process), acknowledged(crew)
+    time.sleep(SECONDS)
+    each = 1000 * (cpu_seconds(process) - spent) / (acknowledged(crew) - taken)
+    print(f"  {each:.1f} ms of the server's CPU for each vote, with all that people fetch beside it")
+    return {"cpu": {"each": each}}
+
+
+def acknowledged(crew: Sequence[Reviewer]) -> int:
+    return sum(len(reviewer.acknowledged) for reviewer in crew)
+
+
+def waits(crew: Sequence[Reviewer]) -> Figures:
     votes_taken = [one for reviewer in crew for one in reviewer.vote_seconds]
     fetches = [one for reviewer in crew for one in reviewer.fetch_seconds]
     return {"votes": told("votes", votes_taken), "fetches": told("fetches of six items", fetches)}
 
 
+def measured(kind: str, folder: Path, url: str) -> dict[str, Figures]:
+    """One database: the bare server, the review, the bare server again, the review that is killed."""
+    answer_before(drawn_project(folder / "set", ITEMS, reviewers_each=len(PEOPLE)), url)
+    figures: dict[str, Figures] = {}
+    with served(folder / "set", "--database", url, invite=PEOPLE) as server, contextlib.closing(Database(url)) as database:
+        contestants: dict[str, Callable[[], Figures]] = {
+            "bare": lambda: at_bare_server(url),
+            "review": lambda: at_review(server, database),
+            "bare, again": lambda: at_bare_server(url),
+            f"review, killed {KILLS} times": lambda: at_killed_review(server, database),
+        }
+        for name, work in contestants.items():
+            print(f"{kind}: {name}", flush=True)
+            figures[name] = work()
+    base = figures["bare"]
+    for name in ("review", "bare, again"):
+        cost, late = (figures[name][part][key] / base[part][key] for part, key in (("cpu", "each"), ("votes", "99")))
+        print(f"{kind}: {name} x bare: CPU {cost:.2f}, 99 % of votes {late:.2f}", flush=True)
+    return figures
+
+
 def main() -> None:
     figures = {}
     for kind in ("sqlite", "postgresql"):
-        for kills in (0, 5):
-            with tempfile.TemporaryDirectory() as folder, empty_database(kind, Path(folder)) as url:
-                if url is None:
-                    continue
-                project = drawn_project(Path(folder) / "set", ITEMS, reviewers_each=len(PEOPLE))
-                answer_before(project, url)
-                with served(Path(folder) / "set", "--database", url, invite=PEOPLE) as server:
-                    database = Database(url)
-                    print(f"{kind}, killed {kills} times", flush=True)
-                    figures[f"{kind}, {kills} kills"] = work(server, database, kills=kills)
-                    database.close()
+        with tempfile.TemporaryDirectory() as folder, empty_database(kind, Path(folder)) as url:
+            if url is not None:
+                figures[kind] = measured(kind, Path(folder), url)
     save("review_load", figures)
 
 

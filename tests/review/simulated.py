@@ -9,11 +9,10 @@ import random
 import threading
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
-from review.served import Served
 from shiftproof.review.database import Database
 from shiftproof.review.votes import standing
 
@@ -25,6 +24,15 @@ PATIENCE = 60.0
 
 LOST = (OSError, http.client.HTTPException, json.JSONDecodeError)
 """What a browser meets when the server goes away in the middle."""
+
+
+class Door(Protocol):
+    """Where they come in: a server's port, and the link of each of them."""
+
+    @property
+    def port(self) -> int: ...
+    @property
+    def links(self) -> Mapping[str, str]: ...
 
 
 @dataclass
@@ -117,9 +125,9 @@ class Reviewer:
 
 
 @contextlib.contextmanager
-def reviewers_at_work(server: Served, names: Sequence[str], *, pace: float = 2.0) -> Iterator[list[Reviewer]]:
+def reviewers_at_work(server: Door, names: Sequence[str], *, pace: float = 2.0, seed: int = 0) -> Iterator[list[Reviewer]]:
     """All of them at work at once while the block runs, and after it until every vote is acknowledged."""
-    crew = [Reviewer(server.port, server.links[name], pace, random.Random(name)) for name in names]
+    crew = [Reviewer(server.port, server.links[name], pace, random.Random(f"{seed} {name}")) for name in names]
     everybody, over = threading.Barrier(len(crew) + 1, timeout=PATIENCE), threading.Event()
     threads = [threading.Thread(target=reviewer.work, args=(everybody, over)) for reviewer in crew]
     for thread in threads:

@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from sqlalchemy import Connection, Row, Table, delete, func, insert, select, update
+from sqlalchemy import Connection, Row, Table, delete, func, select, update
 from sqlalchemy.exc import OperationalError
 
 from shiftproof.errors import BadInput
 from shiftproof.review import statements
 from shiftproof.review.batches import Batches
-from shiftproof.review.engines import engine_for, make_ready
+from shiftproof.review.engines import engine_for, make_ready, reading_engine
 from shiftproof.review.holdings import Holding, Holdings
-from shiftproof.review.schema import assignments, comments, facts, looks, lookups, reviewers, votes
+from shiftproof.review.schema import CHOICE, assignments, comments, facts, looks, lookups, reviewers, votes
 from shiftproof.review.votes import Round, Vote, standing
 
 TOKEN_BYTES = 24
@@ -50,6 +50,11 @@ class Sent:
     milliseconds: int | None = None
     supersedes: str | None = None
     received: float | None = None  # seconds since 1970; None for now
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is an answer that says nothing of another vote."""
+        return self.supersedes is None and self.answer is not None
 
 
 ByWhom: TypeAlias = tuple[int, Sent]
@@ -86,7 +91,8 @@ class Database:
 
     def __init__(self, url: str | Path) -> None:
         self._engine = engine_for(url if isinstance(url, str) else f"sqlite:///{url}")
-        self._once = statements.once(self._engine.dialect.name)
+        self._reading = reading_engine(self._engine)
+        self._new_votes = statements.once(self._engine.dialect.name, votes).returning(votes.c.id)
         turn = threading.Lock()
         # one writer at a time is all that SQLite allows: waiting here is fairer and quicker than its busy loop
         self._turn: AbstractContextManager[Any] = turn if self._engine.dialect.name == "sqlite" else nullcontext()
@@ -96,15 +102,13 @@ class Database:
 
     def close(self) -> None:
         self._engine.dispose()
+        self._reading.dispose()
 
     def secret(self) -> bytes:
         """A key of this review, made when it is first asked for: forms are signed with it."""
-        with self._turn, self._engine.begin() as connection:
-            found = connection.execute(select(facts.c.value).where(facts.c.name == "secret")).scalar()
-            if found is None:
-                found = secrets.token_hex(32)
-                connection.execute(insert(facts).values(name="secret", value=found))
-        return bytes.fromhex(found)
+        self._add_once(facts, {"name": "secret", "value": secrets.token_hex(32)})
+        with self._reading.connect() as connection:
+            return bytes.fromhex(connection.execute(select(facts.c.value).where(facts.c.name == "secret")).scalar_one())
 
     def invite(self, name: str, role: Literal["reviewer", "owner"] = "reviewer") -> str:
         """A token for a new person, or a new one for a known person, whose old one is then worth nothing."""
@@ -112,25 +116,21 @@ class Database:
         if not name or len(name) > 200:
             raise BadInput(f"a reviewer needs a name of at most 200 letters, got {name!r:.220}")
         token = secrets.token_urlsafe(TOKEN_BYTES)
+        now = {"role": role, "token_digest": token_digest(token)}
+        self._add_once(reviewers, {"name": name, "created": time.time(), **now})
         with self._turn, self._engine.begin() as connection:
-            known = connection.execute(select(reviewers.c.id).where(reviewers.c.name == name)).scalar()
-            if known is None:
-                new = {"name": name, "role": role, "token_digest": token_digest(token), "created": time.time()}
-                connection.execute(insert(reviewers).values(**new))
-            else:
-                changed = update(reviewers).where(reviewers.c.id == known)
-                connection.execute(changed.values(token_digest=token_digest(token), role=role))
+            connection.execute(update(reviewers).where(reviewers.c.name == name).values(**now))
         return token
 
     def reviewer_with(self, token: str) -> Reviewer | None:
         """Whose token this is; it is found by its digest, so that no comparison can be timed."""
-        with self._engine.connect() as connection:
+        with self._reading.connect() as connection:
             row = connection.execute(statements.OWNER_OF_TOKEN, {"digest": token_digest(token)}).first()
         return None if row is None else _reviewer(row)
 
     def reviewers(self) -> list[Reviewer]:
         """Everybody who was invited, in that order."""
-        with self._engine.connect() as connection:
+        with self._reading.connect() as connection:
             return [_reviewer(row) for row in connection.execute(select(reviewers).order_by(reviewers.c.id))]
 
     def mark(
@@ -173,34 +173,34 @@ class Database:
 
     def given(self, reviewer: int) -> Holding:
         """How many people have each item that somebody has, and what this person has."""
-        return self._holdings.of(reviewer, self._engine)
+        return self._holdings.of(reviewer, self._reading)
 
     def assigned_to(self, reviewer: int) -> list[str]:
         """The items of one person, in the person's own order."""
         mine = select(assignments.c.item).where(assignments.c.reviewer == reviewer).order_by(assignments.c.position)
-        with self._engine.connect() as connection:
+        with self._reading.connect() as connection:
             return [row.item for row in connection.execute(mine)]
 
     def waiting(self, reviewer: int, count: int, *, besides: Iterable[str] = ()) -> list[str]:
         """The next items of a person on which no vote of theirs stands, but for some."""
         asked = {"reviewer": reviewer, "besides": list(besides), "count": count}
-        with self._engine.connect() as connection:
+        with self._reading.connect() as connection:
             return list(connection.execute(statements.WAITING, asked).scalars())
 
     def is_given(self, reviewer: int, item: str) -> bool:
         """Whether an item was given to a person."""
-        with self._engine.connect() as connection:
+        with self._reading.connect() as connection:
             return bool(connection.execute(statements.IS_GIVEN, {"reviewer": reviewer, "item": item}).scalar())
 
     def before_vote(self, reviewer: int, item: str, vote_id: str) -> BeforeVote:
         """What decides whether a vote of a person may be taken."""
-        with self._engine.connect() as connection:
+        with self._reading.connect() as connection:
             found = connection.execute(statements.BEFORE_VOTE, {"reviewer": reviewer, "item": item, "vote": vote_id}).one()
         return BeforeVote(*map(bool, found))
 
     def tally(self, reviewer: int, *, last: int = 20) -> Tally:
         """How far a person is, and the pace of the last votes."""
-        with self._engine.connect() as connection:
+        with self._reading.connect() as connection:
             given, done, milliseconds = connection.execute(statements.TALLY, {"reviewer": reviewer, "last": last}).one()
         return Tally(int(given), int(done), None if milliseconds is None else float(milliseconds) / 1000)
 
@@ -216,7 +216,7 @@ class Database:
         if items is not None:
             asked = asked.where(assignments.c.item.in_(items))
         found: dict[str, list[int]] = {}
-        with self._engine.connect() as connection:
+        with self._reading.connect() as connection:
             for item, reviewer in connection.execute(asked):
                 found.setdefault(item, []).append(reviewer)
         return found
@@ -232,7 +232,8 @@ class Database:
         """Adds votes of several people with one commit, which is what takes long; 1 for each that is new, or the refusal."""
         try:
             with self._engine.begin() as connection:
-                return [self._tried(connection, *one) for one in sent]
+                new = self._add_plain(connection, [one for one in sent if one[1].is_plain])
+                return [self._outcome(connection, *one, new) for one in sent]
         except OperationalError:
             if len(sent) == 1:
                 raise
@@ -244,41 +245,43 @@ class Database:
         except OperationalError as problem:
             return problem
 
-    def _tried(self, connection: Connection, reviewer: int, sent: Sent) -> int | Exception:
-        """What becomes of a vote; BadInput is its sender's alone, and is told before anything is written."""
+    def _add_plain(self, connection: Connection, sent: Sequence[ByWhom]) -> set[str]:
+        """Adds votes that say nothing of others, all at once; the ids of those that are new."""
+        if not sent:
+            return set()
+        new = set(connection.execute(self._new_votes, [_row(*one) for one in sent]).scalars())
+        answered = [{**_place(*one), "now": True} for one in sent if one[1].id in new]
+        if answered:
+            connection.execute(statements.ANSWERED, answered)
+        return new
+
+    def _outcome(self, connection: Connection, reviewer: int, sent: Sent, new: set[str]) -> int | Exception:
+        """What became of a vote; BadInput is its sender's alone, and is told before anything is written."""
         try:
-            return self._add(connection, reviewer, sent)
+            if not sent.is_plain:
+                return self._add_about_another(connection, reviewer, sent)
+            if sent.id not in new:
+                _is_own(connection, reviewer, sent.id, sent.item)
+                return 0
         except BadInput as refusal:
             return refusal
+        new.remove(sent.id)  # the same may have come twice at once
+        return 1
 
-    def _add(self, connection: Connection, reviewer: int, sent: Sent) -> int:
-        if sent.supersedes is not None and not _is_own(connection, reviewer, sent.supersedes, sent.item):
-            raise BadInput("a vote can only replace a vote of the same person on the same item")
-        if sent.supersedes is None and sent.answer is None:
+    def _add_about_another(self, connection: Connection, reviewer: int, sent: Sent) -> int:
+        """Adds a vote that replaces another or takes it back."""
+        if sent.supersedes is None:
             raise BadInput("a vote without an answer takes another one back; say which as supersedes")
-        row = {
-            "id": sent.id,
-            "reviewer": reviewer,
-            "item": sent.item,
-            "round": sent.round,
-            "answer": None if sent.answer is None else dict(sent.answer),
-            "note": sent.note,
-            "milliseconds": sent.milliseconds,
-            "supersedes": sent.supersedes,
-            "received": time.time() if sent.received is None else sent.received,
-        }
-        held = {"of_reviewer": reviewer, "of_item": sent.item}
-        if sent.answer is None:
-            # whoever takes a vote back holds the person's row of the item, so that a vote at the same time is seen
-            connection.execute(statements.HELD, held)
-        if not connection.execute(self._once(votes), row).rowcount:
+        if not _is_own(connection, reviewer, sent.supersedes, sent.item):
+            raise BadInput("a vote can only replace a vote of the same person on the same item")
+        place = _place(reviewer, sent)
+        # whoever takes a vote back holds the person's row of the item, so that a vote at the same time is seen
+        connection.execute(statements.HELD, place)
+        if connection.execute(self._new_votes, [_row(reviewer, sent)]).first() is None:
             _is_own(connection, reviewer, sent.id, sent.item)
             return 0
-        answered = True
-        if sent.answer is None:
-            own = connection.execute(select(votes).where(votes.c.reviewer == reviewer, votes.c.item == sent.item))
-            answered = bool(standing(map(_vote, own)))
-        connection.execute(statements.ANSWERED, {**held, "now": answered})
+        own = connection.execute(select(votes).where(votes.c.reviewer == reviewer, votes.c.item == sent.item))
+        connection.execute(statements.ANSWERED, {**place, "now": bool(standing(map(_vote, own)))})
         return 1
 
     def votes(
@@ -297,13 +300,25 @@ class Database:
             asked = asked.where(votes.c.reviewer == reviewer)
         if items is not None:
             asked = asked.where(votes.c.item.in_(items))
-        with self._engine.connect() as connection:
+        with self._reading.connect() as connection:
             found = [_vote(row) for row in connection.execute(asked.limit(last))]
         return sorted(found, key=lambda vote: vote.number)
 
+    def items_chosen(self, choices: Iterable[str]) -> set[tuple[str, str]]:
+        """Items, each with one of some choices that somebody made there, whether it stands or not."""
+        with self._reading.connect() as connection:
+            asked = select(votes.c.item, CHOICE).where(CHOICE.in_(list(choices))).distinct()
+            return {(item, choice) for item, choice in connection.execute(asked)}
+
+    def items_with_votes(self, least: int) -> set[str]:
+        """Items on which there are so many votes, or more, whether they stand or not."""
+        with self._reading.connect() as connection:
+            asked = select(votes.c.item).group_by(votes.c.item).having(func.count() >= least)
+            return set(connection.execute(asked).scalars())
+
     def count(self) -> int:
         """How many votes there are, those that take others back among them."""
-        with self._engine.connect() as connection:
+        with self._reading.connect() as connection:
             return int(connection.execute(select(func.count()).select_from(votes)).scalar() or 0)
 
     def comment(self, reviewer: int, comment_id: str, item: str, text: str) -> None:
@@ -316,7 +331,7 @@ class Database:
         asked = select(comments).order_by(comments.c.number)
         if item is not None:
             asked = asked.where(comments.c.item == item)
-        with self._engine.connect() as connection:
+        with self._reading.connect() as connection:
             return [Comment(row.reviewer, row.item, row.text, row.received) for row in connection.execute(asked)]
 
     def look(self, reviewer: int, items: Iterable[str]) -> None:
@@ -326,7 +341,7 @@ class Database:
 
     def looked_at(self, reviewer: int) -> set[str]:
         """The items of which a person has seen what others said."""
-        with self._engine.connect() as connection:
+        with self._reading.connect() as connection:
             return set(connection.execute(select(looks.c.item).where(looks.c.reviewer == reviewer)).scalars())
 
     def look_up(self, reviewer: int, lookup_id: str, key: str) -> None:
@@ -336,17 +351,36 @@ class Database:
     def lookups(self) -> dict[int, int]:
         """How often each person looked up a class."""
         asked = select(lookups.c.reviewer, func.count().label("times")).group_by(lookups.c.reviewer)
-        with self._engine.connect() as connection:
+        with self._reading.connect() as connection:
             return {row.reviewer: row.times for row in connection.execute(asked)}
 
     def _add_once(self, table: Table, row: Mapping[str, Any]) -> None:
         with self._turn, self._engine.begin() as connection:
-            connection.execute(self._once(table), row)
+            connection.execute(statements.once(self._engine.dialect.name, table), row)
 
 
 def token_digest(token: str) -> str:
     """What is kept of a token: whoever reads the database cannot come in with it."""
     return hashlib.sha256(token.encode()).hexdigest()
+
+
+def _row(reviewer: int, sent: Sent) -> dict[str, Any]:
+    return {
+        "id": sent.id,
+        "reviewer": reviewer,
+        "item": sent.item,
+        "round": sent.round,
+        "answer": None if sent.answer is None else dict(sent.answer),
+        "note": sent.note,
+        "milliseconds": sent.milliseconds,
+        "supersedes": sent.supersedes,
+        "received": time.time() if sent.received is None else sent.received,
+    }
+
+
+def _place(reviewer: int, sent: Sent) -> dict[str, Any]:
+    """Where it is kept whether a person has answered an item."""
+    return {"of_reviewer": reviewer, "of_item": sent.item}
 
 
 def _is_own(connection: Connection, reviewer: int, vote_id: str, item: str) -> bool:

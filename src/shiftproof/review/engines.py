@@ -14,7 +14,7 @@ from shiftproof.errors import BadInput, StoreError
 from shiftproof.review.schema import migrate
 
 CONNECTIONS = 10
-"""To the database, kept open; more are made while more requests than these are answered at once."""
+"""To the database, kept open; waiting for one of them is quicker than making more, which a server takes long for."""
 
 IDLE_SECONDS = 2.0
 """After which a connection is asked whether it is still there; asking each time would double the way of every question."""
@@ -25,21 +25,39 @@ def engine_for(url: str) -> Engine:
     if url.startswith("postgresql://"):  # the driver that our extra brings
         url = url.replace("://", "+psycopg://", 1)
     try:
-        engine = create_engine(url, pool_size=CONNECTIONS)
+        engine = create_engine(url, pool_size=CONNECTIONS, max_overflow=0)
     except (SQLAlchemyError, ModuleNotFoundError) as problem:
         raise BadInput(f"{url.partition('@')[0].partition('://')[0]}: no database can be reached so; {problem}") from problem
     if engine.dialect.name == "sqlite":
-        event.listen(engine, "connect", _settle_sqlite)
-    else:  # a server may have gone and come back, a file has not
-        event.listen(engine, "checkin", _note_time)
-        event.listen(engine, "checkout", _check_alive)
+        event.listen(engine, "connect", settle_sqlite)
+    else:
+        _listen_for_ends(engine)
     return engine
 
 
-def _settle_sqlite(connection: Any, _record: object) -> None:
+def reading_engine(engine: Engine) -> Engine:
+    """The way to the same database for what one statement reads: no transaction, of whose ends a server would be told."""
+    if engine.dialect.name == "sqlite":
+        return engine
+    settings = {"isolation_level": "AUTOCOMMIT", "pool_reset_on_return": None}
+    reading = create_engine(engine.url, pool_size=CONNECTIONS, max_overflow=0, **settings)
+    _listen_for_ends(reading)
+    # what ends the connections of one ends those of the other
+    event.listen(engine, "handle_error", lambda context: reading.dispose() if context.is_disconnect else None)
+    event.listen(reading, "handle_error", lambda context: engine.dispose() if context.is_disconnect else None)
+    return reading
+
+
+def settle_sqlite(connection: Any, _record: object = None) -> None:
     """Readers beside a writer, and nothing that was acknowledged lost with the process or the machine."""
     for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "busy_timeout=10000"):
         connection.execute(f"PRAGMA {pragma}")
+
+
+def _listen_for_ends(engine: Engine) -> None:
+    """A server may have gone and come back, a file has not."""
+    event.listen(engine, "checkin", _note_time)
+    event.listen(engine, "checkout", _check_alive)
 
 
 def _note_time(_connection: object, record: ConnectionPoolEntry) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 
-from sqlalchemy import BindParameter, Insert, Table, bindparam, case, exists, func, insert, select, update
+from sqlalchemy import BindParameter, Table, bindparam, case, exists, func, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from shiftproof.review.schema import assignments, comments, looks, reviewers, votes
@@ -57,12 +56,8 @@ HELD = select(assignments.c.item).where(_of).with_for_update()
 ANSWERED = update(assignments).where(_of, assignments.c.answered != bindparam("now")).values(answered=bindparam("now"))
 
 
-def once(dialect: str) -> Callable[[Table], Insert]:
-    """How a row is added to a table where none like it is there, in the words of a database."""
+@cache
+def once(dialect: str, table: Table) -> sqlite.Insert | postgresql.Insert:
+    """How rows are added to a table where none like them are there, in the words of a database."""
     add = sqlite.insert if dialect == "sqlite" else postgresql.insert
-
-    @cache
-    def adding(table: Table) -> Insert:
-        return add(table).on_conflict_do_nothing().inline().execution_options(preserve_rowcount=True)
-
-    return adding
+    return add(table).on_conflict_do_nothing()
