@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from review.browsing import Reviewing
+from review.browsing import Reviewing, photo_project
+from review.judged import judge
 from shiftproof.curation.project import Item, ReviewClass, load_project
+from shiftproof.review.database import Database
 
 pytestmark = pytest.mark.real
 
@@ -116,12 +119,20 @@ def test_consent_and_training_come_before_the_first_item_that_counts(sit_down: S
     assert ada.page.url == f"{ada.server.address}/"  # back to where consent is given
     ada.page.keyboard.press("Tab")
     ada.page.keyboard.press("Enter")
+    assert ada.item() == "training 0"
+    told = ada.page.locator("#count")
+    assert told.inner_text() == "Training: 0 of 2"
     assert ada.press("y") == ["training 0"]
+    ada.page.locator("#interlude").wait_for()
+    assert told.inner_text() == "Training: 1 of 2"
     assert "Right\n\nYes, keep it." in ada.go_on()
     assert ada.press("n") == ["training 1"]
     ada.page.keyboard.press("y")  # what is explained cannot be answered
+    ada.page.locator("#interlude").wait_for()
+    assert told.inner_text() == "Training: 2 of 2"
     assert "You said: No. Right is: Yes, keep it." in ada.go_on()
     assert "The training is over" in ada.go_on()
+    assert told.inner_text() == "0 of 1"
     assert ada.press("u") == ["asked"]
     ada.saved()
     assert [(vote.item, vote.round, vote.choice) for vote in ada.votes()] == [
@@ -129,6 +140,40 @@ def test_consent_and_training_come_before_the_first_item_that_counts(sit_down: S
         ("training 1", "training", "reject"),
         ("asked", "first", "unsure"),
     ]
+
+
+def test_a_reload_goes_on_with_the_training_and_an_undo_goes_back(sit_down: SitDown) -> None:
+    training = [Item(f"training {n}", (f"{n}.png",), "bird", role="training", answer={"choice": "keep"}) for n in range(3)]
+    ada = sit_down("clarity", items=(*training, Item("asked", ("3.png",), "bird")))
+    ada.begin()
+    ada.press("y")
+    ada.go_on()
+    ada.press("y")
+    ada.saved()
+    ada.page.reload()
+    assert ada.item() == "training 2"
+    assert ada.page.locator("#count").inner_text() == "Training: 2 of 3"
+    ada.press("z")
+    assert ada.item() == "training 1"
+    ada.page.get_by_text("Training: 1 of 3").wait_for()
+
+
+def test_a_class_tells_how_many_of_its_target_are_kept(take_seats: Callable[..., list[Reviewing]], tmp_path: Path) -> None:
+    project = photo_project(tmp_path / "project", target=1452, reviewers_each=1)
+    database = Database(project.folder / "review.sqlite")
+    judge(database, {"item 0": ["keep"], "item 1": ["keep"], "item 2": ["reject"]})
+    database.close()
+    (ben,) = take_seats(project, "Ben")
+    ben.begin()
+    ben.item()
+    assert ben.page.locator(".target").inner_text() == "bird: 2 of 1,452 kept so far"
+
+
+def test_without_a_target_nothing_is_counted(sit_down: SitDown) -> None:
+    ada = sit_down("clarity", count=2)
+    ada.begin()
+    ada.item()
+    assert not ada.is_seen(".target")
 
 
 def test_keys_are_those_of_the_project(sit_down: SitDown) -> None:

@@ -17,14 +17,15 @@ from shiftproof.review.database import Database, Reviewer, Sent
 from shiftproof.review.handing_out import free_items, hand_out, own_order, settle_groups
 from shiftproof.review.incoming import LONGEST_NOTE, sent_id, sent_vote, text_part
 from shiftproof.review.qualification import Qualification, is_right, qualification_of
-from shiftproof.review.verdicts import disputed
-from shiftproof.review.votes import Round, standing
+from shiftproof.review.recent import RecentCounts
+from shiftproof.review.verdicts import disputed, verdicts
+from shiftproof.review.votes import Round, Vote, standing
 
 PACE_VOTES = 20
 """Votes that a person's own pace is taken from: the last ones."""
 
 RECOUNT_SECONDS = 30.0
-"""How long it is taken as known what is left to hand out; all that others were given is read to know it."""
+"""How long it is taken as known what is left to hand out, and how much of a class is kept."""
 
 
 class Taken(NamedTuple):
@@ -36,6 +37,14 @@ class Taken(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Counts:
+    """How many of all are done."""
+
+    done: int
+    all: int
+
+
+@dataclass(frozen=True)
 class Progress:
     """How far a person is."""
 
@@ -43,6 +52,7 @@ class Progress:
     given: int  # items the person was given so far; more may follow
     left: int  # items that still want somebody, which the person may be given
     seconds_each: float | None  # the person's own pace
+    training: Counts | None = None  # how far the person is in the training, where there is one
 
 
 class Desk:
@@ -54,7 +64,8 @@ class Desk:
     def __init__(self, project: Project, database: Database) -> None:
         self.project, self.database = project, database
         self._secret = database.secret()
-        self._left: dict[int, tuple[float, int]] = {}  # for each person: when it was counted, and how many items
+        self._left = RecentCounts(self._count_left, RECOUNT_SECONDS)
+        self._kept = RecentCounts(self._count_kept, RECOUNT_SECONDS)
 
     def name_of(self, text: str) -> str:
         """The name under which pages know an item or a picture."""
@@ -107,11 +118,11 @@ class Desk:
         """
         skipped = {self.items[name].id for name in besides if name in self.items}
         waiting = self._waiting(reviewer, round_, count, skipped)
-        while round_ == "first" and len(waiting) < count and self._left_for(reviewer):
+        while round_ == "first" and len(waiting) < count and (left := self._left.of(reviewer.id)):
             new = [self.project.by_id[item] for item in hand_out(self.project, self.database, reviewer.id)]
             asked = sum(item.role == "asked" for item in new)
             # nothing given is a sign that others were given what was left
-            self._left[reviewer.id] = time.monotonic(), max(self._left_for(reviewer) - asked, 0) if new else 0
+            self._left.note(reviewer.id, max(left - asked, 0) if new else 0)
             settle_groups(self.project, self.database, reviewer.id, (item.id for item in new))
             waiting = self._waiting(reviewer, round_, count, skipped)
         return [self.shown(self.project.by_id[item]) for item in waiting if item in self.project.by_id]
@@ -133,26 +144,38 @@ class Desk:
         left = {item.id for item in attempt.items}.difference(attempt.answered, skipped)
         return sorted(left, key=own_order(self.project, reviewer.id))
 
-    def _left_for(self, reviewer: Reviewer) -> int:
-        """How many items a person may still be given; up to some seconds old."""
-        counted, left = self._left.get(reviewer.id, (-RECOUNT_SECONDS, 0))
-        if time.monotonic() - counted >= RECOUNT_SECONDS:
-            left = len(free_items(self.project, self.database.given(reviewer.id)))
-            self._left[reviewer.id] = time.monotonic(), left
-        return left
+    def _count_left(self, reviewer: int) -> int:
+        """How many items a person may still be given."""
+        return len(free_items(self.project, self.database.given(reviewer)))
 
     def shown(self, item: Item) -> dict[str, Any]:
         """An item as pages get it: nothing that could lead an answer is in it."""
         return {
             "id": self.name_of(f"item {item.id}"),
             "images": [self.name_of(f"picture {file}") for file in item.images],
-            "label": self._class_of(item.label),
+            "label": self._with_target(self._class_of(item.label)),
             "beside": self._class_of(item.beside),
             "shown": dict(item.shown),
         }
 
     def _class_of(self, key: str | None) -> dict[str, Any] | None:
         return None if key is None else self.shown_class(self.project.class_of.get(key) or ReviewClass(key, key))
+
+    def _with_target(self, shown: dict[str, Any] | None) -> dict[str, Any] | None:
+        """A class with how many of it should be kept and how many are so far, where the project has a target."""
+        target = self.project.target
+        return shown if shown is None or target is None else {**shown, "kept": self._kept.of(shown["key"]), "target": target}
+
+    def _count_kept(self, label: str) -> int:
+        """How many items of a class stand as kept."""
+        found = verdicts(*self._said_of([item for item in self.project.items if item.label == label]))
+        return sum(verdict.outcome == "kept" for verdict in found.values())
+
+    def _said_of(self, items: Sequence[Item]) -> tuple[Project, list[Vote], dict[str, list[int]]]:
+        """The project with some items alone, every vote on them, and whom they were given to."""
+        ids = [item.id for item in items]
+        alone = dataclasses.replace(self.project, items=tuple(items))
+        return alone, self.database.votes(items=ids), self.database.assigned(ids)
 
     def shown_class(self, one: ReviewClass) -> dict[str, Any]:
         """A class as pages get it."""
@@ -219,9 +242,7 @@ class Desk:
     def is_disputed(self, item: Item) -> bool:
         """Whether people look at an item together: everybody has voted, and not all to keep it."""
         kin = [one for one in self.project.items if one is item or (item.group is not None and one.group == item.group)]
-        ids = [one.id for one in kin]
-        votes, assigned = self.database.votes(items=ids), self.database.assigned(ids)
-        return item.id in disputed(dataclasses.replace(self.project, items=tuple(kin)), votes, assigned)
+        return item.id in disputed(*self._said_of(kin))
 
     def comment(self, reviewer: Reviewer, body: Mapping[str, Any]) -> None:
         """Keeps what a person wrote to the others about an item that they look at together."""
@@ -253,8 +274,14 @@ class Desk:
         tally = self.database.tally(reviewer.id, last=PACE_VOTES)
         qualification = self.qualification(reviewer)
         if qualification and (attempt := qualification.current):
-            return Progress(len(attempt.answered), len(attempt.items), 0, tally.seconds_each)
-        return Progress(tally.answered, tally.given, self._left_for(reviewer), tally.seconds_each)
+            return Progress(len(attempt.answered), len(attempt.items), 0, tally.seconds_each, self._trained(reviewer))
+        left = self._left.of(reviewer.id)
+        return Progress(tally.answered, tally.given, left, tally.seconds_each, self._trained(reviewer))
+
+    def _trained(self, reviewer: Reviewer) -> Counts | None:
+        every = len(self.training)
+        left = 0 if reviewer.trained else len(self._waiting(reviewer, "training", every))
+        return Counts(every - left, every) if every else None
 
     def last_votes(self, reviewer: Reviewer, count: int = 50) -> list[dict[str, Any]]:
         """What a person answered last, the latest first, so that it can be undone after the page was closed."""
