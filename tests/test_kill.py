@@ -20,7 +20,8 @@ from shiftproof.loading import load_predictions
 from shiftproof.store import Store
 from shiftproof.types import Run
 
-PHOTOS = 480  # 60 commits of 8: enough to be in the middle of, on any machine
+BATCH = 4
+PHOTOS = 60 * BATCH  # as many commits: enough to be in the middle of, on any machine
 
 pytestmark = pytest.mark.real
 
@@ -38,7 +39,7 @@ def photos(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def command(photos: Path, store: Path, *more: str) -> list[str]:
     predict = ["-m", "shiftproof", "predict", "lite:0", str(photos), "--store", str(store), "--keep", "features"]
-    return [sys.executable, *predict, "--quiet", "--json", "--batch-size", "8", *more]
+    return [sys.executable, *predict, "--quiet", "--json", "--batch-size", str(BATCH), *more]
 
 
 def digest(photos: Path, store: Path) -> str:
@@ -92,7 +93,7 @@ def test_a_kill_loses_nothing_that_was_committed(photos: Path, tmp_path: Path) -
     process.kill()
     assert process.wait() == -signal.SIGKILL
     kept = rows_stored(store)
-    assert 7 * 8 <= kept < PHOTOS
+    assert 7 * BATCH <= kept < PHOTOS
     again = subprocess.run(command(photos, store), check=True, capture_output=True, text=True)
     tally = json.loads(again.stdout)
     assert tally["stored_before"] == kept
