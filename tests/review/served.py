@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
+import random
 import signal
 import socket
 import subprocess
@@ -35,8 +35,11 @@ def drawn_project(folder: Path, count: int = 8, **more: Any) -> Project:
 
 
 def free_port() -> int:
-    """A port that nobody has; below those that the system gives out, so that it stays free for the next start."""
-    for port in range(20_000 + os.getpid() % 10_000, 32_000):
+    """A port that nobody has; below those that the system gives out, so that it stays free for the next start.
+
+    Drawn anew each time: tests that run side by side would meet on the way from one port to the next.
+    """
+    for port in random.SystemRandom().sample(range(20_000, 32_000), 100):
         with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
             return port
     raise RuntimeError("no port is free")
