@@ -263,3 +263,12 @@ def test_a_database_that_cannot_be_reached_is_told_in_a_sentence(tmp_path: Path)
         Database(tmp_path / "no folder" / "review.sqlite")
     with pytest.raises(BadInput, match="no database can be reached so"):
         Database("nonsense://here")
+
+
+def test_votes_on_more_items_than_a_question_may_name_are_found_too(database: Database) -> None:
+    ada = person(database)
+    database.hand_out(ada, lambda _: ["a", "b"])
+    database.add(ada, [sent("1"), sent("2", "b")])
+    many = ["a", *(f"other {number}" for number in range(40_000))]
+    assert [vote.id for vote in database.votes(items=many)] == ["1"]
+    assert database.assigned(many) == {"a": [ada]}

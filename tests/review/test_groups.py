@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Callable
 from pathlib import Path
@@ -72,3 +73,19 @@ def test_items_of_a_closed_group_that_are_handed_out_later_are_not_asked_either(
     other = {"a": "b", "b": "a"}[first.id[0]]
     assert waiting(desk, ada) == {f"{other}{number}" for number in range(60)}
     assert desk.progress(ada).done == 60
+
+
+def test_nobody_else_is_asked_about_a_group_that_enough_people_closed(
+    database: Database, vote: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shiftproof.review.desk.RECOUNT_SECONDS", 0.0)
+    desk = Desk(dataclasses.replace(pairs_of("ab", 5), reviewers_each=3), database)
+    ada, ben, cem = (person(database, name) for name in ("Ada", "Ben", "Cem"))
+    waiting(desk, ada), waiting(desk, ben)
+    vote(desk, ada, "a3", BAD)
+    assert desk.progress(cem).left == 10
+    closed = vote(desk, ben, "a1", BAD)
+    assert desk.progress(cem).left == 5
+    assert waiting(desk, cem) == {f"b{number}" for number in range(5)}
+    vote(desk, ben, "a1", None, supersedes=closed)
+    assert len(waiting(desk, cem)) == 10

@@ -6,13 +6,13 @@ import hashlib
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from sqlalchemy import Connection, Row, Table, delete, func, select, update
+from sqlalchemy import Column, Connection, Row, Select, Table, delete, func, select, update
 from sqlalchemy.exc import OperationalError
 
 from shiftproof.errors import BadInput
@@ -24,6 +24,8 @@ from shiftproof.review.schema import CHOICE, assignments, comments, facts, looks
 from shiftproof.review.votes import Round, Vote, standing
 
 TOKEN_BYTES = 24
+MOST_NAMED = 10_000
+"""Items that a question names; databases take a limited number."""
 
 
 @dataclass(frozen=True)
@@ -213,12 +215,10 @@ class Database:
     def assigned(self, items: Sequence[str] | None = None) -> dict[str, list[int]]:
         """The people each item was given to; of some items alone, where they are named."""
         asked = select(assignments.c.item, assignments.c.reviewer).order_by(assignments.c.reviewer)
-        if items is not None:
-            asked = asked.where(assignments.c.item.in_(items))
         found: dict[str, list[int]] = {}
         with self._reading.connect() as connection:
-            for item, reviewer in connection.execute(asked):
-                found.setdefault(item, []).append(reviewer)
+            for row in _of_items(connection, asked, assignments.c.item, items):
+                found.setdefault(row.item, []).append(row.reviewer)
         return found
 
     def add(self, reviewer: int, sent: Iterable[Sent]) -> int:
@@ -292,16 +292,14 @@ class Database:
         items: Sequence[str] | None = None,
         last: int | None = None,
     ) -> list[Vote]:
-        """All votes with a number above `after`, in the order they came; of one person, on some items, the `last` few."""
+        """All votes with a number above `after`, in the order they came; of one person, on some items, or the `last` few."""
         asked = (
             select(votes).where(votes.c.number > after).order_by(votes.c.number if last is None else votes.c.number.desc())
         )
         if reviewer is not None:
             asked = asked.where(votes.c.reviewer == reviewer)
-        if items is not None:
-            asked = asked.where(votes.c.item.in_(items))
         with self._reading.connect() as connection:
-            found = [_vote(row) for row in connection.execute(asked.limit(last))]
+            found = [_vote(row) for row in _of_items(connection, asked.limit(last), votes.c.item, items)]
         return sorted(found, key=lambda vote: vote.number)
 
     def items_chosen(self, choices: Iterable[str]) -> set[tuple[str, str]]:
@@ -362,6 +360,16 @@ class Database:
 def token_digest(token: str) -> str:
     """What is kept of a token: whoever reads the database cannot come in with it."""
     return hashlib.sha256(token.encode()).hexdigest()
+
+
+def _of_items(
+    connection: Connection, asked: Select[Any], column: Column[str], items: Sequence[str] | None
+) -> Iterator[Row[Any]]:
+    """The rows that are about some items, or about any; of too many to be named in a question, all are read."""
+    if items is None or len(items) > MOST_NAMED:
+        named = None if items is None else frozenset(items)
+        return (row for row in connection.execute(asked) if named is None or row.item in named)
+    return iter(connection.execute(asked.where(column.in_(items))))
 
 
 def _row(reviewer: int, sent: Sent) -> dict[str, Any]:

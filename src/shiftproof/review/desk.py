@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 import hmac
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 from shiftproof.curation.project import Item, Project, ReviewClass
 from shiftproof.errors import BadInput, ShiftproofError
 from shiftproof.review.database import Database, Reviewer, Sent
-from shiftproof.review.handing_out import free_items, hand_out, own_order, settle_groups
+from shiftproof.review.handing_out import closed_now, free_items, hand_out, own_order, settle_groups
 from shiftproof.review.incoming import LONGEST_NOTE, sent_id, sent_vote, text_part
 from shiftproof.review.qualification import Qualification, is_right, qualification_of
-from shiftproof.review.recent import RecentCounts
+from shiftproof.review.recent import Recent
 from shiftproof.review.verdicts import disputed, verdicts
 from shiftproof.review.votes import Round, Vote, standing
 
@@ -25,7 +25,7 @@ PACE_VOTES = 20
 """Votes that a person's own pace is taken from: the last ones."""
 
 RECOUNT_SECONDS = 30.0
-"""How long it is taken as known what is left to hand out, and how much of a class is kept."""
+"""How long it is taken as known what is left to hand out, which groups are closed, and how much of a class is kept."""
 
 
 class Taken(NamedTuple):
@@ -64,8 +64,9 @@ class Desk:
     def __init__(self, project: Project, database: Database) -> None:
         self.project, self.database = project, database
         self._secret = database.secret()
-        self._left = RecentCounts(self._count_left, RECOUNT_SECONDS)
-        self._kept = RecentCounts(self._count_kept, RECOUNT_SECONDS)
+        self._left = Recent(self._count_left, RECOUNT_SECONDS)
+        self._kept = Recent(self._count_kept, RECOUNT_SECONDS)
+        self._closed: Recent[None, Set[str]] = Recent(lambda _: closed_now(project, database), RECOUNT_SECONDS)
 
     def name_of(self, text: str) -> str:
         """The name under which pages know an item or a picture."""
@@ -119,7 +120,8 @@ class Desk:
         skipped = {self.items[name].id for name in besides if name in self.items}
         waiting = self._waiting(reviewer, round_, count, skipped)
         while round_ == "first" and len(waiting) < count and (left := self._left.of(reviewer.id)):
-            new = [self.project.by_id[item] for item in hand_out(self.project, self.database, reviewer.id)]
+            given = hand_out(self.project, self.database, reviewer.id, closed=self._closed.of(None))
+            new = [self.project.by_id[item] for item in given]
             asked = sum(item.role == "asked" for item in new)
             # nothing given is a sign that others were given what was left
             self._left.note(reviewer.id, max(left - asked, 0) if new else 0)
@@ -146,7 +148,7 @@ class Desk:
 
     def _count_left(self, reviewer: int) -> int:
         """How many items a person may still be given."""
-        return len(free_items(self.project, self.database.given(reviewer)))
+        return len(free_items(self.project, self.database.given(reviewer), self._closed.of(None)))
 
     def shown(self, item: Item) -> dict[str, Any]:
         """An item as pages get it: nothing that could lead an answer is in it."""

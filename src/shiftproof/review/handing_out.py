@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 
 from shiftproof.curation.project import Project
 from shiftproof.review.database import Database
-from shiftproof.review.groups import derived_votes
+from shiftproof.review.groups import closed_groups, derived_votes
 from shiftproof.review.holdings import Holding
 from shiftproof.review.votes import standing
 
@@ -18,18 +18,20 @@ GOLD_EVERY = 10
 """One item of so many has a known answer, where the project has such items left for the person."""
 
 
-def hand_out(project: Project, database: Database, reviewer: int, *, chunk: int = CHUNK) -> list[str]:
+def hand_out(
+    project: Project, database: Database, reviewer: int, *, chunk: int = CHUNK, closed: Set[str] = frozenset()
+) -> list[str]:
     """Gives a person the next items: first those that others have judged already, so that verdicts come soon.
 
-    Nobody gets an item twice, and no item goes to more than `reviewers_each` people; items with a known answer are strewn
-    in among them and go to everybody, unless they are a qualification.
+    Nobody gets an item twice, none of a group that is closed, and no item goes to more than `reviewers_each` people; items
+    with a known answer are strewn in among them and go to everybody, unless they are a qualification.
     """
     gold = [item.id for item in project.items if item.role == "gold" and project.pass_mark is None]
     turn = own_order(project, reviewer)
 
     def choose(given: Holding) -> list[str]:
         people = given.people
-        free = sorted(free_items(project, given), key=people.__getitem__, reverse=True)
+        free = sorted(free_items(project, given, closed), key=people.__getitem__, reverse=True)
         fewest = people[free[:chunk][-1]] if free else 0
         # only among those that as many people have as the last of the chunk does the order decide who gets them
         sure = [item for item in free[:chunk] if people[item] > fewest]
@@ -53,10 +55,21 @@ def own_order(project: Project, reviewer: int) -> Callable[[str], tuple[str, str
     return turn
 
 
-def free_items(project: Project, given: Holding) -> list[str]:
+def free_items(project: Project, given: Holding, closed: Set[str] = frozenset()) -> list[str]:
     """The items that still want somebody, and that the person asking may be given."""
     people, own, most = given.people, given.own, project.reviewers_each
-    return [item for item in project.asked if item not in own and people[item] < most]
+    free = [item for item in project.asked if item not in own and people[item] < most]
+    return [item for item in free if project.by_id[item].group not in closed] if closed else free
+
+
+def closed_now(project: Project, database: Database) -> Set[str]:
+    """The groups that enough people closed: what is missing of them would change nothing."""
+    items = {item for item, _ in database.items_chosen(project.screen.closing)} if project.screen.closing else set()
+    groups = {project.by_id[item].group for item in items & project.by_id.keys()}
+    kin = [item.id for group in groups if group is not None for item in project.by_group.get(group, ())]
+    stand = standing(vote for vote in database.votes(items=kin) if vote.round != "training")
+    people = database.assigned(kin)
+    return closed_groups(project, stand, {item: people.get(item, ()) for item in kin})
 
 
 def settle_groups(project: Project, database: Database, reviewer: int, items: Iterable[str]) -> None:
