@@ -281,9 +281,11 @@ class Desk:
         return Progress(tally.answered, tally.given, left, tally.seconds_each, self._trained(reviewer))
 
     def _trained(self, reviewer: Reviewer) -> Counts | None:
+        if not self.training:
+            return None
         every = len(self.training)
         left = 0 if reviewer.trained else len(self._waiting(reviewer, "training", every))
-        return Counts(every - left, every) if every else None
+        return Counts(every - left, every)
 
     def last_votes(self, reviewer: Reviewer, count: int = 50) -> list[dict[str, Any]]:
         """What a person answered last, the latest first, so that it can be undone after the page was closed."""
