@@ -1,5 +1,6 @@
 // Votes on their way: each is kept in the browser until the server has it, through lost connections and reloads.
 
+import { afterPaint } from "./after_paint.js";
 import { Refused, call, patiently } from "./server.js";
 
 const AT_ONCE = 20;
@@ -24,7 +25,7 @@ export class Outbox {
     const kept = { ...vote, place: this.#place++ };
     this.votes.push(kept);
     this.#store(kept);
-    setTimeout(() => this.send()); // it is kept, so the next item can be shown first
+    afterPaint(() => this.send()); // it is kept, so the next item can be shown first
     return new Promise((resolve) => this.replies.set(vote.id, resolve));
   }
 

@@ -1,5 +1,6 @@
 // The items that come next, with their pictures decoded ahead.
 
+import { afterPaint } from "./after_paint.js";
 import { picture, pictures } from "./pictures.js";
 import { call, patiently } from "./server.js";
 
@@ -18,7 +19,7 @@ export class Queue {
     const item = this.items.shift();
     if (!item) return null;
     const ready = this.ready(item);
-    if (!this.ended) this.refill();
+    afterPaint(() => this.ended || this.refill());
     return ready;
   }
 
