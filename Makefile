@@ -8,8 +8,9 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 demo: setup
 	@$(BIN)/shiftproof demo
 
+# files side by side, and each in one process: its tests share what is slow to make
 test: setup-test
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile $(PYTEST_ARGS)
 
 setup: .venv/.demo
 
