@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from shiftproof.errors import BadInput
-from shiftproof.metrics.agreement import Ratings, confusion_between, fleiss_kappa, krippendorff_alpha, percent_agreement
+from shiftproof.metrics.agreement import Ratings, confusions_with_others, fleiss_kappa, krippendorff_alpha, percent_agreement
 
 FLEISS = [
     [0, 0, 0, 0, 14],
@@ -78,5 +78,18 @@ def test_what_cannot_be_told_is_nan_or_refused() -> None:
 
 
 def test_confusion_counts_only_what_both_judged() -> None:
-    first, second = np.array([0, 0, 2, -1, 1]), np.array([0, 2, 2, 1, -1])
-    assert confusion_between(first, second, 3).tolist() == [[1, 0, 1], [0, 0, 0], [0, 0, 1]]
+    ratings = np.array([[0, 0], [0, 2], [2, 2], [-1, 1], [1, -1]])
+    first, second = confusions_with_others(ratings, 3)
+    assert first.tolist() == [[1, 0, 1], [0, 0, 0], [0, 0, 1]]
+    assert second.tolist() == first.T.tolist()
+
+
+def test_confusions_are_those_of_every_pair_of_people() -> None:
+    ratings = np.random.default_rng(0).integers(-1, 4, (40, 5))
+    for person, found in enumerate(confusions_with_others(ratings, 4)):
+        expected = np.zeros((4, 4), int)
+        for row in ratings:
+            for other in set(range(5)) - {person}:
+                if row[person] >= 0 and row[other] >= 0:
+                    expected[row[person], row[other]] += 1
+        assert found.tolist() == expected.tolist()

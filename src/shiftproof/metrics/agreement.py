@@ -60,25 +60,36 @@ def krippendorff_alpha(ratings: Ratings) -> float:
     return _beyond(float(alike / answers), float((totals * (totals - 1)).sum() / (answers * (answers - 1))))
 
 
-def confusion_between(first: NDArray[np.integer], second: NDArray[np.integer], answers: int) -> NDArray[np.integer]:
-    """How often the first gave each answer where the second gave each, (answers, answers), of items that both judged.
+def confusions_with_others(ratings: Ratings, answers: int) -> list[NDArray[np.integer]]:
+    """For each person how often they gave each answer where others gave each, (answers, answers); a row is an own answer.
 
-    >>> confusion_between(np.array([0, 1, 1, -1]), np.array([0, 0, 1, 1]), 2)
+    >>> confusions_with_others(np.array([[0, 0], [1, 0], [1, 1], [-1, 1]]), 2)[0]
     array([[1, 0],
            [1, 1]])
     """
-    both = (first >= 0) & (second >= 0)
-    pairs = first[both] * answers + second[both]
-    return np.bincount(pairs, minlength=answers * answers).reshape(answers, answers)
+    counts = _counts(ratings, answers)
+    return [_confusion(own, counts) for own in ratings.T]
+
+
+def _confusion(own: NDArray[np.integer], counts: NDArray[np.integer]) -> NDArray[np.integer]:
+    answers = counts.shape[1]
+    both = counts[own >= 0]
+    own = own[own >= 0]
+    both[np.arange(len(own)), own] -= 1  # nobody is compared with themselves
+    item, other = np.nonzero(both)
+    pairs = np.bincount(own[item] * answers + other, both[item, other], minlength=answers * answers)
+    return pairs.astype(int).reshape(answers, answers)
 
 
 def _beyond(observed: float, by_chance: float) -> float:
     return (observed - by_chance) / (1 - by_chance) if by_chance < 1 else float("nan")
 
 
-def _counts(ratings: Ratings) -> NDArray[np.integer]:
+def _counts(ratings: Ratings, answers: int | None = None) -> NDArray[np.integer]:
     """How many people gave each answer to each item, (items, answers)."""
     if ratings.ndim != 2:
         raise BadInput(f"ratings should be (items, people), got shape {ratings.shape}")
-    answers = int(ratings.max(initial=-1)) + 1
-    return np.asarray((ratings[:, :, None] == np.arange(answers)).sum(axis=1))
+    answers = int(ratings.max(initial=-1)) + 1 if answers is None else answers
+    item, person = np.nonzero(ratings >= 0)
+    cells = np.bincount(item * answers + ratings[item, person], minlength=len(ratings) * answers)
+    return cells.reshape(len(ratings), answers)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Mapping, Sequence
+from itertools import chain, groupby
+
+import numpy as np
 
 from shiftproof.metrics.intervals import clopper_pearson
+from shiftproof.review.ballots import Ballots
 from shiftproof.review.summary import Person
-from shiftproof.review.votes import Vote
 
 ENOUGH = 20
 """Answers of a person before anything is said of them."""
@@ -25,21 +27,25 @@ RARE = 0.001
 """A run is long where careful people would give one so long, or longer, less often than this."""
 
 
-def signs_of(people: Sequence[Person], votes: Iterable[Vote]) -> dict[int, list[str]]:
+def choices_of(votes: Ballots) -> dict[int, list[str]]:
+    """What each person chose, in the order in which it was."""
+    names = np.array(["" if answer is None else str(answer["choice"]) for answer in votes.answers], object)
+    people = np.unique(votes.person).tolist()
+    return {person: names[votes.answer[votes.person == person][::-1]].tolist() for person in people}
+
+
+def signs_of(people: Sequence[Person], chosen: Mapping[int, Sequence[str]]) -> dict[int, list[str]]:
     """What is strange about the work of each person, in words, by the person's id; nothing for most.
 
-    `votes` are the first votes that stand.
+    `chosen` is what each person said in the first votes that stand, in order.
     """
-    of_person: dict[int, list[Vote]] = {person.reviewer.id: [] for person in people}
-    for vote in sorted(votes, key=lambda vote: vote.number):
-        of_person.setdefault(vote.reviewer, []).append(vote)
-    common = Counter(str(vote.choice) for some in of_person.values() for vote in some)
+    common = Counter(chain.from_iterable(chosen.values()))
     found = {}
     for person in people:
         others = [
             one.median_seconds for one in people if one is not person and one.answered >= ENOUGH and one.median_seconds
         ]
-        own = of_person[person.reviewer.id]
+        own = chosen.get(person.reviewer.id, ())
         signs = [*_wrong(person), *_pace(person, others), *_runs(own, common)]
         if signs:
             found[person.reviewer.id] = signs
@@ -63,12 +69,12 @@ def _pace(person: Person, others: Sequence[float]) -> list[str]:
     return [f"slow: {told}"] if person.median_seconds >= TIMES * usual else []
 
 
-def _runs(votes: Sequence[Vote], common: Mapping[str, int]) -> list[str]:
+def _runs(choices: Sequence[str], common: Mapping[str, int]) -> list[str]:
     """A run of one answer that is longer than its share of everybody's answers explains."""
-    runs = [(len(list(run)), str(choice)) for choice, run in groupby(vote.choice for vote in votes)]
-    if len(votes) < ENOUGH or not runs or len(common) < 2:
+    runs = [(len(list(run)), choice) for choice, run in groupby(choices)]
+    if len(choices) < ENOUGH or not runs or len(common) < 2:
         return []
     length, choice = max(runs)
     share = common[choice] / sum(common.values())
-    chance = len(votes) * (1 - share) * math.pow(share, length)  # of a run so long, about
+    chance = len(choices) * (1 - share) * math.pow(share, length)  # of a run so long, about
     return [f"{length} times “{choice}” in a row"] if chance < RARE else []

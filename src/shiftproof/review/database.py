@@ -12,14 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from sqlalchemy import Column, Connection, Row, Select, Table, delete, func, select, update
+from sqlalchemy import Column, Connection, Row, Select, Table, Text, cast, delete, func, select, update
 from sqlalchemy.exc import OperationalError
 
 from shiftproof.errors import BadInput
 from shiftproof.review import statements
+from shiftproof.review.ballots import Ballots
 from shiftproof.review.batches import Batches
 from shiftproof.review.engines import engine_for, make_ready, reading_engine
 from shiftproof.review.holdings import Holding, Holdings
+from shiftproof.review.read_ballots import VOTES_BY_ITEM, ballots_from
 from shiftproof.review.schema import CHOICE, assignments, comments, facts, looks, lookups, reviewers, votes
 from shiftproof.review.votes import Round, Vote, standing
 
@@ -214,12 +216,17 @@ class Database:
 
     def assigned(self, items: Sequence[str] | None = None) -> dict[str, list[int]]:
         """The people each item was given to; of some items alone, where they are named."""
-        asked = select(assignments.c.item, assignments.c.reviewer).order_by(assignments.c.reviewer)
-        found: dict[str, list[int]] = {}
+        people = func.aggregate_strings(cast(assignments.c.reviewer, Text), ",").label("people")
+        asked = select(assignments.c.item, people).group_by(assignments.c.item)
         with self._reading.connect() as connection:
-            for row in _of_items(connection, asked, assignments.c.item, items):
-                found.setdefault(row.item, []).append(row.reviewer)
-        return found
+            rows = _of_items(connection, asked, assignments.c.item, items)
+            return {row.item: sorted(map(int, row.people.split(","))) for row in rows}
+
+    def unanswered(self) -> dict[int, int]:
+        """How many items people were given on which no vote of theirs stands; nobody who has none."""
+        asked = select(assignments.c.reviewer, func.count().label("items")).where(~assignments.c.answered)
+        with self._reading.connect() as connection:
+            return {row.reviewer: row.items for row in connection.execute(asked.group_by(assignments.c.reviewer))}
 
     def add(self, reviewer: int, sent: Iterable[Sent]) -> int:
         """Adds votes, and says how many are new; one that is here already, under the same id, is not added again.
@@ -301,6 +308,23 @@ class Database:
         with self._reading.connect() as connection:
             found = [_vote(row) for row in _of_items(connection, asked.limit(last), votes.c.item, items)]
         return sorted(found, key=lambda vote: vote.number)
+
+    def ballots(self, items: Sequence[str] | None = None) -> Ballots:
+        """All votes as columns; those on some items alone, where they are named."""
+        with self._reading.connect() as connection:
+            return ballots_from(list(_of_items(connection, VOTES_BY_ITEM, votes.c.item, items)))
+
+    def last_seen(self) -> dict[int, float]:
+        """When the last vote of each person came."""
+        last = select(func.max(votes.c.number)).group_by(votes.c.reviewer)
+        with self._reading.connect() as connection:
+            asked = select(votes.c.reviewer, votes.c.received).where(votes.c.number.in_(last))
+            return {row.reviewer: row.received for row in connection.execute(asked)}
+
+    def numbers_since(self, moment: float) -> list[int]:
+        """The numbers of the votes that came then or later."""
+        with self._reading.connect() as connection:
+            return list(connection.execute(select(votes.c.number).where(votes.c.received >= moment)).scalars())
 
     def items_chosen(self, choices: Iterable[str]) -> set[tuple[str, str]]:
         """Items, each with one of some choices that somebody made there, whether it stands or not."""

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, get_args
+from typing import Any
 
 from shiftproof.curation.project import Project
 from shiftproof.errors import BadInput
 from shiftproof.review.database import Sent
-from shiftproof.review.votes import Round, check_answer
+from shiftproof.review.votes import ROUNDS, Round, check_answer
 
 LONGEST_NOTE = 2000
 """Letters of a note or a comment."""
 
 SHORTEST_ID, LONGEST_ID = 8, 36
-ROUNDS: tuple[Round, ...] = get_args(Round)
 
 
 def sent_object(data: bytes) -> dict[str, Any]:

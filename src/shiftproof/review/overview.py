@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from shiftproof.curation.project import Item, Project
-from shiftproof.review.care import signs_of
-from shiftproof.review.database import Database, Tally
-from shiftproof.review.summary import Person, Summary, summary_of
+from shiftproof.review.ballots import Ballots
+from shiftproof.review.care import choices_of, signs_of
+from shiftproof.review.database import Database
+from shiftproof.review.summary import Person, Summary, median_seconds, summary_of
 from shiftproof.review.verdicts import Verdict
-from shiftproof.review.votes import Vote, standing
 
 HOUR = 3600.0
 SHOWN_DISPUTES = 24
@@ -96,12 +97,12 @@ class Overview:
 def overview(project: Project, database: Database, *, now: float | None = None) -> Overview:
     """What there is to see now."""
     now = time.time() if now is None else now
-    votes = database.votes()
+    votes = database.ballots()
     summary = summary_of(project, database, votes)
-    first = list(standing(vote for vote in votes if vote.round == "first").values())
-    signs = signs_of(summary.people, first)
-    last = {vote.reviewer: vote.received for vote in votes}
-    people = [_row(person, signs, database.tally(person.reviewer.id), last, now) for person in summary.people]
+    first = votes.during("first").standing()
+    signs = signs_of(summary.people, choices_of(first))
+    last, unanswered = database.last_seen(), database.unanswered()
+    people = [_row(person, signs, unanswered, last, now) for person in summary.people]
     disputed = sorted(summary.disputed, key=lambda item: summary.verdicts[item].agreed)  # all may be against one, too
     disputes = [
         Dispute(project.by_id[item], summary.verdicts[item], project.label_of(project.by_id[item]))
@@ -109,17 +110,20 @@ def overview(project: Project, database: Database, *, now: float | None = None) 
     ]
     classes = class_progress(project, summary.verdicts)
     reached = sum(one.is_reached for one in classes)
-    return Overview(
-        summary, _pace(summary.verdicts, first, now), tuple(people), tuple(disputes), tuple(classes[:SHOWN_CLASSES]), reached
-    )
+    pace = _pace(summary.verdicts, first, database.numbers_since(now - HOUR))
+    return Overview(summary, pace, tuple(people), tuple(disputes), tuple(classes[:SHOWN_CLASSES]), reached)
 
 
 def _row(
-    person: Person, signs: Mapping[int, Sequence[str]], tally: Tally, last: Mapping[int, float], now: float
+    person: Person,
+    signs: Mapping[int, Sequence[str]],
+    unanswered: Mapping[int, int],
+    last: Mapping[int, float],
+    now: float,
 ) -> PersonRow:
     number = person.reviewer.id
     ago = max(now - last[number], 0) if number in last else None
-    return PersonRow(person, signs.get(number, ()), tally.given - tally.answered, ago)
+    return PersonRow(person, signs.get(number, ()), unanswered.get(number, 0), ago)
 
 
 def class_progress(project: Project, verdicts: Mapping[str, Verdict]) -> list[ClassProgress]:
@@ -133,14 +137,9 @@ def class_progress(project: Project, verdicts: Mapping[str, Verdict]) -> list[Cl
     return sorted(rows, key=lambda row: (row.is_reached, row.kept, row.name))
 
 
-def _pace(verdicts: Mapping[str, Verdict], first: Iterable[Vote], now: float) -> Pace:
-    asked = [vote for vote in first if vote.item in verdicts]
-    spent = [vote.milliseconds for vote in asked if vote.milliseconds is not None]
+def _pace(verdicts: Mapping[str, Verdict], first: Ballots, last_hour: Sequence[int]) -> Pace:
+    asked = first.on(verdicts)
     given = {item: verdict.for_it + verdict.against for item, verdict in verdicts.items()}
     wanted = [given[item] if verdict.closed_by_group else verdict.assigned for item, verdict in verdicts.items()]
-    return Pace(
-        sum(given.values()),
-        sum(wanted),
-        sum(now - vote.received <= HOUR for vote in asked),
-        statistics.median(spent) / 1000 if spent else None,
-    )
+    recent = int(np.isin(asked.number, last_hour).sum())
+    return Pace(sum(given.values()), sum(wanted), recent, median_seconds(asked))

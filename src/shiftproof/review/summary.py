@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import statistics
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 from shiftproof.curation.project import Project
 from shiftproof.metrics.agreement import (
     Ratings,
-    confusion_between,
+    confusions_with_others,
     fleiss_kappa,
     krippendorff_alpha,
     percent_agreement,
 )
+from shiftproof.review.ballots import NONE, Ballots, added_up
 from shiftproof.review.database import Database, Reviewer
 from shiftproof.review.qualification import is_right
 from shiftproof.review.verdicts import Outcome, Verdict, needs_adjudication, verdicts
-from shiftproof.review.votes import Vote, standing
 
 
 @dataclass(frozen=True)
@@ -119,13 +119,13 @@ def _person_as_json(person: Person) -> dict[str, Any]:
 
 def summarize(project: Project, database: Database) -> Summary:
     """What a review has come to: verdicts from the votes that stand, agreement from the first ones."""
-    return summary_of(project, database, database.votes())
+    return summary_of(project, database, database.ballots())
 
 
-def summary_of(project: Project, database: Database, votes: Sequence[Vote]) -> Summary:
+def summary_of(project: Project, database: Database, votes: Ballots) -> Summary:
     """The same by votes that were read already, which takes longest where there are many."""
     assigned = database.assigned()
-    first = list(standing(vote for vote in votes if vote.round in ("qualification", "first")).values())
+    first = votes.during("qualification", "first").standing()
     answers = first_answers(project, first)
     return Summary(
         len(votes),
@@ -136,23 +136,21 @@ def summary_of(project: Project, database: Database, votes: Sequence[Vote]) -> S
     )
 
 
-def first_answers(project: Project, first: Iterable[Vote]) -> Answers:
+def first_answers(project: Project, first: Ballots) -> Answers:
     """The first votes on items that are asked, as ratings."""
-    said = {
-        (vote.item, vote.reviewer): _rating(project, vote.answer)
-        for vote in first
-        if vote.answer is not None and vote.item in project.by_id and project.by_id[vote.item].role == "asked"
-    }
+    asked = first.on(frozenset(project.asked))
+    rating = {code: _rating(project, asked.answers[code] or {}) for code in np.unique(asked.answer).tolist()}
     offered = [] if project.screen.form in ("class", "tags") else [choice.name for choice in project.screen.choices]
-    names = tuple(dict.fromkeys([*offered, *sorted(said.values())]))
-    answered = {item for item, _ in said}
+    names = tuple(dict.fromkeys([*offered, *sorted(rating.values())]))
+    answered = {asked.items[place]: place for place in np.unique(asked.item).tolist()}
     items = tuple(item.id for item in project.items if item.id in answered)
-    people = tuple(sorted({person for _, person in said}))
+    people = np.unique(asked.person)
+    row, number = np.zeros(len(asked.items), int), np.zeros(len(asked.answers), int)
+    row[[answered[item] for item in items]] = np.arange(len(items))
+    number[list(rating)] = [names.index(name) for name in rating.values()]
     ratings = np.full((len(items), len(people)), -1)
-    row, column, number = ({name: place for place, name in enumerate(some)} for some in (items, people, names))
-    for (item, person), rating in said.items():
-        ratings[row[item], column[person]] = number[rating]
-    return Answers(items, people, names, ratings)
+    ratings[row[asked.item], np.searchsorted(people, asked.person)] = number[asked.answer]
+    return Answers(items, tuple(people.tolist()), names, ratings)
 
 
 def agreement_of(answers: Answers, reviewers_each: int) -> Agreement:
@@ -168,41 +166,34 @@ def agreement_of(answers: Answers, reviewers_each: int) -> Agreement:
 
 
 def _people(
-    project: Project, database: Database, first: Sequence[Vote], answers: Answers, assigned: Mapping[str, Sequence[int]]
+    project: Project, database: Database, first: Ballots, answers: Answers, assigned: Mapping[str, Sequence[int]]
 ) -> Iterable[Person]:
-    given = Counter(person for people in assigned.values() for person in people)
+    given = Counter(chain.from_iterable(assigned.values()))
     looked_up = database.lookups()
-    by_person: dict[int, list[Vote]] = defaultdict(list)
-    for vote in first:
-        by_person[vote.reviewer].append(vote)
+    known, blind = first.on({item.id for item in project.items if item.role == "gold"}), first.during("first")
+    confusion = dict(zip(answers.people, confusions_with_others(answers.ratings, len(answers.names)), strict=True))
     for reviewer in database.reviewers():
-        all_votes = by_person[reviewer.id]
-        votes = [vote for vote in all_votes if vote.round == "first"]
-        known = [vote for vote in all_votes if vote.item in project.by_id and project.by_id[vote.item].role == "gold"]
-        spent = [vote.milliseconds for vote in votes if vote.milliseconds is not None]
+        votes, on_known = blind.of(reviewer.id), list(known.of(reviewer.id).votes())
         yield Person(
             reviewer,
             given[reviewer.id],
             len(votes),
-            len(known),
-            sum(is_right(project.by_id[vote.item], vote.answer or {}) for vote in known),
-            statistics.median(spent) / 1000 if spent else None,
-            dict(Counter(_rating(project, vote.answer or {}) for vote in votes)),
-            confusion_with_others(answers, reviewer.id),
+            len(on_known),
+            sum(is_right(project.by_id[vote.item], vote.answer or {}) for vote in on_known),
+            median_seconds(votes),
+            added_up(
+                (_rating(project, votes.answers[code] or {}), times)
+                for code, times in Counter(votes.answer.tolist()).items()
+            ),
+            confusion.get(reviewer.id, np.zeros((len(answers.names),) * 2, int)),
             looked_up.get(reviewer.id, 0),
         )
 
 
-def confusion_with_others(answers: Answers, person: int) -> NDArray[np.integer]:
-    """How often a person gave each answer where others gave each, (answers, answers); a row is an answer of the person."""
-    size = len(answers.names)
-    total = np.zeros((size, size), int)
-    if person in answers.people:
-        own = answers.ratings[:, answers.people.index(person)]
-        for other in range(len(answers.people)):
-            if answers.people[other] != person:
-                total += confusion_between(own, answers.ratings[:, other], size)
-    return total
+def median_seconds(votes: Ballots) -> float | None:
+    """From seeing an item to answering it."""
+    spent = votes.milliseconds[votes.milliseconds != NONE]
+    return float(np.median(spent)) / 1000 if len(spent) else None
 
 
 def _rating(project: Project, answer: Mapping[str, Any]) -> str:

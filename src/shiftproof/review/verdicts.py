@@ -6,17 +6,20 @@ import dataclasses
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from shiftproof.curation.project import Project
 from shiftproof.metrics.box_overlap import box_overlap
-from shiftproof.review.groups import closed_groups, derived_votes
-from shiftproof.review.votes import Vote, box_of, standing
+from shiftproof.review.ballots import Answer, Ballots, added_up, as_ballots
+from shiftproof.review.groups import Stand, closed_groups, derived_votes
+from shiftproof.review.votes import Round, Vote, box_of
 
 Outcome = Literal["kept", "rejected", "open"]
+
+Said: TypeAlias = Sequence[tuple[Answer, int]]
+"""The answers to one item, each with how many people gave it."""
 
 LEAST_OVERLAP = 0.5
 """Of two boxes around the same thing; those that share less are looked at together."""
@@ -45,24 +48,61 @@ class Verdict:
         return len(self.choices) <= 1
 
 
-def verdicts(project: Project, votes: Iterable[Vote], assigned: Mapping[str, Sequence[int]]) -> dict[str, Verdict]:
+def verdicts(project: Project, votes: Ballots | Iterable[Vote], assigned: Mapping[str, Sequence[int]]) -> dict[str, Verdict]:
     """The verdict on every item that is asked, by its id.
 
     `assigned` are the reviewers whom each item was given to so far. An item is kept by more than half of those it is for,
     ties are rejected, and it is open as long as votes that are missing could still decide. A group is closed, and each of
     its items rejected, where a strict majority says so of any of them; taking such a vote back opens it again.
     """
-    stand = standing(vote for vote in votes if vote.round != "training")
-    by_item: dict[str, list[Vote]] = defaultdict(list)
-    for vote in [*stand.values(), *derived_votes(project, stand, assigned)]:
-        by_item[vote.item].append(vote)
+    return _verdicts(project, as_ballots(votes), assigned, ("qualification", "first", "open"))
+
+
+def _verdicts(
+    project: Project, votes: Ballots, assigned: Mapping[str, Sequence[int]], rounds: Sequence[Round]
+) -> dict[str, Verdict]:
+    stand = votes.during(*rounds).standing()
+    said, people = _said(stand), _people(stand)
+    closing = _closing(project, stand)
+    for vote in derived_votes(project, closing, _unanswered(assigned, people) if closing else {}):
+        said[vote.item].append((vote.answer or {}, 1))
     asked = [item for item in project.items if item.role == "asked"]
-    people = {item.id: {*assigned.get(item.id, ()), *(vote.reviewer for vote in by_item[item.id])} for item in asked}
-    closed = closed_groups(project, stand, people)
+    for item in asked:
+        people[item.id].update(assigned.get(item.id, ()))
+    closed = closed_groups(project, closing, people)
     # items are handed out little by little: who was not asked yet has a vote too
-    wanted = {item: max(len(some), project.reviewers_each) for item, some in people.items()}
-    found = {item.id: _verdict(project, item.id, by_item[item.id], wanted[item.id]) for item in asked}
+    wanted = {item.id: max(len(people[item.id]), project.reviewers_each) for item in asked}
+    found = {item.id: _verdict(project, item.id, said[item.id], wanted[item.id]) for item in asked}
     return {item.id: _closed(found[item.id]) if item.group in closed else found[item.id] for item in asked}
+
+
+def _said(stand: Ballots) -> defaultdict[str, list[tuple[Answer, int]]]:
+    """What was answered to each item and by how many, the latest answer first."""
+    found: defaultdict[str, list[tuple[Answer, int]]] = defaultdict(list)
+    different = Counter((stand.item * len(stand.answers) + stand.answer).tolist())
+    for code, times in different.items():
+        item, answer = divmod(code, len(stand.answers))
+        found[stand.items[item]].append((stand.answers[answer] or {}, times))
+    return found
+
+
+def _people(stand: Ballots) -> defaultdict[str, set[int]]:
+    """Who answered each item."""
+    people = stand.person[np.argsort(stand.item)]
+    ends = np.cumsum(np.bincount(stand.item, minlength=len(stand.items)))
+    return defaultdict(set, zip(stand.items, (set(some.tolist()) for some in np.split(people, ends)), strict=False))
+
+
+def _closing(project: Project, stand: Ballots) -> Stand:
+    """The votes that speak for a group."""
+    names = project.screen.closing
+    closes = np.array([answer is not None and answer["choice"] in names for answer in stand.answers], bool)
+    return {(vote.reviewer, vote.item): vote for vote in stand.some(closes[stand.answer]).votes()}
+
+
+def _unanswered(assigned: Mapping[str, Sequence[int]], people: Mapping[str, set[int]]) -> dict[str, list[int]]:
+    """The people each item was given to who have not answered it."""
+    return {item: [one for one in some if one not in people.get(item, ())] for item, some in assigned.items()}
 
 
 def needs_adjudication(verdict: Verdict) -> bool:
@@ -72,35 +112,39 @@ def needs_adjudication(verdict: Verdict) -> bool:
     return not verdict.closed_by_group and answered >= verdict.assigned > 0 and (verdict.against > 0 or far_apart)
 
 
-def disputed(project: Project, votes: Iterable[Vote], assigned: Mapping[str, Sequence[int]]) -> list[str]:
+def disputed(project: Project, votes: Ballots | Iterable[Vote], assigned: Mapping[str, Sequence[int]]) -> list[str]:
     """The items that people look at together, by what they said before they saw each other's votes."""
     if not project.screen.adjudicated:
         return []
-    blind = verdicts(project, (vote for vote in votes if vote.round == "first"), assigned)
+    blind = _verdicts(project, as_ballots(votes), assigned, ("first",))
     return [item for item, verdict in blind.items() if needs_adjudication(verdict)]
 
 
-def _verdict(project: Project, item: str, votes: Sequence[Vote], assigned: int) -> Verdict:
+def _verdict(project: Project, item: str, said: Said, assigned: int) -> Verdict:
     screen = project.screen
-    answers = [vote.answer for vote in votes if vote.answer is not None]
-    choices = Counter(str(answer["choice"]) for answer in answers)
-    for_it = sum(count for name, count in choices.items() if screen.choice(name).keeps)
-    missing = assigned - len(answers)
-    boxes = [box_of(answer) for answer in answers if answer.get("points")]
-    seen = Counter(label for answer in answers for label in set(answer.get("labels") or ()))
+    choices = added_up((str(answer["choice"]), times) for answer, times in said)
+    answered = sum(choices.values())
+    for_it = sum(times for name, times in choices.items() if screen.choice(name).keeps)
+    boxes = [box_of(answer) for answer, times in said if answer.get("points") for _ in range(times)]
+    seen = _named(said, "labels")
     return Verdict(
         item,
-        _outcome(for_it, missing, assigned),
+        _outcome(for_it, assigned - answered, assigned),
         for_it,
-        len(answers) - for_it,
+        answered - for_it,
         assigned,
-        dict(choices),
-        dict(Counter(reason for answer in answers for reason in answer.get("reasons") or ())),
+        choices,
+        _named(said, "reasons"),
         labels=tuple(sorted(label for label, count in seen.items() if 2 * count > assigned)),
-        tags=dict(Counter(tag for answer in answers for tag in answer.get("tags") or ())) if screen.form == "tags" else None,
+        tags=_named(said, "tags") if screen.form == "tags" else None,
         box=tuple(np.median(boxes, axis=0).tolist()) if boxes else None,
         overlap=_least_overlap(boxes),
     )
+
+
+def _named(said: Said, part: str) -> dict[str, int]:
+    """How many people named each reason, class or tag."""
+    return added_up((name, times) for answer, times in said for name in dict.fromkeys(answer.get(part) or ()))
 
 
 def overlap_of(one: Sequence[float], other: Sequence[float]) -> float:
@@ -113,7 +157,10 @@ def overlap_of(one: Sequence[float], other: Sequence[float]) -> float:
 
 
 def _least_overlap(boxes: Sequence[Sequence[float]]) -> float | None:
-    return min((overlap_of(one, other) for one, other in combinations(boxes, 2)), default=None)
+    if len(boxes) < 2:
+        return None
+    one, other = (np.array(boxes, float)[places] for places in np.triu_indices(len(boxes), 1))
+    return float(box_overlap(one, other, np.zeros(len(one), bool)).min())
 
 
 def _outcome(for_it: int, missing: int, assigned: int) -> Outcome:

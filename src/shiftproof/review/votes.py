@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, get_args
 
 from shiftproof.curation.screens import Form, Screen
 from shiftproof.errors import BadInput
 
 Round = Literal["training", "qualification", "first", "open"]
 """With the answer shown after it; to see who may go on; blind; and after everybody's votes were seen."""
+
+ROUNDS: tuple[Round, ...] = get_args(Round)
+
+Name = TypeVar("Name", str, int)
 
 PARTS: Mapping[Form, Sequence[str]] = {"labels": ["labels"], "tags": ["tags"], "box": ["points"], "class": ["class"]}
 """What an answer of each form holds beside the choice and its reasons."""
@@ -50,16 +54,26 @@ def standing(votes: Iterable[Vote]) -> dict[tuple[int, str], Vote]:
     >>> standing([kept])[7, "x"].choice, standing([kept, undone])
     ('keep', {})
     """
-    gone: set[str] = set()
+    latest = sorted(votes, key=lambda vote: vote.number, reverse=True)
+    gone = taken_back((vote.id, vote.supersedes) for vote in latest if vote.supersedes is not None)
     found: dict[tuple[int, str], Vote] = {}
-    for vote in sorted(votes, key=lambda vote: vote.number, reverse=True):
-        if vote.id in gone:
-            continue
-        if vote.supersedes is not None:
-            gone.add(vote.supersedes)
-        if vote.answer is not None:
+    for vote in latest:
+        if vote.answer is not None and vote.id not in gone:
             found.setdefault((vote.reviewer, vote.item), vote)
     return found
+
+
+def taken_back(pairs: Iterable[tuple[Name, Name]]) -> set[Name]:
+    """The votes without effect, by pairs of a vote and the one that it replaces or takes back, the latest first.
+
+    >>> taken_back([("undo", "second"), ("second", "first")])
+    {'second'}
+    """
+    gone: set[Name] = set()
+    for vote, before in pairs:
+        if vote not in gone:
+            gone.add(before)
+    return gone
 
 
 def check_answer(screen: Screen, answer: Mapping[str, Any], classes: Iterable[str] = ()) -> None:
