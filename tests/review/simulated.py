@@ -13,14 +13,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from patience import PATIENCE
 from shiftproof.review.database import Database
 from shiftproof.review.votes import standing
 
 AHEAD, LOW = 6, 3
 """Items that a page asks for, and how few it has left when it does."""
-
-PATIENCE = 60.0
-"""Seconds for which one of them asks again while nobody answers."""
 
 LOST = (OSError, http.client.HTTPException, json.JSONDecodeError)
 """What a browser meets when the server goes away in the middle."""
@@ -52,7 +50,7 @@ class Reviewer:
 
     def work(self, everybody: threading.Barrier, over: threading.Event) -> None:
         """Answers item after item once everybody is there, until it is over and what is under way is acknowledged."""
-        self._connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        self._connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         self._headers = {"content-type": "application/json"}
         self._enter()
         everybody.wait()
