@@ -12,6 +12,7 @@ from review.browsing import Reviewing
 from shiftproof.curation.project import Item
 from shiftproof.review.database import Database, Sent
 from shiftproof.review.handing_out import hand_out
+from shiftproof.review.together import AROUND
 from shiftproof.review.verdicts import Verdict, verdicts
 
 if TYPE_CHECKING:
@@ -155,3 +156,23 @@ def test_a_page_without_anything_to_look_at_fills_by_itself(sit_down: SitDown) -
     vote_for_all(ada, "Ben", {"bird": reject})
     says(ada.page, "rejected: 1 of 2")
     assert [vote.round for vote in ada.votes()] == ["first", "first"]
+
+
+def test_many_items_are_fetched_as_one_comes_to_them(sit_down: SitDown) -> None:
+    count = 2 * AROUND
+    asked = tuple(Item(f"bird {number:02}", (f"{number % 2}.png",), "bird") for number in range(count))
+    ada = sit_down("clarity", items=asked, reviewers_each=1)
+    ada.page.goto(vote_for_all(ada, "Ada", {item.id: {"choice": "reject"} for item in asked}))
+    open_together(ada.page, ada)
+    number = ada.page.locator("#number")
+    for place in range(2, count + 1):
+        ada.page.keyboard.press(".")
+        number.get_by_text(f"{place} of {count} to look at together", exact=True).wait_for()
+    ada.page.keyboard.press(".")
+    ada.page.get_by_text("This is the last one.").wait_for()
+    ada.page.keyboard.press("y")
+    says(ada.page, "kept: 1 of 1")
+    assert verdict_of(ada, asked[-1].id).outcome == "kept"
+    for place in range(count - 1, 0, -1):
+        ada.page.keyboard.press(",")
+        number.get_by_text(f"{place} of {count} to look at together", exact=True).wait_for()

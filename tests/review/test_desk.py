@@ -109,7 +109,7 @@ Dispute = tuple[Desk, Reviewer, Reviewer, dict[str, str]]
 
 def test_people_see_each_others_votes_where_they_differ_and_no_names(dispute: Dispute) -> None:
     desk, ada, ben, votes = dispute
-    (seen,) = items_together(desk, ada)
+    (seen,) = items_together(desk, ada).items
     assert desk.items[seen["id"]].id == "item 1"
     assert sorted(one["who"] for one in seen["votes"]) == ["A", "B"]
     assert [one["answer"]["choice"] for one in seen["votes"] if one["own"]] == ["keep"]
@@ -117,7 +117,7 @@ def test_people_see_each_others_votes_where_they_differ_and_no_names(dispute: Di
     assert seen["vote"] == votes["Ada 1"]
     assert (seen["outcome"], seen["settled"]) == ("rejected", False)
     assert "Ada" not in str(seen).replace(votes["Ada 1"], "")
-    (of_ben,) = items_together(desk, ben)
+    (of_ben,) = items_together(desk, ben).items
     assert [one["who"] for one in of_ben["votes"]] == [one["who"] for one in seen["votes"]]
     assert [one["own"] for one in of_ben["votes"]] == [not one["own"] for one in seen["votes"]]
 
@@ -125,11 +125,11 @@ def test_people_see_each_others_votes_where_they_differ_and_no_names(dispute: Di
 def test_a_changed_vote_settles_a_dispute_and_can_be_changed_back(dispute: Dispute) -> None:
     desk, _, ben, votes = dispute
     changed = say(desk, ben, "item 1", "keep", round="open", supersedes=votes["Ben 1"])
-    (seen,) = items_together(desk, ben)
+    (seen,) = items_together(desk, ben).items
     assert (seen["outcome"], seen["settled"], seen["vote"]) == ("kept", True, changed)
     assert summarize(desk.project, desk.database).agreement.percent == 0.5, "agreement is that of the first votes"
     say(desk, ben, "item 1", None, round="open", supersedes=changed)
-    (seen,) = items_together(desk, ben)
+    (seen,) = items_together(desk, ben).items
     assert (seen["outcome"], seen["vote"]) == ("rejected", votes["Ben 1"])
 
 
@@ -149,7 +149,7 @@ def test_first_votes_come_too_late_once_people_talk_but_one_sent_again_does_not(
     item = desk.name_of("item item 1")
     for _ in range(2):
         desk.comment(ben, {"id": "comment 1", "item": item, "text": "look at the wing"})
-    (seen,) = items_together(desk, ada)
+    (seen,) = items_together(desk, ada).items
     assert [(one["text"], one["own"]) for one in seen["comments"]] == [("look at the wing", False)]
     with pytest.raises(AssertionError, match="too late"):
         say(desk, ada, "item 1", "reject", supersedes=votes["Ada 1"])
@@ -180,7 +180,7 @@ def test_strangers_to_an_item_neither_see_nor_comment_it(dispute: Dispute) -> No
     desk, _, _, _ = dispute
     desk.database.invite("Cem")
     cem = desk.database.reviewers()[2]
-    assert items_together(desk, cem) == []
+    assert items_together(desk, cem).items == []
     with pytest.raises(BadInput, match="not looked at together"):
         desk.comment(cem, {"id": "comment 1", "item": desk.name_of("item item 1"), "text": "me too"})
 

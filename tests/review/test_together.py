@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from shiftproof.curation.project import Item, Project
+from shiftproof.review.ballots import Ballots
 from shiftproof.review.database import Database, Sent
 from shiftproof.review.desk import Desk
-from shiftproof.review.together import items_together
+from shiftproof.review.together import AROUND, items_together
 from shiftproof.review.verdicts import disputed, verdicts
 from shiftproof.review.votes import Round, Vote
 
@@ -55,7 +57,7 @@ def test_it_is_what_all_votes_come_to(database: Database, screen: str, seed: int
     desk = Desk(project, database)
     for person in people:
         theirs = [item for item in disputed(project, votes, assigned) if person.id in assigned[item]]
-        seen = items_together(desk, person)
+        seen = items_together(desk, person).items
         assert [desk.items[one["id"]].id for one in seen] == theirs
         assert [one["outcome"] for one in seen] == [outcomes[item] for item in theirs]
         assert 0 < len(seen) < len(items)
@@ -71,13 +73,41 @@ def test_only_votes_on_what_somebody_would_not_keep_are_read(database: Database,
         choice = "reject" if item.id == "item 3" else "keep"
         database.add(ada.id, [Sent(item.id, item.id, "first", {"choice": choice})])
     read: list[str] = []
-    votes = database.votes
+    votes, ballots = database.votes, database.ballots
 
-    def noting(**which: Any) -> list[Vote]:
+    def noting_votes(**which: Any) -> list[Vote]:
         found = votes(**which)
         read.extend(vote.item for vote in found)
         return found
 
-    monkeypatch.setattr(database, "votes", noting)
-    assert len(items_together(Desk(project, database), ada)) == 1
-    assert read == ["item 3"]
+    def noting_ballots(items: Sequence[str] | None = None) -> Ballots:
+        found = ballots(items)
+        read.extend(found.items)
+        return found
+
+    monkeypatch.setattr(database, "votes", noting_votes)
+    monkeypatch.setattr(database, "ballots", noting_ballots)
+    assert len(items_together(Desk(project, database), ada).items) == 1
+    assert set(read) == {"item 3"}
+
+
+def test_of_many_items_those_around_one_are_told_and_count_as_seen(database: Database) -> None:
+    items = tuple(Item(f"item {number:02}", ("1.jpg",)) for number in range(3 * AROUND))
+    desk = Desk(Project(Path("nowhere"), "test", "clarity", items, reviewers_each=1), database)
+    ada = database.reviewer_with(database.invite("Ada"))
+    assert ada is not None
+    database.hand_out(ada.id, lambda _: [item.id for item in items])
+    database.add(ada.id, [Sent(item.id, item.id, "first", {"choice": "reject"}) for item in items])
+    names = [desk.name_of(f"item {item.id}") for item in items]
+    seen: set[str] = set()
+    for shown, first, last in (
+        (0, 0, AROUND),
+        (AROUND + 2, 2, 2 * AROUND + 2),
+        (3 * AROUND - 1, 2 * AROUND - 1, 3 * AROUND),
+    ):
+        found = items_together(desk, ada, names[shown])
+        assert [one["id"] for one in found.items] == names[first : last + 1]
+        assert (found.before, found.all) == (first, 3 * AROUND)
+        seen.update(item.id for item in items[first : last + 1])
+        assert database.looked_at(ada.id) == seen
+    assert items_together(desk, ada, "no such name") == items_together(desk, ada, names[0])

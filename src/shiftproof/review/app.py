@@ -196,9 +196,9 @@ class Rooms:
         return JSONResponse({"classes": [self.desk.shown_class(one) for one in self.desk.project.classes]})
 
     @for_people
-    def together(self, _request: Request, visitor: Reviewer) -> Response:
-        """What the visitor looks at with others."""
-        return JSONResponse({"items": items_together(self.desk, visitor)})
+    def together(self, request: Request, visitor: Reviewer) -> Response:
+        """What the visitor looks at with others, around the item that the page shows."""
+        return JSONResponse(items_together(self.desk, visitor, request.query_params.get("around", ""))._asdict())
 
     async def votes(self, request: Request) -> Response:
         """Takes votes; each is answered for itself, and one that was here before is as good as new."""

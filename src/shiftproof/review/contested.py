@@ -1,8 +1,9 @@
-"""What people may have to look at together, found by the database: reading every vote would take seconds."""
+"""Parts of a project of which verdicts can be had without the rest: reading every vote would take seconds."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Collection
 
 from shiftproof.curation.project import Project
 from shiftproof.review.database import Database
@@ -23,3 +24,9 @@ def contested(project: Project, database: Database, reviewer: int) -> Project:
     kept = doubted.intersection(database.assigned_to(reviewer))
     items = [item for item in project.items if item.id in kept or (item.group is not None and item.group in closing)]
     return dataclasses.replace(project, items=tuple(items))
+
+
+def with_kin(project: Project, items: Collection[str]) -> Project:
+    """The project with only some items, and those of their groups, which may speak for them."""
+    groups = {project.by_id[item].group for item in items} - {None}
+    return dataclasses.replace(project, items=tuple(one for one in project.items if one.id in items or one.group in groups))

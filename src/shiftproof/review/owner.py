@@ -11,6 +11,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from shiftproof.errors import BadInput
+from shiftproof.review.contested import with_kin
 from shiftproof.review.database import Reviewer
 from shiftproof.review.incoming import text_part
 from shiftproof.review.overview import overview
@@ -71,9 +72,9 @@ class OwnerRooms:
         project, database = self.desk.project, self.desk.database
         votes = database.votes(items=[item.id])
         names = {person.id: person.name for person in database.reviewers()}
-        # the others of its group may speak for it
-        kin = [one.id for one in project.items if one is item or (item.group is not None and one.group == item.group)]
-        found = verdicts(project, database.votes(items=kin), database.assigned(kin)).get(item.id)
+        kin = with_kin(project, [item.id])
+        ids = list(kin.by_id)
+        found = verdicts(kin, database.votes(items=ids), database.assigned(ids)).get(item.id)
         return page(
             "owner_item.html",
             project=project,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from shiftproof.review.contested import contested
+from shiftproof.review.contested import contested, with_kin
 from shiftproof.review.database import Comment, Reviewer
 from shiftproof.review.desk import Desk
 from shiftproof.review.groups import derived_votes
@@ -15,22 +15,47 @@ from shiftproof.review.letters import letters
 from shiftproof.review.verdicts import Verdict, disputed, needs_adjudication, verdicts
 from shiftproof.review.votes import Vote, standing
 
-MOST_NAMED = 10_000
-"""Items whose votes are asked for by name; where there are more, all votes are read."""
+AROUND = 20
+"""Items that a page gets before the one it shows, and as many after it."""
 
 
-def items_together(desk: Desk, reviewer: Reviewer) -> list[dict[str, Any]]:
+class Together(NamedTuple):
+    """A part of what a person looks at with others."""
+
+    items: list[dict[str, Any]]
+    before: int  # how many come before these
+    all: int
+
+
+def items_together(desk: Desk, reviewer: Reviewer, around: str = "") -> Together:
     """The disputed items of a person in the order of the project, with what was said of each so far, without names.
 
-    An item stays here when people have come to agree on it, so that they can change their minds again.
+    Those around one that pages know by a name, or the first. An item stays here when people have come to agree on it, so
+    that they can change their minds again.
     """
+    every = _disputed_of(desk, reviewer)
+    shown = desk.items.get(around)
+    place = every.index(shown.id) if shown is not None and shown.id in every else 0
+    before = max(place - AROUND, 0)
+    some = every[before : place + AROUND + 1]
+    desk.database.look(reviewer.id, some)
+    return Together(_shown(desk, reviewer, some), before, len(every))
+
+
+def _disputed_of(desk: Desk, reviewer: Reviewer) -> list[str]:
     if not desk.project.screen.adjudicated:
         return []
     project = contested(desk.project, desk.database, reviewer.id)
-    named = list(project.by_id) if len(project.items) <= MOST_NAMED else None
-    votes, assigned = desk.database.votes(items=named), desk.database.assigned(named)
-    mine = [item for item in disputed(project, votes, assigned) if reviewer.id in assigned[item]]
-    desk.database.look(reviewer.id, mine)
+    ids = list(project.by_id)
+    assigned = desk.database.assigned(ids)
+    return [item for item in disputed(project, desk.database.ballots(ids), assigned) if reviewer.id in assigned[item]]
+
+
+def _shown(desk: Desk, reviewer: Reviewer, items: Sequence[str]) -> list[dict[str, Any]]:
+    """Items as pages get them, with everything that was said of them."""
+    project = with_kin(desk.project, items)
+    ids = list(project.by_id)
+    votes, assigned = desk.database.votes(items=ids), desk.database.assigned(ids)
     found = verdicts(project, votes, assigned)
     said: dict[str, list[Vote]] = defaultdict(list)
     stand = standing(votes)
@@ -45,7 +70,7 @@ def items_together(desk: Desk, reviewer: Reviewer) -> list[dict[str, Any]]:
             **_told(found[item]),
             **_heard(desk, reviewer, said[item], written[item]),
         }
-        for item in mine
+        for item in items
     ]
 
 

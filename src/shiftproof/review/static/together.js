@@ -27,7 +27,9 @@ const screen = create({ stage, panel: byId("answers"), settings, answer, announc
 const heard = new Heard(settings.screen, (given) => screen.describe?.(given) ?? inWords(settings.screen, given));
 const changes = new Map(); // for each item, the ids of votes that were given here, the latest last
 
-let items = [];
+let items = []; // those around the current one
+let before = 0; // how many come before these
+let all = 0;
 let current = null;
 let looks = 0; // so that what was asked for before something changed is not shown after it
 let isSending = false;
@@ -48,9 +50,9 @@ async function ask(...request) {
 // Asks what there is now, and shows what has changed of it.
 async function refresh() {
   const look = ++looks;
-  const told = await ask("/api/together");
+  const told = await ask(`/api/together?around=${current?.id ?? ""}`);
   if (!told || look !== looks) return;
-  ({ items } = told);
+  ({ items, before, all } = told);
   await show(items[placeOf(current?.id)] ?? items[0] ?? null);
 }
 
@@ -59,7 +61,7 @@ async function show(item) {
   const images = item && isNew ? await pictures(item.images, showLost) : [];
   current = item;
   byId("interlude").hidden = Boolean(item);
-  byId("number").textContent = item ? `${placeOf(item.id) + 1} of ${items.length} to look at together` : "Looking together";
+  byId("number").textContent = item ? `${before + placeOf(item.id) + 1} of ${all} to look at together` : "Looking together";
   if (!item) return;
   if (isNew) put(item, images);
   heard.show(item);
@@ -77,10 +79,12 @@ function put(item, images) {
 const placeOf = (id) => items.findIndex((item) => item.id === id);
 const own = (item) => item.votes.find((vote) => vote.own);
 
-function go(step) {
-  const next = items[placeOf(current.id) + step];
-  if (next) show(next);
-  else announce(step > 0 ? "This is the last one." : "This is the first one.");
+async function go(step) {
+  const beside = () => items[placeOf(current.id) + step];
+  const place = before + placeOf(current.id) + step;
+  if (place < 0 || place >= all) return announce(step > 0 ? "This is the last one." : "This is the first one.");
+  if (!beside()) await refresh();
+  if (beside()) await show(beside());
 }
 
 // Changes the own answer to what is on the stage.
