@@ -14,7 +14,7 @@ from shiftproof.review.votes import ROUNDS, Round, Vote, taken_back
 
 Answer: TypeAlias = Mapping[str, Any]
 
-Column: TypeAlias = NDArray[np.int64]
+Numbers: TypeAlias = NDArray[np.int64]
 """A whole number for each vote, (votes,)."""
 
 NONE = -1
@@ -27,13 +27,13 @@ class Ballots:
 
     items: Sequence[str]
     answers: Sequence[Answer | None]  # None of votes that only take another back
-    number: Column
-    person: Column
-    item: Column  # its place among `items`
-    round: Column  # its place among ROUNDS
-    answer: Column  # its place among `answers`
-    milliseconds: Column  # or NONE
-    before: Column  # the number of the vote that it replaces or takes back, or NONE
+    number: Numbers
+    person: Numbers
+    item: Numbers  # its place among `items`
+    round: Numbers  # its place among ROUNDS
+    answer: Numbers  # its place among `answers`
+    milliseconds: Numbers  # or NONE
+    before: Numbers  # the number of the vote that it replaces or takes back, or NONE
 
     def __len__(self) -> int:
         return len(self.number)
@@ -41,7 +41,8 @@ class Ballots:
     def some(self, which: NDArray[np.bool_] | NDArray[np.intp]) -> Ballots:
         """Those that a mask or places pick."""
         names = ("number", "person", "item", "round", "answer", "milliseconds", "before")
-        return dataclasses.replace(self, **{name: getattr(self, name)[which] for name in names})
+        places = np.flatnonzero(which) if which.dtype == bool else which  # a mask would be gone through for each column
+        return dataclasses.replace(self, **{name: getattr(self, name)[places] for name in names})
 
     def of(self, person: int) -> Ballots:
         """Those of one person."""

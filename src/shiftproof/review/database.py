@@ -17,11 +17,11 @@ from sqlalchemy.exc import OperationalError
 
 from shiftproof.errors import BadInput
 from shiftproof.review import statements
-from shiftproof.review.ballots import Ballots
+from shiftproof.review.ballots import Ballots, Numbers
 from shiftproof.review.batches import Batches
 from shiftproof.review.engines import engine_for, make_ready, reading_engine
 from shiftproof.review.holdings import Holding, Holdings
-from shiftproof.review.read_ballots import VOTES_BY_ITEM, ballots_from
+from shiftproof.review.read_ballots import VOTES_BY_ITEM, ballots_from, numbers_in
 from shiftproof.review.schema import CHOICE, assignments, comments, facts, looks, lookups, reviewers, votes
 from shiftproof.review.votes import Round, Vote, standing
 
@@ -321,10 +321,11 @@ class Database:
             asked = select(votes.c.reviewer, votes.c.received).where(votes.c.number.in_(last))
             return {row.reviewer: row.received for row in connection.execute(asked)}
 
-    def numbers_since(self, moment: float) -> list[int]:
-        """The numbers of the votes that came then or later."""
+    def numbers_since(self, moment: float) -> Numbers:
+        """The numbers of the votes that came then or later, in no order."""
+        asked = select(func.aggregate_strings(cast(votes.c.number, Text), ",")).where(votes.c.received >= moment)
         with self._reading.connect() as connection:
-            return list(connection.execute(select(votes.c.number).where(votes.c.received >= moment)).scalars())
+            return numbers_in(connection.execute(asked).scalar() or "")
 
     def items_chosen(self, choices: Iterable[str]) -> set[tuple[str, str]]:
         """Items, each with one of some choices that somebody made there, whether it stands or not."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from shiftproof.curation.project import Item, Project
-from shiftproof.review.ballots import Ballots
+from shiftproof.review.ballots import Ballots, Numbers
 from shiftproof.review.care import choices_of, signs_of
 from shiftproof.review.database import Database
 from shiftproof.review.summary import Person, Summary, median_seconds, summary_of
@@ -137,7 +137,7 @@ def class_progress(project: Project, verdicts: Mapping[str, Verdict]) -> list[Cl
     return sorted(rows, key=lambda row: (row.is_reached, row.kept, row.name))
 
 
-def _pace(verdicts: Mapping[str, Verdict], first: Ballots, last_hour: Sequence[int]) -> Pace:
+def _pace(verdicts: Mapping[str, Verdict], first: Ballots, last_hour: Numbers) -> Pace:
     asked = first.on(verdicts)
     given = {item: verdict.for_it + verdict.against for item, verdict in verdicts.items()}
     wanted = [given[item] if verdict.closed_by_group else verdict.assigned for item, verdict in verdicts.items()]

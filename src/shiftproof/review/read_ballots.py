@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from sqlalchemy import ColumnElement, Row, Select, Text, case, cast, func, select
 
-from shiftproof.review.ballots import NONE, Ballots, Column
+from shiftproof.review.ballots import NONE, Ballots, Numbers
 from shiftproof.review.schema import votes
 from shiftproof.review.votes import ROUNDS
 
@@ -46,10 +46,15 @@ def ballots_from(rows: Sequence[Row[Any]]) -> Ballots:
         [json.loads(text) for text in place],
         item=np.repeat(np.arange(len(rows)), [len(texts) for texts in said]),
         answer=answer,
-        **{name: _numbers(getattr(row, name) for row in rows) for name in _NUMBERS},
+        **{name: numbers_in(",".join(getattr(row, name) for row in rows)) for name in _NUMBERS},
     )
     return ballots.some(np.argsort(-ballots.number))
 
 
-def _numbers(texts: Iterable[str]) -> Column:
-    return np.fromstring(",".join(texts), np.int64, sep=",")
+def numbers_in(text: str) -> Numbers:
+    """Whole numbers that a database joined by commas.
+
+    >>> numbers_in("7,8,-1"), len(numbers_in(""))
+    (array([ 7,  8, -1]), 0)
+    """
+    return np.fromstring(text, np.int64, sep=",")

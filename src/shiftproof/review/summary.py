@@ -181,10 +181,7 @@ def _people(
             len(on_known),
             sum(is_right(project.by_id[vote.item], vote.answer or {}) for vote in on_known),
             median_seconds(votes),
-            added_up(
-                (_rating(project, votes.answers[code] or {}), times)
-                for code, times in Counter(votes.answer.tolist()).items()
-            ),
+            _choices(project, votes),
             confusion.get(reviewer.id, np.zeros((len(answers.names),) * 2, int)),
             looked_up.get(reviewer.id, 0),
         )
@@ -194,6 +191,11 @@ def median_seconds(votes: Ballots) -> float | None:
     """From seeing an item to answering it."""
     spent = votes.milliseconds[votes.milliseconds != NONE]
     return float(np.median(spent)) / 1000 if len(spent) else None
+
+
+def _choices(project: Project, votes: Ballots) -> dict[str, int]:
+    different = Counter(votes.answer.tolist())
+    return added_up((_rating(project, votes.answers[code] or {}), times) for code, times in different.items())
 
 
 def _rating(project: Project, answer: Mapping[str, Any]) -> str:
