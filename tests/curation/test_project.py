@@ -78,7 +78,7 @@ def test_any_letter_may_stand_in_what_is_asked(tmp_path: Path, letter: str) -> N
     assert load_project(tmp_path) == project
 
 
-@pytest.mark.parametrize("name", [os.fsdecode(b"caf\xe9.jpg"), "a" * 301])
+@pytest.mark.parametrize("name", [os.fsdecode(b"caf\xe9.jpg"), "a" * 301, "a\0b"])
 def test_an_id_that_no_database_takes_is_told_before_anybody_votes(tmp_path: Path, name: str) -> None:
     with pytest.raises(BadInput, match="cannot be kept: rename it"):
         Project(tmp_path, "odd", "clarity", (Item(name, ("1.jpg",)),))

@@ -184,7 +184,7 @@ def load_project(folder: str | Path) -> Project:
 
 def _can_be_kept(item_id: str) -> bool:
     """Whether every database takes an id; the name of a file need not be text."""
-    return len(item_id) <= LONGEST_ID and item_id.encode("utf-8", "ignore").decode() == item_id
+    return len(item_id) <= LONGEST_ID and "\0" not in item_id and item_id.encode("utf-8", "ignore").decode() == item_id
 
 
 def _plain(value: Any) -> dict[str, Any]:

@@ -6,14 +6,13 @@ import hashlib
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from sqlalchemy import Column, Connection, Row, Select, Table, Text, cast, delete, func, select, update
-from sqlalchemy.exc import OperationalError
 
 from shiftproof.errors import BadInput
 from shiftproof.review import statements
@@ -64,6 +63,14 @@ class Sent:
 ByWhom: TypeAlias = tuple[int, Sent]
 
 
+class Added(NamedTuple):
+    """A vote that was new, as the database tells of it: one id may have come from two people at once."""
+
+    id: str
+    reviewer: int
+    item: str
+
+
 class BeforeVote(NamedTuple):
     """What decides whether a vote may be taken."""
 
@@ -96,7 +103,9 @@ class Database:
     def __init__(self, url: str | Path) -> None:
         self._engine = engine_for(url if isinstance(url, str) else f"sqlite:///{url}")
         self._reading = reading_engine(self._engine)
-        self._new_votes = statements.once(self._engine.dialect.name, votes).returning(votes.c.id)
+        self._new_votes = statements.once(self._engine.dialect.name, votes).returning(
+            votes.c.id, votes.c.reviewer, votes.c.item
+        )
         turn = threading.Lock()
         # one writer at a time is all that SQLite allows: waiting here is fairer and quicker than its busy loop
         self._turn: AbstractContextManager[Any] = turn if self._engine.dialect.name == "sqlite" else nullcontext()
@@ -208,11 +217,24 @@ class Database:
             given, done, milliseconds = connection.execute(statements.TALLY, {"reviewer": reviewer, "last": last}).one()
         return Tally(int(given), int(done), None if milliseconds is None else float(milliseconds) / 1000)
 
-    def settle(self, reviewer: int, items: Sequence[str], answered: Sequence[str]) -> None:
-        """Says anew which of some items of a person count as answered: a vote on another item may speak for them."""
-        mine = (assignments.c.reviewer == reviewer) & assignments.c.item.in_(items)
+    def settle(self, reviewer: int, items: Collection[str], answered: Callable[[list[Vote]], Set[str]]) -> None:
+        """Says anew which of some items of a person count as answered, by the person's votes on them.
+
+        A vote on another item may speak for them.
+        """
+        mine = assignments.c.reviewer == reviewer
+        if len(items) <= MOST_NAMED:
+            mine &= assignments.c.item.in_(items)
+        # writing comes first: whoever settles holds the rows, so that a vote at the same time is seen, or comes after
+        hold = update(assignments).where(mine).values(answered=assignments.c.answered)
+        asked = select(votes).where(votes.c.reviewer == reviewer)
         with self._turn, self._engine.begin() as connection:
-            connection.execute(update(assignments).where(mine).values(answered=assignments.c.item.in_(answered)))
+            held = connection.execute(hold.returning(assignments.c.item, assignments.c.answered)).all()
+            now = answered([_vote(row) for row in _of_items(connection, asked, votes.c.item, items)])
+            about = frozenset(items)
+            changed = [row.item for row in held if row.item in about and row.answered != (row.item in now)]
+            if changed:
+                connection.execute(statements.ANSWERED, [{**_place(reviewer, item), "now": item in now} for item in changed])
 
     def assigned(self, items: Sequence[str] | None = None) -> dict[str, list[int]]:
         """The people each item was given to; of some items alone, where they are named."""
@@ -241,38 +263,38 @@ class Database:
             with self._engine.begin() as connection:
                 new = self._add_plain(connection, [one for one in sent if one[1].is_plain])
                 return [self._outcome(connection, *one, new) for one in sent]
-        except OperationalError:
+        except Exception:
             if len(sent) == 1:
                 raise
-            return [self._alone(one) for one in sent]  # another server stood in the way of one of them
+            # another server stood in the way of one of them, or the database does not take one
+            return [self._alone(one) for one in sent]
 
     def _alone(self, vote: ByWhom) -> int | Exception:
         try:
             return self._add_together([vote])[0]
-        except OperationalError as problem:
+        except Exception as problem:
             return problem
 
-    def _add_plain(self, connection: Connection, sent: Sequence[ByWhom]) -> set[str]:
-        """Adds votes that say nothing of others, all at once; the ids of those that are new."""
+    def _add_plain(self, connection: Connection, sent: Sequence[ByWhom]) -> set[Added]:
+        """Adds votes that say nothing of others, all at once; those that are new."""
         if not sent:
             return set()
-        new = set(connection.execute(self._new_votes, [_row(*one) for one in sent]).scalars())
-        answered = [{**_place(*one), "now": True} for one in sent if one[1].id in new]
-        if answered:
-            connection.execute(statements.ANSWERED, answered)
+        new = {Added(*row) for row in connection.execute(self._new_votes, [_row(*one) for one in sent])}
+        if new:
+            connection.execute(statements.ANSWERED, [{**_place(one.reviewer, one.item), "now": True} for one in sorted(new)])
         return new
 
-    def _outcome(self, connection: Connection, reviewer: int, sent: Sent, new: set[str]) -> int | Exception:
+    def _outcome(self, connection: Connection, reviewer: int, sent: Sent, new: set[Added]) -> int | Exception:
         """What became of a vote; BadInput is its sender's alone, and is told before anything is written."""
         try:
             if not sent.is_plain:
                 return self._add_about_another(connection, reviewer, sent)
-            if sent.id not in new:
+            if (added := Added(sent.id, reviewer, sent.item)) not in new:
                 _is_own(connection, reviewer, sent.id, sent.item)
                 return 0
         except BadInput as refusal:
             return refusal
-        new.remove(sent.id)  # the same may have come twice at once
+        new.remove(added)  # the same may have come twice at once
         return 1
 
     def _add_about_another(self, connection: Connection, reviewer: int, sent: Sent) -> int:
@@ -281,7 +303,7 @@ class Database:
             raise BadInput("a vote without an answer takes another one back; say which as supersedes")
         if not _is_own(connection, reviewer, sent.supersedes, sent.item):
             raise BadInput("a vote can only replace a vote of the same person on the same item")
-        place = _place(reviewer, sent)
+        place = _place(reviewer, sent.item)
         # whoever takes a vote back holds the person's row of the item, so that a vote at the same time is seen
         connection.execute(statements.HELD, place)
         if connection.execute(self._new_votes, [_row(reviewer, sent)]).first() is None:
@@ -388,7 +410,7 @@ def token_digest(token: str) -> str:
 
 
 def _of_items(
-    connection: Connection, asked: Select[Any], column: Column[str], items: Sequence[str] | None
+    connection: Connection, asked: Select[Any], column: Column[str], items: Collection[str] | None
 ) -> Iterator[Row[Any]]:
     """The rows that are about some items, or about any; of too many to be named in a question, all are read."""
     if items is None or len(items) > MOST_NAMED:
@@ -411,9 +433,9 @@ def _row(reviewer: int, sent: Sent) -> dict[str, Any]:
     }
 
 
-def _place(reviewer: int, sent: Sent) -> dict[str, Any]:
+def _place(reviewer: int, item: str) -> dict[str, Any]:
     """Where it is kept whether a person has answered an item."""
-    return {"of_reviewer": reviewer, "of_item": sent.item}
+    return {"of_reviewer": reviewer, "of_item": item}
 
 
 def _is_own(connection: Connection, reviewer: int, vote_id: str, item: str) -> bool:

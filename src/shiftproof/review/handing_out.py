@@ -9,7 +9,7 @@ from shiftproof.curation.project import Project
 from shiftproof.review.database import Database
 from shiftproof.review.groups import closed_groups, derived_votes
 from shiftproof.review.holdings import Holding
-from shiftproof.review.votes import standing
+from shiftproof.review.votes import Vote, standing
 
 CHUNK = 50
 """Items that a person is given at a time: few enough that nobody holds what others could do."""
@@ -78,9 +78,13 @@ def settle_groups(project: Project, database: Database, reviewer: int, items: It
     if not groups or not project.screen.closing:
         return
     kin = [item.id for group in groups if group is not None for item in project.by_group[group]]
-    own = standing(database.votes(reviewer=reviewer, items=kin))
-    following = derived_votes(project, own, {item: [reviewer] for item in kin})
-    database.settle(reviewer, kin, [*(item for _, item in own), *(vote.item for vote in following)])
+
+    def answered(votes: Iterable[Vote]) -> set[str]:
+        own = standing(votes)
+        following = derived_votes(project, own, {item: [reviewer] for item in kin})
+        return {*(item for _, item in own), *(vote.item for vote in following)}
+
+    database.settle(reviewer, kin, answered)
 
 
 def _strewn(items: Sequence[str], known: Sequence[str], reviewer: int, seed: int) -> list[str]:

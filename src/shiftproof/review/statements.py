@@ -53,7 +53,8 @@ TALLY = select(
 # in a statement that changes a table its columns are parameters too, so these have names of their own
 _of = (assignments.c.reviewer == bindparam("of_reviewer")) & (assignments.c.item == bindparam("of_item"))
 HELD = select(assignments.c.item).where(_of).with_for_update()
-ANSWERED = update(assignments).where(_of, assignments.c.answered != bindparam("now")).values(answered=bindparam("now"))
+# whether it says so already or not: a row that is passed over is not waited for, though another changes it just then
+ANSWERED = update(assignments).where(_of).values(answered=bindparam("now"))
 
 
 @cache
