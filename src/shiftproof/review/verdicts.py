@@ -126,7 +126,7 @@ def _verdict(project: Project, item: str, said: Said, assigned: int) -> Verdict:
     answered = sum(choices.values())
     for_it = sum(times for name, times in choices.items() if screen.choice(name).keeps)
     boxes = [box_of(answer) for answer, times in said if answer.get("points") for _ in range(times)]
-    seen = _named(said, "labels")
+    seen = _named(said, "labels") if screen.form == "labels" else {}
     return Verdict(
         item,
         _outcome(for_it, assigned - answered, assigned),
