@@ -63,6 +63,17 @@ def test_pairs_of_a_bad_anchor_are_asked_no_more_until_the_vote_is_taken_back(
     assert desk.progress(ada).done == 1
 
 
+def test_who_finds_an_anchor_bad_and_then_judges_the_pair_in_another_tab_is_asked_about_the_others_again(
+    database: Database, vote: Callable[..., str]
+) -> None:
+    desk = Desk(pairs_of("ab", 5), database)
+    ada = person(database, "Ada")
+    everything = waiting(desk, ada)
+    vote(desk, ada, "a3", BAD)
+    vote(desk, ada, "a3", SIMILAR)
+    assert waiting(desk, ada) == everything - {"a3"}
+
+
 def test_items_of_a_closed_group_that_are_handed_out_later_are_not_asked_either(
     database: Database, vote: Callable[..., str]
 ) -> None:

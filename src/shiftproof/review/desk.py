@@ -196,7 +196,7 @@ class Desk:
                 taken.refused[vote_id] = str(problem)
                 continue
             taken.accepted.append(vote.id)
-            if vote.supersedes is not None or (vote.answer or {}).get("choice") in self.project.screen.closing:
+            if vote.supersedes is not None or self._has_closed(reviewer, vote.item):
                 settle_groups(self.project, self.database, reviewer.id, [vote.item])
             if vote.round == "training" and vote.answer is not None:
                 item = self.project.by_id[vote.item]
@@ -227,6 +227,13 @@ class Desk:
         if vote.round == "first" and before.too_late:
             raise BadInput("this item is looked at together now, so a first vote comes too late")
         return vote
+
+    def _has_closed(self, reviewer: Reviewer, item: str) -> bool:
+        """Whether any vote of a person on an item closes its group, or did: a later one from another page opens it again."""
+        closing = self.project.screen.closing
+        return bool(closing) and any(
+            vote.choice in closing for vote in self.database.votes(reviewer=reviewer.id, items=[item])
+        )
 
     def _can_qualify(self, reviewer: Reviewer, item: Item) -> bool:
         """Whether an answer to an item counts for the try that a person is at."""
