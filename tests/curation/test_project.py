@@ -6,6 +6,7 @@ import io
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +18,9 @@ from shiftproof.curation.shelf import LONGEST, put
 from shiftproof.curation.sifting import Step
 from shiftproof.errors import BadInput, UnknownName, UnreadableImage
 from shiftproof.types import Decoder, Image
+
+ODD = os.fsdecode(b"caf\xe9")
+"""The name of a folder that is no text."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +86,22 @@ def test_any_letter_may_stand_in_what_is_asked(tmp_path: Path, letter: str) -> N
 def test_an_id_that_no_database_takes_is_told_before_anybody_votes(tmp_path: Path, name: str) -> None:
     with pytest.raises(BadInput, match="cannot be kept: rename it"):
         Project(tmp_path, "odd", "clarity", (Item(name, ("1.jpg",)),))
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        {"title": ODD},
+        {"classes": (ReviewClass("red", ODD),)},
+        {"classes": (ReviewClass(ODD, "red"),)},
+        {"items": (Item("a", ("1.jpg",), ODD),)},
+        {"items": (Item("a", ("1.jpg",), beside=ODD),)},
+        {"items": (Item("a", ("1.jpg",), shown={"lite:0": ODD}),)},
+    ],
+)
+def test_a_name_that_pages_cannot_send_is_told_before_anybody_is_asked(tmp_path: Path, where: dict[str, Any]) -> None:
+    with pytest.raises(BadInput, match="pages cannot show 'caf"):
+        Project(tmp_path, **{"title": "odd", "screen_name": "clarity", "items": (), **where})
 
 
 def test_a_folder_without_its_last_file_is_no_project(tmp_path: Path) -> None:
@@ -153,7 +173,7 @@ def test_space_is_a_key_where_nothing_is_flipped() -> None:
     assert screen_named("clarity", {"unsure": " "}).choice("unsure").key == " "
 
 
-@pytest.mark.parametrize("text", ["keep", "keep=", "=j", "keep=jk", "keep=j,", "keep=ё", "keep=j,keep=k"])
+@pytest.mark.parametrize("text", ["keep", "keep=", "=j", "keep=jk", "keep=j,", "keep=ё", "keep=j,keep=k", "keep=\x7f"])
 def test_keys_that_cannot_be_read_are_told(text: str) -> None:
     with pytest.raises(BadInput, match="as keep=j,reject=f; got"):
         keys_from(text)

@@ -116,6 +116,8 @@ def test_quoted_commas_line_breaks_and_byte_order_marks_are_read(folder: Path, d
         ("m.csv", "path,label\n,cat\n", "image 1: no path"),
         ("m.jsonl", '{"path": "a.png"}\n{"path": \n', "line 2: not JSON"),
         ("m.jsonl", '["a.png"]\n', "line 1: should be an object"),
+        ("m.csv", "path,label\na.png,cat\nb\0.png,cat\n", "not text in UTF-8"),
+        ("m.jsonl", '{"path": "a.png"}\n{"path": "b\\u0000.png"}\n', "not text in UTF-8"),
         ("m.parquet", "PAR1 nonsense", "cannot be read as Parquet"),
     ],
 )

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -98,6 +98,9 @@ class Project:
             raise BadInput(
                 f"votes on {odd!r:.330} cannot be kept: rename it, in letters of Unicode and at most {LONGEST_ID}"
             )
+        unreadable = next((text for text in self._texts() if not _is_text(text)), None)
+        if unreadable is not None:
+            raise BadInput(f"pages cannot show {unreadable!r:.330}: rename it, in letters of Unicode")
         shown = self.screen.images
         strange = next((item for item in self.items if len(item.images) < shown), None)
         if strange is not None:
@@ -106,6 +109,14 @@ class Project:
             )
         if self.reviewers_each < 1:
             raise BadInput(f"at least one person should judge each item, got {self.reviewers_each}")
+
+    def _texts(self) -> Iterator[str]:
+        """The names that reviewers read."""
+        yield from (self.title, self.instructions, self.consent)
+        for one in self.classes:
+            yield from (one.key, one.name, one.gloss, *one.path)
+        for item in self.items:
+            yield from (item.label or "", item.beside or "", *item.shown, *item.shown.values())
 
     @cached_property
     def screen(self) -> Screen:
@@ -183,8 +194,13 @@ def load_project(folder: str | Path) -> Project:
 
 
 def _can_be_kept(item_id: str) -> bool:
-    """Whether every database takes an id; the name of a file need not be text."""
-    return len(item_id) <= LONGEST_ID and "\0" not in item_id and item_id.encode("utf-8", "ignore").decode() == item_id
+    """Whether every database takes an id."""
+    return len(item_id) <= LONGEST_ID and _is_text(item_id)
+
+
+def _is_text(name: str) -> bool:
+    """Whether a name can be sent and kept as text; that of a file need not be."""
+    return "\0" not in name and (name.isascii() or name.encode("utf-8", "ignore").decode() == name)
 
 
 def _plain(value: Any) -> dict[str, Any]:

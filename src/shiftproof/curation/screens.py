@@ -231,7 +231,8 @@ def keys_from(text: str) -> dict[str, str]:
     for part in text.split(",") if text else ():
         choice, _, key = (word.strip() for word in part.partition("="))
         key = NAMED_KEYS.get(key.lower(), key.lower())
-        if not choice or choice in keys or not (key in NAMED_KEYS.values() or (len(key) == 1 and key.isascii())):
+        is_one = key in NAMED_KEYS.values() or (len(key) == 1 and key.isascii() and key.isprintable())
+        if not choice or choice in keys or not is_one:
             raise BadInput(f"each answer has one key, a letter, a digit or space, as keep=j,reject=f; got {text!r}")
         keys[choice] = key
     return keys

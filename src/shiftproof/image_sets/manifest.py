@@ -103,6 +103,8 @@ def _load_rows(path: str) -> list[Row]:
         text = Path(path).read_text(encoding="utf-8-sig", errors="surrogateescape")
     except OSError as problem:
         raise BadInput(f"{path} cannot be read: {problem.strerror}") from problem
+    if "\0" in text or (ending == ".jsonl" and r"\u0000" in text):
+        raise BadInput(f"{path} is not text in UTF-8: it holds zeros, which no name does")
     return _json_rows(path, text) if ending == ".jsonl" else _csv_rows(path, text, "\t" if ending == ".tsv" else ",")
 
 
