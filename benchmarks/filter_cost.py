@@ -88,7 +88,8 @@ class Filter:
     def bare(self, passes: list[int]) -> None:
         """So many passes of each model, and nothing else."""
         for model, inputs, count in zip(self.models, self.inputs, passes, strict=True):
-            answers(model, inputs[:count])
+            if count:
+                answers(model, inputs[:count])
 
 
 def answers(model: LoadedClassifier, inputs: Inputs) -> Logits:
