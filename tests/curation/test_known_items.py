@@ -133,6 +133,8 @@ def test_the_docs_name_every_answer_that_can_be_known(name: str) -> None:
         ),
         (EXTREME_POINTS, "path,role,answer\na.png,gold,box\n", "in its 40 x 20 pixels, as 10 20 30 40; got ''"),
         (EXTREME_POINTS, "path,box,role,answer\na.png,0 0 41 20,gold,box\n", "got '0 0 41 20'"),
+        (EXTREME_POINTS, "path,box,role,answer\na.png,5 9 5 12,gold,box\n", "got '5 9 5 12'"),
+        (EXTREME_POINTS, "path,box,role,answer\na.png,5 9 8 9,gold,box\n", "got '5 9 8 9'"),
         (EXTREME_POINTS, "path,box,role,answer\na.png,9 9 wide,gold,box\n", "got '9 9 wide'"),
     ],
 )

@@ -34,6 +34,24 @@ def test_those_who_come_while_one_is_at_it_are_done_together() -> None:
     assert list(map(len, batches)) == [1, 8]
 
 
+def test_an_error_of_a_batch_is_met_by_all_who_are_in_it() -> None:
+    turn = threading.Lock()
+    batches: list[int] = []
+
+    def broken(jobs: Sequence[int]) -> list[int | Exception]:
+        batches.append(len(jobs))
+        raise OSError("the disk is full")
+
+    work: Batches[int, int] = Batches(broken, turn)
+    with ThreadPoolExecutor(3) as pool:
+        with turn:
+            jobs = [pool.submit(work.done, job) for job in range(3)]
+            while work.waiting < 3:
+                pass
+        assert [str(job.exception(timeout=PATIENCE)) for job in jobs] == ["the disk is full"] * 3
+    assert batches == [3]
+
+
 def test_an_error_of_one_is_met_by_its_own_thread_and_an_error_of_all_by_all() -> None:
     def half(jobs: Sequence[int]) -> list[int | Exception]:
         return [ValueError(job) if job % 2 else job // 2 for job in jobs]

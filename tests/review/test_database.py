@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import itertools
+import sqlite3
 import threading
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import create_engine, inspect, select, update
 
+from patience import PATIENCE
 from shiftproof.curation.project import Item, Project
 from shiftproof.errors import BadInput, StoreError
+from shiftproof.review import engines
 from shiftproof.review.database import Database, Sent
 from shiftproof.review.handing_out import hand_out
-from shiftproof.review.schema import MIGRATIONS, facts, migrate, tables, votes
+from shiftproof.review.schema import MIGRATIONS, assignments, facts, migrate, tables, votes
 from shiftproof.review.votes import standing
 
 KEEP, REJECT = {"choice": "keep"}, {"choice": "reject", "reasons": ["unclear"]}
@@ -146,6 +149,24 @@ def test_two_people_have_other_orders_and_nobody_an_item_twice(database: Databas
     assert hand_out(project, database, ada) == []
 
 
+def test_what_is_given_later_comes_after_what_was_given_before(database_url: str) -> None:
+    database, engine, project = Database(database_url), create_engine(database_url), project_of(120)
+    ada = person(database)
+    given = [item for _ in range(3) for item in hand_out(project, database, ada)]
+    assert database.assigned_to(ada) == given
+    with engine.connect() as connection:
+        places = connection.execute(select(assignments.c.position).order_by(assignments.c.position)).scalars().all()
+    assert places == list(range(120))
+    engine.dispose()
+    database.close()
+
+
+def test_who_is_given_what_does_not_follow_the_order_of_the_project(database: Database) -> None:
+    project = project_of(200, each=1)
+    first = {item.id for item in project.items[:50]}
+    assert 0 < len(first.intersection(hand_out(project, database, person(database)))) < 50
+
+
 def test_what_others_have_is_given_first_so_that_verdicts_come_soon(database: Database) -> None:
     project = project_of(200)
     ada, ben, cem = (person(database, name) for name in ("Ada", "Ben", "Cem"))
@@ -246,6 +267,26 @@ def test_servers_that_open_a_database_at_once_make_its_tables_once(database_url:
         versions = connection.execute(select(facts.c.value).where(facts.c.name == "version")).scalars().all()
     assert versions == [str(len(MIGRATIONS))]
     engine.dispose()
+
+
+def test_a_file_that_another_is_making_just_now_is_waited_for(tmp_path: Path) -> None:
+    making = sqlite3.connect(tmp_path / "review.sqlite", isolation_level=None)
+    making.execute("BEGIN IMMEDIATE")
+    with ThreadPoolExecutor(1) as pool:
+        opened = pool.submit(Database, tmp_path / "review.sqlite")
+        wait([opened], timeout=0.5)
+        making.execute("COMMIT")
+        opened.result(timeout=PATIENCE).close()
+    making.close()
+
+
+def test_a_file_that_stays_locked_is_told_in_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "BUSY_SECONDS", 0)
+    making = sqlite3.connect(tmp_path / "review.sqlite", isolation_level=None)
+    making.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StoreError, match="cannot open the review's database: database is locked"):
+        Database(tmp_path / "review.sqlite")
+    making.close()
 
 
 def test_a_newer_version_is_refused_in_a_sentence(database_url: str) -> None:

@@ -63,6 +63,18 @@ def test_pairs_of_a_bad_anchor_are_asked_no_more_until_the_vote_is_taken_back(
     assert desk.progress(ada).done == 1
 
 
+def test_a_pair_whose_vote_is_taken_back_is_asked_no_more_where_its_anchor_is_bad(
+    database: Database, vote: Callable[..., str]
+) -> None:
+    desk = Desk(pairs_of("ab", 5), database)
+    ada = person(database, "Ada")
+    waiting(desk, ada)
+    judged = vote(desk, ada, "a1", SIMILAR)
+    vote(desk, ada, "a3", BAD)
+    vote(desk, ada, "a1", None, judged)
+    assert waiting(desk, ada) == {f"b{number}" for number in range(5)}
+
+
 def test_who_finds_an_anchor_bad_and_then_judges_the_pair_in_another_tab_is_asked_about_the_others_again(
     database: Database, vote: Callable[..., str]
 ) -> None:

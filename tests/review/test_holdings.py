@@ -6,7 +6,9 @@ import random
 from collections import Counter
 
 import pytest
+from sqlalchemy import Connection
 
+from shiftproof.review import holdings
 from shiftproof.review.database import Database, Sent
 from shiftproof.review.holdings import Holding
 
@@ -84,3 +86,17 @@ def test_what_is_told_of_is_not_changed_by_what_follows(database: Database) -> N
     before = database.given(ada)
     database.hand_out(ada, lambda _: ["a"])
     assert before == Holding(Counter(), frozenset())
+
+
+def test_what_nobody_else_changed_is_read_once(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    ada, reads, read = invited(database, "Ada"), [], holdings._read
+
+    def counted(connection: Connection) -> holdings.Held:
+        reads.append(connection)
+        return read(connection)
+
+    monkeypatch.setattr(holdings, "_read", counted)
+    for item in "abc":
+        database.hand_out(ada, lambda _, item=item: [item])  # type: ignore[misc]
+        assert database.given(ada).own == frozenset("abc"[: "abc".index(item) + 1])
+    assert len(reads) == 1

@@ -14,16 +14,22 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 from sqlalchemy import Engine, create_engine, text
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import InterfaceError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as NoConnectionFree
 from starlette.requests import Request
 
 from patience import PATIENCE
 from review.browsing import Reviewing
 from review.databases import POSTGRES
 from review.served import Served, drawn_project, served
-from shiftproof.review import outages
+from shiftproof.review import engines, outages
+from shiftproof.review.database import Database
 from shiftproof.review.gate import HEADERS
 from shiftproof.review.outages import TELL_AGAIN, outage_handlers
+
+ASKED_FOR_ITEMS = Request(
+    {"type": "http", "method": "GET", "path": "/api/items", "headers": [], "server": ("127.0.0.1", 8000)}
+)
 
 
 class Scene(NamedTuple):
@@ -71,11 +77,16 @@ def run(engine: Engine, statement: str, **values: str) -> None:
         connection.execute(text(statement), values)
 
 
+def end_connections(engine: Engine, name: str) -> None:
+    """Ends every connection to a database, as a server does that is started anew."""
+    run(engine, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = :name", name=name)
+
+
 @contextmanager
 def closed(engine: Engine, name: str) -> Iterator[None]:
     """Ends every connection to a database, and lets nobody in for a while."""
     run(engine, f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
-    run(engine, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = :name", name=name)
+    end_connections(engine, name)
     yield
     run(engine, f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
 
@@ -157,7 +168,52 @@ def test_the_owner_is_told_again_only_after_a_while(
 ) -> None:
     monkeypatch.setattr(outages, "TELL_AGAIN", pause)
     handle = outage_handlers()[OperationalError]
-    request = Request({"type": "http", "method": "GET", "path": "/api/items", "headers": [], "server": ("127.0.0.1", 8000)})
     for _ in range(3):
-        handle(request, OperationalError("SELECT 1", {}, OSError("connection refused\nIs the server running?")))
+        handle(ASKED_FOR_ITEMS, OperationalError("SELECT 1", {}, OSError("connection refused\nIs the server running?")))
     assert [message.rpartition(": ")[2] for message in caplog.messages] == ["connection refused"] * told
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        OperationalError("SELECT 1", {}, OSError("connection refused")),
+        InterfaceError("SELECT 1", {}, OSError("the connection is closed")),
+        NoConnectionFree("all connections are taken"),
+    ],
+    ids=lambda problem: type(problem).__name__,
+)
+def test_whatever_lies_with_the_database_is_answered_so_that_pages_try_again(problem: SQLAlchemyError) -> None:
+    handle = next(handle for kind, handle in outage_handlers().items() if isinstance(problem, kind))
+    assert handle(ASKED_FOR_ITEMS, problem).status_code == 503
+
+
+@pytest.fixture
+def restarted() -> Iterator[Database]:
+    """A database that is open while its server was started anew: every connection leads nowhere."""
+    with own_database() as (name, engine):
+        database = Database(engine.url.set(database=name).render_as_string(hide_password=False))
+        database.invite("Ada")
+        database.count()
+        end_connections(engine, name)
+        yield database
+        database.close()
+
+
+def test_connections_that_ended_while_nobody_used_them_are_noticed_by_nobody(
+    restarted: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engines, "IDLE_SECONDS", 0.0)
+    restarted.invite("Ben")
+    assert [person.name for person in restarted.reviewers()] == ["Ada", "Ben"]
+
+
+@pytest.mark.parametrize("reading_first", [True, False])
+def test_who_meets_a_connection_that_ended_is_the_only_one(
+    restarted: Database, monkeypatch: pytest.MonkeyPatch, reading_first: bool
+) -> None:
+    monkeypatch.setattr(engines, "IDLE_SECONDS", PATIENCE)
+    meets, others = (restarted.count, restarted.secret) if reading_first else (restarted.secret, restarted.count)
+    with pytest.raises(OperationalError):
+        meets()
+    others()
+    meets()

@@ -13,7 +13,7 @@ from sqlalchemy import create_engine, update
 from patience import PATIENCE
 from shiftproof.errors import BadInput
 from shiftproof.review.database import Database, Sent
-from shiftproof.review.schema import assignments
+from shiftproof.review.schema import assignments, votes
 from shiftproof.review.votes import Vote, standing
 
 KEEP = {"choice": "keep"}
@@ -32,13 +32,13 @@ def person(database: Database, name: str, *items: str) -> int:
     return found.id
 
 
-def in_one_batch(database: Database, votes: Sequence[tuple[int, Sent]]) -> list[Future[int]]:
+def in_one_batch(database: Database, together: Sequence[tuple[int, Sent]]) -> list[Future[int]]:
     """What becomes of votes that have all come before the first of them is written."""
     batches = database._votes_together
-    with ThreadPoolExecutor(len(votes)) as pool:
+    with ThreadPoolExecutor(len(together)) as pool:
         with batches._turn:
             outcomes = []
-            for reviewer, vote in votes:
+            for reviewer, vote in together:
                 outcomes.append(pool.submit(database.add, reviewer, [vote]))
                 while batches.waiting < len(outcomes):
                     pass
@@ -112,6 +112,24 @@ def test_what_is_taken_back_on_one_server_and_answered_anew_on_another_counts_as
     assert database.waiting(ada, 9) == []
 
 
+def test_what_is_answered_anew_on_one_server_and_taken_back_on_another_counts_as_answered(
+    database_url: str, database: Database
+) -> None:
+    ada = person(database, "Ada", "a")
+    database.add(ada, [sent("1")])
+    other = create_engine(database_url)
+    with ThreadPoolExecutor(1) as pool:
+        with other.begin() as connection:  # what answering anew does, before that is done
+            anew = {"id": "2", "reviewer": ada, "item": "a", "round": "first", "answer": KEEP, "received": 0.0}
+            connection.execute(votes.insert().values(anew))
+            connection.execute(update(assignments).values(answered=True))
+            taken_back = pool.submit(database.add, ada, [sent("3", answer=None, supersedes="1")])
+            wait([taken_back], timeout=A_MOMENT)
+        assert taken_back.result(timeout=PATIENCE) == 1
+    other.dispose()
+    assert database.waiting(ada, 9) == []
+
+
 def test_what_a_vote_spoke_for_is_asked_again_though_the_vote_is_taken_back_while_that_is_settled(
     servers: list[Database],
 ) -> None:
@@ -120,13 +138,13 @@ def test_what_a_vote_spoke_for_is_asked_again_though_the_vote_is_taken_back_whil
     one.add(ada, [sent("1", "a")])
     begun = threading.Event()
 
-    def speaks_for_both(votes: list[Vote]) -> set[str]:
-        return {"a", "b"} if standing(votes) else set()
+    def speaks_for_both(own: list[Vote]) -> set[str]:
+        return {"a", "b"} if standing(own) else set()
 
-    def slowly(votes: list[Vote]) -> set[str]:
+    def slowly(own: list[Vote]) -> set[str]:
         begun.set()
         wait([taken_back], timeout=A_MOMENT)
-        return speaks_for_both(votes)
+        return speaks_for_both(own)
 
     def take_back() -> None:
         begun.wait(timeout=PATIENCE)
@@ -144,5 +162,5 @@ def test_more_items_than_a_question_may_name_are_settled_too(database: Database)
     ada = person(database, "Ada", "a", "b", "c")
     database.add(ada, [sent("1", "c")])
     many = ["a", "b", *(f"other {number}" for number in range(70_000))]
-    database.settle(ada, many, lambda votes: {"a", *(vote.item for vote in votes)})
+    database.settle(ada, many, lambda own: {"a", *(vote.item for vote in own)})
     assert database.waiting(ada, 9) == ["b"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sqlite3
 import time
 from typing import Any
 
@@ -15,6 +16,9 @@ from shiftproof.review.schema import migrate
 
 CONNECTIONS = 10
 """To the database, kept open; waiting for one of them is quicker than making more, which a server takes long for."""
+
+BUSY_SECONDS = 10
+"""For which a file is waited for that another server or command is writing."""
 
 IDLE_SECONDS = 2.0
 """After which a connection is asked whether it is still there; asking each time would double the way of every question."""
@@ -50,8 +54,24 @@ def reading_engine(engine: Engine) -> Engine:
 
 def settle_sqlite(connection: Any, _record: object = None) -> None:
     """Readers beside a writer, and nothing that was acknowledged lost with the process or the machine."""
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "busy_timeout=10000"):
+    for pragma in (f"busy_timeout={1000 * BUSY_SECONDS}", "synchronous=FULL", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}")
+    give_up = time.monotonic() + BUSY_SECONDS
+    while not _let_readers_in(connection):
+        if time.monotonic() > give_up:
+            raise sqlite3.OperationalError("database is locked")
+        time.sleep(0.01)
+
+
+def _let_readers_in(connection: Any) -> bool:
+    """Whether it could be done now: SQLite itself does not wait here for another who is making the file just then."""
+    try:
+        connection.execute("PRAGMA journal_mode=WAL")
+    except sqlite3.OperationalError as problem:
+        if problem.sqlite_errorcode == sqlite3.SQLITE_BUSY:
+            return False
+        raise
+    return True
 
 
 def _listen_for_ends(engine: Engine) -> None:
