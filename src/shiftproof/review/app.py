@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import wraps
 from importlib.resources import files
 from typing import Any, TypeAlias
 
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, JSONResponse, RedirectResponse, Response
@@ -39,6 +40,9 @@ AHEAD = 6
 
 MOST_AHEAD, MOST_BESIDES = 20, 200
 """Items that a page may ask for at a time, and that it may name as there already."""
+
+POSTING = 20
+"""Requests that are taken at a time of those that bring something; they mostly wait for one another's commit."""
 
 Answer: TypeAlias = Callable[[Any, Request, Reviewer], Response]
 Posted: TypeAlias = Callable[[Reviewer, dict[str, Any]], Response]
@@ -102,6 +106,8 @@ class Rooms:
 
     def __init__(self, desk: Desk, gate: Gate) -> None:
         self.desk, self.gate = desk, gate
+        # threads of their own: votes do not wait behind all those who want new items at the same moment
+        self._posting = ThreadPoolExecutor(POSTING, thread_name_prefix="posting")
 
     def join(self, request: Request) -> Response:
         """The invitation link: the token becomes a cookie, and is gone from the address."""
@@ -246,7 +252,7 @@ class Rooms:
             data = await request.body()
         except ClientDisconnect:  # gone, or cut off by the guard
             return JSONResponse({"error": "too large"}, 413)
-        return await run_in_threadpool(self._answered, request, data, answer)
+        return await asyncio.get_running_loop().run_in_executor(self._posting, self._answered, request, data, answer)
 
     def _answered(self, request: Request, data: bytes, answer: Posted) -> Response:
         visitor = self.gate.visitor(request)
