@@ -22,6 +22,15 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A cache folder of the test session's own, so that what is cached was made by the code under test."""
+    folder = tmp_path_factory.mktemp("cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SHIFTPROOF_CACHE", str(folder))
+        yield folder
+
+
 @pytest.fixture(scope="session")
 def real_data() -> Path:
     """The folder of real photos and models that SHIFTPROOF_TEST_DATA names."""

@@ -1,6 +1,5 @@
 """Small models that the tests make themselves, and the way to the real ones."""
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,14 +9,6 @@ import pytest
 from numpy.typing import NDArray
 
 MakeOnnx = Callable[..., Path]
-
-
-@pytest.fixture(autouse=True, scope="session")
-def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache folder of the test session's own, so that what is cached was made by the code under test."""
-    folder = tmp_path_factory.mktemp("cache")
-    os.environ["SHIFTPROOF_CACHE"] = str(folder)
-    return folder
 
 
 @pytest.fixture

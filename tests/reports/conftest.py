@@ -24,14 +24,6 @@ NASTY = "<script>alert(1)</script>"
 NASTY_ID = """a "quoted" 'id' & </script><b>.jpg"""
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """The script is made once for all these tests, and never in the user's own cache."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SHIFTPROOF_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield
-
-
 def share(metric: str, right: int, total: int, **about: str) -> Measurement:
     """A share with a made-up interval around it."""
     value = right / total
