@@ -39,9 +39,8 @@ class Votes:
         if self._is_file:
             self._only = sqlite3.connect(self._file, check_same_thread=False)
             settle_sqlite(self._only)
-        with self._connection() as connection:
-            connection.execute("CREATE TABLE IF NOT EXISTS bare (id VARCHAR(36) PRIMARY KEY, body TEXT)")
-            connection.commit()
+        self._connection().execute("CREATE TABLE IF NOT EXISTS bare (id VARCHAR(36) PRIMARY KEY, body TEXT)")
+        self._connection().commit()
 
     def add(self, vote: dict[str, Any]) -> None:
         row = (vote["id"], json.dumps(vote))

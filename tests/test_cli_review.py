@@ -13,8 +13,9 @@ from command import Shiftproof
 from patience import PATIENCE
 from review.served import drawn_project, served
 from shiftproof.curation.project import load_project
-from shiftproof.review.database import Database, Sent
+from shiftproof.review.database import Database
 from shiftproof.review.handing_out import hand_out
+from shiftproof.review.votes import Sent
 
 
 def test_links_are_printed_once_and_let_their_holders_in(tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ from shiftproof.curation.project import Item, Making, Project, ReviewClass, save
 from shiftproof.curation.shelf import put_all
 from shiftproof.curation.sifting import Step
 from shiftproof.image_sets import ImageList
-from shiftproof.review.database import Database, Sent
+from shiftproof.review.database import Database
+from shiftproof.review.votes import Sent
 
 PEOPLE = ("Ada", "Ben", "Cem")
 

@@ -10,10 +10,11 @@ import pytest
 
 from review.browsing import Reviewing
 from shiftproof.curation.project import Item
-from shiftproof.review.database import Database, Sent
+from shiftproof.review.database import Database
 from shiftproof.review.handing_out import hand_out
 from shiftproof.review.together import AROUND
 from shiftproof.review.verdicts import Verdict, verdicts
+from shiftproof.review.votes import Sent
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

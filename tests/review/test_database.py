@@ -17,10 +17,10 @@ from patience import PATIENCE
 from shiftproof.curation.project import Item, Project
 from shiftproof.errors import BadInput, StoreError
 from shiftproof.review import engines
-from shiftproof.review.database import Database, Sent
+from shiftproof.review.database import Database
 from shiftproof.review.handing_out import hand_out
 from shiftproof.review.schema import MIGRATIONS, assignments, facts, migrate, tables, votes
-from shiftproof.review.votes import standing
+from shiftproof.review.votes import Sent, standing
 
 KEEP, REJECT = {"choice": "keep"}, {"choice": "reject", "reasons": ["unclear"]}
 

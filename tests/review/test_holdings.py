@@ -9,8 +9,9 @@ import pytest
 from sqlalchemy import Connection
 
 from shiftproof.review import holdings
-from shiftproof.review.database import Database, Sent
+from shiftproof.review.database import Database
 from shiftproof.review.holdings import Holding
+from shiftproof.review.votes import Sent
 
 ITEMS = [f"item {number}" for number in range(30)]
 

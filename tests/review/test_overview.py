@@ -11,10 +11,11 @@ import pytest
 
 from review.judged import judge
 from shiftproof.curation.project import Item, Project, ReviewClass
-from shiftproof.review.database import Database, Sent
+from shiftproof.review.database import Database
 from shiftproof.review.overview import HOUR, class_progress, overview
 from shiftproof.review.raw_votes import votes_as_csv, votes_as_json
 from shiftproof.review.summary import summarize
+from shiftproof.review.votes import Sent
 
 
 @pytest.fixture

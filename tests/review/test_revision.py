@@ -13,10 +13,11 @@ from review.judged import judge, photo_project
 from shiftproof.curation.project import Item, Project
 from shiftproof.errors import BadInput
 from shiftproof.image_sets import ImageList, open_images
-from shiftproof.review.database import Database, Sent
+from shiftproof.review.database import Database
 from shiftproof.review.export import export
 from shiftproof.review.revision import continue_from, load_revision
 from shiftproof.review.summary import summarize
+from shiftproof.review.votes import Sent
 
 KEEP, REJECT = ["keep", "keep"], ["reject", "reject"]
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from shiftproof.curation.project import Item, Project, Role
-from shiftproof.review.database import Database, Sent
+from shiftproof.review.database import Database
 from shiftproof.review.summary import summarize
-from shiftproof.review.votes import Round, Vote
+from shiftproof.review.votes import Round, Sent, Vote
 
 CHOICES = ("keep", "reject", "unsure")
 EACH = 3

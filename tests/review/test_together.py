@@ -11,11 +11,11 @@ import pytest
 
 from shiftproof.curation.project import Item, Project
 from shiftproof.review.ballots import Ballots
-from shiftproof.review.database import Database, Sent
+from shiftproof.review.database import Database
 from shiftproof.review.desk import Desk
 from shiftproof.review.together import AROUND, items_together
 from shiftproof.review.verdicts import disputed, verdicts
-from shiftproof.review.votes import Round, Vote
+from shiftproof.review.votes import Round, Sent, Vote
 
 BOXES = [(0.1, 0.1, 0.5, 0.5), (0.1, 0.1, 0.55, 0.5), (0.6, 0.6, 0.9, 0.9)]
 

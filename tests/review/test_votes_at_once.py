@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
 import pytest
-from sqlalchemy import create_engine, update
+from sqlalchemy import Connection, create_engine, update
 
 from patience import PATIENCE
 from shiftproof.errors import BadInput
-from shiftproof.review.database import Database, Sent
+from shiftproof.review.database import Database
 from shiftproof.review.schema import assignments, votes
-from shiftproof.review.votes import Vote, standing
+from shiftproof.review.votes import Sent, Vote, standing
 
 KEEP = {"choice": "keep"}
 A_MOMENT = 0.5
@@ -34,7 +34,7 @@ def person(database: Database, name: str, *items: str) -> int:
 
 def in_one_batch(database: Database, together: Sequence[tuple[int, Sent]]) -> list[Future[int]]:
     """What becomes of votes that have all come before the first of them is written."""
-    batches = database._votes_together
+    batches = database._taken_in._together
     with ThreadPoolExecutor(len(together)) as pool:
         with batches._turn:
             outcomes = []
@@ -96,19 +96,26 @@ def test_a_vote_of_nobody_holds_up_no_other(database: Database) -> None:
     assert [vote.id for vote in database.votes()] == ["2"]
 
 
+def during(database_url: str, change: Callable[[Connection], object], add: Callable[[], int]) -> int:
+    """What comes of adding a vote while another server is about to change something."""
+    other = create_engine(database_url)
+    with ThreadPoolExecutor(1) as pool:
+        with other.begin() as connection:
+            change(connection)
+            added = pool.submit(add)
+            wait([added], timeout=A_MOMENT)
+        outcome = added.result(timeout=PATIENCE)
+    other.dispose()
+    return outcome
+
+
 def test_what_is_taken_back_on_one_server_and_answered_anew_on_another_counts_as_answered(
     database_url: str, database: Database
 ) -> None:
     ada = person(database, "Ada", "a")
     database.add(ada, [sent("1")])
-    other = create_engine(database_url)
-    with ThreadPoolExecutor(1) as pool:
-        with other.begin() as connection:  # what taking it back does, before that is done
-            connection.execute(update(assignments).values(answered=False))
-            anew = pool.submit(database.add, ada, [sent("2")])
-            wait([anew], timeout=A_MOMENT)
-        assert anew.result(timeout=PATIENCE) == 1
-    other.dispose()
+    taking_back = update(assignments).values(answered=False)
+    assert during(database_url, lambda there: there.execute(taking_back), lambda: database.add(ada, [sent("2")])) == 1
     assert database.waiting(ada, 9) == []
 
 
@@ -117,16 +124,14 @@ def test_what_is_answered_anew_on_one_server_and_taken_back_on_another_counts_as
 ) -> None:
     ada = person(database, "Ada", "a")
     database.add(ada, [sent("1")])
-    other = create_engine(database_url)
-    with ThreadPoolExecutor(1) as pool:
-        with other.begin() as connection:  # what answering anew does, before that is done
-            anew = {"id": "2", "reviewer": ada, "item": "a", "round": "first", "answer": KEEP, "received": 0.0}
-            connection.execute(votes.insert().values(anew))
-            connection.execute(update(assignments).values(answered=True))
-            taken_back = pool.submit(database.add, ada, [sent("3", answer=None, supersedes="1")])
-            wait([taken_back], timeout=A_MOMENT)
-        assert taken_back.result(timeout=PATIENCE) == 1
-    other.dispose()
+
+    def answer_anew(there: Connection) -> None:
+        anew = {"id": "2", "reviewer": ada, "item": "a", "round": "first", "answer": KEEP, "received": 0.0}
+        there.execute(votes.insert().values(anew))
+        there.execute(update(assignments).values(answered=True))
+
+    taking_back = sent("3", answer=None, supersedes="1")
+    assert during(database_url, answer_anew, lambda: database.add(ada, [taking_back])) == 1
     assert database.waiting(ada, 9) == []
 
 

@@ -10,19 +10,19 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple
 
 from sqlalchemy import Column, Connection, Row, Select, Table, Text, cast, delete, func, select, update
 
 from shiftproof.errors import BadInput
 from shiftproof.review import statements
 from shiftproof.review.ballots import Ballots, Numbers
-from shiftproof.review.batches import Batches
 from shiftproof.review.engines import engine_for, make_ready, reading_engine
 from shiftproof.review.holdings import Holding, Holdings
 from shiftproof.review.read_ballots import VOTES_BY_ITEM, ballots_from, numbers_in
 from shiftproof.review.schema import CHOICE, assignments, comments, facts, looks, lookups, reviewers, votes
-from shiftproof.review.votes import Round, Vote, standing
+from shiftproof.review.taking_in import VotesTakenIn, place_of, vote_in
+from shiftproof.review.votes import Sent, Vote
 
 TOKEN_BYTES = 24
 MOST_NAMED = 10_000
@@ -39,36 +39,6 @@ class Reviewer:
     consented: bool
     trained: bool
     qualified: float | None  # the share that was right in a qualification; None before one
-
-
-@dataclass(frozen=True)
-class Sent:
-    """A vote as it comes from the page, before it has a number."""
-
-    id: str
-    item: str
-    round: Round
-    answer: Mapping[str, Any] | None
-    note: str = ""
-    milliseconds: int | None = None
-    supersedes: str | None = None
-    received: float | None = None  # seconds since 1970; None for now
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether it is an answer that says nothing of another vote."""
-        return self.supersedes is None and self.answer is not None
-
-
-ByWhom: TypeAlias = tuple[int, Sent]
-
-
-class Added(NamedTuple):
-    """A vote that was new, as the database tells of it: one id may have come from two people at once."""
-
-    id: str
-    reviewer: int
-    item: str
 
 
 class BeforeVote(NamedTuple):
@@ -103,13 +73,10 @@ class Database:
     def __init__(self, url: str | Path) -> None:
         self._engine = engine_for(url if isinstance(url, str) else f"sqlite:///{url}")
         self._reading = reading_engine(self._engine)
-        self._new_votes = statements.once(self._engine.dialect.name, votes).returning(
-            votes.c.id, votes.c.reviewer, votes.c.item
-        )
         turn = threading.Lock()
         # one writer at a time is all that SQLite allows: waiting here is fairer and quicker than its busy loop
         self._turn: AbstractContextManager[Any] = turn if self._engine.dialect.name == "sqlite" else nullcontext()
-        self._votes_together: Batches[ByWhom, int] = Batches(self._add_together, turn)
+        self._taken_in = VotesTakenIn(self._engine, turn)
         self._holdings = Holdings()
         make_ready(self._engine)
 
@@ -230,11 +197,12 @@ class Database:
         asked = select(votes).where(votes.c.reviewer == reviewer)
         with self._turn, self._engine.begin() as connection:
             held = connection.execute(hold.returning(assignments.c.item, assignments.c.answered)).all()
-            now = answered([_vote(row) for row in _of_items(connection, asked, votes.c.item, items)])
+            now = answered([vote_in(row) for row in _of_items(connection, asked, votes.c.item, items)])
             about = frozenset(items)
             changed = [row.item for row in held if row.item in about and row.answered != (row.item in now)]
             if changed:
-                connection.execute(statements.ANSWERED, [{**_place(reviewer, item), "now": item in now} for item in changed])
+                rows = [{**place_of(reviewer, item), "now": item in now} for item in changed]
+                connection.execute(statements.ANSWERED, rows)
 
     def assigned(self, items: Sequence[str] | None = None) -> dict[str, list[int]]:
         """The people each item was given to; of some items alone, where they are named."""
@@ -255,63 +223,7 @@ class Database:
 
         A vote may replace or take back only a vote of the same person on the same item: BadInput otherwise.
         """
-        return sum(self._votes_together.done((reviewer, one)) for one in sent)
-
-    def _add_together(self, sent: Sequence[ByWhom]) -> list[int | Exception]:
-        """Adds votes of several people with one commit, which is what takes long; 1 for each that is new, or the refusal."""
-        try:
-            with self._engine.begin() as connection:
-                new = self._add_plain(connection, [one for one in sent if one[1].is_plain])
-                return [self._outcome(connection, *one, new) for one in sent]
-        except Exception:
-            if len(sent) == 1:
-                raise
-            # another server stood in the way of one of them, or the database does not take one
-            return [self._alone(one) for one in sent]
-
-    def _alone(self, vote: ByWhom) -> int | Exception:
-        try:
-            return self._add_together([vote])[0]
-        except Exception as problem:
-            return problem
-
-    def _add_plain(self, connection: Connection, sent: Sequence[ByWhom]) -> set[Added]:
-        """Adds votes that say nothing of others, all at once; those that are new."""
-        if not sent:
-            return set()
-        new = {Added(*row) for row in connection.execute(self._new_votes, [_row(*one) for one in sent])}
-        if new:
-            connection.execute(statements.ANSWERED, [{**_place(one.reviewer, one.item), "now": True} for one in sorted(new)])
-        return new
-
-    def _outcome(self, connection: Connection, reviewer: int, sent: Sent, new: set[Added]) -> int | Exception:
-        """What became of a vote; BadInput is its sender's alone, and is told before anything is written."""
-        try:
-            if not sent.is_plain:
-                return self._add_about_another(connection, reviewer, sent)
-            if (added := Added(sent.id, reviewer, sent.item)) not in new:
-                _is_own(connection, reviewer, sent.id, sent.item)
-                return 0
-        except BadInput as refusal:
-            return refusal
-        new.remove(added)  # the same may have come twice at once
-        return 1
-
-    def _add_about_another(self, connection: Connection, reviewer: int, sent: Sent) -> int:
-        """Adds a vote that replaces another or takes it back."""
-        if sent.supersedes is None:
-            raise BadInput("a vote without an answer takes another one back; say which as supersedes")
-        if not _is_own(connection, reviewer, sent.supersedes, sent.item):
-            raise BadInput("a vote can only replace a vote of the same person on the same item")
-        place = _place(reviewer, sent.item)
-        # whoever takes a vote back holds the person's row of the item, so that a vote at the same time is seen
-        connection.execute(statements.HELD, place)
-        if connection.execute(self._new_votes, [_row(reviewer, sent)]).first() is None:
-            _is_own(connection, reviewer, sent.id, sent.item)
-            return 0
-        own = connection.execute(select(votes).where(votes.c.reviewer == reviewer, votes.c.item == sent.item))
-        connection.execute(statements.ANSWERED, {**place, "now": bool(standing(map(_vote, own)))})
-        return 1
+        return sum(self._taken_in.add(reviewer, one) for one in sent)
 
     def votes(
         self,
@@ -328,7 +240,7 @@ class Database:
         if reviewer is not None:
             asked = asked.where(votes.c.reviewer == reviewer)
         with self._reading.connect() as connection:
-            found = [_vote(row) for row in _of_items(connection, asked.limit(last), votes.c.item, items)]
+            found = [vote_in(row) for row in _of_items(connection, asked.limit(last), votes.c.item, items)]
         return sorted(found, key=lambda vote: vote.number)
 
     def ballots(self, items: Sequence[str] | None = None) -> Ballots:
@@ -419,47 +331,5 @@ def _of_items(
     return iter(connection.execute(asked.where(column.in_(items))))
 
 
-def _row(reviewer: int, sent: Sent) -> dict[str, Any]:
-    return {
-        "id": sent.id,
-        "reviewer": reviewer,
-        "item": sent.item,
-        "round": sent.round,
-        "answer": None if sent.answer is None else dict(sent.answer),
-        "note": sent.note,
-        "milliseconds": sent.milliseconds,
-        "supersedes": sent.supersedes,
-        "received": time.time() if sent.received is None else sent.received,
-    }
-
-
-def _place(reviewer: int, item: str) -> dict[str, Any]:
-    """Where it is kept whether a person has answered an item."""
-    return {"of_reviewer": reviewer, "of_item": item}
-
-
-def _is_own(connection: Connection, reviewer: int, vote_id: str, item: str) -> bool:
-    """Whether there is such a vote; BadInput where it is another person's, or on another item."""
-    found = connection.execute(statements.WHOSE_VOTE, {"vote": vote_id}).first()
-    if found is not None and (found.reviewer, found.item) != (reviewer, item):
-        raise BadInput("a vote can only replace a vote of the same person on the same item")
-    return found is not None
-
-
 def _reviewer(row: Row[Any]) -> Reviewer:
     return Reviewer(row.id, row.name, row.role, row.consented is not None, row.trained is not None, row.qualified)
-
-
-def _vote(row: Row[Any]) -> Vote:
-    return Vote(
-        row.id,
-        row.number,
-        row.reviewer,
-        row.item,
-        row.round,
-        row.answer,
-        row.note,
-        row.milliseconds,
-        row.supersedes,
-        row.received,
-    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import hmac
 import time
@@ -13,13 +12,15 @@ from typing import Any, NamedTuple
 
 from shiftproof.curation.project import Item, Project, ReviewClass
 from shiftproof.errors import BadInput, ShiftproofError
-from shiftproof.review.database import Database, Reviewer, Sent
+from shiftproof.review.ballots import Ballots
+from shiftproof.review.contested import with_kin
+from shiftproof.review.database import Database, Reviewer
 from shiftproof.review.handing_out import closed_now, free_items, hand_out, own_order, settle_groups
 from shiftproof.review.incoming import LONGEST_NOTE, sent_id, sent_vote, text_part
 from shiftproof.review.qualification import Qualification, is_right, qualification_of
 from shiftproof.review.recent import Recent
 from shiftproof.review.verdicts import disputed, verdicts
-from shiftproof.review.votes import Round, Vote, standing
+from shiftproof.review.votes import Round, Sent, standing
 
 PACE_VOTES = 20
 """Votes that a person's own pace is taken from: the last ones."""
@@ -170,14 +171,14 @@ class Desk:
 
     def _count_kept(self, label: str) -> int:
         """How many items of a class stand as kept."""
-        found = verdicts(*self._said_of([item for item in self.project.items if item.label == label]))
-        return sum(verdict.outcome == "kept" for verdict in found.values())
+        own = {item.id for item in self.project.items if item.label == label}
+        found = verdicts(*self._said_of(own))
+        return sum(verdict.outcome == "kept" for item, verdict in found.items() if item in own)
 
-    def _said_of(self, items: Sequence[Item]) -> tuple[Project, list[Vote], dict[str, list[int]]]:
-        """The project with some items alone, every vote on them, and whom they were given to."""
-        ids = [item.id for item in items]
-        alone = dataclasses.replace(self.project, items=tuple(items))
-        return alone, self.database.votes(items=ids), self.database.assigned(ids)
+    def _said_of(self, items: Set[str]) -> tuple[Project, Ballots, Mapping[str, Sequence[int]]]:
+        """The project with some items and their kin alone, every vote on them, and whom they were given to."""
+        part = with_kin(self.project, items)
+        return part, self.database.ballots(list(part.by_id)), self.database.assigned(list(part.by_id))
 
     def shown_class(self, one: ReviewClass) -> dict[str, Any]:
         """A class as pages get it."""
@@ -250,8 +251,7 @@ class Desk:
 
     def is_disputed(self, item: Item) -> bool:
         """Whether people look at an item together: everybody has voted, and not all to keep it."""
-        kin = [one for one in self.project.items if one is item or (item.group is not None and one.group == item.group)]
-        return item.id in disputed(*self._said_of(kin))
+        return item.id in disputed(*self._said_of({item.id}))
 
     def comment(self, reviewer: Reviewer, body: Mapping[str, Any]) -> None:
         """Keeps what a person wrote to the others about an item that they look at together."""

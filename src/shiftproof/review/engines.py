@@ -100,5 +100,9 @@ def make_ready(engine: Engine) -> None:
     try:
         migrate(engine)
     except SQLAlchemyError as problem:
-        told = str(getattr(problem, "orig", None) or problem).partition("\n")[0]
-        raise StoreError(f"cannot open the review's database: {told}") from problem
+        raise StoreError(f"cannot open the review's database: {reason_of(problem)}") from problem
+
+
+def reason_of(problem: Exception) -> str:
+    """What a database says is wrong, in a line; advice and statements follow below it."""
+    return str(getattr(problem, "orig", None) or problem).partition("\n")[0]

@@ -64,9 +64,9 @@ def free_items(project: Project, given: Holding, closed: Set[str] = frozenset())
 
 def closed_now(project: Project, database: Database) -> Set[str]:
     """The groups that enough people closed: what is missing of them would change nothing."""
-    items = {item for item, _ in database.items_chosen(project.screen.closing)} if project.screen.closing else set()
-    groups = {project.by_id[item].group for item in items & project.by_id.keys()}
-    kin = [item.id for group in groups if group is not None for item in project.by_group.get(group, ())]
+    if not project.screen.closing:
+        return frozenset()
+    kin = _kin(project, {item for item, _ in database.items_chosen(project.screen.closing)} & project.by_id.keys())
     stand = standing(vote for vote in database.votes(items=kin) if vote.round != "training")
     people = database.assigned(kin)
     return closed_groups(project, stand, {item: people.get(item, ()) for item in kin})
@@ -74,10 +74,9 @@ def closed_now(project: Project, database: Database) -> Set[str]:
 
 def settle_groups(project: Project, database: Database, reviewer: int, items: Iterable[str]) -> None:
     """Asks a person no more about items that their vote on another of the group speaks for, until it is taken back."""
-    groups = {project.by_id[item].group for item in items} & project.by_group.keys()
-    if not groups or not project.screen.closing:
+    kin = _kin(project, items) if project.screen.closing else []
+    if not kin:
         return
-    kin = [item.id for group in groups if group is not None for item in project.by_group[group]]
 
     def answered(votes: Iterable[Vote]) -> set[str]:
         own = standing(votes)
@@ -85,6 +84,12 @@ def settle_groups(project: Project, database: Database, reviewer: int, items: It
         return {*(item for _, item in own), *(vote.item for vote in following)}
 
     database.settle(reviewer, kin, answered)
+
+
+def _kin(project: Project, items: Iterable[str]) -> list[str]:
+    """The ids of all items in the groups of some."""
+    groups = {project.by_id[item].group for item in items}
+    return [item.id for group in groups if group is not None for item in project.by_group.get(group, ())]
 
 
 def _strewn(items: Sequence[str], known: Sequence[str], reviewer: int, seed: int) -> list[str]:

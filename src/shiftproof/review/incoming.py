@@ -8,8 +8,7 @@ from typing import Any
 
 from shiftproof.curation.project import Project
 from shiftproof.errors import BadInput
-from shiftproof.review.database import Sent
-from shiftproof.review.votes import ROUNDS, Round, check_answer
+from shiftproof.review.votes import ROUNDS, Round, Sent, check_answer
 
 LONGEST_NOTE = 2000
 """Letters of a note or a comment."""

@@ -12,6 +12,7 @@ from sqlalchemy.exc import TimeoutError as NoConnectionFree
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from shiftproof.review.engines import reason_of
 from shiftproof.review.pages import page
 
 TELL_AGAIN = 60.0
@@ -38,8 +39,7 @@ class Outages:
         """What pages get: they keep their votes, and send them again after such an answer."""
         if time.monotonic() - self._told >= TELL_AGAIN:
             self._told = time.monotonic()
-            reason = str(getattr(problem, "orig", problem)).partition("\n")[0]  # advice and statements follow below
-            _log.error("the review's database is out of order, and votes wait in people's browsers: %s", reason)
+            _log.error("the review's database is out of order, and votes wait in people's browsers: %s", reason_of(problem))
         if request.method == "GET" and not request.url.path.startswith("/api/"):
             return page("outage.html", 503)
         return JSONResponse({"error": "the review's database is out of order"}, 503)

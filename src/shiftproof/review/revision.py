@@ -10,10 +10,10 @@ from pathlib import Path
 from shiftproof.curation.project import Item, Project
 from shiftproof.errors import BadInput
 from shiftproof.files import write_whole
-from shiftproof.review.database import Database, Reviewer, Sent
+from shiftproof.review.database import Database, Reviewer
 from shiftproof.review.handing_out import settle_groups
 from shiftproof.review.verdicts import Verdict, verdicts
-from shiftproof.review.votes import Vote
+from shiftproof.review.votes import Sent, Vote
 
 FILE = "revision.json"
 """In the folder of a project that continues another."""

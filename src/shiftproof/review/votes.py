@@ -44,6 +44,25 @@ class Vote:
         return None if self.answer is None else str(self.answer["choice"])
 
 
+@dataclass(frozen=True)
+class Sent:
+    """A vote as it comes from the page, before it has a number."""
+
+    id: str
+    item: str
+    round: Round
+    answer: Mapping[str, Any] | None
+    note: str = ""
+    milliseconds: int | None = None
+    supersedes: str | None = None
+    received: float | None = None  # seconds since 1970; None for now
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is an answer that says nothing of another vote."""
+        return self.supersedes is None and self.answer is not None
+
+
 def standing(votes: Iterable[Vote]) -> dict[tuple[int, str], Vote]:
     """The vote that counts of each person on each item: the last that was not taken back or replaced.
 
