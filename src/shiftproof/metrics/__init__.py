@@ -45,7 +45,7 @@ from shiftproof.metrics.frame_distance import Spread, empirical_cdf, l_infinity_
 from shiftproof.metrics.frechet import Moments, frechet_distance, moments_of
 from shiftproof.metrics.hardest_frames import hardest_frames
 from shiftproof.metrics.hot_regions import heat_inside, hot_point_inside, hot_region, hot_region_meets
-from shiftproof.metrics.intervals import bootstrap_interval, clopper_pearson, wilson
+from shiftproof.metrics.intervals import bootstrap_interval, clopper_pearson, cluster_share_interval, wilson
 from shiftproof.metrics.likelihood import negative_log_likelihood
 from shiftproof.metrics.matching import Matches, match
 from shiftproof.metrics.meanings import MEANINGS, Meaning, meaning_of
@@ -57,7 +57,15 @@ from shiftproof.metrics.object_size import (
     object_share,
 )
 from shiftproof.metrics.operating_point import OperatingPoint, cheapest_point, operating_point
-from shiftproof.metrics.paired import PairedCounts, difference_interval, holm, mcnemar_p, paired_counts
+from shiftproof.metrics.paired import (
+    PairedCounts,
+    PairedDifference,
+    difference_interval,
+    holm,
+    mcnemar_p,
+    paired_counts,
+    paired_difference,
+)
 from shiftproof.metrics.performance_under_corruption import (
     mean_performance_under_corruption,
     relative_performance_under_corruption,
@@ -112,6 +120,7 @@ __all__ = [
     "OffsetErrors",
     "OperatingPoint",
     "PairedCounts",
+    "PairedDifference",
     "Reliability",
     "ResponseCurve",
     "RiskCoverage",
@@ -141,6 +150,7 @@ __all__ = [
     "chance_calibration_error",
     "cheapest_point",
     "clopper_pearson",
+    "cluster_share_interval",
     "compare_shares",
     "conditional_robustness",
     "confusion_counts",
@@ -185,6 +195,7 @@ __all__ = [
     "object_share",
     "operating_point",
     "paired_counts",
+    "paired_difference",
     "per_class_accuracy",
     "pm_k_accuracy",
     "pm_k_average_precision",

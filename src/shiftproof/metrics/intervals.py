@@ -1,4 +1,8 @@
-"""How far a number may be from the truth, given the images behind it: exact for shares, by resampling for the rest."""
+"""How far a number may be from the truth, given the images behind it: exact for shares, by resampling for the rest.
+
+Images that come from one photo, clip or patient are one case, a cluster: they tell less than as many from different ones.
+Everything here takes `clusters`, a number for each image, and then draws, counts or sums clusters instead of images.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,12 @@ Counts: TypeAlias = NDArray[np.integer]
 Bounds: TypeAlias = NDArray[np.floating]
 Statistic: TypeAlias = Callable[[NDArray[np.floating]], NDArray[np.floating]]
 """A number from each row of values, (resamples, images) to (resamples,)."""
+
+Groups: TypeAlias = NDArray[np.integer]
+"""Which cluster each image belongs to, (images,); images of one number are one case."""
+
+LEAST_CLUSTERS = 5
+"""Cases below which nothing is said about how cases differ: one clip is one case, however many frames it has."""
 
 _VALUES_AT_ONCE = 1_000_000  # resampled values in memory together: 8 MB
 
@@ -66,6 +76,72 @@ def wilson(right: int | Counts, total: int | Counts, *, level: float = 0.95) -> 
     return (float(low), float(high)) if low.ndim == 0 else (low, high)
 
 
+def cluster_share_interval(
+    right: NDArray[np.bool_], *, clusters: Groups | None = None, level: float = 0.95
+) -> tuple[float, float] | None:
+    """Interval of a share of images that come in clusters; None of fewer than `LEAST_CLUSTERS` clusters.
+
+    Clopper and Pearson's at the number of independent images that would tell as much (Korn & Graubard, 1998). Where every
+    image is a cluster of its own, it is theirs; where all answers are alike, each cluster counts as one image.
+
+    >>> alone = np.arange(40) % 2 == 0
+    >>> cluster_share_interval(alone) == clopper_pearson(20, 40)
+    True
+    >>> low, high = cluster_share_interval(np.repeat(alone, 10), clusters=np.repeat(np.arange(40), 10))  # copies
+    >>> bool(np.allclose((low, high), clopper_pearson(20, 40), atol=0.01))
+    True
+    """
+    count = len(right)
+    sizes = None if clusters is None else cluster_sizes(clusters)
+    if sizes is None or len(sizes) == count:
+        return clopper_pearson(int(right.sum()), count, level=level)
+    if len(sizes) < LEAST_CLUSTERS:
+        return None
+    share = float(right.mean())
+    independent = effective_images(right - share, clusters, share * (1 - share), level=level)
+    return _fractional_clopper_pearson(share, independent, level)
+
+
+def effective_images(
+    residuals: NDArray[np.floating], clusters: Groups | None, spread: float, *, level: float = 0.95
+) -> float:
+    """Independent images that would tell a mean as well as these: their number over the design effect.
+
+    `residuals` are values less their mean, `spread` the variance that one image would have. It allows for how few clusters
+    the design effect itself is known from (Korn & Graubard, 1998), and is never more than the images there are. Where
+    nothing varies it is the number of clusters.
+    """
+    images = len(residuals)
+    if clusters is None:
+        return float(images)
+    sums = np.bincount(np.unique(clusters, return_inverse=True)[1], residuals)
+    found = len(sums)
+    variance = float((sums**2).sum()) * found / (found - 1) / images**2
+    if variance <= 1e-15 or spread <= 1e-15:
+        return float(found)
+    rarer = student_quantile(1 - tail_of(level), images - 1) / student_quantile(1 - tail_of(level), found - 1)
+    return float(min(images, spread / variance * rarer**2))
+
+
+def cluster_sizes(clusters: Groups) -> Counts:
+    """How many images each cluster has, (clusters,).
+
+    >>> cluster_sizes(np.array([3, 3, 9]))
+    array([2, 1])
+    """
+    return np.unique(clusters, return_counts=True)[1]
+
+
+def _fractional_clopper_pearson(share: float, images: float, level: float) -> tuple[float, float]:
+    """The exact interval, carried over to a number of images that is not whole."""
+    from scipy.special import betaincinv
+
+    tail, right = tail_of(level), share * images
+    low = 0.0 if share <= 0 else float(betaincinv(right, images - right + 1, tail))
+    high = 1.0 if share >= 1 else float(betaincinv(right + 1, images - right, 1 - tail))
+    return low, high
+
+
 def row_means(values: NDArray[np.floating]) -> NDArray[np.floating]:
     """The mean of each row: the statistic of most of our numbers."""
     return np.asarray(values.mean(axis=1))
@@ -100,15 +176,29 @@ def bootstrap_interval(
 
 
 def bca_interval(
-    seen: float, drawn: NDArray[np.floating], left_out: NDArray[np.floating], *, level: float = 0.95
+    seen: float,
+    drawn: NDArray[np.floating],
+    left_out: NDArray[np.floating],
+    *,
+    level: float = 0.95,
+    cases: int | None = None,
 ) -> tuple[float, float]:
     """Interval corrected for bias and skew (BCa; Efron, 1987) of a number that was drawn again, (resamples,).
 
-    `left_out` has the number without each image, or without each of many blocks of them.
+    `left_out` has the number without each image, or without each of many blocks of them. Given how many `cases` were drawn
+    from, it is widened by what drawing again forgets: that a spread seen in few is itself uncertain and too small
+    (Hesterberg, 2015).
     """
-    tail = tail_of(level)
+    tail = tail_of(level) if cases is None else _expanded_tail(tail_of(level), cases)
     low, high = np.quantile(drawn, _corrected_tails(np.array([tail, 1 - tail]), drawn, seen, left_out))
     return float(low), float(high)
+
+
+def _expanded_tail(tail: float, cases: int) -> float:
+    """The tail to cut off so that a resampled interval is as wide as Student's, with the unbiased spread."""
+    from scipy.special import ndtr
+
+    return float(ndtr(-np.sqrt(cases / (cases - 1)) * student_quantile(1 - tail, cases - 1)))
 
 
 def normal_quantile(probability: float) -> float:
@@ -120,6 +210,17 @@ def normal_quantile(probability: float) -> float:
     from scipy.special import ndtri
 
     return float(ndtri(probability))
+
+
+def student_quantile(probability: float, degrees: float) -> float:
+    """The value Student's t stays below with this probability.
+
+    >>> round(student_quantile(0.975, 25), 2)
+    2.06
+    """
+    from scipy.special import stdtrit
+
+    return float(stdtrit(degrees, probability))
 
 
 def _resampled(values: NDArray[np.floating], statistic: Statistic, resamples: int, seed: int) -> NDArray[np.floating]:
