@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftproof.errors import MissingRuns, NotKept
+from shiftproof.image_sets.clusters import Clustering
 from shiftproof.image_sets.label_spaces import LabelSpace, padded_labels
 from shiftproof.image_sets.scoring import Scoring
 from shiftproof.store import TOP5, Contents, Rows, Store, StoredModel, StoredRun, joined_rows
@@ -46,6 +48,7 @@ def load_predictions(
     store: Store,
     keep: Keep = "top5",
     scoring: Scoring | None = None,
+    clustering: Clustering | None = None,
     partial: bool = False,
     digests: Mapping[str, str | None] | None = None,
 ) -> Predictions:
@@ -55,7 +58,8 @@ def load_predictions(
     """
     answers = _answers(run, images, store, keep, scoring or Scoring(), partial, digests)
     located = answers.located
-    return answers.labelled(located.kept, located.stored.load(located.pairs, answers.keep))
+    predictions = answers.labelled(located.kept, located.stored.load(located.pairs, answers.keep))
+    return dataclasses.replace(predictions, grouped=(clustering or Clustering()).of(located.kept))
 
 
 def load_training(
@@ -65,6 +69,7 @@ def load_training(
     store: Store,
     keep: Keep = "features",
     scoring: Scoring | None = None,
+    clustering: Clustering | None = None,  # noqa: ARG001 what is learnt from has no intervals
     partial: bool = False,
     digests: Mapping[str, str | None] | None = None,
 ) -> StoredTraining:

@@ -76,7 +76,7 @@ MEANINGS: Mapping[str, Meaning] = {
         "points",
         "high",
     ),
-    "mcnemar_p": Meaning(
+    "accuracy_difference_p": Meaning(
         "P-value of the difference",
         "Chance of a split at least this uneven if both models were equally good, corrected for all comparisons made.",
         "number",

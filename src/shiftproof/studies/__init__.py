@@ -15,6 +15,7 @@ from typing import Literal, TypeAlias, TypeVar
 import shiftproof
 from shiftproof.errors import BadInput, MissingRuns
 from shiftproof.image_sets import open_images
+from shiftproof.image_sets.clusters import Clustering, clustering, looks_clustered
 from shiftproof.image_sets.scoring import Scoring
 from shiftproof.image_sets.views import labelled_among, unlabelled
 from shiftproof.loading import StoredTraining, digests_of, load_predictions, load_training
@@ -24,6 +25,7 @@ from shiftproof.store import Store, StoredModel
 from shiftproof.stored_looks import AskedLooks, Looks, load_looks, to_columns
 from shiftproof.studies.results import ImageSetCard, ModelCard, Results
 from shiftproof.types import (
+    CLEAN,
     Finding,
     FoundObjects,
     ImageSet,
@@ -56,14 +58,18 @@ def measure(
     store: str | Path | Store = "runs",
     image_sets: Iterable[ImageSet] = (),
     scoring: Scoring | None = None,
+    cluster: str | None = None,
 ) -> Results:
     """Everything the studies find in stored predictions.
 
     Sets are opened again by their location; give those that live in memory, or are open already, as `image_sets`.
+    `cluster` names what counts as one case, see `image_sets.clusters`: a fact of the images such as "patient", a CSV file,
+    or "image" for every image by itself; where it is not given, frames of a clip and versions of one photo are found.
     MissingRuns names every run that was never made, with the command that makes it.
     """
     studies = [studies] if isinstance(studies, Study) else list(studies)
-    loader = _Loader(store if isinstance(store, Store) else Store(store), image_sets, scoring)
+    loader = _Loader(store if isinstance(store, Store) else Store(store), image_sets, scoring, clustering(cluster))
+    loader.check_clusters(dict.fromkeys(run.image_set for study in studies for run in study.runs()))
     told = [
         (tuple(loader.findings(study)), tuple(loader.said(study, "skipped")), tuple(loader.said(study, "warnings")))
         for study in studies
@@ -103,14 +109,20 @@ def versions() -> dict[str, str]:
 class _Loader:
     """Predictions for studies, each run read once for as long as one study needs it."""
 
-    def __init__(self, store: Store, image_sets: Iterable[ImageSet], scoring: Scoring | None) -> None:
+    def __init__(self, store: Store, image_sets: Iterable[ImageSet], scoring: Scoring | None, clusters: Clustering) -> None:
         self._store = store
         self._scoring = scoring
+        self._clustering = clusters
         self._sets = {images.ref.place: images for images in image_sets}
         self._digests: dict[Place, dict[str, str | None]] = {}
         self._reader: tuple[Study, _Load] | None = None
         self._aside: dict[Place, dict[str, SetAside]] = {}
         self._scored: dict[Run, int] = {}  # how many classes the answers of a run were scored among
+
+    def check_clusters(self, refs: Iterable[ImageSetRef]) -> None:
+        """UnknownName before anything is computed where no set has the fact that images are to be clustered by."""
+        if self._clustering.by is not None:
+            self._clustering.check(self.image_set(ref) for ref in refs)
 
     def findings(self, study: Study) -> Iterator[Finding]:
         yield from study.measure(self._load(study))
@@ -135,6 +147,14 @@ class _Loader:
         precisions = [
             one for one in measured if one.metric == "mean_average_precision" and about.items() <= one.about.items()
         ]
+        if self._clustering.by is None and run.condition == CLEAN:
+            samples = self.image_set(run.image_set).samples
+            why = None if self._clustering.of(samples) else looks_clustered(samples)
+            if why:
+                yield (
+                    f"{run.image_set.name}: {why}. If they come from one source they are one case: say which with --cluster "
+                    "(a fact of the images, or a table), or intervals are too narrow; --cluster image says they do not"
+                )
         hints = [
             *(accuracy_hint(one.value, self._scored.get(run) or model.outputs or 0, one.images) for one in accuracies),
             precision_hint([one.value for one in precisions], max((one.images for one in precisions), default=0)),
@@ -156,6 +176,7 @@ class _Loader:
 
     def image_set_card(self, ref: ImageSetRef) -> ImageSetCard:
         images = self.image_set(ref)
+        clusters = self._clustering.of(images.samples)
         return ImageSetCard(
             ref.name,
             ref.fingerprint,
@@ -166,6 +187,8 @@ class _Loader:
             set_aside=tuple(self._aside.get(ref.place, {}).values()),
             notes=tuple(getattr(images, "notes", ())),
             credits=tuple(getattr(images, "credits", ())),
+            clusters=None if clusters is None else clusters.count,
+            unit="image" if clusters is None else clusters.unit,
         )
 
     def _load(self, study: Study) -> _Load:
@@ -182,6 +205,7 @@ class _Loader:
             store=self._store,
             keep=keep,
             scoring=self._scoring,
+            clustering=self._clustering,
             partial=partial,
             digests=self.digests(run.image_set),
         )

@@ -172,7 +172,7 @@ class _Sampled:
     def findings(self, about: About) -> Iterator[Finding]:
         """Every number that the full study gives, and its curves."""
         clean_wrong = np.asarray(self.cells.clean_wrong)
-        yield evidence.share("clean_error", int(clean_wrong.sum()), len(self.cells), about, self.clean_convention)
+        yield evidence.share("clean_error", clean_wrong, about, self.clean_convention, self.cells.clusters)
         cells = self._each_cell
         runs = self._passes_by_cell
         for (corruption, severity), found, run in zip(self._names, cells, runs, strict=True):

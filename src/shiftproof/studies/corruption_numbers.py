@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 
 from shiftproof.corruptions import GROUPS, IMAGENET_C
 from shiftproof.errors import listed
-from shiftproof.metrics import clopper_pearson
 from shiftproof.metrics.resampling import RESAMPLES, interval_of, resampled_means
 from shiftproof.studies import evidence
 from shiftproof.studies.cells import Baseline, Cells
 from shiftproof.types import About, Curve, Finding, Measurement
 
-JOINT = {"interval": f"95 %, BCa bootstrap over images, {RESAMPLES} draws, each image in all its cells together"}
+JOINT = f"BCa bootstrap, {RESAMPLES} draws, each in all its cells together,"
 _ROUNDING = 1e-12
 """Differences of means below this are none."""
 
@@ -75,24 +74,27 @@ def findings(
 ) -> Iterator[Finding]:
     """Every number and curve of one model; a baseline that is a model has the same images in the same order."""
     if cells.clean_wrong is not None:
-        yield evidence.share("clean_error", int(cells.clean_wrong.sum()), len(cells), about, clean_convention)
+        yield evidence.share("clean_error", cells.clean_wrong, about, clean_convention, cells.clusters)
     yield from _each_cell(cells, about, convention)
     drawings = list(_drawings(cells, baseline))
     for number in _numbers(cells, baseline):
         seen, drawn, left_out = (number.of(drawing) for drawing in drawings)
         if np.isfinite(seen[0]):
-            interval = interval_of(seen, drawn, left_out)
-            told = {**convention, **number.convention, **({} if interval is None else JOINT)}
-            yield Measurement(number.metric, float(seen[0]), {**about, **number.about}, len(cells), told, interval)
+            cases = cells.clusters.count
+            interval = interval_of(seen, drawn, left_out, cases=cases)
+            beside = evidence.resampled_told(cells.clusters, interval, what=JOINT)
+            told, named = {**convention, **number.convention, **beside}, {**about, **number.about}
+            yield Measurement(number.metric, float(seen[0]), named, len(cells), told, interval, cases)
     yield from _curves(cells, about, convention)
 
 
 def _drawings(cells: Cells, baseline: Baseline | None) -> Iterator[_Both]:
     """The errors as seen, with images drawn again, and with some left out."""
-    errors = [_Errors.of(means, cells) for means in resampled_means(cells.columns)]
+    clusters = cells.clusters.numbers
+    errors = [_Errors.of(means, cells) for means in resampled_means(cells.columns, clusters=clusters)]
     if baseline is not None and baseline.cells is not None:
         # the same seed draws the same images for both
-        for own, means in zip(errors, resampled_means(baseline.cells.columns), strict=True):
+        for own, means in zip(errors, resampled_means(baseline.cells.columns, clusters=clusters), strict=True):
             other = _Errors.of(means, baseline.cells)
             yield _Both(own, other.by_corruption, other.losses)
         return
@@ -144,11 +146,10 @@ def why_no_ratios(cells: Cells, baseline: Baseline | str, model: str) -> Iterato
 
 
 def _each_cell(cells: Cells, about: About, convention: Mapping[str, str]) -> Iterator[Measurement]:
-    counts = cells.wrong.sum(axis=0)
-    for corruption, row in zip(cells.corruptions, counts.tolist(), strict=True):
-        for severity, wrong in zip(cells.severities, row, strict=True):
+    for place, corruption in enumerate(cells.corruptions):
+        for column, severity in enumerate(cells.severities):
             cell = {**about, "corruption": corruption, "severity": severity}
-            yield evidence.share("corrupted_error", wrong, len(cells), cell, convention)
+            yield evidence.share("corrupted_error", cells.wrong[:, place, column], cell, convention, cells.clusters)
 
 
 def _numbers(cells: Cells, baseline: Baseline | None) -> Iterator[_Number]:
@@ -216,22 +217,11 @@ def _divided(own: NDArray[np.floating], baseline: NDArray[np.floating]) -> NDArr
 
 def _curves(cells: Cells, about: About, convention: Mapping[str, str]) -> Iterator[Curve]:
     """The error of each corruption against its severity; severity 0 is the unchanged image."""
-    images = len(cells)
-    clean = [] if cells.clean_wrong is None else [int(cells.clean_wrong.sum())]
+    clean = [] if cells.clean_wrong is None else [cells.clean_wrong]
     severities = tuple(float(severity) for severity in ((0,) if clean else ()) + cells.severities)
-    for corruption, row in zip(cells.corruptions, cells.wrong.sum(axis=0).tolist(), strict=True):
-        wrong = np.array([*clean, *row])
-        low, high = clopper_pearson(wrong, np.full(len(wrong), images))
-        yield Curve(
-            "degradation",
-            {**about, "corruption": corruption},
-            "severity",
-            "share wrong",
-            x=severities,
-            y=tuple((wrong / images).tolist()),
-            images=images,
-            convention={**convention, **evidence.EXACT},
-            counts=(images,) * len(wrong),
-            low=tuple(low.tolist()),
-            high=tuple(high.tolist()),
+    for place, corruption in enumerate(cells.corruptions):
+        wrong = [*clean, *cells.wrong[:, place].T]
+        named = {**about, "corruption": corruption}
+        yield evidence.share_curve(
+            "degradation", named, ("severity", "share wrong"), severities, wrong, convention, cells.clusters
         )

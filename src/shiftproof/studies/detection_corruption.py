@@ -17,7 +17,7 @@ from shiftproof.metrics.performance_under_corruption import (
     mean_performance_under_corruption,
     relative_performance_under_corruption,
 )
-from shiftproof.metrics.resampled_precision import over_classes, resampled_precision
+from shiftproof.metrics.resampled_precision import over_classes
 from shiftproof.metrics.resampling import Resampled
 from shiftproof.studies import evidence
 from shiftproof.studies.clean_study import CleanStudy
@@ -37,7 +37,7 @@ from shiftproof.studies.found_boxes import (
     resamples_for,
     truths_of,
 )
-from shiftproof.types import About, Finding, Gallery, GalleryItem, Keep, Measurement, Run
+from shiftproof.types import About, Clusters, Finding, Gallery, GalleryItem, Keep, Measurement, Run
 
 Drawing = NDArray[np.floating]
 """Mean average precision in every cell and, last, on the clean images, (cells + 1,), of one drawing of images."""
@@ -82,7 +82,7 @@ class DetectionCorruptionStudy(CorruptedStudy):
             told = {"boxes": "the 100 surest of each image and class", **overlap_told(self.iou)}
             corrupted_told = {**convention_of(cells[0], unchanged.found), **self._frost_told(), **told}
             clean_told = {**convention_of(clean, unchanged.found), **told}
-            yield from self._numbers(table, run.about(), len(ids), clean_told, corrupted_told)
+            yield from self._numbers(table, run.about(), unchanged.clusters, clean_told, corrupted_told)
             yield Gallery("corrupted_boxes", run.about(), run.image_set, "One image under corruption", tuple(items))
 
     def skipped(self, load: Load) -> Iterator[str]:
@@ -95,24 +95,24 @@ class DetectionCorruptionStudy(CorruptedStudy):
             yield from (reason for reason in reasons if reason)
 
     def _numbers(
-        self, table: Resampled, about: About, images: int, clean_told: Mapping[str, str], told: Mapping[str, str]
+        self, table: Resampled, about: About, clusters: Clusters, clean_told: Mapping[str, str], told: Mapping[str, str]
     ) -> Iterator[Measurement]:
-        shape = (len(self.corruptions), len(self.severities))
+        shape, images = (len(self.corruptions), len(self.severities)), len(clusters)
         last = shape[0] * shape[1]
-        yield measured("clean_average_precision", column_of(table, last), about, images, clean_told)
+        yield measured("clean_average_precision", column_of(table, last), about, images, clean_told, clusters)
         for place, (corruption, severity) in enumerate(np.ndindex(shape)):
             key = {**about, "corruption": self.corruptions[corruption], "severity": self.severities[severity]}
-            yield measured("corrupted_average_precision", column_of(table, place), key, images, told)
+            yield measured("corrupted_average_precision", column_of(table, place), key, images, told, clusters)
         told = {**told, "severities": ", ".join(map(str, self.severities))}
         for place, name in enumerate(self.corruptions):
             mean = _each(table, lambda row, place=place: float(row[:-1].reshape(shape)[place].mean()))  # type: ignore[misc]
-            yield measured("corruption_mean_precision", mean, {**about, "corruption": name}, images, told)
+            yield measured("corruption_mean_precision", mean, {**about, "corruption": name}, images, told, clusters)
         told = {**told, "corruptions": averaged_corruptions(self.corruptions)}
         mean = _each(table, lambda row: mean_performance_under_corruption(row[:-1].reshape(shape)))
-        yield measured("mean_performance_under_corruption", mean, about, images, told)
+        yield measured("mean_performance_under_corruption", mean, about, images, told, clusters)
         if table.seen[0, last] > 0:
             share = _each(table, lambda row: _share_left(row, shape))
-            yield measured("relative_performance_under_corruption", share, about, images, told)
+            yield measured("relative_performance_under_corruption", share, about, images, told, clusters)
 
     def _common_ids(self, load: Load, runs: Sequence[Run]) -> list[str]:
         """The images that were read in every run, in one order whatever order they were stored in."""
@@ -148,7 +148,7 @@ def _best_image(judged: Judged) -> str:
 
 
 def _precision(judged: Judged, resamples: int) -> Resampled:
-    return over_classes(resampled_precision(judged.matches, judged.counted, resamples=resamples))
+    return over_classes(judged.drawn_again(judged.matches, resamples=resamples))
 
 
 def _side_by_side(columns: Sequence[Resampled]) -> Resampled:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,15 +12,16 @@ from shiftproof.metrics import (
     aurra,
     aurra_bounds,
     aurra_interval,
-    bootstrap_interval,
-    clopper_pearson,
+    cluster_share_interval,
     top_confidence,
 )
-from shiftproof.types import About, FoundObjects, Measurement, Predictions, Run
+from shiftproof.metrics.intervals import LEAST_CLUSTERS
+from shiftproof.metrics.resampling import interval_of, resampled_means
+from shiftproof.types import About, Clusters, Curve, FoundObjects, Measurement, Predictions, Run
 
 EXACT = {"interval": "95 %, Clopper-Pearson"}
-RESAMPLED = {"interval": "95 %, bootstrap over images"}
 PAIRED = {"interval": "95 %, Bonett-Price"}
+BY_CLUSTER = "at the number of independent images that would tell as much (Korn-Graubard)"
 
 
 def convention_of(run: Run, predictions: Predictions) -> dict[str, str]:
@@ -81,18 +82,85 @@ def confidence_or_nan(predictions: Predictions) -> NDArray[np.floating]:
         return np.full(len(predictions), np.nan)
 
 
-def share(metric: str, right: int, total: int, about: About, convention: Mapping[str, str]) -> Measurement:
-    """A share of images with its exact interval."""
-    interval = clopper_pearson(right, total)
-    return Measurement(metric, right / total, about, total, {**convention, **EXACT}, interval)
+def share(
+    metric: str, right: NDArray[np.bool_], about: About, convention: Mapping[str, str], clusters: Clusters
+) -> Measurement:
+    """A share of images with its interval: exact, or by cluster where images are not cases of their own."""
+    interval = cluster_share_interval(right, clusters=clusters.numbers)
+    told = {**convention, **interval_told("Clopper-Pearson", clusters, interval, by_cluster=BY_CLUSTER)}
+    return Measurement(metric, float(right.mean()), about, len(right), told, interval, clusters.count)
 
 
-def mean(metric: str, values: NDArray[np.floating], about: About, convention: Mapping[str, str]) -> Measurement:
-    """A mean over images with its interval, where two images or more allow one."""
-    if len(values) < 2:
-        return Measurement(metric, float(values.mean()), about, len(values), dict(convention))
-    interval = bootstrap_interval(values)
-    return Measurement(metric, float(values.mean()), about, len(values), {**convention, **RESAMPLED}, interval)
+def mean(
+    metric: str, values: NDArray[np.floating], about: About, convention: Mapping[str, str], clusters: Clusters
+) -> Measurement:
+    """A mean over images with its interval, where there are cases enough for one."""
+    means = resampled_means(values[:, None], clusters=clusters.numbers)
+    interval = interval_of(*(part[:, 0] for part in means), cases=clusters.count)
+    told = {**convention, **resampled_told(clusters, interval)}
+    return Measurement(metric, float(values.mean()), about, len(values), told, interval, clusters.count)
+
+
+def share_curve(
+    name: str,
+    about: About,
+    labels: tuple[str, str],
+    x: Sequence[float],
+    right: Sequence[NDArray[np.bool_]],
+    convention: Mapping[str, str],
+    clusters: Clusters,
+) -> Curve:
+    """Shares of the same images at several places, each with its interval as `share` has it."""
+    points = [share(name, at, about, convention, clusters) for at in right]
+    intervals = [point.interval for point in points if point.interval is not None]
+    banded = len(intervals) == len(points)
+    return Curve(
+        name,
+        about,
+        *labels,
+        x=tuple(map(float, x)),
+        y=tuple(point.value for point in points),
+        images=len(clusters),
+        convention=points[0].convention if points else convention,
+        counts=tuple(point.images for point in points),
+        low=tuple(low for low, _ in intervals) if banded else None,
+        high=tuple(high for _, high in intervals) if banded else None,
+    )
+
+
+def interval_told(
+    method: str, clusters: Clusters, interval: tuple[float, float] | None, *, by_cluster: str = ""
+) -> dict[str, str]:
+    """By which method an interval was made and what it resamples, or why there is none, as a convention."""
+    if clusters.numbers is None:
+        return {} if interval is None else {"interval": f"95 %, {method}"}
+    cases = counted(clusters.count, clusters.unit)
+    if interval is None:
+        return {"interval": too_few(cases)}
+    return {"interval": f"95 %, {method} {by_cluster}".strip() + f", by {clusters.unit}", "cases": cases}
+
+
+def resampled_told(clusters: Clusters, interval: tuple[float, float] | None, *, what: str = "bootstrap") -> dict[str, str]:
+    """The same for what is drawn again: images, or the clusters they come in."""
+    cases = counted(clusters.count, clusters.unit)
+    if interval is None:
+        return {"interval": too_few(cases)} if clusters.count < LEAST_CLUSTERS else {}
+    told = {"interval": f"95 %, {what} over {clusters.unit}s"}
+    return told if clusters.numbers is None else {**told, "cases": cases}
+
+
+def too_few(cases: str) -> str:
+    """Why there is no interval."""
+    return f"too few: {cases}, and each is one case; at least {LEAST_CLUSTERS} are needed"
+
+
+def counted(number: int, unit: str) -> str:
+    """A number of cases in words.
+
+    >>> counted(1, "clip"), counted(1200, "source image")
+    ('1 clip', '1,200 source images')
+    """
+    return f"{number:,} {unit}" + ("" if number == 1 else "s")
 
 
 def mean_accuracy_answered(
@@ -101,13 +169,14 @@ def mean_accuracy_answered(
     correct: NDArray[np.bool_],
     about: About,
     convention: Mapping[str, str],
+    clusters: Clusters,
 ) -> Measurement:
     """AURRA with its interval, and how far the order of equally sure answers could move it."""
     interval = aurra_interval(confidence, correct)
     low, high = (f"{100 * bound:.2f} %" for bound in aurra_bounds(confidence, correct))
     ties = {"ties": f"mean over their orders; between {low} and {high}"} if low != high else {}
-    told = {**convention, **ties, **(RESAMPLED if interval else {})}
-    return Measurement(metric, aurra(confidence, correct), about, len(correct), told, interval)
+    told = {**convention, **ties, **resampled_told(clusters, interval)}
+    return Measurement(metric, aurra(confidence, correct), about, len(correct), told, interval, clusters.count)
 
 
 def alike_but_for(key: str, found: Iterable[Measurement]) -> list[tuple[About, list[Measurement]]]:

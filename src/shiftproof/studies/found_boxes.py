@@ -15,7 +15,7 @@ from shiftproof.metrics.matching import Matches, match
 from shiftproof.metrics.resampled_precision import resampled_precision
 from shiftproof.metrics.resampling import RESAMPLES, Resampled, interval_of
 from shiftproof.studies import evidence
-from shiftproof.types import About, FoundObjects, Measurement, Predictions, Run, Truths
+from shiftproof.types import About, Clusters, FoundObjects, Measurement, Predictions, Run, Truths
 
 Load = Callable[[Run], Predictions]
 
@@ -51,7 +51,17 @@ class Judged:
     @cached_property
     def by_class(self) -> Resampled:
         """Average precision of each class that has something to find, in the images that count and in drawings of them."""
-        return resampled_precision(self.matches, self.counted, resamples=resamples_for(self.matches))
+        return self.drawn_again(self.matches)
+
+    @cached_property
+    def clusters(self) -> Clusters:
+        """Which of the images that count are one case."""
+        return self.found.clusters.take(self.counted)
+
+    def drawn_again(self, matches: Matches, *, resamples: int | None = None) -> Resampled:
+        """Average precision of each class at some matches, in the images that count and in drawings of them by case."""
+        times = resamples_for(matches) if resamples is None else resamples
+        return resampled_precision(matches, self.counted, clusters=self.clusters.numbers, resamples=times)
 
     def at(self, iou: Overlap) -> Matches:
         """What became of each box at another overlap."""
@@ -140,12 +150,13 @@ def resamples_for(matches: Matches) -> int:
 
 
 def measured(
-    metric: str, column: Resampled, about: About, images: int, convention: Mapping[str, str], *, over: str = "images"
+    metric: str, column: Resampled, about: About, images: int, convention: Mapping[str, str], clusters: Clusters
 ) -> Measurement:
-    """A number with its interval from drawings of images, one column of them."""
-    interval = interval_of(*(part[:, 0] for part in column))
-    draws = {"interval": f"95 %, BCa bootstrap over {over}, {len(column.drawn)} draws"} if interval else {}
-    return Measurement(metric, float(column.seen[0, 0]), about, images, {**convention, **draws}, interval)
+    """A number with its interval from drawings of images, or of the clusters they come in; one column of them."""
+    interval = interval_of(*(part[:, 0] for part in column), cases=clusters.count)
+    what = f"BCa bootstrap, {len(column.drawn)} draws,"
+    told = {**convention, **evidence.resampled_told(clusters, interval, what=what)}
+    return Measurement(metric, float(column.seen[0, 0]), about, images, told, interval, min(images, clusters.count))
 
 
 def column_of(resampled: Resampled, place: int) -> Resampled:

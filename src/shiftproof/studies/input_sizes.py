@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftproof.errors import listed
-from shiftproof.metrics import clopper_pearson, is_correct, paired_counts
+from shiftproof.metrics import is_correct
 from shiftproof.models.input_sizes import Sizing
 from shiftproof.studies import evidence
 from shiftproof.studies.clean_study import image_set_ref, model_ref, model_refs
@@ -19,7 +19,7 @@ from shiftproof.studies.paired_evidence import paired_differences
 from shiftproof.types import (
     About,
     Classifier,
-    Curve,
+    Clusters,
     Finding,
     ImageSet,
     ImageSetRef,
@@ -105,6 +105,7 @@ class _SizedAnswers:
     ids: tuple[str, ...]
     correct: Mapping[Sized, NDArray[np.bool_]]  # smallest first
     convention: Mapping[str, str]
+    clusters: Clusters
 
     @classmethod
     def of(cls, runs: Mapping[Sized, Run], load: Callable[[Run], Predictions]) -> _SizedAnswers | None:
@@ -121,29 +122,18 @@ class _SizedAnswers:
             row_of = {image: row for row, image in enumerate(found.ids)}
             rows = np.array([row_of[image] for image in ids], np.intp)
             correct[one] = is_correct(found.labels[rows], found.top5.classes[rows])
-        return cls(ids, correct, evidence.convention_of(next(iter(runs.values())), first))
+        clusters = first.clusters.take(np.array([one in common for one in first.ids], bool))
+        return cls(ids, correct, evidence.convention_of(next(iter(runs.values())), first), clusters)
 
 
 def _accuracies(answers: _SizedAnswers, about: About) -> Iterator[Finding]:
-    sized, images = list(answers.correct), len(answers.ids)
-    right = np.array([int(correct.sum()) for correct in answers.correct.values()])
-    for one, count in zip(sized, right.tolist(), strict=True):
+    for one, correct in answers.correct.items():
         named = {**about, "input_size": one.side}
-        yield evidence.share("input_size_accuracy", count, images, named, {**answers.convention, **_said(one)})
-    low, high = clopper_pearson(right, np.full(len(right), images))
-    yield Curve(
-        "input_size_curve",
-        about,
-        "side of the input, pixels",
-        "accuracy",
-        x=tuple(float(one.side) for one in sized),
-        y=tuple((right / images).tolist()),
-        images=images,
-        convention={**answers.convention, **evidence.EXACT},
-        counts=(images,) * len(sized),
-        low=tuple(low.tolist()),
-        high=tuple(high.tolist()),
-    )
+        told = {**answers.convention, **_said(one)}
+        yield evidence.share("input_size_accuracy", correct, named, told, answers.clusters)
+    labels, sides = ("side of the input, pixels", "accuracy"), [one.side for one in answers.correct]
+    right = list(answers.correct.values())
+    yield evidence.share_curve("input_size_curve", about, labels, sides, right, answers.convention, answers.clusters)
 
 
 def _against_own(answers: _SizedAnswers, model: ModelRef, about: About) -> Iterator[Measurement]:
@@ -152,19 +142,19 @@ def _against_own(answers: _SizedAnswers, model: ModelRef, about: About) -> Itera
     if own is None:
         return
     pairs = [
-        ({**about, "input_size": one.side, "versus": own.side}, paired_counts(correct, answers.correct[own]))
+        ({**about, "input_size": one.side, "versus": own.side}, (correct, answers.correct[own]))
         for one, correct in answers.correct.items()
         if one != own
     ]
     p_values: dict[int, float] = {own.side: 1.0}
-    found = paired_differences(pairs, answers.convention, metrics=("input_size_difference", "input_size_p"))
-    for difference, chance in found:
-        p_values[int(chance.about["input_size"])] = chance.value
-        yield from (difference, chance)
+    metrics = ("input_size_difference", "input_size_p")
+    for numbers in paired_differences(pairs, answers.convention, metrics=metrics, clusters=answers.clusters):
+        p_values |= {int(one.about["input_size"]): one.value for one in numbers if one.metric == "input_size_p"}
+        yield from numbers
     # of sizes that do equally well the model's own, then the smallest
     best = max(answers.correct, key=lambda one: (answers.correct[one].sum(), one == own, -one.side))
-    sure = "more than chance" if p_values[best.side] < 0.05 else "may be chance"
-    told = "the model's own" if best == own else f"its lead over {own.side} {sure} (p = {p_values[best.side]:.2g})"
+    sure = "more than chance" if p_values.get(best.side, 1.0) < 0.05 else "may be chance"
+    told = "the model's own" if best == own else f"its lead over {own.side} {sure} (p = {p_values.get(best.side, 1.0):.2g})"
     yield Measurement("best_input_size", float(best.side), about, len(answers.ids), {**answers.convention, "best": told})
 
 
@@ -177,7 +167,8 @@ def _by_scale(answers: _SizedAnswers, factors: Mapping[str, float], about: About
     for one, correct in answers.correct.items():
         named = {**about, "input_size": one.side}
         stated = {**answers.convention, **_said(one), "object": "the largest of its image"}
-        yield from accuracies_by_scale("input_size_scale_accuracy", correct[places], of_images, named, stated)
+        clusters = answers.clusters.take(places)
+        yield from accuracies_by_scale("input_size_scale_accuracy", correct[places], of_images, named, stated, clusters)
 
 
 def _said(one: Sized) -> dict[str, str]:

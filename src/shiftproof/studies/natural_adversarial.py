@@ -130,7 +130,7 @@ class NaturalAdversarialStudy:
                 correct = is_correct(answers.predictions.labels, answers.predictions.top5.classes)
                 about: About = {**run.about(), "scored": answers.scored}
                 stated = {**convention, "classes": answers.scored}
-                yield evidence.share(metric, int(correct.sum()), len(correct), about, stated)
+                yield evidence.share(metric, correct, about, stated, rows.clusters)
                 if role == "hard":
                     yield from self._confidence(answers.predictions, correct, about, stated)
 
@@ -149,7 +149,8 @@ class NaturalAdversarialStudy:
             last = "left out, as published" if self.published_bins else "counted"
             bins = f"{images // self.bin_size} of {self.bin_size} images, the last {last}"
             yield Measurement("imagenet_a_calibration_error", error, about, images, {**convention, "bins": bins})
-        yield evidence.mean_accuracy_answered("imagenet_a_aurra", confidence, correct, about, convention)
+        clusters = predictions.clusters.take(counted)
+        yield evidence.mean_accuracy_answered("imagenet_a_aurra", confidence, correct, about, convention, clusters)
         curve = response_rate_accuracy(confidence, correct)
         places = np.unique(np.linspace(0, images - 1, POINTS).round().astype(int))
         yield Curve(

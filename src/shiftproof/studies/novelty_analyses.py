@@ -35,9 +35,9 @@ def _accuracies(judged: Judged) -> Iterator[Measurement]:
     """Share right of the labelled images of each inside variant, by which the parts of an AUROC are weighed."""
     for inside in judged.insides if judged.detectors else ():
         if inside.labelled.any():
-            right, labelled = int(inside.correct.sum()), int(inside.labelled.sum())
+            right, clusters = inside.correct[inside.labelled], inside.clusters.take(inside.labelled)
             about = {**judged.about, "inside": inside.name}
-            yield evidence.share("inside_accuracy", right, labelled, about, inside.convention)
+            yield evidence.share("inside_accuracy", right, about, inside.convention, clusters)
 
 
 def _decomposition(judged: Judged, inside: Scored, name: str, choices: Choices) -> Iterator[Measurement]:

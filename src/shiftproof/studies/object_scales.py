@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from shiftproof.metrics.scale_factors import INPUT_SIDE, accuracy_by_scale, scale_factor
 from shiftproof.studies import evidence
-from shiftproof.types import About, Fact, ImageSet, Measurement, Truths
+from shiftproof.types import About, Clusters, Fact, ImageSet, Measurement, Truths
 
 SEEN = 0.875
 """Share of an image's shorter side that a crop of 224 sees of 256, and that the inputs of most models are."""
@@ -62,14 +62,15 @@ def accuracies_by_scale(
     factors: NDArray[np.floating],
     about: About,
     convention: Mapping[str, str],
+    clusters: Clusters,
 ) -> Iterator[Measurement]:
     """Accuracy on the objects of each scale factor that has any; inputs of the side `kept_at` keep such objects as large."""
     table = accuracy_by_scale(correct, factors)
-    counted = zip(table.factors, table.input_sizes, table.tally.right.tolist(), table.tally.total.tolist(), strict=True)
-    for factor, side, right, total in counted:
+    for factor, side, total in zip(table.factors, table.input_sizes, table.tally.total.tolist(), strict=True):
         if total:
             named = {**about, "scale_factor": factor_name(factor), "kept_at": side or "none"}
-            yield evidence.share(metric, right, total, named, {**convention, **CONVENTION})
+            rows = factors == factor
+            yield evidence.share(metric, correct[rows], named, {**convention, **CONVENTION}, clusters.take(rows))
 
 
 def factor_name(factor: float) -> str:

@@ -8,7 +8,6 @@ from typing import ClassVar
 
 from shiftproof.image_sets.crops import boxes_of_crops
 from shiftproof.image_sets.cutting import Look
-from shiftproof.metrics import paired_counts
 from shiftproof.studies import evidence
 from shiftproof.studies.clean_study import image_set_ref, model_refs
 from shiftproof.studies.object_galleries import object_galleries
@@ -109,18 +108,21 @@ def _accuracies(objects: ObjectLooks, about: About) -> Iterator[Finding]:
     factors = factors_from_facts(objects.facts)
     for look, correct in objects.correct.items():
         named = {**about, "look": look}
-        yield evidence.share("object_accuracy", int(correct.sum()), len(correct), named, objects.convention)
+        yield evidence.share("object_accuracy", correct, named, objects.convention, objects.clusters)
         if factors is not None:
-            yield from accuracies_by_scale("scale_factor_accuracy", correct, factors, named, objects.convention)
+            yield from accuracies_by_scale(
+                "scale_factor_accuracy", correct, factors, named, objects.convention, objects.clusters
+            )
 
 
 def _effects(objects: ObjectLooks, about: About) -> Iterator[Finding]:
     """What each change does to accuracy, object by object."""
     correct = objects.correct
     pairs = [
-        ({**about, "effect": effect}, paired_counts(correct[after], correct[before]))
+        ({**about, "effect": effect}, (correct[after], correct[before]))
         for effect, (after, before) in EFFECTS.items()
         if after in correct and before in correct
     ]
-    for numbers in paired_differences(pairs, objects.convention, metrics=("object_difference", "object_difference_p")):
+    metrics = ("object_difference", "object_difference_p")
+    for numbers in paired_differences(pairs, objects.convention, metrics=metrics, clusters=objects.clusters):
         yield from numbers

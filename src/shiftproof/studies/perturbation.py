@@ -38,7 +38,7 @@ WHOLE = Condition("clean", picture="whole")
 LIKE_IMAGENET_P = 10_000
 """Images that published flip probabilities, which are of all 50,000, need before they are said to be of these videos."""
 
-JOINT = {"interval": f"95 %, BCa bootstrap over images, {RESAMPLES} draws, each image in all its sequences together"}
+JOINT = f"BCa bootstrap, {RESAMPLES} draws, each in all its sequences together,"
 Load = Callable[[Run], Predictions]
 
 
@@ -216,7 +216,7 @@ def _numbers(
 ) -> Iterator[Measurement]:
     for kind, metric in enumerate(list(KINDS)[: table.values.shape[2]]):
         mean, ratio, mean_ratio = KINDS[metric]
-        means = resampled_means(table.values[:, :, kind])
+        means = resampled_means(table.values[:, :, kind], clusters=table.clusters.numbers)
         yield from _each_and_mean(metric, mean, means, table, about, convention)
         if ratio is None:
             continue
@@ -228,7 +228,7 @@ def _divided(means: Resampled, table: Stability, other: Stability | None, baseli
     """The same in multiples of the baseline's, not a number where it has none; images are drawn alike for both."""
     if other is not None:
         columns = [other.cells.index(cell) if cell in other.cells else -1 for cell in table.cells]
-        theirs = resampled_means(other.values[:, :, kind])
+        theirs = resampled_means(other.values[:, :, kind], clusters=table.clusters.numbers)
         divisors = [np.where(np.array(columns) < 0, np.nan, part[:, columns]) for part in theirs]
     else:
         # published at the first difficulty alone, and of flips alone
@@ -246,7 +246,7 @@ def _each_and_mean(
     for place, cell in enumerate(table.cells):
         named = {**about, "perturbation": cell.perturbation, "difficulty": cell.difficulty}
         told = {**convention, "frames": str(table.frames[place]), "compared": cell.told}
-        yield from _measured(metric, Resampled(*(part[:, place] for part in means)), named, len(table), told)
+        yield from _measured(metric, Resampled(*(part[:, place] for part in means)), named, table, told)
     for difficulty in dict.fromkeys(cell.difficulty for cell in table.cells):
         places = _averaged(table.cells, difficulty)
         names = [table.cells[place].perturbation for place in places]
@@ -254,16 +254,17 @@ def _each_and_mean(
         # the published means are of the first difficulty, so that one needs no further name
         named = dict(about) if difficulty == 1 else {**about, "difficulty": difficulty}
         if mean is not None:
-            yield from _measured(mean, Resampled(*(part[:, places].mean(axis=1) for part in means)), named, len(table), told)
+            yield from _measured(mean, Resampled(*(part[:, places].mean(axis=1) for part in means)), named, table, told)
 
 
 def _measured(
-    metric: str, means: Resampled, about: About, images: int, convention: Mapping[str, str]
+    metric: str, means: Resampled, about: About, table: Stability, convention: Mapping[str, str]
 ) -> Iterator[Measurement]:
     if np.isfinite(means.seen[0]):
-        interval = interval_of(*means)
-        told = {**convention, **({} if interval is None else JOINT)}
-        yield Measurement(metric, float(means.seen[0]), about, images, told, interval)
+        cases = table.clusters.count
+        interval = interval_of(*means, cases=cases)
+        told = {**convention, **evidence.resampled_told(table.clusters, interval, what=JOINT)}
+        yield Measurement(metric, float(means.seen[0]), about, len(table), told, interval, cases)
 
 
 def _averaged(cells: Sequence[Cell], difficulty: int) -> list[int]:

@@ -55,6 +55,8 @@ class ImageSetCard:
     set_aside: tuple[SetAside, ...] = ()
     notes: tuple[str, ...] = ()
     credits: tuple[str, ...] = ()  # source and licence of the images, where known
+    clusters: int | None = None  # independent cases; None: every image is one
+    unit: str = "image"  # what one case is
 
 
 @dataclass(frozen=True)
@@ -115,6 +117,7 @@ class Results:
                 "low": found.interval[0] if found.interval else None,
                 "high": found.interval[1] if found.interval else None,
                 "images": found.images,
+                "clusters": found.images if found.clusters is None else found.clusters,
                 **{f"convention_{key}": found.convention.get(key) for key in conventions},
             }
             for found in self.measurements
