@@ -83,7 +83,8 @@ def test_command_versions_time_and_conventions_are_printed(results: Results) -> 
 def test_better_is_said_only_where_a_pair_differs_surely(compared: Results) -> None:
     assert "toy is better than other on photos" in Tree(build_report(compared)).text
     unsure = [
-        dataclasses.replace(found, value=0.4) if found.metric == "mcnemar_p" else found for found in compared.measurements
+        dataclasses.replace(found, value=0.4) if found.metric == "accuracy_difference_p" else found
+        for found in compared.measurements
     ]
     text = Tree(build_report(dataclasses.replace(compared, findings=tuple(unsure)))).text
     assert "better than" not in text

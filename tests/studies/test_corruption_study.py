@@ -46,6 +46,17 @@ def load(predictions_of: Any) -> Any:
     return answer
 
 
+@pytest.fixture
+def load_thrice(predictions_of: Any, load: Any) -> Any:
+    """The same images three times over: as many as it takes for an interval."""
+
+    def answer(run: Any) -> Any:
+        once = load(run)
+        return predictions_of(np.tile(once.labels[:, 0], 3), np.tile(once.top5.classes[:, 0], 3))
+
+    return answer
+
+
 def study(**options: Any) -> CorruptionStudy:
     return CorruptionStudy([MODEL], PHOTOS, **{"corruptions": NAMES, "severities": (1, 2), **options})
 
@@ -196,15 +207,16 @@ def test_alexnet_needs_the_original_frost_where_frost_is_asked_for(monkeypatch: 
     assert original._why_not_published() is None
 
 
-def test_published_errors_are_constants_so_the_interval_is_that_of_the_error_alone(load: Any) -> None:
-    found: list[Any] = list(study(corruptions=("fog",), baseline="alexnet").measure(load))
+def test_published_errors_are_constants_so_the_interval_is_that_of_the_error_alone(load_thrice: Any) -> None:
+    found: list[Any] = list(study(corruptions=("fog",), baseline="alexnet").measure(load_thrice))
     error, ratio = (
         next(one for one in found if isinstance(one, Measurement) and one.metric == metric)
         for metric in ("corruption_mean_error", "corruption_error")
     )
     divisor = np.mean([0.67474, 0.76050])  # AlexNet under fog at severities 1 and 2
     assert ratio.value == pytest.approx(error.value / divisor)
-    assert ratio.interval == pytest.approx(tuple(bound / divisor for bound in error.interval or ()))
+    assert error.interval is not None
+    assert ratio.interval == pytest.approx(tuple(bound / divisor for bound in error.interval))
     # the model is wrong on a quarter of the unchanged images, AlexNet on 0.4348
     assert numbers(found, "relative_corruption_error") == {None: (error.value - 0.25) / (divisor - 0.4348)}
 

@@ -133,7 +133,7 @@ def looks_clustered(samples: Sequence[Sample]) -> str | None:
     return None
 
 
-_COUNTER = re.compile(r"(?<=[0-9A-Za-z])[ _.-]*(frame|slice|crop|view|f|s|img)?[ _.-]*[0-9]+$", re.IGNORECASE)
+_COUNTER = re.compile(r"[ _.-]*(frame|slice|crop|view)?[ _.-]*(?<![0-9])[0-9]+$", re.IGNORECASE)
 
 
 def _series(image_id: str) -> str:
