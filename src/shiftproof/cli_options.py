@@ -98,6 +98,11 @@ about_scoring = _options(
 about_studies = _options(
     click.option("--studies", help="Comma-separated; all that fit where not given: see shiftproof list studies."),
     click.option("--unreviewed", help="IMAGES before people reviewed them: every study is asked of this set too."),
+    click.option(
+        "--cluster",
+        help="What is one case for intervals and tests: a fact of the images such as patient, a CSV of id and cluster, "
+        "or image; clips and versions of one photo are found by themselves.",
+    ),
     about_scoring,
     click.option(
         "--thorough-calibration", is_flag=True, help="Likelihood and what a temperature would mend, from all logits."

@@ -202,7 +202,13 @@ def measured(bench: Bench, options: Options) -> Results:
     """What the studies find in the store."""
     from shiftproof.studies import measure
 
-    return measure(bench.studies, store=options["store"], image_sets=bench.image_sets, scoring=scoring_of(options))
+    return measure(
+        bench.studies,
+        store=options["store"],
+        image_sets=bench.image_sets,
+        scoring=scoring_of(options),
+        cluster=options["cluster"],
+    )
 
 
 def scoring_of(options: Options) -> Scoring:

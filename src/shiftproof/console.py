@@ -15,7 +15,7 @@ from rich.text import Text
 
 from shiftproof.curation.sifting import Step
 from shiftproof.metrics.meanings import meaning_of
-from shiftproof.reports.words import figure
+from shiftproof.reports.words import figure, has_too_few, unit_of_evidence
 from shiftproof.studies.results import Results, encodable
 from shiftproof.studies.verdicts import verdicts
 from shiftproof.types import Measurement
@@ -81,7 +81,9 @@ def say_results(results: Results) -> None:
     found = [one for one in results.measurements if _is_headline(one)]
     detectors = list(_of_detectors(results.measurements))
     for some in filter(None, (found, detectors)):
-        say_table([_row(one, some) for one in some], right=("value", "95 % interval", "images"))
+        say_table([_row(one, some) for one in some], right=("value", "95 % CI", "images", "cases"))
+    if found or detectors:
+        say(unit_of_evidence(results))
     for verdict in verdicts(results.measurements):
         say(verdict.text)
     for image_set in results.image_sets:
@@ -118,9 +120,20 @@ def _row(measurement: Measurement, beside: Sequence[Measurement]) -> dict[str, s
         **{key.replace("_", " "): str(measurement.about.get(key, "")) for key in several},
         "metric": meaning.title,
         "value": figure(measurement.value, meaning.unit),
-        "95 % interval": " to ".join(_bare(figure(bound, meaning.unit)) for bound in measurement.interval or ()),
+        "95 % CI": _interval(measurement),
         "images": f"{measurement.images:,}",
+        **({"cases": _cases(measurement)} if any(_cases(one) != f"{one.images:,}" for one in beside) else {}),
     }
+
+
+def _interval(measurement: Measurement) -> str:
+    if measurement.interval is None:
+        return "too few" if has_too_few(measurement) else ""
+    return " to ".join(_bare(figure(bound, meaning_of(measurement.metric).unit)) for bound in measurement.interval)
+
+
+def _cases(measurement: Measurement) -> str:
+    return f"{measurement.images if measurement.clusters is None else measurement.clusters:,}"
 
 
 def _bare(text: str) -> str:

@@ -43,6 +43,7 @@ def _model(card: ModelCard) -> Definitions:
 def _image_set(card: ImageSetCard) -> Definitions:
     entries = {
         "Images": f"{count(card.images)}, {count(card.labelled)} of them labelled",
+        "Cases": f"{count(card.clusters)} {card.unit}s" if card.clusters is not None else "every image is one",
         "Set aside": count(len(card.set_aside)),
         "Classes": "not declared" if card.classes is None else count(card.classes),
         "Location": card.location or "in memory",

@@ -22,7 +22,17 @@ from shiftproof.reports.shift_sentences import corruption_headlines, perturbatio
 from shiftproof.reports.tables import side_by_side
 from shiftproof.reports.temporal import at_largest_k
 from shiftproof.reports.temporal_sentences import temporal_headlines
-from shiftproof.reports.words import count, evidence, figure, images, kept_together, of_hundred, opened, span
+from shiftproof.reports.words import (
+    count,
+    evidence,
+    figure,
+    images,
+    kept_together,
+    of_hundred,
+    opened,
+    span,
+    unit_of_evidence,
+)
 from shiftproof.studies.results import ImageSetCard
 from shiftproof.studies.verdicts import verdicts
 from shiftproof.types import Measurement
@@ -70,6 +80,7 @@ class Summary:
     sentences: Sequence[str]
     tiles: Sequence[Tile]
     table: Table | None  # in place of tiles where there are several models or image sets
+    evidence: str  # what an interval means, and what is one case
     warnings: Sequence[str]
     not_measured: Sequence[str]
 
@@ -86,6 +97,7 @@ def summarise(page: Page) -> Summary:
         sentences=own if alone else _verdicts(measurements),
         tiles=_tiles(overall, page) if alone else [],
         table=None if alone else _side_by_side(overall, page),
+        evidence=unit_of_evidence(page.results) if any(one.interval for one in measurements) else "",
         warnings=_warnings(page),
         not_measured=page.results.skipped,
     )

@@ -116,7 +116,7 @@ function measurementsAsCsv() {
   const found = results.findings.filter((finding) => finding.kind === "Measurement");
   const keys = (field) => [...new Set(found.flatMap((finding) => Object.keys(finding[field])))];
   const [abouts, conventions] = [keys("about"), keys("convention")];
-  const head = ["metric", ...abouts, "value", "low", "high", "images", ...conventions.map((key) => `convention_${key}`)];
+  const head = ["metric", ...abouts, "value", "low", "high", "images", "clusters", ...conventions.map((key) => `convention_${key}`)];
   const rows = found.map((finding) => [
     finding.metric,
     ...abouts.map((key) => finding.about[key]),
@@ -124,6 +124,7 @@ function measurementsAsCsv() {
     finding.interval?.[0],
     finding.interval?.[1],
     finding.images,
+    finding.clusters ?? finding.images,
     ...conventions.map((key) => finding.convention[key]),
   ]);
   return [head, ...rows].map((row) => row.map(quoted).join(",") + "\n").join("");
