@@ -160,7 +160,7 @@ def has_too_few(found: Measurement) -> bool:
     return found.interval is None and cases < LEAST_CLUSTERS
 
 
-MEANING = f"A 95{GAP}% CI (confidence interval) is about other images like these: it holds the truth in 95 of 100 such tests."
+MEANING = f"A 95{GAP}% CI (confidence interval) is about other images like these: it holds the truth in 95 of 100 tests."
 
 
 def unit_of_evidence(results: Results) -> str:
