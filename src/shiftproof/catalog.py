@@ -231,6 +231,8 @@ METRICS = Registry(
         "auroc_interval": "shiftproof.metrics.delong:auroc_interval",
         "auroc_covariance": "shiftproof.metrics.delong:auroc_covariance",
         "auroc_difference": "shiftproof.metrics.delong:auroc_difference",
+        "auroc_differences": "shiftproof.metrics.delong:auroc_differences",
+        "simultaneous_differences": "shiftproof.metrics.simultaneous:simultaneous_differences",
         "two_sample_bootstrap": "shiftproof.metrics.two_sample:two_sample_bootstrap",
         "bootstrap_auroc_interval": "shiftproof.metrics.two_sample:bootstrap_auroc_interval",
         "fpr_interval": "shiftproof.metrics.two_sample:fpr_interval",

@@ -34,7 +34,13 @@ from shiftproof.metrics.corruption_error import (
     relative_mean_corruption_error,
 )
 from shiftproof.metrics.decomposition import DecomposedAuroc, decomposed_auroc, pooled_auroc
-from shiftproof.metrics.delong import AurocDifference, auroc_covariance, auroc_difference, auroc_interval
+from shiftproof.metrics.delong import (
+    AurocDifference,
+    auroc_covariance,
+    auroc_difference,
+    auroc_differences,
+    auroc_interval,
+)
 from shiftproof.metrics.detection import (
     average_precision_interval,
     matched_average_precision,
@@ -88,6 +94,7 @@ from shiftproof.metrics.selective import (
     risk_coverage,
 )
 from shiftproof.metrics.separation import Separation, aupr, auroc, fpr_at_tpr, separation, share_discarded
+from shiftproof.metrics.simultaneous import SimultaneousDifference, simultaneous_differences
 from shiftproof.metrics.stability import (
     flip_probability,
     sequence_flip_probability,
@@ -128,6 +135,7 @@ __all__ = [
     "ScaleTable",
     "Separation",
     "ShareComparison",
+    "SimultaneousDifference",
     "Spread",
     "Tally",
     "accuracy_by_scale",
@@ -137,6 +145,7 @@ __all__ = [
     "auroc",
     "auroc_covariance",
     "auroc_difference",
+    "auroc_differences",
     "auroc_interval",
     "aurra",
     "aurra_bounds",
@@ -221,6 +230,7 @@ __all__ = [
     "sequence_top5_distance",
     "sequence_zipf_distance",
     "share_discarded",
+    "simultaneous_differences",
     "split_half",
     "temperature_interval",
     "to_probabilities",

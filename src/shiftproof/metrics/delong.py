@@ -1,66 +1,102 @@
-"""How sure an AUROC is, and whether two detectors differ on the same images (DeLong et al., 1988).
+"""How sure an AUROC is, and whether detectors differ on the same images (DeLong et al., 1988).
 
 Each image has a placement among those of the other side, and the placements' spread is that of the AUROC. They come from
-sorted scores, not from all pairs (Sun & Xu, 2014).
+sorted scores, not from all pairs (Sun & Xu, 2014). Images of one cluster, a photo or a clip, are one case: their placements
+are summed before they are squared, and what a cluster has on both sides counts together (Obuchowski, 1997).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shiftproof.errors import BadInput
-from shiftproof.metrics.intervals import normal_quantile, tail_of
+from shiftproof.metrics.intervals import LEAST_CLUSTERS, Groups, student_quantile, tail_of
 from shiftproof.metrics.ranks import images_below
 from shiftproof.metrics.score_counts import checked_scores
+from shiftproof.metrics.simultaneous import DRAWS, simultaneous_differences
 from shiftproof.types import AnomalyScores
 
 Placements: TypeAlias = NDArray[np.floating]
 """For each image the share of the other side's images it is on the right side of, equal scores by half, (images,)."""
 
+_UNSEEN = 0.6
+"""Cases, won or lost outright, that may be missing from those seen to lose: chosen by simulated coverage."""
+
 
 class AurocDifference(NamedTuple):
-    """AUROC of a first detector minus that of a second."""
+    """AUROC of a first detector minus that of a second; neither interval nor p of fewer than `LEAST_CLUSTERS` clusters."""
 
     difference: float
-    interval: tuple[float, float]
-    p: float
+    interval: tuple[float, float] | None
+    p: float | None
 
 
-def auroc_interval(in_scores: AnomalyScores, out_scores: AnomalyScores, *, level: float = 0.95) -> tuple[float, float]:
-    """Interval of the AUROC, made symmetric on the scale of log odds, so that it never leaves 0 to 1.
+def auroc_interval(
+    in_scores: AnomalyScores,
+    out_scores: AnomalyScores,
+    *,
+    in_clusters: Groups | None = None,
+    out_clusters: Groups | None = None,
+    level: float = 0.95,
+) -> tuple[float, float] | None:
+    """Interval of the AUROC; None where images come in fewer than `LEAST_CLUSTERS` clusters on a side.
+
+    Wilson's, at the number of independent cases that would tell as much as DeLong's variance says, with Student's t for how
+    few cases that variance is known from. Where few images make up all that is lost, as near 0 and 1, their variance is too
+    small more often than not, and is raised; such intervals err on the wide side. Clusters are numbers that both sides
+    share.
 
     Where the sides do not overlap, or all scores are equal, placements have no spread. The interval is then the exact one
-    of as many pairs as the smaller side has images, since pairs without a common image are independent. Of a single image
+    of as many pairs as the smaller side has cases, since pairs without a common image are independent. Of a single image
     on a side it is the whole range.
 
-    >>> low, high = auroc_interval(np.array([1, 2, 3, 5]), np.array([4, 6, 7, 8]))  # 15 of 16 pairs
-    >>> round(low, 2), round(high, 2)  # log odds 2.71, standard error 0.0884 / (15/16 * 1/16) = 1.51
-    (0.44, 1.0)
+    >>> low, high = auroc_interval(np.arange(40), np.arange(40) + 20)  # 0.875 with a standard error of 0.037
+    >>> round(low, 2), round(high, 2)
+    (0.78, 0.93)
+    >>> copies = np.repeat(np.arange(40), 9)  # nine copies of every image tell no more
+    >>> again = auroc_interval(copies, copies + 20, in_clusters=copies, out_clusters=copies + 40)
+    >>> bool(np.allclose(again, (low, high), atol=0.001))
+    True
     >>> low, high = auroc_interval(np.arange(10), np.arange(10, 20))  # ten pairs, all won: 0.025 ** (1 / 10)
     >>> round(low, 2), high
     (0.69, 1.0)
     """
     tail = tail_of(level)
-    inside, outside = placements(in_scores, out_scores)
-    pairs, seen = min(len(inside), len(outside)), float(outside.mean())
-    if pairs == 1:
+    one = _placed([in_scores], [out_scores], in_clusters, out_clusters)
+    seen, cases = float(one.seen[0]), one.least
+    if cases == 1 and not one.clustered:
         return 0.0, 1.0
-    error = _standard_error(inside, outside)
-    if error == 0:
-        alike = tail ** (1 / pairs)
+    if one.too_few:
+        return None
+    if one.is_flat:
+        alike = float(tail ** (1 / cases))
         return seen * alike, 1 - (1 - seen) * alike
-    middle = np.log(seen / (1 - seen))
-    half = normal_quantile(1 - tail) * error / (seen * (1 - seen))
-    return _from_log_odds(middle - half), _from_log_odds(middle + half)
+    cautious = one.cautious_variances()[0]
+    if seen * (1 - seen) < 1e-12:
+        return 0.0, 1.0  # one side is at its end, and yet placements differ: rounding alone
+    independent = seen * (1 - seen) / cautious
+    quantile = student_quantile(1 - tail, one.degrees()[0])
+    weight = independent + quantile**2
+    middle = (seen * independent + quantile**2 / 2) / weight
+    half = quantile * float(np.sqrt(seen * (1 - seen) * independent + quantile**2 / 4)) / weight
+    return max(0.0, float(middle - half)), min(1.0, float(middle + half))
 
 
-def auroc_covariance(in_scores: AnomalyScores, out_scores: AnomalyScores) -> NDArray[np.floating]:
+def auroc_covariance(
+    in_scores: AnomalyScores,
+    out_scores: AnomalyScores,
+    *,
+    in_clusters: Groups | None = None,
+    out_clusters: Groups | None = None,
+) -> NDArray[np.floating]:
     """Covariances of the AUROCs of several detectors on the same images, (detectors, detectors).
 
-    Scores are (detectors, images).
+    Scores are (detectors, images); clusters are numbers that both sides share.
 
     >>> inside, outside = np.array([[1, 2, 3, 5], [1, 2, 3, 4]]), np.array([[4, 6, 7, 8], [5, 6, 7, 8]])
     >>> auroc_covariance(inside, outside).round(4)  # the second is never wrong: its placements are all 1
@@ -69,11 +105,10 @@ def auroc_covariance(in_scores: AnomalyScores, out_scores: AnomalyScores) -> NDA
     """
     if in_scores.ndim != 2 or out_scores.ndim != 2 or len(in_scores) != len(out_scores):
         raise BadInput(f"scores should be (detectors, images) on either side, got {in_scores.shape} and {out_scores.shape}")
-    if min(in_scores.shape[1], out_scores.shape[1]) < 2:
-        raise BadInput("the covariance of AUROCs needs at least two images on either side")
-    each = [placements(*sides) for sides in zip(in_scores, out_scores, strict=True)]
-    sides = (np.stack(side) for side in zip(*each, strict=True))
-    return np.asarray(sum(np.atleast_2d(np.cov(side)) / side.shape[1] for side in sides))
+    every = _placed(list(in_scores), list(out_scores), in_clusters, out_clusters)
+    if every.least < 2:
+        raise BadInput("the covariance of AUROCs needs at least two images, and two clusters, on either side")
+    return every.covariance()
 
 
 def auroc_difference(
@@ -82,13 +117,15 @@ def auroc_difference(
     second_in: AnomalyScores,
     second_out: AnomalyScores,
     *,
+    in_clusters: Groups | None = None,
+    out_clusters: Groups | None = None,
     level: float = 0.95,
 ) -> AurocDifference:
     """How much better the first detector separates the same images than the second, with a two-sided p-value.
 
     The p-value is the chance of a difference at least this large if both were equally good. Where all pairs of images differ
     alike, as those of two detectors with the same order do, interval and p-value are the exact ones of as many independent
-    pairs as the smaller side has images; of a single image on a side they say nothing, the whole range and 1.
+    pairs as the smaller side has cases; of a single image on a side they say nothing, the whole range and 1.
 
     >>> inside, outside = np.arange(10), np.arange(10, 20)
     >>> found = auroc_difference(inside, outside, outside, inside)  # always right beside always wrong
@@ -101,19 +138,69 @@ def auroc_difference(
             "two detectors are compared on the same images, "
             f"got {len(first_in)} and {len(second_in)} inside, {len(first_out)} and {len(second_out)} outside"
         )
-    first, second = placements(first_in, first_out), placements(second_in, second_out)
-    inside, outside = first[0] - second[0], first[1] - second[1]
-    pairs, seen = min(len(inside), len(outside)), float(outside.mean())
-    if pairs == 1:
+    both = _placed([first_in, second_in], [first_out, second_out], in_clusters, out_clusters)
+    apart = both.differences(np.array([1]), 0, turned=True)
+    seen, cases = float(apart.seen[0]), both.least
+    if cases == 1 and not both.clustered:
         return AurocDifference(seen, (-1.0, 1.0), 1.0)
-    error = _standard_error(inside, outside)
-    if error == 0:
-        alike = tail ** (1 / pairs)
-        # equally good detectors differ like this in at most 1 / (1 + difference) of all pairs: the rest must make up for it
-        p = min(1.0, 2 * (1 + abs(seen)) ** -pairs)
-        return AurocDifference(seen, (seen * alike - (1 - alike), seen * alike + (1 - alike)), p)
-    half = normal_quantile(1 - tail) * error
-    return AurocDifference(seen, (max(-1.0, seen - half), min(1.0, seen + half)), _two_sided_p(seen / error))
+    if both.too_few:
+        return AurocDifference(seen, None, None)
+    if apart.is_flat:
+        return _exact_difference(seen, cases, tail)
+    error = float(np.sqrt(both.cautious_differences(np.array([1]), 0)[0, 0]))
+    degrees = apart.degrees()[0]
+    half = student_quantile(1 - tail, degrees) * error
+    return AurocDifference(seen, (max(-1.0, seen - half), min(1.0, seen + half)), _two_sided_p(seen / error, degrees))
+
+
+def auroc_differences(
+    in_scores: AnomalyScores,
+    out_scores: AnomalyScores,
+    *,
+    versus: int = 0,
+    in_clusters: Groups | None = None,
+    out_clusters: Groups | None = None,
+    level: float = 0.95,
+    draws: int = DRAWS,
+    seed: int = 0,
+) -> list[AurocDifference]:
+    """Every other detector's AUROC minus that of detector `versus`, on the same images, for all comparisons together.
+
+    Scores are (detectors, images). Intervals are simultaneous, and p-values corrected, by the same draws of the largest
+    deviation (single-step max-T; see `simultaneous_differences`): an interval leaves out 0 exactly where its p-value is
+    below one minus `level`. Detectors that order all images as `versus` does stand apart with the exact interval of
+    `auroc_difference`, at a level for so many comparisons.
+
+    >>> generator = np.random.default_rng(0)
+    >>> inside, outside = generator.normal(size=(3, 200)), generator.normal(1, size=(3, 200))
+    >>> outside[2] += 1
+    >>> same, better = auroc_differences(inside, outside)
+    >>> same.p > 0.05 > better.p, same.interval[0] < 0 < better.interval[0]
+    (True, True)
+    """
+    tail_of(level)
+    every = _placed(list(in_scores), list(out_scores), in_clusters, out_clusters)
+    others = np.delete(np.arange(len(in_scores)), versus)
+    apart = every.differences(others, versus)
+    if every.too_few or every.least == 1:
+        return [AurocDifference(float(seen), None, None) for seen in apart.seen]
+    flat = apart.flat()
+    exact_tail = (1 - level) / 2 / max(len(others), 1)
+    found = [_exact_difference(float(seen), every.least, exact_tail, asked=len(others)) for seen in apart.seen]
+    if flat.all():
+        return found
+    together = simultaneous_differences(
+        apart.seen[~flat],
+        every.cautious_differences(others[~flat], versus),
+        degrees_of_freedom=float(apart.degrees()[~flat].min()),
+        level=level,
+        draws=draws,
+        seed=seed,
+    )
+    for place, one in zip(np.flatnonzero(~flat).tolist(), together, strict=True):
+        low, high = one.interval
+        found[place] = AurocDifference(one.difference, (max(-1.0, low), min(1.0, high)), one.p)
+    return found
 
 
 def placements(in_scores: AnomalyScores, out_scores: AnomalyScores) -> tuple[Placements, Placements]:
@@ -128,22 +215,189 @@ def placements(in_scores: AnomalyScores, out_scores: AnomalyScores) -> tuple[Pla
     return 1 - images_below(inside, outside) / len(outside), images_below(outside, inside) / len(inside)
 
 
-def _standard_error(inside: Placements, outside: Placements) -> float:
-    """Standard error of the mean placement; 0 only where all placements of either side are alike."""
-    sides = (inside, outside)
-    # placements are multiples of half an image's share: less than that is rounding
-    if all(np.ptp(side) < 1e-12 for side in sides):
-        return 0.0
-    return float(np.sqrt(sum(side.var(ddof=1) / len(side) for side in sides)))
+@dataclass(frozen=True)
+class _Side:
+    """Placements of one side's images by several detectors, and the cluster of each image."""
+
+    placed: NDArray[np.floating]  # (detectors, images), or differences of such
+    numbers: Groups | None  # of the clusters, sorted, (clusters,); None where every image is a case of its own
+    groups: Groups | None  # place of each image's cluster among them, (images,)
+
+    @classmethod
+    def of(cls, placed: NDArray[np.floating], clusters: Groups | None) -> _Side:
+        if clusters is None:
+            return cls(placed, None, None)
+        if np.shape(clusters) != placed.shape[1:]:
+            raise BadInput(f"every image needs a cluster: {placed.shape[1]} images, clusters of shape {np.shape(clusters)}")
+        return cls(placed, *np.unique(clusters, return_inverse=True))
+
+    @property
+    def cases(self) -> int:
+        return self.placed.shape[1] if self.numbers is None else len(self.numbers)
+
+    @property
+    def is_clustered(self) -> bool:
+        return self.cases < self.placed.shape[1]
+
+    def sums(self, values: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Of each cluster, over all images, (detectors, clusters)."""
+        if self.groups is None:
+            return values / values.shape[1]
+        return np.stack([np.bincount(self.groups, row, self.cases) for row in values]) / values.shape[1]
+
+    def deviations(self) -> NDArray[np.floating]:
+        """What each case adds to the mean placement's distance from the truth, (detectors, cases)."""
+        return self.sums(self.placed - self.placed.mean(axis=1, keepdims=True))
+
+    def effective_cases(self) -> float:
+        """Clusters of equal size that would weigh as these do; as many as there are where their sizes are equal."""
+        if self.groups is None:
+            return float(self.cases)
+        sizes = np.bincount(self.groups)
+        return float(sizes.sum() ** 2 / (sizes**2).sum())
+
+    def raised(self, variances: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Variances of the mean placement, raised by what may be missing from the few cases that lose, (detectors,)."""
+        seen, images = self.placed.mean(axis=1), self.placed.shape[1]
+        losses = self.sums(np.where(seen[:, None] < 0.5, self.placed, 1 - self.placed))
+        losing = np.divide(
+            losses.sum(axis=1) ** 2, (losses**2).sum(axis=1), out=np.zeros(len(seen)), where=seen * (1 - seen) > 0
+        )
+        alone = self.placed.var(axis=1) / images
+        design = np.divide(variances, alone, out=np.full(len(seen), images / self.effective_cases()), where=alone > 1e-15)
+        outright = seen * (1 - seen) / images * np.maximum(design, 1.0)
+        missing = _UNSEEN / (_UNSEEN + losing)
+        return np.asarray(np.maximum(variances, variances + missing * (outright - variances)))
 
 
-def _from_log_odds(value: float) -> float:
-    from scipy.special import expit
+@dataclass(frozen=True)
+class _Placed:
+    """Several detectors on the same images: placements of both sides, by cluster."""
 
-    return float(expit(value))
+    inside: _Side
+    outside: _Side
+
+    @property
+    def seen(self) -> NDArray[np.floating]:
+        return np.asarray(self.outside.placed.mean(axis=1))
+
+    @property
+    def least(self) -> int:
+        """Cases of the side that has fewer."""
+        return min(self.inside.cases, self.outside.cases)
+
+    @property
+    def clustered(self) -> bool:
+        return self.inside.is_clustered or self.outside.is_clustered
+
+    @property
+    def too_few(self) -> bool:
+        return self.clustered and self.least < LEAST_CLUSTERS
+
+    def flat(self) -> NDArray[np.bool_]:
+        """Where all placements of either side are alike, (detectors,)."""
+        # placements are multiples of half an image's share: less than that is rounding
+        return np.asarray((np.ptp(self.inside.placed, axis=1) < 1e-12) & (np.ptp(self.outside.placed, axis=1) < 1e-12))
+
+    @property
+    def is_flat(self) -> bool:
+        return bool(self.flat().all())
+
+    def covariance(self) -> NDArray[np.floating]:
+        within, across = self._parts()
+        return np.asarray(within[0] + within[1] + across + across.T)
+
+    def cautious_variances(self) -> NDArray[np.floating]:
+        """Variances of the AUROCs, raised where few cases make up all that is lost, (detectors,)."""
+        (inside, outside), across = self._parts()
+        plain = [np.diag(inside), np.diag(outside)]
+        raised = [side.raised(variances) for side, variances in zip((self.inside, self.outside), plain, strict=True)]
+        scale = np.sqrt(plain[0] * plain[1])
+        shared = np.divide(np.diag(across), scale, out=np.zeros(len(scale)), where=scale > 0)
+        total = raised[0] + raised[1] + 2 * shared * np.sqrt(raised[0] * raised[1])
+        return np.asarray(np.maximum(total, np.diag(self.covariance())))
+
+    def cautious_differences(self, others: NDArray[np.integer], versus: int) -> NDArray[np.floating]:
+        """Covariances of the differences between some detectors and one, (others, others), from cautious variances."""
+        covariance, cautious = self.covariance(), self.cautious_variances()
+        # rounding apart, a detector that is never wrong has no variance, and none to share
+        plain = np.diag(covariance)
+        factors = np.sqrt(np.divide(cautious, plain, out=np.ones(len(plain)), where=plain > 1e-15))
+        raised = covariance * np.outer(factors, factors)
+        np.fill_diagonal(raised, cautious)
+        apart = (
+            raised[np.ix_(others, others)]
+            - raised[others, versus][:, None]
+            - raised[others, versus]
+            + raised[versus, versus]
+        )
+        # never surer than the differences' own placements
+        own = np.diag(self.differences(others, versus).covariance())
+        wider = np.sqrt(np.maximum(own / np.maximum(np.diag(apart), 1e-15), 1.0))
+        return np.asarray(apart * np.outer(wider, wider))
+
+    def differences(self, others: NDArray[np.integer], versus: int, *, turned: bool = False) -> _Placed:
+        """Placements by some detectors minus those by one; `turned` is the other way round."""
+        sign = -1.0 if turned else 1.0
+        return _Placed(
+            *(
+                _Side(sign * (side.placed[others] - side.placed[versus]), side.numbers, side.groups)
+                for side in (self.inside, self.outside)
+            )
+        )
+
+    def degrees(self) -> NDArray[np.floating]:
+        """Degrees of freedom of the variances (Satterthwaite, 1946), (detectors,)."""
+        (inside, outside), _ = self._parts()
+        free = [max(side.effective_cases() - 1, 1.0) for side in (self.inside, self.outside)]
+        total = np.diag(inside) + np.diag(outside)
+        each = np.diag(inside) ** 2 / free[0] + np.diag(outside) ** 2 / free[1]
+        least = np.full(len(total), min(free))
+        degrees = np.divide(total**2, each, out=least, where=each > 1e-30)
+        common = self._common()
+        if common is not None and len(common[0]):  # what one cluster has on both sides is no second case
+            degrees = np.minimum(degrees, max(sum(free) + 2 - len(common[0]), min(free)))
+        return np.asarray(degrees)
+
+    def _common(self) -> tuple[NDArray[np.integer], NDArray[np.integer]] | None:
+        """Places of the clusters that both sides have, on either."""
+        if self.inside.numbers is None or self.outside.numbers is None:
+            return None
+        places = np.intersect1d(self.inside.numbers, self.outside.numbers, assume_unique=True, return_indices=True)[1:]
+        return places[0], places[1]
+
+    def _parts(self) -> tuple[tuple[NDArray[np.floating], NDArray[np.floating]], NDArray[np.floating]]:
+        """Covariances by the cases of each side, and between the sides, all (detectors, detectors)."""
+        deviations = [side.deviations() for side in (self.inside, self.outside)]
+        within = [each @ each.T * (each.shape[1] / max(each.shape[1] - 1, 1)) for each in deviations]
+        common = self._common()
+        if common is None or not len(common[0]):
+            return (within[0], within[1]), np.zeros_like(within[0])
+        cases = self.inside.cases + self.outside.cases - len(common[0])
+        across = deviations[0][:, common[0]] @ deviations[1][:, common[1]].T
+        return (within[0], within[1]), across * (cases / max(cases - 1, 1))
 
 
-def _two_sided_p(deviation: float) -> float:
-    from scipy.special import ndtr
+def _placed(
+    in_scores: Sequence[AnomalyScores],
+    out_scores: Sequence[AnomalyScores],
+    in_clusters: Groups | None,
+    out_clusters: Groups | None,
+) -> _Placed:
+    each = [placements(*sides) for sides in zip(in_scores, out_scores, strict=True)]
+    inside, outside = (np.stack(side) for side in zip(*each, strict=True))
+    return _Placed(_Side.of(inside, in_clusters), _Side.of(outside, out_clusters))
 
-    return 2 * float(ndtr(-abs(deviation)))
+
+def _exact_difference(seen: float, cases: int, tail: float, asked: int = 1) -> AurocDifference:
+    """Of pairs that all differ alike, as many as there are independent ones; p corrected for so many questions."""
+    alike = tail ** (1 / cases)
+    # equally good detectors differ like this in at most 1 / (1 + difference) of all pairs: the rest must make up for it
+    p = min(1.0, asked * 2 * (1 + abs(seen)) ** -cases)
+    return AurocDifference(seen, (seen * alike - (1 - alike), seen * alike + (1 - alike)), p)
+
+
+def _two_sided_p(deviation: float, degrees: float) -> float:
+    from scipy.special import stdtr
+
+    return 2 * float(stdtr(degrees, -abs(deviation)))
