@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from shiftproof.metrics import clopper_pearson, cluster_share_interval, mcnemar_p, paired_difference
-from shiftproof.metrics.intervals import LEAST_CLUSTERS, bca_interval, effective_images
+from shiftproof.metrics.intervals import LEAST_CLUSTERS, bca_interval, cluster_spread
 from shiftproof.metrics.resampling import interval_of, resampled_means
 
 
@@ -33,22 +33,24 @@ def test_copies_of_an_image_tell_no_more_than_the_image() -> None:
     expected = clopper_pearson(16, 31)
     # Student's t of 30 degrees instead of the normal makes it a little wider
     assert low == pytest.approx(expected[0], abs=0.012)
-    assert low < expected[0]
     assert high == pytest.approx(expected[1], abs=0.012)
     naive = clopper_pearson(16 * 75, 31 * 75)
     assert high - low > 7 * (naive[1] - naive[0])
 
 
-def test_the_effective_number_of_images_is_that_of_a_loop_over_clusters() -> None:
+def test_the_interval_is_the_exact_one_of_as_many_images_as_a_loop_over_clusters_finds() -> None:
     right, clusters = in_clusters(40, 7, 0.6)
-    share, images = right.mean(), len(right)
-    variance = sum((right[clusters == one] - share).sum() ** 2 for one in range(40)) * 40 / 39 / images**2
-    t_ratio = stats.t.ppf(0.975, images - 1) / stats.t.ppf(0.975, 39)
-    found = effective_images(right - share, clusters, share * (1 - share))
-    assert found == pytest.approx(share * (1 - share) / variance * t_ratio**2)
-    bounds = stats.beta.ppf(
-        [0.025, 0.975], [share * found, share * found + 1], [found * (1 - share) + 1, found * (1 - share)]
-    )
+    # one more cluster that is right and one that is wrong, of 0.3 clusters' size, weigh 2.1 images each
+    values = np.concatenate([right.astype(float), [1.0, 0.0]])
+    weights, groups = np.append(np.ones(280), [2.1, 2.1]), np.append(clusters, [40, 41])
+    mean = np.average(values, weights=weights)
+    without = [np.average(values[groups != one], weights=weights[groups != one]) for one in range(42)]
+    variance = 41 / 42 * sum((other - mean) ** 2 for other in without)
+    assert cluster_spread(right.astype(float), clusters, lowest=0.0) == pytest.approx((mean, variance, 284.2))
+    t_ratio = stats.t.ppf(0.975, 279) / stats.t.ppf(0.975, 39)
+    found = 280 * mean * (1 - mean) / variance / 284.2 * t_ratio**2
+    good, bad = right.mean() * found, (1 - right.mean()) * found
+    bounds = stats.beta.ppf([0.025, 0.975], [good, good + 1], [bad + 1, bad])
     assert cluster_share_interval(right, clusters=clusters) == pytest.approx(tuple(bounds))
 
 

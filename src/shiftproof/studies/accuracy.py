@@ -110,7 +110,7 @@ def _groups(
     rows = members[worst]
     inside = clusters.take(rows)
     interval = cluster_share_interval(correct[rows], clusters=inside.numbers, level=1 - 0.05 / judged)
-    told = evidence.interval_told("Clopper-Pearson", inside, interval, by_cluster=evidence.BY_CLUSTER)
+    told = evidence.interval_told("Clopper-Pearson", inside, interval, in_clusters=evidence.KORN_GRAUBARD)
     if interval is not None:
         told["interval"] += f", for all {judged} groups together by Bonferroni's correction"
     yield Measurement(

@@ -20,8 +20,7 @@ from shiftproof.metrics.resampling import interval_of, resampled_means
 from shiftproof.types import About, Clusters, Curve, FoundObjects, Measurement, Predictions, Run
 
 EXACT = {"interval": "95 %, Clopper-Pearson"}
-PAIRED = {"interval": "95 %, Bonett-Price"}
-BY_CLUSTER = "at the number of independent images that would tell as much (Korn-Graubard)"
+KORN_GRAUBARD = "Korn-Graubard"
 
 
 def convention_of(run: Run, predictions: Predictions) -> dict[str, str]:
@@ -87,7 +86,7 @@ def share(
 ) -> Measurement:
     """A share of images with its interval: exact, or by cluster where images are not cases of their own."""
     interval = cluster_share_interval(right, clusters=clusters.numbers)
-    told = {**convention, **interval_told("Clopper-Pearson", clusters, interval, by_cluster=BY_CLUSTER)}
+    told = {**convention, **interval_told("Clopper-Pearson", clusters, interval, in_clusters=KORN_GRAUBARD)}
     return Measurement(metric, float(right.mean()), about, len(right), told, interval, clusters.count)
 
 
@@ -129,15 +128,15 @@ def share_curve(
 
 
 def interval_told(
-    method: str, clusters: Clusters, interval: tuple[float, float] | None, *, by_cluster: str = ""
+    method: str, clusters: Clusters, interval: tuple[float, float] | None, *, in_clusters: str | None = None
 ) -> dict[str, str]:
-    """By which method an interval was made and what it resamples, or why there is none, as a convention."""
+    """By which method an interval was made, another where images come in clusters, or why there is none."""
     if clusters.numbers is None:
         return {} if interval is None else {"interval": f"95 %, {method}"}
     cases = counted(clusters.count, clusters.unit)
     if interval is None:
         return {"interval": too_few(cases)}
-    return {"interval": f"95 %, {method} {by_cluster}".strip() + f", by {clusters.unit}", "cases": cases}
+    return {"interval": f"95 %, {in_clusters or method}, by {clusters.unit}", "cases": cases}
 
 
 def resampled_told(clusters: Clusters, interval: tuple[float, float] | None, *, what: str = "bootstrap") -> dict[str, str]:

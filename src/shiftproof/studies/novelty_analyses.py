@@ -11,7 +11,7 @@ from shiftproof.metrics.ranks import rank_shift
 from shiftproof.metrics.separation import share_discarded
 from shiftproof.metrics.two_sample import discarded_interval
 from shiftproof.studies import evidence
-from shiftproof.studies.novelty_choices import RESAMPLED, Choices, percent
+from shiftproof.studies.novelty_choices import RESAMPLED, Cases, Choices, percent
 from shiftproof.studies.novelty_scores import Judged, Scored
 from shiftproof.types import Curve, Finding, Measurement
 
@@ -44,18 +44,21 @@ def _decomposition(judged: Judged, inside: Scored, name: str, choices: Choices) 
     """AUROC against right and against wrong answers; weighed by accuracy they add up to that against all labelled images."""
     scores, convention = inside.scores[name], judged.convention(inside, name)
     about = {**judged.about, "detector": name, "inside": inside.name}
-    sides = {"correct": scores[inside.correct], "wrong": scores[inside.wrong]}
-    if all(map(len, sides.values())):
-        yield choices.auroc("auroc_correct_wrong", sides["correct"], sides["wrong"], about, convention)
-    for outside, (group, inner) in product(judged.outsides, sides.items()):
-        if len(inner):
-            told = {**convention, "inside": f"{len(inner):,} of {int(inside.labelled.sum()):,} images, answered {group}"}
+    groups = {"correct": inside.correct, "wrong": inside.wrong}
+    if all(rows.any() for rows in groups.values()):
+        right, wrong = (scores[rows] for rows in groups.values())
+        cases = Cases.of(*(inside.clusters.take(rows) for rows in groups.values()))
+        yield choices.auroc("auroc_correct_wrong", right, wrong, about, convention, cases)
+    for outside, (group, rows) in product(judged.outsides, groups.items()):
+        if rows.any():
+            of = f"{int(rows.sum()):,} of {int(inside.labelled.sum()):,} images, answered {group}"
             yield choices.auroc(
                 f"auroc_{group}_inside",
-                inner,
+                scores[rows],
                 outside.scores[name],
                 {**about, "outside": outside.name},
-                {**told, "outside": outside.told()},
+                {**convention, "inside": of, "outside": outside.told()},
+                Cases.of(inside.clusters.take(rows), outside.clusters),
             )
 
 
@@ -79,7 +82,8 @@ def _shifts(judged: Judged, choices: Choices) -> Iterator[Measurement]:
     for other, name in product((*judged.shifted, *judged.outside), judged.detectors):
         convention = {**judged.convention(other, name), "inside": judged.inside.told(), "shift": other.told()}
         about = {**judged.about, "detector": name, "shift": other.name}
-        yield choices.auroc("shift_auroc", judged.inside.scores[name], other.scores[name], about, convention)
+        cases = Cases.of(judged.inside.clusters, other.clusters)
+        yield choices.auroc("shift_auroc", judged.inside.scores[name], other.scores[name], about, convention, cases)
 
 
 def _rank_shifts(judged: Judged) -> Iterator[Measurement]:

@@ -30,10 +30,10 @@ def paired_differences(
     """
     difference, chance = metrics
     beside = f", Bonferroni's correction for {len(pairs)} comparisons" if len(pairs) > 1 else ""
-    test = "exact McNemar" if clusters.numbers is None else f"Bonett-Price, by {clusters.unit}"
+    test = "exact McNemar" if clusters.numbers is None else f"Student's t, by {clusters.unit}"
     for about, (first, second) in pairs:
         found = paired_difference(first, second, clusters=clusters.numbers, level=1 - FALSE_ALARMS / len(pairs))
-        told = evidence.interval_told("Bonett-Price", clusters, found.interval, by_cluster=evidence.BY_CLUSTER)
+        told = evidence.interval_told("Bonett-Price", clusters, found.interval, in_clusters="Student's t")
         if "interval" in told and found.interval is not None:
             told["interval"] += beside.replace("comparisons", "comparisons together")
         numbers = [(difference, found.difference, told, found.interval)]
