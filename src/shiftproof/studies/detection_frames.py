@@ -156,11 +156,11 @@ def _curve(precision: Mapping[int, Resampled], counts: list[int], about: About, 
 
 
 def _by_subset(frames: _Frames, found: FoundObjects, about: About, told: Mapping[str, str]) -> Iterator[Measurement]:
-    """Anchors that are left when those of one kind of frame go, and anchors of clips of one frame rate."""
-    for k in (0, frames.largest_k):
-        images = frames.worst[k]
-        for name, chosen in subsets_of(found.facts, frames.anchors_of(images)):
-            again = frames.precision(images[chosen])
+    """What is left without one type of frame, and clips of one frame rate."""
+    for name, chosen in subsets_of(found.facts, frames.places):
+        some = dataclasses.replace(frames, rows=frames.rows[chosen[frames.rows]], known={})
+        for k in (0, frames.largest_k) if len(some.rows) else ():
+            again = some.precision(some.worst[k])
             if again is not None:
                 key = {**about, "subset": name, "k": k}
-                yield measured("pm_k_subset_precision", again, key, int(chosen.sum()), told, over="anchors")
+                yield measured("pm_k_subset_precision", again, key, len(some.worst[k]), told, over="anchors")
