@@ -247,13 +247,19 @@ def test_the_least_steady_classes_come_first() -> None:
 def test_errors_by_offset_over_all_models_are_drawn_before_and_after_review() -> None:
     chart = chart_called(section_of(reviewed_findings("shaky", "steady")), "Wrong by offset before and after review")
     assert chart.title.endswith("mean over 2 models")
-    lines = {row["series"]: [] for row in chart.spec["data"]["values"]}
-    for row in chart.spec["data"]["values"]:
-        lines[row["series"]].append(row["x"])
+    rows = chart.spec["data"]["values"]
+    lines = {name: [row["x"] for row in rows if row["series"] == name] for name in ("after review", "before review")}
     # the earliest frames were rejected
     assert lines == {"after review": [-2, -1, 0, 1, 2, 3], "before review": [-3, -2, -1, 0, 1, 2, 3]}
     plain = chart_called(section_of(findings("shaky", "steady")), "Wrong by offset, mean over 2 models")
     assert {row["series"] for row in plain.spec["data"]["values"]} == {"all models"}
+
+
+def test_few_frames_have_a_tick_each_and_none_between_them() -> None:
+    axis = chart_called(section_of(findings("shaky")), "Right k frames from a right anchor").spec["layer"][-1]["encoding"][
+        "x"
+    ]
+    assert axis["axis"]["values"] == [1, 2, 3]
 
 
 def one_clip(run: Run) -> Predictions:

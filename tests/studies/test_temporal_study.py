@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, linregress, norm
 
+from shiftproof.metrics.by_offset import conditional_robustness, errors_by_offset
 from shiftproof.metrics.top5 import to_top5
 from shiftproof.reference import load_table
 from shiftproof.studies.temporal import TemporalStudy
@@ -103,6 +104,17 @@ def test_distances_at_which_there_is_no_frame_are_left_out_of_the_curve() -> Non
 def test_errors_are_told_by_offset() -> None:
     (curve,) = (one for one in found(frames()) if isinstance(one, Curve) and one.name == "offset_errors")
     assert list(zip(curve.x, curve.y, strict=True)) == [(-2, 0), (-1, 1 / 2), (0, 1 / 5), (1, 0), (2, 1 / 3)]
+
+
+def test_curves_by_offset_are_those_of_the_metrics() -> None:
+    findings = found(frames())
+    places = (np.array(frames().facts["offset"], int), np.array(frames().facts["anchor"]))
+    correct = frames().top5.classes[:, 0] == frames().labels[:, 0]
+    kept, errors = conditional_robustness(correct, *places, largest_k=2), errors_by_offset(correct, places[0])
+    expected = {"conditional_robustness": (kept.accuracy, kept.total), "offset_errors": (errors.rate, errors.total)}
+    curves = {one.name: one for one in findings if isinstance(one, Curve)}
+    for name, (shares, counts) in expected.items():
+        assert (curves[name].y, curves[name].counts) == (tuple(shares.tolist()), tuple(counts.tolist()))
 
 
 def test_classes_and_kinds_of_frames_are_told_apart_by_the_anchor() -> None:
@@ -247,6 +259,14 @@ def test_anchors_of_one_clip_are_one_case() -> None:
     (drop,) = numbers(findings, "pm_k_drop")
     assert drop.interval is None
     assert {(one.low, one.high) for one in findings if isinstance(one, Curve)} == {(None, None)}
+
+
+def test_a_warning_says_that_few_clips_have_no_interval() -> None:
+    study = TemporalStudy([MODEL, ModelRef("other", "o")], CLIPS)
+    few, enough = (anchors_alone([True] * 6, [True] * 6, tuple(f"{n % clips}.mp4" for n in range(6))) for clips in (4, 5))
+    (warning,) = study.warnings(lambda _: few)
+    assert warning.startswith("clips: 6 anchors of 4 clips, so no interval: anchors of one clip are one case")
+    assert list(study.warnings(lambda _: enough)) == []
 
 
 def test_the_clip_of_an_anchor_without_the_fact_is_its_folder_and_that_is_told() -> None:

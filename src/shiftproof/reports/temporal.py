@@ -124,7 +124,7 @@ def _over_all_models(curves: Sequence[Curve]) -> list[Part]:
     over, reviewed = f", mean over {models} models" if models > 1 else "", len(curves) > 1
     title = f"Wrong by offset{' before and after review' if reviewed else ''}{over}"
     note = "Before review the frames that people found unlike their anchor count too." if reviewed else ""
-    return _chart(title, curves, scale={"zero": True, "nice": True}, note=note, half=True)
+    return _chart(title, curves, scale={"zero": True, "nice": True}, note=note)
 
 
 def _chart(title: str, curves: Sequence[Curve], *, scale: Spec, note: str, half: bool = False) -> list[Part]:
@@ -173,8 +173,8 @@ def _review_tables(found: Sequence[Measurement], drops: Sequence[Measurement]) -
 def subset_tables(found: Sequence[Measurement], drops: Sequence[Measurement] = ()) -> list[Part]:
     """What is left of a number when some of the frames go."""
     note = (
-        "What is left when one type of frame goes, among the anchors and around them (a video codec stores I frames whole, P "
-        "and B frames as what differs from others), and clips of one frame rate."
+        "What is left when one type of frame goes, among the anchors and around them (a video codec stores I frames whole, "
+        "P and B frames as what differs from others), and clips of one frame rate."
     )
     return _by_k("Subsets of the anchors", found, "subset", drops, note=note)
 

@@ -14,7 +14,7 @@ from shiftproof.metrics.frame_sets import frame_sets
 from shiftproof.metrics.temporal import AnchorAnswers, pm_k_correct
 from shiftproof.reference import load_table
 from shiftproof.studies import by_clip, evidence
-from shiftproof.studies.by_clip import Point
+from shiftproof.studies.by_clip import BELOW, LEAST_CLIPS, Point
 from shiftproof.studies.class_names import ClassNames
 from shiftproof.studies.clean_study import CleanStudy
 from shiftproof.studies.filmstrips import filmstrips
@@ -77,6 +77,14 @@ class TemporalStudy(CleanStudy):
                     f"{run.image_set.name}: pm-k needs frames around anchor frames, and no anchor with a label was read"
                 ]
             yield from (reason for reason in reasons if reason)
+
+    def warnings(self, load: Callable[[Run], Predictions]) -> Iterator[str]:
+        told: dict[str, None] = {}
+        for run in self.runs():
+            frames = self._frames(load(run))
+            if frames is not None and len(np.unique(frames.places.clips)) < LEAST_CLIPS:
+                told[f"{run.image_set.name}: {frames.clips_told['clips']}, so no interval: {BELOW}"] = None
+        yield from told
 
     def _frames(self, predictions: Predictions, *, keep_rejected: bool = False) -> Frames | None:
         frames = Frames.of(predictions, keep_rejected=keep_rejected)
@@ -165,7 +173,7 @@ class TemporalStudy(CleanStudy):
             return
         first, *others = stated.values()
         shared = {key: value for key, value in first.items() if all(one.get(key) == value for one in others)}
-        about = {"image_set": next(iter(answered)).image_set.name, "models": len(answered)}
+        about: dict[str, str | int] = {"image_set": next(iter(answered)).image_set.name, "models": len(answered)}
         readings = {"left out": answered, **({"kept": before_review} if rejected else {})}
         for reading, frames in readings.items():
             correct, places = shared_frames(list(frames.values()))
