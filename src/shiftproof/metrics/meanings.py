@@ -232,7 +232,7 @@ MEANINGS: Mapping[str, Meaning] = {
     ),
     "pm_k_review_drop": Meaning(
         "Lost around the anchors, and review",
-        "Accuracy on anchor frames minus accuracy on all frames around them, without those that people rejected or with them.",
+        "Accuracy on anchor frames minus accuracy on all frames around them, without rejected frames or with all of them.",
         "points",
         "low",
     ),
