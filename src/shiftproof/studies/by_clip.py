@@ -71,16 +71,13 @@ def curve(
 ) -> Curve:
     """Shares with a band by clip; without a band where any of the points has too few clips for one."""
     some = [point for point in points if point.flags.size]
-    bounds = []
-    told: dict[str, str] = {}
-    for point in some:
-        models = np.atleast_2d(point.flags)
-        interval, told = _share_interval(models.ravel(), np.tile(point.clips, len(models)))
-        if interval is None:
-            bounds = []
-            break
-        bounds.append(interval)
-    low, high = zip(*bounds, strict=True) if bounds else (None, None)
+    models = [np.atleast_2d(point.flags) for point in some]
+    found = [
+        _share_interval(flags.ravel(), np.tile(point.clips, len(flags))) for flags, point in zip(models, some, strict=True)
+    ]
+    bounds = [interval for interval, _ in found if interval is not None]
+    told = next((told for interval, told in found if interval is None or len(bounds) == len(found)), {})
+    low, high = zip(*bounds, strict=True) if bounds and len(bounds) == len(found) else (None, None)
     return Curve(
         name,
         about,
@@ -144,4 +141,4 @@ def _spread(totals: NDArray[np.floating], sizes: NDArray[np.floating], *, lowest
 def _by_clip(values: NDArray[np.floating], clips: NDArray[np.intp]) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
     """The sum of the values and the number of images in each clip, (clips,) both."""
     places = np.unique(clips, return_inverse=True)[1]
-    return np.bincount(places, values), np.bincount(places).astype(float)
+    return np.bincount(places, values).astype(float), np.bincount(places).astype(float)
