@@ -256,6 +256,9 @@ about_frames = _options(
         show_default=True,
         help="Published models whose line robustness over time is measured from.",
     ),
+    click.option(
+        "--published-intervals", is_flag=True, help="Every anchor counts as a clip of its own, as in the published tables."
+    ),
 )
 """What the study of frames can be told."""
 

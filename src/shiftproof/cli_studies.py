@@ -99,7 +99,8 @@ def make_calibration(kind: Any, models: Models, images: ImageSet, options: Optio
 def make_temporal(kind: Any, models: Models, images: ImageSet, options: Options) -> Bench:
     """Frames around anchors, as far as was asked."""
     chosen = {"largest_k": options["largest_k"], "include_anchor": not options["without_anchor"]}
-    return Bench([kind(models=models, image_set=images, published=BESIDE[options["beside"]], **chosen)], [images])
+    chosen |= {"published": BESIDE[options["beside"]], "published_intervals": options["published_intervals"]}
+    return Bench([kind(models=models, image_set=images, **chosen)], [images])
 
 
 def make_detection(kind: Any, models: Models, images: ImageSet, options: Options) -> Bench:

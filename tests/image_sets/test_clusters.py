@@ -35,6 +35,11 @@ def sample(image_id: str, **facts: Fact) -> Sample:
         ),
         ([sample("a.png/tilt/00", sequence="a.png", frame=0, perturbation="tilt", level=1)], "source image", ("a.png",)),
         ([sample("v/000001.JPEG", sequence="v", frame=1)], "clip", ("v",)),
+        (
+            [sample("v/1.png", anchor="v/3.png", offset=-2), sample("v/3.png", anchor="v/3.png", offset=0)],
+            "clip",
+            ("v", "v"),
+        ),
         ([sample("a.jpg/000", cut="crop"), sample("a.jpg/001", cut="crop")], "source image", ("a.jpg", "a.jpg")),
         ([sample("x.png", photo="p.jpg", varied="brightness", strength=2)], "source image", ("p.jpg",)),
     ],
@@ -43,7 +48,9 @@ def test_sets_that_tell_where_images_come_from_are_clustered_by_it(
     samples: list[Sample], unit: str, keys: tuple[str, ...]
 ) -> None:
     assert Clustering().of(samples) == Clusters(unit, keys)
-    assert Clustering("image").of(samples) is None
+    alone = Clustering("image").of(samples)
+    assert alone is not None
+    assert alone.numbers is None
 
 
 def test_photos_of_which_nothing_is_known_are_cases_of_their_own() -> None:

@@ -133,3 +133,32 @@ def test_an_interval_of_few_cases_is_as_much_wider_as_students() -> None:
     low, high = bca_interval(0.0, drawn, left_out, cases=26)
     expected = np.sqrt(26 / 25) * stats.t.ppf(0.975, 25)
     assert (low, high) == (pytest.approx(-expected, abs=0.01), pytest.approx(expected, abs=0.01))
+
+
+def test_the_difference_has_the_variance_of_leaving_out_one_cluster_at_a_time() -> None:
+    sizes = [1, 2, 3, 5, 9, 4]
+    differences = [1.0, -1.0, 1.0, 0.0, 4.0, 2.0]  # of 24 images in six clusters
+    made_up = 0.3 * 24 / 6
+    totals, weights = [*differences, made_up, -made_up], [*sizes, made_up, made_up]
+    mean, without = sum(totals) / sum(weights), []
+    for place in range(8):
+        kept = [other for other in range(8) if other != place]
+        without.append(sum(totals[other] for other in kept) / sum(weights[other] for other in kept))
+    half = stats.t.ppf(0.975, 5) * (7 / 8 * sum((one - mean) ** 2 for one in without)) ** 0.5
+    clusters = np.repeat(np.arange(6), sizes)
+    first, second = np.zeros(24, bool), np.zeros(24, bool)
+    for one, difference in enumerate(differences):
+        rows = np.flatnonzero(clusters == one)[: abs(int(difference))]
+        (first if difference > 0 else second)[rows] = True
+    assert paired_difference(first, second, clusters=clusters).interval == pytest.approx((mean - half, mean + half))
+
+
+@pytest.mark.parametrize("truth", [0.1, 0.5])
+@pytest.mark.parametrize(("clusters", "size"), [(5, 20), (26, 10), (100, 10)])
+def test_differences_by_cluster_hold_the_truth(truth: float, clusters: int, size: int) -> None:
+    held = 0
+    for seed in range(400):
+        lost, numbers = in_clusters(clusters, size, truth, seed=seed)
+        low, high = paired_difference(np.ones(len(lost), bool), ~lost, clusters=numbers).interval or (1, 0)
+        held += low <= truth <= high
+    assert held >= 0.915 * 400  # 95 % less three standard errors

@@ -65,6 +65,14 @@ def test_frames_carry_the_verdict_and_anchors_are_like_themselves(
     assert all(sample.labels == labels[sample.id] for sample in found.samples)
 
 
+def test_anchors_and_frames_name_their_clip_wherever_their_pixels_come_from(images: ImageList, tmp_path: Path) -> None:
+    project = pair_frames(images, tmp_path / "pairs").project
+    for found in (candidate_images(project), candidate_images(project, pixels="project")):
+        assert {sample.id: sample.facts["clip"] for sample in found.samples} == {
+            sample.id: sample.id.rpartition("/")[0] for sample in images.samples
+        }
+
+
 def test_as_long_as_nobody_has_decided_there_is_nothing_to_tell(
     images: ImageList, tmp_path: Path, database: Database
 ) -> None:

@@ -33,6 +33,7 @@ class _Source(NamedTuple):
 
 SOURCES = (
     _Source(("clip",), "clip", lambda sample: str(sample.facts["clip"])),
+    _Source(("anchor", "offset"), "clip", lambda sample: _folder(str(sample.facts["anchor"]))),
     _Source(("sequence", "perturbation"), "source image", lambda sample: str(sample.facts["sequence"])),
     _Source(("sequence",), "clip", lambda sample: str(sample.facts["sequence"])),
     _Source(("corruption", "severity"), "source image", lambda sample: image_behind(sample)),
@@ -50,9 +51,9 @@ class Clustering:
     table: Mapping[str, str] | None = None  # cluster by image id
 
     def of(self, samples: Sequence[Sample]) -> Clusters | None:
-        """The case that each of these images belongs to; None where every image is one by itself."""
+        """The case that each of these images belongs to; None where nothing says that any belong together."""
         if self.by == EACH_IMAGE:
-            return None
+            return Clusters("image", tuple(sample.id for sample in samples))
         if self.table is not None:
             return Clusters("cluster", tuple(self.table.get(sample.id, sample.id) for sample in samples))
         if self.by is not None:
@@ -142,6 +143,10 @@ def _series(image_id: str) -> str:
     folder, name = os.path.split(stem)
     shorter = _COUNTER.sub("", name)
     return f"{folder}/{shorter}" if shorter and shorter != name else stem
+
+
+def _folder(anchor: str) -> str:
+    return os.path.dirname(anchor) or anchor
 
 
 def _source_of(sample: Sample) -> _Source | None:

@@ -196,7 +196,7 @@ MEANINGS: Mapping[str, Meaning] = {
     ),
     "pm_k_class_accuracy": Meaning(
         "pm-k accuracy by class",
-        "Share of the anchor frames of one class right on every frame at most k away.",
+        "Share of the anchor frames of one class right on every frame at most k away; k = 0 is the anchor alone.",
         "share",
         "high",
     ),
@@ -211,6 +211,30 @@ MEANINGS: Mapping[str, Meaning] = {
         "Share of anchor frames right on every frame at most k away, without the frames that people rejected or with them.",
         "share",
         "high",
+    ),
+    "pm_k_class_drop": Meaning(
+        "Lost around the anchors of a class",
+        "Accuracy on the anchor frames of one class minus accuracy on all frames around them, over the same anchors.",
+        "points",
+        "low",
+    ),
+    "pm_k_median_class_drop": Meaning(
+        "Median class's loss around the anchors",
+        "Half of the classes lose more from their anchor frames to all frames around them, and half lose less.",
+        "points",
+        "low",
+    ),
+    "pm_k_subset_drop": Meaning(
+        "Lost around the anchors of a subset",
+        "Accuracy on some of the anchor frames minus accuracy on all frames around them, over the same anchors.",
+        "points",
+        "low",
+    ),
+    "pm_k_review_drop": Meaning(
+        "Lost around the anchors, and review",
+        "Accuracy on anchor frames minus accuracy on all frames around them, without rejected frames or with all of them.",
+        "points",
+        "low",
     ),
     "hardest_frames_accuracy": Meaning(
         "Accuracy on the hardest frames",

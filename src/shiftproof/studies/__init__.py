@@ -187,7 +187,7 @@ class _Loader:
             set_aside=tuple(self._aside.get(ref.place, {}).values()),
             notes=tuple(getattr(images, "notes", ())),
             credits=tuple(getattr(images, "credits", ())),
-            clusters=None if clusters is None else clusters.count,
+            clusters=None if clusters is None or clusters.numbers is None else clusters.count,
             unit="image" if clusters is None else clusters.unit,
         )
 

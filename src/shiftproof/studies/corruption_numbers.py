@@ -220,8 +220,7 @@ def _curves(cells: Cells, about: About, convention: Mapping[str, str]) -> Iterat
     clean = [] if cells.clean_wrong is None else [cells.clean_wrong]
     severities = tuple(float(severity) for severity in ((0,) if clean else ()) + cells.severities)
     for place, corruption in enumerate(cells.corruptions):
-        wrong = [*clean, *cells.wrong[:, place].T]
-        named = {**about, "corruption": corruption}
-        yield evidence.share_curve(
-            "degradation", named, ("severity", "share wrong"), severities, wrong, convention, cells.clusters
-        )
+        wrong = zip(severities, [*clean, *cells.wrong[:, place].T], strict=True)
+        points = [evidence.Point(severity, flags, cells.clusters) for severity, flags in wrong]
+        named, axes = {**about, "corruption": corruption}, ("severity", "share wrong")
+        yield evidence.share_curve("degradation", named, axes, points, convention)

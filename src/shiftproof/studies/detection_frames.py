@@ -82,7 +82,7 @@ class _Frames:
     @classmethod
     def of(cls, found: FoundObjects, matches: Matches, largest_k: int, include_anchor: bool) -> _Frames | None:
         """The frames of a set of frames; None where it is none, or no anchor of it was read."""
-        places = places_of(found.facts)
+        places = places_of(found.facts, found.grouped)
         if places is None:
             return None
         rejected = verdicts_of(found.facts, len(found)).rejected
@@ -165,12 +165,12 @@ def _curve(precision: Mapping[int, Resampled], images: list[Clusters], about: Ab
 
 
 def _by_subset(frames: _Frames, found: FoundObjects, about: About, told: Mapping[str, str]) -> Iterator[Measurement]:
-    """Anchors that are left when those of one kind of frame go, and anchors of clips of one frame rate."""
-    for k in (0, frames.largest_k):
-        images = frames.worst[k]
-        for name, chosen in subsets_of(found.facts, frames.anchors_of(images)):
-            again = frames.precision(images[chosen])
+    """What is left without one type of frame, and clips of one frame rate."""
+    for name, chosen in subsets_of(found.facts, frames.places):
+        some = dataclasses.replace(frames, rows=frames.rows[chosen[frames.rows]], known={})
+        for k in (0, frames.largest_k) if len(some.rows) else ():
+            again = some.precision(some.worst[k])
             if again is not None:
                 key = {**about, "subset": name, "k": k}
-                clusters = frames.clusters.take(images[chosen])
+                clusters = frames.clusters.take(some.worst[k])
                 yield measured("pm_k_subset_precision", again, key, len(clusters), told, clusters)

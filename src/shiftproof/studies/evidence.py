@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +14,12 @@ from shiftproof.metrics import (
     aurra_bounds,
     aurra_interval,
     cluster_share_interval,
+    paired_difference,
     top_confidence,
 )
 from shiftproof.metrics.intervals import LEAST_CLUSTERS
 from shiftproof.metrics.resampling import interval_of, resampled_means
-from shiftproof.types import About, Clusters, Curve, FoundObjects, Measurement, Predictions, Run
+from shiftproof.types import About, Clusters, Curve, FoundObjects, Measurement, Predictions, Run, joined_clusters
 
 EXACT = {"interval": "95 %, Clopper-Pearson"}
 KORN_GRAUBARD = "Korn-Graubard"
@@ -100,30 +102,50 @@ def mean(
     return Measurement(metric, float(values.mean()), about, len(values), told, interval, clusters.count)
 
 
-def share_curve(
-    name: str,
+def difference(
+    metric: str,
+    before: NDArray[np.bool_],
+    after: NDArray[np.bool_],
     about: About,
-    labels: tuple[str, str],
-    x: Sequence[float],
-    right: Sequence[NDArray[np.bool_]],
     convention: Mapping[str, str],
     clusters: Clusters,
+) -> Measurement:
+    """What the share of the same images loses from `before` to `after`, with its interval."""
+    found = paired_difference(before, after, clusters=clusters.numbers)
+    told = {**convention, **interval_told("Bonett-Price", clusters, found.interval, in_clusters="Student's t")}
+    return Measurement(metric, found.difference, about, len(before), told, found.interval, clusters.count)
+
+
+class Point(NamedTuple):
+    """One point of a curve: flags of images, (images,) or (models, images), and which images are one case."""
+
+    x: float
+    flags: NDArray[np.bool_]
+    clusters: Clusters
+
+
+def share_curve(
+    name: str, about: About, axes: tuple[str, str], points: Sequence[Point], convention: Mapping[str, str]
 ) -> Curve:
-    """Shares of the same images at several places, each with its interval as `share` has it."""
-    points = [share(name, at, about, convention, clusters) for at in right]
-    intervals = [point.interval for point in points if point.interval is not None]
-    banded = len(intervals) == len(points)
+    """Shares with a band as `share` has its interval; no band where any of the points has too few cases for one."""
+    found = [
+        share(name, flags.ravel(), about, convention, joined_clusters([clusters] * len(flags)))
+        for flags, clusters in ((np.atleast_2d(point.flags), point.clusters) for point in points)
+    ]
+    bounds = [one.interval for one in found if one.interval is not None]
+    banded = len(bounds) == len(found)
+    told = next((one.convention for one in found if one.interval is None or banded), convention)
     return Curve(
         name,
         about,
-        *labels,
-        x=tuple(map(float, x)),
-        y=tuple(point.value for point in points),
-        images=len(clusters),
-        convention=points[0].convention if points else convention,
-        counts=tuple(point.images for point in points),
-        low=tuple(low for low, _ in intervals) if banded else None,
-        high=tuple(high for _, high in intervals) if banded else None,
+        *axes,
+        x=tuple(float(point.x) for point in points),
+        y=tuple(one.value for one in found),
+        images=max((len(point.clusters) for point in points), default=0),
+        convention=told,
+        counts=tuple(len(point.clusters) for point in points),
+        low=tuple(low for low, _ in bounds) if banded else None,
+        high=tuple(high for _, high in bounds) if banded else None,
     )
 
 

@@ -131,9 +131,9 @@ def _accuracies(answers: _SizedAnswers, about: About) -> Iterator[Finding]:
         named = {**about, "input_size": one.side}
         told = {**answers.convention, **_said(one)}
         yield evidence.share("input_size_accuracy", correct, named, told, answers.clusters)
-    labels, sides = ("side of the input, pixels", "accuracy"), [one.side for one in answers.correct]
-    right = list(answers.correct.values())
-    yield evidence.share_curve("input_size_curve", about, labels, sides, right, answers.convention, answers.clusters)
+    points = [evidence.Point(one.side, correct, answers.clusters) for one, correct in answers.correct.items()]
+    axes = ("side of the input, pixels", "accuracy")
+    yield evidence.share_curve("input_size_curve", about, axes, points, answers.convention)
 
 
 def _against_own(answers: _SizedAnswers, model: ModelRef, about: About) -> Iterator[Measurement]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, TypedDict, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,13 @@ from shiftproof.types import About, AnomalyScores, Clusters, Measurement, joined
 AurocInterval: TypeAlias = Literal["delong", "bootstrap"]
 
 RESAMPLED = {"interval": "95 %, bootstrap over the images of either side"}
+
+
+class BySide(TypedDict):
+    """Clusters as metrics of two sides take them."""
+
+    in_clusters: NDArray[np.intp] | None
+    out_clusters: NDArray[np.intp] | None
 
 
 @dataclass(frozen=True)
@@ -37,8 +44,8 @@ class Cases:
         return self.joint.count
 
     @property
-    def by_side(self) -> dict[str, NDArray[np.intp] | None]:
-        """As metrics of two sides take them; None where every image is a case of its own, on either side."""
+    def by_side(self) -> BySide:
+        """None where every image is a case of its own, on either side."""
         numbers = self.joint.numbers
         if numbers is None:
             return {"in_clusters": None, "out_clusters": None}
