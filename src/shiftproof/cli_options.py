@@ -92,17 +92,17 @@ about_scoring = _options(
     about_matching,
     click.option("--only-classes", help="Only IMAGES of these classes: imagenet-a, imagenet-o, imagenet-r, or a file."),
     click.option("--above", help="Only IMAGES of kinds of these classes, labelled with them: coco, or a file of wnids."),
-)
-"""Among which classes answers are scored, and of which images."""
-
-about_studies = _options(
-    click.option("--studies", help="Comma-separated; all that fit where not given: see shiftproof list studies."),
-    click.option("--unreviewed", help="IMAGES before people reviewed them: every study is asked of this set too."),
     click.option(
         "--cluster",
         help="What is one case for intervals and tests: a fact of the images such as patient, a CSV of id and cluster, "
         "or image; clips and versions of one photo are found by themselves.",
     ),
+)
+"""Among which classes answers are scored, of which images, and which of these are one case."""
+
+about_studies = _options(
+    click.option("--studies", help="Comma-separated; all that fit where not given: see shiftproof list studies."),
+    click.option("--unreviewed", help="IMAGES before people reviewed them: every study is asked of this set too."),
     about_scoring,
     click.option(
         "--thorough-calibration", is_flag=True, help="Likelihood and what a temperature would mend, from all logits."

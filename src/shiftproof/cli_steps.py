@@ -207,7 +207,7 @@ def measured(bench: Bench, options: Options) -> Results:
         store=options["store"],
         image_sets=bench.image_sets,
         scoring=scoring_of(options),
-        cluster=options["cluster"],
+        cluster=options.get("cluster"),
     )
 
 
