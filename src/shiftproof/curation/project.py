@@ -190,7 +190,9 @@ class Project:
 def check_enough_verify(people: int) -> None:
     """BadInput where so few people are to judge what one of them flagged that the flag alone decides."""
     if people < FEWEST_VERIFYING:
-        raise BadInput(f"at least {FEWEST_VERIFYING} people should judge what was flagged, got {people}: one flag of two rejects")
+        raise BadInput(
+            f"at least {FEWEST_VERIFYING} people should judge what was flagged, got {people}: of two, one flag rejects"
+        )
 
 
 def save_project(project: Project) -> None:

@@ -134,7 +134,6 @@ class Database:
     def hand_out(self, reviewer: int, choose: Callable[[Holding], Sequence[str]]) -> list[str]:
         """Gives a person the items that are chosen by who has each so far; nobody else is given any meanwhile."""
         with self._turn, self._holdings.changing(self._engine) as (connection, held):
-            connection.execute(statements.IS_BACK, {"back": reviewer})
             return _give(connection, held, reviewer, choose(held.of(reviewer)))
 
     def hand_out_to_all(
@@ -142,26 +141,30 @@ class Database:
     ) -> dict[int, list[str]]:
         """Gives the items that are chosen for a person to everybody who takes part, to each in an order of their own.
 
-        Whoever has been given anything takes part, until the unanswered rest of it is taken back; what is new to each.
+        What is new to each of them.
         """
         with self._turn, self._holdings.changing(self._engine) as (connection, held):
             items = choose(held.of(reviewer))
-            gone = set(connection.execute(select(reviewers.c.id).where(reviewers.c.away.is_not(None))).scalars())
-            people = {reviewer, *(person for person, own in held.own.items() if own and person not in gone)}
-            return {
-                person: _give(connection, held, person, sorted(items, key=partial(turn, person))) for person in sorted(people)
-            }
+            here = connection.execute(select(reviewers.c.id).where(reviewers.c.present.is_not(None))).scalars()
+            people = {reviewer, *here}
+            orders = {person: sorted(items, key=partial(turn, person)) for person in sorted(people)}
+            return {person: _give(connection, held, person, order) for person, order in orders.items()}
+
+    def arrive(self, reviewer: int) -> None:
+        """Remembers that a person takes part from now on, if they did not."""
+        with self._turn, self._engine.begin() as connection:
+            connection.execute(statements.ARRIVE, {"who": reviewer, "now": time.time()})
 
     def release(self, reviewer: int) -> int:
         """Takes back what a person was given and did not answer, for others; how many items that were.
 
-        Nothing more comes to the person but what they ask for.
+        The person takes part no more, until they ask for items again.
         """
         left = delete(assignments).where(assignments.c.reviewer == reviewer, ~assignments.c.answered)
         with self._turn, self._holdings.changing(self._engine) as (connection, held):
             gone = connection.execute(left.returning(assignments.c.item)).scalars().all()
             held.remove(reviewer, gone)
-            connection.execute(update(reviewers).where(reviewers.c.id == reviewer).values(away=time.time()))
+            connection.execute(update(reviewers).where(reviewers.c.id == reviewer).values(present=None))
         return len(gone)
 
     def awaited(self) -> set[str]:

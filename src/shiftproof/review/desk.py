@@ -121,6 +121,8 @@ class Desk:
         """
         skipped = {self.items[name].id for name in besides if name in self.items}
         waiting = self._waiting(reviewer, round_, count, skipped)
+        if round_ == "first" and len(waiting) < count and self.project.verify is not None:
+            self.database.arrive(reviewer.id)  # flagged items wait for whoever came, also if nothing is left to read
         while round_ == "first" and len(waiting) < count and (left := self._still_left(reviewer.id)):
             given = hand_out(self.project, self.database, reviewer.id, closed=self._closed.of(None))
             new = [self.project.by_id[item] for item in given]

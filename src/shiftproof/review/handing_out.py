@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass
 
 from shiftproof.curation.project import Project
-from shiftproof.review.contested import with_kin
+from shiftproof.review.contested import doubted
 from shiftproof.review.database import Database
 from shiftproof.review.groups import closed_groups, derived_votes
 from shiftproof.review.holdings import Holding
@@ -102,9 +102,7 @@ class Flagged:
 
 def flagged_now(project: Project, database: Database) -> Flagged:
     """What is flagged by the votes that stand."""
-    against = [choice.name for choice in project.screen.choices if not choice.keeps]
-    doubted = {item for item, _ in database.items_chosen(against)} & project.by_id.keys()
-    part = with_kin(project, doubted)
+    part = doubted(project, database)
     found = verdicts(part, database.ballots(list(part.by_id)), database.assigned(list(part.by_id)))
     items = [item for item, verdict in found.items() if verdict.against and not verdict.closed_by_group]
     return Flagged(project, items, database.awaited(), database.looked_at())

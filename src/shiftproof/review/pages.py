@@ -55,9 +55,9 @@ class Block(NamedTuple):
 
 
 def blocks(text: str) -> list[Block]:
-    """The headings, lists and paragraphs of a text, told as in Markdown; everything else in it stays as it is written.
+    r"""The headings, lists and paragraphs of a text, told as in Markdown; everything else in it stays as it is written.
 
-    >>> for block in blocks("# Pairs\\n\\nTwo frames\\nof a clip.\\n- similar\\n- or\\n  not"):
+    >>> for block in blocks("# Pairs\n\nTwo frames\nof a clip.\n- similar\n- or\n  not"):
     ...     print(*block)
     heading ['Pairs']
     paragraph ['Two frames', 'of a clip.']

@@ -155,9 +155,7 @@ def summary_of(project: Project, database: Database, votes: Ballots) -> Summary:
     )
 
 
-def verification_of(
-    project: Project, found: Mapping[str, Verdict], assigned: Mapping[str, Iterable[int]]
-) -> Verification:
+def verification_of(project: Project, found: Mapping[str, Verdict], assigned: Mapping[str, Iterable[int]]) -> Verification:
     """What verifying flags costs, by the verdicts on all items and the people each was given to."""
     annotators = max(len(set(chain.from_iterable(assigned.values()))), project.reviewers_each)
     read = [verdict for verdict in found.values() if verdict.for_it + verdict.against]
