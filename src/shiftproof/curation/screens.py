@@ -93,7 +93,7 @@ Keep a picture if it shows the class that is named, clearly, and nothing of anot
 
 PAIR = Screen(
     "pair",
-    "Are the two frames labelled correctly, and are they similar?",
+    "Two frames of a clip",
     "Is the pair labelled correctly: do both frames show {label}?\nAre the two frames similar?",
     "choice",
     (
