@@ -8,7 +8,7 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -369,7 +369,7 @@ ASKED = ("curate", "frames", "frames:film", "pairs", "--k", "2", "--anchors", "4
 
 
 @pytest.fixture
-def film(shiftproof: Shiftproof) -> Iterator[Shiftproof]:
+def film(shiftproof: Shiftproof) -> Shiftproof:
     draw_film(Path("film"), {"cat/a": 9, "dog/b": 9})
     return shiftproof
 
@@ -401,6 +401,10 @@ def test_the_commands_take_it_tell_it_and_export_the_reasons(film: Shiftproof) -
     assert "14 votes instead of 32 by 4 people: 2 of the 8 items read were flagged" in told.out
     assert "7 kept, 1 rejected, 0 open of 8 items" in told.out
     assert json.loads(film("verdicts", "pairs", "--json").out)["verification"]["votes"] == 14
+    assert film("verdicts", "pairs", "-o", "made.html").code == 0
+    page = Path("made.html").read_text()
+    assert "Votes, everybody on flagged items alone" in page
+    assert "2 of 8 items" in page
     assert film("curate", "export", "pairs", "judged", "--layout", "manifest", "--rejected-too").code == 0
     rows = {row["id"]: row for row in map(json.loads, Path("judged/manifest.jsonl").read_text().splitlines())}
     facts: dict[str, Any] = {item: {name: row[name] for name in ("reviewed", "votes")} for item, row in rows.items()}

@@ -44,6 +44,7 @@ def review_results(project: Project, summary: Summary) -> Results:
     found = (
         *_funnel(project, summary),
         *_agreement(project, summary),
+        *_verification(project, summary),
         *_shares(project, summary),
         *_people(project, summary),
     )
@@ -91,6 +92,14 @@ def _agreement(project: Project, summary: Summary) -> Iterator[Measurement]:
     for metric, value in found.items():
         if value is not None:
             yield Measurement(metric, value, {"image_set": project.title}, agreement.items, _of_votes(project))
+
+
+def _verification(project: Project, summary: Summary) -> Iterator[Measurement]:
+    if (told := summary.verification) is not None:
+        about = {"image_set": project.title}
+        convention = {"flagged": f"{told.flagged:,} of {told.read:,} items", "people": f"{told.annotators:,}"}
+        yield Measurement("votes_with_verification", float(told.votes), about, told.read, convention)
+        yield Measurement("votes_of_everybody", float(told.instead), about, told.read, convention)
 
 
 def _of_votes(project: Project) -> dict[str, str]:
