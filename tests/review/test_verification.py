@@ -414,6 +414,7 @@ def test_the_commands_take_it_tell_it_and_export_the_reasons(film: Shiftproof) -
     assert "14 votes instead of 32 by 4 people" in card
     assert "| Dissimilar: significant motion | 2 |" in card
     assert "| motion | 1 |" in card
+    assert "> - A pair is dissimilar too if a distinctive feature of the object" in card
 
 
 @pytest.mark.parametrize(

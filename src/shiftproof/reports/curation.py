@@ -51,7 +51,7 @@ def draw_curation(findings: Sequence[Finding], page: Page) -> Section:
         *_people([one for name in OF_PEOPLE for one in named(findings, name)]),
         *(boxed_pictures(gallery, page, abreast=int(gallery.about["abreast"])) for gallery in galleries),
     ]
-    lead = "From everything there was to what people kept. Votes are blind; more than half of those who judge an item keep it."
+    lead = "From everything there was to what people kept. Votes are blind; more than half of who judge an item keep it."
     return Section("curation", "How the set was made", lead, parts)
 
 

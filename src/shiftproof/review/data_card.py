@@ -153,6 +153,8 @@ def _lines(card: Mapping[str, Any]) -> Iterator[str]:
 
 def _reviewed(review: Mapping[str, Any]) -> Iterator[str]:
     yield from ("## How it was reviewed", "", f"People were asked: {review['question']}", "", f"Rule: {review['rule']}.", "")
+    if review["instructions"]:
+        yield from ("They had read:", "", *(f"> {_literally(line)}" for line in review["instructions"].splitlines()), "")
     agreement, known = review["agreement"], review["known_answers"]
     right = f"{known['right']:,} of {known['asked']:,}" if known["asked"] else "none were asked"
     rows = [
