@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from shiftproof.cli_models import Options
-from shiftproof.cli_options import as_json_option, reviewers_option
-from shiftproof.cli_steps import interruptible, wnids_named
-from shiftproof.errors import BadInput
+from shiftproof.cli_options import as_json_option, instructions_option, reviewers_option
+from shiftproof.cli_steps import asked_of_people, interruptible, text_in, wnids_named
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,6 +38,7 @@ if TYPE_CHECKING:
 @click.option("--consent", metavar="FILE", help="Text that people agree to before they begin, instead of our own.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Which images are drawn.")
 @reviewers_option
+@instructions_option
 @click.option("--quiet", is_flag=True, help="No progress.")
 @as_json_option
 def human_test(images: str, project: str, **options: Any) -> None:
@@ -54,6 +53,7 @@ def human_test(images: str, project: str, **options: Any) -> None:
     from shiftproof.curation.human_test import CONSENT, Rounds, human_test_project
     from shiftproof.image_sets import open_images
 
+    asked = asked_of_people(options)
     with interruptible(Bar(quiet=options["quiet"], before="there before")) as progress:
         made = human_test_project(
             open_images(images),
@@ -62,19 +62,12 @@ def human_test(images: str, project: str, **options: Any) -> None:
             classes=wnids_named(options["classes"]) if options["classes"] else None,
             rounds=Rounds(options["training"], options["qualify"], options["test"], options["tries"]),
             pass_mark=options["pass_mark"],
-            consent=_text(options["consent"]) if options["consent"] else CONSENT,
-            reviewers_each=options["reviewers_each"],
+            consent=text_in(options["consent"], "a text that people agree to") if options["consent"] else CONSENT,
+            **asked,
             seed=options["seed"],
             progress=progress,
         )
     _show(made, options)
-
-
-def _text(path: str) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as problem:
-        raise BadInput(f"{path} cannot be read as a text that people agree to: {problem}") from problem
 
 
 def _show(made: Project, options: Options) -> None:

@@ -331,7 +331,19 @@ as_json_option = click.option("--json", "as_json", is_flag=True, help="Print as 
 model_and_images = _options(click.argument("model"), click.argument("images"), about_model, about_images)
 """What every command that may load a model begins with."""
 reviewers_option = click.option(
-    "--reviewers-each", type=click.IntRange(1), default=2, show_default=True, help="People who judge each item."
+    "--reviewers-each",
+    type=click.IntRange(1),
+    help="People who judge each item; 2 else. With --verify flagged the least number for each flagged item; 3 else.",
+)
+verify_option = click.option(
+    "--verify",
+    type=click.Choice(["flagged"]),
+    help="One person reads each item, and all people judge what that one would not keep or was unsure about.",
+)
+instructions_option = click.option(
+    "--instructions",
+    metavar="FILE",
+    help="What people read before they begin, instead of our own: a text file, with # for headings and - for lists.",
 )
 known_option = click.option(
     "--known",
@@ -363,6 +375,8 @@ about_asking = _options(
     click.option("--title", help="What reviewers read above the images."),
     click.option("--target", type=click.IntRange(1), help="Images of each class that people should keep."),
     reviewers_option,
+    verify_option,
+    instructions_option,
     known_option,
 )
 """What is asked of people about the images that are left."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from shiftproof.cli_options import about_store, as_json_option
+from shiftproof.cli_options import about_store, as_json_option, instructions_option
 from shiftproof.errors import BadInput, listed
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ database_option = click.option(
     metavar="KEYS",
     help="Other keys for some answers, as keep=j,reject=f,unsure=space, kept in the project; '' for the usual ones.",
 )
+@instructions_option
 @click.option("--owner", metavar="NAME", help="Make a link for who sees everybody's work; made once by itself.")
 @as_json_option
 def review(project: str, **options: Any) -> None:
@@ -56,6 +57,7 @@ def review(project: str, **options: Any) -> None:
 
     Example: shiftproof review hard-set/ --invite Ada --invite Ben
     """
+    from shiftproof.cli_steps import instructions_in
     from shiftproof.console import remark, say, say_json
     from shiftproof.curation.project import load_project, save_project
     from shiftproof.curation.screens import keys_from
@@ -66,6 +68,9 @@ def review(project: str, **options: Any) -> None:
     loaded = load_project(project)
     if options["keys"] is not None:
         loaded = replace(loaded, keys=keys_from(options["keys"]))
+    if options["instructions"]:
+        loaded = replace(loaded, instructions=instructions_in(options["instructions"]))
+    if options["keys"] is not None or options["instructions"]:
         save_project(loaded)
     check_all_there(loaded)
     database = open_database(loaded.folder, options["database"])
@@ -161,6 +166,9 @@ def _say_summary(project: Project, found: Summary) -> None:
     counts = ", ".join(f"{count:,} {outcome}" for outcome, count in found.outcomes.items())
     decided = f"{counts} of " if project.screen.adjudicated else ""  # elsewhere no answer rejects anything
     say(f"{project.title}: {decided}{len(found.verdicts):,} items, by {found.votes:,} votes")
+    if found.verification is not None:
+        told = found.verification
+        say(f"{told} by {told.annotators:,} people: {told.flagged:,} of the {told.read:,} items read were flagged")
     agreement = found.agreement
     if agreement.percent is not None:
         chance = {"Fleiss' kappa": agreement.fleiss, "Krippendorff's alpha": agreement.krippendorff}

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from shiftproof.types import Classifier, ImageSet, ModelRef, Precision, Study
 
 INTERRUPTED = 130
+LONGEST_TEXT = 50_000
+"""Letters of a text that people read before they begin."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,42 @@ def known_images(options: Options, screen: Screen | None = None) -> ImageList | 
     if screen is not None:
         check_known(known, screen)
     return known
+
+
+def asked_of_people(options: Options) -> dict[str, Any]:
+    """How many people judge each item, which items are verified, and what people read before they begin."""
+    from shiftproof.curation.project import FEWEST_VERIFYING, check_enough_verify
+
+    verify = options.get("verify")
+    told = {"instructions": instructions_in(options["instructions"]) if options["instructions"] else ""}
+    if not options.get("project", True) and (verify or told["instructions"]):
+        raise BadInput("--verify and --instructions are for a review project; say into which folder it goes with --project")
+    each = options["reviewers_each"] or (FEWEST_VERIFYING if verify else 2)
+    if not verify:
+        return {**told, "reviewers_each": each}
+    check_enough_verify(each)
+    return {**told, "reviewers_each": each, "verify": verify}
+
+
+def text_in(path: str, what: str) -> str:
+    """The text in a file that people are shown; BadInput where it is none."""
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig").strip()
+    except OSError as problem:
+        raise BadInput(f"{path} cannot be read as {what}: {problem.strerror or problem}") from problem
+    except UnicodeDecodeError as problem:
+        raise BadInput(f"{path} cannot be read as {what}: it is no text in UTF-8") from problem
+    if "\0" in text or len(text) > LONGEST_TEXT:
+        raise BadInput(f"{path} should hold {what} of at most {LONGEST_TEXT:,} letters, in plain text")
+    return text
+
+
+def instructions_in(path: str) -> str:
+    """What people read before they begin, out of a file; BadInput where nothing is in it."""
+    text = text_in(path, "instructions")
+    if not text:
+        raise BadInput(f"{path} is empty; write into it what people should read before they begin")
+    return text
 
 
 def wnids_named(named: str) -> Sequence[str]:

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from shiftproof.curation.known_items import known_items
 from shiftproof.curation.origins import making_of, origin
 from shiftproof.curation.pair_reasons import pair_choices
-from shiftproof.curation.project import Item, Project, save_project
+from shiftproof.curation.project import Item, Project, Verify, save_project
 from shiftproof.curation.review_classes import joined_keys, review_classes
 from shiftproof.curation.screens import ANCHOR_LABELS, PAIR, screen_named
 from shiftproof.curation.shelf import Shelved, put_all
@@ -53,13 +53,15 @@ def pair_frames(
     reasons: str = "paper",
     known: ImageList | None = None,
     reviewers_each: int = 2,
+    verify: Verify | None = None,
+    instructions: str = "",
     progress: Progress | None = None,
 ) -> FrameProject:
     """A review project of pairs: every frame around an anchor beside it.
 
     `labels` are what people said of the anchors before; the set's own hold else. `reasons` is a vocabulary, see
-    `pair_reasons`, and `known` are pairs whose answer is known, see `known_items`. How far a frame is from its anchor is a
-    fact that no reviewer sees.
+    `pair_reasons`, and `known` are pairs whose answer is known, see `known_items`. With `verify` one person reads each pair,
+    and everybody those that were flagged. How far a frame is from its anchor is a fact that no reviewer sees.
     """
     folder, anchors = Path(folder), anchors_of(images)
     choices = () if reasons == "paper" else pair_choices(reasons)
@@ -98,7 +100,9 @@ def pair_frames(
             {key: some[:REFERENCES] for key, some in references.items()},
         ),
         choices=choices,
+        instructions=instructions,
         reviewers_each=reviewers_each,
+        verify=verify,
         making=making_of([images, known], choice.steps, choices={"reasons": reasons}),
     )
     return _saved(choice, project, images)
@@ -111,6 +115,7 @@ def label_anchors(
     classes: Classes | None = None,
     known: ImageList | None = None,
     reviewers_each: int = 2,
+    instructions: str = "",
     progress: Progress | None = None,
 ) -> FrameProject:
     """A review project of anchors alone: people say which of the classes each shows.
@@ -142,6 +147,7 @@ def label_anchors(
         ANCHOR_LABELS.name,
         (*items, *known_anchors),
         review_classes(among),
+        instructions=instructions,
         reviewers_each=reviewers_each,
         making=making_of([images, known], choice.steps),
     )

@@ -66,6 +66,7 @@ def human_test_project(
     pass_mark: float = PASS_MARK,
     consent: str = CONSENT,
     reviewers_each: int = 2,
+    instructions: str = "",
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Project:
@@ -99,6 +100,7 @@ def human_test_project(
         tuple(items),
         review_classes(asked, references=_references(known, asked, shelved.names)),
         consent=consent,
+        instructions=instructions,
         reviewers_each=reviewers_each,
         pass_mark=pass_mark if rounds.qualify else None,
         seed=seed,

@@ -665,6 +665,18 @@ MEANINGS: Mapping[str, Meaning] = {
     "known_answers_right": Meaning(
         "Known answers right", "Share of the items of a known answer that a person answered rightly.", "share", "high"
     ),
+    "votes_with_verification": Meaning(
+        "Votes, everybody on flagged items alone",
+        "Votes given or still wanted where one person reads each item and everybody judges what was flagged.",
+        "count",
+        None,
+    ),
+    "votes_of_everybody": Meaning(
+        "Votes, everybody on every item",
+        "Votes that the same items would have cost if everybody who takes part had judged each of them.",
+        "count",
+        None,
+    ),
     "seconds_to_answer": Meaning(
         "Seconds to answer", "Median time from seeing an item to answering it, of one person.", "number", None
     ),

@@ -15,7 +15,7 @@ from shiftproof.errors import BadInput, ShiftproofError
 from shiftproof.review.ballots import Ballots
 from shiftproof.review.contested import with_kin
 from shiftproof.review.database import Database, Reviewer
-from shiftproof.review.handing_out import closed_now, free_items, hand_out, own_order, settle_groups
+from shiftproof.review.handing_out import Flagged, closed_now, flagged_now, free_items, hand_out, own_order, settle_groups
 from shiftproof.review.incoming import LONGEST_NOTE, sent_id, sent_vote, text_part
 from shiftproof.review.qualification import Qualification, is_right, qualification_of
 from shiftproof.review.recent import Recent
@@ -68,6 +68,7 @@ class Desk:
         self._left = Recent(self._count_left, RECOUNT_SECONDS)
         self._kept = Recent(self._count_kept, RECOUNT_SECONDS)
         self._closed: Recent[None, Set[str]] = Recent(lambda _: closed_now(project, database), RECOUNT_SECONDS)
+        self._flagged: Recent[None, Flagged] = Recent(lambda _: flagged_now(project, database), RECOUNT_SECONDS)
 
     def name_of(self, text: str) -> str:
         """The name under which pages know an item or a picture."""
@@ -120,7 +121,9 @@ class Desk:
         """
         skipped = {self.items[name].id for name in besides if name in self.items}
         waiting = self._waiting(reviewer, round_, count, skipped)
-        while round_ == "first" and len(waiting) < count and (left := self._left.of(reviewer.id)):
+        if round_ == "first" and len(waiting) < count and self.project.verify is not None:
+            self.database.arrive(reviewer.id)  # flagged items wait for whoever came, also if nothing is left to read
+        while round_ == "first" and len(waiting) < count and (left := self._still_left(reviewer.id)):
             given = hand_out(self.project, self.database, reviewer.id, closed=self._closed.of(None))
             new = [self.project.by_id[item] for item in given]
             asked = sum(item.role == "asked" for item in new)
@@ -128,6 +131,8 @@ class Desk:
             self._left.note(reviewer.id, max(left - asked, 0) if new else 0)
             settle_groups(self.project, self.database, reviewer.id, (item.id for item in new))
             waiting = self._waiting(reviewer, round_, count, skipped)
+            if not new:
+                break
         return [self.shown(self.project.by_id[item]) for item in waiting if item in self.project.by_id]
 
     def _waiting(self, reviewer: Reviewer, round_: Round, count: int, skipped: Collection[str] = ()) -> list[str]:
@@ -147,9 +152,19 @@ class Desk:
         left = {item.id for item in attempt.items}.difference(attempt.answered, skipped)
         return sorted(left, key=own_order(self.project, reviewer.id))
 
+    def _still_left(self, reviewer: int) -> int:
+        """How many items a person may still be given; flags may have come since nothing was left."""
+        left = self._left.of(reviewer)
+        if not left and self.project.verify is not None:
+            self._flagged.note(None, flagged_now(self.project, self.database))
+            self._left.note(reviewer, left := self._count_left(reviewer))
+        return left
+
     def _count_left(self, reviewer: int) -> int:
         """How many items a person may still be given."""
-        return len(free_items(self.project, self.database.given(reviewer), self._closed.of(None)))
+        given, closed = self.database.given(reviewer), self._closed.of(None)
+        flagged = 0 if self.project.verify is None else len(self._flagged.of(None).free(given, closed))
+        return len(free_items(self.project, given, closed)) + flagged
 
     def shown(self, item: Item) -> dict[str, Any]:
         """An item as pages get it: nothing that could lead an answer is in it."""
