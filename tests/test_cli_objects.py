@@ -120,6 +120,35 @@ def test_a_model_of_one_size_is_asked_about_small_pictures_and_again_from_the_st
     assert numbers(again.out, "input_size_accuracy", "input_size") == accuracy
 
 
+def test_crops_are_shown_at_their_scale_and_found_in_the_store_again(shiftproof: Shiftproof, boxes: Path) -> None:
+    """Boxes of exactly half their images have SF 1/2: at SF x 24 they are 12 pixels wide, at SF x 32 16, the network's own."""
+    asked = ("--studies", "objects", "--looks", "crop", "--crop-sizes", "24,32,64", "--json")
+    ran = shiftproof("run", "colours.onnx", boxes, *PREPARED, *asked, "-o", "r.html")
+    assert ran.code == 0, ran.err
+    rows = [one for one in json.loads(ran.out)["findings"] if one.get("metric") == "scaled_crop_accuracy"]
+    shown = {one["about"]["times"]: (one["about"]["scale_factor"], one["about"]["side"], one["images"]) for one in rows}
+    assert shown == {24: ("1/2", 12, 12), 32: ("1/2", 16, 12)}
+    assert "no crops at 1/2 x 64" in ran.err + str(json.loads(ran.out)["skipped"]), "it takes 16 x 16 alone"
+    assert "Crops at their scale" in Path("r.html").read_text()
+    totals = numbers(ran.out, "scaled_crop_total", "times")
+    assert set(totals) == {24, 32}
+    again = shiftproof("measure", "colours", boxes, *asked)
+    assert again.code == 0, again.err
+    assert numbers(again.out, "scaled_crop_total", "times") == totals
+    without = shiftproof("measure", "colours", boxes, "--studies", "objects", "--looks", "crop", "--crop-sizes", "none", "--json")
+    assert numbers(without.out, "scaled_crop_total", "times") == {}
+
+
+def test_rectangular_input_sizes_can_be_asked_for(shiftproof: Shiftproof, boxes: Path) -> None:
+    asked = ("--studies", "input-sizes", "--sizes", "8x12,8", "--json")
+    ran = shiftproof("run", "colours.onnx", boxes, *PREPARED, *asked, "-o", "r.html")
+    assert ran.code == 0, ran.err
+    assert set(numbers(ran.out, "input_size_accuracy", "input_size")) == {8, "8 x 12", 16}
+    assert "8 × 12" in Path("r.html").read_text()
+    again = shiftproof("measure", "colours", boxes, *asked)
+    assert set(numbers(again.out, "input_size_accuracy", "input_size")) == {8, "8 x 12", 16}, again.err
+
+
 def test_sizes_that_are_none_are_refused(shiftproof: Shiftproof, boxes: Path) -> None:
     ran = shiftproof("run", "colours.onnx", boxes, *PREPARED, "--studies", "input-sizes", "--sizes", "large")
     assert ran.code == 1

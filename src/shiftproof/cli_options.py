@@ -277,10 +277,16 @@ about_objects = _options(
     click.option("--each-object", is_flag=True, help="Every object apart, not one box over all of a class in an image."),
     click.option("--beside-boxes", help="Another boxed set, to compare how much of their images objects fill."),
     click.option(
+        "--crop-sizes",
+        default="224,448",
+        show_default=True,
+        help="Show crops at their scale factor times these sides, as ImageNet-A-Plus does; none leaves it out.",
+    ),
+    click.option(
         "--sizes",
         default="96,128,160,192,224,288,384,448",
         show_default=True,
-        help="Input sizes to ask a model at, beside its own.",
+        help="Input sizes to ask a model at, beside its own: sides of squares, or height and width as 600x800.",
     ),
     click.option(
         "--small-pictures",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from shiftproof.errors import listed
 from shiftproof.metrics import clopper_pearson, is_correct, paired_counts
-from shiftproof.models.input_sizes import Sizing
+from shiftproof.models.input_sizes import InputSize, Sizing, height_and_width, short_size, size_name
 from shiftproof.studies import evidence
 from shiftproof.studies.clean_study import image_set_ref, model_ref, model_refs
 from shiftproof.studies.object_scales import accuracies_by_scale, largest_factors
@@ -31,12 +32,27 @@ from shiftproof.types import (
 )
 
 
+X_LABEL = "side of the input, pixels"
+SAME_AREA = "; of a rectangle that of the square with as many"
+
+
 class Sized(NamedTuple):
     """A model at one size of its input, or of the pictures that become its input."""
 
-    side: int
+    size: InputSize
     model: ModelRef | Classifier
     sizing: Sizing = "input"
+
+    @property
+    def said(self) -> str | int:
+        """What a number is about: the side of a square, or height and width."""
+        size = short_size(self.size)
+        return size if isinstance(size, int) else size_name(size)
+
+    @property
+    def side(self) -> float:
+        """Of the square with as many pixels."""
+        return math.sqrt(math.prod(height_and_width(self.size)))
 
 
 @dataclass(frozen=True)
@@ -49,7 +65,7 @@ class InputSizeStudy:
     models: Sequence[ModelRef | Classifier]
     image_set: ImageSetRef | ImageSet
     sizes: Mapping[str, Sequence[Sized]] = field(default_factory=dict, hash=False)
-    wanted: Sequence[int] = ()  # sides that were asked for, whether or not they can be had
+    wanted: Sequence[InputSize] = ()  # sizes that were asked for, whether or not they can be had
 
     keep: ClassVar[Keep] = "top5"
     by_default: ClassVar[bool] = False
@@ -88,7 +104,8 @@ class InputSizeStudy:
                 yield f"{model.name} on {name}: it is at hand at one input size only, so there is nothing to compare"
             elif _SizedAnswers.of(runs, load) is None:
                 yield f"{model.name} on {name}: no image with a label was read at every input size"
-            lacking = listed(str(side) for side in sorted(set(self.wanted) - {one.side for one in runs}))
+            at_hand = {short_size(one.size) for one in runs}
+            lacking = listed(str(Sized(size, model).said) for size in self.wanted if short_size(size) not in at_hand)
             if lacking and runs:
                 yield f"{model.name} on {name}: nothing at {lacking}, which it does not take or was not asked at"
 
@@ -128,15 +145,15 @@ def _accuracies(answers: _SizedAnswers, about: About) -> Iterator[Finding]:
     sized, images = list(answers.correct), len(answers.ids)
     right = np.array([int(correct.sum()) for correct in answers.correct.values()])
     for one, count in zip(sized, right.tolist(), strict=True):
-        named = {**about, "input_size": one.side}
+        named = {**about, "input_size": one.said}
         yield evidence.share("input_size_accuracy", count, images, named, {**answers.convention, **_said(one)})
     low, high = clopper_pearson(right, np.full(len(right), images))
     yield Curve(
         "input_size_curve",
         about,
-        "side of the input, pixels",
+        X_LABEL + ("" if all(isinstance(one.said, int) for one in sized) else SAME_AREA),
         "accuracy",
-        x=tuple(float(one.side) for one in sized),
+        x=tuple(one.side for one in sized),
         y=tuple((right / images).tolist()),
         images=images,
         convention={**answers.convention, **evidence.EXACT},
@@ -152,20 +169,21 @@ def _against_own(answers: _SizedAnswers, model: ModelRef, about: About) -> Itera
     if own is None:
         return
     pairs = [
-        ({**about, "input_size": one.side, "versus": own.side}, paired_counts(correct, answers.correct[own]))
+        ({**about, "input_size": one.said, "versus": own.said}, paired_counts(correct, answers.correct[own]))
         for one, correct in answers.correct.items()
         if one != own
     ]
-    p_values: dict[int, float] = {own.side: 1.0}
+    p_values: dict[str | int, float] = {own.said: 1.0}
     found = paired_differences(pairs, answers.convention, metrics=("input_size_difference", "input_size_p"))
     for difference, chance in found:
-        p_values[int(chance.about["input_size"])] = chance.value
+        p_values[chance.about["input_size"]] = chance.value
         yield from (difference, chance)
     # of sizes that do equally well the model's own, then the smallest
     best = max(answers.correct, key=lambda one: (answers.correct[one].sum(), one == own, -one.side))
-    sure = "more than chance" if p_values[best.side] < 0.05 else "may be chance"
-    told = "the model's own" if best == own else f"its lead over {own.side} {sure} (p = {p_values[best.side]:.2g})"
-    yield Measurement("best_input_size", float(best.side), about, len(answers.ids), {**answers.convention, "best": told})
+    sure = "more than chance" if p_values[best.said] < 0.05 else "may be chance"
+    told = "the model's own" if best == own else f"its lead over {own.said} {sure} (p = {p_values[best.said]:.2g})"
+    stated = {**answers.convention, "best": told, "size": size_name(best.size)}
+    yield Measurement("best_input_size", best.side, about, len(answers.ids), stated)
 
 
 def _by_scale(answers: _SizedAnswers, factors: Mapping[str, float], about: About) -> Iterator[Measurement]:
@@ -175,7 +193,7 @@ def _by_scale(answers: _SizedAnswers, factors: Mapping[str, float], about: About
         return
     of_images = np.array([factors[answers.ids[place]] for place in places.tolist()])
     for one, correct in answers.correct.items():
-        named = {**about, "input_size": one.side}
+        named = {**about, "input_size": one.said}
         stated = {**answers.convention, **_said(one), "object": "the largest of its image"}
         yield from accuracies_by_scale("input_size_scale_accuracy", correct[places], of_images, named, stated)
 
