@@ -12,6 +12,7 @@ from typing import Any
 from shiftproof.curation.project import Project, ReviewClass
 from shiftproof.image_sets import ImageList
 from shiftproof.review.reasons import failure_modes, rejection_reasons
+from shiftproof.review.reviewed_frames import stages_of
 from shiftproof.review.revision import changes, load_revision
 from shiftproof.review.summary import Summary
 from shiftproof.studies import versions
@@ -95,6 +96,7 @@ def _review(project: Project, summary: Summary) -> dict[str, Any]:
         "people": len(worked),
         "votes": summary.votes,
         "outcomes": dict(summary.outcomes),
+        "stages": [dataclasses.asdict(stage) for stage in stages_of(project, summary.verdicts)],
         "target": project.target,
         "agreement": dataclasses.asdict(summary.agreement),
         "known_answers": {"asked": sum(one.known for one in worked), "right": sum(one.right for one in worked)},
@@ -156,6 +158,10 @@ def _reviewed(review: Mapping[str, Any]) -> Iterator[str]:
         ("Median seconds to answer", _number(review["median_seconds"], "{:.1f}")),
     ]
     yield from _table(("Review", ""), rows)
+    yield from _table(
+        ("Of", "Stage", "Count", "Share"),
+        [(one["unit"], one["stage"], f"{one['count']:,}", _number(one["share"], "{:.1%}", "")) for one in review["stages"]],
+    )
     yield from _table(("Reason against", "Items"), review["reasons"].items())
     yield from _table(("Failure mode", "Items"), review["failure_modes"].items())
 
@@ -165,8 +171,8 @@ def _versions(card: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     return [(name, made.get(name, ""), written.get(name, "")) for name in dict.fromkeys([*made, *written])]
 
 
-def _number(value: float | None, form: str) -> str:
-    return "not known" if value is None else form.format(value)
+def _number(value: float | None, form: str, unknown: str = "not known") -> str:
+    return unknown if value is None else form.format(value)
 
 
 def _table(columns: tuple[str, ...], rows: Any) -> Iterator[str]:
