@@ -121,7 +121,7 @@ def test_a_model_of_one_size_is_asked_about_small_pictures_and_again_from_the_st
 
 
 def test_crops_are_shown_at_their_scale_and_found_in_the_store_again(shiftproof: Shiftproof, boxes: Path) -> None:
-    """Boxes of exactly half their images have SF 1/2: at SF x 24 they are 12 pixels wide, at SF x 32 16, the network's own."""
+    """Boxes of exactly half their images have SF 1/2: at SF x 24 they are 12 pixels wide, at SF x 32 16, as the input is."""
     asked = ("--studies", "objects", "--looks", "crop", "--crop-sizes", "24,32,64", "--json")
     ran = shiftproof("run", "colours.onnx", boxes, *PREPARED, *asked, "-o", "r.html")
     assert ran.code == 0, ran.err
@@ -135,7 +135,9 @@ def test_crops_are_shown_at_their_scale_and_found_in_the_store_again(shiftproof:
     again = shiftproof("measure", "colours", boxes, *asked)
     assert again.code == 0, again.err
     assert numbers(again.out, "scaled_crop_total", "times") == totals
-    without = shiftproof("measure", "colours", boxes, "--studies", "objects", "--looks", "crop", "--crop-sizes", "none", "--json")
+    without = shiftproof(
+        "measure", "colours", boxes, "--studies", "objects", "--looks", "crop", "--crop-sizes", "none", "--json"
+    )
     assert numbers(without.out, "scaled_crop_total", "times") == {}
 
 

@@ -60,7 +60,7 @@ def make_objects(kind: Any, models: Sequence[Classifier | ModelRef], images: Ima
         crop_sizes=crop_sizes,
     )
     shown = {one.model.ref: one.model for some in scaled.values() for one in some if not isinstance(one.model, ModelRef)}
-    sets = [images, *looks.values(), *([beside] if beside else []), *bins.values()]
+    sets: list[ImageSet] = [images, *looks.values(), *([beside] if beside else []), *bins.values()]
     return Bench([study], sets, list(shown.values()))
 
 
@@ -140,8 +140,8 @@ def _sizes(text: str) -> tuple[InputSize, ...]:
     (96, (600, 800))
     """
     words = [word.strip().split("x") for word in text.split(",") if word.strip()]
-    good = [len(sides) <= 2 and all(side.isdigit() and SMALLEST <= int(side) <= LARGEST for side in sides) for sides in words]
-    if not words or not all(good):
+    fit = all(side.isdigit() and SMALLEST <= int(side) <= LARGEST for sides in words for side in sides)
+    if not words or not fit or max(map(len, words)) > 2:
         raise BadInput(
             f"sizes should be some of {SMALLEST} to {LARGEST} with commas between them, height first where they are not "
             f"square, as 96,600x800; got {text!r}"

@@ -69,7 +69,7 @@ def test_no_image_has_two_roles_and_every_round_takes_classes_alike(photos: Phot
     assert load_project(made.folder) == made
 
 
-def test_the_test_is_drawn_at_random_from_the_whole_set_unless_classes_are_to_be_even(photos: Photos, tmp_path: Path) -> None:
+def test_the_test_is_drawn_at_random_from_the_set_unless_classes_are_to_be_even(photos: Photos, tmp_path: Path) -> None:
     """45 photos of a and 5 each of b and c: a random draw of 22 has 18 of a on average, even rounds have 12, 5 and 5."""
     folder = photos("set", each=5)
     for number in range(5, 45):

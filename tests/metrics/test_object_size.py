@@ -179,5 +179,5 @@ def test_factors_that_are_none_are_refused(factors: list[float]) -> None:
 
 @pytest.mark.parametrize("sizes", [np.array([100, 100]), np.array([[100, 0]])])
 def test_a_scale_factor_needs_the_size_of_every_image(sizes: NDArray[np.integer]) -> None:
-    with pytest.raises(BadInput, match="a width and height above 0"):
+    with pytest.raises(BadInput, match="a width and height above 0 for each of 1 boxes"):
         scale_factor(np.array([[0, 0, 9, 9]]), sizes=sizes)

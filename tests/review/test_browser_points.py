@@ -9,8 +9,8 @@ import pytest
 
 from review.browsing import Reviewing
 from shiftproof.curation.project import Item
-from shiftproof.review.votes import box_of
 from shiftproof.metrics import scale_factor
+from shiftproof.review.votes import box_of
 from shiftproof.studies.object_scales import factor_name
 
 pytestmark = pytest.mark.real

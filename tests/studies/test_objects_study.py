@@ -19,7 +19,7 @@ from shiftproof.models import wrap_model
 from shiftproof.prediction import fill_studies
 from shiftproof.store import Store
 from shiftproof.studies import measure
-from shiftproof.studies.object_scales import ScaledCrops, factor_name, largest_factors, samples_by_factor
+from shiftproof.studies.object_scales import ScaledCrops, largest_factors, samples_by_factor
 from shiftproof.studies.object_shares import share_findings
 from shiftproof.studies.objects import ObjectStudy
 from shiftproof.types import (

@@ -55,8 +55,8 @@ def curate_crops(
     """Writes the crops that are left into a folder which `open_images` reads.
 
     Beside the crops it holds `manifest.csv`, which lists them, `objects.csv`, where every object has its reason, and
-    `usual_shares.csv`, which `load_shares` reads. ``crop-sources:FOLDER`` opens the photos they were cut out of. What was answered or written before is not done again; a folder takes
-    crops of one choice only.
+    `usual_shares.csv`, which `load_shares` reads; ``crop-sources:FOLDER`` opens the photos that they were cut out of. What
+    was answered or written before is not done again; a folder takes crops of one choice only.
     """
     choice = choose_crops(
         images, usual, times_smaller=times_smaller, reference=reference, workers=workers, progress=progress

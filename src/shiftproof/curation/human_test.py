@@ -74,9 +74,9 @@ def human_test_project(
     """A review project that trains people on some classes, lets them qualify, and tests them on `images`.
 
     People are trained with images of `learned`, such as a training set, and qualify with others of it or with some of
-    `qualifying`, such as the validation set; with images of the tested set itself where there is none. `classes` are wnids or
-    names of some of its classes. Training and qualification take as many images of every class, as far as there are any. The
-    tested images are drawn at random from all that are left, as beside ImageNet-A-Plus, or with `even` as many of every
+    `qualifying`, such as the validation set; with images of the tested set itself where there is none. `classes` are wnids
+    or names of some of its classes. Training and qualification take as many images of every class, as far as there are any.
+    The tested images are drawn at random from all that are left, as beside ImageNet-A-Plus, or with `even` as many of every
     class. The seed decides which; `images.csv` has every image that was not taken.
     """
     folder, learned = Path(folder), learned or images

@@ -98,7 +98,8 @@ def too_few_for(project: Project, people: Iterable[str]) -> str | None:
     names, own = set(people), project.reviewer_classes
     everywhere = sum(name not in own for name in names)
     known = sorted({part for item in project.items if item.role == "asked" for part in classes_of(item)})
-    short = [key for key in known if everywhere + sum(key in own[name] for name in names & own.keys()) < project.reviewers_each]
+    people_for = {key: everywhere + sum(key in own[name] for name in names & own.keys()) for key in known}
+    short = [key for key, count in people_for.items() if count < project.reviewers_each]
     if not short:
         return None
     told = listed(project.class_of[key].name if key in project.class_of else key for key in short)

@@ -2,7 +2,7 @@
 
 The whole image is scaled to 224 x 224, and an object has the power of two at or above the larger side of its box there, over
 224: one of 107 x 73 has 1/2, and fits an input of 112 x 112. The paper's bins are closed at both ends, so that an object of
-exactly half the image counts in two of them; ours hold their upper end alone. What is smaller than all of them is in the last.
+exactly half the image counts in two of them; ours hold their upper end alone, and the last one all that is smaller.
 """
 
 from __future__ import annotations
@@ -38,9 +38,7 @@ class ScaleTable(NamedTuple):
         return int(self.tally.right.sum()) / total if total else float("nan")
 
 
-def scale_factor(
-    boxes: Boxes, *, sizes: NDArray[np.number] | None = None, side: int = INPUT_SIDE
-) -> NDArray[np.floating]:
+def scale_factor(boxes: Boxes, *, sizes: NDArray[np.number] | None = None, side: int = INPUT_SIDE) -> NDArray[np.floating]:
     """The power of two, 1 to 1/16, at or above the larger side of each box as a share of its image's side, (boxes,).
 
     Boxes are in pixels of images scaled to `side` x `side`, or of images of `sizes`, width and height of each, (boxes, 2).
@@ -54,7 +52,7 @@ def scale_factor(
         raise BadInput(f"boxes should be (boxes, 4), got {boxes.shape}")
     across = np.full((len(boxes), 2), side) if sizes is None else np.asarray(sizes, float)
     if across.shape != (len(boxes), 2) or not (across > 0).all():
-        raise BadInput(f"expected a width and height above 0 for the image of each of {len(boxes)} boxes, got {across.shape}")
+        raise BadInput(f"expected a width and height above 0 for each of {len(boxes)} boxes, got shape {across.shape}")
     shares = ((boxes[:, 2:] - boxes[:, :2]) / across).max(axis=1).round(DIGITS)
     factors = np.array(SCALE_FACTORS)
     larger = shares[:, None] > factors / 2

@@ -77,11 +77,11 @@ def at_input_size(
 
 
 def takes_size(model: LoadedClassifier) -> bool:
-    """Whether a model answers inputs of the size it was made for: layers that halve an input may leave nothing of a small one."""
+    """Whether a model answers inputs of its size: layers that halve an input may leave nothing of a small one."""
     empty = np.zeros((*(getattr(model.preparation, "size", None) or (224, 224)), 3), np.uint8)
     try:
         model(model.preparation.from_image(empty)[None])
-    except Exception:  # noqa: BLE001 every library complains in its own way
+    except Exception:  # every library complains in its own way
         return False
     return True
 

@@ -44,7 +44,8 @@ def _chart(curves: Sequence[Curve]) -> Chart:
     title, names = "Accuracy by input size", [model_of(curve) for curve in curves]
     sides = [side for curve in curves for side in curve.x]
     x = channel("x", curves[0].x_label, {"domain": [min(sides), max(sides)], "nice": False})
-    x["axis"] |= {"values": sorted(set(map(round, sides))), "tickCount": {"expr": f"{NARROW} ? 4 : 10"}, "labelOverlap": True}
+    values = sorted(set(map(round, sides)))
+    x["axis"] |= {"values": values, "tickCount": {"expr": f"{NARROW} ? 4 : 10"}, "labelOverlap": True}
     y = channel("y", curves[0].y_label, {"zero": False, "nice": True}, PERCENT)
     rows = [row for curve, name in zip(curves, names, strict=True) for row in _rows(curve, name)]
     spec = banded_lines(rows, names, x, y, description=f"{title}: {', '.join(names)}.")

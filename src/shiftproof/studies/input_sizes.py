@@ -31,7 +31,6 @@ from shiftproof.types import (
     Run,
 )
 
-
 X_LABEL = "side of the input, pixels"
 SAME_AREA = "; of a rectangle that of the square with as many"
 

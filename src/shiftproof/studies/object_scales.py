@@ -126,9 +126,7 @@ def scaled_accuracies(
         if total and {one.factor for one in shown} == set(factors):
             one, found = next(iter(shown.items()))
             stated = {**_convention(one, found), "total": "pooled over images"}
-            yield evidence.share(
-                "scaled_crop_total", sum(right.values()), total, {**about, "times": times}, stated
-            )
+            yield evidence.share("scaled_crop_total", sum(right.values()), total, {**about, "times": times}, stated)
 
 
 def _convention(one: ScaledCrops, found: Predictions) -> dict[str, str]:
@@ -140,9 +138,7 @@ def _convention(one: ScaledCrops, found: Predictions) -> dict[str, str]:
 def lacking_scales(crops: Sequence[ScaledCrops], factors: Sequence[float], sides: Sequence[int]) -> str | None:
     """Which crops a model was not shown, in words; None where it was shown all."""
     shown = {(one.factor, one.times) for one in crops}
-    lacking = [
-        f"{factor_name(factor)} x {times}" for times in sides for factor in factors if (factor, times) not in shown
-    ]
+    lacking = [f"{factor_name(factor)} x {times}" for times in sides for factor in factors if (factor, times) not in shown]
     return listed(lacking) if lacking else None
 
 

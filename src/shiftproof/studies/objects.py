@@ -77,7 +77,7 @@ class ObjectStudy:
         object.__setattr__(self, "scaled", settled)
 
     def runs(self) -> list[Run]:
-        """Every model on the whole images, on their objects in every look, and on crops of its scales; none without objects."""
+        """Every model on the whole images, on their objects in every look and at their scale; none without objects."""
         models = model_refs(self.models)
         looks = [run for model in models for run in self._runs(model).values()]
         return [*looks, *(one.run for model in models for one in self._scaled(model))]
