@@ -184,8 +184,8 @@ def _scaled_table(found: Sequence[Measurement], every: Sequence[Measurement]) ->
             ]
             for factor, numbers in rows.items()
         ],
-        "Each object cut out and resized to a square of its scale factor times the side: an object under 1/2 is shown at "
-        "112 × 112 and at 224 × 224. The last row counts all crops alike.",
+        "Each object cut out and resized to a square of its scale factor (SF) times the side: with 224, an object under 1/2 "
+        f"is shown at 112 × 112.{' The last row counts all crops alike.' if ALL in rows else ''}",
     )
 
 
