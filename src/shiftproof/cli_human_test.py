@@ -23,10 +23,12 @@ if TYPE_CHECKING:
 @click.argument("images")
 @click.option("-o", "--output", "project", required=True, metavar="PROJECT", help="Folder for the review project.")
 @click.option("--learned-from", metavar="IMAGES", help="Images to train and qualify with, if not IMAGES; as easy as usual.")
+@click.option("--qualify-from", metavar="IMAGES", help="Images to qualify with, if not those to train with.")
 @click.option("--classes", help="Only these classes: imagenet-a, imagenet-o, imagenet-r, or a file of wnids or names.")
 @click.option("--training", type=click.IntRange(0), default=3, show_default=True, help="Images of each class to train with.")
 @click.option("--qualify", type=click.IntRange(0), default=200, show_default=True, help="Images of a qualification.")
 @click.option("--test", type=click.IntRange(1), default=600, show_default=True, help="Images of the test.")
+@click.option("--even", is_flag=True, help="Test as many images of every class; they are drawn at random from all else.")
 @click.option(
     "--pass-mark",
     type=click.FloatRange(0, 1),
@@ -59,8 +61,10 @@ def human_test(images: str, project: str, **options: Any) -> None:
             open_images(images),
             project,
             learned=open_images(options["learned_from"]) if options["learned_from"] else None,
+            qualifying=open_images(options["qualify_from"]) if options["qualify_from"] else None,
             classes=wnids_named(options["classes"]) if options["classes"] else None,
             rounds=Rounds(options["training"], options["qualify"], options["test"], options["tries"]),
+            even=options["even"],
             pass_mark=options["pass_mark"],
             consent=text_in(options["consent"], "a text that people agree to") if options["consent"] else CONSENT,
             **asked,

@@ -19,6 +19,9 @@ CLASSIFIERS_OF_BOXES = ("boxes:", "proposals:")
 """Models that ask a detector and answer with classes."""
 
 
+OF_PROPOSALS = ("proposals", "most_proposals", "least_side", "proposal_answer")
+"""Options of the crops that a classifier is asked about."""
+
 ABOUT_MODEL = (
     "name",
     "prepare",
@@ -29,14 +32,14 @@ ABOUT_MODEL = (
     "weights",
     "boxes",
     "fill",
-    "proposals",
+    *OF_PROPOSALS,
     "trained_on",
     "augmented",
     "filtered",
 )
 """Options that say which model it is, or what to know of it."""
 
-OF_CLASSIFIERS = ("gives", "features", "extra_output", "scores", "channels_last", "fill", "proposals", "keep", "half")
+OF_CLASSIFIERS = ("gives", "features", "extra_output", "scores", "channels_last", "fill", *OF_PROPOSALS, "keep", "half")
 """Options that mean nothing to a model that answers with boxes."""
 
 
@@ -65,7 +68,7 @@ def model_of(spec: str, options: Options) -> Classifier:
         most_boxes=options["most_boxes"],
         fill=options["fill"],
         fill_seed=options["fill_seed"],
-        proposals=options["proposals"],
+        **{name: options[name] for name in OF_PROPOSALS},
     )
 
 

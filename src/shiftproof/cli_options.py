@@ -40,10 +40,17 @@ about_model = _options(
     click.option(
         "--fill",
         type=click.Choice(["random", "empty"]),
-        help="Of boxes:DETECTOR, what follows the classes it found: the others at random, or nothing; random else.",
+        help="Of boxes: and proposals:, what follows the classes found: the others at random, or nothing; random else.",
     ),
     click.option("--fill-seed", type=int, default=0, show_default=True, help="Where the random order of --fill starts."),
     click.option("--proposals", help="Of proposals:CLASSIFIER, whose boxes it is asked about: a detector, or grid."),
+    click.option("--most-proposals", type=click.IntRange(1), help="Crops of an image that are asked about.  [default: 20]"),
+    click.option("--least-side", type=click.IntRange(1), help="Shortest side of such a crop, in pixels.  [default: 10]"),
+    click.option(
+        "--proposal-answer",
+        type=click.Choice(["classes", "surest"]),
+        help="What crops come to: the class of each, surest first, or all scores of the surest crop.  [default: classes]",
+    ),
     click.option("--channels-last", is_flag=True, help="Memory layout of torch models; often faster."),
     click.option("--threads", type=click.IntRange(1), help="Threads of the model; all cores where not given."),
     click.option("--trained-on", help="What the model was trained on, e.g. imagenet-train; printed in reports."),
@@ -285,10 +292,16 @@ about_objects = _options(
     click.option("--each-object", is_flag=True, help="Every object apart, not one box over all of a class in an image."),
     click.option("--beside-boxes", help="Another boxed set, to compare how much of their images objects fill."),
     click.option(
+        "--crop-sizes",
+        default="224,448",
+        show_default=True,
+        help="Show crops at their scale factor times these sides, as ImageNet-A-Plus does; none leaves it out.",
+    ),
+    click.option(
         "--sizes",
         default="96,128,160,192,224,288,384,448",
         show_default=True,
-        help="Input sizes to ask a model at, beside its own.",
+        help="Input sizes to ask a model at, beside its own: sides of squares, or height and width as 600x800.",
     ),
     click.option(
         "--small-pictures",

@@ -69,6 +69,7 @@ OTHER_HEADLINES = (
     "pm_k_precision_drop",
     "object_accuracy",
     "object_difference",
+    "scaled_crop_total",
     "input_size_accuracy",
     "hot_point_miss_rate",
     "hot_region_miss_rate",

@@ -27,6 +27,9 @@ from shiftproof.prediction import Progress
 from shiftproof.types import Classes, Fact, Sample
 
 TABLE = "frames.csv"
+RELABELLED, ANCHORS_LABELLED = "relabelled", "anchors labelled by people"
+"""What is kept of a review of anchors in that of their pairs: whose labels changed, and how many there were."""
+
 REFERENCES = 3
 """Anchors of a class that reviewers may call up."""
 
@@ -67,6 +70,7 @@ def pair_frames(
     choices = () if reasons == "paper" else pair_choices(reasons)
     known_pairs = known_items(known, screen_named(PAIR.name, choices=choices), folder)
     keys = _own_labels(images, anchors) if labels is None else labels
+    relabelled = {} if labels is None else _relabelled(_own_labels(images, anchors), labels)
     choice = FrameChoice.start(sample for sample in images.samples if sample.facts["offset"] != 0)
     if labels is not None:
         choice = choice.step(
@@ -81,7 +85,7 @@ def pair_frames(
             (shelved.names[_anchor(sample)], shelved.names[sample.id]),
             joined_keys(keys.get(_anchor(sample), ())),
             group=_anchor(sample),
-            facts={**_facts(sample), **origin(images, sample)},
+            facts={**_facts(sample), **relabelled.get(_anchor(sample), {}), **origin(images, sample)},
         )
         for sample in choice.left
     )
@@ -103,7 +107,11 @@ def pair_frames(
         instructions=instructions,
         reviewers_each=reviewers_each,
         verify=verify,
-        making=making_of([images, known], choice.steps, choices={"reasons": reasons}),
+        making=making_of(
+            [images, known],
+            choice.steps,
+            choices={"reasons": reasons, **({} if labels is None else {ANCHORS_LABELLED: len(anchors)})},
+        ),
     )
     return _saved(choice, project, images)
 
@@ -175,6 +183,11 @@ def _own_labels(images: ImageList, anchors: Mapping[str, Sample]) -> AnchorLabel
         return {}
     keys = images.classes.keys
     return {anchor: [keys[label] for label in sample.labels] for anchor, sample in anchors.items()}
+
+
+def _relabelled(before: AnchorLabels, labels: AnchorLabels) -> dict[str, dict[str, Fact]]:
+    """Whether people saw other classes on an anchor than it was said to show, as a fact of the frames around it."""
+    return {anchor: {RELABELLED: set(keys) != set(before.get(anchor, ()))} for anchor, keys in labels.items()}
 
 
 def _classes(images: ImageList, labels: AnchorLabels) -> Classes:

@@ -95,6 +95,7 @@ class Project:
     target: int | None = None  # items of each class to keep; None where all may stay
     seed: int = 0  # decides the order of items for each person
     making: Making = field(default_factory=Making)
+    reviewer_classes: Mapping[str, Sequence[str]] = field(default_factory=dict)  # by name, whom only some are asked about
 
     def __post_init__(self) -> None:
         if not self.instructions:  # kept with the project, whatever a later version of the screen would say
@@ -153,6 +154,11 @@ class Project:
     def asked(self) -> Sequence[str]:
         """The ids of the items that people are asked about."""
         return tuple(item.id for item in self.items if item.role == "asked")
+
+    @cached_property
+    def training(self) -> Sequence[Item]:
+        """The items that people are shown first, with the answer after each."""
+        return tuple(item for item in self.items if item.role == "training")
 
     @cached_property
     def by_group(self) -> Mapping[str, Sequence[Item]]:
@@ -215,6 +221,7 @@ def load_project(folder: str | Path) -> Project:
         classes = tuple(ReviewClass(**_tuples(entry)) for entry in told.pop("classes"))
         choices = tuple(_choice(entry) for entry in told.pop("choices", ()))
         making = told.pop("making")
+        told["reviewer_classes"] = _tuples(told.get("reviewer_classes", {}))
         steps = tuple(Step(**step) for step in making.pop("steps"))
         made = Making(steps=steps, **_tuples(making))
         return Project(folder, items=items, classes=classes, choices=choices, making=made, **told)

@@ -565,7 +565,19 @@ MEANINGS: Mapping[str, Meaning] = {
     ),
     "scale_factor_accuracy": Meaning(
         "Accuracy by scale factor",
-        "Share right of the objects whose longer side is some power of two, or a little more, of what the model sees.",
+        "Share right of the objects whose larger side is some power of two of the image's side, or as little as half of it.",
+        "share",
+        "high",
+    ),
+    "scaled_crop_accuracy": Meaning(
+        "Accuracy of crops at their scale",
+        "Share right of the crops of one scale factor, shown at that factor times one side.",
+        "share",
+        "high",
+    ),
+    "scaled_crop_total": Meaning(
+        "Accuracy of all crops at their scale",
+        "Share right of all crops, each shown at its scale factor times one side; pooled over images.",
         "share",
         "high",
     ),

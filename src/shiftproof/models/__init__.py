@@ -9,7 +9,7 @@ from shiftproof.catalog import MODELS, OBJECT_DETECTORS
 from shiftproof.class_lists import ClassList
 from shiftproof.errors import BadInput
 from shiftproof.models.odin import perturbed_by_odin
-from shiftproof.models.options import OF_BOXES, Fill, ModelOptions
+from shiftproof.models.options import OF_BOXES, OF_PROPOSALS, Fill, ModelOptions, ProposalAnswer
 from shiftproof.models.preparation import ImagePreparation
 from shiftproof.models.presets import PRESETS, parse_preparation
 from shiftproof.models.redrawn import redrawn
@@ -64,6 +64,9 @@ def load_model(
     fill: Fill | None = None,
     fill_seed: int = 0,
     proposals: str | None = None,
+    most_proposals: int | None = None,
+    least_side: int | None = None,
+    proposal_answer: ProposalAnswer | None = None,
 ) -> Classifier:
     """The classifier that a text like ``lite:0``, ``onnx:model.onnx`` or ``torch:module:factory`` names.
 
@@ -93,6 +96,9 @@ def load_model(
         fill=fill,
         fill_seed=fill_seed,
         proposals=proposals,
+        most_proposals=most_proposals,
+        least_side=least_side,
+        proposal_answer=proposal_answer,
     )
     return load_with(spec, options)
 
@@ -101,7 +107,7 @@ def load_with(spec: str, options: ModelOptions) -> Classifier:
     """The classifier that a text names, as the options say."""
     kind, rest = _kind_and_rest(spec, MODELS)
     if kind not in GO_BY_BOXES:
-        options.refuse(*OF_BOXES, "fill", "fill_seed", "proposals", what=f"{spec} as a classifier")
+        options.refuse(*OF_BOXES, "fill", "fill_seed", *OF_PROPOSALS, what=f"{spec} as a classifier")
     model: Classifier = _loaded(MODELS, kind, rest, options)
     return model
 

@@ -45,7 +45,7 @@ class LoadedClassifier:
     read_head: Callable[[], Head | None] = lambda: None
     redraw: Callable[[Draw], Fresh] | None = None  # None: nobody can see its weights
     looks: Mapping[str, Look] = field(default_factory=dict)  # ways of finding out where it looks, from inside it
-    for_size: Callable[[int], Answer] | None = None  # what answers square inputs of another side; None: nothing does
+    for_size: Callable[[tuple[int, int]], Answer] | None = None  # answers inputs of another height and width; None: nothing
 
     @cached_property
     def head(self) -> Head | None:

@@ -16,8 +16,14 @@ from shiftproof.types import Classes, Gives, Seen
 Fill = Literal["random", "empty"]
 """What stands behind the classes that a detector found: the others in random order, or nothing at all."""
 
+ProposalAnswer = Literal["classes", "surest"]
+"""What crops come to: the class of each, surest first, or all that is said of the crop whose class is surest."""
+
 OF_BOXES = ("boxes", "least_score", "overlap", "most_boxes", "several")
 """What may be said of a detector whose boxes a classifier goes by."""
+
+OF_PROPOSALS = ("proposals", "most_proposals", "least_side", "proposal_answer")
+"""What may be said of the crops that a classifier is asked about."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +52,9 @@ class ModelOptions:
     fill: Fill | None = None
     fill_seed: int = 0
     proposals: str | None = None  # the detector that proposes crops, or "grid"
+    most_proposals: int | None = None
+    least_side: int | None = None  # of a crop, in pixels
+    proposal_answer: ProposalAnswer | None = None
 
     def __post_init__(self) -> None:
         if self.gives not in {None, "logits", "probabilities", "scores"}:

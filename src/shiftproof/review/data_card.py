@@ -12,6 +12,7 @@ from typing import Any
 from shiftproof.curation.project import Project, ReviewClass
 from shiftproof.image_sets import ImageList
 from shiftproof.review.reasons import answers_given, failure_modes, rejection_reasons
+from shiftproof.review.reviewed_frames import stages_of
 from shiftproof.review.revision import changes, load_revision
 from shiftproof.review.summary import Summary, Verification
 from shiftproof.studies import versions
@@ -97,6 +98,7 @@ def _review(project: Project, summary: Summary) -> dict[str, Any]:
         "votes": summary.votes,
         "verification": None if summary.verification is None else dataclasses.asdict(summary.verification),
         "outcomes": dict(summary.outcomes),
+        "stages": [dataclasses.asdict(stage) for stage in stages_of(project, summary.verdicts)],
         "target": project.target,
         "agreement": dataclasses.asdict(summary.agreement),
         "known_answers": {"asked": sum(one.known for one in worked), "right": sum(one.right for one in worked)},
@@ -172,6 +174,10 @@ def _reviewed(review: Mapping[str, Any]) -> Iterator[str]:
     ]
     yield from _table(("Review", ""), rows)
     yield from _table(("Answer", "Votes that count"), review["answers"].items())
+    yield from _table(
+        ("Of", "Stage", "Count", "Share"),
+        [(one["unit"], one["stage"], f"{one['count']:,}", _number(one["share"], "{:.1%}", "")) for one in review["stages"]],
+    )
     yield from _table(("Reason against", "Items"), review["reasons"].items())
     yield from _table(("Failure mode", "Items"), review["failure_modes"].items())
 
@@ -191,8 +197,8 @@ def _versions(card: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     return [(name, made.get(name, ""), written.get(name, "")) for name in dict.fromkeys([*made, *written])]
 
 
-def _number(value: float | None, form: str) -> str:
-    return "not known" if value is None else form.format(value)
+def _number(value: float | None, form: str, unknown: str = "not known") -> str:
+    return unknown if value is None else form.format(value)
 
 
 def _table(columns: tuple[str, ...], rows: Any) -> Iterator[str]:

@@ -9,10 +9,16 @@ from typing import ClassVar
 from shiftproof.image_sets.crops import boxes_of_crops
 from shiftproof.image_sets.cutting import Look
 from shiftproof.studies import evidence
-from shiftproof.studies.clean_study import image_set_ref, model_refs
+from shiftproof.studies.clean_study import image_set_ref, model_ref, model_refs
 from shiftproof.studies.object_galleries import object_galleries
 from shiftproof.studies.object_looks import WHOLE, ObjectLooks
-from shiftproof.studies.object_scales import accuracies_by_scale, factors_from_facts
+from shiftproof.studies.object_scales import (
+    ScaledCrops,
+    accuracies_by_scale,
+    factors_from_facts,
+    lacking_scales,
+    scaled_accuracies,
+)
 from shiftproof.studies.object_shares import share_findings
 from shiftproof.studies.paired_evidence import paired_differences
 from shiftproof.types import (
@@ -41,13 +47,17 @@ class ObjectStudy:
     """Accuracy on the objects of a boxed set in their images, cut out, without background and enlarged; by their size.
 
     `looks` are sets of crops of `image_set`, object for object the same: ``crop``, ``alone`` and ``enlarged``. `beside` are
-    the objects of another boxed set, to compare how much of their images they fill.
+    the objects of another boxed set, to compare how much of their images they fill. `scaled` has of each model, by its name,
+    the crops of each scale factor at that factor times each of the `crop_sizes`, for crops of the `factors`.
     """
 
     models: Sequence[ModelRef | Classifier]
     image_set: ImageSetRef | ImageSet
     looks: Mapping[Look, ImageSetRef | ImageSet] = field(default_factory=dict, hash=False)
     beside: ImageSetRef | ImageSet | None = None
+    scaled: Mapping[str, Sequence[ScaledCrops]] = field(default_factory=dict, hash=False)
+    factors: Sequence[float] = ()
+    crop_sizes: Sequence[int] = ()
     shown: int = 8  # objects in a gallery
 
     keep: ClassVar[Keep] = "top5"
@@ -59,10 +69,17 @@ class ObjectStudy:
         object.__setattr__(self, "image_set", image_set_ref(self.image_set))
         object.__setattr__(self, "looks", {look: image_set_ref(images) for look, images in self.looks.items()})
         object.__setattr__(self, "beside", self.beside and image_set_ref(self.beside))
+        settled = {
+            name: tuple(one._replace(model=model_ref(one.model), image_set=image_set_ref(one.image_set)) for one in some)
+            for name, some in self.scaled.items()
+        }
+        object.__setattr__(self, "scaled", settled)
 
     def runs(self) -> list[Run]:
-        """Every model on the whole images and on their objects in every look; none where there are no objects."""
-        return [run for model in model_refs(self.models) for run in self._runs(model).values()]
+        """Every model on the whole images, on their objects in every look and at their scale; none without objects."""
+        models = model_refs(self.models)
+        looks = [run for model in models for run in self._runs(model).values()]
+        return [*looks, *(one.run for model in models for one in self._scaled(model))]
 
     def measure(self, load: Callable[[Run], Predictions]) -> Iterator[Finding]:
         if not self.looks:
@@ -79,6 +96,7 @@ class ObjectStudy:
                 yield from _accuracies(objects, runs[WHOLE].about())
                 yield from _effects(objects, runs[WHOLE].about())
                 yield from object_galleries(runs, objects, boxes, shown=self.shown)
+            yield from scaled_accuracies(self._scaled(model), self.factors, runs[WHOLE].about(), load)
 
     def skipped(self, load: Callable[[Run], Predictions]) -> Iterator[str]:
         name = image_set_ref(self.image_set).name
@@ -91,10 +109,16 @@ class ObjectStudy:
                 yield f"{model.name} on {name}: no object with a label was read in every look"
             elif factors_from_facts(objects.facts) is None:
                 yield f"{name}: scale factors need the sizes of the images, which its boxes come without"
+            lacking = lacking_scales(self._scaled(model), self.factors, self.crop_sizes)
+            if lacking:
+                yield f"{model.name} on {name}: no crops at {lacking}, which it does not take or was not asked at"
 
     @property
     def _any_look(self) -> ImageSetRef:
         return image_set_ref(next(iter(self.looks.values())))
+
+    def _scaled(self, model: ModelRef) -> Sequence[ScaledCrops]:
+        return self.scaled.get(model.name, ()) if self.looks else ()
 
     def _runs(self, model: ModelRef) -> dict[str, Run]:
         if not self.looks:
