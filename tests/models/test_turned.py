@@ -1,6 +1,7 @@
 """A rotation head that is shown every image in four turns."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -100,15 +101,15 @@ def test_scores_and_features_are_those_of_the_upright_image(load: Callable[..., 
 def test_a_turn_is_counterclockwise_and_of_the_picture_alone_in_either_layout() -> None:
     """The head says where the one bright corner is: top left, bottom left, bottom right, top right."""
 
-    def corners(inputs: Inputs) -> tuple[Any, Any, Any]:
-        lit = np.asarray(inputs, np.float64).max(axis=axis)
+    def corners(inputs: Inputs, *, channels: int) -> tuple[Any, Any, Any]:
+        lit = np.asarray(inputs, np.float64).max(axis=channels)
         return lit.mean(axis=(1, 2))[:, None] * [1, 2], None, lit[:, [0, -1, -1, 0], [0, 0, -1, -1]]
 
     picture = np.zeros((8, 8, 3), np.uint8)
     picture[0, 0] = 255
-    for layout, axis in (("nchw", 1), ("nhwc", 3)):
+    for layout, channels in (("nchw", 1), ("nhwc", 3)):
         prepare = f"squash,mean=0,std=1,layout={layout}"
-        model = wrap_model(corners, name="corners", version="1", size=(8, 8), prepare=prepare)
+        model = wrap_model(partial(corners, channels=channels), name="corners", version="1", size=(8, 8), prepare=prepare)
         extra = shown_turned(model)(model.preparation.from_image(picture)[None]).extra
         assert extra is not None
         assert extra.reshape(4, 4).tolist() == np.eye(4).tolist()
