@@ -237,6 +237,19 @@ about_novelty = _options(
     click.option(
         "--pairs-at", default="0,25,50,75,100", show_default=True, help="Percentiles of distance to show nearest pairs at."
     ),
+    click.option(
+        "--scores-at",
+        default="0,25,50,75,100",
+        show_default=True,
+        help="Percentiles of scores to show images of each set at.",
+    ),
+    click.option(
+        "--examples",
+        type=click.IntRange(0, 48),
+        default=6,
+        show_default=True,
+        help="Images of each set, either way, to show disagreements of.",
+    ),
 )
 """What the study of novelty can be told."""
 

@@ -67,6 +67,7 @@ def test_sets_are_read_among_the_classes_inside_and_outside_images_without_label
         ({"auroc_interval": "guess"}, "interval should be delong or bootstrap"),
         ({"groups": 4}, "in 5 groups or more, got 4"),
         ({"pairs_at": (50, 101)}, "percentiles from 0 to 100, got 50, 101"),
+        ({"scores_at": (-1,)}, "examples are shown at percentiles from 0 to 100, got -1"),
         ({"disagree": ("vim", "vim")}, "two detectors can disagree"),
         ({"parameters": {"msp+vim": {"vim.dimension": 5}}}, "no parameters but those of its members: msp and vim"),
     ],

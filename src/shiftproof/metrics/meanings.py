@@ -454,6 +454,15 @@ MEANINGS: Mapping[str, Meaning] = {
     "imagenet_a_accuracy": Meaning(
         "Accuracy on hard photos", "Share right of photos that were chosen because models fail on them.", "share", "high"
     ),
+    "imagenet_a_top5_accuracy": Meaning(
+        "Top-5 accuracy on hard photos", "Share of hard photos with a right class among the first five.", "share", "high"
+    ),
+    "ordinary_top5_accuracy": Meaning(
+        "Top-5 accuracy on ordinary photos",
+        "Share of ordinary photos of the same classes with a right class among the first five.",
+        "share",
+        "high",
+    ),
     "ordinary_accuracy": Meaning(
         "Accuracy on ordinary photos", "Share right of ordinary photos of the same classes.", "share", "high"
     ),
