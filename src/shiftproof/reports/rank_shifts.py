@@ -14,7 +14,7 @@ from shiftproof.reports.tables import measurement_table
 from shiftproof.types import Curve, Measurement
 
 DISTRIBUTION = "rank_shift_distribution"
-SHARES = {"format": "+.0%"}
+SHARES = {"format": ".0%"}
 GROUPS = {"correct": "right answers", "wrong": "wrong answers", "outside": "new classes"}
 
 

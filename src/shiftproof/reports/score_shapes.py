@@ -65,7 +65,7 @@ def _answered_panels(detector: str, curves: Sequence[Curve], new: Curve | None) 
     legend = legend_of(ANSWERED)
     if new:
         legend.append(LegendEntry(f"{_title(new)}, for comparison", "var(--muted)", " ".join(map(str, DASHES[1]))))
-    note = "A detector that goes by class and not by style has the right answers of shifted images where it has others."
+    note = "Where shifted images that are answered right lie among new classes, the detector goes by style."
     return Panels(title, panels, legend, _answered_figures(title, curves), note)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from shiftproof.reports.contact_sheets import picture_under
 from shiftproof.reports.decomposition import decomposition
 from shiftproof.reports.detector_findings import DetectorFindings, by_model
-from shiftproof.reports.detector_names import set_title
+from shiftproof.reports.detector_names import set_title, written
 from shiftproof.reports.discarded import right_answers_discarded
 from shiftproof.reports.distance_scatter import distance_charts
 from shiftproof.reports.page import Page, galleries_named, named, parts_of_each_set
@@ -105,14 +105,23 @@ def _set_by_set(found: DetectorFindings, page: Page) -> list[Part]:
         pictures = [_as_shown(one, page) for key in shown for one in galleries if one.about.get("set") == key]
         beyond = len(sets) - len(shown)
         more = f" {beyond} more sets are in the results." if beyond > 0 else ""
-        parts += [Folded(f"{title} ({len(pictures)} galleries)", pictures, f"{note}{more}")] if pictures else []
+        how = " Corruptions are made anew on the stored photos." if any(map(_condition, galleries)) else ""
+        parts += [Folded(f"{title} ({len(pictures)} galleries)", pictures, f"{note}{how}{more}")] if pictures else []
     return parts
 
 
 def _as_shown(gallery: Gallery, page: Page) -> Part:
     """Thumbnails under the condition of the gallery's set, made anew from the stored photos."""
-    condition = next((item.condition for item in gallery.items if item.condition), None)
-    return (page if condition is None else _changed(page, condition)).pictures(gallery, long_side=SMALL_SIDE)
+    about, condition = gallery.about, _condition(gallery)
+    detectors = [written(str(about[key])) for key in ("detector", "versus") if key in about]
+    by = f"more foreign to {' than to '.join(detectors)}" if len(detectors) > 1 else f"by {detectors[0]}"
+    in_print = dataclasses.replace(gallery, title=f"{set_title(str(about['set']))} ({about['side']}): {by}")
+    return (page if condition is None else _changed(page, condition)).pictures(in_print, long_side=SMALL_SIDE)
+
+
+def _condition(gallery: Gallery) -> Condition | None:
+    """Under which its images were shown to the model."""
+    return next((item.condition for item in gallery.items if item.condition), None)
 
 
 def _changed(page: Page, condition: Condition) -> Page:

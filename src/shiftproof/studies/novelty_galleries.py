@@ -34,7 +34,7 @@ def disagreements(
     ours, theirs = (np.concatenate([places[detector][one.name] for one in sets]) for detector in between)
     rows = [(one, row) for one in sets for row in range(len(one))]
     items = [
-        _item(*rows[place], variants, _both(name, ours[place], versus, theirs[place]))
+        _item(*rows[place], variants, _both(name, ours[place], versus, theirs[place]), named=True)
         for place in np.argsort(-np.abs(ours - theirs), kind="stable")[:shown].tolist()
     ]
     about = {**judged.about, "detector": name, "versus": versus}
@@ -131,11 +131,12 @@ def _both(first: str, ours: float, second: str, theirs: float) -> str:
     return f"{first} {100 * ours:.0f} %, {second} {100 * theirs:.0f} %"
 
 
-def _item(scored: Scored, row: int, variants: Variants, said: str) -> GalleryItem:
-    """An image as its variant shows it, and what it is."""
+def _item(scored: Scored, row: int, variants: Variants, said: str, *, named: bool = False) -> GalleryItem:
+    """An image as its variant shows it, and what it is; outside sets are named where several stand together."""
     variant = variants[scored.name]
     condition = None if variant.condition == CLEAN else variant.condition
-    kind = f"outside ({scored.name})" if variant.role == "outside" else _kind(scored, row)
+    outside = f"outside ({scored.name})" if named else "outside"
+    kind = outside if variant.role == "outside" else _kind(scored, row)
     return GalleryItem(scored.ids[row], f"{said}: {kind}", condition=condition, image_set=variant.image_set)
 
 
