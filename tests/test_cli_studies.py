@@ -26,7 +26,7 @@ from shiftproof.studies.corruption import CorruptionStudy
 from shiftproof.studies.natural_adversarial import NaturalAdversarialStudy
 from shiftproof.studies.perturbation import PerturbationStudy
 from shiftproof.studies.temporal import TemporalStudy
-from shiftproof.types import Classes, Condition, ModelRef, Sample
+from shiftproof.types import Classes, Condition, ImageSetRef, ModelRef, Sample
 
 MODEL = ModelRef("toy", "f" * 32)
 UNTOUCHED: dict[str, Any] = {
@@ -150,7 +150,9 @@ def test_novel_photos_are_looked_for_by_the_detectors_named(images: ImageList, d
     options = {"clean_images": None, "out_images": (), "published_bins": False, **learned}
     bench = make_natural_adversarial(NaturalAdversarialStudy, [MODEL], images, options)
     (study,) = bench.studies
+    assert isinstance(study, NaturalAdversarialStudy)
     assert study.detectors == ("knn", "energy")
+    assert isinstance(study.training, ImageSetRef)
     assert study.training.name == "more"
     assert study.parameters == {"knn": {"neighbours": 5}}
     assert [run.image_set.name for run in study.runs()] == ["photos", "more"]
@@ -158,7 +160,7 @@ def test_novel_photos_are_looked_for_by_the_detectors_named(images: ImageList, d
     untyped = {"studies": "natural-adversarial", "more_images": (), "out_images": (), "shifted": ()}
     assert list(studies_asked({**untyped, **learned}, images)) == ["natural-adversarial"]
     (plain,) = make_natural_adversarial(NaturalAdversarialStudy, [MODEL], images, {**options, "detectors": "msp"}).studies
-    assert (plain.keep, plain.training) == ("logits", None)  # nobody learns
+    assert plain == NaturalAdversarialStudy([MODEL], images, detectors=["msp"], parameters={"knn": {"neighbours": 5}})
 
 
 def test_hard_photos_are_studied_only_where_named_and_then_take_the_outside_images(images: ImageList) -> None:

@@ -195,7 +195,9 @@ def make_perturbation(kind: Any, models: Models, images: ImageSet, options: Opti
     return Bench([kind(models=models, image_sets=sets, baseline=_baseline(options), name=name)], [images, *sets])
 
 
-def make_natural_adversarial(kind: Any, models: Models, images: ImageSet, options: Options) -> Bench:
+def make_natural_adversarial(
+    kind: Any, models: Sequence[Classifier | ModelRef], images: ImageSet, options: Options
+) -> Bench:
     """Hard photos, beside them ordinary ones of the same classes, and novel ones of none, which detectors look for."""
     ordinary = open_images(options["clean_images"]) if options["clean_images"] else None
     novel = list(named_sets("--out-images", options["out_images"]).values())

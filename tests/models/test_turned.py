@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from numpy.typing import NDArray
 
 import shiftproof as sp
+from shiftproof.cli import cli
 from shiftproof.detectors.extra_outputs import rotation
 from shiftproof.errors import BadInput
 from shiftproof.models import load_model, perturbed_by_odin, redrawn, shown_turned, wrap_model
@@ -144,3 +146,29 @@ def test_what_cannot_be_turned_is_said(load: Callable[..., LoadedClassifier]) ->
     mute = wrap_model(lambda inputs: inputs.mean(axis=(2, 3)), name="mute", version="1", size=(12, 12))
     with pytest.raises(BadInput, match="no extra output is named"):
         shown_turned(mute)(batch())
+
+
+def test_a_rotation_head_that_runs_last_is_not_taken_for_the_head_of_the_classes(
+    load: Callable[..., LoadedClassifier],
+) -> None:
+    model = load()
+    scores, features, _ = model(batch(), features=True)
+    assert model.head is not None
+    assert features is not None
+    np.testing.assert_allclose(features @ model.head.weights.T + model.head.bias, scores, atol=1e-5)
+
+
+def test_the_command_line_measures_both_scores_of_a_rotation_head(
+    load: Callable[..., LoadedClassifier], draw_photos: Callable[..., Path], tmp_path: Path
+) -> None:
+    load()  # writes the network's file
+    (tmp_path / "classes.txt").write_text("\n".join(sorted(COLOURS)))
+    spec, photos, others = f"torch:{tmp_path / 'networks.py'}:Turning", draw_photos(3), draw_photos(2, "others")
+    options = ["--prepare", "imagenet,size=12", "--classes", str(tmp_path / "classes.txt"), "--quiet", "--json"]
+    asked = ["--out-images", str(others), "--detectors", "rotation,rotation_upright", "--against", "rotation"]
+    store = ["--store", str(tmp_path / "runs"), "-o", str(tmp_path / "report.html")]
+    turning = ["--extra-output", "1", "--turned", "--studies", "out-of-distribution"]
+    done = CliRunner().invoke(cli, ["run", spec, str(photos), *options, *asked, *store, *turning])
+    assert done.exit_code == 0, done.output
+    assert '"rotation_upright"' in done.output
+    assert '"rotation (direction counterclockwise)"' in done.output

@@ -258,10 +258,8 @@ def _curves(drawn: Drawn) -> Iterator[Finding]:
             scores = groups[name][drawn.correct == right]
             about = {"model": drawn.model, "image_set": INSIDE, "detector": detector, "group": name}
             about["answered"] = "correct" if right else "wrong"
-            heights = tuple((np.histogram(scores, edges)[0] / len(scores)).tolist())
-            yield Curve(
-                "score_distribution_by_answer", about, "score", "share of images", middles, heights, len(scores), HOW
-            )
+            tall = tuple((np.histogram(scores, edges)[0] / len(scores)).tolist())
+            yield Curve("score_distribution_by_answer", about, "score", "share of images", middles, tall, len(scores), HOW)
 
 
 def _risk_coverage(about: Mapping[str, str], right: Scores, wrong: Scores) -> Curve:

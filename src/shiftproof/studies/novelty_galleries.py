@@ -33,10 +33,10 @@ def disagreements(
     sets = [judged.inside, *judged.outside]
     ours, theirs = (np.concatenate([places[detector][one.name] for one in sets]) for detector in between)
     rows = [(one, row) for one in sets for row in range(len(one))]
-    items = [
-        _item(*rows[place], variants, _both(name, ours[place], versus, theirs[place]), named=True)
-        for place in np.argsort(-np.abs(ours - theirs), kind="stable")[:shown].tolist()
-    ]
+    items = []
+    for place in np.argsort(-np.abs(ours - theirs), kind="stable")[:shown].tolist():
+        one, row = rows[place]
+        items.append(_item(one, row, variants, _both(name, ours[place], versus, theirs[place]), named=True))
     about = {**judged.about, "detector": name, "versus": versus}
     title = f"Where {name} and {versus} disagree most: how many of 100 images they find less foreign"
     yield Gallery("detector_disagreement", about, variants[judged.inside.name].image_set, title, tuple(items))
