@@ -160,6 +160,7 @@ DETECTORS = Registry(
         "knn": "shiftproof.detectors.nearest_neighbours:fit_knn",
         "confidence": "shiftproof.detectors.extra_outputs:confidence",
         "rotation": "shiftproof.detectors.extra_outputs:rotation",
+        "rotation_upright": "shiftproof.detectors.extra_outputs:rotation_upright",
     },
 )
 

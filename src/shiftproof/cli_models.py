@@ -29,6 +29,7 @@ ABOUT_MODEL = (
     "gives",
     "features",
     "extra_output",
+    "turned",
     "weights",
     "boxes",
     "fill",
@@ -39,7 +40,9 @@ ABOUT_MODEL = (
 )
 """Options that say which model it is, or what to know of it."""
 
-OF_CLASSIFIERS = ("gives", "features", "extra_output", "scores", "channels_last", "fill", *OF_PROPOSALS, "keep", "half")
+OF_CLASSIFIERS = (
+    *("gives", "features", "extra_output", "turned", "scores", "channels_last", "fill", *OF_PROPOSALS, "keep", "half"),
+)
 """Options that mean nothing to a model that answers with boxes."""
 
 
@@ -56,6 +59,7 @@ def model_of(spec: str, options: Options) -> Classifier:
         features=options["features"],
         output=options["scores"],
         extra_output=options["extra_output"],
+        turned=options["turned"],
         channels_last=options["channels_last"],
         weights=options["weights"],
         device=options["device"],

@@ -29,6 +29,7 @@ about_model = _options(
     click.option("--gives", type=click.Choice(["logits", "probabilities", "scores"]), help="What the outputs are."),
     click.option("--features", help="Tensor or layer to take features from; found by itself where the model allows."),
     click.option("--extra-output", help="A further output to keep, e.g. of a confidence branch or a rotation head."),
+    click.option("--turned", is_flag=True, help="--extra-output is a rotation head: show it every image in four turns."),
     click.option("--weights", help="File of weights for an architecture named by the model."),
     click.option("--device", help="cpu, cuda, or a provider of onnxruntime."),
     click.option("--autocast", default="float32", help="Arithmetic of torch models: float32, bfloat16 or float16."),
@@ -247,6 +248,19 @@ about_novelty = _options(
     click.option("--groups", type=click.IntRange(5), help="Groups of images alike in distance; up to 100 where not given."),
     click.option(
         "--pairs-at", default="0,25,50,75,100", show_default=True, help="Percentiles of distance to show nearest pairs at."
+    ),
+    click.option(
+        "--scores-at",
+        default="0,25,50,75,100",
+        show_default=True,
+        help="Percentiles of scores to show images of each set at.",
+    ),
+    click.option(
+        "--examples",
+        type=click.IntRange(0, 48),
+        default=6,
+        show_default=True,
+        help="Images of each set, either way, to show disagreements of.",
     ),
 )
 """What the study of novelty can be told."""

@@ -381,6 +381,18 @@ MEANINGS: Mapping[str, Meaning] = {
         "share",
         None,
     ),
+    "random_network_failure_auroc": Meaning(
+        "AUROC of failures with a random network",
+        "Chance that a network that never learned anything finds the trained one's failure more foreign than its success.",
+        "share",
+        None,
+    ),
+    "mean_random_network_failure_auroc": Meaning(
+        "AUROC of failures with random networks, on average",
+        "The same averaged over random networks: what differs from 50 % of the trained model's failures is in the pixels.",
+        "share",
+        None,
+    ),
     "distance_slope": Meaning(
         "AUROC gained with distance",
         "Slope of the line through groups of images: AUROC gained when their distance to the inside grows by one.",
@@ -391,6 +403,18 @@ MEANINGS: Mapping[str, Meaning] = {
         "AUROC at no distance",
         "Where the line through groups of images begins: AUROC of images as near to the inside as can be.",
         "share",
+        None,
+    ),
+    "distance_intercept_difference": Meaning(
+        "AUROC at no distance, shifted less outside",
+        "How much higher the line of a shifted set begins than that of an outside set: style noticed beyond distance.",
+        "points",
+        None,
+    ),
+    "distance_intercept_gap": Meaning(
+        "Gap between intervals at no distance",
+        "What lies between the intervals of two lines where they begin; below zero they overlap.",
+        "points",
         None,
     ),
     "mean_auroc": Meaning("AUROC, mean of the models", "AUROC averaged over models.", "share", "high"),
@@ -453,6 +477,15 @@ MEANINGS: Mapping[str, Meaning] = {
     ),
     "imagenet_a_accuracy": Meaning(
         "Accuracy on hard photos", "Share right of photos that were chosen because models fail on them.", "share", "high"
+    ),
+    "imagenet_a_top5_accuracy": Meaning(
+        "Top-5 accuracy on hard photos", "Share of hard photos with a right class among the first five.", "share", "high"
+    ),
+    "ordinary_top5_accuracy": Meaning(
+        "Top-5 accuracy on ordinary photos",
+        "Share of ordinary photos of the same classes with a right class among the first five.",
+        "share",
+        "high",
     ),
     "ordinary_accuracy": Meaning(
         "Accuracy on ordinary photos", "Share right of ordinary photos of the same classes.", "share", "high"

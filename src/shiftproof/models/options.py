@@ -37,6 +37,7 @@ class ModelOptions:
     features: str | None = None  # the tensor or layer to take them from
     output: str | None = None  # which output holds the class scores
     extra_output: str | None = None  # a further output to keep, such as a confidence branch
+    turned: bool = False  # whether the extra output is a rotation head that is shown four turns
     weights: str | None = None  # a file of weights for an architecture, or "random"
     device: str | None = None
     precision: str = "float32"
@@ -59,6 +60,8 @@ class ModelOptions:
     def __post_init__(self) -> None:
         if self.gives not in {None, "logits", "probabilities", "scores"}:
             raise BadInput(f"a model gives logits, probabilities or scores, not {self.gives!r}")
+        if self.turned and self.extra_output is None:
+            raise BadInput("images are turned for a rotation head; say which output it is: --extra-output")
 
     def refuse(self, *names: str, what: str) -> None:
         """BadInput where one of these was given, so that nothing the user says is passed over in silence."""

@@ -17,13 +17,23 @@ function followTheme() {
   offer();
 }
 
+async function draw(drawing) {
+  const spec = JSON.parse(drawing.previousElementSibling.textContent);
+  // ast: expressions are interpreted, so the page needs no right to make code from text
+  await window.vegaEmbed(drawing, spec, { actions: false, renderer: "svg", ast: true, defaultStyle: false });
+}
+
 async function drawCharts() {
-  for (const drawing of all(".drawing")) {
-    const spec = JSON.parse(drawing.previousElementSibling.textContent);
-    // ast: expressions are interpreted, so the page needs no right to make code from text
-    await window.vegaEmbed(drawing, spec, { actions: false, renderer: "svg", ast: true, defaultStyle: false });
-  }
+  const folded = (drawing) => drawing.closest("details:not([open])");
+  for (const drawing of all(".drawing").filter((one) => !folded(one))) await draw(drawing);
   document.documentElement.dataset.drawn = "yes";
+  for (const details of all("details")) {
+    // what is folded has no width to be drawn in
+    details.addEventListener("toggle", async () => {
+      const waiting = all(".drawing:not(.vega-embed)", details).filter((one) => !folded(one));
+      for (const drawing of waiting) await draw(drawing);
+    });
+  }
 }
 
 function orderOf(row, column) {
