@@ -396,7 +396,9 @@ def every_command() -> dict[str, click.Command]:
     found: dict[str, click.Command] = {}
     for name, command in cli.commands.items():
         inner = command.commands if isinstance(command, click.Group) else {}
-        found |= {f"{name} {one}": below for one, below in inner.items()} or {name: command}
+        found |= {f"{name} {one}": below for one, below in inner.items()}
+        if not inner or getattr(command, "invoke_without_command", False):
+            found[name] = command
     return found
 
 

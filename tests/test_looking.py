@@ -126,8 +126,11 @@ def test_missing_maps_are_named_with_the_command_that_makes_them(photos: Any, tm
     store, model = Store(tmp_path / "runs"), model_of(colour_scores)
     folder = LooksFolder(store.root, model.ref, "occlusion")
     list(look_at(model, photos, {"red/000.png": [0]}, folder, store=store))
-    with pytest.raises(MissingRuns, match=r"colours on photos: 11 of 12 images have no heat maps yet;.*--studies heat-maps"):
+    with pytest.raises(
+        MissingRuns, match=r"colours on photos: 11 of 12 images have no heat maps yet;.*fill_studies"
+    ) as missing:
         load_looks(Run(model.ref, photos.ref), asked_of(photos, 0), root=store.root, digests=digests_of(photos, store))
+    assert "--studies heat-maps" in missing.value.for_command()
 
 
 def test_a_damaged_file_of_maps_says_what_to_do(photos: Any, tmp_path: Path) -> None:

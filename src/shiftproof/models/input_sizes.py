@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from shiftproof.errors import BadInput
 from shiftproof.models.loaded import LoadedClassifier
 from shiftproof.models.preparation import ImagePreparation, resized_to
-from shiftproof.types import Classifier, Decoder, Fact, Image, ModelRef, fingerprint_of
+from shiftproof.types import Classifier, Companion, Decoder, Fact, Image, ModelRef, fingerprint_of
 
 Sizing = Literal["input", "picture"]
 """What has the size: the ``input`` of the model, or the ``picture`` that is then enlarged to the model's own input."""
@@ -59,12 +59,14 @@ def at_input_size(model: Classifier, side: int, *, sizing: Sizing | None = None)
     if side == own:
         return model
     size, ref = (side, side), sized_ref(model.ref, side, chosen)
+    companion = Companion("input size", model.ref.fingerprint)
     if chosen == "picture" or model.for_size is None:
         note = f"pictures are made {side} x {side} first, and then enlarged to the model's own input of {own} x {own}"
         small = SmallPictures(model.preparation, size)
-        return dataclasses.replace(model, ref=ref, preparation=small, notes=(*model.notes, note))
+        return dataclasses.replace(model, ref=ref, preparation=small, notes=(*model.notes, note), companion=companion)
     answer, preparation = model.for_size(side), resized_to(model.preparation, size)
-    return dataclasses.replace(model, ref=ref, preparation=preparation, answer=answer, redraw=None, looks={})
+    sized = dataclasses.replace(model, ref=ref, preparation=preparation, answer=answer, redraw=None, looks={})
+    return dataclasses.replace(sized, companion=companion)
 
 
 def sizing_of(model: Classifier) -> Sizing:

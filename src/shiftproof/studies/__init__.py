@@ -17,11 +17,12 @@ from shiftproof.errors import BadInput, MissingRuns
 from shiftproof.image_sets import open_images
 from shiftproof.image_sets.scoring import Scoring
 from shiftproof.image_sets.views import labelled_among, unlabelled
-from shiftproof.loading import StoredTraining, digests_of, load_predictions, load_training
+from shiftproof.loading import StoredTraining, digests_of, load_predictions, load_training, python_call
 from shiftproof.loading_boxes import load_found
 from shiftproof.models.sanity import accuracy_hint, precision_hint
 from shiftproof.store import Store, StoredModel
 from shiftproof.stored_looks import AskedLooks, Looks, load_looks, to_columns
+from shiftproof.stored_models import companion_told, older_told
 from shiftproof.studies.results import ImageSetCard, ModelCard, Results
 from shiftproof.types import (
     Finding,
@@ -72,7 +73,7 @@ def measure(
     runs = list(dict.fromkeys(run for study in studies for run in study.runs()))
     return Results(
         findings,
-        models=_unique(_model_card(loader.model(run)) for run in runs),
+        models=_unique(loader.model_card(run) for run in {run.model: run for run in runs}.values()),
         image_sets=_unique(loader.image_set_card(run.image_set) for run in runs),
         warnings=tuple(
             dict.fromkeys(
@@ -144,8 +145,23 @@ class _Loader:
     def model(self, run: Run) -> StoredModel:
         model = self._store.model(run.model)
         if model is None:
-            raise MissingRuns(f"nothing of {run.model.name} is stored in {self._store.root}; predict first")
+            call = python_call(run, self._store, "top5")
+            raise MissingRuns(f"nothing of {run.model.name} is stored in {self._store.root}", call=call)
         return dataclasses.replace(model, ref=run.model)
+
+    def model_card(self, run: Run) -> ModelCard:
+        model, versions = self.model(run), older_told(run.model, self._store)
+        companion = companion_told(model, self._store)
+        return ModelCard(
+            model.ref.name,
+            model.ref.fingerprint,
+            gives=model.gives,
+            preparation=model.preparation,
+            seen=model.seen,
+            classes=model.outputs,
+            notes=(*model.notes, *([versions] if versions else [])),
+            companion=companion,
+        )
 
     def image_set(self, ref: ImageSetRef) -> ImageSet:
         if ref.place not in self._sets:
@@ -258,18 +274,6 @@ class _Load:
         """How many images of the first set the second one holds too, byte for byte."""
         ours, theirs = ({digest for digest in self._loader.digests(ref).values() if digest} for ref in (first, second))
         return len(ours & theirs)
-
-
-def _model_card(model: StoredModel) -> ModelCard:
-    return ModelCard(
-        model.ref.name,
-        model.ref.fingerprint,
-        gives=model.gives,
-        preparation=model.preparation,
-        seen=model.seen,
-        classes=model.outputs,
-        notes=model.notes,
-    )
 
 
 Card = TypeVar("Card", ModelCard, ImageSetCard)
