@@ -18,6 +18,7 @@ from click.testing import CliRunner
 
 from command import Said, Shiftproof
 from shiftproof import catalog
+from shiftproof.answers import AskForClasses
 from shiftproof.cli import cli
 from toys import COLOURS, save_colour_network
 
@@ -248,6 +249,67 @@ def test_unlabelled_images_skip_what_needs_labels_and_say_so(
     assert said.code == 0
     assert "Top-1" not in said.out
     assert "left out: flat: accuracy needs labels" in said.err
+
+
+@pytest.fixture
+def passes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many images each call gave to a model."""
+    made: list[int] = []
+    ask = AskForClasses.__call__
+
+    def counted(self: AskForClasses, batch: Any, sizes: Any) -> Any:
+        made.append(len(batch))
+        return ask(self, batch, sizes)
+
+    monkeypatch.setattr(AskForClasses, "__call__", counted)
+    return made
+
+
+def test_what_cannot_be_measured_is_told_before_the_first_pass(
+    shiftproof: Shiftproof, network: list[str], draw_photos: Draw, passes: list[int]
+) -> None:
+    flat = draw_photos(2) / "red"
+    why = "red: the error under corruption needs labels, and no image has one"
+    for command in ("run", "plan"):
+        said = shiftproof(command, *arguments(network, flat), "--studies", "corruption")
+        assert (said.code, said.out, passes) == (1, "", [])
+        assert said.err == f"shiftproof: nothing can be measured: {why}\n"
+    limited = shiftproof("run", *arguments(network, flat), "--studies", "corruption", "--budget", 100)
+    assert (limited.code, passes) == (1, [])
+    both = [*arguments(network, flat), "--studies", "accuracy,corruption", "--json"]
+    planned = shiftproof("plan", *both)
+    assert [run["condition"] for run in json.loads(planned.out)] == ["clean"]
+    assert f"left out: {why}" in planned.err
+    ran = shiftproof("run", *both, "--quiet")
+    assert (ran.code, sum(passes)) == (0, 2), ran.err
+    assert why in json.loads(ran.out)["skipped"]
+    assert {one["metric"] for one in json.loads(ran.out)["findings"]} == {"predicted_share"}
+    measured = shiftproof("measure", *arguments(network, flat), "--studies", "corruption")
+    assert (measured.code, measured.err) == (1, f"shiftproof: nothing can be measured: {why}\n")
+    predicted = shiftproof("predict", *arguments(network, flat))
+    assert "note: no image of red has a label" in predicted.err
+
+
+def test_labels_that_no_model_knows_are_none(
+    shiftproof: Shiftproof, network: list[str], draw_photos: Draw, passes: list[int]
+) -> None:
+    photos = draw_photos(1)
+    for number, folder in enumerate(sorted(photos.iterdir())):
+        folder.rename(photos / f"cloth{number}")
+    said = shiftproof("run", *arguments(network, photos), "--studies", "corruption", "--unmatched", "unlabelled")
+    assert (said.code, passes) == (1, [])
+    assert "photos: the error under corruption needs labels, and no image has one that a model here knows" in said.err
+
+
+def test_studies_that_need_no_labels_run_without(
+    shiftproof: Shiftproof, network: list[str], draw_photos: Draw, passes: list[int]
+) -> None:
+    flat = draw_photos(2) / "red"
+    how = ["--perturbations", "translate", "--edition", "tiny-64", "--sequences", 1]
+    said = shiftproof("run", *arguments(network, flat), "--studies", "perturbation,heat-maps", *how, "--json", "--quiet")
+    assert said.code == 0, said.err
+    assert sum(passes) > 2
+    assert json.loads(said.out)["findings"]
 
 
 def test_near_chance_accuracy_is_warned_about(shiftproof: Shiftproof, draw_photos: Draw, network: list[str]) -> None:

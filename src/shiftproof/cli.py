@@ -49,6 +49,7 @@ from shiftproof.cli_steps import (
     save_report_of,
     scoring_of,
     show,
+    tell_unmeasurable,
 )
 from shiftproof.cli_writing import corrupt, perturb
 from shiftproof.errors import MissingRuns, ShiftproofError
@@ -212,7 +213,8 @@ def plan(model: str, images: str, **options: Any) -> None:
 
     asked, image_set = model_asked(model, options), images_asked(images, options)
     bench = bench_of([asked], image_set, options)
-    rows = plan_runs(bench.studies, bench.image_sets, store=Store(options["store"]), scoring=scoring_of(options))
+    studies = tell_unmeasurable(bench, [asked], options)
+    rows = plan_runs(studies, bench.image_sets, store=Store(options["store"]), scoring=scoring_of(options))
     if options["as_json"]:
         say_json(rows)
     else:

@@ -124,13 +124,14 @@ def fill_bench(model: Model, bench: Bench, options: Options) -> None:
 
     store = Store(options["store"])
     asked: list[Model] = [model, *bench.companions]
-    check_stored(bench.studies, bench.image_sets, store=store, besides=[one.ref for one in asked])
+    studies = tell_unmeasurable(bench, [model], options)
+    check_stored(studies, bench.image_sets, store=store, besides=[one.ref for one in asked])
     say_preparation(model, bench.image_sets, options)
     with interruptible(Bar(quiet=options["quiet"])) as progress:
         for one in asked:
             fill_studies(
                 one,
-                [study for study in bench.studies if one is model or any(run.model == one.ref for run in study.runs())],
+                [study for study in studies if one is model or any(run.model == one.ref for run in study.runs())],
                 bench.image_sets,
                 store=store,
                 keep=richest([options["keep"] or "top5", scoring_of(options).keep]),
@@ -143,13 +144,34 @@ def fill_bench(model: Model, bench: Bench, options: Options) -> None:
             )
 
 
+def tell_unmeasurable(bench: Bench, models: Sequence[Model | ModelRef], options: Options) -> list[Study]:
+    """The studies that can measure something; of the others it is said why not. BadInput where none is left."""
+    from shiftproof.console import remark
+    from shiftproof.planning import Known, measurable
+    from shiftproof.store import Store
+    from shiftproof.types import ModelRef
+
+    store = Store(options["store"])
+    known = [store.model(model) if isinstance(model, ModelRef) else model for model in models]
+    left, reasons = measurable(
+        bench.studies, Known.of([model and model.classes for model in known], bench.image_sets, scoring_of(options))
+    )
+    if reasons and not left:
+        raise BadInput(f"nothing can be measured: {'; '.join(reasons)}")
+    for reason in reasons:
+        remark(f"left out: {reason}")
+    return left
+
+
 def fill_images(model: Model, images: ImageSet, options: Options, *, shard: tuple[int, int]) -> Tally:
     """The unchanged images, or this machine's part of them."""
-    from shiftproof.console import Bar
+    from shiftproof.console import Bar, remark
     from shiftproof.prediction import fill
     from shiftproof.store import Store
 
     say_preparation(model, [images], options)
+    if not any(sample.labels for sample in images.samples) and not options["quiet"]:
+        remark(f"note: no image of {images.ref.name} has a label: until some have, only what needs none can be measured")
     with interruptible(Bar(quiet=options["quiet"])) as progress:
         return fill(
             model,
@@ -202,7 +224,10 @@ def measured(bench: Bench, options: Options) -> Results:
     """What the studies find in the store."""
     from shiftproof.studies import measure
 
-    return measure(bench.studies, store=options["store"], image_sets=bench.image_sets, scoring=scoring_of(options))
+    results = measure(bench.studies, store=options["store"], image_sets=bench.image_sets, scoring=scoring_of(options))
+    if results.skipped and not results.models:  # no study read a single run
+        raise BadInput(f"nothing can be measured: {'; '.join(results.skipped)}")
+    return results
 
 
 def scoring_of(options: Options) -> Scoring:

@@ -20,6 +20,7 @@ from shiftproof.image_sets.views import labelled_among, unlabelled
 from shiftproof.loading import StoredTraining, digests_of, load_predictions, load_training, python_call
 from shiftproof.loading_boxes import load_found
 from shiftproof.models.sanity import accuracy_hint, precision_hint
+from shiftproof.planning import Known, measurable
 from shiftproof.store import Store, StoredModel
 from shiftproof.stored_looks import AskedLooks, Looks, load_looks, to_columns
 from shiftproof.stored_models import companion_told, older_told
@@ -65,6 +66,7 @@ def measure(
     """
     studies = [studies] if isinstance(studies, Study) else list(studies)
     loader = _Loader(store if isinstance(store, Store) else Store(store), image_sets, scoring)
+    studies, reasons = measurable(studies, loader.known(studies))
     told = [
         (tuple(loader.findings(study)), tuple(loader.said(study, "skipped")), tuple(loader.said(study, "warnings")))
         for study in studies
@@ -83,7 +85,7 @@ def measure(
                 ]
             )
         ),
-        skipped=tuple(dict.fromkeys(reason for _, skipped, _ in told for reason in skipped)),
+        skipped=tuple(dict.fromkeys([*reasons, *(reason for _, skipped, _ in told for reason in skipped)])),
         command=typed_command(),
         made=datetime.now(UTC).isoformat(timespec="seconds"),
         versions=versions(),
@@ -112,6 +114,12 @@ class _Loader:
         self._reader: tuple[Study, _Load] | None = None
         self._aside: dict[Place, dict[str, SetAside]] = {}
         self._scored: dict[Run, int] = {}  # how many classes the answers of a run were scored among
+
+    def known(self, studies: Iterable[Study]) -> Known:
+        """What can be told of these studies before anything is read."""
+        refs = dict.fromkeys(run.model for study in studies for run in study.runs())
+        stored = [self._store.model(ref) for ref in refs]
+        return Known(self.image_set, tuple(model and model.classes for model in stored), self._scoring or Scoring())
 
     def findings(self, study: Study) -> Iterator[Finding]:
         yield from study.measure(self._load(study))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from shiftproof.errors import UnknownName
+from shiftproof.planning import Known
 from shiftproof.studies.cells import Baseline, Cells
 from shiftproof.studies.clean_study import CleanStudy, model_ref
 from shiftproof.studies.corruption_galleries import Photos, contact_sheet, fragile_photos
@@ -61,6 +62,10 @@ class CellStudy(CleanStudy, ABC):
             baseline = given or self.published_baseline(answers)
             reasons = [*answers.reasons, *why_no_ratios(answers.cells, baseline, run.model.name)]
             yield from (f"{run.image_set.name}: {reason}" for reason in reasons)
+
+    def why_nothing(self, known: Known) -> str | None:
+        """Errors need labels."""
+        return known.unlabelled(CleanStudy.runs(self)[0].image_set, "the error under corruption")
 
     @property
     @abstractmethod

@@ -19,6 +19,7 @@ from shiftproof.metrics.performance_under_corruption import (
 )
 from shiftproof.metrics.resampled_precision import over_classes, resampled_precision
 from shiftproof.metrics.resampling import Resampled
+from shiftproof.planning import Known
 from shiftproof.studies import evidence
 from shiftproof.studies.clean_study import CleanStudy
 from shiftproof.studies.corrupted_study import CorruptedStudy
@@ -36,6 +37,7 @@ from shiftproof.studies.found_boxes import (
     overlap_told,
     resamples_for,
     truths_of,
+    why_no_precision,
 )
 from shiftproof.types import About, Finding, Gallery, GalleryItem, Keep, Measurement, Run
 
@@ -93,6 +95,11 @@ class DetectionCorruptionStudy(CorruptedStudy):
             if not any(reasons) and self._judged(load, clean, self._common_ids(load, [clean, *cells])) is None:
                 reasons = [f"{run.image_set.name}: no image with objects was read by {run.model.name} in every cell"]
             yield from (reason for reason in reasons if reason)
+
+    def why_nothing(self, known: Known) -> str | None:
+        """Average precision needs boxes."""
+        ref = CleanStudy.runs(self)[0].image_set
+        return why_no_precision(ref.name, getattr(known.images(ref), "truths", None))
 
     def _numbers(
         self, table: Resampled, about: About, images: int, clean_told: Mapping[str, str], told: Mapping[str, str]

@@ -11,6 +11,7 @@ import numpy as np
 from shiftproof.corruptions import IMAGENET_P
 from shiftproof.errors import BadInput, UnknownName, listed
 from shiftproof.metrics.resampling import RESAMPLES, Resampled, interval_of, resampled_means
+from shiftproof.planning import Known
 from shiftproof.studies import evidence
 from shiftproof.studies.clean_study import image_set_ref, model_ref, model_refs
 from shiftproof.studies.published_baselines import ALEXNET, alexnet_flips
@@ -48,6 +49,8 @@ KINDS = {
     "zipf_distance": ("mean_zipf_distance", None, None),
 }
 """What is measured along sequences: its mean over perturbations, and both in multiples of a baseline's."""
+
+NO_SEQUENCES = f"stability needs sequences, images with the facts {', '.join(NEEDED)}; see shiftproof perturb"
 
 
 @dataclass(frozen=True)
@@ -121,6 +124,11 @@ class PerturbationStudy:
                 reasons = [*found.reasons, *_undefined(found.table, given or self._published(found.table))]
             yield from (f"{self.name}: {reason}" for reason in reasons)
 
+    def why_nothing(self, known: Known) -> str | None:
+        """Stability is of sequences."""
+        told = any(known.has_facts(image_set_ref(images), NEEDED) for images in self.image_sets)
+        return None if told else f"{self.name}: {NO_SEQUENCES}"
+
     def _runs_of(self, model: ModelRef) -> list[Run]:
         return [Run(model, image_set_ref(images), WHOLE) for images in self.image_sets]
 
@@ -160,7 +168,7 @@ class PerturbationStudy:
             return f"nothing to measure, {f'all {aside} images were set aside' if aside else 'there are no images'}"
         table = gathered.table()
         if not table.cells:
-            return f"stability needs sequences, images with the facts {', '.join(NEEDED)}; see shiftproof perturb"
+            return NO_SEQUENCES
         if not len(table):
             return f"no image was read by {model.name} in all of its sequences"
         told |= evidence.left_out(set_aside=aside, read=read, labelled=0)
