@@ -251,6 +251,34 @@ def test_unlabelled_images_skip_what_needs_labels_and_say_so(
     assert "left out: flat: accuracy needs labels" in said.err
 
 
+def test_what_a_model_was_trained_with_is_no_test_of_it(
+    shiftproof: Shiftproof, network: list[str], draw_photos: Draw, tmp_path: Path
+) -> None:
+    photos = draw_photos(2)
+    cells = ["--corruptions", "contrast,fog", "--severities", "5", "--edition", "tiny-64"]
+    how = [*arguments(network, photos), "--augmented", "contrast", "--quiet", "--json"]
+    ran = json.loads(shiftproof("run", *how, "--studies", "corruption", *cells).out)
+    (warning,) = [one for one in ran["warnings"] if "augmentation" in one]
+    assert warning.startswith("colours declares contrast as augmentation of its training and is tested under contrast: ")
+    values = {one["metric"]: one["value"] for one in ran["findings"] if "corruption" not in one["about"] and "metric" in one}
+    fog = next(one for one in ran["findings"] if one.get("metric") == "corruption_mean_error" and "fog" in str(one["about"]))
+    assert values["unseen_mean_corrupted_error"] == fog["value"]
+    report = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "corrupted images, by corruptions that were no part of training, are named wrong" in report
+    assert "declares contrast as augmentation" in report
+    # nothing is said of what was not tested, nor of a model that declares nothing
+    other = json.loads(shiftproof("run", *how, "--studies", "corruption", "--corruptions", "fog", *cells[2:]).out)
+    silent = json.loads(shiftproof("run", *how[:-4], "--quiet", "--json", "--studies", "corruption", *cells).out)
+    assert not any("augmentation" in one for result in (other, silent) for one in result["warnings"])
+    # images that were corrupted before, sequences, and corruptions as a shift for detectors
+    shiftproof("corrupt", photos, "c", *cells, "--quiet")
+    shiftproof("perturb", photos, "p", "--perturbations", "tilt", "--layout", "cifar-p", *cells[4:], "--quiet")
+    declared = [*network[1:], "--augmented", "contrast", "--augmented", "tilt", "--quiet", "--json"]
+    for given in (["c", "--studies", "corruption"], ["p", "--studies", "perturbation"], [photos, "--shifted", "contrast:5"]):
+        said = shiftproof("run", network[0], *given, *declared)
+        assert any("declares contrast, tilt as augmentation" in one for one in json.loads(said.out)["warnings"]), said.err
+
+
 @pytest.fixture
 def passes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many images each call gave to a model."""

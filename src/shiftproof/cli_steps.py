@@ -153,9 +153,8 @@ def tell_unmeasurable(bench: Bench, models: Sequence[Model | ModelRef], options:
 
     store = Store(options["store"])
     known = [store.model(model) if isinstance(model, ModelRef) else model for model in models]
-    left, reasons = measurable(
-        bench.studies, Known.of([model and model.classes for model in known], bench.image_sets, scoring_of(options))
-    )
+    classes = [None if model is None else model.classes for model in known]
+    left, reasons = measurable(bench.studies, Known.of(classes, bench.image_sets, scoring_of(options)))
     if reasons and not left:
         raise BadInput(f"nothing can be measured: {'; '.join(reasons)}")
     for reason in reasons:

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar
 
 import shiftproof
-from shiftproof.errors import BadInput, MissingRuns
+from shiftproof.corruptions.choosing import trained_with
+from shiftproof.errors import BadInput, MissingRuns, listed
 from shiftproof.image_sets import open_images
 from shiftproof.image_sets.scoring import Scoring
 from shiftproof.image_sets.views import labelled_among, unlabelled
@@ -32,9 +33,11 @@ from shiftproof.types import (
     ImageSetRef,
     Keep,
     Measurement,
+    ModelRef,
     Predictions,
     Reading,
     Run,
+    Seen,
     SetAside,
     Study,
     Training,
@@ -81,6 +84,7 @@ def measure(
             dict.fromkeys(
                 [
                     *(warning for run in runs for warning in loader.warnings(run, findings)),
+                    *loader.seen_in_training(runs),
                     *(warning for _, _, warnings in told for warning in warnings),
                 ]
             )
@@ -119,7 +123,8 @@ class _Loader:
         """What can be told of these studies before anything is read."""
         refs = dict.fromkeys(run.model for study in studies for run in study.runs())
         stored = [self._store.model(ref) for ref in refs]
-        return Known(self.image_set, tuple(model and model.classes for model in stored), self._scoring or Scoring())
+        classes = tuple(None if model is None else model.classes for model in stored)
+        return Known(self.image_set, classes, self._scoring or Scoring())
 
     def findings(self, study: Study) -> Iterator[Finding]:
         yield from study.measure(self._load(study))
@@ -149,6 +154,26 @@ class _Loader:
             precision_hint([one.value for one in precisions], max((one.images for one in precisions), default=0)),
         ]
         yield from (f"{model.ref.name} on {run.image_set.name}: {hint}" for hint in hints if hint)
+
+    def seen_in_training(self, runs: Iterable[Run]) -> Iterator[str]:
+        """What models are tested under although they declare to have been trained with it."""
+        tested: dict[ModelRef, dict[str, None]] = {}
+        in_set: dict[ImageSetRef, tuple[str, ...]] = {}
+        for run in runs:
+            if run.image_set not in in_set:
+                facts = [sample.facts for sample in self.image_set(run.image_set).samples]
+                held = (str(one.get(fact) or "") for fact in ("corruption", "perturbation") for one in facts)
+                in_set[run.image_set] = tuple(dict.fromkeys(held))
+            tested.setdefault(run.model, {}).update(dict.fromkeys([run.condition.name, *in_set[run.image_set]]))
+        for ref, names in tested.items():
+            declared = self.model(Run(ref, next(iter(in_set)))).seen.augmentations
+            among = [name for name in names if name in trained_with(declared)]
+            if among:
+                yield (
+                    f"{ref.name} declares {listed(declared)} as augmentation of its training and is tested under "
+                    f"{listed(among)}: what it does there says nothing of shifts that are new to it. Numbers called unseen "
+                    "leave this out; published means such as mCE do not"
+                )
 
     def model(self, run: Run) -> StoredModel:
         model = self._store.model(run.model)
@@ -261,6 +286,10 @@ class _Load:
     def training(self, run: Run) -> Training:
         """The same for learning from, block by block: a training set need not fit into memory."""
         return self._load(load_training, run)
+
+    def seen(self, run: Run) -> Seen:
+        """What the model of a run says of its own past."""
+        return self._loader.model(run).seen
 
     def found(self, run: Run) -> FoundObjects:
         """What an object detector found, beside what is really there."""
