@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shiftproof.cli_models import Options, answer_with_boxes, answers_with_boxes
+from shiftproof.cli_models import Options, answer_with_boxes, answers_with_boxes, tell_versions
 from shiftproof.errors import BadInput
 
 if TYPE_CHECKING:
@@ -189,14 +189,16 @@ def fill_images(model: Model, images: ImageSet, options: Options, *, shard: tupl
 def say_preparation(model: Model, image_sets: Sequence[ImageSet], options: Options) -> None:
     """Tells how images become the model's input, and what else is to be known of both, before a long run."""
     from shiftproof.console import remark
+    from shiftproof.store import Store
+    from shiftproof.stored_models import preparation_told
 
     if options["quiet"]:
         return
-    described = ", ".join(f"{key} {value}" for key, value in model.preparation.describe().items() if value is not None)
-    remark(f"{model.ref.name}: {described}")
+    remark(f"{model.ref.name}: {preparation_told(model.preparation.describe())}")
     notes = [*getattr(model, "notes", ()), *(note for images in image_sets for note in getattr(images, "notes", ()))]
     for note in dict.fromkeys(notes):
         remark(f"note: {note}")
+    tell_versions(model.ref, Store(options["store"]))
 
 
 def _precision(options: Options) -> Precision:

@@ -126,15 +126,14 @@ class Store:
         Companions are networks that were made of a model and asked beside it: random ones, ODIN's, other input sizes.
         """
         self.settle()
-        found = _marked([_read_model(path) for path in self.root.glob("models/*/model.json")])
-        wanted = [model for model in found if companions or model.companion is None]
+        found = filter(None, map(_read_model_if_there, self.root.glob("models/*/model.json")))
+        wanted = [model for model in _marked(list(found)) if companions or model.companion is None]
         newest_first = sorted(wanted, key=lambda model: (model.stored, model.ref.fingerprint), reverse=True)
         return sorted(newest_first, key=lambda model: model.ref.name)
 
     def model(self, ref: ModelRef) -> StoredModel | None:
         self.settle()
-        path = self._model_folder(ref) / "model.json"
-        return _read_model(path) if path.exists() else None
+        return _read_model_if_there(self._model_folder(ref) / "model.json")
 
     def head(self, ref: ModelRef) -> Head | None:
         path = self._model_folder(ref) / "head.safetensors"
@@ -500,6 +499,16 @@ def _slug(text: str) -> str:
 
 def _json(value: object) -> bytes:
     return (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode("utf-8", "surrogateescape")
+
+
+def _read_model_if_there(path: Path) -> StoredModel | None:
+    """None where it is not there, or another process has just forgotten it."""
+    try:
+        return _read_model(path)
+    except StoreError:
+        if path.exists():
+            raise
+        return None
 
 
 def _read_model(path: Path) -> StoredModel:

@@ -8,7 +8,7 @@ from typing import Any
 
 from shiftproof.errors import BadInput, UnknownName
 from shiftproof.store import Store, StoredModel
-from shiftproof.types import Fact, ModelRef
+from shiftproof.types import ModelRef
 
 SHORT = 8
 """Characters of a fingerprint that people read."""
@@ -62,39 +62,30 @@ def version_named(name: str, store: Store) -> Version:
 
 
 def older_told(ref: ModelRef, store: Store) -> str | None:
-    """What else is stored under the name of a model, as a sentence; None where nothing is."""
+    """What else is stored under the name of a model, as a sentence; None where nothing is.
+
+    A model that is not stored yet will be the newest.
+    """
     mine = store.model(ref)
     name = ref.name if mine is None else mine.ref.name
-    others = [one for one in versions(store, companions=True) if one.model.ref.name == name]
-    told = [
-        f"{_reachable(one, ref)} (stored {day_of(one.model)}{_otherwise(mine, one.model)})"
-        for one in others
-        if one.model.ref.fingerprint != ref.fingerprint
-    ]
-    if not told:
+    models = [one for one in store.models(companions=True) if one.ref.name == name]
+    others = [one for one in models if one.ref.fingerprint != ref.fingerprint]
+    if not others:
         return None
-    newest = not others or others[0].model.ref.fingerprint == ref.fingerprint or mine is None
-    return f"{name} is stored in several versions and {'the newest counts' if newest else 'this is an older one'}; " + (
-        f"{'older' if newest else 'others'}: {', '.join(told)}"
-    )
-
-
-def _reachable(one: Version, ref: ModelRef) -> str:
-    """What finds this version once the given one is the newest."""
-    return one.name if one.model.ref.name != ref.name else f"{one.model.ref.name}@{one.model.ref.fingerprint[:SHORT]}"
+    newest = mine is None or models[0].ref.fingerprint == ref.fingerprint
+    told = [f"{name}@{one.ref.fingerprint[:SHORT]} (stored {day_of(one)}{_otherwise(mine, one)})" for one in others]
+    counts = "the newest counts; older" if newest else "this is an older one; others"
+    return f"{name} is stored in several versions and {counts}: {', '.join(told)}"
 
 
 def _otherwise(model: StoredModel | None, other: StoredModel) -> str:
     """In which parts of its preparation another version differs."""
     if model is None:
         return ""
-    keys = [key for key in {**other.preparation, **model.preparation} if _part(other, key) != _part(model, key)]
-    return "".join(f", {key} {_part(other, key)}" for key in keys) or ", other weights"
-
-
-def _part(model: StoredModel, key: str) -> Fact:
-    value: Fact = model.preparation.get(key)
-    return value
+    theirs, ours = other.preparation, model.preparation
+    keys = [key for key in {**theirs, **ours} if theirs.get(key) != ours.get(key)]
+    parts = [f"no {key}" if theirs.get(key) is None else f"{key} {theirs[key]}" for key in keys]
+    return "".join(f", {part}" for part in parts) or ", other weights"
 
 
 def companion_told(model: StoredModel, store: Store) -> str | None:

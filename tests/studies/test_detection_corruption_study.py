@@ -132,7 +132,7 @@ def test_means_over_unseen_corruptions_stand_beside_those_over_all() -> None:
     findings = list(study().measure(load))  # type: ignore[arg-type]
     fog = (precision(30) + precision(20)) / 2
     (mean,), (share,) = (numbers(findings, f"unseen_{name}_performance_under_corruption") for name in ("mean", "relative"))
-    assert (mean.value, share.value) == (pytest.approx(fog), pytest.approx(fog))  # the clean precision is 1
+    assert mean.value == share.value == pytest.approx(fog)  # the clean precision is 1
     assert mean.convention["corruptions"] == "fog"
     (every,) = numbers(findings, "mean_performance_under_corruption")
     assert every.value == pytest.approx((2 * fog + precision(10) + precision(20)) / 4)
