@@ -80,9 +80,10 @@ def test_every_study_of_objects_says_its_numbers_to_people(
     assert told in ran.out
 
 
-def test_without_numbers_nothing_but_the_report_is_named(shiftproof: Shiftproof, boxes: Path) -> None:
+def test_without_anything_to_measure_no_report_is_written(shiftproof: Shiftproof, boxes: Path) -> None:
     ran = shiftproof("run", "colours.onnx", boxes.parent / "red", *PREPARED, "--studies", "heat-maps")
-    assert (ran.code, ran.out) == (0, "report.html\n"), ran.err
+    assert (ran.code, ran.out) == (1, "")
+    assert not Path("report.html").exists()
 
 
 def test_a_set_without_boxes_says_so(shiftproof: Shiftproof, boxes: Path) -> None:

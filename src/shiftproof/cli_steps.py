@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shiftproof.cli_models import Options, answer_with_boxes, answers_with_boxes
+from shiftproof.cli_models import Options, answer_with_boxes, answers_with_boxes, tell_versions
 from shiftproof.errors import BadInput
 
 if TYPE_CHECKING:
@@ -162,13 +162,14 @@ def fill_bench(model: Model, bench: Bench, options: Options) -> None:
 
     store = Store(options["store"])
     asked: list[Model] = [model, *bench.companions]
-    check_stored(bench.studies, bench.image_sets, store=store, besides=[one.ref for one in asked])
+    studies = tell_unmeasurable(bench, [model], options)
+    check_stored(studies, bench.image_sets, store=store, besides=[one.ref for one in asked])
     say_preparation(model, bench.image_sets, options)
     with interruptible(Bar(quiet=options["quiet"])) as progress:
         for one in asked:
             fill_studies(
                 one,
-                [study for study in bench.studies if one is model or any(run.model == one.ref for run in study.runs())],
+                [study for study in studies if one is model or any(run.model == one.ref for run in study.runs())],
                 bench.image_sets,
                 store=store,
                 keep=richest([options["keep"] or "top5", scoring_of(options).keep]),
@@ -181,13 +182,33 @@ def fill_bench(model: Model, bench: Bench, options: Options) -> None:
             )
 
 
+def tell_unmeasurable(bench: Bench, models: Sequence[Model | ModelRef], options: Options) -> list[Study]:
+    """The studies that can measure something; of the others it is said why not. BadInput where none is left."""
+    from shiftproof.console import remark
+    from shiftproof.planning import Known, measurable
+    from shiftproof.store import Store
+    from shiftproof.types import ModelRef
+
+    store = Store(options["store"])
+    known = [store.model(model) if isinstance(model, ModelRef) else model for model in models]
+    classes = [None if model is None else model.classes for model in known]
+    left, reasons = measurable(bench.studies, Known.of(classes, bench.image_sets, scoring_of(options)))
+    if reasons and not left:
+        raise BadInput(f"nothing can be measured: {'; '.join(reasons)}")
+    for reason in reasons:
+        remark(f"left out: {reason}")
+    return left
+
+
 def fill_images(model: Model, images: ImageSet, options: Options, *, shard: tuple[int, int]) -> Tally:
     """The unchanged images, or this machine's part of them."""
-    from shiftproof.console import Bar
+    from shiftproof.console import Bar, remark
     from shiftproof.prediction import fill
     from shiftproof.store import Store
 
     say_preparation(model, [images], options)
+    if not any(sample.labels for sample in images.samples) and not options["quiet"]:
+        remark(f"note: no image of {images.ref.name} has a label: until some have, only what needs none can be measured")
     with interruptible(Bar(quiet=options["quiet"])) as progress:
         return fill(
             model,
@@ -206,14 +227,16 @@ def fill_images(model: Model, images: ImageSet, options: Options, *, shard: tupl
 def say_preparation(model: Model, image_sets: Sequence[ImageSet], options: Options) -> None:
     """Tells how images become the model's input, and what else is to be known of both, before a long run."""
     from shiftproof.console import remark
+    from shiftproof.store import Store
+    from shiftproof.stored_models import preparation_told
 
     if options["quiet"]:
         return
-    described = ", ".join(f"{key} {value}" for key, value in model.preparation.describe().items() if value is not None)
-    remark(f"{model.ref.name}: {described}")
+    remark(f"{model.ref.name}: {preparation_told(model.preparation.describe())}")
     notes = [*getattr(model, "notes", ()), *(note for images in image_sets for note in getattr(images, "notes", ()))]
     for note in dict.fromkeys(notes):
         remark(f"note: {note}")
+    tell_versions(model.ref, Store(options["store"]))
 
 
 def _precision(options: Options) -> Precision:
@@ -240,13 +263,16 @@ def measured(bench: Bench, options: Options) -> Results:
     """What the studies find in the store."""
     from shiftproof.studies import measure
 
-    return measure(
+    results = measure(
         bench.studies,
         store=options["store"],
         image_sets=bench.image_sets,
         scoring=scoring_of(options),
         cluster=options.get("cluster"),
     )
+    if results.skipped and not results.models:  # no study read a single run
+        raise BadInput(f"nothing can be measured: {'; '.join(results.skipped)}")
+    return results
 
 
 def scoring_of(options: Options) -> Scoring:

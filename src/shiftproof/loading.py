@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from shiftproof.store import TOP5, Contents, Rows, Store, StoredModel, StoredRun
 from shiftproof.types import (
     CLEAN,
     Classes,
+    Condition,
     Fact,
     Gives,
     Head,
@@ -260,6 +262,34 @@ def _missing(run: Run, store: Store, keep: Keep, missing: int, images: int) -> M
     if run.condition != CLEAN:
         command = "shiftproof run, with the same options"
     return MissingRuns(
-        f"{run.model.name} on {run.image_set.name} ({run.condition}): {missing} of {images} images have no prediction; "
-        f"make them with: {command}"
+        f"{run.model.name} on {run.image_set.name} ({run.condition}): {missing} of {images} images have no prediction",
+        call=python_call(run, store, keep),
+        command=command,
     )
+
+
+def python_call(run: Run, store: Store, keep: Keep) -> str:
+    """What makes a run from Python."""
+    condition = "" if run.condition == CLEAN else f", condition={_spelled(run.condition)}"
+    stored = f'{condition}, store="{store.root}"'
+    if keep == "boxes":
+        return f"sp.detect(detector, images{stored})"
+    kept = "" if keep == "top5" else f', keep="{keep}"'
+    return f"sp.predict(model, images{stored}{kept})"
+
+
+def _spelled(condition: Condition) -> str:
+    """A condition as Python makes it.
+
+    >>> _spelled(Condition("fog", 3, edition="tiny-64"))
+    'sp.Condition("fog", 3, edition="tiny-64")'
+    """
+    plain = Condition(condition.name, condition.severity)
+    said = {
+        field.name: getattr(condition, field.name)
+        for field in dataclasses.fields(condition)
+        if getattr(condition, field.name) != getattr(plain, field.name)
+    }
+    parts = [json.dumps(condition.name), *([str(condition.severity)] if condition.severity else [])]
+    parts += [f"{name}={json.dumps(value) if isinstance(value, str) else repr(value)}" for name, value in said.items()]
+    return f"sp.Condition({', '.join(parts)})"

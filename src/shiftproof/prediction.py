@@ -23,7 +23,7 @@ from shiftproof.loading import digests_of, load_predictions
 from shiftproof.loading_boxes import load_found, meet
 from shiftproof.looking import LookingStudy, fill_looks
 from shiftproof.parallel import Block, Workers
-from shiftproof.planning import BATCH, Digests, Plan, keeps_of, plan_blocks
+from shiftproof.planning import BATCH, Digests, Known, Plan, keeps_of, measurable, plan_blocks
 from shiftproof.preparing import Job, Read, check_condition, prepare
 from shiftproof.recording import record
 from shiftproof.row_writer import RowWriter
@@ -292,10 +292,12 @@ def fill_studies(
 ) -> None:
     """Every run of this model that the studies name; what is stored already is not done again.
 
+    A study that can tell from the images and the model alone that it would measure nothing is not run.
     A study that has `wanted` runs only some images of most cells: it is asked what is next until it wants nothing. One that
     has `looks` also gets heat maps of those images that it wants to look into.
     """
     sets = {images.ref: images for images in image_sets}
+    studies, _ = measurable(studies, Known.of([model.classes], sets.values(), scoring))
     sampled = [study for study in studies if isinstance(study, SampledStudy)]
     keeps = keeps_of([study for study in studies if study not in sampled], keep)
     for study in sampled:

@@ -226,6 +226,14 @@ class ModelRef:
 
 
 @dataclass(frozen=True)
+class Companion:
+    """What makes a network no model of its own: it is another one changed, and asked for that one's sake alone."""
+
+    kind: Literal["redrawn", "odin", "input size"]
+    of: str | None  # fingerprint of the model it was made of; None where that is not known any more
+
+
+@dataclass(frozen=True)
 class ImageSetRef:
     """An image set by what it holds; the fingerprint covers ids, labels and facts."""
 

@@ -728,6 +728,41 @@ MEANINGS: Mapping[str, Meaning] = {
 }
 """Every metric a study measures, or a review."""
 
+OF_UNSEEN = (
+    "group_error",
+    "mean_corrupted_error",
+    "relative_corrupted_error",
+    "mean_corruption_error",
+    "relative_mean_corruption_error",
+    "mean_flip_probability",
+    "mean_flip_rate",
+    "mean_top5_distance",
+    "mean_top5_distance_ratio",
+    "mean_zipf_distance",
+    "mean_performance_under_corruption",
+    "relative_performance_under_corruption",
+)
+"""Means that are also taken without what a model declares to have been trained with."""
+
+
+def unseen(metric: str) -> str:
+    """What a mean is called once what a model was trained with is left out of it."""
+    return f"unseen_{metric}"
+
+
+MEANINGS = {
+    **MEANINGS,
+    **{
+        unseen(name): Meaning(
+            f"{MEANINGS[name].title}, unseen alone",
+            f"{MEANINGS[name].explanation} What the model declares as an augmentation of its training is left out.",
+            MEANINGS[name].unit,
+            MEANINGS[name].good,
+        )
+        for name in OF_UNSEEN
+    },
+}
+
 
 def meaning_of(metric: str) -> Meaning:
     """The meaning of a metric; one that is not in the table goes by its name, whose last word tells a share.

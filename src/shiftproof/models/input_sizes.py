@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from shiftproof.errors import BadInput
 from shiftproof.models.loaded import LoadedClassifier
 from shiftproof.models.preparation import ImagePreparation, resized_to
-from shiftproof.types import Classifier, Decoder, Fact, Image, ModelRef, fingerprint_of
+from shiftproof.types import Classifier, Companion, Decoder, Fact, Image, ModelRef, fingerprint_of
 
 Sizing = Literal["input", "picture"]
 """What has the size: the ``input`` of the model, or the ``picture`` that is then enlarged to the model's own input."""
@@ -67,13 +67,15 @@ def at_input_size(
     if wanted == own and preparation == model.preparation:
         return model
     ref = sized_ref(model.ref, size, chosen, whole=preparation != model.preparation)
+    companion = Companion("input size", model.ref.fingerprint)
     if chosen == "picture" or model.for_size is None:
         note = f"pictures are made {size_name(wanted)} first, and then enlarged to the model's own input of {told}"
         small = SmallPictures(preparation, wanted)
-        return dataclasses.replace(model, ref=ref, preparation=small, notes=(*model.notes, note))
+        return dataclasses.replace(model, ref=ref, preparation=small, notes=(*model.notes, note), companion=companion)
     answer = model.answer if wanted == own else model.for_size(wanted)
     resized = resized_to(preparation, wanted)
-    return dataclasses.replace(model, ref=ref, preparation=resized, answer=answer, redraw=None, looks={})
+    sized = dataclasses.replace(model, ref=ref, preparation=resized, answer=answer, redraw=None, looks={})
+    return dataclasses.replace(sized, companion=companion)
 
 
 def takes_size(model: LoadedClassifier) -> bool:

@@ -19,9 +19,13 @@ from shiftproof.types import Curve, Finding, Gallery, Measurement
 OVERALL = (
     "clean_error",
     "mean_corrupted_error",
+    "unseen_mean_corrupted_error",
     "relative_corrupted_error",
+    "unseen_relative_corrupted_error",
     "mean_corruption_error",
+    "unseen_mean_corruption_error",
     "relative_mean_corruption_error",
+    "unseen_relative_mean_corruption_error",
 )
 NAMES = frozenset(
     {
@@ -29,6 +33,7 @@ NAMES = frozenset(
         "corrupted_error",
         "corruption_mean_error",
         "group_error",
+        "unseen_group_error",
         "corruption_error",
         "relative_corruption_error",
         "degradation",
@@ -55,6 +60,7 @@ def _parts(findings: Sequence[Finding], page: Page) -> list[Part]:
         *choices("How these numbers were made", overall),
         *heat_maps,
         *_by_group(named(findings, "group_error"), half=len(heat_maps) > 1 and len(heat_maps) % 2 == 1),
+        *_by_unseen_group(named(findings, "unseen_group_error")),
         *_by_corruption(findings),
         *_degradation(curves_named(findings, "degradation")),
         *among_imagenet_c(overall),
@@ -132,6 +138,13 @@ def _by_group(found: Sequence[Measurement], *, half: bool) -> list[Part]:
         return []
     note = "Means over the corruptions of a group and all severities."
     return [bars("Error by group", found, "group", x_title="share of images wrong", note=note, half=half)]
+
+
+def _by_unseen_group(found: Sequence[Measurement]) -> list[Part]:
+    if not found:
+        return []
+    note = "The same without corruptions that a model declares to have been trained with, of groups that have some."
+    return [bars("Error by group, unseen corruptions", found, "group", x_title="share of images wrong", note=note)]
 
 
 def _degradation(curves: Sequence[Curve]) -> list[Part]:

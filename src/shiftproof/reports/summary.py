@@ -41,9 +41,13 @@ KEY_NUMBERS = (
     "accuracy_beside_people",
     "top1_accuracy",
     "top5_accuracy",
+    "unseen_mean_corrupted_error",
     "mean_corrupted_error",
+    "unseen_mean_corruption_error",
     "mean_corruption_error",
+    "unseen_mean_flip_probability",
     "mean_flip_probability",
+    "unseen_mean_flip_rate",
     "mean_flip_rate",
     "anchor_accuracy",
     "pm_k_accuracy",
@@ -55,7 +59,7 @@ KEY_NUMBERS = (
     "rms_calibration_error",
     "overconfidence",
 )
-PARTIAL = ("group_accuracy", "group_error")
+PARTIAL = ("group_accuracy", "group_error", "unseen_group_error")
 """Numbers of one group among others, which have their own sections."""
 ON_THE_WHOLE = {"model", "image_set", "fact", "group"}
 """What a number of the summary may be about; conditions and classes have their own sections."""

@@ -13,16 +13,19 @@ from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar
 
 import shiftproof
-from shiftproof.errors import BadInput, MissingRuns
+from shiftproof.corruptions.choosing import trained_with
+from shiftproof.errors import BadInput, MissingRuns, listed
 from shiftproof.image_sets import open_images
 from shiftproof.image_sets.clusters import Clustering, clustering, looks_clustered
 from shiftproof.image_sets.scoring import Scoring
 from shiftproof.image_sets.views import labelled_among, unlabelled
-from shiftproof.loading import StoredTraining, digests_of, load_predictions, load_training
+from shiftproof.loading import StoredTraining, digests_of, load_predictions, load_training, python_call
 from shiftproof.loading_boxes import load_found
 from shiftproof.models.sanity import accuracy_hint, precision_hint
+from shiftproof.planning import Known, measurable
 from shiftproof.store import Store, StoredModel
 from shiftproof.stored_looks import AskedLooks, Looks, load_looks, to_columns
+from shiftproof.stored_models import companion_told, older_told
 from shiftproof.studies.results import ImageSetCard, ModelCard, Results
 from shiftproof.types import (
     CLEAN,
@@ -32,9 +35,11 @@ from shiftproof.types import (
     ImageSetRef,
     Keep,
     Measurement,
+    ModelRef,
     Predictions,
     Reading,
     Run,
+    Seen,
     SetAside,
     Study,
     Training,
@@ -69,6 +74,7 @@ def measure(
     """
     studies = [studies] if isinstance(studies, Study) else list(studies)
     loader = _Loader(store if isinstance(store, Store) else Store(store), image_sets, scoring, clustering(cluster))
+    studies, reasons = measurable(studies, loader.known(studies))
     loader.check_clusters(dict.fromkeys(run.image_set for study in studies for run in study.runs()))
     told = [
         (tuple(loader.findings(study)), tuple(loader.said(study, "skipped")), tuple(loader.said(study, "warnings")))
@@ -78,17 +84,18 @@ def measure(
     runs = list(dict.fromkeys(run for study in studies for run in study.runs()))
     return Results(
         findings,
-        models=_unique(_model_card(loader.model(run)) for run in runs),
+        models=_unique(loader.model_card(run) for run in {run.model: run for run in runs}.values()),
         image_sets=_unique(loader.image_set_card(run.image_set) for run in runs),
         warnings=tuple(
             dict.fromkeys(
                 [
                     *(warning for run in runs for warning in loader.warnings(run, findings)),
+                    *loader.seen_in_training(runs),
                     *(warning for _, _, warnings in told for warning in warnings),
                 ]
             )
         ),
-        skipped=tuple(dict.fromkeys(reason for _, skipped, _ in told for reason in skipped)),
+        skipped=tuple(dict.fromkeys([*reasons, *(reason for _, skipped, _ in told for reason in skipped)])),
         command=typed_command(),
         made=datetime.now(UTC).isoformat(timespec="seconds"),
         versions=versions(),
@@ -123,6 +130,13 @@ class _Loader:
         """UnknownName before anything is computed where no set has the fact that images are to be clustered by."""
         if self._clustering.by is not None:
             self._clustering.check(self.image_set(ref) for ref in refs)
+
+    def known(self, studies: Iterable[Study]) -> Known:
+        """What can be told of these studies before anything is read."""
+        refs = dict.fromkeys(run.model for study in studies for run in study.runs())
+        stored = [self._store.model(ref) for ref in refs]
+        classes = tuple(None if model is None else model.classes for model in stored)
+        return Known(self.image_set, classes, self._scoring or Scoring())
 
     def findings(self, study: Study) -> Iterator[Finding]:
         yield from study.measure(self._load(study))
@@ -161,11 +175,46 @@ class _Loader:
         ]
         yield from (f"{model.ref.name} on {run.image_set.name}: {hint}" for hint in hints if hint)
 
+    def seen_in_training(self, runs: Iterable[Run]) -> Iterator[str]:
+        """What models are tested under although they declare to have been trained with it."""
+        tested: dict[ModelRef, dict[str, None]] = {}
+        in_set: dict[ImageSetRef, tuple[str, ...]] = {}
+        for run in runs:
+            if run.image_set not in in_set:
+                facts = [sample.facts for sample in self.image_set(run.image_set).samples]
+                held = (str(one.get(fact) or "") for fact in ("corruption", "perturbation") for one in facts)
+                in_set[run.image_set] = tuple(dict.fromkeys(held))
+            tested.setdefault(run.model, {}).update(dict.fromkeys([run.condition.name, *in_set[run.image_set]]))
+        for ref, names in tested.items():
+            declared = self.model(Run(ref, next(iter(in_set)))).seen.augmentations
+            among = [name for name in names if name in trained_with(declared)]
+            if among:
+                yield (
+                    f"{ref.name} declares {listed(declared)} as augmentation of its training and is tested under "
+                    f"{listed(among)}: what it does there says nothing of shifts that are new to it. Numbers called unseen "
+                    "leave this out; published means such as mCE do not"
+                )
+
     def model(self, run: Run) -> StoredModel:
         model = self._store.model(run.model)
         if model is None:
-            raise MissingRuns(f"nothing of {run.model.name} is stored in {self._store.root}; predict first")
+            call = python_call(run, self._store, "top5")
+            raise MissingRuns(f"nothing of {run.model.name} is stored in {self._store.root}", call=call)
         return dataclasses.replace(model, ref=run.model)
+
+    def model_card(self, run: Run) -> ModelCard:
+        model, versions = self.model(run), older_told(run.model, self._store)
+        companion = companion_told(model, self._store)
+        return ModelCard(
+            model.ref.name,
+            model.ref.fingerprint,
+            gives=model.gives,
+            preparation=model.preparation,
+            seen=model.seen,
+            classes=model.outputs,
+            notes=(*model.notes, *([versions] if versions else [])),
+            companion=companion,
+        )
 
     def image_set(self, ref: ImageSetRef) -> ImageSet:
         if ref.place not in self._sets:
@@ -262,6 +311,10 @@ class _Load:
         """The same for learning from, block by block: a training set need not fit into memory."""
         return self._load(load_training, run)
 
+    def seen(self, run: Run) -> Seen:
+        """What the model of a run says of its own past."""
+        return self._loader.model(run).seen
+
     def found(self, run: Run) -> FoundObjects:
         """What an object detector found, beside what is really there."""
         return self._load(load_found, run)
@@ -282,18 +335,6 @@ class _Load:
         """How many images of the first set the second one holds too, byte for byte."""
         ours, theirs = ({digest for digest in self._loader.digests(ref).values() if digest} for ref in (first, second))
         return len(ours & theirs)
-
-
-def _model_card(model: StoredModel) -> ModelCard:
-    return ModelCard(
-        model.ref.name,
-        model.ref.fingerprint,
-        gives=model.gives,
-        preparation=model.preparation,
-        seen=model.seen,
-        classes=model.outputs,
-        notes=model.notes,
-    )
 
 
 Card = TypeVar("Card", ModelCard, ImageSetCard)

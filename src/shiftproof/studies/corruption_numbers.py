@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from shiftproof.corruptions import GROUPS, IMAGENET_C
 from shiftproof.errors import listed
+from shiftproof.metrics.meanings import unseen
 from shiftproof.metrics.resampling import RESAMPLES, interval_of, resampled_means
 from shiftproof.studies import evidence
 from shiftproof.studies.cells import Baseline, Cells
@@ -71,20 +72,24 @@ def findings(
     convention: Mapping[str, str],
     *,
     clean_convention: Mapping[str, str],
+    seen: Collection[str] = (),
 ) -> Iterator[Finding]:
-    """Every number and curve of one model; a baseline that is a model has the same images in the same order."""
+    """Every number and curve of one model; a baseline that is a model has the same images in the same order.
+
+    What the model has `seen` in training is said beside each number it is part of, and means without it stand beside.
+    """
     if cells.clean_wrong is not None:
         yield evidence.share("clean_error", cells.clean_wrong, about, clean_convention, cells.clusters)
-    yield from _each_cell(cells, about, convention)
+    yield from _each_cell(cells, about, convention, seen)
     drawings = list(_drawings(cells, baseline))
-    for number in _numbers(cells, baseline):
-        seen, drawn, left_out = (number.of(drawing) for drawing in drawings)
-        if np.isfinite(seen[0]):
+    for number in _numbers(cells, baseline, seen):
+        observed, drawn, left_out = (number.of(drawing) for drawing in drawings)
+        if np.isfinite(observed[0]):
             cases = cells.clusters.count
-            interval = interval_of(seen, drawn, left_out, cases=cases)
+            interval = interval_of(observed, drawn, left_out, cases=cases)
             beside = evidence.resampled_told(cells.clusters, interval, what=JOINT)
             told, named = {**convention, **number.convention, **beside}, {**about, **number.about}
-            yield Measurement(number.metric, float(seen[0]), named, len(cells), told, interval, cases)
+            yield Measurement(number.metric, float(observed[0]), named, len(cells), told, interval, cases)
     yield from _curves(cells, about, convention)
 
 
@@ -145,28 +150,38 @@ def why_no_ratios(cells: Cells, baseline: Baseline | str, model: str) -> Iterato
             yield f"{baseline.told} loses nothing under {listed(unharmed)}, so no added error can be divided by it"
 
 
-def _each_cell(cells: Cells, about: About, convention: Mapping[str, str]) -> Iterator[Measurement]:
+def seen_told(corruptions: Iterable[str], seen: Collection[str]) -> dict[str, str]:
+    """What stands beside a number of these corruptions where a model was trained with some of them.
+
+    >>> seen_told(["fog", "snow"], ["snow"]), seen_told(["fog"], ["snow"])
+    ({'seen in training': 'snow'}, {})
+    """
+    among = [name for name in corruptions if name in seen]
+    return {"seen in training": ", ".join(among)} if among else {}
+
+
+def _each_cell(cells: Cells, about: About, convention: Mapping[str, str], seen: Collection[str]) -> Iterator[Measurement]:
     for place, corruption in enumerate(cells.corruptions):
+        told = {**convention, **seen_told([corruption], seen)}
         for column, severity in enumerate(cells.severities):
             cell = {**about, "corruption": corruption, "severity": severity}
-            yield evidence.share("corrupted_error", cells.wrong[:, place, column], cell, convention, cells.clusters)
+            yield evidence.share("corrupted_error", cells.wrong[:, place, column], cell, told, cells.clusters)
 
 
-def _numbers(cells: Cells, baseline: Baseline | None) -> Iterator[_Number]:
-    """The means over cells, and what they are in multiples of the baseline's."""
+def _numbers(cells: Cells, baseline: Baseline | None, seen: Collection[str]) -> Iterator[_Number]:
+    """The means over cells, and what they are in multiples of the baseline's; each also over unseen corruptions alone."""
     severities = {"severities": ", ".join(map(str, cells.severities))}
     counted = _counted(cells.corruptions)
-    averaged = {**severities, "corruptions": averaged_corruptions([cells.corruptions[place] for place in counted])}
     for place, name in enumerate(cells.corruptions):
-        yield _Number("corruption_mean_error", {"corruption": name}, _mean([place]), severities)
+        told = {**severities, **seen_told([name], seen)}
+        yield _Number("corruption_mean_error", {"corruption": name}, _mean([place]), told)
     for group, members in GROUPS.items():
         places = [place for place, name in enumerate(cells.corruptions) if name in members]
         if places:
-            told = {**severities, "corruptions": ", ".join(cells.corruptions[place] for place in places)}
-            yield _Number("group_error", {"group": group}, _mean(places), told)
-    yield _Number("mean_corrupted_error", {}, _mean(counted), averaged)
+            yield from _over("group_error", {"group": group}, _mean, places, cells, severities, seen, named=True)
+    yield from _over("mean_corrupted_error", {}, _mean, counted, cells, severities, seen)
     if cells.clean_wrong is not None:
-        yield _Number("relative_corrupted_error", {}, _mean_loss(counted), averaged)
+        yield from _over("relative_corrupted_error", {}, _mean_loss, counted, cells, severities, seen)
     if baseline is not None:
         beside = {"baseline": baseline.told}
         for metric, mean_metric, ratio in [
@@ -174,8 +189,28 @@ def _numbers(cells: Cells, baseline: Baseline | None) -> Iterator[_Number]:
             ("relative_corruption_error", "relative_mean_corruption_error", _mean_relative_ratio),
         ]:
             for place, name in enumerate(cells.corruptions):
-                yield _Number(metric, {"corruption": name}, ratio([place]), {**severities, **beside})
-            yield _Number(mean_metric, {}, ratio(counted), {**averaged, **beside})
+                told = {**severities, **beside, **seen_told([name], seen)}
+                yield _Number(metric, {"corruption": name}, ratio([place]), told)
+            yield from _over(mean_metric, {}, ratio, counted, cells, {**severities, **beside}, seen)
+
+
+def _over(
+    metric: str,
+    about: About,
+    mean: Callable[[Sequence[int]], Callable[[_Both], NDArray[np.floating]]],
+    places: Sequence[int],
+    cells: Cells,
+    told: Mapping[str, str],
+    seen: Collection[str],
+    *,
+    named: bool = False,
+) -> Iterator[_Number]:
+    """A mean over these corruptions and, where the model has seen some of them in training, over the others."""
+    left = [place for place in places if cells.corruptions[place] not in seen]
+    for name, some in [(metric, places), *([(unseen(metric), left)] if left and len(left) < len(places) else [])]:
+        names = [cells.corruptions[place] for place in some]
+        averaged = {"corruptions": ", ".join(names) if named else averaged_corruptions(names)}
+        yield _Number(name, about, mean(some), {**told, **averaged, **seen_told(names, seen)})
 
 
 def _counted(corruptions: Sequence[str]) -> list[int]:

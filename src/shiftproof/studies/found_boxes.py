@@ -91,17 +91,25 @@ def convention_of(run: Run, found: FoundObjects) -> dict[str, str]:
 
 def truths_of(found: FoundObjects) -> Truths | None:
     """The objects of the set, where any counts."""
-    truths = found.truths
+    return _counting(found.truths)
+
+
+def _counting(truths: Truths | None) -> Truths | None:
     return None if truths is None or (truths.crowd | truths.ignored).all() else truths
 
 
 def nothing_to_find(run: Run, found: FoundObjects) -> str | None:
     """Why average precision cannot be had, or None."""
-    if not len(found) or truths_of(found) is not None:
+    return why_no_precision(run.image_set.name, found.truths) if len(found) else None
+
+
+def why_no_precision(name: str, truths: Truths | None) -> str | None:
+    """Why average precision cannot be had of a set with these objects, or None."""
+    if _counting(truths) is not None:
         return None
-    why = "the set has none" if found.truths is None else "there is no object that counts"
+    why = "the set has none" if truths is None else "there is no object that counts"
     remedy = "name a file of boxes instead of the images (COCO, VOC, ILSVRC, ImageNet-VID or YOLO, see docs/image-sets.md)"
-    return f"{run.image_set.name}: average precision needs boxes, and {why}; {remedy}"
+    return f"{name}: average precision needs boxes, and {why}; {remedy}"
 
 
 def other_sizes(run: Run, found: FoundObjects) -> str | None:

@@ -12,6 +12,7 @@ from shiftproof.errors import BadInput
 from shiftproof.image_sets.views import spread_over
 from shiftproof.metrics import heat_inside, hot_point_inside, hot_region_meets, is_correct
 from shiftproof.models.heat_maps import METHODS
+from shiftproof.planning import Known
 from shiftproof.stored_looks import AskedLooks, Looks
 from shiftproof.studies import evidence
 from shiftproof.studies.clean_study import CleanStudy
@@ -93,6 +94,10 @@ class HeatMapStudy(CleanStudy):
             yield from (reason for reason in reasons if reason)
             if not any(reasons):
                 yield from _not_told(load, run)
+
+    def why_nothing(self, known: Known) -> str | None:
+        """Only labels tell mistakes."""
+        return known.unlabelled(self.runs()[0].image_set, "where models look in mistakes")
 
     def _chosen(self, predictions: Predictions, images: ImageSet) -> dict[str, Sequence[int]]:
         """Rows of mistakes and of right answers."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from shiftproof.errors import listed
 from shiftproof.metrics import is_correct
 from shiftproof.models.input_sizes import InputSize, Sizing, height_and_width, short_size, size_name
+from shiftproof.planning import Known
 from shiftproof.studies import evidence
 from shiftproof.studies.clean_study import image_set_ref, model_ref, model_refs
 from shiftproof.studies.object_scales import accuracies_by_scale, largest_factors
@@ -52,6 +53,9 @@ class Sized(NamedTuple):
     def side(self) -> float:
         """Of the square with as many pixels."""
         return math.sqrt(math.prod(height_and_width(self.size)))
+
+
+ONE_SIZE = "it is at hand at one input size only, so there is nothing to compare"
 
 
 @dataclass(frozen=True)
@@ -100,13 +104,20 @@ class InputSizeStudy:
         for model in model_refs(self.models):
             runs = self._runs(model)
             if not runs:
-                yield f"{model.name} on {name}: it is at hand at one input size only, so there is nothing to compare"
+                yield f"{model.name} on {name}: {ONE_SIZE}"
             elif _SizedAnswers.of(runs, load) is None:
                 yield f"{model.name} on {name}: no image with a label was read at every input size"
             at_hand = {short_size(one.size) for one in runs}
             lacking = listed(str(Sized(size, model).said) for size in self.wanted if short_size(size) not in at_hand)
             if lacking and runs:
                 yield f"{model.name} on {name}: nothing at {lacking}, which it does not take or was not asked at"
+
+    def why_nothing(self, known: Known) -> str | None:
+        """Sizes need several of a model, and accuracy needs labels."""
+        refs, ref = model_refs(self.models), image_set_ref(self.image_set)
+        if not any(self._runs(model) for model in refs):
+            return f"{listed(model.name for model in refs)} on {ref.name}: {ONE_SIZE}"
+        return known.unlabelled(ref, "accuracy by input size")
 
     def _runs(self, model: ModelRef) -> dict[Sized, Run]:
         some = self.sizes.get(model.name, ())

@@ -18,6 +18,7 @@ from shiftproof.image_sets.label_spaces import choose_classes
 from shiftproof.metrics import aupr, is_correct, response_rate_accuracy, rms_calibration_error
 from shiftproof.metrics.score_counts import counted_average_precision
 from shiftproof.metrics.two_sample import two_sample_bootstrap
+from shiftproof.planning import Known
 from shiftproof.reference import wnids_of
 from shiftproof.studies import evidence
 from shiftproof.studies.clean_study import image_set_ref, model_refs
@@ -108,6 +109,11 @@ class NaturalAdversarialStudy(TellingStudy):
             yield from self._of_hard(runs, load)
             if "novel" in runs and "ordinary" in runs:
                 yield from self._of_novel(runs["ordinary"], runs["novel"], load, told)
+
+    def why_nothing(self, known: Known) -> str | None:
+        """Every number is of images whose class is known."""
+        unlabelled = [known.unlabelled(images, "accuracy") for role, images in self._sets.items() if role != "novel"]
+        return unlabelled[0] if all(unlabelled) else None
 
     def _why_nothing(self, run: Run, predictions: Predictions) -> Iterator[str]:
         """Why the images of one set say nothing, if they do not."""

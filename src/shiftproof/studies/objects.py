@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from shiftproof.image_sets.crops import boxes_of_crops
 from shiftproof.image_sets.cutting import Look
+from shiftproof.planning import Known
 from shiftproof.studies import evidence
 from shiftproof.studies.clean_study import image_set_ref, model_ref, model_refs
 from shiftproof.studies.object_galleries import object_galleries
@@ -40,6 +41,8 @@ EFFECTS = {
     "cropped": ("crop", WHOLE),
 }
 """What is done to an object, and the looks after and before it: the paper's two effects, and what they come to."""
+
+NO_BOXES = "objects are told from their background by boxes, and it has none"
 
 
 @dataclass(frozen=True)
@@ -101,7 +104,7 @@ class ObjectStudy:
     def skipped(self, load: Callable[[Run], Predictions]) -> Iterator[str]:
         name = image_set_ref(self.image_set).name
         if not self.looks:
-            yield f"{name}: objects are told from their background by boxes, and it has none"
+            yield f"{name}: {NO_BOXES}"
             return
         for model in model_refs(self.models):
             objects = ObjectLooks.of(self._runs(model), load)
@@ -112,6 +115,11 @@ class ObjectStudy:
             lacking = lacking_scales(self._scaled(model), self.factors, self.crop_sizes)
             if lacking:
                 yield f"{model.name} on {name}: no crops at {lacking}, which it does not take or was not asked at"
+
+    def why_nothing(self, known: Known) -> str | None:
+        """Objects are found by boxes, and need a class."""
+        name = image_set_ref(self.image_set).name
+        return known.unlabelled(self._any_look, "accuracy on objects") if self.looks else f"{name}: {NO_BOXES}"
 
     @property
     def _any_look(self) -> ImageSetRef:

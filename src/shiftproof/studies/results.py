@@ -40,6 +40,7 @@ class ModelCard:
     seen: Seen = field(default_factory=Seen)
     classes: int | None = None
     notes: tuple[str, ...] = ()
+    companion: str | None = None  # how it was made of another model; None: it is a model of its own
 
 
 @dataclass(frozen=True)

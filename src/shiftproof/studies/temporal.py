@@ -13,6 +13,7 @@ from shiftproof.metrics.effective_robustness import Axes, effective_robustness
 from shiftproof.metrics.frame_sets import frame_sets
 from shiftproof.metrics.intervals import LEAST_CLUSTERS
 from shiftproof.metrics.temporal import AnchorAnswers, pm_k_correct
+from shiftproof.planning import Known
 from shiftproof.reference import load_table
 from shiftproof.studies import evidence
 from shiftproof.studies.class_names import ClassNames
@@ -31,6 +32,8 @@ PUBLISHED_TABLES = {
     "imagenet_vid_robust_models": "45 models on ImageNet-Vid-Robust, k = 10",
     "ytbb_robust_models": "60 models on YTBB-Robust, k = 10",
 }
+
+NO_ANCHOR = "pm-k needs frames around anchor frames, and no anchor with a label was read"
 
 
 @dataclass(frozen=True)
@@ -75,10 +78,14 @@ class TemporalStudy(CleanStudy):
             predictions = load(run)
             reasons = [evidence.nothing_read(run, predictions), evidence.nothing_labelled(run, predictions, "pm-k accuracy")]
             if not any(reasons) and Frames.of(predictions) is None:
-                reasons = [
-                    f"{run.image_set.name}: pm-k needs frames around anchor frames, and no anchor with a label was read"
-                ]
+                reasons = [f"{run.image_set.name}: {NO_ANCHOR}"]
             yield from (reason for reason in reasons if reason)
+
+    def why_nothing(self, known: Known) -> str | None:
+        """Frames need anchors, and these need labels."""
+        ref = self.runs()[0].image_set
+        no_frames = None if known.has_facts(ref, ("anchor", "offset")) else f"{ref.name}: {NO_ANCHOR}"
+        return known.unlabelled(ref, "pm-k accuracy") or no_frames
 
     def warnings(self, load: Callable[[Run], Predictions]) -> Iterator[str]:
         told: dict[str, None] = {}
