@@ -55,14 +55,37 @@ class _Both(NamedTuple):
     baseline: NDArray[np.floating]  # (drawings or 1, corruptions)
     baseline_losses: NDArray[np.floating]  # (drawings or 1, corruptions)
 
+    @classmethod
+    def of(
+        cls, own: NDArray[np.floating], theirs: NDArray[np.floating] | None, cells: Cells, baseline: Baseline | None
+    ) -> _Both:
+        """From means of columns, (drawings, columns): the model's, and the baseline's where it is a model."""
+        errors = _Errors.of(own, cells)
+        if theirs is not None and baseline is not None and baseline.cells is not None:
+            other = _Errors.of(theirs, baseline.cells)
+            return cls(errors, other.by_corruption, other.losses)
+        constants = np.full((1, len(cells.corruptions)), np.nan)
+        if baseline is not None and baseline.errors is not None:
+            constants = baseline.errors[None]
+        clean = np.nan if baseline is None or baseline.clean_error is None else baseline.clean_error
+        return cls(errors, constants, constants - clean)
 
-class _Number(NamedTuple):
+
+class Number(NamedTuple):
     """A number to be had from any drawing of the images."""
 
     metric: str
     about: About
     of: Callable[[_Both], NDArray[np.floating]]
     convention: Mapping[str, str]
+
+
+class Measured(NamedTuple):
+    """A number as the images have it; None for an interval where they cannot tell it."""
+
+    number: Number
+    value: float
+    interval: tuple[float, float] | None
 
 
 def findings(
@@ -77,30 +100,39 @@ def findings(
     if cells.clean_wrong is not None:
         yield evidence.share("clean_error", int(cells.clean_wrong.sum()), len(cells), about, clean_convention)
     yield from _each_cell(cells, about, convention)
-    drawings = list(_drawings(cells, baseline))
-    for number in _numbers(cells, baseline):
-        seen, drawn, left_out = (number.of(drawing) for drawing in drawings)
-        if np.isfinite(seen[0]):
-            interval = interval_of(seen, drawn, left_out)
-            told = {**convention, **number.convention, **({} if interval is None else JOINT)}
-            yield Measurement(number.metric, float(seen[0]), {**about, **number.about}, len(cells), told, interval)
+    for number, value, interval in measured_means(cells, baseline):
+        told = {**convention, **number.convention, **({} if interval is None else JOINT)}
+        yield Measurement(number.metric, value, {**about, **number.about}, len(cells), told, interval)
     yield from _curves(cells, about, convention)
 
 
-def _drawings(cells: Cells, baseline: Baseline | None) -> Iterator[_Both]:
-    """The errors as seen, with images drawn again, and with some left out."""
-    errors = [_Errors.of(means, cells) for means in resampled_means(cells.columns)]
-    if baseline is not None and baseline.cells is not None:
-        # the same seed draws the same images for both
-        for own, means in zip(errors, resampled_means(baseline.cells.columns), strict=True):
-            other = _Errors.of(means, baseline.cells)
-            yield _Both(own, other.by_corruption, other.losses)
-        return
-    constants = np.full((1, len(cells.corruptions)), np.nan)
-    if baseline is not None and baseline.errors is not None:
-        constants = baseline.errors[None]
-    clean = np.nan if baseline is None or baseline.clean_error is None else baseline.clean_error
-    yield from (_Both(own, constants, constants - clean) for own in errors)
+def measured_means(cells: Cells, baseline: Baseline | None) -> Iterator[Measured]:
+    """Every mean over cells that there is, and what it is in multiples of the baseline's."""
+    own = resampled_means(cells.columns)
+    # the same seed draws the same images for both
+    theirs = None if baseline is None or baseline.cells is None else resampled_means(baseline.cells.columns)
+    drawings = [
+        _Both.of(means, None if theirs is None else theirs[place], cells, baseline) for place, means in enumerate(own)
+    ]
+    for number in _numbers(cells, baseline):
+        seen, drawn, left_out = (number.of(drawing) for drawing in drawings)
+        if np.isfinite(seen[0]):
+            yield Measured(number, float(seen[0]), interval_of(seen, drawn, left_out))
+
+
+def slopes(number: Number, cells: Cells, baseline: Baseline | None) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+    """How a number follows the model's error in each cell, and the baseline's, to first order; (cells,) each."""
+    count, step = len(cells.corruptions) * len(cells.severities), 1e-6
+    means = cells.columns.mean(axis=0, keepdims=True)
+    still = np.zeros((1 + count, means.shape[1]))
+    moved = still.copy()
+    moved[1:, :count] = step * np.eye(count)
+    theirs = None if baseline is None or baseline.cells is None else baseline.cells.columns.mean(axis=0, keepdims=True)
+    own = number.of(_Both.of(means + moved, None if theirs is None else theirs + still, cells, baseline))
+    if theirs is None:
+        return (own[1:] - own[0]) / step, np.zeros(count)
+    other = number.of(_Both.of(means + still, theirs + moved, cells, baseline))
+    return (own[1:] - own[0]) / step, (other[1:] - other[0]) / step
 
 
 def compared(cells: Cells, baseline: Baseline | str) -> tuple[Cells, Baseline | None]:
@@ -133,7 +165,7 @@ def why_no_ratios(cells: Cells, baseline: Baseline | str, model: str) -> Iterato
         yield f"no image was read and labelled for both {model} and {baseline.told}"
         return
     means = other.wrong.mean(axis=(0, 2))
-    perfect = [name for name, mean in zip(other.corruptions, means, strict=True) if mean == 0]
+    perfect = [name for name, mean in zip(other.corruptions, means, strict=True) if mean <= 0]
     if perfect:
         yield f"{baseline.told} makes no mistakes under {listed(perfect)}, so nothing can be divided by it"
     if other.clean_wrong is not None:
@@ -151,21 +183,21 @@ def _each_cell(cells: Cells, about: About, convention: Mapping[str, str]) -> Ite
             yield evidence.share("corrupted_error", wrong, len(cells), cell, convention)
 
 
-def _numbers(cells: Cells, baseline: Baseline | None) -> Iterator[_Number]:
+def _numbers(cells: Cells, baseline: Baseline | None) -> Iterator[Number]:
     """The means over cells, and what they are in multiples of the baseline's."""
     severities = {"severities": ", ".join(map(str, cells.severities))}
     counted = _counted(cells.corruptions)
     averaged = {**severities, "corruptions": averaged_corruptions([cells.corruptions[place] for place in counted])}
     for place, name in enumerate(cells.corruptions):
-        yield _Number("corruption_mean_error", {"corruption": name}, _mean([place]), severities)
+        yield Number("corruption_mean_error", {"corruption": name}, _mean([place]), severities)
     for group, members in GROUPS.items():
         places = [place for place, name in enumerate(cells.corruptions) if name in members]
         if places:
             told = {**severities, "corruptions": ", ".join(cells.corruptions[place] for place in places)}
-            yield _Number("group_error", {"group": group}, _mean(places), told)
-    yield _Number("mean_corrupted_error", {}, _mean(counted), averaged)
+            yield Number("group_error", {"group": group}, _mean(places), told)
+    yield Number("mean_corrupted_error", {}, _mean(counted), averaged)
     if cells.clean_wrong is not None:
-        yield _Number("relative_corrupted_error", {}, _mean_loss(counted), averaged)
+        yield Number("relative_corrupted_error", {}, _mean_loss(counted), averaged)
     if baseline is not None:
         beside = {"baseline": baseline.told}
         for metric, mean_metric, ratio in [
@@ -173,8 +205,8 @@ def _numbers(cells: Cells, baseline: Baseline | None) -> Iterator[_Number]:
             ("relative_corruption_error", "relative_mean_corruption_error", _mean_relative_ratio),
         ]:
             for place, name in enumerate(cells.corruptions):
-                yield _Number(metric, {"corruption": name}, ratio([place]), {**severities, **beside})
-            yield _Number(mean_metric, {}, ratio(counted), {**averaged, **beside})
+                yield Number(metric, {"corruption": name}, ratio([place]), {**severities, **beside})
+            yield Number(mean_metric, {}, ratio(counted), {**averaged, **beside})
 
 
 def _counted(corruptions: Sequence[str]) -> list[int]:
@@ -201,7 +233,8 @@ def _mean_loss(places: Sequence[int]) -> Callable[[_Both], NDArray[np.floating]]
 
 
 def _mean_ratio(places: Sequence[int]) -> Callable[[_Both], NDArray[np.floating]]:
-    return lambda both: _divided(both.own.by_corruption[:, places], both.baseline[:, places])
+    # errors that are estimated from some cells may come out below nothing
+    return lambda both: _divided(both.own.by_corruption[:, places], np.maximum(both.baseline[:, places], 0.0))
 
 
 def _mean_relative_ratio(places: Sequence[int]) -> Callable[[_Both], NDArray[np.floating]]:
