@@ -129,7 +129,7 @@ def test_the_variance_of_a_difference_is_worked_by_hand() -> None:
 
 
 def independent_draws(chance: float) -> Iterator[tuple[float, SampledCells]]:
-    """Every set of pairs of four images, each pair drawn by itself, with its probability, and what follows by a fixed guess."""
+    """Every choice of pairs of four images, each drawn by itself, with its chance, and what follows by a fixed guess."""
     guess, wrong = np.array([[0.3, 0.9], [0.2, 0.6], [0.1, 0.1], [0.5, 0.5]]), np.asarray(LEADS < 0, dtype=float)
     for drawn in product([False, True], repeat=LEADS.size):
         mask = np.reshape(drawn, LEADS.shape)

@@ -14,8 +14,8 @@ What is best, and why it is done so:
 - Rounds grow by a fixed factor and depend on the seed and on results of earlier rounds alone. A larger budget therefore
   begins with the choices of a smaller one, and stored results are found again by drawing again. Stored results that were
   not drawn are not used: which they are may have to do with what they say.
-- Where errors are divided by those of a baseline that was sampled too, its pairs are run first: what is hard for both cancels
-  out of the ratio pair by pair. Chances that follow another model's results are as good as any, only less well aimed.
+- Where errors are divided by those of a baseline that was sampled too, its pairs are run first: what is hard for both
+  cancels out of the ratio pair by pair. Chances that follow another model's results are as good as any, if less well aimed.
 
 The estimate itself, with its interval, is that of `metrics.sampled_cells`.
 """

@@ -332,7 +332,7 @@ class _Sampled:
 
 
 def _within(number: Number, value: float, margin: float, interval: tuple[float, float]) -> tuple[float, float]:
-    """An interval that holds what the draw alone leaves open and, where the number is a share, nothing that no share can be."""
+    """An interval that holds what the draw alone leaves open and, of a share, nothing that no share can be."""
     low, high = min(interval[0], value - margin), max(interval[1], value + margin)
     is_share = meaning_of(number.metric).unit == "share" and "baseline" not in number.convention
     return (max(low, 0.0), min(high, 1.0)) if is_share else (low, high)
