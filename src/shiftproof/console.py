@@ -80,8 +80,12 @@ def say_results(results: Results) -> None:
     """The headline numbers, what may be said of models compared, and what was set aside or left out."""
     found = [one for one in results.measurements if _is_headline(one)]
     detectors = list(_of_detectors(results.measurements))
+    left_open = _sampling_errors(results.measurements)
     for some in filter(None, (found, detectors)):
-        say_table([_row(one, some) for one in some], right=("value", "95 % interval", "images"))
+        rows = [{**_row(one, some), **_left_open(one, some, left_open)} for one in some]
+        say_table(rows, right=("value", "95 % interval", "images", THESE_PHOTOS))
+    if left_open:
+        remark(f"the interval is about photos like these; {THESE_PHOTOS!r} is what cells that were not run leave open")
     for verdict in verdicts(results.measurements):
         say(verdict.text)
     for image_set in results.image_sets:
@@ -121,6 +125,31 @@ def _row(measurement: Measurement, beside: Sequence[Measurement]) -> dict[str, s
         "95 % interval": " to ".join(_bare(figure(bound, meaning.unit)) for bound in measurement.interval or ()),
         "images": f"{measurement.images:,}",
     }
+
+
+THESE_PHOTOS = "exactly these photos"
+"""The column of sampling errors."""
+
+About = frozenset[tuple[str, str | int]]
+
+
+def _sampling_errors(measurements: Sequence[Measurement]) -> dict[tuple[str, About], float]:
+    """By the number that each is of, where only some cells were run."""
+    return {
+        (str(one.about["number"]), frozenset(item for item in one.about.items() if item[0] != "number")): one.value
+        for one in measurements
+        if one.metric == "sampling_error" and one.value > 0
+    }
+
+
+def _left_open(
+    measurement: Measurement, beside: Sequence[Measurement], errors: Mapping[tuple[str, About], float]
+) -> dict[str, str]:
+    found = {(one.metric, frozenset(one.about.items())) for one in beside}
+    if not found & errors.keys():
+        return {}
+    error = errors.get((measurement.metric, frozenset(measurement.about.items())))
+    return {THESE_PHOTOS: "" if error is None else f"± {_bare(figure(error, 'share'))}"}
 
 
 def _bare(text: str) -> str:

@@ -250,14 +250,21 @@ def test_a_budget_needs_a_figure_and_one_mean(model: Classifier, images: ImageSe
         BudgetedCorruptionStudy([model], images, corruptions=[*IMAGENET_C, "speckle_noise"], budget=100)
 
 
-def test_the_command_spends_a_budget(images: ImageSet, tmp_path: Path) -> None:
+def test_the_command_spends_a_budget_and_then_another_against_it(images: ImageSet, tmp_path: Path) -> None:
     save_colour_network(tmp_path / "colours.onnx")
     (tmp_path / "classes.txt").write_text("blue\ngreen\nred\n")
     what = [f"onnx:{tmp_path / 'colours.onnx'}", str(tmp_path / "photos"), "--classes", str(tmp_path / "classes.txt")]
-    how = ["--prepare", "squash,mean=0,std=1,size=16", "--store", str(tmp_path / "runs"), "--workers", "0", "--quiet"]
+    how = ["--store", str(tmp_path / "runs"), "--workers", "0", "--quiet"]
     study = ["--studies", "corruption", "--corruptions", ",".join(NAMES), "--edition", "cifar-32", "--budget", "300"]
-    ran = CliRunner().invoke(cli, ["run", *what, *how, *study, "--json", "-o", str(tmp_path / "report.html")])
+    made = ["--prepare", "squash,mean=0,std=1,size=16", "--name", "plain"]
+    ran = CliRunner().invoke(cli, ["run", *what, *how, *study, *made, "--json", "-o", str(tmp_path / "report.html")])
     assert ran.exit_code == 0, ran.output
     found = json.loads(ran.stdout)
     (mean,) = [one for one in found["findings"] if one.get("metric") == "mean_corrupted_error"]
     assert mean["convention"]["passes"] == "300 of 1,260"
+    assert "photos like these" in mean["convention"]["interval"]
+    other = ["--prepare", "squash,mean=0.5,std=1,size=16", "--name", "shifted", "--baseline", "plain"]
+    ran = CliRunner().invoke(cli, ["run", *what, *how, *study, *other, "-o", str(tmp_path / "report.html")])
+    assert ran.exit_code == 0, ran.output
+    assert "exactly these photos" in ran.stdout
+    assert "no prediction" not in ran.output
