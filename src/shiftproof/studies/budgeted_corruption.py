@@ -271,17 +271,27 @@ class _Sampled:
             yield Measurement("corrupted_error", like_these.value, cell, run, told, interval)
             yield self._sampling_error("corrupted_error", these.half_width, cell, run)
         for number, value, interval in measured_means(cells, baseline):
-            shift, margin = self._of_these_photos(number, cells, baseline)
+            own, theirs = slopes(number, cells, baseline)
+            shift, margin = self._of_these_photos(own, theirs)
             of = {**about, **number.about}
-            told = {**self.convention, **number.convention, **self._passes, **({} if interval is None else LIKE_THESE)}
-            bounds = None if interval is None else _within(number, value + shift, margin, interval)
+            told = {**self.convention, **number.convention, **self._passes}
+            bounds = None
+            if interval is not None and not self._all_alike(own, with_clean=number.metric.startswith("relative")):
+                told |= LIKE_THESE
+                bounds = _within(number, value + shift, margin, interval)
             yield Measurement(number.metric, value + shift, of, len(cells), told, bounds)
             yield self._sampling_error(number.metric, margin, of, len(cells))
         yield from self._curves(clean, about)
 
-    def _of_these_photos(self, number: Number, cells: Cells, baseline: Baseline | None) -> tuple[float, float]:
+    def _all_alike(self, own: Numbers, *, with_clean: bool) -> bool:
+        """Whether every answer behind a number is right, or every one wrong: then, as of a full run, nothing can be told."""
+        run = np.concatenate([self.progress.leads[one.images, one.cells] for one in self.progress.rounds]) < 0
+        counts = np.concatenate([own[one.cells] != 0 for one in self.progress.rounds])
+        answers = [run[counts], *([np.asarray(self.cells.clean_wrong)] if with_clean else [])]
+        return all(found.all() or not found.any() for found in answers)
+
+    def _of_these_photos(self, own: Numbers, theirs: Numbers) -> tuple[float, float]:
         """How far results that are known keep the value from its estimate, and the half-width that the draw leaves open."""
-        own, theirs = slopes(number, cells, baseline)
         sampled = self.progress.cells
         found = sampled.weighted(own)
         shift = found.value - float(sampled.values @ own)
