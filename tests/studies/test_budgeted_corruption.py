@@ -117,7 +117,8 @@ def test_with_everything_run_all_numbers_and_intervals_are_those_of_the_full_stu
     curves = {json.dumps(dict(one.about), sort_keys=True): one for one in full.findings if isinstance(one, Curve)}
     for one in (one for one in spent.findings if isinstance(one, Curve)):
         expected = curves[json.dumps(dict(one.about), sort_keys=True)]
-        assert (one.y, one.low) == (pytest.approx(expected.y), pytest.approx(expected.low))
+        assert one.y == pytest.approx(expected.y)
+        assert one.low == pytest.approx(expected.low)
         assert one.high == pytest.approx(expected.high)
 
 
@@ -200,8 +201,8 @@ def test_two_budgets_give_an_mce_of_the_same_pairs(
     some = [key for key in ratios if "brightness" in key[1] or key[0] == "mean_corruption_error"]
     assert len(some) == 3
     for key in some:
-        assert found[key].interval is not None
-        assert found[key].interval[0] < truth[key].value < found[key].interval[1]
+        low, high = found[key].interval or (np.inf, -np.inf)
+        assert low < truth[key].value < high
         assert abs(found[key].value - truth[key].value) < 1.5 * left_open[key] < width(found[key])
     assert the(results, "mean_corruption_error").convention["baseline"] == "other"
 

@@ -267,8 +267,8 @@ class _Sampled:
             self._names, self._each_like_these, self.progress.cells.each(), self._passes_by_cell, strict=True
         ):
             cell = {**about, "corruption": corruption, "severity": severity}
-            told, interval = {**self.convention, **self._passes, **LIKE_THESE_CELLS}, (like_these.low, like_these.high)
-            yield Measurement("corrupted_error", like_these.value, cell, run, told, interval)
+            told, value = {**self.convention, **self._passes, **LIKE_THESE_CELLS}, like_these.value
+            yield Measurement("corrupted_error", value, cell, run, told, (like_these.low, like_these.high))
             yield self._sampling_error("corrupted_error", these.half_width, cell, run)
         for number, value, interval in measured_means(cells, baseline):
             own, theirs = slopes(number, cells, baseline)

@@ -117,7 +117,24 @@ def measured_means(cells: Cells, baseline: Baseline | None) -> Iterator[Measured
     for number in _numbers(cells, baseline):
         seen, drawn, left_out = (number.of(drawing) for drawing in drawings)
         if np.isfinite(seen[0]):
-            yield Measured(number, float(seen[0]), interval_of(seen, drawn, left_out))
+            interval = interval_of(seen, drawn, left_out, level=_expanded(0.95, len(left_out)))
+            yield Measured(number, float(seen[0]), interval)
+
+
+def _expanded(level: float, cases: int) -> float:
+    """The level at which percentiles of drawings of so few cases are as wide as Student's interval of a mean.
+
+    Drawing again from n cases varies by n - 1 over n too little, and knows its own spread no better than they do
+    (Hesterberg, 2015). Of hundreds it makes no difference.
+
+    >>> round(_expanded(0.95, 26), 3), round(_expanded(0.95, 200), 3)
+    (0.964, 0.952)
+    """
+    from scipy.special import ndtr, stdtrit
+
+    if cases < 2:
+        return level
+    return float(2 * ndtr(np.sqrt(cases / (cases - 1)) * stdtrit(cases - 1, (1 + level) / 2)) - 1)
 
 
 def slopes(number: Number, cells: Cells, baseline: Baseline | None) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
