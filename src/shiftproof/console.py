@@ -130,10 +130,10 @@ def _row(measurement: Measurement, beside: Sequence[Measurement]) -> dict[str, s
 THESE_PHOTOS = "exactly these photos"
 """The column of sampling errors."""
 
-About = frozenset[tuple[str, str | int]]
+_Whose = frozenset[tuple[str, str | int]]
 
 
-def _sampling_errors(measurements: Sequence[Measurement]) -> dict[tuple[str, About], float]:
+def _sampling_errors(measurements: Sequence[Measurement]) -> dict[tuple[str, _Whose], float]:
     """By the number that each is of, where only some cells were run."""
     return {
         (str(one.about["number"]), frozenset(item for item in one.about.items() if item[0] != "number")): one.value
@@ -143,7 +143,7 @@ def _sampling_errors(measurements: Sequence[Measurement]) -> dict[tuple[str, Abo
 
 
 def _left_open(
-    measurement: Measurement, beside: Sequence[Measurement], errors: Mapping[tuple[str, About], float]
+    measurement: Measurement, beside: Sequence[Measurement], errors: Mapping[tuple[str, _Whose], float]
 ) -> dict[str, str]:
     found = {(one.metric, frozenset(one.about.items())) for one in beside}
     if not found & errors.keys():

@@ -261,8 +261,10 @@ class _Sampled:
         cells, baseline = (self.cells, None) if self.baseline is None else compared(self.cells, self.baseline)
         if not len(cells):
             return
+        left = len(self.cells) - len(cells)
+        beside = {"without the baseline's answer": f"{left} of {len(self.cells)}, left out"} if left else {}
         clean = int(np.asarray(cells.clean_wrong).sum())
-        yield evidence.share("clean_error", clean, len(cells), about, self.clean_convention)
+        yield evidence.share("clean_error", clean, len(cells), about, {**self.clean_convention, **beside})
         for (corruption, severity), like_these, these, run in zip(
             self._names, self._each_like_these, self.progress.cells.each(), self._passes_by_cell, strict=True
         ):
@@ -274,14 +276,14 @@ class _Sampled:
             own, theirs = slopes(number, cells, baseline)
             shift, margin = self._of_these_photos(own, theirs)
             of = {**about, **number.about}
-            told = {**self.convention, **number.convention, **self._passes}
+            told = {**self.convention, **number.convention, **beside, **self._passes}
             bounds = None
             if interval is not None and not self._all_alike(own, with_clean=number.metric.startswith("relative")):
                 told |= LIKE_THESE
                 bounds = _within(number, value + shift, margin, interval)
             yield Measurement(number.metric, value + shift, of, len(cells), told, bounds)
             yield self._sampling_error(number.metric, margin, of, len(cells))
-        yield from self._curves(clean, about)
+        yield from self._curves(about)
 
     def _all_alike(self, own: Numbers, *, with_clean: bool) -> bool:
         """Whether every answer behind a number is right, or every one wrong: then, as of a full run, nothing can be told."""
@@ -322,8 +324,9 @@ class _Sampled:
         everything = self.progress.benchmark.pairs + self.progress.benchmark.clean_passes
         return {"passes": f"{self.progress.passes:,} of {everything:,}"}
 
-    def _curves(self, clean: int, about: About) -> Iterator[Curve]:
+    def _curves(self, about: About) -> Iterator[Curve]:
         images, found = len(self.cells), self._each_like_these
+        clean = int(np.asarray(self.cells.clean_wrong).sum())
         low, high = clopper_pearson(clean, images)
         for place, corruption in enumerate(self.corruptions):
             cells = found[place * len(self.severities) : (place + 1) * len(self.severities)]
