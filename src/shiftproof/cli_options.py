@@ -169,7 +169,7 @@ about_shifts = _options(
     click.option(
         "--precision",
         type=click.FloatRange(0, min_open=True),
-        help="Half-width in points that the mean error should be known to.",
+        help="Sampling error in points to reach: half-width of the mean's 95 % interval for exactly these photos.",
     ),
 )
 """What the studies of corruptions and perturbations can be told."""

@@ -81,10 +81,14 @@ def say_results(results: Results) -> None:
     """The headline numbers, what may be said of models compared, and what was set aside or left out."""
     found = [one for one in results.measurements if _is_headline(one)]
     detectors = list(_of_detectors(results.measurements))
+    left_open = _sampling_errors(results.measurements)
     for some in filter(None, (found, detectors)):
-        say_table([_row(one, some) for one in some], right=("value", "95 % CI", "images", "cases"))
+        rows = [{**_row(one, some), **_left_open(one, some, left_open)} for one in some]
+        say_table(rows, right=("value", "95 % CI", "images", "cases", THESE_PHOTOS))
     if found or detectors:
         say(unit_of_evidence(results))
+    if left_open:
+        say(f"{THESE_PHOTOS.capitalize()}: what cells that were not run leave open of the number of these photos alone.")
     for verdict in verdicts(results.measurements):
         say(verdict.text)
     for image_set in results.image_sets:
@@ -135,6 +139,31 @@ def _interval(measurement: Measurement) -> str:
 
 def _cases(measurement: Measurement) -> str:
     return f"{measurement.images if measurement.clusters is None else measurement.clusters:,}"
+
+
+THESE_PHOTOS = "exactly these photos"
+"""The column of sampling errors."""
+
+_Whose = frozenset[tuple[str, str | int]]
+
+
+def _sampling_errors(measurements: Sequence[Measurement]) -> dict[tuple[str, _Whose], float]:
+    """By the number that each is of, where only some cells were run."""
+    return {
+        (str(one.about["number"]), frozenset(item for item in one.about.items() if item[0] != "number")): one.value
+        for one in measurements
+        if one.metric == "sampling_error" and one.value > 0
+    }
+
+
+def _left_open(
+    measurement: Measurement, beside: Sequence[Measurement], errors: Mapping[tuple[str, _Whose], float]
+) -> dict[str, str]:
+    found = {(one.metric, frozenset(one.about.items())) for one in beside}
+    if not found & errors.keys():
+        return {}
+    error = errors.get((measurement.metric, frozenset(measurement.about.items())))
+    return {THESE_PHOTOS: "" if error is None else f"± {_bare(figure(error, 'share'))}"}
 
 
 def _bare(text: str) -> str:

@@ -377,7 +377,9 @@ def check_stored(
             read_otherwise = hasattr(study, "reading") and study.reading(run) is not None
             images = sets[run.image_set]
             how = load_found if study.keep == "boxes" else load_predictions
-            how(run, unlabelled(images) if read_otherwise else images, store=store, keep=study.keep)
+            # of a baseline that was sampled too, some cells are enough
+            some = isinstance(study, SampledStudy) and run not in study.first_runs(run.model)
+            how(run, unlabelled(images) if read_otherwise else images, store=store, keep=study.keep, partial=some)
 
 
 def _pool(workers: Workers | int | None, preparation: Preparation, *sets: ImageSet) -> AbstractContextManager[Workers]:

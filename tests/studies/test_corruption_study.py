@@ -6,13 +6,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import t as student
 
 import shiftproof
 from shiftproof.corruptions import GROUPS, IMAGENET_C
 from shiftproof.corruptions.choosing import trained_with
 from shiftproof.errors import BadInput, UnknownName
 from shiftproof.metrics import mean_corruption_error, relative_mean_corruption_error
+from shiftproof.studies.cells import Cells
 from shiftproof.studies.corruption import CorruptionStudy
+from shiftproof.studies.corruption_numbers import measured_means
 from shiftproof.studies.published_baselines import alexnet_errors
 from shiftproof.studies.results import Results
 from shiftproof.types import Condition, Curve, FrostPictures, Gallery, GalleryItem, ImageSetRef, Measurement, ModelRef, Seen
@@ -284,6 +287,20 @@ def test_published_errors_are_constants_so_the_interval_is_that_of_the_error_alo
     assert ratio.interval == pytest.approx(tuple(bound / divisor for bound in error.interval))
     # the model is wrong on a quarter of the unchanged images, AlexNet on 0.4348
     assert numbers(found, "relative_corruption_error") == {None: (error.value - 0.25) / (divisor - 0.4348)}
+
+
+@pytest.mark.parametrize("images", [26, 100])
+def test_intervals_of_few_photos_are_as_wide_as_students(images: int) -> None:
+    """Of values that lie evenly there is no skew to correct, and Student's interval of a mean is the one to have."""
+    values, widths = np.linspace(0.1, 0.9, images), []
+    for seed in range(20):  # in another order other photos are drawn; 1000 draws leave some noise
+        wrong = np.random.default_rng(seed).permutation(values).reshape(images, 1, 1)
+        cells = Cells(tuple(f"{place:03d}" for place in range(images)), ("fog",), (1,), wrong, None)
+        (mean,) = [one for one in measured_means(cells, None) if one.number.metric == "mean_corrupted_error"]
+        low, high = mean.interval or (0.0, 0.0)
+        widths.append(high - low)
+    low, high = student.interval(0.95, images - 1, values.mean(), values.std(ddof=1) / np.sqrt(images))
+    assert np.mean(widths) == pytest.approx(high - low, rel=0.04)  # percentiles as they are: 26 photos 8 % too narrow
 
 
 def test_a_mean_is_over_the_fifteen_also_where_others_were_asked_for(predictions_of: Any) -> None:

@@ -133,6 +133,12 @@ MEANINGS: Mapping[str, Meaning] = {
         "share",
         "low",
     ),
+    "sampling_error": Meaning(
+        "Sampling error of the run",
+        "Half-width of the 95 % interval for exactly these photos: what running every cell could still change.",
+        "share",
+        "low",
+    ),
     "flip_probability": Meaning(
         "Flip probability",
         "Share of frames whose class differs from the frame before, or under noise from the first frame.",

@@ -22,7 +22,8 @@ class Cells:
     ids: tuple[str, ...]
     corruptions: tuple[str, ...]
     severities: tuple[int, ...]
-    wrong: NDArray[np.bool_]  # (images, corruptions, severities)
+    # (images, corruptions, severities); where some were not run, numbers that are unbiased for what they would be
+    wrong: NDArray[np.bool_] | NDArray[np.floating]
     clean_wrong: NDArray[np.bool_] | None  # (images,)
     grouped: Clusters | None = None  # None: every image is a case of its own
 
@@ -35,7 +36,7 @@ class Cells:
         return len(self.ids)
 
     @property
-    def columns(self) -> NDArray[np.bool_]:
+    def columns(self) -> NDArray[np.bool_] | NDArray[np.floating]:
         """All cells of an image side by side, the unchanged image last, (images, columns)."""
         table = self.wrong.reshape(len(self), -1)
         return table if self.clean_wrong is None else np.column_stack([table, self.clean_wrong])
