@@ -389,7 +389,12 @@ def _squared_gap_interval(found: _Gaps | None, level: float) -> tuple[float, flo
 
 
 def _noncentral_quantile(value: float, degrees: float, centre: float) -> float:
-    """Normal quantile of the chance that a non-central chi-square number stays below a value (Sankaran, 1963)."""
+    """Normal quantile of the chance that a non-central chi-square number stays below a value."""
+    from scipy.special import chndtr, ndtri
+
+    if degrees + centre + value < 2000:
+        return float(ndtri(np.clip(chndtr(value, degrees, centre), 1e-12, 1 - 1e-12)))
+    # of large ones by a power that is nearly normal (Sankaran, 1963)
     total, more, most = degrees + centre, degrees + 2 * centre, degrees + 3 * centre
     power = 1 - 2 * total * most / (3 * more**2)
     spread = more / total**2
