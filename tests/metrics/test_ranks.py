@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from shiftproof.errors import BadInput
-from shiftproof.metrics import rank_shift
+from shiftproof.metrics import rank_shift, rank_shift_interval
 from shiftproof.metrics.ranks import mid_ranks
 
 
@@ -48,3 +48,28 @@ def test_what_does_not_fit_is_refused() -> None:
         rank_shift(np.ones(2), np.array([1.0, np.nan]))
     with pytest.raises(BadInput, match="at least one image"):
         rank_shift(np.array([]), np.array([]))
+
+
+@pytest.mark.parametrize("copies", [1, 5])
+def test_the_interval_of_a_groups_shift_is_that_of_drawing_images_again(copies: int) -> None:
+    generator = np.random.default_rng(41)
+    first = np.repeat(generator.normal(size=300), copies)
+    group = np.repeat(np.arange(300) < 90, copies)
+    second = first + np.repeat(generator.normal(size=300) + 0.8 * (np.arange(300) < 90), copies)
+    clusters = np.repeat(np.arange(300), copies)
+    drawn = []
+    for _ in range(800):
+        rows = (generator.integers(300, size=300)[:, None] * copies + np.arange(copies)).ravel()
+        drawn.append(rank_shift(first[rows], second[rows])[group[rows]].mean())
+    low, high = rank_shift_interval(first, second, group, clusters=clusters) or (np.nan, np.nan)
+    # the spread of 800 drawings is known to 2.5 %; four times that
+    assert (high - low) / (2 * 1.97 * np.std(drawn)) == pytest.approx(1.0, abs=0.1)
+    assert low < rank_shift(first, second)[group].mean() < high
+
+
+def test_a_group_that_does_not_move_has_an_interval_without_width_and_few_clusters_have_none() -> None:
+    scores, group = np.arange(50.0), np.arange(50) < 20
+    assert rank_shift_interval(scores, 2 * scores, group) == (0.0, 0.0)
+    assert rank_shift_interval(scores, -scores, group, clusters=np.arange(50) % 3) is None
+    with pytest.raises(BadInput, match="whether it belongs"):
+        rank_shift_interval(scores, -scores, np.zeros(50, bool))

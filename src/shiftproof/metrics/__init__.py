@@ -21,9 +21,13 @@ from shiftproof.metrics.calibration import (
     brier_score,
     chance_calibration_error,
     debiased_calibration_error,
+    debiased_calibration_interval,
     expected_calibration_error,
+    expected_calibration_interval,
+    overconfidence_interval,
     reliability,
     rms_calibration_error,
+    rms_calibration_interval,
     to_probabilities,
     top_confidence,
 )
@@ -52,6 +56,7 @@ from shiftproof.metrics.frechet import Moments, frechet_distance, moments_of
 from shiftproof.metrics.hardest_frames import hardest_frames
 from shiftproof.metrics.hot_regions import heat_inside, hot_point_inside, hot_region, hot_region_meets
 from shiftproof.metrics.intervals import bootstrap_interval, clopper_pearson, cluster_share_interval, wilson
+from shiftproof.metrics.jackknife import cluster_mean_interval, jackknife_interval
 from shiftproof.metrics.likelihood import negative_log_likelihood
 from shiftproof.metrics.matching import Matches, match
 from shiftproof.metrics.meanings import MEANINGS, Meaning, meaning_of
@@ -77,19 +82,23 @@ from shiftproof.metrics.performance_under_corruption import (
     relative_performance_under_corruption,
 )
 from shiftproof.metrics.pm_k_detection import pm_k_average_precision, pm_k_average_precision_sweep, worst_frames
-from shiftproof.metrics.ranks import rank_shift
+from shiftproof.metrics.ranks import rank_shift, rank_shift_interval
 from shiftproof.metrics.roc import RocCurve, roc_curve
 from shiftproof.metrics.scale_factors import ScaleTable, accuracy_by_scale, pooled_accuracy, scale_factor
 from shiftproof.metrics.selective import (
     ResponseCurve,
     RiskCoverage,
     augrc,
+    augrc_interval,
     aurc,
+    aurc_interval,
     aurra,
     aurra_bounds,
     aurra_interval,
     coverage_at_risk,
+    coverage_interval,
     e_aurc,
+    e_aurc_interval,
     response_rate_accuracy,
     risk_coverage,
 )
@@ -108,6 +117,7 @@ from shiftproof.metrics.temperature import fit_temperature, split_half, temperat
 from shiftproof.metrics.temporal import AnchorAnswers, pm_k_accuracy, pm_k_correct, pm_k_sweep
 from shiftproof.metrics.trends import Line, fit_line, predicted_interval
 from shiftproof.metrics.two_sample import (
+    aupr_interval,
     bootstrap_auroc_interval,
     discarded_interval,
     fpr_interval,
@@ -140,8 +150,11 @@ __all__ = [
     "Tally",
     "accuracy_by_scale",
     "augrc",
+    "augrc_interval",
     "aupr",
+    "aupr_interval",
     "aurc",
+    "aurc_interval",
     "auroc",
     "auroc_covariance",
     "auroc_difference",
@@ -159,22 +172,27 @@ __all__ = [
     "chance_calibration_error",
     "cheapest_point",
     "clopper_pearson",
+    "cluster_mean_interval",
     "cluster_share_interval",
     "compare_shares",
     "conditional_robustness",
     "confusion_counts",
     "corruption_error",
     "coverage_at_risk",
+    "coverage_interval",
     "covering_boxes",
     "debiased_calibration_error",
+    "debiased_calibration_interval",
     "decomposed_auroc",
     "difference_interval",
     "discarded_interval",
     "e_aurc",
+    "e_aurc_interval",
     "effective_robustness",
     "empirical_cdf",
     "errors_by_offset",
     "expected_calibration_error",
+    "expected_calibration_interval",
     "fit_line",
     "fit_temperature",
     "flip_probability",
@@ -190,6 +208,7 @@ __all__ = [
     "hot_region_meets",
     "image_average_precision",
     "is_correct",
+    "jackknife_interval",
     "l_infinity_distance",
     "match",
     "matched_average_precision",
@@ -203,6 +222,7 @@ __all__ = [
     "negative_log_likelihood",
     "object_share",
     "operating_point",
+    "overconfidence_interval",
     "paired_counts",
     "paired_difference",
     "per_class_accuracy",
@@ -216,6 +236,7 @@ __all__ = [
     "precision_at_recall",
     "predicted_interval",
     "rank_shift",
+    "rank_shift_interval",
     "relative_corruption_error",
     "relative_mean_corruption_error",
     "relative_performance_under_corruption",
@@ -223,6 +244,7 @@ __all__ = [
     "response_rate_accuracy",
     "risk_coverage",
     "rms_calibration_error",
+    "rms_calibration_interval",
     "roc_curve",
     "scale_factor",
     "separation",

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shiftproof.errors import BadInput
-from shiftproof.metrics.intervals import clopper_pearson
+from shiftproof.metrics.intervals import (
+    LEAST_CLUSTERS,
+    Groups,
+    clopper_pearson,
+    cluster_share_interval,
+    student_quantile,
+    tail_of,
+)
+from shiftproof.metrics.jackknife import cluster_mean_interval
 from shiftproof.metrics.likelihood import best_right
 from shiftproof.types import Gives, Labels, Logits, Top5
 
@@ -191,6 +200,251 @@ def brier_scores(labels: Labels, probabilities: NDArray[np.floating]) -> NDArray
     array([0.08, 1.28])
     """
     return np.asarray(1 - 2 * best_right(labels, probabilities) + (probabilities**2).sum(axis=1))
+
+
+def rms_calibration_interval(
+    confidence: Confidence,
+    correct: NDArray[np.bool_],
+    *,
+    bin_size: int = 100,
+    clusters: Groups | None = None,
+    level: float = 0.95,
+) -> tuple[float, float] | None:
+    """Interval of the RMS gap between confidence and accuracy that chance adds nothing to, over the same bins.
+
+    `rms_calibration_error` comes out too high, by what the answers of each bin scatter: a perfectly calibrated model shows
+    an error too. The interval is about the error without that, of as many images as one likes in these bins, and so it may
+    lie below the number itself; it begins at 0 where chance alone explains the number. The square of the number is taken to
+    have a non-central chi-square distribution, with the gaps' covariances by cluster. None of too few clusters.
+
+    >>> confidence = np.linspace(0.5, 1, 400)
+    >>> low, high = rms_calibration_interval(confidence, np.arange(400) % 4 > 0)  # three quarters are right throughout
+    >>> bool(low < np.sqrt(1 / 48) < high)  # the spread of confidences about 0.75
+    True
+    """
+    _check_pairs(confidence, correct)
+    order = np.argsort(confidence, kind="stable")
+    places = np.empty(len(confidence), int)
+    places[order] = np.minimum(np.arange(len(order)) // bin_size, max(1, len(order) // bin_size) - 1)
+    return _squared_gap_interval(_gaps_of(confidence, correct, places, clusters), level)
+
+
+def debiased_calibration_interval(
+    confidence: Confidence,
+    correct: NDArray[np.bool_],
+    *,
+    bins: int = 15,
+    clusters: Groups | None = None,
+    level: float = 0.95,
+) -> tuple[float, float] | None:
+    """Interval of the RMS gap between confidence and accuracy over bins of about equal count, without what chance adds.
+
+    As `rms_calibration_interval`; `debiased_calibration_error` has the same aim, and lies inside but where it is cut off
+    at 0. None of too few clusters.
+
+    >>> confidence = np.linspace(0.5, 1, 400)
+    >>> low, high = debiased_calibration_interval(confidence, np.arange(400) % 4 > 0)
+    >>> bool(low < np.sqrt(1 / 48) < high)
+    True
+    """
+    _check_pairs(confidence, correct)
+    if bins < 1:
+        raise BadInput(f"bins should be at least 1, got {bins}")
+    ordered = np.sort(confidence)
+    firsts = np.unique(ordered[np.arange(1, bins) * len(ordered) // bins])
+    places = np.unique(np.searchsorted(firsts, confidence, side="right"), return_inverse=True)[1]
+    return _squared_gap_interval(_gaps_of(confidence, correct, places, clusters), level)
+
+
+def expected_calibration_interval(
+    confidence: Confidence,
+    correct: NDArray[np.bool_],
+    *,
+    bins: int = 15,
+    clusters: Groups | None = None,
+    level: float = 0.95,
+) -> tuple[float, float] | None:
+    """Interval of the mean gap between confidence and accuracy that chance adds nothing to, over bins of equal width.
+
+    `expected_calibration_error` comes out too high of few images, as `rms_calibration_interval` says of its own; this is
+    about the error without that, and may lie below the number. Gaps of the shape seen are made larger and smaller until the
+    number would be too small or too large for them. None of too few clusters.
+
+    >>> confidence = np.linspace(0.5, 1, 400)
+    >>> low, high = expected_calibration_interval(confidence, np.arange(400) % 4 > 0)
+    >>> low < 0.125 < high  # the mean distance of confidences from 0.75
+    True
+    """
+    _check_pairs(confidence, correct)
+    places = np.unique(confidence_bins(confidence, bins), return_inverse=True)[1]
+    return _absolute_gap_interval(_gaps_of(confidence, correct, places, clusters), level)
+
+
+def overconfidence_interval(
+    confidence: Confidence, correct: NDArray[np.bool_], *, clusters: Groups | None = None, level: float = 0.95
+) -> tuple[float, float] | None:
+    """Interval of mean confidence less accuracy; None of fewer than `LEAST_CLUSTERS` clusters.
+
+    Put together from the intervals of both, with what they have in common (Zou & Donner, 2008): of few images that are all
+    answered right, accuracy is as open as its own interval says.
+
+    >>> low, high = overconfidence_interval(np.full(30, 0.98), np.ones(30, dtype=bool))
+    >>> round(low, 2), round(high, 2)  # thirty of thirty may be 0.88 of all
+    (-0.03, 0.1)
+    """
+    _check_pairs(confidence, correct)
+    groups = np.arange(len(confidence)) if clusters is None else np.unique(clusters, return_inverse=True)[1]
+    right = cluster_share_interval(np.asarray(correct, dtype=bool), clusters=clusters, level=level)
+    sure = cluster_mean_interval(confidence, clusters=clusters, bounds=(0.0, 1.0), level=level)
+    if right is None or sure is None:
+        return None
+    means = float(confidence.mean()), float(np.mean(correct))
+    sums = [np.bincount(groups, values - mean) for values, mean in zip((confidence, correct), means, strict=True)]
+    scale = float(np.sqrt((sums[0] ** 2).sum() * (sums[1] ** 2).sum()))
+    common = float(sums[0] @ sums[1]) / scale if scale > 0 else 0.0
+
+    def reach(first: float, second: float) -> float:
+        return float(np.sqrt(max(first**2 + second**2 - 2 * common * first * second, 0.0)))
+
+    seen = means[0] - means[1]
+    return seen - reach(means[0] - sure[0], right[1] - means[1]), seen + reach(sure[1] - means[0], means[1] - right[0])
+
+
+class _Gaps(NamedTuple):
+    """Confidence less accuracy of each bin, and how it may vary."""
+
+    gaps: NDArray[np.floating]  # (bins,)
+    weights: NDArray[np.floating]  # shares of all images, (bins,)
+    covariance: NDArray[np.floating]  # (bins, bins), or variances (bins,) where every image is a case of its own
+    cases: float  # clusters of equal size that would weigh as much
+
+
+_ANSWERS_MORE = 5
+_CASES_AT_ONCE = 2000
+"""Clusters, or blocks of them, whose sums in every bin are in memory together."""
+
+
+def _gaps_of(
+    confidence: Confidence, correct: NDArray[np.bool_], places: NDArray[np.integer], clusters: Groups | None
+) -> _Gaps | None:
+    """Gaps of the bins that images are placed in; None of too few clusters."""
+    counts, apart = np.bincount(places), confidence - np.asarray(correct, dtype=float)
+    gaps = np.bincount(places, apart) / counts
+    # what a bin's accuracy would be if it were off as all are on average
+    usual = np.clip(np.bincount(places, confidence) / counts - apart.mean(), 0.0, 1.0)
+    # a few such answers more, so that a bin of answers that are all alike is not taken as known
+    scatter = _ANSWERS_MORE * usual * (1 - usual)
+    least, shrunk = scatter / counts / (counts + _ANSWERS_MORE), counts / (counts + _ANSWERS_MORE)
+    weights = counts / len(confidence)
+    around = apart - gaps[places]
+    if clusters is None:
+        if len(confidence) < LEAST_CLUSTERS:
+            return None
+        return _Gaps(gaps, weights, np.bincount(places, around**2) / counts**2 * shrunk + least, float(len(confidence)))
+    groups = np.unique(clusters, return_inverse=True)[1]
+    sizes = np.bincount(groups)
+    cases, effective = len(sizes), float(len(groups) ** 2 / (sizes**2).sum())
+    if cases < LEAST_CLUSTERS:
+        return None
+    if cases > _CASES_AT_ONCE:
+        groups = (np.random.default_rng(0).permutation(cases) * _CASES_AT_ONCE // cases)[groups]
+        cases = _CASES_AT_ONCE
+    sums = np.bincount(places * cases + groups, around, len(counts) * cases).reshape(len(counts), cases) / counts[:, None]
+    sums *= np.sqrt(shrunk)[:, None]
+    return _Gaps(gaps, weights, sums @ sums.T * cases / (cases - 1) + np.diag(least), effective)
+
+
+def _squared_gap_interval(found: _Gaps | None, level: float) -> tuple[float, float] | None:
+    tail = tail_of(level)
+    if found is None:
+        return None
+    gaps, weights, covariance, cases = found
+    weighted, square = weights * gaps, float(weights @ gaps**2)
+    if covariance.ndim == 1:
+        first, second, along = (
+            float(part) for part in (weights @ covariance, weights**2 @ covariance**2, weighted**2 @ covariance)
+        )
+    else:
+        both = weights[:, None] * covariance
+        first, second, along = float(np.trace(both)), float((both * both.T).sum()), float(weighted @ covariance @ weighted)
+    if first <= 0:
+        return float(np.sqrt(square)), float(np.sqrt(square))
+    along = along / square if square > 0 else second / first
+
+    def below(truth: float, seen: float) -> float:
+        """Normal quantile of the chance that the square stays below what is seen, if it is this without chance.
+
+        A multiple of a non-central chi-square number that has the mean and the variance of the square: by chance alone
+        where the truth is 0 (Satterthwaite, 1946), and by how the gaps vary along themselves where it is large.
+        """
+        scale = (second + 2 * truth * along) / (first + 2 * truth)
+        return _noncentral_quantile(seen / scale, first / scale, truth / scale)
+
+    far = square + 40 * (first + np.sqrt(along * (square + first)) + along)
+    quantile = student_quantile(1 - tail, max(cases - 1, 1.0))
+    low = 0.0 if below(0.0, square) <= quantile else _where_zero(lambda truth: below(truth, square) - quantile, far)
+    # smaller gaps than chance makes on average say nothing of how much smaller the true ones are
+    high = _where_zero(lambda truth: below(truth, max(square, first)) + quantile, far)
+    return float(np.sqrt(low)), float(np.sqrt(high))
+
+
+def _noncentral_quantile(value: float, degrees: float, centre: float) -> float:
+    """Normal quantile of the chance that a non-central chi-square number stays below a value."""
+    from scipy.special import chndtr, ndtri
+
+    if degrees + centre + value < 2000:
+        return float(ndtri(np.clip(chndtr(value, degrees, centre), 1e-12, 1 - 1e-12)))
+    # of large ones by a power that is nearly normal (Sankaran, 1963)
+    total, more, most = degrees + centre, degrees + 2 * centre, degrees + 3 * centre
+    power = 1 - 2 * total * most / (3 * more**2)
+    spread = more / total**2
+    bend = (power - 1) * (1 - 3 * power)
+    mean = 1 + power * spread * (power - 1 - (2 - power) * bend * spread / 2)
+    return float(((value / total) ** power - mean) / (power * np.sqrt(2 * spread) * (1 + bend * spread / 2)))
+
+
+def _absolute_gap_interval(found: _Gaps | None, level: float) -> tuple[float, float] | None:
+    from scipy.special import ndtr
+
+    tail = tail_of(level)
+    if found is None:
+        return None
+    gaps, weights, covariance, cases = found
+    variances = np.maximum(covariance if covariance.ndim == 1 else np.diag(covariance), 1e-18)
+    errors = np.sqrt(variances)
+    # bins that chance may explain are taken to be off as all are on average
+    alike = max(float(weights @ (gaps**2 - variances)), 0.0)
+    known = alike / (alike + variances)
+    shape = np.sqrt(known * np.maximum(gaps**2 - variances, 0.0) + (1 - known) * alike) if alike > 0 else errors
+    # what bins have in common, as clusters in several of them do, widens the sum as it does that of the gaps themselves
+    together = 1.0
+    if covariance.ndim == 2:
+        signed = weights * np.where(gaps < 0, -1.0, 1.0)
+        together = max(float(signed @ covariance @ signed) / float(weights**2 @ variances), 1.0)
+    quantile = student_quantile(1 - tail, max(cases - 1, 1.0))
+
+    def apart(times: float, number: float) -> float:
+        """By how many standard errors the number lies above what gaps so many times the shape give (folded normal)."""
+        centre = times * shape / errors
+        means = np.sqrt(2 / np.pi) * np.exp(-(centre**2) / 2) + centre * (1 - 2 * ndtr(-centre))
+        spread = np.maximum(1 + centre**2 - means**2, 1e-12)
+        return float((number - weights @ (errors * means)) / np.sqrt(together * (weights**2 @ (variances * spread))))
+
+    number, unit = float(weights @ np.abs(gaps)), float(weights @ shape)
+    chance = float(weights @ errors) * np.sqrt(2 / np.pi)
+    far = (number + 20 * float(weights @ errors) + 1e-9) / unit
+    low = 0.0 if apart(0.0, number) <= quantile else _where_zero(lambda times: apart(times, number) - quantile, far)
+    high = _where_zero(lambda times: apart(times, max(number, chance)) + quantile, far)
+    return unit * low, unit * high
+
+
+def _where_zero(falling: Callable[[float], float], far: float) -> float:
+    """Where a function that falls from above 0 crosses it, at most `far`."""
+    low, high = 0.0, float(far)
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if falling(middle) > 0 else (low, middle)
+    return high
 
 
 def _mean_over_ties(ordered: Confidence, correct: NDArray[np.bool_]) -> NDArray[np.floating]:

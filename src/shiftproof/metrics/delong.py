@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from shiftproof.errors import BadInput
 from shiftproof.metrics.intervals import LEAST_CLUSTERS, Groups, student_quantile, tail_of
+from shiftproof.metrics.jackknife import UNSEEN
 from shiftproof.metrics.ranks import images_below
 from shiftproof.metrics.score_counts import checked_scores
 from shiftproof.metrics.simultaneous import DRAWS, simultaneous_differences
@@ -23,9 +24,6 @@ from shiftproof.types import AnomalyScores
 
 Placements: TypeAlias = NDArray[np.floating]
 """For each image the share of the other side's images it is on the right side of, equal scores by half, (images,)."""
-
-_UNSEEN = 0.6
-"""Cases, won or lost outright, that may be missing from those seen to lose: chosen by simulated coverage."""
 
 
 class AurocDifference(NamedTuple):
@@ -237,13 +235,13 @@ class _Side:
 
     @property
     def is_clustered(self) -> bool:
-        return self.cases < self.placed.shape[1]
+        return bool(self.cases < self.placed.shape[1])
 
     def sums(self, values: NDArray[np.floating]) -> NDArray[np.floating]:
         """Of each cluster, over all images, (detectors, clusters)."""
         if self.groups is None:
-            return values / values.shape[1]
-        return np.stack([np.bincount(self.groups, row, self.cases) for row in values]) / values.shape[1]
+            return np.asarray(values / values.shape[1])
+        return np.asarray(np.stack([np.bincount(self.groups, row, self.cases) for row in values]) / values.shape[1])
 
     def deviations(self) -> NDArray[np.floating]:
         """What each case adds to the mean placement's distance from the truth, (detectors, cases)."""
@@ -266,7 +264,7 @@ class _Side:
         alone = self.placed.var(axis=1) / images
         design = np.divide(variances, alone, out=np.full(len(seen), images / self.effective_cases()), where=alone > 1e-15)
         outright = seen * (1 - seen) / images * np.maximum(design, 1.0)
-        missing = _UNSEEN / (_UNSEEN + losing)
+        missing = UNSEEN / (UNSEEN + losing)
         return np.asarray(np.maximum(variances, variances + missing * (outright - variances)))
 
 

@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftproof.errors import BadInput
+from shiftproof.metrics.intervals import LEAST_CLUSTERS, Groups
+from shiftproof.metrics.jackknife import Shares, interval_of_shares
 from shiftproof.metrics.score_counts import checked_scores
 from shiftproof.types import AnomalyScores
 
@@ -31,6 +33,46 @@ def rank_shift(first_scores: AnomalyScores, second_scores: AnomalyScores) -> NDA
     if np.shape(first_scores) != np.shape(second_scores):
         raise BadInput(f"two detectors score the same images, got {len(first_scores)} and {len(second_scores)}")
     return (mid_ranks(second_scores) - mid_ranks(first_scores)) / len(first_scores)
+
+
+def rank_shift_interval(
+    first_scores: AnomalyScores,
+    second_scores: AnomalyScores,
+    group: NDArray[np.bool_],
+    *,
+    clusters: Groups | None = None,
+    level: float = 0.95,
+) -> tuple[float, float] | None:
+    """Interval of the mean `rank_shift` of the images of a group; None of fewer than `LEAST_CLUSTERS` clusters.
+
+    An image counts twice: by its own shift, and by the places it gives or takes to the others. Student's t by cluster,
+    corrected for skew.
+
+    >>> generator = np.random.default_rng(0)
+    >>> first = generator.normal(size=200)
+    >>> group = np.arange(200) < 50
+    >>> second = first + 1.0 * group + generator.normal(size=200)
+    >>> low, high = rank_shift_interval(first, second, group)
+    >>> bool(low < rank_shift(first, second)[group].mean() < high)
+    True
+    """
+    shift, group = rank_shift(first_scores, second_scores), np.asarray(group, dtype=bool)
+    if group.shape != shift.shape or not group.any():
+        raise BadInput(f"group should say of each of {len(shift)} images whether it belongs, and one at least should")
+    seen, images = float(shift[group].mean()), len(shift)
+    groups = np.arange(images) if clusters is None else np.unique(clusters, return_inverse=True)[1]
+    sizes = np.bincount(groups)
+    if len(sizes) < LEAST_CLUSTERS:
+        return None
+    # the share of the group that each image has below it, by which it lowers their places
+    members = [
+        images_below(np.asarray(scores), np.asarray(scores)[group]) / group.sum() for scores in (first_scores, second_scores)
+    ]
+    lowered = members[0] - members[1]
+    own = np.where(group, shift - seen, 0.0) / group.sum()
+    changes = np.bincount(groups, own + (lowered - lowered.mean()) / images)
+    shares = Shares(changes, sizes, np.arange(len(sizes)), float(images**2 / (sizes**2).sum()))
+    return interval_of_shares(seen, [shares], level=level) or (seen, seen)
 
 
 def images_below(scores: AnomalyScores, others: AnomalyScores) -> NDArray[np.floating]:

@@ -5,17 +5,16 @@ Sureness is any real score where higher is surer, a confidence or minus an anoma
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shiftproof.errors import BadInput
-from shiftproof.metrics.resampling import RESAMPLES, interval_of
+from shiftproof.metrics.intervals import LEAST_CLUSTERS, Groups, tail_of
+from shiftproof.metrics.jackknife import jackknife_interval
 from shiftproof.metrics.surest_first import Sureness, answered_levels, surest_first
-
-_GROUPS = 500
-"""Levels of sureness that an interval tells apart, so that it takes no longer for a million images than for a thousand."""
 
 
 class ResponseCurve(NamedTuple):
@@ -57,34 +56,100 @@ def aurra_bounds(confidence: Sureness, correct: NDArray[np.bool_]) -> tuple[floa
 
 
 def aurra_interval(
-    confidence: Sureness,
-    correct: NDArray[np.bool_],
-    *,
-    level: float = 0.95,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
+    confidence: Sureness, correct: NDArray[np.bool_], *, clusters: Groups | None = None, level: float = 0.95
 ) -> tuple[float, float] | None:
-    """BCa interval of the AURRA by drawing images again; None where they cannot tell it. That of the AURC is one minus it.
-
-    Of more than 500 levels of sureness, neighbours are drawn as equals; the same seed gives the same bounds.
+    """Interval of the AURRA by leaving out clusters of images; None of too few of them. That of the AURC is one minus it.
 
     >>> confidence, correct = np.linspace(0, 1, 100), np.arange(100) % 4 > 0
     >>> low, high = aurra_interval(confidence, correct)
     >>> low < aurra(confidence, correct) < high
     True
     """
-    if len(confidence) < 2:
+    return _interval(aurra, confidence, correct, clusters, level)
+
+
+def aurc_interval(
+    confidence: Sureness,
+    correct: NDArray[np.bool_],
+    *,
+    rule: Literal["mean", "trapezoid"] = "mean",
+    clusters: Groups | None = None,
+    level: float = 0.95,
+) -> tuple[float, float] | None:
+    """Interval of the AURC by leaving out clusters of images; None of too few of them.
+
+    With a handful of wrong answers it holds the truth less often than it says: `docs/intervals.md` has how often.
+
+    >>> confidence, correct = np.linspace(0, 1, 100), np.arange(100) % 4 > 0
+    >>> low, high = aurc_interval(confidence, correct)
+    >>> low < aurc(confidence, correct) < high
+    True
+    """
+    return _interval(lambda sure, right: aurc(sure, right, rule=rule), confidence, correct, clusters, level)
+
+
+def e_aurc_interval(
+    confidence: Sureness, correct: NDArray[np.bool_], *, clusters: Groups | None = None, level: float = 0.95
+) -> tuple[float, float] | None:
+    """Interval of the E-AURC by leaving out clusters of images; None of too few of them.
+
+    >>> confidence, correct = np.linspace(0, 1, 100), np.arange(100) % 4 > 0
+    >>> low, high = e_aurc_interval(confidence, correct)
+    >>> low < e_aurc(confidence, correct) < high
+    True
+    """
+    return _interval(e_aurc, confidence, correct, clusters, level)
+
+
+def augrc_interval(
+    confidence: Sureness, correct: NDArray[np.bool_], *, clusters: Groups | None = None, level: float = 0.95
+) -> tuple[float, float] | None:
+    """Interval of the AUGRC by leaving out clusters of images; None of too few of them.
+
+    >>> confidence, correct = np.linspace(0, 1, 100), np.arange(100) % 4 > 0
+    >>> low, high = augrc_interval(confidence, correct)
+    >>> low < augrc(confidence, correct) < high
+    True
+    """
+    return _interval(augrc, confidence, correct, clusters, level)
+
+
+def coverage_interval(
+    confidence: Sureness,
+    correct: NDArray[np.bool_],
+    risk: float,
+    *,
+    clusters: Groups | None = None,
+    level: float = 0.95,
+) -> tuple[float, float] | None:
+    """Interval of `coverage_at_risk`; None of fewer than `LEAST_CLUSTERS` clusters.
+
+    From the largest share of images at which too many wrong answers are ruled out, to the largest at which no more than
+    allowed are not: by the exact test of a share, at as many independent images as tell as much. It jumps with the images,
+    and errs on the wide side.
+
+    >>> confidence, correct = np.linspace(1, 0, 200), np.arange(200) < 150
+    >>> coverage_at_risk(confidence, correct, 0.1)
+    0.83
+    >>> low, high = coverage_interval(confidence, correct, 0.1)
+    >>> low, high
+    (0.79, 0.89)
+    """
+    tail = tail_of(level)
+    seen = coverage_at_risk(confidence, correct, risk)
+    images = len(confidence)
+    groups = np.arange(images) if clusters is None else np.unique(clusters, return_inverse=True)[1]
+    if groups.max() + 1 < LEAST_CLUSTERS:
         return None
-    levels = answered_levels(confidence, correct, most=_GROUPS)
-    right, images = np.diff(levels.right, prepend=0), np.diff(levels.total, prepend=0)
-    kinds = np.append(right, images - right)
-    drawn = np.random.default_rng(seed).multinomial(len(confidence), kinds / len(confidence), size=resamples)
-    filled = np.flatnonzero(kinds)
-    left_out = np.repeat(_aurra_of_kinds(kinds - np.eye(len(kinds), dtype=int)[filled]), kinds[filled])
-    seen = _aurra_of_kinds(kinds[None])
-    # what taking neighbours as equals moves is the same in all drawings, near enough
-    moved = aurra(confidence, correct) - seen
-    return interval_of(seen + moved, _aurra_of_kinds(drawn) + moved, left_out + moved, level=level)
+    order = np.argsort(-confidence, kind="stable")
+    ends = np.append(np.flatnonzero(np.diff(confidence[order]) != 0) + 1, images)
+    wrong = 1 - np.asarray(correct, dtype=float)[order]
+    answered, mistakes = ends.astype(float), np.cumsum(wrong)[ends - 1]
+    design = _design_effects(wrong - risk, groups[order], risk * (1 - risk))[ends - 1]
+    too_many, few_enough = _rarely(mistakes / design, answered / design, risk, tail)
+    shares = answered / images
+    low, high = shares[too_many].max(initial=0.0), shares[~few_enough].max(initial=0.0)
+    return min(float(low), seen), max(float(high), seen)
 
 
 def response_rate_accuracy(confidence: Sureness, correct: NDArray[np.bool_]) -> ResponseCurve:
@@ -189,14 +254,40 @@ def _right_first(confidence: Sureness, correct: NDArray[np.bool_]) -> float:
     return float((np.cumsum(right) / np.arange(1, len(right) + 1)).mean())
 
 
-def _aurra_of_kinds(kinds: NDArray[np.integer]) -> NDArray[np.floating]:
-    """The AURRA of some drawings, each (right of every level, wrong of every level) in counts, surest level first."""
-    right, wrong = np.split(kinds, 2, axis=1)
-    images = right + wrong
-    after, known = np.cumsum(images, axis=1), np.cumsum(right, axis=1)
-    before = after - images
-    share = right / np.maximum(images, 1)
-    harmonic = np.append(0.0, np.cumsum(1 / np.arange(1, after.max() + 1)))
-    # the sum of (known before + share x (n - before)) / n for n from before + 1 to after
-    sums = (known - right - share * before) * (harmonic[after] - harmonic[before]) + right
-    return np.asarray(sums.sum(axis=1) / after[:, -1])
+def _interval(
+    area: Callable[[Sureness, NDArray[np.bool_]], float],
+    confidence: Sureness,
+    correct: NDArray[np.bool_],
+    clusters: Groups | None,
+    level: float,
+) -> tuple[float, float] | None:
+    area(confidence, correct)  # refuses what it cannot take
+    groups = np.arange(len(confidence)) if clusters is None else clusters
+    return jackknife_interval(lambda kept: area(confidence[kept], correct[kept]), groups, bounds=(0.0, 1.0), level=level)
+
+
+def _design_effects(residuals: NDArray[np.floating], groups: Groups, spread: float) -> NDArray[np.floating]:
+    """How many images tell as much as one independent one, among the first 1, 2, 3 and so on, (images,); at least 1."""
+    if spread == 0:
+        return np.ones(len(residuals))
+    by_group = np.argsort(groups, kind="stable")
+    sums = np.cumsum(residuals[by_group])
+    starts = np.flatnonzero(np.append(True, np.diff(groups[by_group]) != 0))
+    sizes = np.diff(np.append(starts, len(groups)))
+    before = np.empty(len(residuals))  # the sum over the same group's surer images
+    before[by_group] = sums - residuals[by_group] - np.repeat(sums[starts] - residuals[by_group][starts], sizes)
+    squares = np.cumsum(2 * before * residuals + residuals**2)  # of the groups' sums
+    return np.asarray(np.maximum(squares / (spread * np.arange(1, len(residuals) + 1)), 1.0))
+
+
+def _rarely(
+    mistakes: NDArray[np.floating], answered: NDArray[np.floating], risk: float, tail: float
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Where so few mistakes, or so many, are as rare as `tail` at this risk (Clopper & Pearson), both (levels,)."""
+    from scipy.special import betainc
+
+    if risk in (0.0, 1.0):
+        return mistakes < 0, mistakes > risk * answered
+    few = 1 - betainc(np.minimum(mistakes, answered - 1e-9) + 1, np.maximum(answered - mistakes, 1e-9), risk)
+    many = np.where(mistakes > 0, betainc(np.maximum(mistakes, 1e-9), answered - mistakes + 1, risk), 1.0)
+    return np.where(mistakes < answered, few, 1.0) <= tail, many <= tail

@@ -70,11 +70,17 @@ def aupr(
     >>> aupr(inside, outside, area="trapezoid")  # (1 + 1) / 4 and (1 / 2 + 2 / 3) / 4
     0.7916666666666666
     """
-    precision_area = _area(area)
+    precision = precision_area(area, positive)
     counts = score_counts(in_scores, out_scores)
+    return precision(counts.inside, counts.outside)
+
+
+def precision_area(area: Area, positive: Side = "out") -> Callable[[Counts, Counts], float]:
+    """What gives the area from the inside and outside images at each score, lowest first."""
+    of_counts = _area(area)
     if _is_out(positive):
-        return float(precision_area(counts.inside, counts.outside))
-    return float(precision_area(counts.outside[::-1], counts.inside[::-1]))
+        return lambda inside, outside: float(of_counts(inside, outside))
+    return lambda inside, outside: float(of_counts(outside[::-1], inside[::-1]))
 
 
 def fpr_at_tpr(in_scores: AnomalyScores, out_scores: AnomalyScores, *, tpr: float = 0.95, positive: Side = "out") -> float:
@@ -119,13 +125,13 @@ def separation(
     Separation(auroc=0.875, aupr_out=0.8333333333333333, aupr_in=0.8333333333333333, fpr=0.5, fpr_in=0.5)
     """
     checked_share(tpr, "tpr")
-    precision_area = _area(area)
+    of_counts = _area(area)
     _, inside, outside = score_counts(in_scores, out_scores)
     # seen from the other end, inside images are those to be found
     ends = (inside, outside), (outside[::-1], inside[::-1])
     return Separation(
         float(counted_auroc(inside, outside)),
-        *(float(precision_area(*sides)) for sides in ends),
+        *(float(of_counts(*sides)) for sides in ends),
         *(float(counted_fpr(*sides, tpr=tpr)) for sides in ends),
     )
 

@@ -1,6 +1,7 @@
-"""Intervals of metrics of separation by drawing images again, inside and outside ones apart.
+"""Intervals of metrics of separation: by leaving clusters of images out, or by drawing them again, either side apart.
 
-Scores are sorted once; a drawing is how often each score was drawn.
+Scores are sorted once; a drawing is how often each score was drawn. Clusters, photos or clips, are numbers that both sides
+share.
 """
 
 from __future__ import annotations
@@ -11,9 +12,18 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftproof.metrics.intervals import clopper_pearson, tail_of
+from shiftproof.errors import BadInput
+from shiftproof.metrics.intervals import (
+    LEAST_CLUSTERS,
+    Groups,
+    cluster_share_interval,
+    cluster_sizes,
+    effective_images,
+    tail_of,
+)
+from shiftproof.metrics.jackknife import jackknife_interval
 from shiftproof.metrics.score_counts import Counts, at_least, counted_auroc, score_counts
-from shiftproof.metrics.separation import Side, fpr_at_tpr
+from shiftproof.metrics.separation import Area, Side, fpr_at_tpr, precision_area
 from shiftproof.types import AnomalyScores
 
 TwoSampleStatistic: TypeAlias = Callable[[Counts, Counts], NDArray[np.floating]]
@@ -27,14 +37,19 @@ def two_sample_bootstrap(
     second: AnomalyScores,
     statistic: TwoSampleStatistic,
     *,
+    first_clusters: Groups | None = None,
+    second_clusters: Groups | None = None,
     resamples: int = 1000,
     level: float = 0.95,
     seed: int = 0,
 ) -> tuple[float, float] | None:
     """Interval of a statistic of two samples' scores, each sample drawn again with replacement at its own size.
 
+    Of images in clusters, whole clusters are drawn, those that both samples have for both at once.
+
     Plain percentiles: a correction by leaving images out fails for thresholds, which jump from image to image. The same
-    seed gives the same bounds. None where drawing again tells nothing: of a single image, or where all drawings agree.
+    seed gives the same bounds. None where drawing again tells nothing: of a single image, of fewer than `LEAST_CLUSTERS`
+    clusters, or where all drawings agree.
 
     >>> def share_of_ones(first, second):  # scores are 0 and 1
     ...     return second[:, 1] / second.sum(axis=1)
@@ -47,15 +62,29 @@ def two_sample_bootstrap(
         return None
     scores = score_counts(first, second).scores
     places = [np.searchsorted(scores, side) for side in (first, second)]
-    drawn = np.concatenate([statistic(*counts) for counts in _drawings(places, len(scores), resamples, seed)])
-    if np.ptp(drawn) == 0:
+    if first_clusters is None and second_clusters is None:
+        drawings = _drawings(places, len(scores), resamples, seed)
+    else:
+        groups = _numbered(first_clusters, second_clusters, len(first), len(second))
+        if min(len(cluster_sizes(each)) for each in groups) < LEAST_CLUSTERS:
+            return None
+        drawings = _cluster_drawings(places, groups, len(scores), resamples, seed)
+    drawn = np.concatenate([statistic(*counts) for counts in drawings])
+    if not np.isfinite(drawn).all() or np.ptp(drawn) == 0:
         return None
     low, high = np.quantile(drawn, [tail, 1 - tail])
     return float(low), float(high)
 
 
 def bootstrap_auroc_interval(
-    in_scores: AnomalyScores, out_scores: AnomalyScores, *, resamples: int = 1000, level: float = 0.95, seed: int = 0
+    in_scores: AnomalyScores,
+    out_scores: AnomalyScores,
+    *,
+    in_clusters: Groups | None = None,
+    out_clusters: Groups | None = None,
+    resamples: int = 1000,
+    level: float = 0.95,
+    seed: int = 0,
 ) -> tuple[float, float] | None:
     """Interval of the AUROC by drawing the images of either side again; None where the sides do not overlap.
 
@@ -64,7 +93,49 @@ def bootstrap_auroc_interval(
     >>> round(low, 1), round(high, 1)  # 0.755 +- 1.96 * 0.033
     (0.7, 0.8)
     """
-    return two_sample_bootstrap(in_scores, out_scores, counted_auroc, resamples=resamples, level=level, seed=seed)
+    return two_sample_bootstrap(
+        in_scores,
+        out_scores,
+        counted_auroc,
+        first_clusters=in_clusters,
+        second_clusters=out_clusters,
+        resamples=resamples,
+        level=level,
+        seed=seed,
+    )
+
+
+def aupr_interval(
+    in_scores: AnomalyScores,
+    out_scores: AnomalyScores,
+    *,
+    positive: Side = "out",
+    area: Area = "average-precision",
+    in_clusters: Groups | None = None,
+    out_clusters: Groups | None = None,
+    level: float = 0.95,
+) -> tuple[float, float] | None:
+    """Interval of `aupr` by leaving out clusters of either side; None of fewer than `LEAST_CLUSTERS` on a side.
+
+    It is about images like these at these numbers of inside and outside ones: with others of either, precision is another.
+
+    >>> from shiftproof.metrics.separation import aupr
+    >>> inside, outside = np.arange(100), np.arange(100) + 30
+    >>> low, high = aupr_interval(inside, outside)
+    >>> low < aupr(inside, outside) < high
+    True
+    """
+    precision = precision_area(area, positive)
+    scores = score_counts(in_scores, out_scores).scores
+    places = np.concatenate([np.searchsorted(scores, side) for side in (in_scores, out_scores)])
+    outside = np.arange(len(places)) >= len(in_scores)
+    groups = np.concatenate(_numbered(in_clusters, out_clusters, len(in_scores), len(out_scores)))
+
+    def area_of(kept: NDArray[np.bool_]) -> float:
+        counts = (np.bincount(places[kept & side], minlength=len(scores)) for side in (~outside, outside))
+        return precision(*counts)
+
+    return jackknife_interval(area_of, groups, second=outside, bounds=(0.0, 1.0), level=level)
 
 
 def fpr_interval(
@@ -73,29 +144,48 @@ def fpr_interval(
     *,
     tpr: float = 0.95,
     positive: Side = "out",
+    in_clusters: Groups | None = None,
+    out_clusters: Groups | None = None,
     resamples: int = 1000,
     level: float = 0.95,
     seed: int = 0,
-) -> tuple[float, float]:
-    """Interval of `fpr_at_tpr`, by drawing the images of either side again.
+) -> tuple[float, float] | None:
+    """Interval of `fpr_at_tpr`: where the true threshold may lie among the scores that set it, and what it may then flag.
 
-    It is never narrower than the exact interval of a share at the threshold that was seen, so that no false alarm among
-    few images is not taken for none ever. Where a single image sets the threshold it is the whole range.
+    Which share of the images seen lies below the true threshold has a beta distribution; below the lowest of them, scores
+    are carried on as the lowest ones fall off. How many of the others reach a threshold is known as a share of them is. Of
+    images in clusters both are as of so many independent images. It is never narrower than the exact interval of a share at
+    the threshold that was seen, so that no false alarm among few images is not taken for none ever. Where a single image
+    sets the threshold it is the whole range; None of fewer than `LEAST_CLUSTERS` clusters on a side.
 
     >>> low, high = fpr_interval(np.arange(100), np.arange(100) + 1000)
     >>> low, round(high, 3)  # 0 of 100
     (0.0, 0.036)
     """
+    tail = tail_of(level)
     seen = fpr_at_tpr(in_scores, out_scores, tpr=tpr, positive=positive)
-    mistaken, setting = (in_scores, out_scores) if positive == "out" else (out_scores, in_scores)
+    # seen from the other end, inside images set the threshold; whole numbers without a sign become floats first
+    sign = 1.0 if positive == "out" else -1.0
+    groups = _numbered(in_clusters, out_clusters, len(in_scores), len(out_scores))
+    sides = [sign * np.asarray(in_scores), sign * np.asarray(out_scores)]
+    if positive == "in":
+        sides, groups = sides[::-1], groups[::-1]
+    mistaken, setting = np.sort(sides[0]), np.sort(sides[1])
     if len(setting) == 1:
         return 0.0, 1.0
-    exact = clopper_pearson(round(seen * len(mistaken)), len(mistaken), level=level)
-    # seen from the other end, inside images set the threshold; whole numbers without a sign become floats first
-    tail, sign = tail_of(level), 1.0 if positive == "out" else -1.0
-    drawn = _drawn_fprs(sign * mistaken, sign * setting, tpr, resamples, seed)
+    cases = [len(cluster_sizes(each)) for each in groups]
+    if any(count < min(LEAST_CLUSTERS, len(side)) for count, side in zip(cases, sides, strict=True)):
+        return None
+    threshold = setting[len(setting) - at_least(tpr, len(setting))]
+    flagged, missed = sides[0] >= threshold, sides[1] < threshold
+    exact = cluster_share_interval(flagged, clusters=groups[0], level=level) or (0.0, 1.0)
+    independent = [
+        effective_images(hit - hit.mean(), each if count < len(hit) else None, hit.mean() * (1 - hit.mean()), level=level)
+        for hit, each, count in zip((flagged, missed), groups, cases, strict=True)
+    ]
+    drawn = _drawn_fprs(mistaken, setting, independent, tpr, resamples, seed)
     low, high = np.quantile(drawn, [tail, 1 - tail])
-    return min(exact[0], float(low)), max(exact[1], float(high))
+    return min(exact[0], seen, float(low)), max(exact[1], seen, float(high))
 
 
 def discarded_interval(
@@ -103,34 +193,88 @@ def discarded_interval(
     out_scores: AnomalyScores,
     *,
     rejected: float = 0.75,
+    kept_clusters: Groups | None = None,
+    out_clusters: Groups | None = None,
     resamples: int = 1000,
     level: float = 0.95,
     seed: int = 0,
-) -> tuple[float, float]:
-    """Interval of `share_discarded`, by drawing the images of either side again; see `fpr_interval`.
+) -> tuple[float, float] | None:
+    """Interval of `share_discarded`; see `fpr_interval`.
 
     >>> low, high = discarded_interval(np.arange(100), np.arange(100) + 1000)
     >>> low, round(high, 3)  # 0 of 100
     (0.0, 0.036)
     """
-    return fpr_interval(kept_scores, out_scores, tpr=rejected, resamples=resamples, level=level, seed=seed)
+    return fpr_interval(
+        kept_scores,
+        out_scores,
+        tpr=rejected,
+        in_clusters=kept_clusters,
+        out_clusters=out_clusters,
+        resamples=resamples,
+        level=level,
+        seed=seed,
+    )
 
 
 def _drawn_fprs(
-    mistaken: AnomalyScores, setting: AnomalyScores, tpr: float, resamples: int, seed: int
+    mistaken: AnomalyScores, setting: AnomalyScores, independent: list[float], tpr: float, resamples: int, seed: int
 ) -> NDArray[np.floating]:
-    """Share of `mistaken` at or above the threshold that finds enough of `setting`, both drawn again, (drawings,).
+    """Shares of `mistaken` that may reach the true threshold among `setting`, both sorted, (drawings,)."""
+    from scipy.special import expit, logit
 
-    No image needs to be drawn. The one that sets the threshold is of a certain rank among as many drawn uniformly, whose
-    place has a beta distribution; how many of the others then reach it is binomial.
-    """
+    generator, count, tail = np.random.default_rng(seed), len(setting), 1 - tpr
+    below = generator.beta(tail * independent[1] + 0.5, tpr * independent[1] + 0.5, size=resamples)
+    reached = (len(mistaken) - np.searchsorted(mistaken, setting) + 0.5) / (len(mistaken) + 1)
+    heights, levels = np.asarray(logit(reached)), np.arange(1, count + 1) / (count + 1)
+    drawn = np.interp(below, levels, heights)
+    # below all scores that were seen they are taken to fall off as the lowest do, by the mean of their steps
+    lowest = min(max(2, int(np.ceil(np.sqrt(count) / 2))), count - 1)
+    step = max(float((heights[:lowest] - heights[lowest]).mean()), 0.0)
+    drawn += step * np.log(np.maximum(levels[0] / np.maximum(below, 1e-300), 1.0))
+    shares = expit(drawn)
+    known = np.clip([shares, 1 - shares], 1e-12, None) * (independent[0] + 1)  # the half image of Jeffreys is in the shares
+    return np.asarray(generator.beta(*known))
+
+
+def _numbered(first: Groups | None, second: Groups | None, images: int, others: int) -> list[Groups]:
+    """Clusters of both samples in one numbering; images without any are clusters of their own."""
+    if first is None and second is None:
+        return [np.arange(images), images + np.arange(others)]
+    given = [np.empty(0, int) if each is None else np.asarray(each) for each in (first, second)]
+    for each, count, number in zip((first, second), (images, others), given, strict=True):
+        if each is not None and number.shape != (count,):
+            raise BadInput(f"every image needs a cluster: {count} images, clusters of shape {number.shape}")
+    beyond = 1 + max(int(number.max(initial=-1)) for number in given)
+    return [
+        beyond + np.arange(images) if first is None else given[0],
+        beyond + np.arange(others) if second is None else given[1],
+    ]
+
+
+def _cluster_drawings(
+    places: list[NDArray[np.intp]], groups: list[Groups], scores: int, resamples: int, seed: int
+) -> Iterator[list[NDArray[np.floating]]]:
+    """Images drawn at each score with clusters drawn whole, (drawings, scores) for either sample."""
     generator = np.random.default_rng(seed)
-    count = len(setting)
-    rank = count - at_least(tpr, count) + 1
-    place = (generator.beta(rank, count - rank + 1, size=resamples) * count).astype(int)
-    thresholds = np.sort(setting)[np.minimum(place, count - 1)]
-    reached = 1 - np.searchsorted(np.sort(mistaken), thresholds) / len(mistaken)
-    return np.asarray(generator.binomial(len(mistaken), reached) / len(mistaken))
+    numbers = [np.unique(each, return_inverse=True) for each in groups]
+    if len(np.intersect1d(numbers[0][0], numbers[1][0])):
+        union = np.unique(np.concatenate([number for number, _ in numbers]))
+        of_image = [np.searchsorted(union, each) for each in groups]
+    else:
+        union, of_image = None, [inverse for _, inverse in numbers]
+    for _ in range(resamples):
+        if union is not None:
+            drawn = [np.bincount(generator.integers(len(union), size=len(union)), minlength=len(union))] * 2
+        else:
+            drawn = [
+                np.bincount(generator.integers(len(number), size=len(number)), minlength=len(number))
+                for number, _ in numbers
+            ]
+        yield [
+            np.bincount(place, times[of], minlength=scores)[None]
+            for place, times, of in zip(places, drawn, of_image, strict=True)
+        ]
 
 
 def _drawings(places: list[NDArray[np.intp]], scores: int, resamples: int, seed: int) -> Iterator[list[Counts]]:
