@@ -38,6 +38,7 @@ def corrupt(
 
     The same (seed, name, severity, edition, key) draws the same random numbers: give each image of a set its own `key`.
     Strengths are made for the edition's size; on another one `scale_strengths` lets lengths grow with the shorter side.
+    `frost` pictures are for frost; other corruptions have no use for them, so that a loop over all may give them to each.
 
     >>> grey = np.full((224, 224, 3), 128, np.uint8)
     >>> corrupt(grey, "contrast", 5)[0, 0].tolist()
@@ -73,7 +74,7 @@ def apply(condition: Condition, picture: Image, *, key: str) -> Image:
         strengths = strengths_of(condition.name, condition.severity, edition)
         if condition.scale_strengths:
             strengths = scaled(strengths, min(picture.shape[:2]) / edition_of(edition).size)
-        pictures = {} if condition.frost is None else {"folder": condition.frost.folder}
+        pictures = {"folder": condition.frost.folder} if condition.frost and condition.name == "frost" else {}
         changed = corruption(picture, rng_for(key, condition), **strengths, **pictures)
     return jpeg85(changed) if condition.output == "jpeg85" else changed
 

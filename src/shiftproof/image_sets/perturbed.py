@@ -20,7 +20,7 @@ from shiftproof.image_sets.options import whole_number
 from shiftproof.image_sets.views import spread_over
 from shiftproof.types import Classes, Decoder, Image, ImageSet, ImageSource, Sample
 
-PIXELS = 1
+PIXELS = 2
 """Raised whenever a sequence comes out otherwise than before, so that stored answers to the old frames are not used."""
 
 
