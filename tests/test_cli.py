@@ -94,6 +94,30 @@ def test_a_second_run_does_not_predict(shiftproof: Shiftproof, network: list[str
     assert "images/s" not in second.err
 
 
+def test_the_edition_that_fits_is_told_before_anything_is_run_and_found_again_in_the_store(
+    shiftproof: Shiftproof, network: list[str], draw_photos: Draw
+) -> None:
+    photos = draw_photos(1)  # 24 x 32, for a network that takes 8 x 8
+    asked = ["--studies", "corruption,perturbation", "--corruptions", "contrast", "--perturbations", "brightness"]
+    planned = shiftproof("plan", *arguments(network, photos), *asked)
+    told = "edition cifar-32: chosen for pictures of 24 pixels"
+    assert planned.err.count(told) == 1
+    assert "warning: no edition is made for pictures of 24 pixels" in planned.err
+    said = shiftproof("run", *arguments(network, photos), *asked, "--json")
+    assert told in said.err
+    results = json.loads(said.out)
+    found = {one["metric"]: one["convention"] for one in results["findings"] if "metric" in one}
+    for metric in ("mean_corrupted_error", "flip_probability"):
+        assert found[metric]["edition"] == "cifar-32"
+        assert found[metric]["why this edition"] in planned.err
+    assert any("no edition is made for" in warning for warning in results["warnings"])
+    # by the model's name alone, and by its size as the store knows it
+    again = shiftproof("measure", "colours", photos, *asked, "--json")
+    assert json.loads(again.out)["findings"] == results["findings"]
+    named = shiftproof("plan", *arguments(network, photos), *asked, "--edition", "imagenet-224")
+    assert "edition" not in named.err
+
+
 def test_the_steps_one_at_a_time_give_the_same_numbers(
     shiftproof: Shiftproof, network: list[str], draw_photos: Draw
 ) -> None:

@@ -46,6 +46,7 @@ from shiftproof.cli_steps import (
     interruptible,
     measured,
     save_report_of,
+    say_editions,
     scoring_of,
     show,
 )
@@ -209,6 +210,7 @@ def plan(model: str, images: str, **options: Any) -> None:
 
     asked, image_set = model_asked(model, options), images_asked(images, options)
     bench = bench_of([asked], image_set, options)
+    say_editions(bench, options)
     rows = plan_runs(bench.studies, bench.image_sets, store=Store(options["store"]), scoring=scoring_of(options))
     if options["as_json"]:
         say_json(rows)

@@ -23,7 +23,7 @@ from shiftproof.studies.cells import Baseline, Cells, Part
 from shiftproof.studies.clean_study import CleanStudy
 from shiftproof.studies.corruption import CorruptionStudy
 from shiftproof.studies.corruption_galleries import Photos, contact_sheet
-from shiftproof.studies.corruption_numbers import averaged_corruptions
+from shiftproof.studies.corruption_numbers import OF_LOSSES, averaged_corruptions, clean_told
 from shiftproof.studies.published_baselines import alexnet_errors
 from shiftproof.types import About, Curve, Finding, Measurement, ModelRef, Predictions, Run
 
@@ -114,7 +114,7 @@ class BudgetedCorruptionStudy(CorruptionStudy):
         )
         shape = (len(ids), len(self.corruptions), len(self.severities))
         cells = Cells(ids, tuple(self.corruptions), tuple(self.severities), np.zeros(shape, bool), clean_leads < 0)
-        told = {**runs[0].convention(), **predictions.convention, **self._frost_told()}
+        told = {**runs[0].convention(), **predictions.convention, **self._edition_told(), **self._frost_told()}
         progress = next_pairs(benchmark, table, budget=self.budget, precision=self.precision)
         return _Sampled(progress, cells, told, {**clean.convention(), **predictions.convention}, baseline, tuple(reasons))
 
@@ -240,6 +240,7 @@ class _Sampled:
         self, metric: str, found: Estimate, about: About, told: Mapping[str, str], *, images: int | None = None
     ) -> Measurement:
         convention = {**self.convention, **told, **self._told}
+        convention |= clean_told(self.convention, self.clean_convention) if metric in OF_LOSSES else {}
         return Measurement(
             metric, found.value, about, len(self.cells) if images is None else images, convention, (found.low, found.high)
         )
@@ -265,7 +266,7 @@ class _Sampled:
                 x=tuple(float(severity) for severity in (0, *severities)),
                 y=(clean, *(one.value for one in found)),
                 images=len(self.cells),
-                convention={**self.convention, **self._told},
+                convention={**self.convention, **self._told, **clean_told(self.convention, self.clean_convention)},
                 low=(clean, *(one.low for one in found)),
                 high=(clean, *(one.high for one in found)),
             )

@@ -20,6 +20,9 @@ from shiftproof.studies.cells import Baseline, Cells
 from shiftproof.types import About, Curve, Finding, Measurement
 
 JOINT = {"interval": f"95 %, BCa bootstrap over images, {RESAMPLES} draws, each image in all its cells together"}
+OF_LOSSES = frozenset({"relative_corrupted_error", "relative_corruption_error", "relative_mean_corruption_error"})
+"""What is taken from errors under corruption and of clean images together."""
+
 _ROUNDING = 1e-12
 """Differences of means below this are none."""
 
@@ -83,8 +86,25 @@ def findings(
         if np.isfinite(seen[0]):
             interval = interval_of(seen, drawn, left_out)
             told = {**convention, **number.convention, **({} if interval is None else JOINT)}
+            told |= clean_told(convention, clean_convention) if number.metric in OF_LOSSES else {}
             yield Measurement(number.metric, float(seen[0]), {**about, **number.about}, len(cells), told, interval)
-    yield from _curves(cells, about, convention)
+    yield from _curves(cells, about, {**convention, **clean_told(convention, clean_convention)})
+
+
+def clean_told(convention: Mapping[str, str], clean_convention: Mapping[str, str]) -> dict[str, str]:
+    """Whether clean pictures were saved as corrupted ones were: what the save alone costs is in every difference else.
+
+    >>> clean_told({"output": "jpeg85"}, {"output": "raw"})
+    {'clean pictures': 'raw, corrupted ones jpeg85: what that save costs counts as lost to corruption'}
+    >>> clean_told({"output": "jpeg85"}, {"output": "jpeg85"})
+    {'clean pictures': 'jpeg85, as corrupted ones; published ones were not saved again'}
+    """
+    clean, corrupted = clean_convention.get("output"), convention.get("output")
+    if clean != corrupted:
+        return {"clean pictures": f"{clean}, corrupted ones {corrupted}: what that save costs counts as lost to corruption"}
+    if clean == "jpeg85":
+        return {"clean pictures": "jpeg85, as corrupted ones; published ones were not saved again"}
+    return {}
 
 
 def _drawings(cells: Cells, baseline: Baseline | None) -> Iterator[_Both]:

@@ -80,7 +80,8 @@ class DetectionCorruptionStudy(CorruptedStudy):
                         items.append(self._item(judged, cell, shown))
             table = _side_by_side([*columns, _precision(unchanged, resamples)])
             told = {"boxes": "the 100 surest of each image and class", **overlap_told(self.iou)}
-            corrupted_told = {**convention_of(cells[0], unchanged.found), **self._frost_told(), **told}
+            made = {**self._edition_told(), **self._frost_told()}
+            corrupted_told = {**convention_of(cells[0], unchanged.found), **made, **told}
             clean_told = {**convention_of(clean, unchanged.found), **told}
             yield from self._numbers(table, run.about(), len(ids), clean_told, corrupted_told)
             yield Gallery("corrupted_boxes", run.about(), run.image_set, "One image under corruption", tuple(items))
@@ -136,6 +137,10 @@ class DetectionCorruptionStudy(CorruptedStudy):
 
     @property
     def _picture(self) -> str:
+        return "image"
+
+    @property
+    def _at(self) -> str:
         return "image"
 
 
