@@ -24,6 +24,7 @@ from shiftproof.metrics.calibration import (
     expected_calibration_error,
     reliability,
     rms_calibration_error,
+    rms_calibration_error_bounds,
     to_probabilities,
     top_confidence,
 )
@@ -203,6 +204,7 @@ __all__ = [
     "response_rate_accuracy",
     "risk_coverage",
     "rms_calibration_error",
+    "rms_calibration_error_bounds",
     "roc_curve",
     "scale_factor",
     "separation",

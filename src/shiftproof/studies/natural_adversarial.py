@@ -19,6 +19,7 @@ from shiftproof.metrics.score_counts import counted_average_precision
 from shiftproof.metrics.two_sample import two_sample_bootstrap
 from shiftproof.reference import wnids_of
 from shiftproof.studies import evidence
+from shiftproof.studies.calibration import published_ties
 from shiftproof.studies.clean_study import image_set_ref, model_refs
 from shiftproof.types import (
     About,
@@ -148,7 +149,8 @@ class NaturalAdversarialStudy:
             error = rms_calibration_error(confidence, correct, bin_size=self.bin_size, published_bins=self.published_bins)
             last = "left out, as published" if self.published_bins else "counted"
             bins = f"{images // self.bin_size} of {self.bin_size} images, the last {last}"
-            yield Measurement("imagenet_a_calibration_error", error, about, images, {**convention, "bins": bins})
+            ties = published_ties(confidence, correct, self.bin_size) if self.published_bins else {}
+            yield Measurement("imagenet_a_calibration_error", error, about, images, {**convention, "bins": bins, **ties})
         yield evidence.mean_accuracy_answered("imagenet_a_aurra", confidence, correct, about, convention)
         curve = response_rate_accuracy(confidence, correct)
         places = np.unique(np.linspace(0, images - 1, POINTS).round().astype(int))
