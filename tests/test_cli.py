@@ -190,6 +190,25 @@ def test_answers_are_scored_among_other_classes_than_the_models(
     assert {run["keep"] for run in planned} == {"logits"}
 
 
+def test_images_that_lose_their_label_are_counted_and_told(
+    shiftproof: Shiftproof, network: list[str], draw_photos: Draw
+) -> None:
+    photos = draw_photos()
+    (photos / "blue").rename(photos / "lilac")  # which is no class of the model
+    refused = shiftproof("run", *arguments(network, photos))
+    assert refused.code == 1
+    assert "--unmatched unlabelled" in refused.err
+    said = shiftproof("run", *arguments(network, photos), "--unmatched", "unlabelled", "--json")
+    results = json.loads(said.out)
+    (card,) = results["image_sets"]
+    assert (card["images"], card["labelled"]) == (15, 10)
+    accuracy = next(one for one in results["findings"] if one.get("metric") == "top1_accuracy")
+    assert accuracy["images"] == 10
+    assert accuracy["convention"]["images of classes the model lacks"] == "5 of 15, left unlabelled"
+    assert "photos: 5 of 15 images are of classes that colours lacks" in " ".join(results["warnings"])
+    assert "10 of them labelled" in Path("report.html").read_text(encoding="utf-8")
+
+
 def test_compare_needs_only_the_store(shiftproof: Shiftproof, network: list[str], draw_photos: Draw, tmp_path: Path) -> None:
     photos = draw_photos()
     shiftproof("predict", *arguments(network, photos), "--name", "sharp")
