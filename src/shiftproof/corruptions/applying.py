@@ -10,7 +10,7 @@ import numpy as np
 
 from shiftproof import catalog
 from shiftproof.corruptions import DEFAULT_EDITION
-from shiftproof.corruptions.editions import edition_of
+from shiftproof.corruptions.editions import edition_of, fitting_edition
 from shiftproof.corruptions.jpeg import jpeg85
 from shiftproof.corruptions.strengths import scaled, strengths_of
 from shiftproof.errors import BadInput, UnknownName
@@ -54,9 +54,11 @@ def corrupt(
         name, whole(severity), edition=edition, output=output, seed=seed, scale_strengths=scale_strengths, frost=frost
     )
     if not scale_strengths and picture.shape[:2] != (size, size):
+        fitting = fitting_edition(min(picture.shape[:2]))
+        another = "another edition" if fitting.warning or fitting.edition == edition else f"edition={fitting.edition!r}"
         warnings.warn(
             f"{edition} is made for {size} x {size}, this image is {picture.shape[1]} x {picture.shape[0]}: "
-            "choose another edition, or scale_strengths=True",
+            f"choose {another}, or scale_strengths=True",
             SizeWarning,
             stacklevel=2,
         )
