@@ -12,6 +12,7 @@ from PIL import Image as Pillow
 
 import shiftproof as sp
 from shiftproof.corruptions.editions import fitting_edition
+from shiftproof.image_sets.boxed import upright_size
 from shiftproof.image_sets.image_list import FileImage, ImageList
 from shiftproof.image_sets.perturbed import perturbed
 from shiftproof.image_sets.picture_sizes import edition_for, input_side, shorter_side_of
@@ -32,7 +33,7 @@ def photos(folder: Path, *sizes: tuple[int, int]) -> ImageList:
 def model_of(size: int | None) -> Classifier:
     return sp.wrap_model(
         lambda inputs: np.asarray(inputs, np.float32).mean(axis=(2, 3)),
-        name=f"takes {size}", version="1", class_names=["a", "b", "c"], size=size and (size, size),
+        name=f"takes {size}", version="1", class_names=["a", "b", "c"], size=None if size is None else (size, size),
     )  # fmt: skip
 
 
@@ -89,10 +90,12 @@ def test_sizes_are_read_from_the_headers_of_some_files(tmp_path: Path, monkeypat
     assert shorter_side_of(images) == 375  # of 375, 375, 200, 480 and 90
     many = photos(tmp_path / "many", *[(40, 32)] * 200)
     opened: list[str] = []
-    from shiftproof.image_sets import picture_sizes
 
-    true_size = picture_sizes.upright_size
-    monkeypatch.setattr(picture_sizes, "upright_size", lambda path: (opened.append(path), true_size(path))[1])
+    def sized(path: str) -> tuple[int, int] | None:
+        opened.append(path)
+        return upright_size(path)
+
+    monkeypatch.setattr("shiftproof.image_sets.picture_sizes.upright_size", sized)
     assert shorter_side_of(many) == 32
     assert len(opened) <= 20
 

@@ -45,10 +45,10 @@ def _through_hsv(image: Image, lift: float, gain: float, offset: float) -> Image
         middle = red + green + blue - largest - smallest
         grey = largest == smallest
 
-        value = largest * LEVEL + largest * REST
+        value: float = largest * LEVEL + largest * REST
         least = smallest * LEVEL + smallest * REST
         spread = value - least
-        saturation = spread / (1.0 if grey else value)
+        saturation: float = spread / (1.0 if grey else value)
         beyond = (middle * LEVEL + middle * REST - least) / (1.0 if grey else spread)
         # hue in sixths of a turn from the largest channel, the last of several, towards the next one or back
         next_one = red if blue == largest else blue if green == largest else green

@@ -95,7 +95,7 @@ class CorruptedStudy(CleanStudy):
         from shiftproof.image_sets.picture_sizes import edition_for
 
         images = self.image_set if isinstance(self.image_set, ImageSet) else None
-        prepared = [model.preparation.describe() for model in self.models if not isinstance(model, ModelRef)]
+        prepared = [model.preparation.describe() for model in self.models if hasattr(model, "preparation")]
         return edition_for(images, prepared, picture=self._at)
 
     @property
