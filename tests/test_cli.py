@@ -95,6 +95,30 @@ def test_a_second_run_does_not_predict(shiftproof: Shiftproof, network: list[str
     assert "images/s" not in second.err
 
 
+def test_the_edition_that_fits_is_told_before_anything_is_run_and_found_again_in_the_store(
+    shiftproof: Shiftproof, network: list[str], draw_photos: Draw
+) -> None:
+    photos = draw_photos(1)  # 24 x 32, for a network that takes 8 x 8
+    asked = ["--studies", "corruption,perturbation", "--corruptions", "contrast", "--perturbations", "brightness"]
+    planned = shiftproof("plan", *arguments(network, photos), *asked)
+    told = "edition cifar-32: chosen for pictures of 24 pixels"
+    assert planned.err.count(told) == 1
+    assert "warning: no edition is made for pictures of 24 pixels" in planned.err
+    said = shiftproof("run", *arguments(network, photos), *asked, "--json")
+    assert told in said.err
+    results = json.loads(said.out)
+    found = {one["metric"]: one["convention"] for one in results["findings"] if "metric" in one}
+    for metric in ("mean_corrupted_error", "flip_probability"):
+        assert found[metric]["edition"] == "cifar-32"
+        assert found[metric]["why this edition"] in planned.err
+    assert any("no edition is made for" in warning for warning in results["warnings"])
+    # by the model's name alone, and by its size as the store knows it
+    again = shiftproof("measure", "colours", photos, *asked, "--json")
+    assert json.loads(again.out)["findings"] == results["findings"]
+    named = shiftproof("plan", *arguments(network, photos), *asked, "--edition", "imagenet-224")
+    assert "edition" not in named.err
+
+
 def test_the_steps_one_at_a_time_give_the_same_numbers(
     shiftproof: Shiftproof, network: list[str], draw_photos: Draw
 ) -> None:
@@ -165,6 +189,25 @@ def test_answers_are_scored_among_other_classes_than_the_models(
     assert found["top1_accuracy"]["convention"]["classes"].startswith("2 ")
     planned = json.loads(shiftproof("plan", *arguments(network, images), *how, "--json").out)
     assert {run["keep"] for run in planned} == {"logits"}
+
+
+def test_images_that_lose_their_label_are_counted_and_told(
+    shiftproof: Shiftproof, network: list[str], draw_photos: Draw
+) -> None:
+    photos = draw_photos()
+    (photos / "blue").rename(photos / "lilac")  # which is no class of the model
+    refused = shiftproof("run", *arguments(network, photos))
+    assert refused.code == 1
+    assert "--unmatched unlabelled" in refused.err
+    said = shiftproof("run", *arguments(network, photos), "--unmatched", "unlabelled", "--json")
+    results = json.loads(said.out)
+    (card,) = results["image_sets"]
+    assert (card["images"], card["labelled"]) == (15, 10)
+    accuracy = next(one for one in results["findings"] if one.get("metric") == "top1_accuracy")
+    assert accuracy["images"] == 10
+    assert accuracy["convention"]["images of classes the model lacks"] == "5 of 15, left unlabelled"
+    assert "photos: 5 of 15 images are of classes that colours lacks" in " ".join(results["warnings"])
+    assert "10 of them labelled" in Path("report.html").read_text(encoding="utf-8")
 
 
 def test_compare_needs_only_the_store(shiftproof: Shiftproof, network: list[str], draw_photos: Draw, tmp_path: Path) -> None:

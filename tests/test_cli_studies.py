@@ -32,7 +32,8 @@ from shiftproof.types import Classes, Condition, ImageSetRef, ModelRef, Sample
 MODEL = ModelRef("toy", "f" * 32)
 UNTOUCHED: dict[str, Any] = {
     "corruptions": "imagenet-c", "severities": "1,2,3,4,5", "perturbations": "imagenet-p", "levels": "1", "sequences": 100,
-    "edition": "imagenet-224", "at": "picture", "output": None, "seed": 0, "scale_strengths": False, "frost_folder": None,
+    "edition": None, "at": "picture", "output": None, "clean_output": "raw", "store": "runs", "seed": 0,
+    "scale_strengths": False, "frost_folder": None,
     "baseline": None, "clean_images": None, "budget": None, "precision": None,
 }  # fmt: skip
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import shiftproof as sp
+from shiftproof.corruptions import PIXELS
 from shiftproof.digests import digest_of
 from shiftproof.errors import StoreError
 from shiftproof.store import SEALED_BYTES, Rows, Store, StoredModel, StoredRun
@@ -273,13 +274,14 @@ def test_models_are_remembered_whole(tmp_path: Path) -> None:
 
 
 def test_other_pixels_of_a_corruption_have_rows_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    model, fog = ModelRef("m", "f"), Condition("fog", 3)
+    model, store = ModelRef("m", "f"), Store(tmp_path)
 
-    def folders() -> tuple[Path, Path]:
-        store = Store(tmp_path)
-        return store.run(model, fog).folder, store.run(model, CLEAN).folder
+    def folders() -> list[Path]:
+        conditions = (Condition("fog", 3), Condition("brightness", 3), CLEAN)
+        return [store.run(model, condition).folder for condition in conditions]
 
-    foggy, clean = folders()
-    monkeypatch.setattr("shiftproof.store.PIXELS", 2)
-    assert folders()[0] != foggy
-    assert folders()[1] == clean
+    foggy, bright, clean = folders()
+    monkeypatch.setattr("shiftproof.store.PIXELS", {**PIXELS, "brightness": PIXELS["brightness"] + 1})
+    assert folders()[0] == foggy
+    assert folders()[1] != bright
+    assert folders()[2] == clean

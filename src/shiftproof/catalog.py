@@ -174,6 +174,7 @@ METRICS = Registry(
         "worst_group": "shiftproof.metrics.accuracy:worst_group",
         "confusion_counts": "shiftproof.metrics.accuracy:confusion_counts",
         "rms_calibration_error": "shiftproof.metrics.calibration:rms_calibration_error",
+        "rms_calibration_error_bounds": "shiftproof.metrics.calibration:rms_calibration_error_bounds",
         "chance_calibration_error": "shiftproof.metrics.calibration:chance_calibration_error",
         "expected_calibration_error": "shiftproof.metrics.calibration:expected_calibration_error",
         "debiased_calibration_error": "shiftproof.metrics.calibration:debiased_calibration_error",

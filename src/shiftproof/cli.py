@@ -47,6 +47,7 @@ from shiftproof.cli_steps import (
     interruptible,
     measured,
     save_report_of,
+    say_editions,
     scoring_of,
     show,
     tell_unmeasurable,
@@ -213,6 +214,7 @@ def plan(model: str, images: str, **options: Any) -> None:
 
     asked, image_set = model_asked(model, options), images_asked(images, options)
     bench = bench_of([asked], image_set, options)
+    say_editions(bench, options)
     studies = tell_unmeasurable(bench, [asked], options)
     rows = plan_runs(studies, bench.image_sets, store=Store(options["store"]), scoring=scoring_of(options))
     if options["as_json"]:

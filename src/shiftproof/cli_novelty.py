@@ -38,7 +38,7 @@ SEVERITY = re.compile(r"(?P<corruption>\w+):(?P<severity>\d+)")
 
 def make_out_of_distribution(kind: Any, models: Models, images: ImageSet, options: Options) -> Bench:
     """Inside, shifted and outside sets as named, with the random and perturbed networks that the study asks too."""
-    sets, store = sets_typed(options), Store(options["store"])
+    sets, store = sets_typed(options, models, images), Store(options["store"])
     random = {model_ref(model).name: _redrawn(model, options, store) for model in models}
     perturbed = {model_ref(model).name: _perturbed(model, options, store) for model in models if options["odin_eps"]}
     distance = options["distance_model"] and _distance_model(options["distance_model"], models, store)
@@ -80,12 +80,12 @@ class TypedSets(NamedTuple):
         return [*(images for sets in named for images in sets.values()), *([self.training] if self.training else [])]
 
 
-def sets_typed(options: Options) -> TypedSets:
+def sets_typed(options: Options, models: Models, images: ImageSet) -> TypedSets:
     """The sets at --images, --shifted, --out-images and --training, and corruptions of the inside set."""
     return TypedSets(
         more_inside=named_sets("--images", options["more_images"]),
         shifted=named_sets("--shifted", [text for text in options["shifted"] if not SEVERITY.fullmatch(text)]),
-        conditions=_conditions(options["shifted"], options),
+        conditions=_conditions(options["shifted"], options, models, images),
         out_sets=named_sets("--out-images", options["out_images"]),
         training=None if options["training"] is None else open_images(options["training"]),
     )
@@ -159,16 +159,19 @@ def named_sets(option: str, texts: Sequence[str]) -> dict[str, ImageList]:
     return sets
 
 
-def _conditions(texts: Sequence[str], options: Options) -> list[Condition]:
+def _conditions(texts: Sequence[str], options: Options, models: Models, images: ImageSet) -> list[Condition]:
     """Corruptions of the inside set, of what the model itself would see of each image where nothing else was typed.
 
     Another cut, or a lossy save, would be a shift of its own between the unchanged images and these.
     """
-    pictures = pictures_as_typed(options)
-    pictures |= {"picture": pictures["picture"] or "model-size", "output": pictures["output"] or "raw"}
-    frost = pictures.pop("frost")
+    asked = list(filter(None, map(SEVERITY.fullmatch, texts)))
+    if not asked:
+        return []
+    pictures = pictures_as_typed(options, models, images, picture="model-size")
+    frost, fit = pictures.pop("frost"), pictures.pop("fit")
+    pictures |= {"edition": fit.edition if fit else options["edition"], "output": pictures["output"] or "raw"}
     conditions = []
-    for found in filter(None, map(SEVERITY.fullmatch, texts)):
+    for found in asked:
         name = found["corruption"]
         condition = Condition(name, int(found["severity"]), frost=frost if name == "frost" else None, **pictures)
         check_condition(condition)

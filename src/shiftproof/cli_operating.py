@@ -71,7 +71,7 @@ def threshold(model: str, images: str, detector: str, export: str | None, **opti
     ways = ("false_alarms", "rejected", "cheapest", "false_alarm_cost", "miss_cost", "outside_share")
     choice = ThresholdChoice(**{name: options[name] for name in ways})
     classifier, image_set = model_of(model, options), images_asked(images, options)
-    sets = sets_typed(options)
+    sets = sets_typed(options, [classifier], image_set)
     study = OperatingPointStudy(
         [classifier],
         image_set,

@@ -120,7 +120,7 @@ about_studies = _options(
     ),
 )
 about_pictures = _options(
-    click.option("--edition", default="imagenet-224", show_default=True, help="Whose strengths; see shiftproof list."),
+    click.option("--edition", help="Whose strengths, see shiftproof list editions; by the size of pictures and model else."),
     click.option(
         "--at",
         type=click.Choice(["picture", "model-size", "image"]),
@@ -163,6 +163,13 @@ about_shifts = _options(
     click.option(
         "--clean-images",
         help="Unchanged images, for a set that holds corrupted ones; ordinary photos, for natural-adversarial.",
+    ),
+    click.option(
+        "--clean-output",
+        type=click.Choice(["raw", "jpeg85"]),
+        default="raw",
+        show_default=True,
+        help="Clean images as they are, as published, or after the same save as corrupted ones.",
     ),
     click.option("--sequences", type=click.IntRange(1), default=100, show_default=True, help="Images to perturb."),
     click.option("--budget", type=click.IntRange(1), help="Forward passes to spend on corruptions, spread over all cells."),

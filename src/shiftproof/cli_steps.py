@@ -13,6 +13,7 @@ from shiftproof.errors import BadInput
 
 if TYPE_CHECKING:
     from shiftproof.answers import Model
+    from shiftproof.corruptions.editions import Fit
     from shiftproof.curation.screens import Screen
     from shiftproof.image_sets.image_list import ImageList
     from shiftproof.image_sets.scoring import Scoring
@@ -117,18 +118,55 @@ def wnids_named(named: str) -> Sequence[str]:
     return wnids_of(f"{named.replace('-', '_')}_classes") if published else classes_from(Path(named)).keys
 
 
-def pictures_as_typed(options: Options) -> Options:
-    """How pictures are cut and changed, as studies of corruption take it."""
+def pictures_as_typed(
+    options: Options, models: Sequence[Model | ModelRef], images: ImageSet, *, picture: str | None = None
+) -> Options:
+    """How pictures are cut and changed, as studies of corruption take it; `picture` is the one taken where none is typed."""
     from shiftproof.corruptions.frost_pictures import frost_pictures
 
+    picture = picture if options["at"] == "picture" else options["at"]
     return {
         "edition": options["edition"],
+        "fit": fit_of(options, models, images, picture=picture),
         "output": options["output"],
-        "picture": None if options["at"] == "picture" else options["at"],
+        "picture": picture,
         "seed": options["seed"],
         "frost": frost_pictures(options["frost_folder"]) if options["frost_folder"] else None,
         "scale_strengths": options["scale_strengths"],
     }
+
+
+def fit_of(
+    options: Options, models: Sequence[Model | ModelRef], images: ImageSet, *, picture: str | None = None
+) -> Fit | None:
+    """The edition for the size of these images and of the models' inputs; None where one was typed."""
+    from shiftproof.image_sets.picture_sizes import edition_for
+    from shiftproof.store import Store
+    from shiftproof.types import ModelRef
+
+    if options["edition"] is not None:
+        return None
+    store = Store(options["store"])
+    stored = [store.model(model) for model in models if isinstance(model, ModelRef)]
+    loaded = [model.preparation.describe() for model in models if not isinstance(model, ModelRef)]
+    return edition_for(images, [*loaded, *(model.preparation for model in stored if model)], picture=picture)
+
+
+def say_edition(fit: Fit | None, options: Options) -> None:
+    """Tells which edition was taken where none was typed, and whether it fits."""
+    from shiftproof.console import remark
+
+    if fit is None or options.get("quiet"):
+        return
+    remark(f"edition {fit.edition}: {fit.why}")
+    if fit.warning is not None and not options.get("scale_strengths"):
+        remark(f"warning: {fit.warning}")
+
+
+def say_editions(bench: Bench, options: Options) -> None:
+    """The same of every study that makes pictures."""
+    for fit in dict.fromkeys(getattr(study, "fit", None) for study in bench.studies):
+        say_edition(fit, options)
 
 
 def bench_of(models: Sequence[Model | ModelRef], images: ImageSet, options: Options) -> Bench:
@@ -165,6 +203,7 @@ def fill_bench(model: Model, bench: Bench, options: Options) -> None:
     studies = tell_unmeasurable(bench, [model], options)
     check_stored(studies, bench.image_sets, store=store, besides=[one.ref for one in asked])
     say_preparation(model, bench.image_sets, options)
+    say_editions(bench, options)
     with interruptible(Bar(quiet=options["quiet"])) as progress:
         for one in asked:
             fill_studies(

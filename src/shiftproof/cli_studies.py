@@ -19,7 +19,7 @@ from shiftproof.cli_novelty import (
     parameters_typed,
 )
 from shiftproof.cli_objects import make_input_sizes, make_objects
-from shiftproof.cli_steps import Bench, images_at, pictures_as_typed
+from shiftproof.cli_steps import Bench, fit_of, images_at, pictures_as_typed
 from shiftproof.corruptions.choosing import corruptions_named, perturbations_named, whole_numbers
 from shiftproof.detectors import needs_training
 from shiftproof.errors import BadInput, listed
@@ -32,7 +32,9 @@ Maker: TypeAlias = Callable[[Any, Any, ImageSet, Options], Bench]
 """The kind of study, the models of the sort it asks, the images and the options to the work there is to do."""
 
 
-OF_MAKING_PICTURES = ("corruptions", "severities", "output", "scale_strengths", "frost_folder", "budget", "precision")
+OF_MAKING_PICTURES = (
+    "corruptions", "severities", "output", "clean_output", "scale_strengths", "frost_folder", "budget", "precision",
+)  # fmt: skip
 OF_MAKING_SEQUENCES = ("perturbations", "levels", "sequences")
 """Options that say nothing about what was made before."""
 
@@ -125,7 +127,8 @@ def make_detection_corruption(kind: Any, models: Models, images: ImageSet, optio
         image_set=images,
         corruptions=corruptions_named(options["corruptions"]),
         severities=whole_numbers(options["severities"], least=1, most=5, what="severities"),
-        **pictures_as_typed(options),
+        **pictures_as_typed(options, models, images, picture="image"),
+        clean_output=options["clean_output"],
         iou=overlaps_named(options["iou"])[0],
     )
     return Bench([study], [images])
@@ -162,7 +165,8 @@ def make_corruption(kind: Any, models: Models, images: ImageSet, options: Option
         image_set=images,
         corruptions=corruptions_named(options["corruptions"]),
         severities=whole_numbers(options["severities"], least=1, most=5, what="severities"),
-        **pictures_as_typed(options),
+        **pictures_as_typed(options, models, images),
+        clean_output=options["clean_output"],
         baseline=_baseline(options),
         **limits,
     )
@@ -187,8 +191,9 @@ def make_perturbation(kind: Any, models: Models, images: ImageSet, options: Opti
 
     levels = whole_numbers(options["levels"], least=1, most=3, what="levels")
     names = perturbations_named(options["perturbations"])
+    made = {"edition": options["edition"], "fit": fit_of(options, models, images)}
     sets = [
-        perturbed(images, name, level=level, edition=options["edition"], seed=options["seed"], limit=options["sequences"])
+        perturbed(images, name, level=level, seed=options["seed"], limit=options["sequences"], **made)
         for name in names
         for level in (levels if name.endswith("noise") else (1,))
     ]

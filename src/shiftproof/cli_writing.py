@@ -16,7 +16,7 @@ from shiftproof.cli_options import (
     about_writing,
     as_json_option,
 )
-from shiftproof.cli_steps import images_at, interruptible
+from shiftproof.cli_steps import images_at, interruptible, say_edition
 from shiftproof.errors import BadInput
 
 if TYPE_CHECKING:
@@ -52,17 +52,20 @@ def corrupt(source: str, destination: str, **options: Any) -> None:
         raise BadInput("--at model-size needs a model, and none is asked here; choose picture or image")
     from shiftproof.console import Bar
     from shiftproof.corruptions.frost_pictures import frost_pictures
+    from shiftproof.image_sets.picture_sizes import edition_for
     from shiftproof.writing import write_corrupted
 
     frost = None if options["frost_folder"] is None else frost_pictures(options["frost_folder"])
     images = some_of(images_at(source, options), options["limit"])
+    fit = None if options["edition"] else edition_for(images, picture="image" if options["at"] == "image" else None)
+    say_edition(fit, options)
     with interruptible(Bar(quiet=options["quiet"], unit="pictures", before="written before")) as progress:
         written = write_corrupted(
             images,
             destination,
             corruptions=corruptions,
             severities=severities,
-            edition=options["edition"],
+            edition=fit.edition if fit else options["edition"],
             output=options["output"],
             seed=options["seed"],
             frost=frost,
@@ -79,7 +82,7 @@ def corrupt(source: str, destination: str, **options: Any) -> None:
 @click.argument("source")
 @click.argument("destination")
 @about_perturbations
-@click.option("--edition", default="imagenet-224", show_default=True, help="Whose parameters; see shiftproof list.")
+@click.option("--edition", help="Whose parameters, see shiftproof list editions; by the size of the pictures else.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Where the random numbers start.")
 @click.option(
     "--layout",
@@ -101,16 +104,19 @@ def perturb(source: str, destination: str, **options: Any) -> None:
     perturbations = perturbations_named(options["perturbations"])
     levels = whole_numbers(options["levels"], least=1, most=3, what="levels")
     from shiftproof.console import Bar
+    from shiftproof.image_sets.picture_sizes import edition_for
     from shiftproof.writing import write_perturbed
 
     images = some_of(images_at(source, options), options["limit"])
+    fit = None if options["edition"] else edition_for(images)
+    say_edition(fit, options)
     with interruptible(Bar(quiet=options["quiet"], unit="sequences", before="written before")) as progress:
         written = write_perturbed(
             images,
             destination,
             perturbations=perturbations,
             levels=levels,
-            edition=options["edition"],
+            edition=fit.edition if fit else options["edition"],
             seed=options["seed"],
             layout=options["layout"],
             workers=options["workers"],

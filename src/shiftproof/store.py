@@ -246,7 +246,7 @@ class Store:
 
     def run(self, ref: ModelRef, condition: Condition, precision: Precision = "float32") -> StoredRun:
         """The rows of one model under one condition, whether there are any yet or not."""
-        pixels = () if condition.name == "clean" or PIXELS == 1 else (PIXELS,)
+        pixels = (PIXELS[condition.name],) if condition.name in PIXELS else ()
         key = fingerprint_of(ref.fingerprint, condition.key(), precision, FORMAT, *pixels)[:16]
         about = {"format": FORMAT, "model": dataclasses.asdict(ref), "condition": condition.key()}
         # without the model's name: one that is called something else keeps its rows

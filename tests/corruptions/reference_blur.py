@@ -54,16 +54,21 @@ def glass_blur(image: Image, sigma: float, reach: int, steps: NDArray[np.int8], 
 
 def motion_blur(image: Image, radius: int, sigma: float, angle: float) -> Samples:
     """ImageMagick's: one-sided weights, whole steps rounded half down, the last pixel goes on, sums of 16 bits."""
-    steps = range(2 * radius + 1)
-    weights = [math.exp(-(step**2) / (2 * sigma**2)) for step in steps]
+    weights = [math.exp(-(step**2) / (2 * sigma**2)) for step in range(2 * radius + 1)]
     rows, columns = (np.arange(length) for length in image.shape[:2])
     smeared = np.zeros(image.shape)
-    for step, weight in zip(steps, weights, strict=True):
-        right = math.ceil(step * math.cos(math.radians(angle)) - 0.5)
-        down = math.ceil(step * math.sin(math.radians(angle)) - 0.5)
+    for (down, right), weight in zip(motion_places(radius, angle), weights, strict=True):
         row, column = np.clip(rows + down, 0, len(rows) - 1), np.clip(columns + right, 0, len(columns) - 1)
         smeared += weight / sum(weights) * image[row][:, column]
     return np.floor(smeared * 257 + 0.5) / 257
+
+
+def motion_places(radius: int, degrees: float) -> list[tuple[int, int]]:
+    """How far down and right ImageMagick looks: on a line as long as its window, divided by that length again."""
+    width = 2 * radius + 1
+    down, right = width * math.sin(math.pi * degrees / 180), width * math.cos(math.pi * degrees / 180)
+    length = math.hypot(down, right)
+    return [(math.ceil(step * down / length - 0.5), math.ceil(step * right / length - 0.5)) for step in range(width)]
 
 
 def clipped_zoom(pixels: Samples, zoom: float) -> Samples:

@@ -17,9 +17,12 @@ from PIL import Image as Pillow
 from scipy import ndimage
 from skimage.color import hsv2rgb, rgb2hsv
 
+from corruptions.reference_blur import motion_places
 from shiftproof.types import Image
 
 SIZES = {"imagenet-224": 224, "inception-299": 299, "tiny-64": 64, "cifar-32": 32}
+SHORTER = {"imagenet-224": 256, "tiny-64": 64}
+"""Editions that resized the shorter side and cut the middle out, ``Resize(64)`` and ``CenterCrop(64)``."""
 FRAMES = {"translate": (41, 41, 31, 16), "motion_blur": (31, 31, 31, 21)}
 CENTRE = 0.5
 """How far right and down of the middle the published affine maps turn."""
@@ -44,10 +47,10 @@ def cropped(image: Image, height: int, width: int) -> Image:
     return np.asarray(Pillow.fromarray(image).crop((left, top, left + width, top + height)))
 
 
-def resize_256(image: Image) -> Image:
+def resize_shorter(image: Image, length: int) -> Image:
     height, width = image.shape[:2]
     shorter = min(height, width)
-    return resized(image, int(256 * width / shorter), int(256 * height / shorter))
+    return resized(image, int(length * width / shorter), int(length * height / shorter))
 
 
 def inner_299(image: Image) -> Image:
@@ -57,8 +60,8 @@ def inner_299(image: Image) -> Image:
 
 def picture(image: Image, edition: str) -> Image:
     """The clean picture of an edition."""
-    if edition == "imagenet-224":
-        return cropped(resize_256(image), 224, 224)
+    if edition in SHORTER:
+        return cropped(resize_shorter(image, SHORTER[edition]), SIZES[edition], SIZES[edition])
     if edition == "inception-299":
         return inner_299(image)
     return resized(image, SIZES[edition], SIZES[edition])
@@ -66,8 +69,8 @@ def picture(image: Image, edition: str) -> Image:
 
 def moved(image: Image, edition: str, move: Callable[[Image], Image], *, late: bool = False) -> Image:
     """A frame of a geometric sequence: the move comes before the crop, and at 299 before the resize unless it is `late`."""
-    if edition == "imagenet-224":
-        return cropped(move(resize_256(image)), 224, 224)
+    if edition in SHORTER:
+        return cropped(move(resize_shorter(image, SHORTER[edition])), SIZES[edition], SIZES[edition])
     if edition == "inception-299":
         return move(inner_299(image)) if late else inner_299(move(image))
     return move(picture(image, edition))
@@ -126,15 +129,12 @@ def to_bytes(levels: NDArray[np.float64]) -> Image:
 
 
 def motion(image: NDArray[np.uint8], radius: int, sigma: float, degrees: float) -> NDArray[np.uint8]:
-    angle = np.deg2rad(degrees)
-    steps = range(2 * radius + 1)
-    weights = np.array([math.exp(-(step**2) / (2 * sigma**2)) for step in steps])
+    weights = np.array([math.exp(-(step**2) / (2 * sigma**2)) for step in range(2 * radius + 1)])
     weights /= weights.sum()
     rows, columns = np.indices(image.shape[:2])
     total = np.zeros(image.shape)
-    for step, weight in zip(steps, weights, strict=True):
-        y = np.clip(rows + math.ceil(step * math.sin(angle) - 0.5), 0, image.shape[0] - 1)
-        x = np.clip(columns + math.ceil(step * math.cos(angle) - 0.5), 0, image.shape[1] - 1)
+    for (down, right), weight in zip(motion_places(radius, degrees), weights, strict=True):
+        y, x = np.clip(rows + down, 0, image.shape[0] - 1), np.clip(columns + right, 0, image.shape[1] - 1)
         total += weight * image[y, x]
     sixteen_bits = np.floor(total * 257 + 0.5)  # what ImageMagick keeps before it cuts to bytes
     return (sixteen_bits // 257).astype(np.uint8)
@@ -143,7 +143,7 @@ def motion(image: NDArray[np.uint8], radius: int, sigma: float, degrees: float) 
 def brightness(image: Image, lift: float) -> Image:
     hsv = rgb2hsv(image / 255)
     hsv[..., 2] = np.clip(hsv[..., 2] + lift, 0, 1)
-    return to_bytes(hsv2rgb(hsv) * 255)
+    return np.asarray(hsv2rgb(hsv) * 255, np.uint8)  # cut as it comes: the last bit of the detour decides
 
 
 def gaussian_blur(image: Image, sigma: float, truncate: float) -> Image:
@@ -189,7 +189,7 @@ def sequence(name: str, image: Image, edition: str, draws: Draws | None = None) 
                 radius, sigma = per((10, 3), (13, 3), (14, 3), (6, 1.8))
                 degrees = per(4 * (i - 30), 4 * (i - 30), 5 * (i - 30), 9 * (i - 20))
                 yield (
-                    resized(motion(image, radius, sigma, degrees), 64, 64)
+                    cropped(resize_shorter(motion(image, radius, sigma, degrees), 64), 64, 64)
                     if edition == "tiny-64"
                     else motion(clean, radius, sigma, degrees)
                 )
@@ -201,7 +201,7 @@ def sequence(name: str, image: Image, edition: str, draws: Draws | None = None) 
                 radius, sigma = per((14, 4), (14, 4), (10, 2.5), (10, 2))
                 yield snow(clean, motion(layer.astype(np.uint8), radius, sigma, 4 * i - 150), 0.85)
             case "brightness":
-                yield brightness(clean, per(0.02, 0.02, 0.02, 0.015) * (i - 15))
+                yield brightness(clean, (i - 15) * per(2, 2, 2, 1.5) / 100)
             case "translate":
                 pixels = i - per(20, 20, 15, 7)
                 yield moved(image, edition, lambda before: affine(before, right=pixels, nearest=True))  # noqa: B023

@@ -84,6 +84,13 @@ def some_motions() -> list[tuple[int, float, float]]:
         (15, 12, -7),
         (14, 3, 120),
         (1, 1, 60),
+        # sine or cosine one half: every other step ends on a tie
+        (10, 2.5, -150),
+        (20, 15, -30),
+        (20, 15, 30),
+        (14, 3, -120),
+        (10, 3, 60),
+        (14, 3, 150),
     ]
 
 

@@ -12,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image as Pillow
 
+import shiftproof as sp
 from corruptions import reference_weather as reference
 from shiftproof.corruptions import weather
 from shiftproof.corruptions.frost_pictures import ORIGINAL_FROST, OUR_FOLDER, frost_pictures, used_files
@@ -184,6 +185,15 @@ def test_our_pictures_are_as_bright_and_as_rough_as_the_originals(number: int, r
     assert ours.std() == pytest.approx(original.std(), rel=0.1)
     # within a factor of 4 in power, so of 2 in contrast, at every scale
     assert np.abs(spectrum(ours) - spectrum(original)).max() < np.log10(4)
+
+
+def test_frost_pictures_may_be_given_to_every_corruption(folder: Path) -> None:
+    image = noisy(32, 32)
+    for name in sp.IMAGENET_C:
+        given, without = (
+            sp.corrupt(image, name, 2, edition="cifar-32", frost=frost) for frost in (frost_pictures(folder), None)
+        )
+        assert np.array_equal(given, without) is (name != "frost")
 
 
 def test_our_pictures_are_five_small_files_that_crops_fit_in() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise, permutations
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -15,6 +17,7 @@ from shiftproof.metrics import (
     expected_calibration_error,
     reliability,
     rms_calibration_error,
+    rms_calibration_error_bounds,
     to_probabilities,
     top_confidence,
 )
@@ -62,6 +65,62 @@ def test_the_order_of_images_of_equal_confidence_does_not_matter() -> None:
     assert rms_calibration_error(confidence[order], correct[order]) == pytest.approx(
         rms_calibration_error(confidence, correct), abs=1e-12
     )
+
+
+def coarse_case(images: int, levels: int) -> tuple[NDArray[np.floating], NDArray[np.bool_]]:
+    """Confidences in so many steps, as of a quantised network."""
+    generator = np.random.default_rng(4)
+    confidence = np.round(generator.beta(1.2, 3.5, size=images) * levels) / levels
+    return confidence, generator.random(images) < confidence
+
+
+def test_published_bins_of_tied_confidences_are_those_of_the_published_loop() -> None:
+    for images, levels in ((100, 256), (950, 256), (5000, 256), (5000, 16)):
+        confidence, correct = coarse_case(images, levels)
+        error = rms_calibration_error(confidence, correct, published_bins=True)
+        assert error == pytest.approx(rms_by_loop(confidence, correct, 100, last=False), abs=1e-12)
+        low, high = rms_calibration_error_bounds(confidence, correct, published_bins=True)
+        assert low <= error + 1e-12
+        assert error <= high + 1e-12
+    # some 300 images a level: averaged over ties first, what chance adds to each bin of 100 would be gone
+    assert rms_calibration_error(confidence, correct) < 0.8 * error
+
+
+@pytest.mark.parametrize("published", [False, True])
+def test_bounds_are_the_extremes_over_all_orders_of_equals(published: bool) -> None:
+    generator = np.random.default_rng(6)
+    for _ in range(40):
+        images, size = int(generator.integers(4, 8)), int(generator.integers(1, 4))
+        confidence = generator.choice([0.2, 0.5, 0.7], size=images, p=generator.dirichlet([1, 1, 1]))
+        correct = generator.random(images) < 0.5
+        # every order, sorted by confidence and nothing else
+        errors = []
+        for order in permutations(range(images)):
+            some = np.array(order)
+            if (np.diff(confidence[some]) >= 0).all():
+                edges = [*range(0, max(1, images // size) * size, size), images]
+                bins = list(pairwise(edges))[: -1 if published else None]
+                squares = [len(some[low:high]) * (confidence[some[low:high]].mean() - correct[some[low:high]].mean()) ** 2
+                           for low, high in bins]  # fmt: skip
+                errors.append(float(np.sqrt(sum(squares) / images)))
+        bounds = rms_calibration_error_bounds(confidence, correct, bin_size=size, published_bins=published)
+        assert bounds == pytest.approx((min(errors), max(errors)), abs=1e-9)
+
+
+def test_bounds_of_confidences_that_all_differ_are_the_error_itself() -> None:
+    confidence, correct = calibrated_case(777)
+    for published in (False, True):
+        error = rms_calibration_error(confidence, correct, published_bins=published)
+        bounds = rms_calibration_error_bounds(confidence, correct, published_bins=published)
+        assert bounds == pytest.approx((error, error), abs=1e-12)
+
+
+def test_bounds_where_most_images_are_certain_are_those_of_even_and_of_sorted_bins() -> None:
+    # 1000 images at 1, of which 250 are wrong, in ten bins: 25 wrong in each, or two and a half bins wrong throughout
+    confidence, correct = np.ones(1000), np.arange(1000) >= 250
+    low, high = rms_calibration_error_bounds(confidence, correct)
+    assert low == pytest.approx(0.25)
+    assert high == pytest.approx(np.sqrt((2 + 0.5**2) / 10))
 
 
 def test_the_bound_of_chance_holds_a_calibrated_model_95_times_in_100_and_not_an_overconfident_one() -> None:

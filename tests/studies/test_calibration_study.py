@@ -16,6 +16,7 @@ from shiftproof.metrics import (
     fit_temperature,
     negative_log_likelihood,
     rms_calibration_error,
+    rms_calibration_error_bounds,
     split_half,
     to_probabilities,
 )
@@ -53,6 +54,19 @@ def curves(predictions: Predictions) -> dict[str, Curve]:
 
 def reasons(predictions: Predictions, **options: Any) -> list[str]:
     return list(CalibrationStudy([MODEL], PHOTOS, **options).skipped(lambda run: predictions))
+
+
+def test_published_bins_tell_what_hangs_on_the_order_of_ties(answers: Predictions, predictions_of: Any) -> None:
+    assert "ties" not in numbers(answers, published_bins=True)["rms_calibration_error"].convention
+    coarse = np.round(np.random.default_rng(0).uniform(0.3, 1.0, size=250), 1)
+    tied: Predictions = predictions_of([0] * 250, [0] * 150 + [1] * 100, coarse, with_logits=True)
+    confidence, correct = np.exp(tied.top5.scores[:, 0].astype(float) - tied.top5.log_total), np.arange(250) < 150
+    low, high = rms_calibration_error_bounds(confidence, correct, published_bins=True)
+    told = numbers(tied, published_bins=True)["rms_calibration_error"].convention["ties"]
+    assert (
+        told == f"in the order that sorting leaves them in, as published; between {100 * low:.2f} % and {100 * high:.2f} %"
+    )
+    assert "ties" not in numbers(tied)["rms_calibration_error"].convention
 
 
 def test_every_number_is_that_of_its_metric_and_names_its_bins(answers: Predictions) -> None:

@@ -265,6 +265,43 @@ def test_alexnet_is_the_baseline_only_where_its_errors_belong(load: Any) -> None
     )
 
 
+OF_LOSSES = ("relative_corrupted_error", "relative_corruption_error", "relative_mean_corruption_error")
+
+
+def test_what_a_save_alone_costs_is_told_where_clean_and_corrupted_pictures_are_compared(load: Any) -> None:
+    def told(**options: Any) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {}
+        for one in study(baseline=BASE, **options).measure(load):
+            if isinstance(one, Measurement):
+                found.setdefault(one.metric, set()).add(one.convention.get("clean pictures", ""))
+        return found
+
+    published = told()  # the pictures of ImageNet-C, which were saved once more than the clean ones
+    assert set(OF_LOSSES) < set(published)
+    for metric, words in published.items():
+        if metric in OF_LOSSES:
+            assert words == {"raw, corrupted ones jpeg85: what that save costs counts as lost to corruption"}
+        else:
+            assert words == {""}
+    alike = told(clean_output="jpeg85")
+    assert alike["relative_corrupted_error"] == {"jpeg85, as corrupted ones; published ones were not saved again"}
+    assert told(output="raw")["relative_corrupted_error"] == {""}
+    (curve, *_) = [one for one in study().measure(load) if isinstance(one, Curve)]
+    assert curve.convention["clean pictures"].startswith("raw, corrupted ones jpeg85")
+
+
+def test_clean_pictures_can_be_saved_as_corrupted_ones_are() -> None:
+    from shiftproof.corruptions.applying import apply
+    from shiftproof.corruptions.jpeg import jpeg85
+
+    clean, *cells = study(clean_output="jpeg85").conditions()
+    assert clean == Condition("clean", picture="imagenet-224", output="jpeg85")
+    assert {cell.output for cell in cells} == {"jpeg85"}
+    assert study().conditions()[0].output == "raw"
+    picture = np.random.default_rng(0).integers(0, 256, (40, 40, 3), np.uint8)
+    assert np.array_equal(apply(clean, picture, key="a"), jpeg85(picture))
+
+
 def test_alexnet_needs_the_original_frost_where_frost_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("cv2")
     monkeypatch.setattr("shiftproof.corruptions.frost_pictures.ORIGINAL_FROST", "the digest")

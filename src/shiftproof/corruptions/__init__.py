@@ -32,5 +32,5 @@ IMAGENET_P_VALIDATION = ("speckle_noise", "gaussian_blur", "spatter", "shear")
 
 DEFAULT_EDITION = "imagenet-224"
 
-PIXELS = 1
-"""Raised whenever a corruption gives other pixels than before, so that stored answers to old ones are not taken for new."""
+PIXELS = {"brightness": 2, "saturate": 2}
+"""By corruption, 1 for others; raised when one gives other pixels, lest stored answers to old ones be taken for new."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from shiftproof import catalog
 from shiftproof.corruptions import DEFAULT_EDITION
-from shiftproof.corruptions.editions import edition_of
+from shiftproof.corruptions.editions import edition_of, fitting_edition
 from shiftproof.corruptions.jpeg import jpeg85
 from shiftproof.corruptions.strengths import scaled, strengths_of
 from shiftproof.errors import BadInput, UnknownName
@@ -38,6 +38,7 @@ def corrupt(
 
     The same (seed, name, severity, edition, key) draws the same random numbers: give each image of a set its own `key`.
     Strengths are made for the edition's size; on another one `scale_strengths` lets lengths grow with the shorter side.
+    `frost` pictures are for frost; other corruptions have no use for them, so that a loop over all may give them to each.
 
     >>> grey = np.full((224, 224, 3), 128, np.uint8)
     >>> corrupt(grey, "contrast", 5)[0, 0].tolist()
@@ -53,9 +54,11 @@ def corrupt(
         name, whole(severity), edition=edition, output=output, seed=seed, scale_strengths=scale_strengths, frost=frost
     )
     if not scale_strengths and picture.shape[:2] != (size, size):
+        fitting = fitting_edition(min(picture.shape[:2]))
+        another = "another edition" if fitting.warning or fitting.edition == edition else f"edition={fitting.edition!r}"
         warnings.warn(
             f"{edition} is made for {size} x {size}, this image is {picture.shape[1]} x {picture.shape[0]}: "
-            "choose another edition, or scale_strengths=True",
+            f"choose {another}, or scale_strengths=True",
             SizeWarning,
             stacklevel=2,
         )
@@ -73,7 +76,7 @@ def apply(condition: Condition, picture: Image, *, key: str) -> Image:
         strengths = strengths_of(condition.name, condition.severity, edition)
         if condition.scale_strengths:
             strengths = scaled(strengths, min(picture.shape[:2]) / edition_of(edition).size)
-        pictures = {} if condition.frost is None else {"folder": condition.frost.folder}
+        pictures = {"folder": condition.frost.folder} if condition.frost and condition.name == "frost" else {}
         changed = corruption(picture, rng_for(key, condition), **strengths, **pictures)
     return jpeg85(changed) if condition.output == "jpeg85" else changed
 

@@ -1,10 +1,8 @@
-"""Changes of one coordinate of hue, saturation and value, in closed form: no pixel is ever turned into that space.
+"""Changes of one coordinate of hue, saturation and value, to the bit as the published sets were made.
 
-With value V the largest channel and saturation S = (V - smallest) / V, another value scales all channels alike, and another
-saturation scales their distances from V. Hue stays; a grey pixel has none, and published code takes it for red.
-
-The kernels choose by conditional expressions on whole numbers, which compile to vector instructions; `min` and `max` of
-floats mind NaN and do not.
+They took every pixel through that space and back in double precision and cut the result to bytes. Where the answer is a
+whole level, which byte it becomes hangs on the last bit of each step, so the kernel takes the same steps in the same order.
+Hue stays; a grey pixel has none, and published code takes it for red.
 """
 
 from __future__ import annotations
@@ -14,9 +12,8 @@ import numpy as np
 from shiftproof.corruptions.compiled import compiled
 from shiftproof.types import Image
 
-# Added before results are cut to whole levels: more than the rounding error of float32, so that a whole number stays itself,
-# and less than the published strengths can leave between a result and the next whole number.
-GUARD = np.float32(2e-4)
+# x / 255 without a division: x times the first is exact, so that the sum of both products is rounded once, as a quotient is
+LEVEL, REST = float.fromhex("0x1.0101010101p-8"), float.fromhex("0x1.010101010101p-56")
 
 
 def brightness(image: Image, rng: np.random.Generator, *, lift: float) -> Image:  # noqa: ARG001
@@ -26,54 +23,58 @@ def brightness(image: Image, rng: np.random.Generator, *, lift: float) -> Image:
 
 def brightened(image: Image, lift: float) -> Image:
     """The image with the value of every pixel moved up, or down where `lift` is negative, within the range."""
-    return _with_value(image, np.float32(255 * lift))
+    return _through_hsv(image, float(lift), 1.0, 0.0)
 
 
 def saturate(image: Image, rng: np.random.Generator, *, gain: float, offset: float) -> Image:  # noqa: ARG001
     """Colours stronger or paler: saturation becomes `gain` times itself plus `offset`, within its range."""
-    return _with_saturation(image, np.float32(gain), np.float32(offset))
+    return _through_hsv(image, 0.0, float(gain), float(offset))
 
 
 @compiled
-def _with_value(image: Image, lift: np.float32) -> Image:
+def _through_hsv(image: Image, lift: float, gain: float, offset: float) -> Image:
+    # conditional expressions, not min and max, which mind NaN: these compile to vector instructions
     samples, result = image.reshape(-1), np.empty(image.size, np.uint8)
-    darkest, brightest = np.float32(0), np.float32(255)
     for pixel in range(image.size // 3):
         first = 3 * pixel
         red, green, blue = np.int32(samples[first]), np.int32(samples[first + 1]), np.int32(samples[first + 2])
-        value = red if red > green else green
-        value = value if value > blue else blue
-        moved = np.float32(value) + lift
-        moved = moved if moved < brightest else brightest
-        moved = moved if moved > darkest else darkest
-        # black has no colour to scale, and becomes the grey of its new value
-        factor = darkest if value == 0 else moved / np.float32(value)
-        base = (moved if value == 0 else darkest) + GUARD
-        result[first] = np.uint8(np.int32(np.float32(red) * factor + base))
-        result[first + 1] = np.uint8(np.int32(np.float32(green) * factor + base))
-        result[first + 2] = np.uint8(np.int32(np.float32(blue) * factor + base))
-    return result.reshape(image.shape)
-
-
-@compiled
-def _with_saturation(image: Image, gain: np.float32, offset: np.float32) -> Image:
-    samples, result = image.reshape(-1), np.empty(image.size, np.uint8)
-    nothing = np.float32(0)
-    for pixel in range(image.size // 3):
-        first = 3 * pixel
-        red, green, blue = np.int32(samples[first]), np.int32(samples[first + 1]), np.int32(samples[first + 2])
-        value = red if red > green else green
-        value = value if value > blue else blue
+        largest = red if red > green else green
+        largest = largest if largest > blue else blue
         smallest = red if red < green else green
         smallest = smallest if smallest < blue else blue
-        grey = value == smallest
-        most = np.float32(value) / np.float32(1 if grey else value - smallest)  # factor that makes saturation full
-        factor = gain + offset * most
-        factor = factor if factor < most else most
-        factor = nothing if grey else factor
-        reddened = np.float32(value) * offset if grey else nothing
-        top = np.float32(value) + GUARD
-        result[first] = np.uint8(np.int32(top - np.float32(value - red) * factor))
-        result[first + 1] = np.uint8(np.int32(top - (np.float32(value - green) * factor + reddened)))
-        result[first + 2] = np.uint8(np.int32(top - (np.float32(value - blue) * factor + reddened)))
+        middle = red + green + blue - largest - smallest
+        grey = largest == smallest
+
+        value: float = largest * LEVEL + largest * REST
+        least = smallest * LEVEL + smallest * REST
+        spread = value - least
+        saturation: float = spread / (1.0 if grey else value)
+        beyond = (middle * LEVEL + middle * REST - least) / (1.0 if grey else spread)
+        # hue in sixths of a turn from the largest channel, the last of several, towards the next one or back
+        next_one = red if blue == largest else blue if green == largest else green
+        one_before = green if blue == largest else red if green == largest else blue
+        turn = (4.0 if blue == largest else 2.0 if green == largest else 0.0) + (
+            -beyond if next_one < one_before else beyond
+        )
+        hue = turn / 6.0
+        hue = hue + 1.0 if hue < 0.0 else hue
+
+        value = value + lift
+        value = value if value < 1.0 else 1.0
+        value = value if value > 0.0 else 0.0
+        saturation = saturation * gain + offset
+        saturation = saturation if saturation < 1.0 else 1.0
+        saturation = saturation if saturation > 0.0 else 0.0
+
+        sixths = hue * 6.0
+        sector = np.int32(sixths)
+        share = sixths - np.float64(sector)
+        share = share if sector & 1 else 1.0 - share
+        top = np.int32(value * 255.0)
+        bottom = np.int32(value * (1.0 - saturation) * 255.0)
+        between = np.int32(value * (1.0 - share * saturation) * 255.0)
+        not_red = bottom if grey else top
+        result[first] = np.uint8(top if red == largest else (bottom if red == smallest else between))
+        result[first + 1] = np.uint8(not_red if green == largest else (bottom if green == smallest else between))
+        result[first + 2] = np.uint8(not_red if blue == largest else (bottom if blue == smallest else between))
     return result.reshape(image.shape)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from PIL import Image as Pillow
 
 from shiftproof import catalog
+from shiftproof.corruptions import DEFAULT_EDITION
 from shiftproof.types import Image
+
+NEAR = 1.25
+"""How many times the size of an edition's pictures, or what part of it, still counts as that size."""
 
 LONGEST = 64
 """How many times as long as wide an image may be and still be resized whole."""
@@ -80,3 +86,53 @@ def edition_of(name: str) -> Edition:
     """An edition by name, or UnknownName with the nearest."""
     edition: Edition = catalog.EDITIONS.load(name)
     return edition
+
+
+class Fit(NamedTuple):
+    """An edition that nobody named: why it was taken, and a warning where none is made for the size at hand."""
+
+    edition: str
+    why: str
+    warning: str | None = None
+
+
+def fitting_edition(pictures: int | None, inputs: int | None = None) -> Fit:
+    """The edition for pictures and a model's inputs of these shorter sides in pixels; None for a side that is not known.
+
+    The smaller of the two decides, for no more can be seen. From 180 pixels on it is the one of 224, on whose files larger
+    models were measured too, or that of 299 for inputs of that size.
+
+    >>> fitting_edition(500, 224).edition, fitting_edition(32, 224).edition, fitting_edition(500, 32).edition
+    ('imagenet-224', 'cifar-32', 'cifar-32')
+    >>> fitting_edition(96, 96).edition, fitting_edition(96, 96).warning is None
+    ('imagenet-64', False)
+    """
+    known = [side for side in (pictures, inputs) if side is not None]
+    if not known:
+        return Fit(DEFAULT_EDITION, "taken unasked, as neither the size of the pictures nor of the model's input is known")
+    told = " and ".join(
+        [
+            *([f"pictures of {pictures} pixels"] if pictures is not None else []),
+            *([f"a model input of {inputs} pixels"] if inputs is not None else []),
+        ]
+    )
+    why, side = f"chosen for {told} (shorter sides)", min(known)
+    if side * NEAR >= IMAGENET_224.size:
+        for_inception = inputs is not None and _nearest(inputs, 224, 299) == 299 and inputs <= 299 * NEAR
+        return Fit("inception-299" if for_inception and side * NEAR >= 299 else "imagenet-224", why)
+    size = _nearest(side, 32, 64, 224)
+    whole_photos = pictures is not None and pictures > 64 * NEAR
+    name = {32: "cifar-32", 64: "imagenet-64" if whole_photos else "tiny-64", 224: "imagenet-224"}[size]
+    if size <= side * NEAR and side <= size * NEAR:
+        return Fit(name, why)
+    return Fit(
+        name,
+        why,
+        f"no edition is made for {told}: {name}, made for {size}, is the nearest, and its severities are not what they are "
+        "in the published set; name another with --edition, or let lengths grow with the picture: --at image "
+        "--scale-strengths",
+    )
+
+
+def _nearest(side: int, *sizes: int) -> int:
+    return min(sizes, key=lambda size: abs(math.log(side / size)))

@@ -80,7 +80,7 @@ def motion(image: Image, radius: float, sigma: float, angle: float) -> Image:
     A pixel is the mean of itself and 2 x `radius` others, the nearer the heavier; beyond the border the last pixel goes on.
     The means are rounded to 16 bits, where 257 is a level, then cut to 8.
     """
-    down, right, weights = _taps(math.ceil(radius), sigma, math.radians(angle))
+    down, right, weights = _taps(math.ceil(radius), sigma, angle)
     height, width = image.shape[:2]
     top, left, bottom, far = max(0, -down.min()), max(0, -right.min()), max(0, down.max()), max(0, right.max())
     framed = np.asarray(cv2.copyMakeBorder(image, top, bottom, left, far, cv2.BORDER_REPLICATE), np.uint8)
@@ -99,8 +99,10 @@ def motion(image: Image, radius: float, sigma: float, angle: float) -> Image:
 def _taps(radius: int, sigma: float, angle: float) -> tuple[Offsets, Offsets, Weights]:
     """How far down and right each contributing pixel lies, and its weight; one entry a pixel."""
     steps = np.arange(2 * radius + 1)
+    # ImageMagick's own way to sine and cosine: at 30 degrees every other step ends on a half, or an ulp beside it
+    across, along = len(steps) * math.sin(math.pi * angle / 180), len(steps) * math.cos(math.pi * angle / 180)
     weights = np.exp(-(steps**2) / (2 * sigma**2)) / np.exp(-(steps**2) / (2 * sigma**2)).sum()
-    places = np.ceil(steps * np.array([[math.sin(angle)], [math.cos(angle)]]) - 0.5).astype(np.int64)
+    places = np.ceil(steps * np.array([[across], [along]]) / math.hypot(across, along) - 0.5).astype(np.int64)
     merged: dict[tuple[int, int], float] = {}
     for down, right, weight in zip(*places.tolist(), weights.tolist(), strict=True):
         merged[down, right] = merged.get((down, right), 0.0) + weight

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from shiftproof import catalog
 from shiftproof.corruptions import DEFAULT_EDITION
 from shiftproof.corruptions.applying import to_rgb
-from shiftproof.corruptions.canvas import canvas_for
-from shiftproof.corruptions.editions import edition_of, resized_whole
+from shiftproof.corruptions.canvas import canvas_for, to_frame
+from shiftproof.corruptions.editions import edition_of
 from shiftproof.corruptions.strengths import Strength, Table
 from shiftproof.errors import BadInput, UnknownName
 from shiftproof.randomness import rng_for
@@ -175,7 +175,7 @@ def perturb(
     canvas = canvas_for(name, to_rgb(image), edition)
     frames = np.empty((int(parameters["frames"]), size, size, 3), np.uint8)
     for place, frame in enumerate(make(canvas, rng, **parameters)):
-        frames[place] = resized_whole(frame, size, size)
+        frames[place] = to_frame(frame, edition)
     return frames
 
 

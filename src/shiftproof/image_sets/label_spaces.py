@@ -56,6 +56,9 @@ class LabelSpace:
             raise ClassMismatch(f"these classes are of a model with {self.outputs} outputs, but the scores have {columns}")
         labels = self._labels(predictions.labels)
         convention = {**predictions.convention, **self.convention}
+        dropped = int((predictions.labels >= 0).any(axis=1).sum() - (labels >= 0).any(axis=1).sum())
+        if dropped:
+            convention["images of classes the model lacks"] = f"{dropped:,} of {len(labels):,}, left unlabelled"
         if self.keeps_scores:
             logits = None if predictions.logits is None else self._widened(predictions.logits, predictions.gives)
             head = predictions.head if len(self.columns) == self.outputs else None

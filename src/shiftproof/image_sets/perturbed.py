@@ -12,15 +12,16 @@ from urllib.parse import quote
 
 import numpy as np
 
-from shiftproof.corruptions import DEFAULT_EDITION
+from shiftproof.corruptions.editions import Fit
 from shiftproof.corruptions.sequences import Frames, parameters_of, perturb
 from shiftproof.errors import BadInput
 from shiftproof.image_sets.image_list import ImageList
 from shiftproof.image_sets.options import whole_number
+from shiftproof.image_sets.picture_sizes import edition_for
 from shiftproof.image_sets.views import spread_over
 from shiftproof.types import Classes, Decoder, Image, ImageSet, ImageSource, Sample
 
-PIXELS = 1
+PIXELS = 2
 """Raised whenever a sequence comes out otherwise than before, so that stored answers to the old frames are not used."""
 
 
@@ -115,27 +116,43 @@ class FramesOf:
         return FrameImage(self.images.source(self.samples[key]), self.recipe, key, int(frame))
 
 
+@dataclass(frozen=True)
+class Sequences(ImageList):
+    """The frames of sequences of an edition, and why that one where nobody named it."""
+
+    edition: str | None = None
+    fit: Fit | None = None
+
+
 def perturbed(
     images: ImageSet,
     perturbation: str,
     *,
     level: int = 1,
-    edition: str = DEFAULT_EDITION,
+    edition: str | None = None,
     seed: int = 0,
     limit: int | None = None,
     name: str | None = None,
-) -> ImageList:
+    fit: Fit | None = None,
+) -> Sequences:
     """The frames of a perturbation sequence of every image, or of `limit` images evenly spread over the set.
+
+    Without an `edition` it is that of the `fit`, or the one made for the size of these images.
 
     A frame's id is that of its image, the folder of the published set and its number, as in ``cat/a.png/tilt/07``. It has
     the labels and facts of its image, and the facts `sequence` (the image's id), `frame`, `perturbation` and `level`.
     """
+    if edition is None:
+        fit = fit or edition_for(images)
+        edition = fit.edition
+    else:
+        fit = None
     frames = int(parameters_of(perturbation, level, edition)["frames"])
     recipe = Recipe(perturbation, level, edition, seed)
     chosen = {sample.id: sample for sample in spread_over(images.samples, limit)}
     samples = [frame_of(sample, recipe, frame) for sample in chosen.values() for frame in range(frames)]
     notes = (f"{frames} frames of {edition} for each of {len(chosen):,} images",)
-    return ImageList(
+    return Sequences(
         name or f"{recipe.folder} of {images.ref.name}",
         samples,
         images.classes,
@@ -143,6 +160,8 @@ def perturbed(
         location=location_of(images, recipe, limit),
         notes=notes,
         credits=getattr(images, "credits", ()),
+        edition=edition,
+        fit=fit,
     )
 
 
@@ -174,12 +193,12 @@ def open_perturbed(
     *,
     perturbation: str | None = None,
     level: int | str = 1,
-    edition: str = DEFAULT_EDITION,
+    edition: str | None = None,
     seed: int | str = 0,
     limit: int | str | None = None,
     name: str | None = None,
     classes: Classes | None = None,
-) -> ImageList:
+) -> Sequences:
     """The frames of a perturbation sequence of the images at a location."""
     from shiftproof.image_sets import open_images
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,9 +75,10 @@ def rms_calibration_error(
 ) -> float:
     """Root mean square gap between confidence and accuracy over bins of `bin_size` images alike in confidence.
 
-    0 is perfect. The last, most confident bin takes the remainder. With `published_bins` that bin counts as without
-    error, as in the code behind the ImageNet-A paper (Hendrycks et al., 2021). Images of equal confidence share their
-    accuracy, so that their order does not matter.
+    0 is perfect. The last, most confident bin takes the remainder. Images of equal confidence share their accuracy, so that
+    their order does not matter. With `published_bins` it is the number of the code behind the ImageNet-A paper (Hendrycks et
+    al., 2021): the last bin counts as without error, and images of equal confidence stand in whatever order `np.argsort`
+    leaves them in; `rms_calibration_error_bounds` tells how much hangs on that.
 
     >>> confidence, correct = np.array([0.9, 0.5, 0.6, 0.8]), np.array([True, False, True, True])
     >>> round(rms_calibration_error(confidence, correct, bin_size=2), 4)  # gaps 0.05 and 0.15, so sqrt(0.0125)
@@ -86,10 +87,28 @@ def rms_calibration_error(
     0.0354
     """
     _check_pairs(confidence, correct)
-    if published_bins and len(confidence) < bin_size:
-        raise BadInput(f"published bins need at least {bin_size} images, got {len(confidence)}")
+    _check_bins(len(confidence), bin_size, published_bins)
     order = np.argsort(confidence)
     return _ordered_rms_error(confidence[order], correct[order], bin_size, published_bins)
+
+
+def rms_calibration_error_bounds(
+    confidence: Confidence, correct: NDArray[np.bool_], *, bin_size: int = 100, published_bins: bool = False
+) -> tuple[float, float]:
+    """Least and largest RMS calibration error over all orders of images of equal confidence, each counted in one bin.
+
+    >>> confidence, correct = np.full(4, 0.5), np.array([True, True, False, False])
+    >>> rms_calibration_error_bounds(confidence, correct, bin_size=2)  # one right in each bin, or both in one
+    (0.0, 0.5)
+    """
+    _check_pairs(confidence, correct)
+    _check_bins(len(confidence), bin_size, published_bins)
+    order = np.argsort(confidence)
+    ordered, right = confidence[order], correct[order].astype(np.int64)
+    bins = _bin_edges(len(ordered), bin_size)
+    bounds = [_best_squares(ordered, right, bins, published_bins, worst=worst) for worst in (False, True)]
+    low, high = (float(np.sqrt(max(total, 0.0) / len(ordered))) for total in bounds)
+    return low, high
 
 
 def chance_calibration_error(
@@ -110,6 +129,7 @@ def chance_calibration_error(
     0.0
     """
     _check_confidence(confidence)
+    _check_bins(len(confidence), bin_size, published=False)
     generator = np.random.default_rng(seed)
     ordered = np.sort(confidence)
     answers = (generator.random(len(ordered)) < ordered for _ in range(draws))
@@ -454,14 +474,94 @@ def _mean_over_ties(ordered: Confidence, correct: NDArray[np.bool_]) -> NDArray[
     return np.repeat(np.add.reduceat(correct, starts, dtype=float) / sizes, sizes)
 
 
-def _ordered_rms_error(ordered: Confidence, correct: NDArray[np.bool_], bin_size: int, leave_out_last: bool) -> float:
+def _ordered_rms_error(ordered: Confidence, correct: NDArray[np.bool_], bin_size: int, published: bool) -> float:
+    edges = _bin_edges(len(ordered), bin_size)
+    gaps = ordered - (correct if published else _mean_over_ties(ordered, correct))
+    squares = np.add.reduceat(gaps, edges[:-1]) ** 2 / np.diff(edges)
+    return float(np.sqrt((squares[:-1] if published else squares).sum() / len(gaps)))
+
+
+def _bin_edges(images: int, bin_size: int) -> NDArray[np.integer]:
+    """Where bins of sorted images begin, and where the last ends, (bins + 1,)."""
+    return np.append(np.arange(max(1, images // bin_size)) * bin_size, images)
+
+
+def _best_squares(
+    ordered: Confidence, right: NDArray[np.integer], edges: NDArray[np.integer], published: bool, *, worst: bool
+) -> float:
+    """Squared gaps summed over bins, times their images, in the best or worst order of equals.
+
+    Equals that several bins share hand on how many right ones lie in the first and the last of these bins; between them lie
+    bins of equals alone, for which the best is an even share and the worst all in as few bins as can be. So a table of the
+    first against the last is all that must be kept from one such level of confidence to the next.
+    """
+    pick = np.max if worst else np.min
+    sizes, sums = np.diff(edges), np.add.reduceat(ordered, edges[:-1])
+    counted = np.ones(len(sizes))
+    counted[-1] = not published
+    starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+    ends = np.append(starts[1:], len(ordered))
+    first_bin = np.searchsorted(edges, starts, side="right") - 1
+    last_bin = np.searchsorted(edges, ends - 1, side="right") - 1
+    shared = first_bin < last_bin
+    totals = np.add.reduceat(right, starts)
+    settled = np.bincount(first_bin[~shared], weights=totals[~shared], minlength=len(sizes))
+    alone = np.ones(len(sizes), dtype=bool)  # bins without a part of such a level
+    total, carried, place = 0.0, np.zeros(1), -1  # carried: the best so far by how many right ones lie in bin `place`
+    for level in np.flatnonzero(shared):
+        first, last = int(first_bin[level]), int(last_bin[level])
+        if first != place:
+            total, carried = total + _closed(carried, place, sums, settled, sizes, counted, pick), np.zeros(1)
+        alone[first : last + 1] = False
+        head, tail = edges[first + 1] - starts[level], ends[level] - edges[last]
+        inside = np.arange(len(carried))[:, None] + np.arange(min(head, totals[level]) + 1)
+        squares = counted[first] * (sums[first] - settled[first] - inside) ** 2 / sizes[first]
+        reached = pick(carried[:, None] + squares, axis=0)  # by how many right ones of this level lie in its first bin
+        rest = totals[level] - np.arange(len(reached))[:, None] - np.arange(min(tail, totals[level]) + 1)
+        between = _between(rest, last - first - 1, int(sizes[first]), float(ordered[starts[level]]), worst=worst)
+        carried, place = pick(reached[:, None] + between, axis=0), last
+    total += _closed(carried, place, sums, settled, sizes, counted, pick)
+    return float(total + (counted * (sums - settled) ** 2 / sizes)[alone].sum())
+
+
+def _closed(
+    carried: NDArray[np.floating],
+    place: int,
+    sums: NDArray[np.floating],
+    settled: NDArray[np.integer],
+    sizes: NDArray[np.integer],
+    counted: NDArray[np.floating],
+    pick: Callable[..., Any],
+) -> float:
+    """The best of what was carried into a bin that no further level shares."""
+    if place < 0:
+        return 0.0
+    squares = counted[place] * (sums[place] - settled[place] - np.arange(len(carried))) ** 2 / sizes[place]
+    return float(pick(carried + squares))
+
+
+def _between(right: NDArray[np.integer], bins: int, size: int, confidence: float, *, worst: bool) -> NDArray[np.floating]:
+    """Squared gaps of so many bins of equals that so many right ones are spread over; without end where they do not fit."""
+    impossible = -np.inf if worst else np.inf
+    if bins == 0:
+        return np.where(right == 0, 0.0, impossible)
+    whole, over = np.divmod(right, size if worst else bins)
+
+    def squared(inside: NDArray[np.integer] | int) -> NDArray[np.floating]:
+        return np.asarray((size * confidence - inside) ** 2 / size)
+
+    if worst:  # some bins all right, one with what is over, the others all wrong
+        squares = whole * squared(size) + (over > 0) * squared(over) + (bins - whole - (over > 0)) * squared(0)
+    else:
+        squares = (bins - over) * squared(whole) + over * squared(whole + 1)
+    return np.where((right >= 0) & (right <= bins * size), squares, impossible)
+
+
+def _check_bins(images: int, bin_size: int, published: bool) -> None:
     if bin_size < 1:
         raise BadInput(f"bin size should be at least 1, got {bin_size}")
-    gaps = ordered - _mean_over_ties(ordered, correct)
-    starts = np.arange(max(1, len(gaps) // bin_size)) * bin_size
-    sizes = np.diff(np.append(starts, len(gaps)))
-    squares = np.add.reduceat(gaps, starts) ** 2 / sizes
-    return float(np.sqrt((squares[:-1] if leave_out_last else squares).sum() / len(gaps)))
+    if published and images < bin_size:
+        raise BadInput(f"published bins need at least {bin_size} images, got {images}")
 
 
 def _check_pairs(confidence: Confidence, correct: NDArray[np.bool_]) -> None:

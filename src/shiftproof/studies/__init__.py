@@ -125,6 +125,7 @@ class _Loader:
         self._reader: tuple[Study, _Load] | None = None
         self._aside: dict[Place, dict[str, SetAside]] = {}
         self._scored: dict[Run, int] = {}  # how many classes the answers of a run were scored among
+        self._unmatched: dict[Run, int] = {}  # how many images lost their label, since the model lacks their class
 
     def check_clusters(self, refs: Iterable[ImageSetRef]) -> None:
         """UnknownName before anything is computed where no set has the fact that images are to be clustered by."""
@@ -156,6 +157,11 @@ class _Loader:
             )
         if published and published in model.seen.training_data.split(", "):
             yield f"{model.ref.name} was trained on {published}: its accuracy there says nothing about new images"
+        if lost := self._unmatched.get(run):
+            yield (
+                f"{run.image_set.name}: {lost:,} of {len(self.image_set(run.image_set).samples):,} images are of "
+                f"classes that {model.ref.name} lacks; they count as unlabelled, so what needs labels goes without them"
+            )
         about, measured = run.about(), [one for one in findings if isinstance(one, Measurement)]
         accuracies = [one for one in measured if one.metric == "top1_accuracy" and one.about == about]
         precisions = [
@@ -230,7 +236,7 @@ class _Loader:
             ref.name,
             ref.fingerprint,
             images=len(images.samples),
-            labelled=sum(bool(sample.labels) for sample in images.samples),
+            labelled=sum(bool(sample.labels) for sample in images.samples) - self._without_match(ref),
             location=ref.location,
             classes=None if images.classes is None else len(images.classes),
             set_aside=tuple(self._aside.get(ref.place, {}).values()),
@@ -239,6 +245,10 @@ class _Loader:
             clusters=None if clusters is None or clusters.numbers is None else clusters.count,
             unit="image" if clusters is None else clusters.unit,
         )
+
+    def _without_match(self, ref: ImageSetRef) -> int:
+        """Images of a set that no model has the class of, by the model that has most."""
+        return min((count for run, count in self._unmatched.items() if run.image_set.place == ref.place), default=0)
 
     def _load(self, study: Study) -> _Load:
         if self._reader is None or self._reader[0] is not study:
@@ -261,6 +271,9 @@ class _Loader:
         aside = self._aside.setdefault(run.image_set.place, {})
         aside.update((image.id, image) for image in answers.set_aside)
         self._scored[run] = len(answers.classes or ())
+        if isinstance(answers, Predictions) and (reading is None or reading.labelled):
+            stored = {sample.id for sample in self.image_set(run.image_set).samples if sample.labels}
+            self._unmatched[run] = sum(image in stored for image in answers.ids) - int(answers.labelled.sum())
         return answers
 
     def looks(self, run: Run, asked: AskedLooks, method: str | None) -> Looks:

@@ -32,7 +32,16 @@ from shiftproof.studies.cells import Baseline, Cells, Part
 from shiftproof.studies.clean_study import CleanStudy
 from shiftproof.studies.corruption import CorruptionStudy
 from shiftproof.studies.corruption_galleries import Photos, contact_sheet
-from shiftproof.studies.corruption_numbers import Number, compared, measured_means, seen_told, slopes, why_no_ratios
+from shiftproof.studies.corruption_numbers import (
+    OF_LOSSES,
+    Number,
+    clean_told,
+    compared,
+    measured_means,
+    seen_told,
+    slopes,
+    why_no_ratios,
+)
 from shiftproof.studies.published_baselines import alexnet_errors
 from shiftproof.types import About, Clusters, Curve, Finding, Measurement, ModelRef, Predictions, Run
 
@@ -116,14 +125,14 @@ class BudgetedCorruptionStudy(CorruptionStudy):
             known.benchmark(self._layout, self._weights(baseline), self.seed), before=sampled if same else None
         )
         progress = next_pairs(benchmark, known.table, budget=self.budget, precision=self.precision)
-        told = {**runs[0].convention(), **predictions.convention, **self._frost_told()}
-        clean_told = {**clean.convention(), **predictions.convention}
+        told = {**runs[0].convention(), **predictions.convention, **self._edition_told(), **self._frost_told()}
+        unchanged_told = {**clean.convention(), **predictions.convention}
         return _Sampled(
             progress,
             tuple(self.corruptions),
             tuple(self.severities),
             told,
-            clean_told,
+            unchanged_told,
             model.name if model == self.given_baseline else baseline,
             sampled,
             tuple(reasons),
@@ -280,6 +289,7 @@ class _Sampled:
             shift, margin = self._of_these_photos(own, theirs)
             of = {**about, **number.about}
             told = {**self.convention, **number.convention, **beside, **self._passes}
+            told |= clean_told(self.convention, self.clean_convention) if number.metric in OF_LOSSES else {}
             bounds = None
             if interval is not None and not self._all_alike(own, with_clean=number.metric.startswith("relative")):
                 bounds = _within(number, value + shift, margin, interval)
@@ -350,7 +360,12 @@ class _Sampled:
                 x=tuple(float(severity) for severity in (0, *self.severities)),
                 y=(clean.value, *(one.value for one in cells)),
                 images=len(self.cells),
-                convention={**self.convention, **self._passes, **self._told_of_cells(bounds[-1])},
+                convention={
+                    **self.convention,
+                    **self._passes,
+                    **clean_told(self.convention, self.clean_convention),
+                    **self._told_of_cells(bounds[-1]),
+                },
                 low=tuple(low for low, _ in known) if banded else None,
                 high=tuple(high for _, high in known) if banded else None,
             )

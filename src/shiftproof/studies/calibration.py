@@ -19,6 +19,7 @@ from shiftproof.metrics import (
     overconfidence_interval,
     reliability,
     rms_calibration_error,
+    rms_calibration_error_bounds,
     rms_calibration_interval,
     to_probabilities,
 )
@@ -126,10 +127,11 @@ class CalibrationStudy(CleanStudy):
         images, clusters = len(correct), predictions.clusters
         if images >= self.bin_size or not self.published_bins:
             size, published = self.bin_size, self.published_bins
-            stated = {**convention, "bins": self._equal_count(images)}
+            stated = {**convention, "bins": self._equal_count(images), **self._ties(confidence, correct)}
             error = rms_calibration_error(confidence, correct, bin_size=size, published_bins=published)
             yield rms_measurement("rms_calibration_error", error, confidence, correct, about, stated, clusters, size)
             by_chance = chance_calibration_error(confidence, bin_size=size, published_bins=published)
+            stated = {**convention, "bins": self._equal_count(images)}
             yield Measurement("chance_calibration_error", by_chance, about, images, {**stated, **A_QUANTILE})
         stated = {**convention, "bins": f"{self.bins} of equal width"}
         error = expected_calibration_error(confidence, correct, bins=self.bins)
@@ -140,6 +142,9 @@ class CalibrationStudy(CleanStudy):
         told = {**convention, **evidence.resampled_told(clusters, within, what="Zou-Donner")}
         gap = float((confidence - correct).mean())
         yield Measurement("overconfidence", gap, about, images, told, within, clusters.count)
+
+    def _ties(self, confidence: NDArray[np.floating], correct: NDArray[np.bool_]) -> dict[str, str]:
+        return published_ties(confidence, correct, self.bin_size) if self.published_bins else {}
 
     def _debiased(
         self,
@@ -212,6 +217,15 @@ def _by_response_rate(
         counts=tuple(levels.total.tolist()),
         low=tuple(low.tolist()),
         high=tuple(high.tolist()),
+    )
+
+
+def published_ties(confidence: NDArray[np.floating], correct: NDArray[np.bool_], bin_size: int) -> dict[str, str]:
+    """How far the order of equally confident answers could move the published RMS error; nothing where it cannot."""
+    bounds = rms_calibration_error_bounds(confidence, correct, bin_size=bin_size, published_bins=True)
+    low, high = (f"{100 * bound:.2f} %" for bound in bounds)
+    return (
+        {"ties": f"in the order that sorting leaves them in, as published; between {low} and {high}"} if low != high else {}
     )
 
 

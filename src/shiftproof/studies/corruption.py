@@ -68,7 +68,7 @@ class CorruptionStudy(CorruptedStudy, CellStudy):
         return Answers(
             cells,
             right_classes(predictions),
-            {**corrupted[0].convention(), **told, **self._frost_told()},
+            {**corrupted[0].convention(), **told, **self._edition_told(), **self._frost_told()},
             {**clean.convention(), **told},
             Photos(clean.image_set, {}, clean.image_set, self._place),
         )

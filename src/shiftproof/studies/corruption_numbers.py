@@ -20,6 +20,10 @@ from shiftproof.studies.cells import Baseline, Cells
 from shiftproof.types import About, Curve, Finding, Measurement
 
 JOINT = f"BCa bootstrap, {RESAMPLES} draws, each in all its cells together,"
+_LOSSES = ("relative_corrupted_error", "relative_corruption_error", "relative_mean_corruption_error")
+OF_LOSSES = frozenset([*_LOSSES, *map(unseen, _LOSSES)])
+"""What is taken from errors under corruption and of clean images together."""
+
 _ROUNDING = 1e-12
 """Differences of means below this are none."""
 
@@ -104,11 +108,29 @@ def findings(
     if cells.clean_wrong is not None:
         yield evidence.share("clean_error", cells.clean_wrong, about, clean_convention, cells.clusters)
     yield from _each_cell(cells, about, convention, seen)
+    losses_told = clean_told(convention, clean_convention)
     for number, value, interval in measured_means(cells, baseline, seen):
         beside = evidence.resampled_told(cells.clusters, interval, what=JOINT)
+        beside |= losses_told if number.metric in OF_LOSSES else {}
         told, named = {**convention, **number.convention, **beside}, {**about, **number.about}
         yield Measurement(number.metric, value, named, len(cells), told, interval, cells.clusters.count)
-    yield from _curves(cells, about, convention)
+    yield from _curves(cells, about, {**convention, **losses_told})
+
+
+def clean_told(convention: Mapping[str, str], clean_convention: Mapping[str, str]) -> dict[str, str]:
+    """Whether clean pictures were saved as corrupted ones were: what the save alone costs is in every difference else.
+
+    >>> clean_told({"output": "jpeg85"}, {"output": "raw"})
+    {'clean pictures': 'raw, corrupted ones jpeg85: what that save costs counts as lost to corruption'}
+    >>> clean_told({"output": "jpeg85"}, {"output": "jpeg85"})
+    {'clean pictures': 'jpeg85, as corrupted ones; published ones were not saved again'}
+    """
+    clean, corrupted = clean_convention.get("output"), convention.get("output")
+    if clean != corrupted:
+        return {"clean pictures": f"{clean}, corrupted ones {corrupted}: what that save costs counts as lost to corruption"}
+    if clean == "jpeg85":
+        return {"clean pictures": "jpeg85, as corrupted ones; published ones were not saved again"}
+    return {}
 
 
 def measured_means(cells: Cells, baseline: Baseline | None, seen: Collection[str] = ()) -> Iterator[Measured]:

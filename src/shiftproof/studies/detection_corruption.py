@@ -84,7 +84,8 @@ class DetectionCorruptionStudy(CorruptedStudy):
                         items.append(self._item(judged, cell, shown))
             table = _side_by_side([*columns, _precision(unchanged, resamples)])
             told = {"boxes": "the 100 surest of each image and class", **overlap_told(self.iou)}
-            corrupted_told = {**convention_of(cells[0], unchanged.found), **self._frost_told(), **told}
+            made = {**self._edition_told(), **self._frost_told()}
+            corrupted_told = {**convention_of(cells[0], unchanged.found), **made, **told}
             clean_told = {**convention_of(clean, unchanged.found), **told}
             seen = seen_in_training(load, run)
             yield from self._numbers(table, run.about(), unchanged.clusters, clean_told, corrupted_told, seen)
@@ -160,6 +161,10 @@ class DetectionCorruptionStudy(CorruptedStudy):
 
     @property
     def _picture(self) -> str:
+        return "image"
+
+    @property
+    def _at(self) -> str:
         return "image"
 
 

@@ -20,7 +20,7 @@ from shiftproof.metrics.two_sample import aupr_interval
 from shiftproof.planning import Known
 from shiftproof.reference import wnids_of
 from shiftproof.studies import evidence
-from shiftproof.studies.calibration import rms_measurement
+from shiftproof.studies.calibration import published_ties, rms_measurement
 from shiftproof.studies.clean_study import image_set_ref, model_refs
 from shiftproof.studies.novelty_choices import Cases
 from shiftproof.studies.novelty_scores import DetectorPanel, apart_from_inside, check_detectors
@@ -175,9 +175,10 @@ class NaturalAdversarialStudy(TellingStudy):
         if images >= self.bin_size:
             error = rms_calibration_error(confidence, correct, bin_size=self.bin_size, published_bins=self.published_bins)
             last = "left out, as published" if self.published_bins else "counted"
-            stated = {**convention, "bins": f"{images // self.bin_size} of {self.bin_size} images, the last {last}"}
-            metric, size = "imagenet_a_calibration_error", self.bin_size
-            yield rms_measurement(metric, error, confidence, correct, about, stated, clusters, size)
+            ties = published_ties(confidence, correct, self.bin_size) if self.published_bins else {}
+            bins = f"{images // self.bin_size} of {self.bin_size} images, the last {last}"
+            metric, stated = "imagenet_a_calibration_error", {**convention, "bins": bins, **ties}
+            yield rms_measurement(metric, error, confidence, correct, about, stated, clusters, self.bin_size)
         yield evidence.mean_accuracy_answered("imagenet_a_aurra", confidence, correct, about, convention, clusters)
         curve = response_rate_accuracy(confidence, correct)
         places = np.unique(np.linspace(0, images - 1, POINTS).round().astype(int))

@@ -9,6 +9,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from shiftproof.corruptions import IMAGENET_P
+from shiftproof.corruptions.editions import Fit
 from shiftproof.errors import BadInput, UnknownName, listed
 from shiftproof.metrics.meanings import unseen
 from shiftproof.metrics.resampling import RESAMPLES, Resampled, interval_of, resampled_means
@@ -72,6 +73,8 @@ class PerturbationStudy:
     name: str | None = None  # what the sets are called together; None: the name of the first
     published: str | None = None  # which published set these are; taken from the sets where they are given
     shown: int = 24  # images in the gallery
+    edition: str | None = None  # whose sequences these are; taken from the sets where they are given
+    fit: Fit | None = None  # why that edition, where nobody named it; the same
 
     by_default: ClassVar[bool] = False
     needs_labels: ClassVar[bool] = False
@@ -84,6 +87,10 @@ class PerturbationStudy:
         if self.published is None:
             kinds = {getattr(images, "published", None) for images in given}
             object.__setattr__(self, "published", kinds.pop() if len(kinds) == 1 else None)
+        for what in ("edition", "fit"):
+            told = {getattr(images, what, None) for images in given}
+            if getattr(self, what) is None and len(told) == 1:
+                object.__setattr__(self, what, told.pop())
         if isinstance(self.baseline, str) and self.baseline != ALEXNET:
             raise UnknownName("published baseline", self.baseline, [ALEXNET])
         if self.baseline is not None and not isinstance(self.baseline, str):
@@ -133,6 +140,10 @@ class PerturbationStudy:
         told = any(known.has_facts(image_set_ref(images), NEEDED) for images in self.image_sets)
         return None if told else f"{self.name}: {NO_SEQUENCES}"
 
+    def warnings(self, _: Load) -> Iterator[str]:
+        if self.fit is not None and self.fit.warning is not None:
+            yield f"{self.name}: {self.fit.warning}"
+
     def _runs_of(self, model: ModelRef) -> list[Run]:
         return [Run(model, image_set_ref(images), WHOLE) for images in self.image_sets]
 
@@ -168,6 +179,8 @@ class PerturbationStudy:
             gathered.take(predictions, run.image_set)
             aside, read = aside + len(predictions.set_aside), read + len(predictions)
             told |= {**run.convention(), **predictions.convention}
+        told |= {} if self.edition is None else {"edition": self.edition}
+        told |= {} if self.fit is None else {"why this edition": self.fit.why}
         if not read:
             return f"nothing to measure, {f'all {aside} images were set aside' if aside else 'there are no images'}"
         table = gathered.table()
