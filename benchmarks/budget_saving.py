@@ -1,4 +1,4 @@
-"""What a budget saves, and whether its intervals hold, on a full run: many designs are drawn, the model is never run.
+"""What a budget saves, and whether its sampling errors hold, on a full run: many designs are drawn, the model is never run.
 
     python benchmarks/budget_saving.py runs photos lite:0 [--designs 500] [--json figures.json]
     python benchmarks/budget_saving.py leads.npz
@@ -7,7 +7,8 @@ A store that has the full run, or its leads as ``--save`` keeps them: leads (ima
 clean_peaks (images,).
 
 Beside it: as many (image, cell) pairs drawn plainly without replacement, and the first images in all their cells; what these
-need for a precision follows from the full run by the textbook, so they are given the advantage of a known variance.
+need for a precision follows from the full run by the textbook, so they are given the advantage of a known variance. All
+of it is about exactly these images; `coverage_budget.py` asks whether intervals hold for images like them.
 """
 
 from __future__ import annotations

@@ -195,8 +195,9 @@ def test_detectors_have_no_class_scores_and_classifiers_no_boxes(
 
 
 def test_missing_boxes_are_told_with_the_command_that_makes_them(scenes: ImageList, store: Store) -> None:
-    with pytest.raises(MissingRuns, match="--boxes auto"):
+    with pytest.raises(MissingRuns, match=r"sp\.detect\(detector, images, store=") as missing:
         load_found(Run(ColourDetector().ref, scenes.ref), scenes, store=store)
+    assert missing.value.for_command().endswith("--boxes auto")
 
 
 @dataclass

@@ -18,6 +18,7 @@ from click.testing import CliRunner
 
 from command import Said, Shiftproof
 from shiftproof import catalog
+from shiftproof.answers import AskForClasses
 from shiftproof.cli import cli
 from toys import COLOURS, save_colour_network
 
@@ -250,6 +251,95 @@ def test_unlabelled_images_skip_what_needs_labels_and_say_so(
     assert "left out: flat: accuracy needs labels" in said.err
 
 
+def test_what_a_model_was_trained_with_is_no_test_of_it(
+    shiftproof: Shiftproof, network: list[str], draw_photos: Draw, tmp_path: Path
+) -> None:
+    photos = draw_photos(2)
+    cells = ["--corruptions", "contrast,fog", "--severities", "5", "--edition", "tiny-64"]
+    how = [*arguments(network, photos), "--augmented", "contrast", "--quiet", "--json"]
+    ran = json.loads(shiftproof("run", *how, "--studies", "corruption", *cells).out)
+    (warning,) = [one for one in ran["warnings"] if "augmentation" in one]
+    assert warning.startswith("colours declares contrast as augmentation of its training and is tested under contrast: ")
+    values = {one["metric"]: one["value"] for one in ran["findings"] if "corruption" not in one["about"] and "metric" in one}
+    fog = next(one for one in ran["findings"] if one.get("metric") == "corruption_mean_error" and "fog" in str(one["about"]))
+    assert values["unseen_mean_corrupted_error"] == fog["value"]
+    report = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "corrupted images, by corruptions that were no part of training, are named wrong" in report
+    assert "declares contrast as augmentation" in report
+    # nothing is said of what was not tested, nor of a model that declares nothing
+    other = json.loads(shiftproof("run", *how, "--studies", "corruption", "--corruptions", "fog", *cells[2:]).out)
+    silent = json.loads(shiftproof("run", *how[:-4], "--quiet", "--json", "--studies", "corruption", *cells).out)
+    assert not any("augmentation" in one for result in (other, silent) for one in result["warnings"])
+    # images that were corrupted before, sequences, and corruptions as a shift for detectors
+    shiftproof("corrupt", photos, "c", *cells, "--quiet")
+    shiftproof("perturb", photos, "p", "--perturbations", "tilt", "--layout", "cifar-p", *cells[4:], "--quiet")
+    declared = [*network[1:], "--augmented", "contrast", "--augmented", "tilt", "--quiet", "--json"]
+    for given in (["c", "--studies", "corruption"], ["p", "--studies", "perturbation"], [photos, "--shifted", "contrast:5"]):
+        said = shiftproof("run", network[0], *given, *declared)
+        assert any("declares contrast, tilt as augmentation" in one for one in json.loads(said.out)["warnings"]), said.err
+
+
+@pytest.fixture
+def passes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many images each call gave to a model."""
+    made: list[int] = []
+    ask = AskForClasses.__call__
+
+    def counted(self: AskForClasses, batch: Any, sizes: Any) -> Any:
+        made.append(len(batch))
+        return ask(self, batch, sizes)
+
+    monkeypatch.setattr(AskForClasses, "__call__", counted)
+    return made
+
+
+def test_what_cannot_be_measured_is_told_before_the_first_pass(
+    shiftproof: Shiftproof, network: list[str], draw_photos: Draw, passes: list[int]
+) -> None:
+    flat = draw_photos(2) / "red"
+    why = "red: the error under corruption needs labels, and no image has one"
+    for command in ("run", "plan"):
+        said = shiftproof(command, *arguments(network, flat), "--studies", "corruption")
+        assert (said.code, said.out, passes) == (1, "", [])
+        assert said.err == f"shiftproof: nothing can be measured: {why}\n"
+    limited = shiftproof("run", *arguments(network, flat), "--studies", "corruption", "--budget", 100)
+    assert (limited.code, passes) == (1, [])
+    both = [*arguments(network, flat), "--studies", "accuracy,corruption", "--json"]
+    planned = shiftproof("plan", *both)
+    assert [run["condition"] for run in json.loads(planned.out)] == ["clean"]
+    assert f"left out: {why}" in planned.err
+    ran = shiftproof("run", *both, "--quiet")
+    assert (ran.code, sum(passes)) == (0, 2), ran.err
+    assert why in json.loads(ran.out)["skipped"]
+    assert {one["metric"] for one in json.loads(ran.out)["findings"]} == {"predicted_share"}
+    measured = shiftproof("measure", *arguments(network, flat), "--studies", "corruption")
+    assert (measured.code, measured.err) == (1, f"shiftproof: nothing can be measured: {why}\n")
+    predicted = shiftproof("predict", *arguments(network, flat))
+    assert "note: no image of red has a label" in predicted.err
+
+
+def test_labels_that_no_model_knows_are_none(
+    shiftproof: Shiftproof, network: list[str], draw_photos: Draw, passes: list[int]
+) -> None:
+    photos = draw_photos(1)
+    for number, folder in enumerate(sorted(photos.iterdir())):
+        folder.rename(photos / f"cloth{number}")
+    said = shiftproof("run", *arguments(network, photos), "--studies", "corruption", "--unmatched", "unlabelled")
+    assert (said.code, passes) == (1, [])
+    assert "photos: the error under corruption needs labels, and no image has one that a model here knows" in said.err
+
+
+def test_studies_that_need_no_labels_run_without(
+    shiftproof: Shiftproof, network: list[str], draw_photos: Draw, passes: list[int]
+) -> None:
+    flat = draw_photos(2) / "red"
+    how = ["--perturbations", "translate", "--edition", "tiny-64", "--sequences", 1]
+    said = shiftproof("run", *arguments(network, flat), "--studies", "perturbation,heat-maps", *how, "--json", "--quiet")
+    assert said.code == 0, said.err
+    assert sum(passes) > 2
+    assert json.loads(said.out)["findings"]
+
+
 def test_near_chance_accuracy_is_warned_about(shiftproof: Shiftproof, draw_photos: Draw, network: list[str]) -> None:
     photos = draw_photos()
     said = shiftproof("run", network[0], photos, "--prepare", "unit,channels=bgr", "--classes", "classes.txt")
@@ -396,7 +486,9 @@ def every_command() -> dict[str, click.Command]:
     found: dict[str, click.Command] = {}
     for name, command in cli.commands.items():
         inner = command.commands if isinstance(command, click.Group) else {}
-        found |= {f"{name} {one}": below for one, below in inner.items()} or {name: command}
+        found |= {f"{name} {one}": below for one, below in inner.items()}
+        if not inner or getattr(command, "invoke_without_command", False):
+            found[name] = command
     return found
 
 

@@ -43,7 +43,10 @@ def test_a_classifier_is_asked_about_windows(shiftproof: Shiftproof, colours: Pa
     said = shiftproof(*asked)
     accuracy = accuracies(said)["top1_accuracy"]
     assert (accuracy["value"], accuracy["images"], accuracy["about"]["model"]) == (1.0, 9, "colours on crops by grid")
-    assert "note: of each image up to 20 crops by grid are asked and the surest answer stands" in said.err
+    assert "note: of each image up to 20 crops by grid are asked and each says one class" in said.err
+    few = shiftproof(*asked, "--most-proposals", 2, "--least-side", 30, "--proposal-answer", "surest")
+    assert accuracies(few)["top1_accuracy"]["images"] == 9
+    assert "note: of each image up to 2 crops by grid are asked and the surest answer stands" in few.err
 
 
 @pytest.mark.parametrize(
@@ -51,7 +54,12 @@ def test_a_classifier_is_asked_about_windows(shiftproof: Shiftproof, colours: Pa
     [
         (("proposals:onnx:colours.onnx",), "needs --proposals"),
         (("proposals:onnx:colours.onnx", "--proposals", "grid", "--boxes", "yolox"), "a grid of proposals takes no boxes"),
-        (("proposals:onnx:colours.onnx", "--proposals", "grid", "--fill", "empty"), "takes no fill"),
+        (
+            ("proposals:onnx:colours.onnx", "--proposals", "grid", "--proposal-answer", "surest", "--fill", "empty"),
+            "the answer to the surest crop, which has all classes, takes no fill",
+        ),
+        (("onnx:colours.onnx", "--least-side", "5"), "onnx:colours.onnx as a classifier takes no least_side"),
+        (("boxes:onnx:colours.onnx", "--boxes", "yolox", "--most-proposals", "5"), "takes no most_proposals"),
         (("onnx:colours.onnx", "--proposals", "grid"), "onnx:colours.onnx as a classifier takes no proposals"),
         (("boxes:onnx:colours.onnx", "--gives", "logits", "--boxes", "yolox"), "boxes:onnx:colours.onnx takes no gives"),
         (

@@ -53,6 +53,16 @@ def test_people_see_what_each_step_leaves_and_the_project_last(shiftproof: Shift
 
 
 @pytest.mark.parametrize("command", ["adversarial", "novel"])
+def test_instructions_and_what_is_verified_are_the_makers_to_say(shiftproof: Shiftproof, command: str) -> None:
+    images, inside = ("photos", ()) if command == "adversarial" else ("animals", ("--inside", "none"))
+    Path("told.txt").write_text("Look twice.")
+    told = ("--instructions", "told.txt", "--verify", "flagged", "--reviewers-each", "5")
+    assert shiftproof("curate", command, images, "hard", "--filter", COLOURS, *inside, *told).code == 0
+    project = load_project("hard")
+    assert (project.instructions, project.verify, project.reviewers_each) == ("Look twice.", "flagged", 5)
+
+
+@pytest.mark.parametrize("command", ["adversarial", "novel"])
 def test_what_models_took_it_for_does_not_tell_known_images_from_others(shiftproof: Shiftproof, command: str) -> None:
     images, inside = ("photos", ()) if command == "adversarial" else ("animals", ("--inside", "none"))
     said = shiftproof("curate", command, images, "hard", "--filter", COLOURS, "--known", "one.csv", *inside)

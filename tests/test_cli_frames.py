@@ -14,6 +14,7 @@ from boxed_shapes import Shape, draw_boxed
 from command import Shiftproof
 from film import draw_film
 from review.judged import judge
+from shiftproof.cli_curation import curate
 from shiftproof.curation.project import Item, load_project
 from shiftproof.review.database import Database
 from shiftproof.types import Classifier
@@ -136,6 +137,33 @@ def test_mistakes_are_one_sentence(shiftproof: Shiftproof, typed: tuple[str, ...
     assert not Path("pairs/project.json").exists()
 
 
+def test_every_project_has_instructions_that_its_maker_can_replace(shiftproof: Shiftproof) -> None:
+    draw_boxed(Path("photos"), {"a.png": ("green", [Shape((40, 40, 60, 60), "blue", "red")])})
+    Path("usual.csv").write_text("class,share\nred,0.25\n")
+    Path("told.md").write_text("\ufeff# Look twice\n\nThen answer.\n", encoding="utf-8")
+    commands = {
+        "pairs": ASKED,
+        "anchors": ("curate", "frames", "frames:film", "anchors", "--label-anchors"),
+        "boxes": ("curate", "boxes", "photos/boxes.json", "boxes"),
+        "crops": ("curate", "crops", "photos/boxes.json", "hard", "--shares", "usual.csv", "--project", "crops"),
+    }
+    for folder, asked in commands.items():
+        assert shiftproof(*asked).code == 0
+        project = load_project(folder)
+        assert project.instructions == project.screen.instructions != ""
+        assert shiftproof(*asked, "--instructions", "told.md").code == 0
+        assert load_project(folder).instructions == "# Look twice\n\nThen answer."
+
+
+def test_every_command_that_asks_people_takes_instructions() -> None:
+    takes = {name: {one.name for one in command.params} for name, command in curate.commands.items()}
+    asking = {name for name, options in takes.items() if "reviewers_each" in options}
+    assert asking == {name for name, options in takes.items() if "instructions" in options}
+    assert {"adversarial", "novel", "novel-classes", "pairs", "frames", "boxes", "crops", "human-test"} <= asking
+    verifying = {name for name, options in takes.items() if "verify" in options}
+    assert verifying == asking - {"boxes", "failure-modes", "human-test"}
+
+
 def test_boxes_are_drawn_cut_out_and_judged(shiftproof: Shiftproof) -> None:
     draw_boxed(Path("photos"), {"a.png": ("green", [Shape((40, 40, 60, 60), "blue", "red")])})
     Path("photos/boxes.json").unlink()
@@ -168,7 +196,11 @@ def test_new_classes_and_pairs_end_in_projects(
         "21k/n02666943/000.png,21k/n02666943/001.png,n02666943,n03661043,gold,clear",
     )
     assert "with --project" in shiftproof(*asked[:-2], *classes).err
-    assert shiftproof(*asked, "--images", "21k", "--inside-images", "21k", "-o", "novel", *classes).code == 0
+    Path("told.md").write_text("Look twice.")
+    told = ("--instructions", "told.md", "--verify", "flagged")
+    assert "are for a review project" in shiftproof(*asked[:-2], *told).err
+    assert shiftproof(*asked, "--images", "21k", "--inside-images", "21k", "-o", "novel", *classes, *told).code == 0
+    assert (load_project("classes").instructions, load_project("classes").verify) == ("Look twice.", "flagged")
     assert [(item.beside, len(item.images)) for item in known_of("classes")] == [("n03661043", 2)]
     known = draw_photos(2)
     for images in ("21k", known):
@@ -176,5 +208,6 @@ def test_new_classes_and_pairs_end_in_projects(
     pairs = known_table("path,pictures,label,role,answer", "21k/n02666943/000.png,21k/n03661043/000.png,n02666943,gold,keep")
     nearest = ("curate", "pairs", str(known), "21k", "--model", "colours", "--first", "4", *pairs)
     assert "with --project" in shiftproof(*nearest).err
-    assert shiftproof(*nearest, "--project", "nearest").code == 0
+    assert shiftproof(*nearest, "--project", "nearest", *told).code == 0
+    assert (load_project("nearest").instructions, load_project("nearest").verify) == ("Look twice.", "flagged")
     assert [item.role for item in load_project("nearest").items] == ["asked"] * 4 + ["gold"]

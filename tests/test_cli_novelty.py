@@ -34,6 +34,7 @@ UNTOUCHED: dict[str, Any] = {
     "against": "msp", "rejected": 0.75, "tpr": 0.95, "risk": 0.05, "area": "average-precision", "auroc_interval": "delong",
     "random_networks": 0, "random_fan": "in", "odin_eps": None, "odin_normalised": False,
     "distance_model": None, "groups": None, "pairs_at": "0,25,50,75,100", "disagree": None,
+    "scores_at": "0,25,50,75,100", "examples": 6,
     "edition": "imagenet-224", "at": "picture", "output": None, "seed": 0, "scale_strengths": False, "frost_folder": None,
 }  # fmt: skip
 
@@ -99,11 +100,13 @@ def test_further_inside_sets_and_what_can_be_chosen_of_numbers_are_taken_as_type
     bench = made(
         sp.open_images(draw_photos(2)), tmp_path, out_images=(str(hats),), more_images=(f"again={draw_photos(2, 'more')}",),
         tpr=0.9, risk=0.1, area="trapezoid", auroc_interval="bootstrap", groups=7, pairs_at="1, 99", disagree="vim, knn",
+        scores_at="5", examples=2,
     )  # fmt: skip
     (study,) = bench.studies
     assert [one.name for one in bench.image_sets] == list(study.more_inside) + list(study.out_sets) == ["again", "hats"]
     assert (study.tpr, study.risk, study.area, study.auroc_interval) == (0.9, 0.1, "trapezoid", "bootstrap")
     assert (study.groups, study.pairs_at, study.disagree) == (7, (1, 99), ("vim", "knn"))
+    assert (study.scores_at, study.examples) == ((5,), 2)
     plain = OutOfDistributionStudy([MODEL], sp.open_images(tmp_path / "photos"), random_networks={"toy": ()}, keep="logits")
     assert made(sp.open_images(tmp_path / "photos"), tmp_path).studies == [plain]
 

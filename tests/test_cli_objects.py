@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import math
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from PIL import Image as Pillow
 
 from command import Shiftproof
+from shiftproof.models import load_model
+from shiftproof.models.loaded import LoadedClassifier
+from shiftproof.reference import ilsvrc_classes
 from toys import save_colour_network
 
 PREPARED = ("--prepare", "squash,size=16,mean=0,std=1", "--classes", "names.txt", "--workers", 0, "--quiet")
@@ -72,9 +80,10 @@ def test_every_study_of_objects_says_its_numbers_to_people(
     assert told in ran.out
 
 
-def test_without_numbers_nothing_but_the_report_is_named(shiftproof: Shiftproof, boxes: Path) -> None:
+def test_without_anything_to_measure_no_report_is_written(shiftproof: Shiftproof, boxes: Path) -> None:
     ran = shiftproof("run", "colours.onnx", boxes.parent / "red", *PREPARED, "--studies", "heat-maps")
-    assert (ran.code, ran.out) == (0, "report.html\n"), ran.err
+    assert (ran.code, ran.out) == (1, "")
+    assert not Path("report.html").exists()
 
 
 def test_a_set_without_boxes_says_so(shiftproof: Shiftproof, boxes: Path) -> None:
@@ -120,6 +129,37 @@ def test_a_model_of_one_size_is_asked_about_small_pictures_and_again_from_the_st
     assert numbers(again.out, "input_size_accuracy", "input_size") == accuracy
 
 
+def test_crops_are_shown_at_their_scale_and_found_in_the_store_again(shiftproof: Shiftproof, boxes: Path) -> None:
+    """Boxes of exactly half their images have SF 1/2: at SF x 24 they are 12 pixels wide, at SF x 32 16, as the input is."""
+    asked = ("--studies", "objects", "--looks", "crop", "--crop-sizes", "24,32,64", "--json")
+    ran = shiftproof("run", "colours.onnx", boxes, *PREPARED, *asked, "-o", "r.html")
+    assert ran.code == 0, ran.err
+    rows = [one for one in json.loads(ran.out)["findings"] if one.get("metric") == "scaled_crop_accuracy"]
+    shown = {one["about"]["times"]: (one["about"]["scale_factor"], one["about"]["side"], one["images"]) for one in rows}
+    assert shown == {24: ("1/2", 12, 12), 32: ("1/2", 16, 12)}
+    assert "no crops at 1/2 x 64" in ran.err + str(json.loads(ran.out)["skipped"]), "it takes 16 x 16 alone"
+    assert "Crops at their scale" in Path("r.html").read_text()
+    totals = numbers(ran.out, "scaled_crop_total", "times")
+    assert set(totals) == {24, 32}
+    again = shiftproof("measure", "colours", boxes, *asked)
+    assert again.code == 0, again.err
+    assert numbers(again.out, "scaled_crop_total", "times") == totals
+    without = shiftproof(
+        "measure", "colours", boxes, "--studies", "objects", "--looks", "crop", "--crop-sizes", "none", "--json"
+    )
+    assert numbers(without.out, "scaled_crop_total", "times") == {}
+
+
+def test_rectangular_input_sizes_can_be_asked_for(shiftproof: Shiftproof, boxes: Path) -> None:
+    asked = ("--studies", "input-sizes", "--sizes", "8x12,8", "--json")
+    ran = shiftproof("run", "colours.onnx", boxes, *PREPARED, *asked, "-o", "r.html")
+    assert ran.code == 0, ran.err
+    assert set(numbers(ran.out, "input_size_accuracy", "input_size")) == {8, "8 x 12", 16}
+    assert "8 × 12" in Path("r.html").read_text()
+    again = shiftproof("measure", "colours", boxes, *asked)
+    assert set(numbers(again.out, "input_size_accuracy", "input_size")) == {8, "8 x 12", 16}, again.err
+
+
 def test_sizes_that_are_none_are_refused(shiftproof: Shiftproof, boxes: Path) -> None:
     ran = shiftproof("run", "colours.onnx", boxes, *PREPARED, "--studies", "input-sizes", "--sizes", "large")
     assert ran.code == 1
@@ -155,3 +195,40 @@ def test_real_objects_are_lost_in_small_inputs_and_in_tight_crops(shiftproof: Sh
     accuracy = numbers(ran.out, "input_size_accuracy", "input_size")
     assert accuracy[96] < accuracy[160] - 0.1
     assert numbers(ran.out, "object_accuracy", "look")["image"] == accuracy[224], "the whole images, asked once"
+
+
+@pytest.mark.real
+def test_crops_of_real_objects_at_their_scale_are_what_a_plain_loop_comes_to(
+    shiftproof: Shiftproof, real_data: Path
+) -> None:
+    """Every box cut out and resized by Pillow, and shown to EfficientNet-Lite0 built for that size."""
+    photos = real_data / "ilsvrc-sample-1000"
+    ran = shiftproof(
+        *("run", "lite:0", f"coco:{BOXES}?images={photos}", "--studies", "objects", "--looks", "crop"),
+        *("--quiet", "-o", "r.html", "--json"),
+    )
+    assert ran.code == 0, ran.err
+    found = [one for one in json.loads(ran.out)["findings"] if one.get("metric") == "scaled_crop_accuracy"]
+    told = Counter({(one["about"]["side"], one["about"]["times"]): round(one["value"] * one["images"]) for one in found})
+    boxes = json.loads(BOXES.read_text())
+    files = {one["id"]: one["file_name"] for one in boxes["images"]}
+    labels = {one["id"]: ilsvrc_classes().keys.index(one["name"]) for one in boxes["categories"]}
+    model = load_model("lite:0")
+    assert isinstance(model, LoadedClassifier)
+    assert model.for_size is not None
+    for_size = model.for_size
+    built = functools.cache(lambda side: for_size((side, side)))
+    right: Counter[tuple[int, int]] = Counter()
+    for one in boxes["annotations"]:
+        photo = Pillow.open(photos / files[one["image_id"]]).convert("RGB")
+        left, top, width, height = one["bbox"]
+        share = max(224 * width / photo.width, 224 * height / photo.height) / 224
+        factor = next(2.0**-k for k in (4, 3, 2, 1, 0) if share <= 2.0**-k)
+        crop = photo.crop((math.floor(left), math.floor(top), math.ceil(left + width), math.ceil(top + height)))
+        for times in (224, 448):
+            side = round(factor * times)
+            pixels = (np.asarray(crop.resize((side, side), Pillow.Resampling.BICUBIC), np.float32) - 127) / 128
+            inputs = np.ascontiguousarray(pixels.transpose(2, 0, 1))[None]
+            right[side, times] += int(built(side)(inputs, False).scores.argmax()) == labels[one["category_id"]]
+    assert right == told
+    assert len(boxes["annotations"]) == sum(one["images"] for one in found) / 2 == 99

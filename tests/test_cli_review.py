@@ -105,6 +105,16 @@ def test_a_port_that_is_taken_is_told_in_a_sentence(shiftproof: Shiftproof, tmp_
     assert said.err == f"shiftproof: cannot listen at 127.0.0.1 port {port}: Address already in use\n"
 
 
+def test_people_may_be_asked_about_some_classes_alone(shiftproof: Shiftproof, tmp_path: Path) -> None:
+    project = drawn_project(tmp_path / "set")
+    label = next(item.label for item in project.items if item.label)
+    with socket.create_server(("127.0.0.1", 0)) as taken:  # so that the command ends
+        shiftproof("review", "set", "--port", taken.getsockname()[1], "--reviewer-classes", f"Ada={label}")
+    assert load_project(tmp_path / "set").reviewer_classes == {"Ada": (label,)}
+    said = shiftproof("review", "set", "--reviewer-classes", "Ada=whales")
+    assert (said.code, "called 'whales'" in said.err) == (1, True), said.err
+
+
 @pytest.mark.parametrize(
     ("damage", "told"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from shiftproof.studies.corruption import CorruptionStudy
 from shiftproof.studies.natural_adversarial import NaturalAdversarialStudy
 from shiftproof.studies.perturbation import PerturbationStudy
 from shiftproof.studies.temporal import TemporalStudy
-from shiftproof.types import Classes, Condition, ModelRef, Sample
+from shiftproof.types import Classes, Condition, ImageSetRef, ModelRef, Sample
 
 MODEL = ModelRef("toy", "f" * 32)
 UNTOUCHED: dict[str, Any] = {
@@ -107,6 +108,9 @@ def test_a_slip_is_told_at_once(images: ImageList, options: dict[str, Any], prob
         corruption_study(images, **options)
 
 
+NO_DETECTORS: dict[str, Any] = {"training": None, "detectors": None, "preset": "authors", "chosen": (), "store": "runs"}
+
+
 def test_calibration_is_thorough_where_asked(images: ImageList) -> None:
     for asked in (False, True):
         options = {"thorough_calibration": asked, "published_bins": False}
@@ -115,7 +119,7 @@ def test_calibration_is_thorough_where_asked(images: ImageList) -> None:
 
 
 def test_bins_are_the_published_ones_where_asked(images: ImageList) -> None:
-    options = {"thorough_calibration": False, "published_bins": True, "clean_images": None, "out_images": ()}
+    options = {"thorough_calibration": False, "published_bins": True, "clean_images": None, "out_images": (), **NO_DETECTORS}
     for make, kind in ((make_calibration, CalibrationStudy), (make_natural_adversarial, NaturalAdversarialStudy)):
         (study,) = make(kind, [MODEL], images, options).studies
         assert study == kind([MODEL], images, published_bins=True)
@@ -123,7 +127,7 @@ def test_bins_are_the_published_ones_where_asked(images: ImageList) -> None:
 
 def test_hard_photos_stand_beside_ordinary_and_novel_ones(images: ImageList, draw_photos: Callable[..., Path]) -> None:
     ordinary, novel = draw_photos(2, "validation"), draw_photos(1, "tools")
-    untouched: dict[str, Any] = {"clean_images": None, "out_images": (), "published_bins": False}
+    untouched: dict[str, Any] = {"clean_images": None, "out_images": (), "published_bins": False, **NO_DETECTORS}
     options = {**untouched, "clean_images": str(ordinary), "out_images": (f"novel={novel}",)}
     bench = make_natural_adversarial(NaturalAdversarialStudy, [MODEL], images, options)
     assert [one.ref.name for one in bench.image_sets] == ["photos", "validation", "novel"]
@@ -137,8 +141,38 @@ def test_hard_photos_stand_beside_ordinary_and_novel_ones(images: ImageList, dra
         )
 
 
+def test_novel_photos_are_looked_for_by_the_detectors_named(images: ImageList, draw_photos: Callable[..., Path]) -> None:
+    learned = {
+        **NO_DETECTORS,
+        "detectors": "knn,energy",
+        "training": str(draw_photos(2, "more")),
+        "chosen": ("knn.neighbours=5",),
+    }
+    options = {"clean_images": None, "out_images": (), "published_bins": False, **learned}
+    bench = make_natural_adversarial(NaturalAdversarialStudy, [MODEL], images, options)
+    (study,) = bench.studies
+    assert isinstance(study, NaturalAdversarialStudy)
+    assert study.detectors == ("knn", "energy")
+    assert isinstance(study.training, ImageSetRef)
+    assert study.training.name == "more"
+    assert study.parameters == {"knn": {"neighbours": 5}}
+    assert [run.image_set.name for run in study.runs()] == ["photos", "more"]
+    assert [one.ref.name for one in bench.image_sets] == ["photos", "more"]
+    untyped = {"studies": "natural-adversarial", "more_images": (), "out_images": (), "shifted": ()}
+    assert list(studies_asked({**untyped, **learned}, images)) == ["natural-adversarial"]
+    (plain,) = make_natural_adversarial(NaturalAdversarialStudy, [MODEL], images, {**options, "detectors": "msp"}).studies
+    assert plain == NaturalAdversarialStudy([MODEL], images, detectors=["msp"], parameters={"knn": {"neighbours": 5}})
+
+
 def test_hard_photos_are_studied_only_where_named_and_then_take_the_outside_images(images: ImageList) -> None:
-    untyped = {"studies": None, "more_images": (), "out_images": ("tools",), "shifted": (), "training": None}
+    untyped = {
+        "studies": None,
+        "more_images": (),
+        "out_images": ("tools",),
+        "shifted": (),
+        "training": None,
+        "detectors": None,
+    }
     assert "natural-adversarial" not in studies_asked(untyped, images)
     assert list(studies_asked({**untyped, "studies": "natural-adversarial"}, images)) == ["natural-adversarial"]
     with pytest.raises(BadInput, match="--training: only the study out-of-distribution"):
@@ -150,13 +184,13 @@ def test_hard_photos_are_studied_only_where_named_and_then_take_the_outside_imag
 def test_frames_of_video_are_asked_only_the_study_of_frames_unless_others_are_named() -> None:
     samples = [Sample(f"clip/{frame}", (0,), {"anchor": "clip/1", "offset": frame - 1}) for frame in range(3)]
     frames = ImageList("clip", samples, Classes(("cat",)), lambda _: FileImage("none"))
-    untyped = {"studies": None, "more_images": (), "out_images": (), "shifted": (), "training": None}
+    untyped = {"studies": None, "more_images": (), "out_images": (), "shifted": (), "training": None, "detectors": None}
     assert list(studies_asked(untyped, frames)) == ["temporal"]
     assert list(studies_asked({**untyped, "studies": "accuracy"}, frames)) == ["accuracy"]
 
 
 def test_a_study_of_frames_is_made_as_typed(images: ImageList) -> None:
-    typed = {"largest_k": 3, "without_anchor": True, "beside": "ytbb"}
+    typed = {"largest_k": 3, "without_anchor": True, "beside": "ytbb", "published_intervals": True}
     (study,) = make_temporal(TemporalStudy, [MODEL], images, typed).studies
-    expected = TemporalStudy([MODEL], images, largest_k=3, include_anchor=False, published="ytbb_robust_models")
-    assert study == expected
+    frames = TemporalStudy([MODEL], images, largest_k=3, include_anchor=False, published="ytbb_robust_models")
+    assert study == dataclasses.replace(frames, published_intervals=True)

@@ -25,6 +25,7 @@ LEVELS = (
         "prediction",
         "looking",
         "stored_looks",
+        "stored_models",
         "loading",
         "loading_boxes",
         "parallel",

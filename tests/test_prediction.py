@@ -268,11 +268,19 @@ def test_blocks_are_cut_alike_whatever_is_stored(images: ImageSet, colour_model:
     assert left == {place: block for place, block in fresh.items() if place % 2 == 0}
 
 
-def test_nothing_stored_is_answered_with_the_command_that_makes_it(
+def test_nothing_stored_is_answered_with_the_call_and_the_command_that_make_it(
     images: ImageSet, colour_model: Classifier, store: Store
 ) -> None:
-    with pytest.raises(MissingRuns, match=r"21 of 21 images have no prediction; make them with: shiftproof predict colours"):
+    with pytest.raises(MissingRuns, match=r"21 of 21 images have no prediction; make them with: sp\.predict") as missing:
         load_predictions(Run(colour_model.ref, images.ref), images, store=store)
+    made_with = missing.value.for_command().partition("make them with: ")[2]
+    assert made_with == f"shiftproof predict colours {images.ref.location} --store {store.root}"
+    model, condition = colour_model, sp.Condition("fog", 3, edition="tiny-64", picture="model-size", output="jpeg85")
+    with pytest.raises(MissingRuns) as missing:
+        load_predictions(Run(model.ref, images.ref, condition), images, store=store)
+    # the call is Python that makes the run
+    assert len(eval(missing.value.call or "", {"sp": sp, "model": model, "images": images})) == 21
+    assert len(load_predictions(Run(model.ref, images.ref, condition), images, store=store)) == 21
     fill(colour_model, images, store=store, batch_size=4, shard=(1, 2))
     with pytest.raises(MissingRuns, match="9 of 21 images"):
         load_predictions(Run(colour_model.ref, images.ref), images, store=store)
@@ -307,8 +315,9 @@ def test_the_command_that_makes_what_is_missing_keeps_enough(
     images: ImageSet, colour_model: Classifier, store: Store
 ) -> None:
     fill(colour_model, images, store=store)
-    with pytest.raises(MissingRuns, match=r"21 of 21 .* --keep features$"):
+    with pytest.raises(MissingRuns, match=r'21 of 21 .*, keep="features"\)$') as missing:
         load_predictions(Run(colour_model.ref, images.ref), images, store=store, keep="features")
+    assert missing.value.for_command().endswith(" --keep features")
 
 
 def test_other_images_of_the_same_names_are_not_answered(draw_photos: Draw, colour_model: Classifier, store: Store) -> None:

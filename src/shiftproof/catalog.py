@@ -71,6 +71,7 @@ IMAGE_SETS = Registry(
         "ytbb-robust": "shiftproof.image_sets.ytbb_robust:open_ytbb_robust",
         "perturbed": "shiftproof.image_sets.perturbed:open_perturbed",
         "crops": "shiftproof.image_sets.crops:open_crops",
+        "crop-sources": "shiftproof.image_sets.crop_sources:open_crop_sources",
         "boxed": "shiftproof.image_sets.with_boxes:open_with_boxes",
     },
 )
@@ -159,6 +160,7 @@ DETECTORS = Registry(
         "knn": "shiftproof.detectors.nearest_neighbours:fit_knn",
         "confidence": "shiftproof.detectors.extra_outputs:confidence",
         "rotation": "shiftproof.detectors.extra_outputs:rotation",
+        "rotation_upright": "shiftproof.detectors.extra_outputs:rotation_upright",
     },
 )
 

@@ -18,7 +18,8 @@ import click
 import shiftproof
 from shiftproof import catalog
 from shiftproof.cli_curation import curate
-from shiftproof.cli_models import model_asked, stored_model, stored_or_loaded
+from shiftproof.cli_models import compared_models, model_asked, stored_or_loaded
+from shiftproof.cli_models import models as models_command
 from shiftproof.cli_operating import threshold
 from shiftproof.cli_options import (
     about_detection,
@@ -48,9 +49,10 @@ from shiftproof.cli_steps import (
     save_report_of,
     scoring_of,
     show,
+    tell_unmeasurable,
 )
 from shiftproof.cli_writing import corrupt, perturb
-from shiftproof.errors import BadInput, ShiftproofError
+from shiftproof.errors import MissingRuns, ShiftproofError
 from shiftproof.registry import Registry, missing_extra
 
 REFUSALS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE)
@@ -71,6 +73,8 @@ def main() -> None:
     _settle_streams()
     try:
         cli()
+    except MissingRuns as error:
+        told = error.for_command()
     except ShiftproofError as error:
         told = str(error)
     except ModuleNotFoundError as missing:
@@ -209,7 +213,8 @@ def plan(model: str, images: str, **options: Any) -> None:
 
     asked, image_set = model_asked(model, options), images_asked(images, options)
     bench = bench_of([asked], image_set, options)
-    rows = plan_runs(bench.studies, bench.image_sets, store=Store(options["store"]), scoring=scoring_of(options))
+    studies = tell_unmeasurable(bench, [asked], options)
+    rows = plan_runs(studies, bench.image_sets, store=Store(options["store"]), scoring=scoring_of(options))
     if options["as_json"]:
         say_json(rows)
     else:
@@ -276,20 +281,13 @@ def report(model: str, images: str, report: str, **options: Any) -> None:
 def compare(models: Sequence[str], images: str, report: str | None, **options: Any) -> None:
     """Put stored models side by side on the same images, with paired tests.
 
-    Without MODELS, every stored model that has answered these images. Example: shiftproof compare lite:0 lite:1 photos/
+    Without MODELS, every stored model that has answered these images; networks that were made of one for a study are not
+    among them. Example: shiftproof compare lite:0 lite:1 photos/
     """
-    from shiftproof.loading import has_answered
     from shiftproof.store import Store
 
     image_set = images_asked(images, options)
-    store = Store(options["store"])
-    if models:
-        chosen = [stored_model(name, store) for name in models]
-    else:
-        chosen = [model.ref for model in store.models() if has_answered(model.ref, image_set, store=store)]
-    if len(chosen) < 2:
-        found = ", ".join(model.ref.name for model in store.models()) or "none"
-        raise BadInput(f"comparing needs two models with stored answers for {images}; stored in {store.root}: {found}")
+    chosen = compared_models(models, image_set, Store(options["store"]))
     bench = bench_of(chosen, image_set, options)
     results = measured(bench, options)
     show(results, options)
@@ -368,6 +366,7 @@ def list_(kind: str, as_json: bool) -> None:
 
 cli.add_command(corrupt)
 cli.add_command(curate)
+cli.add_command(models_command)
 cli.add_command(perturb)
 cli.add_command(probe)
 cli.add_command(review)

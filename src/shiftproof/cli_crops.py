@@ -14,11 +14,13 @@ from shiftproof.cli_options import (
     about_store,
     about_writing,
     as_json_option,
+    instructions_option,
     known_option,
     reviewers_option,
+    verify_option,
 )
 from shiftproof.cli_review import database_option, reviewed
-from shiftproof.cli_steps import interruptible, known_images, say_preparation, scoring_of
+from shiftproof.cli_steps import asked_of_people, interruptible, known_images, say_preparation, scoring_of
 from shiftproof.cli_writing import some_of
 from shiftproof.errors import BadInput
 
@@ -62,6 +64,8 @@ if TYPE_CHECKING:
 @database_option
 @click.option("--project", help="Folder for a review project in which people judge the crops.")
 @reviewers_option
+@verify_option
+@instructions_option
 @known_option
 @about_matching
 @about_model
@@ -84,7 +88,7 @@ def crops(images: str, destination: str, **options: Any) -> None:
     from shiftproof.image_sets import open_images
 
     usual, reference = _usual_shares(options), _reference_models(options)
-    known = known_images(options, CLARITY)
+    known, asked = known_images(options, CLARITY), asked_of_people(options)
     boxed = some_of(_with_drawn(open_images(images), options), options["limit"])
     for model in reference.models if reference else ():
         say_preparation(model, [], options)
@@ -106,7 +110,7 @@ def crops(images: str, destination: str, **options: Any) -> None:
                 options["project"],
                 reference=reference,
                 known=known,
-                reviewers_each=options["reviewers_each"],
+                **asked,
                 progress=progress,
             )
     _show(made, options)
@@ -117,6 +121,7 @@ def crops(images: str, destination: str, **options: Any) -> None:
 @click.argument("project")
 @click.option("--limit", type=click.IntRange(1), help="So many images, spread evenly over the set.")
 @reviewers_option
+@instructions_option
 @known_option
 @click.option("--quiet", is_flag=True, help="No progress.")
 @as_json_option
@@ -131,12 +136,13 @@ def boxes(images: str, project: str, **options: Any) -> None:
     from shiftproof.curation.object_projects import box_project
     from shiftproof.image_sets import open_images
 
+    asked = asked_of_people(options)
     with interruptible(Bar(quiet=options["quiet"], before="there before")) as progress:
         made = box_project(
             some_of(open_images(images), options["limit"]),
             project,
             known=known_images(options),
-            reviewers_each=options["reviewers_each"],
+            **asked,
             progress=progress,
         )
     if options["as_json"]:

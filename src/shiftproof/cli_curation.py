@@ -15,8 +15,16 @@ from shiftproof.cli_filtering import adversarial, novel
 from shiftproof.cli_frames import frames
 from shiftproof.cli_human_test import human_test
 from shiftproof.cli_models import Options, stored_or_loaded
-from shiftproof.cli_options import about_model, about_store, as_json_option, known_option, reviewers_option
-from shiftproof.cli_steps import known_images
+from shiftproof.cli_options import (
+    about_model,
+    about_store,
+    as_json_option,
+    instructions_option,
+    known_option,
+    reviewers_option,
+    verify_option,
+)
+from shiftproof.cli_steps import asked_of_people, known_images
 from shiftproof.errors import BadInput, listed
 
 if TYPE_CHECKING:
@@ -65,6 +73,8 @@ curate.add_command(human_test)
 @click.option("--project", help="With --images, folder for a review project: each class beside the known ones next to it.")
 @click.option("--inside-images", help="Images of the known classes, labelled with wnids, to show there.")
 @reviewers_option
+@verify_option
+@instructions_option
 @known_option
 @as_json_option
 def novel_classes(inside: str, candidates: str, **options: Any) -> None:
@@ -80,7 +90,7 @@ def novel_classes(inside: str, candidates: str, **options: Any) -> None:
         raise BadInput("--images writes a manifest of the images chosen; say into which folder with -o")
     if options["project"] and not options["images"]:
         raise BadInput("--project shows images of the classes; say where they are with --images")
-    answered = known_images(options)
+    answered, asked = known_images(options), asked_of_people(options)
     known, offered = wnids_from(inside), wnids_from(candidates)
     chosen = frozenset(wnids_from(options["chosen"])) if options["chosen"] else None
     if strangers := (chosen or frozenset()).difference(offered):
@@ -97,7 +107,7 @@ def novel_classes(inside: str, candidates: str, **options: Any) -> None:
     if options["output"]:
         _save(selection, known, Path(options["output"]))
     if options["project"]:
-        _save_project(selection, known, images or {}, answered, options)
+        _save_project(selection, known, images or {}, answered, asked, options)
     _show(selection, images, options)
 
 
@@ -109,6 +119,8 @@ def novel_classes(inside: str, candidates: str, **options: Any) -> None:
 @click.option("-o", "--output", default="pairs.csv", show_default=True, help="List to write: .csv or .jsonl.")
 @click.option("--project", help="Folder for a review project of the pairs.")
 @reviewers_option
+@verify_option
+@instructions_option
 @known_option
 @about_model
 @about_store
@@ -126,14 +138,14 @@ def pairs(inside: str, outside: str, model: str, first: int, output: str, **opti
     from shiftproof.store import Store
     from shiftproof.types import Run
 
-    ref, store, answered = stored_or_loaded(model, options), Store(options["store"]), known_images(options)
+    answered, asked = known_images(options), asked_of_people(options)
+    ref, store = stored_or_loaded(model, options), Store(options["store"])
     inner, outer = open_images(inside), with_folders(open_images(outside))
     known, new = (load_predictions(Run(ref, one.ref), one, store=store, keep="features") for one in (inner, outer))
     found = candidate_pairs(new, known, first=first)
     save_pairs(Path(output), found)
     if options["project"]:
-        each = options["reviewers_each"]
-        nearest_pair_project(found, outer, inner, options["project"], model=ref, known=answered, reviewers_each=each)
+        nearest_pair_project(found, outer, inner, options["project"], model=ref, known=answered, **asked)
     if options["as_json"]:
         say_json({"pairs": len(found), "outside": len(new), "inside": len(known), "list": output})
     else:
@@ -176,6 +188,7 @@ def _save_project(
     inside: Sequence[str],
     images: Mapping[str, Sequence[str]],
     answered: ImageList | None,
+    asked: Mapping[str, Any],
     options: Options,
 ) -> None:
     from shiftproof.curation.novelty_projects import NewClasses, class_pair_project
@@ -183,8 +196,7 @@ def _save_project(
 
     known = open_images(options["inside_images"]) if options["inside_images"] else None
     new = NewClasses(selection, inside, options["images"], images, known)
-    each = options["reviewers_each"]
-    class_pair_project(new, options["project"], references=options["per_class"], known=answered, reviewers_each=each)
+    class_pair_project(new, options["project"], references=options["per_class"], known=answered, **asked)
 
 
 def _removals(selection: Selection) -> list[dict[str, str | None]]:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from shiftproof.cli_models import Options
-from shiftproof.cli_options import as_json_option, reviewers_option
+from shiftproof.cli_options import as_json_option, instructions_option, reviewers_option
 from shiftproof.cli_review import database_option, open_database, reviewed
-from shiftproof.cli_steps import interruptible
+from shiftproof.cli_steps import asked_of_people, interruptible
 from shiftproof.errors import BadInput
 
 if TYPE_CHECKING:
@@ -105,8 +105,9 @@ def _show(exported: Exported, options: Options) -> None:
 @click.argument("project")
 @database_option
 @reviewers_option
+@instructions_option
 @as_json_option
-def failure_modes(judged: str, project: str, database: str | None, reviewers_each: int, as_json: bool) -> None:
+def failure_modes(judged: str, project: str, database: str | None, as_json: bool, **options: Any) -> None:
     """Make a review project in the folder PROJECT: people say why models are wrong about what they kept in JUDGED.
 
     Example: shiftproof curate failure-modes hard-set/ mistakes/
@@ -114,8 +115,9 @@ def failure_modes(judged: str, project: str, database: str | None, reviewers_eac
     from shiftproof.console import remark, say, say_json
     from shiftproof.review.failure_modes import failure_mode_project
 
+    asked = asked_of_people(options)
     loaded, summary = reviewed(judged, database)
-    made = failure_mode_project(loaded, summary.verdicts, project, reviewers_each=reviewers_each)
+    made = failure_mode_project(loaded, summary.verdicts, project, **asked)
     if as_json:
         say_json({"project": str(made.folder), "items": len(made.items)})
         return

@@ -9,7 +9,7 @@ import click
 
 from shiftproof.cli_models import Options
 from shiftproof.cli_options import about_asking, about_filters, about_images, about_store, about_writing, as_json_option
-from shiftproof.cli_steps import images_at, interruptible, known_images, say_preparation, wnids_named
+from shiftproof.cli_steps import asked_of_people, images_at, interruptible, known_images, say_preparation, wnids_named
 from shiftproof.cli_writing import some_of
 from shiftproof.errors import BadInput
 
@@ -171,7 +171,8 @@ def _chosen(model: Classifier, options: Options) -> ClassChoice | None:
 def _asking(options: Options, screen: Screen) -> Asking:
     from shiftproof.curation.filtered_project import Asking
 
-    return Asking(options["title"], options["reviewers_each"], options["target"], known_images(options, screen))
+    known = known_images(options, screen)
+    return Asking(options["title"], target=options["target"], known=known, **asked_of_people(options))
 
 
 def _with_shown(asking: Asking, filters: FilterModels) -> Asking:

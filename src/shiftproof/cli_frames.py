@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from shiftproof.cli_models import Options
-from shiftproof.cli_options import as_json_option, known_option, reviewers_option
+from shiftproof.cli_options import as_json_option, instructions_option, known_option, reviewers_option, verify_option
 from shiftproof.cli_review import database_option, reviewed
-from shiftproof.cli_steps import interruptible, known_images
+from shiftproof.cli_steps import asked_of_people, interruptible, known_images
 from shiftproof.errors import BadInput
 
 if TYPE_CHECKING:
@@ -41,6 +41,8 @@ OF_ANCHORS = ("k", "anchors", "every", "count", "seed")
     help="Why frames may be dissimilar: paper, released (as in YTBB-Robust), or words with keys as rain:w,night:n.",
 )
 @reviewers_option
+@verify_option
+@instructions_option
 @known_option
 @click.option("--quiet", is_flag=True, help="No progress.")
 @as_json_option
@@ -58,6 +60,9 @@ def frames(clips: str, project: str, **options: Any) -> None:
 
     if options["label_anchors"] and options["labelled"]:
         raise BadInput("--label-anchors asks for labels and --labelled takes those that were given: say one of them")
+    if options["label_anchors"] and options["verify"]:
+        raise BadInput("--verify is for pairs: which classes an anchor shows is asked of as many people as --reviewers-each")
+    asked = asked_of_people(options)
     labels = _labels(options) if options["labelled"] else None
     known = known_images(options)
     images = open_images(clips, **{name: options[name] for name in OF_ANCHORS if options[name] is not None})
@@ -69,7 +74,7 @@ def frames(clips: str, project: str, **options: Any) -> None:
                 project,
                 classes=classes,
                 known=known,
-                reviewers_each=options["reviewers_each"],
+                **asked,
                 progress=progress,
             )
         else:
@@ -79,7 +84,7 @@ def frames(clips: str, project: str, **options: Any) -> None:
                 labels=labels,
                 reasons=options["reasons"],
                 known=known,
-                reviewers_each=options["reviewers_each"],
+                **asked,
                 progress=progress,
             )
     _show(made, options)

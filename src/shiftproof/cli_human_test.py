@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from shiftproof.cli_models import Options
-from shiftproof.cli_options import as_json_option, reviewers_option
-from shiftproof.cli_steps import interruptible, wnids_named
-from shiftproof.errors import BadInput
+from shiftproof.cli_options import as_json_option, instructions_option, reviewers_option
+from shiftproof.cli_steps import asked_of_people, interruptible, text_in, wnids_named
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,10 +23,12 @@ if TYPE_CHECKING:
 @click.argument("images")
 @click.option("-o", "--output", "project", required=True, metavar="PROJECT", help="Folder for the review project.")
 @click.option("--learned-from", metavar="IMAGES", help="Images to train and qualify with, if not IMAGES; as easy as usual.")
+@click.option("--qualify-from", metavar="IMAGES", help="Images to qualify with, if not those to train with.")
 @click.option("--classes", help="Only these classes: imagenet-a, imagenet-o, imagenet-r, or a file of wnids or names.")
 @click.option("--training", type=click.IntRange(0), default=3, show_default=True, help="Images of each class to train with.")
 @click.option("--qualify", type=click.IntRange(0), default=200, show_default=True, help="Images of a qualification.")
 @click.option("--test", type=click.IntRange(1), default=600, show_default=True, help="Images of the test.")
+@click.option("--even", is_flag=True, help="Test as many images of every class; they are drawn at random from all else.")
 @click.option(
     "--pass-mark",
     type=click.FloatRange(0, 1),
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 @click.option("--consent", metavar="FILE", help="Text that people agree to before they begin, instead of our own.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Which images are drawn.")
 @reviewers_option
+@instructions_option
 @click.option("--quiet", is_flag=True, help="No progress.")
 @as_json_option
 def human_test(images: str, project: str, **options: Any) -> None:
@@ -54,27 +55,23 @@ def human_test(images: str, project: str, **options: Any) -> None:
     from shiftproof.curation.human_test import CONSENT, Rounds, human_test_project
     from shiftproof.image_sets import open_images
 
+    asked = asked_of_people(options)
     with interruptible(Bar(quiet=options["quiet"], before="there before")) as progress:
         made = human_test_project(
             open_images(images),
             project,
             learned=open_images(options["learned_from"]) if options["learned_from"] else None,
+            qualifying=open_images(options["qualify_from"]) if options["qualify_from"] else None,
             classes=wnids_named(options["classes"]) if options["classes"] else None,
             rounds=Rounds(options["training"], options["qualify"], options["test"], options["tries"]),
+            even=options["even"],
             pass_mark=options["pass_mark"],
-            consent=_text(options["consent"]) if options["consent"] else CONSENT,
-            reviewers_each=options["reviewers_each"],
+            consent=text_in(options["consent"], "a text that people agree to") if options["consent"] else CONSENT,
+            **asked,
             seed=options["seed"],
             progress=progress,
         )
     _show(made, options)
-
-
-def _text(path: str) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as problem:
-        raise BadInput(f"{path} cannot be read as a text that people agree to: {problem}") from problem
 
 
 def _show(made: Project, options: Options) -> None:

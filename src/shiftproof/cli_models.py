@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import click
+
+from shiftproof.cli_options import about_store, as_json_option
 from shiftproof.errors import BadInput, UnknownName, listed
 
 if TYPE_CHECKING:
     from shiftproof.answers import Model
     from shiftproof.store import Store
-    from shiftproof.types import Classifier, ModelRef, Seen
+    from shiftproof.types import Classifier, ImageSet, ModelRef, Seen
 
 Options: TypeAlias = dict[str, Any]
 """What was typed, by the names of the options."""
@@ -19,6 +22,9 @@ CLASSIFIERS_OF_BOXES = ("boxes:", "proposals:")
 """Models that ask a detector and answer with classes."""
 
 
+OF_PROPOSALS = ("proposals", "most_proposals", "least_side", "proposal_answer")
+"""Options of the crops that a classifier is asked about."""
+
 ABOUT_MODEL = (
     "name",
     "prepare",
@@ -26,17 +32,20 @@ ABOUT_MODEL = (
     "gives",
     "features",
     "extra_output",
+    "turned",
     "weights",
     "boxes",
     "fill",
-    "proposals",
+    *OF_PROPOSALS,
     "trained_on",
     "augmented",
     "filtered",
 )
 """Options that say which model it is, or what to know of it."""
 
-OF_CLASSIFIERS = ("gives", "features", "extra_output", "scores", "channels_last", "fill", "proposals", "keep", "half")
+OF_CLASSIFIERS = (
+    *("gives", "features", "extra_output", "turned", "scores", "channels_last", "fill", *OF_PROPOSALS, "keep", "half"),
+)
 """Options that mean nothing to a model that answers with boxes."""
 
 
@@ -53,6 +62,7 @@ def model_of(spec: str, options: Options) -> Classifier:
         features=options["features"],
         output=options["scores"],
         extra_output=options["extra_output"],
+        turned=options["turned"],
         channels_last=options["channels_last"],
         weights=options["weights"],
         device=options["device"],
@@ -65,7 +75,7 @@ def model_of(spec: str, options: Options) -> Classifier:
         most_boxes=options["most_boxes"],
         fill=options["fill"],
         fill_seed=options["fill_seed"],
-        proposals=options["proposals"],
+        **{name: options[name] for name in OF_PROPOSALS},
     )
 
 
@@ -117,14 +127,22 @@ def _refuse_of_classifiers(spec: str, options: Options) -> None:
 
 
 def stored_model(name: str, store: Store) -> ModelRef:
-    """A stored model by its name, or by the beginning of its fingerprint where names repeat."""
-    found = [model.ref for model in store.models() if name == model.ref.name or model.ref.fingerprint.startswith(name)]
-    if len(found) > 1:
-        prints = ", ".join(ref.fingerprint[:8] for ref in found)
-        raise BadInput(f"{len(found)} stored models are called {name!r}; name one by its fingerprint: {prints}")
-    if not found:
-        raise UnknownName("stored model", name, (model.ref.name for model in store.models()))
-    return found[0]
+    """The newest model of a name in the store, or the version that was named; other versions are told about."""
+    from shiftproof.stored_models import version_named
+
+    ref = version_named(name, store).ref
+    tell_versions(ref, store)
+    return ref
+
+
+def tell_versions(ref: ModelRef, store: Store) -> None:
+    """A remark where the name of a model has other versions."""
+    from shiftproof.console import remark
+    from shiftproof.stored_models import older_told
+
+    told = older_told(ref, store)
+    if told:
+        remark(f"note: {told}")
 
 
 def stored_or_loaded(name: str, options: Options) -> ModelRef:
@@ -139,8 +157,122 @@ def stored_or_loaded(name: str, options: Options) -> ModelRef:
             pass
     model = model_asked(name, options)
     if store.model(model.ref) is not None:
-        store.save_model(StoredModel.of(model))
+        store.save_model(StoredModel.of(model), asked=False)
     return model.ref
+
+
+def compared_models(names: Sequence[str], images: ImageSet, store: Store) -> list[ModelRef]:
+    """The stored models that were named; else the newest version of every name, if it has answered these images."""
+    from shiftproof.console import remark
+    from shiftproof.loading import has_answered
+    from shiftproof.stored_models import versions
+
+    if names:
+        chosen = [stored_model(name, store) for name in names]
+    else:
+        known = versions(store)
+        answered = [one for one in known if has_answered(one.model.ref, images, store=store)]
+        chosen = [one.ref for one in answered if one.newest]
+        for ref in chosen:
+            tell_versions(ref, store)
+        for one in answered:
+            if not one.newest and one.model.ref.name not in {ref.name for ref in chosen}:
+                remark(
+                    f"note: {one.name} has answered {images.ref.name}, but it is an older version; predict with the newest"
+                )
+    if len(chosen) < 2:
+        found = ", ".join(one.name for one in versions(store)) or "none"
+        place = images.ref.location or images.ref.name
+        raise BadInput(f"comparing needs two models with stored answers for {place}; stored in {store.root}: {found}")
+    return chosen
+
+
+@click.group(invoke_without_command=True)
+@about_store
+@as_json_option
+@click.pass_context
+def models(context: click.Context, store: str, as_json: bool) -> None:
+    """List stored models: when each was asked, its fingerprint, preparation, runs and rows; also rename and forget them.
+
+    A name has a version for each preparation and weights that it was used for. The newest counts, others are
+    NAME@FINGERPRINT.
+    Example: shiftproof models --store runs
+    """
+    if context.invoked_subcommand is not None:
+        return
+    from shiftproof.console import say_json, say_table
+    from shiftproof.store import Store
+    from shiftproof.stored_models import SHORT, preparation_told, stored_models
+
+    found = stored_models(Store(store))
+    if as_json:
+        say_json(found)
+        return
+    rows = [
+        {
+            "name": one["name"],
+            "fingerprint": one["fingerprint"][:SHORT],
+            "stored (UTC)": one["stored"][:16].replace("T", " "),
+            "gives": one["gives"],
+            "runs": f"{one['runs']:,}",
+            "rows": f"{one['rows']:,}",
+            "companions": f"{len(one['companions']):,}",
+            "preparation": preparation_told(one["preparation"]),
+        }
+        for one in found
+    ]
+    say_table(rows, right=("runs", "rows", "companions"))
+
+
+def _store_of_group() -> str:
+    above = click.get_current_context().parent
+    return str(above.params["store"]) if above else "runs"
+
+
+beside_models = click.option("--store", default=_store_of_group, show_default="runs", help="Folder of predictions.")
+"""The store as it was named before or after the sub-command."""
+
+
+@models.command()
+@click.argument("old")
+@click.argument("new")
+@beside_models
+@as_json_option
+def rename(old: str, new: str, store: str, as_json: bool) -> None:
+    """Call a stored model otherwise, with all its versions and companions; OLD@FINGERPRINT renames one version.
+
+    Example: shiftproof models rename mine mine-2024
+    """
+    from shiftproof.console import remark, say_json
+    from shiftproof.store import Store
+    from shiftproof.stored_models import rename_model
+
+    names = rename_model(old, new, Store(store))
+    if as_json:
+        say_json({"renamed": names})
+    else:
+        remark(f"{old} is now {listed(names)}")
+
+
+@models.command()
+@click.argument("name")
+@click.option("--all-versions", is_flag=True, help="Every version of NAME, where it has several.")
+@beside_models
+@as_json_option
+def forget(name: str, all_versions: bool, store: str, as_json: bool) -> None:
+    """Delete what is stored of a model and of its companions: rows, heat maps and all.
+
+    Example: shiftproof models forget mine@1c0ffee1
+    """
+    from shiftproof.console import remark, say_json
+    from shiftproof.store import Store
+    from shiftproof.stored_models import forget_model
+
+    names = forget_model(name, Store(store), all_versions=all_versions)
+    if as_json:
+        say_json({"forgotten": names})
+    else:
+        remark(f"forgotten: {listed(names)}")
 
 
 def answer_with_boxes(models: Sequence[Model | ModelRef], options: Options) -> bool:

@@ -55,6 +55,8 @@ def make_out_of_distribution(kind: Any, models: Models, images: ImageSet, option
         baseline=options["against"],
         distance_model=distance,
         pairs_at=whole_numbers(options["pairs_at"], least=0, most=100, what="percentiles"),
+        scores_at=whole_numbers(options["scores_at"], least=0, most=100, what="percentiles"),
+        examples=options["examples"],
         disagree=_two_typed(options["disagree"]),
         keep=keep_of(models, store),
     )

@@ -29,6 +29,7 @@ about_model = _options(
     click.option("--gives", type=click.Choice(["logits", "probabilities", "scores"]), help="What the outputs are."),
     click.option("--features", help="Tensor or layer to take features from; found by itself where the model allows."),
     click.option("--extra-output", help="A further output to keep, e.g. of a confidence branch or a rotation head."),
+    click.option("--turned", is_flag=True, help="--extra-output is a rotation head: show it every image in four turns."),
     click.option("--weights", help="File of weights for an architecture named by the model."),
     click.option("--device", help="cpu, cuda, or a provider of onnxruntime."),
     click.option("--autocast", default="float32", help="Arithmetic of torch models: float32, bfloat16 or float16."),
@@ -40,10 +41,17 @@ about_model = _options(
     click.option(
         "--fill",
         type=click.Choice(["random", "empty"]),
-        help="Of boxes:DETECTOR, what follows the classes it found: the others at random, or nothing; random else.",
+        help="Of boxes: and proposals:, what follows the classes found: the others at random, or nothing; random else.",
     ),
     click.option("--fill-seed", type=int, default=0, show_default=True, help="Where the random order of --fill starts."),
     click.option("--proposals", help="Of proposals:CLASSIFIER, whose boxes it is asked about: a detector, or grid."),
+    click.option("--most-proposals", type=click.IntRange(1), help="Crops of an image that are asked about.  [default: 20]"),
+    click.option("--least-side", type=click.IntRange(1), help="Shortest side of such a crop, in pixels.  [default: 10]"),
+    click.option(
+        "--proposal-answer",
+        type=click.Choice(["classes", "surest"]),
+        help="What crops come to: the class of each, surest first, or all scores of the surest crop.  [default: classes]",
+    ),
     click.option("--channels-last", is_flag=True, help="Memory layout of torch models; often faster."),
     click.option("--threads", type=click.IntRange(1), help="Threads of the model; all cores where not given."),
     click.option("--trained-on", help="What the model was trained on, e.g. imagenet-train; printed in reports."),
@@ -92,8 +100,13 @@ about_scoring = _options(
     about_matching,
     click.option("--only-classes", help="Only IMAGES of these classes: imagenet-a, imagenet-o, imagenet-r, or a file."),
     click.option("--above", help="Only IMAGES of kinds of these classes, labelled with them: coco, or a file of wnids."),
+    click.option(
+        "--cluster",
+        help="What is one case for intervals and tests: a fact of the images such as patient, a CSV of id and cluster, "
+        "or image; clips and versions of one photo are found by themselves.",
+    ),
 )
-"""Among which classes answers are scored, and of which images."""
+"""Among which classes answers are scored, of which images, and which of these are one case."""
 
 about_studies = _options(
     click.option("--studies", help="Comma-separated; all that fit where not given: see shiftproof list studies."),
@@ -156,7 +169,7 @@ about_shifts = _options(
     click.option(
         "--precision",
         type=click.FloatRange(0, min_open=True),
-        help="Half-width in points that the mean error should be known to.",
+        help="Sampling error in points to reach: half-width of the mean's 95 % interval for exactly these photos.",
     ),
 )
 """What the studies of corruptions and perturbations can be told."""
@@ -236,6 +249,19 @@ about_novelty = _options(
     click.option(
         "--pairs-at", default="0,25,50,75,100", show_default=True, help="Percentiles of distance to show nearest pairs at."
     ),
+    click.option(
+        "--scores-at",
+        default="0,25,50,75,100",
+        show_default=True,
+        help="Percentiles of scores to show images of each set at.",
+    ),
+    click.option(
+        "--examples",
+        type=click.IntRange(0, 48),
+        default=6,
+        show_default=True,
+        help="Images of each set, either way, to show disagreements of.",
+    ),
 )
 """What the study of novelty can be told."""
 
@@ -250,6 +276,9 @@ about_frames = _options(
         default="imagenet-vid",
         show_default=True,
         help="Published models whose line robustness over time is measured from.",
+    ),
+    click.option(
+        "--published-intervals", is_flag=True, help="Every anchor counts as a clip of its own, as in the published tables."
     ),
 )
 """What the study of frames can be told."""
@@ -277,10 +306,16 @@ about_objects = _options(
     click.option("--each-object", is_flag=True, help="Every object apart, not one box over all of a class in an image."),
     click.option("--beside-boxes", help="Another boxed set, to compare how much of their images objects fill."),
     click.option(
+        "--crop-sizes",
+        default="224,448",
+        show_default=True,
+        help="Show crops at their scale factor times these sides, as ImageNet-A-Plus does; none leaves it out.",
+    ),
+    click.option(
         "--sizes",
         default="96,128,160,192,224,288,384,448",
         show_default=True,
-        help="Input sizes to ask a model at, beside its own.",
+        help="Input sizes to ask a model at, beside its own: sides of squares, or height and width as 600x800.",
     ),
     click.option(
         "--small-pictures",
@@ -323,7 +358,19 @@ as_json_option = click.option("--json", "as_json", is_flag=True, help="Print as 
 model_and_images = _options(click.argument("model"), click.argument("images"), about_model, about_images)
 """What every command that may load a model begins with."""
 reviewers_option = click.option(
-    "--reviewers-each", type=click.IntRange(1), default=2, show_default=True, help="People who judge each item."
+    "--reviewers-each",
+    type=click.IntRange(1),
+    help="People who judge each item; 2 else. With --verify flagged the least number for each flagged item; 3 else.",
+)
+verify_option = click.option(
+    "--verify",
+    type=click.Choice(["flagged"]),
+    help="One person reads each item, and all people judge what that one would not keep or was unsure about.",
+)
+instructions_option = click.option(
+    "--instructions",
+    metavar="FILE",
+    help="What people read before they begin, instead of our own: a text file, with # for headings and - for lists.",
 )
 known_option = click.option(
     "--known",
@@ -355,6 +402,8 @@ about_asking = _options(
     click.option("--title", help="What reviewers read above the images."),
     click.option("--target", type=click.IntRange(1), help="Images of each class that people should keep."),
     reviewers_option,
+    verify_option,
+    instructions_option,
     known_option,
 )
 """What is asked of people about the images that are left."""

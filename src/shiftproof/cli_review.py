@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from shiftproof.cli_options import about_store, as_json_option
+from shiftproof.cli_options import about_store, as_json_option, instructions_option
 from shiftproof.errors import BadInput, listed
 
 if TYPE_CHECKING:
@@ -47,6 +47,13 @@ database_option = click.option(
     metavar="KEYS",
     help="Other keys for some answers, as keep=j,reject=f,unsure=space, kept in the project; '' for the usual ones.",
 )
+@instructions_option
+@click.option(
+    "--reviewer-classes",
+    multiple=True,
+    metavar="NAME=CLASSES",
+    help="Ask a person about these classes alone, as Ada=tabby,otter, kept in the project; Ada= for all; repeatable.",
+)
 @click.option("--owner", metavar="NAME", help="Make a link for who sees everybody's work; made once by itself.")
 @as_json_option
 def review(project: str, **options: Any) -> None:
@@ -56,8 +63,10 @@ def review(project: str, **options: Any) -> None:
 
     Example: shiftproof review hard-set/ --invite Ada --invite Ben
     """
+    from shiftproof.cli_steps import instructions_in
     from shiftproof.console import remark, say, say_json
     from shiftproof.curation.project import load_project, save_project
+    from shiftproof.curation.review_classes import too_few_for, with_own_classes
     from shiftproof.curation.screens import keys_from
     from shiftproof.review.app import review_app
     from shiftproof.review.pictures import check_all_there
@@ -66,6 +75,12 @@ def review(project: str, **options: Any) -> None:
     loaded = load_project(project)
     if options["keys"] is not None:
         loaded = replace(loaded, keys=keys_from(options["keys"]))
+    if options["instructions"]:
+        loaded = replace(loaded, instructions=instructions_in(options["instructions"]))
+    if options["keys"] is not None or options["instructions"]:
+        save_project(loaded)
+    if options["reviewer_classes"]:
+        loaded = with_own_classes(loaded, options["reviewer_classes"])
         save_project(loaded)
     check_all_there(loaded)
     database = open_database(loaded.folder, options["database"])
@@ -79,6 +94,9 @@ def review(project: str, **options: Any) -> None:
         for link in () if options["as_json"] else links:
             say(f"{link['name']} ({link['role']}): {link['link']}")
         sys.stdout.flush()  # whoever reads the links waits for them
+        people = [person.name for person in database.reviewers() if person.role == "reviewer"]
+        if loaded.reviewer_classes and (few := too_few_for(loaded, people)):
+            remark(f"warning: {few}")
         if not is_loopback(options["host"]):
             remark("warning: others can reach this server, and nothing it sends is encrypted but by a proxy before it")
         remark(f"{loaded.title}: {len(loaded.items):,} items at {address.link}; Ctrl-C ends it")
@@ -161,6 +179,9 @@ def _say_summary(project: Project, found: Summary) -> None:
     counts = ", ".join(f"{count:,} {outcome}" for outcome, count in found.outcomes.items())
     decided = f"{counts} of " if project.screen.adjudicated else ""  # elsewhere no answer rejects anything
     say(f"{project.title}: {decided}{len(found.verdicts):,} items, by {found.votes:,} votes")
+    if found.verification is not None:
+        told = found.verification
+        say(f"{told} by {told.annotators:,} people: {told.flagged:,} of the {told.read:,} items read were flagged")
     agreement = found.agreement
     if agreement.percent is not None:
         chance = {"Fleiss' kappa": agreement.fleiss, "Krippendorff's alpha": agreement.krippendorff}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shiftproof.cli_models import Options, answer_with_boxes, answers_with_boxes
+from shiftproof.cli_models import Options, answer_with_boxes, answers_with_boxes, tell_versions
 from shiftproof.errors import BadInput
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from shiftproof.types import Classifier, ImageSet, ModelRef, Precision, Study
 
 INTERRUPTED = 130
+LONGEST_TEXT = 50_000
+"""Letters of a text that people read before they begin."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,42 @@ def known_images(options: Options, screen: Screen | None = None) -> ImageList | 
     if screen is not None:
         check_known(known, screen)
     return known
+
+
+def asked_of_people(options: Options) -> dict[str, Any]:
+    """How many people judge each item, which items are verified, and what people read before they begin."""
+    from shiftproof.curation.project import FEWEST_VERIFYING, check_enough_verify
+
+    verify = options.get("verify")
+    told = {"instructions": instructions_in(options["instructions"]) if options["instructions"] else ""}
+    if not options.get("project", True) and (verify or told["instructions"]):
+        raise BadInput("--verify and --instructions are for a review project; say into which folder it goes with --project")
+    each = options["reviewers_each"] or (FEWEST_VERIFYING if verify else 2)
+    if not verify:
+        return {**told, "reviewers_each": each}
+    check_enough_verify(each)
+    return {**told, "reviewers_each": each, "verify": verify}
+
+
+def text_in(path: str, what: str) -> str:
+    """The text in a file that people are shown; BadInput where it is none."""
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig").strip()
+    except OSError as problem:
+        raise BadInput(f"{path} cannot be read as {what}: {problem.strerror or problem}") from problem
+    except UnicodeDecodeError as problem:
+        raise BadInput(f"{path} cannot be read as {what}: it is no text in UTF-8") from problem
+    if "\0" in text or len(text) > LONGEST_TEXT:
+        raise BadInput(f"{path} should hold {what} of at most {LONGEST_TEXT:,} letters, in plain text")
+    return text
+
+
+def instructions_in(path: str) -> str:
+    """What people read before they begin, out of a file; BadInput where nothing is in it."""
+    text = text_in(path, "instructions")
+    if not text:
+        raise BadInput(f"{path} is empty; write into it what people should read before they begin")
+    return text
 
 
 def wnids_named(named: str) -> Sequence[str]:
@@ -124,13 +162,14 @@ def fill_bench(model: Model, bench: Bench, options: Options) -> None:
 
     store = Store(options["store"])
     asked: list[Model] = [model, *bench.companions]
-    check_stored(bench.studies, bench.image_sets, store=store, besides=[one.ref for one in asked])
+    studies = tell_unmeasurable(bench, [model], options)
+    check_stored(studies, bench.image_sets, store=store, besides=[one.ref for one in asked])
     say_preparation(model, bench.image_sets, options)
     with interruptible(Bar(quiet=options["quiet"])) as progress:
         for one in asked:
             fill_studies(
                 one,
-                [study for study in bench.studies if one is model or any(run.model == one.ref for run in study.runs())],
+                [study for study in studies if one is model or any(run.model == one.ref for run in study.runs())],
                 bench.image_sets,
                 store=store,
                 keep=richest([options["keep"] or "top5", scoring_of(options).keep]),
@@ -143,13 +182,33 @@ def fill_bench(model: Model, bench: Bench, options: Options) -> None:
             )
 
 
+def tell_unmeasurable(bench: Bench, models: Sequence[Model | ModelRef], options: Options) -> list[Study]:
+    """The studies that can measure something; of the others it is said why not. BadInput where none is left."""
+    from shiftproof.console import remark
+    from shiftproof.planning import Known, measurable
+    from shiftproof.store import Store
+    from shiftproof.types import ModelRef
+
+    store = Store(options["store"])
+    known = [store.model(model) if isinstance(model, ModelRef) else model for model in models]
+    classes = [None if model is None else model.classes for model in known]
+    left, reasons = measurable(bench.studies, Known.of(classes, bench.image_sets, scoring_of(options)))
+    if reasons and not left:
+        raise BadInput(f"nothing can be measured: {'; '.join(reasons)}")
+    for reason in reasons:
+        remark(f"left out: {reason}")
+    return left
+
+
 def fill_images(model: Model, images: ImageSet, options: Options, *, shard: tuple[int, int]) -> Tally:
     """The unchanged images, or this machine's part of them."""
-    from shiftproof.console import Bar
+    from shiftproof.console import Bar, remark
     from shiftproof.prediction import fill
     from shiftproof.store import Store
 
     say_preparation(model, [images], options)
+    if not any(sample.labels for sample in images.samples) and not options["quiet"]:
+        remark(f"note: no image of {images.ref.name} has a label: until some have, only what needs none can be measured")
     with interruptible(Bar(quiet=options["quiet"])) as progress:
         return fill(
             model,
@@ -168,14 +227,16 @@ def fill_images(model: Model, images: ImageSet, options: Options, *, shard: tupl
 def say_preparation(model: Model, image_sets: Sequence[ImageSet], options: Options) -> None:
     """Tells how images become the model's input, and what else is to be known of both, before a long run."""
     from shiftproof.console import remark
+    from shiftproof.store import Store
+    from shiftproof.stored_models import preparation_told
 
     if options["quiet"]:
         return
-    described = ", ".join(f"{key} {value}" for key, value in model.preparation.describe().items() if value is not None)
-    remark(f"{model.ref.name}: {described}")
+    remark(f"{model.ref.name}: {preparation_told(model.preparation.describe())}")
     notes = [*getattr(model, "notes", ()), *(note for images in image_sets for note in getattr(images, "notes", ()))]
     for note in dict.fromkeys(notes):
         remark(f"note: {note}")
+    tell_versions(model.ref, Store(options["store"]))
 
 
 def _precision(options: Options) -> Precision:
@@ -202,7 +263,16 @@ def measured(bench: Bench, options: Options) -> Results:
     """What the studies find in the store."""
     from shiftproof.studies import measure
 
-    return measure(bench.studies, store=options["store"], image_sets=bench.image_sets, scoring=scoring_of(options))
+    results = measure(
+        bench.studies,
+        store=options["store"],
+        image_sets=bench.image_sets,
+        scoring=scoring_of(options),
+        cluster=options.get("cluster"),
+    )
+    if results.skipped and not results.models:  # no study read a single run
+        raise BadInput(f"nothing can be measured: {'; '.join(results.skipped)}")
+    return results
 
 
 def scoring_of(options: Options) -> Scoring:

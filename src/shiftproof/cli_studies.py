@@ -10,10 +10,18 @@ from click.core import ParameterSource
 
 from shiftproof import catalog
 from shiftproof.cli_models import Options, stored_model
-from shiftproof.cli_novelty import OF_NOVELTY, make_out_of_distribution, named_sets
+from shiftproof.cli_novelty import (
+    OF_NOVELTY,
+    detectors_typed,
+    keep_of,
+    make_out_of_distribution,
+    named_sets,
+    parameters_typed,
+)
 from shiftproof.cli_objects import make_input_sizes, make_objects
 from shiftproof.cli_steps import Bench, images_at, pictures_as_typed
 from shiftproof.corruptions.choosing import corruptions_named, perturbations_named, whole_numbers
+from shiftproof.detectors import needs_training
 from shiftproof.errors import BadInput, listed
 from shiftproof.image_sets import open_images
 from shiftproof.store import Store
@@ -56,7 +64,7 @@ def studies_asked(options: Options, images: ImageSet, *, boxes: bool = False) ->
         _check_answers(name, kind, boxes)
     if boxes:
         _refuse_typed(OF_SCORING_CLASSES, "boxes are compared class by class", "join or choose classes in the file of boxes")
-    elsewhere = {"out_images"} if HARD_PHOTOS in kinds else set()
+    elsewhere = {"out_images", *(["training"] if options["detectors"] else [])} if HARD_PHOTOS in kinds else set()
     typed = [option for name, option in OF_NOVELTY.items() if options[name] and name not in elsewhere]
     if typed and NOVELTY not in kinds:
         if options["studies"] is not None:
@@ -99,7 +107,8 @@ def make_calibration(kind: Any, models: Models, images: ImageSet, options: Optio
 def make_temporal(kind: Any, models: Models, images: ImageSet, options: Options) -> Bench:
     """Frames around anchors, as far as was asked."""
     chosen = {"largest_k": options["largest_k"], "include_anchor": not options["without_anchor"]}
-    return Bench([kind(models=models, image_set=images, published=BESIDE[options["beside"]], **chosen)], [images])
+    chosen |= {"published": BESIDE[options["beside"]], "published_intervals": options["published_intervals"]}
+    return Bench([kind(models=models, image_set=images, **chosen)], [images])
 
 
 def make_detection(kind: Any, models: Models, images: ImageSet, options: Options) -> Bench:
@@ -187,20 +196,29 @@ def make_perturbation(kind: Any, models: Models, images: ImageSet, options: Opti
     return Bench([kind(models=models, image_sets=sets, baseline=_baseline(options), name=name)], [images, *sets])
 
 
-def make_natural_adversarial(kind: Any, models: Models, images: ImageSet, options: Options) -> Bench:
-    """Hard photos, beside them ordinary ones of the same classes, and novel ones of none."""
+def make_natural_adversarial(
+    kind: Any, models: Sequence[Classifier | ModelRef], images: ImageSet, options: Options
+) -> Bench:
+    """Hard photos, beside them ordinary ones of the same classes, and novel ones of none, which detectors look for."""
     ordinary = open_images(options["clean_images"]) if options["clean_images"] else None
     novel = list(named_sets("--out-images", options["out_images"]).values())
     if len(novel) > 1:
         raise BadInput(f"{HARD_PHOTOS} takes one set of novel photos; got {listed(one.name for one in novel)}")
+    detectors = detectors_typed(options["detectors"]) or kind.detectors
+    training = open_images(options["training"]) if options["training"] and any(map(needs_training, detectors)) else None
     study = kind(
         models=models,
         image_set=images,
         ordinary=ordinary,
         novel=novel[0] if novel else None,
         published_bins=options["published_bins"],
+        detectors=detectors,
+        keep=keep_of(models, Store(options["store"])) if set(detectors) - set(kind.detectors) else kind.keep,
+        training=training,
+        preset=options["preset"],
+        parameters=parameters_typed(options["chosen"]),
     )
-    return Bench([study], [images, *([ordinary] if ordinary else []), *novel])
+    return Bench([study], [images, *(one for one in (ordinary, training) if one), *novel])
 
 
 def make_heat_maps(kind: Any, models: Models, images: ImageSet, options: Options) -> Bench:

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from shiftproof.curation.sifting import Step
 from shiftproof.metrics.meanings import meaning_of
-from shiftproof.reports.words import figure
+from shiftproof.reports.words import figure, has_too_few, unit_of_evidence
 from shiftproof.studies.results import Results, encodable
 from shiftproof.studies.verdicts import verdicts
 from shiftproof.types import Measurement
@@ -69,6 +69,7 @@ OTHER_HEADLINES = (
     "pm_k_precision_drop",
     "object_accuracy",
     "object_difference",
+    "scaled_crop_total",
     "input_size_accuracy",
     "hot_point_miss_rate",
     "hot_region_miss_rate",
@@ -80,8 +81,14 @@ def say_results(results: Results) -> None:
     """The headline numbers, what may be said of models compared, and what was set aside or left out."""
     found = [one for one in results.measurements if _is_headline(one)]
     detectors = list(_of_detectors(results.measurements))
+    left_open = _sampling_errors(results.measurements)
     for some in filter(None, (found, detectors)):
-        say_table([_row(one, some) for one in some], right=("value", "95 % interval", "images"))
+        rows = [{**_row(one, some), **_left_open(one, some, left_open)} for one in some]
+        say_table(rows, right=("value", "95 % CI", "images", "cases", THESE_PHOTOS))
+    if found or detectors:
+        say(unit_of_evidence(results))
+    if left_open:
+        say(f"{THESE_PHOTOS.capitalize()}: what cells that were not run leave open of the number of these photos alone.")
     for verdict in verdicts(results.measurements):
         say(verdict.text)
     for image_set in results.image_sets:
@@ -118,9 +125,45 @@ def _row(measurement: Measurement, beside: Sequence[Measurement]) -> dict[str, s
         **{key.replace("_", " "): str(measurement.about.get(key, "")) for key in several},
         "metric": meaning.title,
         "value": figure(measurement.value, meaning.unit),
-        "95 % interval": " to ".join(_bare(figure(bound, meaning.unit)) for bound in measurement.interval or ()),
+        "95 % CI": _interval(measurement),
         "images": f"{measurement.images:,}",
+        **({"cases": _cases(measurement)} if any(_cases(one) != f"{one.images:,}" for one in beside) else {}),
     }
+
+
+def _interval(measurement: Measurement) -> str:
+    if measurement.interval is None:
+        return "too few" if has_too_few(measurement) else ""
+    return " to ".join(_bare(figure(bound, meaning_of(measurement.metric).unit)) for bound in measurement.interval)
+
+
+def _cases(measurement: Measurement) -> str:
+    return f"{measurement.images if measurement.clusters is None else measurement.clusters:,}"
+
+
+THESE_PHOTOS = "exactly these photos"
+"""The column of sampling errors."""
+
+_Whose = frozenset[tuple[str, str | int]]
+
+
+def _sampling_errors(measurements: Sequence[Measurement]) -> dict[tuple[str, _Whose], float]:
+    """By the number that each is of, where only some cells were run."""
+    return {
+        (str(one.about["number"]), frozenset(item for item in one.about.items() if item[0] != "number")): one.value
+        for one in measurements
+        if one.metric == "sampling_error" and one.value > 0
+    }
+
+
+def _left_open(
+    measurement: Measurement, beside: Sequence[Measurement], errors: Mapping[tuple[str, _Whose], float]
+) -> dict[str, str]:
+    found = {(one.metric, frozenset(one.about.items())) for one in beside}
+    if not found & errors.keys():
+        return {}
+    error = errors.get((measurement.metric, frozenset(measurement.about.items())))
+    return {THESE_PHOTOS: "" if error is None else f"± {_bare(figure(error, 'share'))}"}
 
 
 def _bare(text: str) -> str:

@@ -57,7 +57,18 @@ class NotKept(ShiftproofError):
 
 
 class MissingRuns(ShiftproofError):
-    """A study needs predictions that were never made."""
+    """A study needs predictions that were never made: what is missing, and the call or the command that makes it.
+
+    Who catches it in Python reads the call; the command prints the command.
+    """
+
+    def __init__(self, what: str, *, call: str | None = None, command: str | None = None) -> None:
+        super().__init__(f"{what}; make them with: {call}" if call else what)
+        self.what, self.call, self.command = what, call, command
+
+    def for_command(self) -> str:
+        """The message for whoever typed a command."""
+        return f"{self.what}; make them with: {self.command}" if self.command else str(self)
 
 
 class StoreError(ShiftproofError):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,12 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftproof.errors import MissingRuns, NotKept
+from shiftproof.image_sets.clusters import Clustering
 from shiftproof.image_sets.label_spaces import LabelSpace, padded_labels
 from shiftproof.image_sets.scoring import Scoring
 from shiftproof.store import TOP5, Contents, Rows, Store, StoredModel, StoredRun, joined_rows
 from shiftproof.types import (
     CLEAN,
     Classes,
+    Condition,
     Fact,
     Gives,
     Head,
@@ -46,6 +50,7 @@ def load_predictions(
     store: Store,
     keep: Keep = "top5",
     scoring: Scoring | None = None,
+    clustering: Clustering | None = None,
     partial: bool = False,
     digests: Mapping[str, str | None] | None = None,
 ) -> Predictions:
@@ -55,7 +60,8 @@ def load_predictions(
     """
     answers = _answers(run, images, store, keep, scoring or Scoring(), partial, digests)
     located = answers.located
-    return answers.labelled(located.kept, located.stored.load(located.pairs, answers.keep))
+    predictions = answers.labelled(located.kept, located.stored.load(located.pairs, answers.keep))
+    return dataclasses.replace(predictions, grouped=(clustering or Clustering()).of(located.kept))
 
 
 def load_training(
@@ -65,6 +71,7 @@ def load_training(
     store: Store,
     keep: Keep = "features",
     scoring: Scoring | None = None,
+    clustering: Clustering | None = None,  # noqa: ARG001 what is learnt from has no intervals
     partial: bool = False,
     digests: Mapping[str, str | None] | None = None,
 ) -> StoredTraining:
@@ -255,6 +262,34 @@ def _missing(run: Run, store: Store, keep: Keep, missing: int, images: int) -> M
     if run.condition != CLEAN:
         command = "shiftproof run, with the same options"
     return MissingRuns(
-        f"{run.model.name} on {run.image_set.name} ({run.condition}): {missing} of {images} images have no prediction; "
-        f"make them with: {command}"
+        f"{run.model.name} on {run.image_set.name} ({run.condition}): {missing} of {images} images have no prediction",
+        call=python_call(run, store, keep),
+        command=command,
     )
+
+
+def python_call(run: Run, store: Store, keep: Keep) -> str:
+    """What makes a run from Python."""
+    condition = "" if run.condition == CLEAN else f", condition={_spelled(run.condition)}"
+    stored = f'{condition}, store="{store.root}"'
+    if keep == "boxes":
+        return f"sp.detect(detector, images{stored})"
+    kept = "" if keep == "top5" else f', keep="{keep}"'
+    return f"sp.predict(model, images{stored}{kept})"
+
+
+def _spelled(condition: Condition) -> str:
+    """A condition as Python makes it.
+
+    >>> _spelled(Condition("fog", 3, edition="tiny-64"))
+    'sp.Condition("fog", 3, edition="tiny-64")'
+    """
+    plain = Condition(condition.name, condition.severity)
+    said = {
+        field.name: getattr(condition, field.name)
+        for field in dataclasses.fields(condition)
+        if getattr(condition, field.name) != getattr(plain, field.name)
+    }
+    parts = [json.dumps(condition.name), *([str(condition.severity)] if condition.severity else [])]
+    parts += [f"{name}={json.dumps(value) if isinstance(value, str) else repr(value)}" for name, value in said.items()]
+    return f"sp.Condition({', '.join(parts)})"

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from shiftproof.errors import ClassMismatch
 from shiftproof.image_sets.class_matching import described, match_columns
+from shiftproof.image_sets.clusters import Clustering
 from shiftproof.image_sets.label_spaces import Unmatched
 from shiftproof.image_sets.scoring import Scoring
 from shiftproof.loading import facts_of, locate
@@ -25,6 +26,7 @@ def load_found(
     store: Store,
     keep: Keep = "boxes",
     scoring: Scoring | None = None,
+    clustering: Clustering | None = None,
     partial: bool = False,
     digests: Mapping[str, str | None] | None = None,
 ) -> FoundObjects:
@@ -50,6 +52,7 @@ def load_found(
         arrays["image_sizes"],
         meeting.classes,
         facts=facts_of(located.kept),
+        grouped=(clustering or Clustering()).of(located.kept),
         set_aside=located.set_aside,
         convention={**meeting.convention, **told, **_other_sizes_told(located.kept, arrays["image_sizes"])},
     )

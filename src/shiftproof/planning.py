@@ -1,15 +1,17 @@
-"""What is left to do: the images of a set without a stored answer, and the runs that studies name."""
+"""What is left to do: the images of a set without a stored answer, and the runs of studies that can measure something."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, runtime_checkable
 
+from shiftproof.errors import ClassMismatch
 from shiftproof.image_sets.scoring import Scoring
 from shiftproof.loading import digests_of
 from shiftproof.store import Contents, Store
-from shiftproof.types import ImageSet, Keep, Run, Sample, SetAside, Study, richest
+from shiftproof.types import Classes, ImageSet, ImageSetRef, Keep, Run, Sample, SetAside, Study, richest
 
 BATCH = 32
 """Images in a batch, where the model has no number of its own."""
@@ -66,6 +68,63 @@ def plan_blocks(
     set_aside = [SetAside(*entry) for entry in aside.items()]
     left = {place: block for place, block in blocks.items() if block}
     return Plan(left, len(mine), len(answered) + len(aside), set_aside, only is None)
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of image sets and models before any image is opened or any model asked."""
+
+    images: Callable[[ImageSetRef], ImageSet]
+    of_models: Sequence[Classes | None]  # what each model's outputs are; None where it does not say
+    scoring: Scoring
+
+    @classmethod
+    def of(cls, models: Iterable[Classes | None], image_sets: Iterable[ImageSet], scoring: Scoring | None = None) -> Known:
+        sets = {images.ref: images for images in image_sets}
+        return cls(sets.__getitem__, tuple(models), scoring or Scoring())
+
+    def unlabelled(self, ref: ImageSetRef, what: str) -> str | None:
+        """Why something that needs labels cannot be had of a set, or None."""
+        images = self.images(ref)
+        labels = {label for sample in images.samples for label in sample.labels}
+        if labels and (images.classes is None or any(self._meets(images.classes, one, labels) for one in self.of_models)):
+            return None
+        whose = " that a model here knows" if labels else ""
+        return f"{ref.name}: {what} needs labels, and no image has one{whose}"
+
+    def _meets(self, of_set: Classes, of_model: Classes | None, labels: Iterable[int]) -> bool:
+        """Whether any of these labels is left once they are matched with the outputs of a model."""
+        if of_model is None:
+            return True
+        try:
+            space = self.scoring.space(of_set, of_model, outputs=len(of_model))
+        except ClassMismatch:
+            return True  # which is an error of its own, told where they meet
+        return any(space.label_of[label] >= 0 for label in labels)
+
+    def has_facts(self, ref: ImageSetRef, names: Iterable[str]) -> bool:
+        """Whether there are images of which all of this is known."""
+        wanted = set(names)
+        return any(wanted <= sample.facts.keys() for sample in self.images(ref).samples)
+
+
+@runtime_checkable
+class ForeseeingStudy(Study, Protocol):
+    """A study that can tell from images and models alone that it would measure nothing."""
+
+    def why_nothing(self, known: Known) -> str | None:
+        """Why nothing can be measured, however models answer; None where something can."""
+
+
+def measurable(studies: Iterable[Study], known: Known) -> tuple[list[Study], list[str]]:
+    """The studies that can measure something, and why the others cannot."""
+    left: list[Study] = []
+    reasons: list[str] = []
+    for study in studies:
+        why = study.why_nothing(known) if isinstance(study, ForeseeingStudy) else None
+        left += [] if why else [study]
+        reasons += [why] if why else []
+    return left, list(dict.fromkeys(reasons))
 
 
 def keeps_of(studies: Iterable[Study], least: Keep = "top5") -> dict[Run, Keep]:

@@ -23,7 +23,7 @@ from shiftproof.loading import digests_of, load_predictions
 from shiftproof.loading_boxes import load_found, meet
 from shiftproof.looking import LookingStudy, fill_looks
 from shiftproof.parallel import Block, Workers
-from shiftproof.planning import BATCH, Digests, Plan, keeps_of, plan_blocks
+from shiftproof.planning import BATCH, Digests, Known, Plan, keeps_of, measurable, plan_blocks
 from shiftproof.preparing import Job, Read, check_condition, prepare
 from shiftproof.recording import record
 from shiftproof.row_writer import RowWriter
@@ -292,10 +292,12 @@ def fill_studies(
 ) -> None:
     """Every run of this model that the studies name; what is stored already is not done again.
 
+    A study that can tell from the images and the model alone that it would measure nothing is not run.
     A study that has `wanted` runs only some images of most cells: it is asked what is next until it wants nothing. One that
     has `looks` also gets heat maps of those images that it wants to look into.
     """
     sets = {images.ref: images for images in image_sets}
+    studies, _ = measurable(studies, Known.of([model.classes], sets.values(), scoring))
     sampled = [study for study in studies if isinstance(study, SampledStudy)]
     keeps = keeps_of([study for study in studies if study not in sampled], keep)
     for study in sampled:
@@ -375,7 +377,9 @@ def check_stored(
             read_otherwise = hasattr(study, "reading") and study.reading(run) is not None
             images = sets[run.image_set]
             how = load_found if study.keep == "boxes" else load_predictions
-            how(run, unlabelled(images) if read_otherwise else images, store=store, keep=study.keep)
+            # of a baseline that was sampled too, some cells are enough
+            some = isinstance(study, SampledStudy) and run not in study.first_runs(run.model)
+            how(run, unlabelled(images) if read_otherwise else images, store=store, keep=study.keep, partial=some)
 
 
 def _pool(workers: Workers | int | None, preparation: Preparation, *sets: ImageSet) -> AbstractContextManager[Workers]:

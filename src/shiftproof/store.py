@@ -3,6 +3,7 @@
     runs/
       digests.sqlite                     which file had which bytes
       models/<fingerprint>/model.json    what the model is; head.safetensors beside it, where it has one
+      changes.json                       names to change, or models to forget: there only until that is done
       rows/<condition>-<key>/            key = model fingerprint (preparation included), condition, format
         run.json                         all of that in the open
         <time>-<writer>.safetensors      some rows; there whole or not at all
@@ -15,12 +16,15 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import re
+import shutil
 import time
 import uuid
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +36,13 @@ from safetensors import numpy as tensors
 from shiftproof.corruptions import PIXELS
 from shiftproof.digests import DigestCache
 from shiftproof.errors import StoreError
-from shiftproof.files import write_whole
+from shiftproof.files import refusal, write_whole
 from shiftproof.stored_boxes import gathered_boxes
 from shiftproof.types import (
     Answers,
     Classes,
     Classifier,
+    Companion,
     Condition,
     Head,
     Keep,
@@ -67,6 +72,8 @@ class StoredModel:
     classes: Classes | None = None
     outputs: int | None = None  # columns of its scores
     notes: tuple[str, ...] = ()
+    companion: Companion | None = None  # how it was made of another model; None: it is a model of its own
+    stored: str = dataclasses.field(default="", compare=False)  # ISO time at which it was last asked under its name
 
     @classmethod
     def of(cls, model: Classifier | ObjectDetector, outputs: int | None = None) -> StoredModel:
@@ -74,11 +81,12 @@ class StoredModel:
         gives: Answers = "boxes" if isinstance(model, ObjectDetector) else model.gives
         if gives == "boxes" and model.classes is not None:
             outputs = len(model.classes)
-        return cls(model.ref, gives, dict(model.preparation.describe()), model.seen, model.classes, outputs, notes)
+        described, companion = dict(model.preparation.describe()), getattr(model, "companion", None)
+        return cls(model.ref, gives, described, model.seen, model.classes, outputs, notes, companion)
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> StoredModel:
-        classes, seen = plain["classes"], plain["seen"]
+        classes, seen, companion = plain["classes"], plain["seen"], plain.get("companion")
         return cls(
             ref=ModelRef(**plain["ref"]),
             gives=plain["gives"],
@@ -87,6 +95,8 @@ class StoredModel:
             classes=classes and Classes(tuple(classes["names"]), classes["wnids"] and tuple(classes["wnids"])),
             outputs=plain["outputs"],
             notes=tuple(plain["notes"]),
+            companion=companion and Companion(**companion),
+            stored=plain.get("stored", ""),
         )
 
 
@@ -110,21 +120,30 @@ class Store:
     def digests(self) -> DigestCache:
         return DigestCache(self.root / "digests.sqlite")
 
-    def models(self) -> list[StoredModel]:
-        """Every model that has rows here, by name."""
-        found = [_read_model(path) for path in self.root.glob("models/*/model.json")]
-        return sorted(found, key=lambda model: (model.ref.name, model.ref.fingerprint))
+    def models(self, *, companions: bool = False) -> list[StoredModel]:
+        """Every model that has rows here, by name, the newest version of a name first; companions only where asked for.
+
+        Companions are networks that were made of a model and asked beside it: random ones, ODIN's, other input sizes.
+        """
+        self.settle()
+        found = filter(None, map(_read_model_if_there, self.root.glob("models/*/model.json")))
+        wanted = [model for model in _marked(list(found)) if companions or model.companion is None]
+        newest_first = sorted(wanted, key=lambda model: (model.stored, model.ref.fingerprint), reverse=True)
+        return sorted(newest_first, key=lambda model: model.ref.name)
 
     def model(self, ref: ModelRef) -> StoredModel | None:
-        path = self._model_folder(ref) / "model.json"
-        return _read_model(path) if path.exists() else None
+        self.settle()
+        return _read_model_if_there(self._model_folder(ref) / "model.json")
 
     def head(self, ref: ModelRef) -> Head | None:
         path = self._model_folder(ref) / "head.safetensors"
         return Head(**tensors.load_file(path)) if path.exists() else None
 
-    def save_model(self, model: StoredModel, head: Head | None = None) -> None:
-        """Remembers what the model says of itself now: its name, classes and past may change while its answers stay."""
+    def save_model(self, model: StoredModel, head: Head | None = None, *, asked: bool = True) -> None:
+        """Remembers what the model says of itself now: its name, classes and past may change while its answers stay.
+
+        Of several versions of one name the one that was `asked` last is the newest.
+        """
         known = self.model(model.ref)
         if known is not None and model.outputs is None:
             model = dataclasses.replace(model, outputs=known.outputs)
@@ -132,8 +151,98 @@ class Store:
         if head is not None and not (folder / "head.safetensors").exists():
             weights = {"weights": np.ascontiguousarray(head.weights), "bias": np.ascontiguousarray(head.bias)}
             write_whole(folder / "head.safetensors", tensors.save(weights))
-        if model != known:
-            write_whole(folder / "model.json", _json(dataclasses.asdict(model)))
+        if known is None or model != known or (asked and not self._is_newest(known)):
+            stored = known.stored if known is not None and not asked else datetime.now(UTC).isoformat()
+            write_whole(folder / "model.json", _json(dataclasses.asdict(dataclasses.replace(model, stored=stored))))
+
+    def _is_newest(self, known: StoredModel) -> bool:
+        versions = (model for model in self.models(companions=True) if model.ref.name == known.ref.name)
+        return next(versions).ref == known.ref
+
+    def rename(self, names: Mapping[str, str]) -> None:
+        """Gives models, by fingerprint, other names; all of them or none, whenever it is killed."""
+        self._change({"rename": dict(names)})
+
+    def forget(self, fingerprints: Iterable[str]) -> None:
+        """Deletes models with all their rows and heat maps; all of them or none, whenever it is killed."""
+        self._change({"forget": list(fingerprints)})
+
+    def _change(self, change: Mapping[str, Any]) -> None:
+        """Writes down what is to be done before doing it, so that whoever comes after a kill can finish it."""
+        while True:
+            self.settle()
+            try:
+                with self._changes.open("x", encoding="utf-8", errors="surrogateescape") as file:
+                    file.write(json.dumps(change, ensure_ascii=False))
+                    file.flush()
+                    os.fsync(file.fileno())
+                break
+            except FileExistsError:
+                continue  # another process changes something too
+            except OSError as error:
+                raise refusal(error, self._changes) from error
+        self.settle()
+
+    def settle(self) -> None:
+        """Finishes what was decided and then killed; every step may be done twice."""
+        try:
+            text = self._changes.read_text(encoding="utf-8", errors="surrogateescape")
+            written = self._changes.stat().st_mtime
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        try:
+            change = json.loads(text)
+        except ValueError:
+            # killed before it was decided; or another process is just writing it
+            if time.time() - written > 60:
+                self._changes.unlink(missing_ok=True)
+            else:
+                time.sleep(0.05)
+            return
+        try:
+            for fingerprint, name in change.get("rename", {}).items():
+                self._rename(fingerprint, name)
+            if "forget" in change:
+                self._forget(frozenset(change["forget"]))
+            self._changes.unlink(missing_ok=True)
+        except OSError as error:
+            raise refusal(error, self._changes) from error
+
+    def _rename(self, fingerprint: str, name: str) -> None:
+        path = self.root / "models" / fingerprint / "model.json"
+        if path.exists():
+            renamed = dataclasses.replace(_read_model(path), ref=ModelRef(name, fingerprint))
+            write_whole(path, _json(dataclasses.asdict(renamed)))
+
+    def _forget(self, fingerprints: Container[str]) -> None:
+        """Moves folders out of sight, each at once, and then deletes them."""
+        models = [path for path in self.root.glob("models/*") if path.name in fingerprints]
+        dust = self.root / ".forgotten"
+        for folder in (*models, *(folder for folder, of in self.folders_of_models() if of in fingerprints)):
+            dust.mkdir(exist_ok=True)
+            with suppress(FileNotFoundError):  # another process moved it
+                folder.rename(dust / uuid.uuid4().hex)
+        shutil.rmtree(dust, ignore_errors=True)
+
+    def folders_of_models(self) -> Iterator[tuple[Path, str]]:
+        """Folders of rows and of heat maps, each with the fingerprint of the model they are of."""
+        for path in sorted([*self.root.glob("rows/*/run.json"), *self.root.glob("looks/*/looks.json")]):
+            with suppress(ValueError, KeyError, TypeError, FileNotFoundError):
+                about = json.loads(path.read_text(encoding="utf-8", errors="surrogateescape"))
+                yield path.parent, str(about["model"]["fingerprint"])
+
+    def rows_by_model(self) -> dict[str, list[int]]:
+        """How many images each run has rows of, by the fingerprint of its model."""
+        counts: dict[str, list[int]] = {}
+        for folder, of in self.folders_of_models():
+            if folder.parent.name == "rows":
+                run = StoredRun(folder, {})
+                counts.setdefault(of, []).append(len(run.contents("top5").rows) or len(run.contents("boxes").rows))
+        return counts
+
+    @property
+    def _changes(self) -> Path:
+        return self.root / "changes.json"
 
     def run(self, ref: ModelRef, condition: Condition, precision: Precision = "float32") -> StoredRun:
         """The rows of one model under one condition, whether there are any yet or not."""
@@ -146,6 +255,7 @@ class Store:
     def absorb(self, other: Store) -> int:
         """Adds what another store holds; the number of files that were new here."""
         new = 0
+        other.settle()
         while True:
             paths = sorted([*other.root.glob("models/*/*"), *other.root.glob("rows/*/*"), *other.root.glob("looks/*/*")])
             if not paths:
@@ -391,10 +501,36 @@ def _json(value: object) -> bytes:
     return (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode("utf-8", "surrogateescape")
 
 
+def _read_model_if_there(path: Path) -> StoredModel | None:
+    """None where it is not there, or another process has just forgotten it."""
+    try:
+        return _read_model(path)
+    except StoreError:
+        if path.exists():
+            raise
+        return None
+
+
 def _read_model(path: Path) -> StoredModel:
     try:
-        return StoredModel.from_plain(json.loads(path.read_text(encoding="utf-8", errors="surrogateescape")))
+        plain = json.loads(path.read_text(encoding="utf-8", errors="surrogateescape"))
+        # before models were stored with their time, their file alone had it
+        written = datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat()
+        return StoredModel.from_plain({"stored": written, **plain})
     except OSError as error:
         raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
     except (ValueError, KeyError, TypeError) as error:
         raise StoreError(f"{path} is damaged; delete it and predict again: the rows are kept") from error
+
+
+def _marked(models: Sequence[StoredModel]) -> list[StoredModel]:
+    """The same, with those marked that were stored before companions were: by how their names and fingerprints are made."""
+    from shiftproof.models.companions import companion_made_of
+
+    refs = [model.ref for model in models]
+    return [
+        model
+        if model.companion
+        else dataclasses.replace(model, companion=companion_made_of(model.ref, model.seen, model.notes, refs))
+        for model in models
+    ]

@@ -81,8 +81,9 @@ def load_looks(
     place = run.image_set.location or run.image_set.name
     command = shlex.join(["shiftproof", "run", run.model.name, place, "--studies", "heat-maps", "--store", str(root)])
     raise MissingRuns(
-        f"{run.model.name} on {run.image_set.name}: {len(asked) - most} of {len(asked)} images have no heat maps yet; "
-        f"make them with the same options and: {command}"
+        f"{run.model.name} on {run.image_set.name}: {len(asked) - most} of {len(asked)} images have no heat maps yet",
+        call=f'shiftproof.prediction.fill_studies(model, [study], [images], store=Store("{root}"))',
+        command=f"{command}, with the same options",
     )
 
 

@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -225,6 +226,14 @@ class ModelRef:
 
 
 @dataclass(frozen=True)
+class Companion:
+    """What makes a network no model of its own: it is another one changed, and asked for that one's sake alone."""
+
+    kind: Literal["redrawn", "odin", "input size"]
+    of: str | None  # fingerprint of the model it was made of; None where that is not known any more
+
+
+@dataclass(frozen=True)
 class ImageSetRef:
     """An image set by what it holds; the fingerprint covers ids, labels and facts."""
 
@@ -388,6 +397,48 @@ class RecordedDetector(ObjectDetector, Protocol):
 
 
 @dataclass(frozen=True)
+class Clusters:
+    """Which images are one case, the unit of evidence: those of one key come from one photo, clip or patient.
+
+    >>> frames = Clusters("clip", ("a", "a", "b"))
+    >>> frames.count, frames.numbers
+    (2, array([0, 0, 1]))
+    """
+
+    unit: str  # what one case is: "image", "clip", "source image", or a fact of the images such as "patient"
+    keys: tuple[str, ...]  # (images,); the same key in two sets is the same case
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @cached_property
+    def _numbered(self) -> tuple[NDArray[np.intp], int]:
+        places = {key: place for place, key in enumerate(dict.fromkeys(self.keys))}
+        return np.fromiter(map(places.__getitem__, self.keys), np.intp, len(self.keys)), len(places)
+
+    @property
+    def count(self) -> int:
+        return self._numbered[1]
+
+    @property
+    def numbers(self) -> NDArray[np.intp] | None:
+        """The case of each image as a number, (images,); None where every image is one, as metrics take it."""
+        numbers, count = self._numbered
+        return None if count == len(numbers) else numbers
+
+    def take(self, rows: NDArray[np.integer] | NDArray[np.bool_]) -> Clusters:
+        """The same for some of the images."""
+        places = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+        return Clusters(self.unit, tuple(self.keys[place] for place in places.tolist()))
+
+
+def joined_clusters(parts: Sequence[Clusters]) -> Clusters:
+    """The cases of several sets of images, one behind the other; the same key is the same case."""
+    units = dict.fromkeys(part.unit for part in parts if len(part))
+    return Clusters(" or ".join(units) or "image", tuple(key for part in parts for key in part.keys))
+
+
+@dataclass(frozen=True)
 class Top5:
     """The five best classes of each image, and what turns their scores into probabilities."""
 
@@ -418,6 +469,7 @@ class Predictions:
     facts: Mapping[str, tuple[Fact, ...]] = field(default_factory=dict)
     set_aside: tuple[SetAside, ...] = ()
     convention: Mapping[str, str] = field(default_factory=dict)
+    grouped: Clusters | None = None  # None: every image is a case of its own
 
     def __post_init__(self) -> None:
         images = len(self.ids)
@@ -427,9 +479,16 @@ class Predictions:
                 raise BadInput(f"{what} should be ({images} images, ...) with two axes, got shape {rows.shape}")
         if len(self.top5) != images:
             raise BadInput(f"{images} ids but {len(self.top5)} rows of top5")
+        if self.grouped is not None and len(self.grouped) != images:
+            raise BadInput(f"{images} ids but {len(self.grouped)} keys of clusters")
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    @property
+    def clusters(self) -> Clusters:
+        """Which images are one case."""
+        return self.grouped or Clusters("image", self.ids)
 
     @property
     def labelled(self) -> NDArray[np.bool_]:
@@ -470,6 +529,7 @@ class Predictions:
             features=None if self.features is None else self.features[places],
             extra=None if self.extra is None else self.extra[places],
             facts={name: tuple(values[place] for place in places) for name, values in self.facts.items()},
+            grouped=None if self.grouped is None else self.grouped.take(places),
         )
 
 
@@ -560,6 +620,12 @@ class FoundObjects:
     facts: Mapping[str, tuple[Fact, ...]] = field(default_factory=dict)
     set_aside: tuple[SetAside, ...] = ()
     convention: Mapping[str, str] = field(default_factory=dict)
+    grouped: Clusters | None = None  # None: every image is a case of its own
+
+    @property
+    def clusters(self) -> Clusters:
+        """Which images are one case."""
+        return self.grouped or Clusters("image", self.detections.ids)
 
     def __post_init__(self) -> None:
         if self.truths is not None and self.truths.ids != self.detections.ids:
@@ -582,6 +648,7 @@ class Measurement:
     images: int
     convention: Mapping[str, str]  # {"classes": "200 of 1000"}
     interval: tuple[float, float] | None = None
+    clusters: int | None = None  # independent cases behind it: photos, clips, patients; None: as many as images
 
 
 @dataclass(frozen=True)

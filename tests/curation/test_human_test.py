@@ -52,7 +52,7 @@ def right_class(item: Item) -> str:
 
 
 def test_no_image_has_two_roles_and_every_round_takes_classes_alike(photos: Photos, tmp_path: Path) -> None:
-    made = human_test_project(open_images(photos("set")), tmp_path / "people", rounds=Rounds(1, 3, 6, tries=2))
+    made = human_test_project(open_images(photos("set")), tmp_path / "people", rounds=Rounds(1, 3, 6, tries=2), even=True)
     roles = by_role(made)
     assert {role: len(some) for role, some in roles.items()} == {"training": 3, "gold": 6, "asked": 6}
     assert len({item.facts["id"] for item in made.items}) == 15
@@ -67,6 +67,49 @@ def test_no_image_has_two_roles_and_every_round_takes_classes_alike(photos: Phot
     }
     assert (made.pass_mark, made.consent, made.screen_name) == (0.9, CONSENT, "human-test")
     assert load_project(made.folder) == made
+
+
+def test_the_test_is_drawn_at_random_from_the_set_unless_classes_are_to_be_even(photos: Photos, tmp_path: Path) -> None:
+    """45 photos of a and 5 each of b and c: a random draw of 22 has 18 of a on average, even rounds have 12, 5 and 5."""
+    folder = photos("set", each=5)
+    for number in range(5, 45):
+        pixels = np.random.default_rng(number).integers(0, 256, (8, 8, 3), np.uint8)
+        Pillow.fromarray(pixels).save(folder / "a" / f"{number}.png")
+    images = open_images(folder)
+    counts = {
+        (even, seed): Counter(
+            right_class(item)
+            for item in human_test_project(
+                images, tmp_path / f"{even} {seed}", rounds=Rounds(0, 0, 22), even=even, seed=seed
+            ).items
+        )
+        for even in (False, True)
+        for seed in range(8)
+    }
+    assert {tuple(counts[True, seed][key] for key in "abc") for seed in range(8)} == {(12, 5, 5)}
+    at_random = [counts[False, seed]["a"] for seed in range(8)]
+    assert len(set(at_random)) > 2
+    # hypergeometric: mean 22 * 45 / 55 = 18, spread 1.4; the mean of eight lies within 2 of it
+    assert abs(np.mean(at_random) - 18) < 2
+
+
+def test_training_and_qualification_take_images_of_sets_of_their_own(photos: Photos, tmp_path: Path) -> None:
+    """As in the paper: photos to learn from, photos to qualify with, and the set that is tested."""
+    hard, train, val = (photos(name, seed=seed) for seed, name in enumerate(("hard", "train", "val"), 1))
+    rounds = Rounds(6, 18, 18)
+    (val / "a" / "0.png").write_bytes((train / "a" / "0.png").read_bytes())
+    sources = open_images(hard), open_images(train), open_images(val)
+    made = human_test_project(sources[0], tmp_path / "people", learned=sources[1], qualifying=sources[2], rounds=rounds)
+    roles = by_role(made)
+    assert {role: {item.facts["source"] for item in some} for role, some in roles.items()} == {
+        "training": {str(train)},
+        "gold": {str(val)},
+        "asked": {str(hard)},
+    }
+    shown = {item.images[0] for item in roles["training"]}
+    assert not shown & {item.images[0] for item in roles["gold"]}
+    assert len(roles["gold"]) == 17, "a picture of the training is none to qualify with"
+    assert [source["name"] for source in made.making.sources] == ["hard", "train", "val"]
 
 
 def test_nothing_that_people_see_names_the_class(photos: Photos, tmp_path: Path) -> None:

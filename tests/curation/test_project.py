@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import os
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ import pytest
 from PIL import Image as Pillow
 
 from shiftproof.curation.project import Item, Making, Project, ReviewClass, load_project, save_project
+from shiftproof.curation.review_classes import part_for, too_few_for, with_own_classes
 from shiftproof.curation.screens import RESERVED, SCREENS, key_name, keys_from, screen_named
 from shiftproof.curation.shelf import LONGEST, put
 from shiftproof.curation.sifting import Step
@@ -218,3 +220,33 @@ def test_a_picture_that_cannot_be_read_is_not_put_there(tmp_path: Path) -> None:
     with pytest.raises(UnreadableImage):
         put(tmp_path, FilesBelow(str(tmp_path))("broken.jpg"))
     assert not (tmp_path / "images").exists()
+
+
+def classed_project(**more: Any) -> Project:
+    items = tuple(Item(f"{key} {n}", ("1.jpg",), key) for key in ("n1", "n2", "n1|n3") for n in range(2))
+    classes = (ReviewClass("n1", "tabby"), ReviewClass("n2", "otter"), ReviewClass("n3", "eel"))
+    return Project(Path("nowhere"), "test", "clarity", items, classes, **more)
+
+
+def test_people_are_given_classes_by_name_or_key_and_all_of_them_again() -> None:
+    project = with_own_classes(classed_project(), ["Ada=tabby, n2", "Ben=eel"])
+    assert project.reviewer_classes == {"Ada": ("n1", "n2"), "Ben": ("n3",)}
+    assert {item.label for item in part_for(project, "Ben").items} == {"n1|n3"}
+    assert part_for(project, "Cem") is project
+    assert with_own_classes(project, ["Ada="]).reviewer_classes == {"Ben": ("n3",)}
+    with pytest.raises(UnknownName, match="no class of test called 'whale'"):
+        with_own_classes(project, ["Ada=whale"])
+    with pytest.raises(BadInput, match="say whose classes they are, as Ada=tabby,otter"):
+        with_own_classes(project, ["tabby"])
+
+
+def test_classes_of_which_too_few_people_are_asked_are_told() -> None:
+    project = with_own_classes(classed_project(reviewers_each=2), ["Ada=tabby,otter", "Ben=tabby,eel"])
+    assert too_few_for(project, ["Ada", "Ben"]) == "each item is for 2 people, and fewer are asked about otter, eel"
+    assert too_few_for(project, ["Ada", "Ben", "Cem"]) is None
+
+
+def test_own_classes_are_kept_in_the_project(tmp_path: Path) -> None:
+    project = dataclasses.replace(with_own_classes(classed_project(), ["Ada=tabby"]), folder=tmp_path)
+    save_project(project)
+    assert load_project(tmp_path) == project

@@ -27,7 +27,9 @@ FOR_FEW_IMAGES: dict[str, dict[str, Fact]] = {"knn": {"neighbours": 5}, "openmax
 def with_extra(name: str, predictions: Predictions, *, familiar: bool) -> Predictions:
     """The predictions of a model that has the further output this detector reads, where it reads one."""
     sure = np.linspace(0.7, 0.9, len(predictions)) if familiar else np.linspace(0.1, 0.4, len(predictions))
-    outputs = {"confidence": sure[:, None], "rotation": np.column_stack([4 * sure, *(np.zeros_like(sure),) * 3])}
+    upright = np.column_stack([4 * sure, *(np.zeros_like(sure),) * 3])
+    turned = np.column_stack([np.roll(upright, turn, axis=1) for turn in range(4)])
+    outputs = {"confidence": sure[:, None], "rotation": turned, "rotation_upright": upright}
     return dataclasses.replace(predictions, extra=outputs.get(name))
 
 

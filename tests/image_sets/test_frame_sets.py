@@ -131,6 +131,7 @@ def test_folders_of_numbered_images_are_clips(draw: Draw, tmp_path: Path) -> Non
         ("cat/a/f1_10.png", 0, (0,)),
         ("dog/b/f1_01.png", 0, (1,)),
     ]
+    assert [sample.facts["clip"] for sample in images.samples] == ["cat/a", "cat/a", "cat/a", "dog/b"]
     assert images.samples[0].facts["frame_rate"] == 25.0
     assert images.source(images.samples[0]).decode(images.source(images.samples[0]).read()).shape == (8, 12, 3)
 

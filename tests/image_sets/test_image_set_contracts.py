@@ -139,6 +139,11 @@ def _boxed(root: Path, draw: Draw) -> Example:
     return root, {"boxes": str(file)}
 
 
+def _crop_sources(root: Path, draw: Draw) -> Example:
+    file, _ = _coco(root, draw)
+    return f"crops:{file}", {}
+
+
 def _voc(root: Path, draw: Draw) -> Example:
     draw(root / "JPEGImages" / "a.jpg")
     (root / "Annotations").mkdir()
@@ -195,6 +200,7 @@ EXAMPLES = {
     "youtube-bb": _youtube_bb,
     "perturbed": _perturbed,
     "crops": _coco,
+    "crop-sources": _crop_sources,
     "boxed": _boxed,
 }
 

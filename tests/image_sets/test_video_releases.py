@@ -27,6 +27,7 @@ def test_the_released_vid_sets_have_the_published_counts(real_data: Path) -> Non
     sizes = Counter(str(sample.facts["anchor"]) for sample in images.samples)
     assert len(anchors) == 1109
     assert len(images.samples) - len(anchors) == 21070
+    assert len({sample.facts["clip"] for sample in images.samples}) == 1109  # snippets: one anchor each
     assert [anchor for anchor, size in sizes.items() if size == 1] == ["val/ILSVRC2015_val_00057000/000044.JPEG"]
     assert sum(size == 21 for size in sizes.values()) == 889
     assert sum(len(anchor.labels) > 1 for anchor in anchors) == 79
@@ -53,6 +54,7 @@ def test_of_the_released_ytbb_anchors_those_that_people_found_good_are_there(rea
     assert len(images.samples) == sum(0 in e["labels"] and not {1, 2} & {*e["labels"]} for e in said["annotations"])
     assert all(len(sample.id.split("/")) == 2 for sample in images.samples)
     assert images.notes[2].startswith("no pmk_labels.json")
+    assert len({sample.facts["clip"] for sample in images.samples}) == 1780  # YouTube videos, of 2169 anchors
     names = Counter(images.classes.names[label] for sample in images.samples for label in sample.labels)
     assert "car" in names
     assert names["none"] < names["car"]
@@ -166,6 +168,15 @@ def test_frames_that_people_rejected_are_there_where_they_are_wanted_with_the_re
     assert {sample.id: sample.facts["reviewed"] for sample in images.samples} == {
         "a_1/frame-29.jpg": True, "a_1/frame-30.jpg": True, "a_1/frame-31.jpg": "blur-increase", "b_2/frame-60.jpg": True,
     }  # fmt: skip
+
+
+def test_anchors_of_one_youtube_video_are_of_one_clip(tmp_path: Path, draw: Draw) -> None:
+    root = ytbb_robust(tmp_path, draw)
+    said = {**SAID, "annotations": [{"key": f"x_y_{ms}/frame-9.jpg", "notes": "", "labels": [0]} for ms in (1000, 2000)]}
+    (root / "metadata" / "anchor_labels.json").write_text(json.dumps(said))
+    table = "ytid,time_ms,label\nx_y,1000,7\nx_y,2000,7\n"
+    (root / "metadata" / "ytbb_robustness_test_anchors_full.csv").write_text(table)
+    assert [sample.facts["clip"] for sample in open_images(root).samples] == ["x_y", "x_y"]
 
 
 def test_without_judgements_of_pairs_the_frames_beside_an_anchor_count_unreviewed(tmp_path: Path, draw: Draw) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from shiftproof.errors import BadInput
 from shiftproof.metrics import (
@@ -16,6 +17,7 @@ from shiftproof.metrics import (
     scale_factor,
 )
 from shiftproof.metrics.scale_factors import SCALE_FACTORS
+from shiftproof.reference import load_table
 
 
 def square(side: float) -> list[float]:
@@ -85,31 +87,72 @@ def test_a_share_of_no_image_is_refused(image_sizes: np.ndarray[tuple[int, ...],
         object_share(np.array([[0, 0, 1, 1]]), image_sizes)
 
 
+def test_the_papers_object_of_107_by_73_has_a_scale_factor_of_one_half() -> None:
+    """Section 5 of Li et al. (2021): in an image scaled to 224 x 224; it is shown at 112 x 112."""
+    factors = scale_factor(np.array([[30, 40, 137, 113]]))
+    assert factors.tolist() == [1 / 2]
+    table = accuracy_by_scale(np.array([True]), factors)
+    assert table.input_sizes[table.tally.total.tolist().index(1)] == 112
+
+
 @pytest.mark.parametrize(
     ("side", "factor"),
-    [(500, 1), (224, 1), (223.9, 1 / 2), (112, 1 / 2), (111.9, 1 / 4), (56, 1 / 4), (28, 1 / 8), (14, 1 / 16), (7, 1 / 32)],
+    [
+        *[(500, 1), (224, 1), (112.1, 1), (112, 1 / 2), (56.1, 1 / 2), (56, 1 / 4), (28.1, 1 / 4), (28, 1 / 8)],
+        *[(14.1, 1 / 8), (14, 1 / 16), (7.1, 1 / 16), (7, 1 / 16), (0, 1 / 16)],
+    ],
 )
-def test_a_bin_of_scale_factors_holds_its_lower_edge(side: float, factor: float) -> None:
+def test_a_bin_of_scale_factors_holds_its_upper_edge_and_the_last_all_below(side: float, factor: float) -> None:
     assert scale_factor(np.array([square(side)])).tolist() == [factor]
 
 
-def test_objects_below_the_smallest_factor_stand_under_zero() -> None:
-    assert scale_factor(np.array([square(6.99), square(0)])).tolist() == [0, 0]
+def test_the_bins_are_those_of_the_papers_sum_but_for_their_shared_edges() -> None:
+    """SF = sum over k of 2^-k 1(2^(-k-1) <= max(w, h)/224 <= 2^-k), taken literally away from the edges."""
+    sides = np.random.default_rng(2).uniform(7.01, 224, 500)
+    published = sum(2.0**-k * ((2.0 ** (-k - 1) <= sides / 224) & (sides / 224 <= 2.0**-k)) for k in range(5))
+    assert scale_factor(np.array([square(side) for side in sides])).tolist() == np.asarray(published).tolist()
 
 
-def test_the_longer_side_decides_the_factor_and_the_input_its_scale() -> None:
-    assert scale_factor(np.array([[0, 0, 3, 120], [0, 0, 120, 3]])).tolist() == [1 / 2, 1 / 2]
+def test_the_larger_share_of_a_side_decides_the_factor_whatever_the_shape_of_the_image() -> None:
+    assert scale_factor(np.array([[0, 0, 3, 120], [0, 0, 120, 3]])).tolist() == [1, 1]
     assert scale_factor(np.array([square(112)]), side=448).tolist() == [1 / 4]
+    # scaled to 224 x 224, 100 x 90 of 500 x 300 is 44.8 x 67.2, and 300 x 20 of 800 x 40 is 84 x 112
+    boxes = np.array([[0, 0, 100, 90], [7, 9, 307, 29]])
+    assert scale_factor(boxes, sizes=np.array([[500, 300], [800, 40]])).tolist() == [1 / 2, 1 / 2]
+
+
+def test_a_box_of_exactly_half_the_image_is_that_wherever_it_lies() -> None:
+    lefts = np.random.default_rng(0).uniform(0, 100, 200)
+    boxes = np.stack([lefts, lefts, lefts + 112, lefts + 1], axis=1)
+    assert set(scale_factor(boxes).tolist()) == {1 / 2}
 
 
 def test_closed_bins_would_count_an_object_at_an_edge_twice_and_ours_count_it_once() -> None:
-    sides = np.array([224, 112, 56, 28, 14, 7, 100, 30.0])
-    edges = [factor for factor in SCALE_FACTORS if factor]
-    closed = sum(((low <= sides / 224) & (sides / 224 <= 2 * low)).sum() for low in edges)
+    sides = np.array([224, 112, 56, 28, 14, 8, 100, 30.0])
+    closed = sum(((high / 2 <= sides / 224) & (sides / 224 <= high)).sum() for high in SCALE_FACTORS)
     table = accuracy_by_scale(np.ones(8, bool), scale_factor(np.array([square(side) for side in sides])))
-    assert closed == len(sides) + 5
-    assert table.tally.total.sum() == len(sides)
-    assert table.tally.total.tolist() == [1, 1, 2, 2, 1, 1, 0]
+    assert closed == len(sides) + 4
+    assert table.tally.total.tolist() == [1, 2, 2, 1, 2]
+
+
+def test_the_published_totals_pool_over_images_and_not_over_rows() -> None:
+    """Table 4 of Li et al. (2021): 16.94 and 27.03, where the plain means of its rows are 12.77 and 23.34."""
+    *rows, total = load_table("imagenet_a_crop_scale_factors")
+    images = np.array([int(row["images"]) for row in rows])
+    assert [row["scale_factor"] for row in rows] == ["1", "1/2", "1/4", "1/8", "1/16"]
+    assert (images.sum(), int(total["images"])) == (7373, 7373)
+    for column, pooled, plain in (("accuracy_at_sf_x_224", 16.94, 12.77), ("accuracy_at_sf_x_448", 27.03, 23.34)):
+        accuracies = np.array([float(row[column]) for row in rows])
+        # each row is a whole number of images, and so is their sum
+        right = np.round(accuracies * images / 100)
+        assert (right / images * 100).round(2).tolist() == accuracies.tolist()
+        factors, correct = np.repeat(SCALE_FACTORS, images), np.zeros(images.sum(), bool)
+        for start, count in zip(np.cumsum(images) - images, right.astype(int), strict=True):
+            correct[start : start + count] = True
+        table = accuracy_by_scale(correct, factors)
+        assert round(100 * table.overall, 2) == float(total[column]) == pooled
+        assert round(100 * pooled_accuracy(table.tally.accuracy, images), 2) == pooled
+        assert round(float(accuracies.mean()), 2) == plain
 
 
 def test_a_table_by_scale_has_the_input_size_of_each_bin_and_the_whole_accuracy() -> None:
@@ -117,7 +160,7 @@ def test_a_table_by_scale_has_the_input_size_of_each_bin_and_the_whole_accuracy(
     boxes = np.array([square(side) for side in rng.uniform(1, 400, 300)])
     correct = rng.random(300) < 0.3
     table = accuracy_by_scale(correct, scale_factor(boxes))
-    assert table.input_sizes == (224, 112, 56, 28, 14, 7, None)
+    assert table.input_sizes == (224, 112, 56, 28, 14)
     assert table.overall == pytest.approx(correct.mean())
     assert pooled_accuracy(table.tally.accuracy, table.tally.total) == pytest.approx(correct.mean())
 
@@ -128,7 +171,13 @@ def test_an_empty_table_has_no_accuracy() -> None:
         pooled_accuracy(np.array([np.nan]), np.array([0]))
 
 
-@pytest.mark.parametrize("factors", [[0.3], [1.0, 0.5]])
+@pytest.mark.parametrize("factors", [[0.3], [1 / 32], [1.0, 0.5]])
 def test_factors_that_are_none_are_refused(factors: list[float]) -> None:
     with pytest.raises(BadInput, match="scale factor of 1, 1/2"):
         accuracy_by_scale(np.ones(1, bool), np.array(factors))
+
+
+@pytest.mark.parametrize("sizes", [np.array([100, 100]), np.array([[100, 0]])])
+def test_a_scale_factor_needs_the_size_of_every_image(sizes: NDArray[np.integer]) -> None:
+    with pytest.raises(BadInput, match="a width and height above 0 for each of 1 boxes"):
+        scale_factor(np.array([[0, 0, 9, 9]]), sizes=sizes)

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.stats import beta
 
 from hard_images import hard_images
 from shiftproof.errors import BadInput
+from shiftproof.metrics import clopper_pearson
 from shiftproof.metrics.likely_wrong import Layout
-from shiftproof.metrics.sampled_cells import Round, SampledCells, mean_ratio, sampled_cells
+from shiftproof.metrics.sampled_cells import Round, SampledCells, clustered_variance, sampled_cells
 
 TWO = Layout.of_grid(np.array([0]), 2)
 NOTHING = np.zeros((4, 0))
@@ -30,10 +32,14 @@ def every_draw() -> Iterator[tuple[NDArray[np.integer], NDArray[np.integer]]]:
         yield images, cells
 
 
-def values_of(one: Round) -> NDArray[np.floating]:
+def sampled_of(one: Round) -> SampledCells:
     table = np.full(LEADS.shape, np.nan)
     table[one.images, one.cells] = LEADS[one.images, one.cells]
-    return sampled_cells(table, [one], FOLDS, NOTHING, TWO, np.ones(2)).values
+    return sampled_cells(table, [one], FOLDS, NOTHING, TWO, np.ones(2))
+
+
+def values_of(one: Round) -> NDArray[np.floating]:
+    return sampled_of(one).values
 
 
 def test_over_all_possible_draws_the_estimate_is_the_truth_however_bad_its_guesses() -> None:
@@ -69,8 +75,9 @@ def test_with_everything_run_the_answer_is_exact_and_has_no_width() -> None:
 def by_hand(**changes: Any) -> SampledCells:
     """Three pairs: two neighbours of cell 0 and cell 1, and one more of cell 0."""
     given: dict[str, Any] = {
-        "values": np.array([0.5, 0.25]),
+        "by_image": np.array([[0.5, 0.25]]),
         "possible": (np.array([0.0, 0.0]), np.array([1.0, 1.0])),
+        "images": np.array([0, 1, 2]),
         "cells": np.array([0, 1, 0]),
         "misses": np.array([0.1, -0.2, 0.3]),
         "promised": np.zeros(3),
@@ -109,15 +116,106 @@ def test_a_cell_that_is_stored_whole_is_exact_and_adds_no_width() -> None:
     assert whole.weighted(weights).half_width < sampled.weighted(weights).half_width
 
 
-def test_ratios_of_two_samples_are_worked_by_hand() -> None:
-    own, baseline = by_hand(), by_hand(values=np.array([0.8, 0.5]))
-    ratio = mean_ratio(own, baseline, np.array([0, 1]))
-    assert ratio.value == pytest.approx((0.5 / 0.8 + 0.25 / 0.5) / 2)
-    # half of 1 / 0.8 and 1 / 0.5; half of 0.5 / 0.8^2 and 0.25 / 0.5^2
-    variance = own.variance(np.array([0.625, 1.0])) + baseline.variance(np.array([0.390625, 0.5]))
-    assert ratio.half_width == pytest.approx(1.959964 * np.sqrt(variance))
-    with pytest.raises(BadInput, match="makes no mistakes"):
-        mean_ratio(own, by_hand(values=np.array([0.0, 0.5])), np.array([0, 1]))
+def test_the_variance_of_a_difference_is_worked_by_hand() -> None:
+    own, baseline = by_hand(), by_hand(misses=np.array([0.1, 0.1, -0.3]))
+    weights, theirs = np.array([2.0, 1.0]), np.array([1.0, 3.0])
+    # the same pairs: weighted shares 0.2 - 0.1, -0.2 - 0.3, 0.6 + 0.3; differences -0.6 and 1.4
+    assert own.variance_less(weights, baseline, theirs) == pytest.approx(0.5 * 0.6**2 + 0.25 * 1.4**2)
+    elsewhere = by_hand(misses=np.array([0.1, 0.1, -0.3]), images=np.array([0, 0, 0]))
+    apart = own.variance(weights) + elsewhere.variance(theirs)
+    assert own.variance_less(weights, elsewhere, theirs) == pytest.approx(apart)
+    # a model is as bad as itself, whatever was run
+    assert own.variance_less(weights, own, weights) == 0
+
+
+def independent_draws(chance: float) -> Iterator[tuple[float, SampledCells]]:
+    """Every choice of pairs of four images, each drawn by itself, with its chance, and what follows by a fixed guess."""
+    guess, wrong = np.array([[0.3, 0.9], [0.2, 0.6], [0.1, 0.1], [0.5, 0.5]]), np.asarray(LEADS < 0, dtype=float)
+    for drawn in product([False, True], repeat=LEADS.size):
+        mask = np.reshape(drawn, LEADS.shape)
+        by_image = guess + mask * (wrong - guess) / chance
+        probability = float(np.where(mask, chance, 1 - chance).prod())
+        yield probability, by_hand(by_image=by_image)
+
+
+def test_over_all_draws_the_variance_is_that_of_the_photos_and_that_of_the_draw() -> None:
+    """Less work never looks surer: on average over all draws, photos' variance comes out whole, with the draw's added."""
+    weights, wrong = np.array([[0.7], [0.3]]), np.asarray(LEADS < 0, dtype=float)
+    photos = clustered_variance(wrong @ weights)[0]
+    assert photos == pytest.approx(np.var(wrong @ weights, ddof=1) / 4)
+    for chance in (0.3, 0.6, 0.9):
+        draws = list(independent_draws(chance))
+        assert sum(probability for probability, _ in draws) == pytest.approx(1)
+        of_the_draw = sum(
+            probability * float((found.values @ weights)[0] - (TRUTH @ weights)[0]) ** 2 for probability, found in draws
+        )
+        told = sum(probability * clustered_variance(found.by_image @ weights)[0] for probability, found in draws)
+        assert told == pytest.approx(photos + of_the_draw)
+        assert of_the_draw > 0
+
+
+def test_rows_of_images_are_unbiased_and_their_means_the_estimate() -> None:
+    rows = [sampled_of(Round(images, cells, np.full(2, 1 / 4))).by_image for images, cells in every_draw()]
+    assert np.mean(rows, axis=0) == pytest.approx(np.asarray(LEADS < 0, dtype=float))
+
+
+def test_cells_that_were_run_whole_have_the_exact_interval() -> None:
+    results = hard_images(30)
+    folds, features = np.arange(30) % 5, np.zeros((30, 0))
+    found = sampled_cells(results.leads, [everything(30, 20)], folds, features, results.layout, results.weights)
+    low, high = clopper_pearson(results.wrong.sum(axis=0), np.full(20, 30))
+    assert [one.low for one in found.each_like_these()] == pytest.approx(low.tolist(), abs=1e-9)
+    assert [one.high for one in found.each_like_these()] == pytest.approx(high.tolist(), abs=1e-9)
+
+
+def test_a_cell_that_was_run_in_part_is_worth_fewer_images() -> None:
+    """Share 0.5 of 100 images, and a draw of variance 0.0075: together 0.01, as of 25 images."""
+    half = by_hand(by_image=np.full((100, 2), 0.5), between=np.array([0.0075 / 0.3**2, 0.0075 / 0.5**2]))
+    # misses 0.1, -0.2, 0.3 of cells 0, 1, 0: cell 0 alone differs by 0.1 and 0.3
+    draw = 0.0075 * (0.1 / 0.3) ** 2 + 0.0075 * (0.3 / 0.5) ** 2
+    assert half.variance(np.array([1.0, 0.0])) == pytest.approx(draw)
+    worth = 0.25 / (0.25 / 100 + draw)
+    first = half.each_like_these()[0]
+    expected = beta.ppf([0.025, 0.975], [worth / 2, worth / 2 + 1], [worth / 2 + 1, worth / 2])
+    assert (first.low, first.high) == pytest.approx(tuple(expected))
+
+
+@pytest.mark.parametrize("pairs", [100, 200, 400, 599])
+def test_no_cell_is_surer_than_if_it_had_been_run_whole(pairs: int) -> None:
+    results = hard_images(30)
+    order = np.random.default_rng(pairs).permutation(600)[:pairs]
+    one = Round(*np.divmod(np.sort(order), 20), chance=np.full(pairs, pairs / 600))
+    table = np.full((30, 20), np.nan)
+    table[one.images, one.cells] = results.leads[one.images, one.cells]
+    found = sampled_cells(table, [one], np.arange(30) % 5, np.zeros((30, 0)), results.layout, results.weights)
+    for cell in found.each_like_these():
+        low, high = (float(bound[0]) for bound in beta_bounds(cell.value * 30, 30))
+        assert cell.low <= low + 1e-12
+        assert cell.high >= high - 1e-12
+
+
+def beta_bounds(right: float, total: float) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+    """Clopper and Pearson's interval by scipy's distribution, for counts that need not be whole."""
+    low = beta.ppf([0.025], right, total - right + 1) if right > 0 else np.zeros(1)
+    high = beta.ppf([0.975], right + 1, total - right) if right < total else np.ones(1)
+    return low, high
+
+
+def test_photos_of_one_case_count_as_one() -> None:
+    """Every photo four times: as clusters they are the photos again, each by itself they would be four times as many."""
+    results = hard_images(40, (0,), severities=2)
+    fours = np.repeat(results.leads, 4, axis=0)
+    folds, features = np.arange(160) % 5, np.zeros((160, 0))
+    found = sampled_cells(fours, [everything(160, 2)], folds, features, results.layout, np.ones(2))
+    clusters = np.repeat(np.arange(40)[::-1], 4)
+    wrong = np.asarray(results.wrong, dtype=float)
+    assert clustered_variance(found.by_image, clusters) == pytest.approx(clustered_variance(wrong))
+    for one, alone, right in zip(
+        found.each_like_these(clusters=clusters), found.each_like_these(), results.wrong.sum(axis=0).tolist(), strict=True
+    ):
+        low, high = clopper_pearson(right, 40)
+        assert (one.low, one.high) == pytest.approx((low, high), abs=0.01)
+        assert alone.high - alone.low < 0.6 * (high - low)
 
 
 def test_a_pair_without_result_is_refused() -> None:

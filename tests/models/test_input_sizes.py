@@ -11,7 +11,7 @@ from PIL import Image as Pillow
 
 from shiftproof.errors import BadInput
 from shiftproof.models import ImagePreparation, load_model, wrap_model
-from shiftproof.models.input_sizes import SmallPictures, at_input_size, own_side, sizing_of
+from shiftproof.models.input_sizes import SmallPictures, at_input_size, own_size, sizing_of, takes_size
 from shiftproof.models.loaded import LoadedClassifier
 from shiftproof.types import Classifier, Inputs
 from toys import save_colour_network
@@ -38,7 +38,7 @@ def test_a_model_that_takes_any_size_is_fed_another_one(any_size: Classifier) ->
     prepared = small.preparation.from_image(np.zeros((100, 150, 3), np.uint8))
     assert prepared.shape == (3, 32, 32)
     assert small(prepared[None]).scores[0, 0] == 32
-    assert (small.ref.name, sizing_of(any_size), own_side(any_size)) == ("side at 32", "input", 64)
+    assert (small.ref.name, sizing_of(any_size), own_size(any_size)) == ("side at 32", "input", (64, 64))
     assert isinstance(small.preparation, ImagePreparation)
     assert (small.preparation.shorter / 32) == pytest.approx(any_size.preparation.shorter / 64, abs=1 / 32)  # type: ignore[attr-defined]
 
@@ -94,8 +94,42 @@ def test_what_cannot_be_had_says_why(any_size: Classifier, one_size: Classifier)
     with pytest.raises(BadInput, match="preparation of its own"):
         at_input_size(at_input_size(any_size, 32, sizing="picture"), 16)
     free = wrap_model(side_of, name="free", version="1", size=None)
-    with pytest.raises(BadInput, match="no square input of its own"):
+    with pytest.raises(BadInput, match="no input size of its own"):
         at_input_size(free, 32)
+
+
+def test_rectangular_inputs_have_their_height_first(any_size: Classifier) -> None:
+    """The paper's 800 x 600: a photo of 4 : 3 fills it without a crop where the whole image is taken."""
+    wide = at_input_size(any_size, (600, 800))
+    assert wide.ref.name == "side at 600 x 800"
+    assert wide.preparation.from_image(np.zeros((700, 900, 3), np.uint8)).shape == (3, 600, 800)
+    assert wide(wide.preparation.from_image(np.zeros((700, 900, 3), np.uint8))[None]).scores[0, 0] == 800
+    assert at_input_size(any_size, (32, 32)).ref == at_input_size(any_size, 32).ref
+    assert at_input_size(any_size, (32, 48)).ref != at_input_size(any_size, (48, 32)).ref
+
+
+def test_a_whole_image_is_resized_to_a_square_without_a_crop(any_size: Classifier, one_size: Classifier) -> None:
+    """A crop of 107 x 73 at 112 x 112, as in section 5 of Li et al. (2021)."""
+    crop = np.random.default_rng(1).integers(0, 256, (73, 107, 3), dtype=np.uint8)
+    whole = at_input_size(any_size, 112, whole=True)
+    expected = np.asarray(Pillow.fromarray(crop).resize((112, 112), Pillow.Resampling.BILINEAR))
+    assert np.array_equal(whole.preparation.cut(crop), expected)
+    assert whole.ref.name == "side at 112, whole image"
+    assert whole.ref.fingerprint != at_input_size(any_size, 112).ref.fingerprint
+    own = at_input_size(any_size, 64, whole=True)
+    assert own is not any_size, "the model itself cuts the centre out"
+    assert at_input_size(one_size, 16, whole=True) is one_size, "which sees the whole image as it is"
+    assert at_input_size(one_size, 8, whole=True).ref == at_input_size(one_size, 8).ref
+
+
+def test_a_network_that_leaves_nothing_of_a_small_input_does_not_take_it() -> None:
+    def halved_five_times(inputs: Inputs) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+        if inputs.shape[-1] < 32:
+            raise RuntimeError("output size is too small")
+        return np.zeros((len(inputs), 2), np.float32)
+
+    model = wrap_model(halved_five_times, name="deep", version="1", size=(64, 64))
+    assert [takes_size(at_input_size(model, side, whole=True)) for side in (28, 32)] == [False, True]
 
 
 @pytest.mark.real

@@ -9,12 +9,13 @@ import pytest
 
 import shiftproof as sp
 from boxed_toys import ColourDetector, draw_scenes
-from shiftproof.errors import BadInput
-from shiftproof.models import wrap_model
-from shiftproof.models.boxes_as_classes import boxes_as_classes
-from shiftproof.models.proposals import crops_of, proposals
+from shiftproof.errors import BadInput, UnknownName
+from shiftproof.metrics.top5 import best_classes
+from shiftproof.models import ImagePreparation, wrap_detector, wrap_model
+from shiftproof.models.boxes_as_classes import NOTHING, boxes_as_classes
+from shiftproof.models.proposals import classes_of_crops, crops_of, proposals
 from shiftproof.models.sliding_windows import Grid
-from shiftproof.types import Boxes, Classifier, Condition, Image
+from shiftproof.types import Boxes, Classifier, Condition, Image, Inputs, Logits, ObjectDetector
 from toys import COLOURS
 
 IMAGE = np.arange(40 * 60 * 3).reshape(40, 60, 3).astype(np.uint8)
@@ -58,7 +59,7 @@ def scene() -> Image:
 def test_the_crop_that_the_classifier_is_surest_of_speaks_for_the_image(colour_model: Classifier) -> None:
     """The whole picture is green, which touches the edge; red is the likeliest object, but blue by itself the purest."""
     whole = colour_model(np.stack([colour_model.preparation.from_image(scene())])).scores
-    answers = proposals(ColourDetector(), colour_model)(scene()[None], features=True)
+    answers = proposals(ColourDetector(), colour_model, answer="surest")(scene()[None], features=True)
     patch = np.broadcast_to(np.array(COLOURS["blue"], np.uint8), (12, 12, 3))
     expected = colour_model(colour_model.preparation.from_image(patch)[None], features=True)
     assert whole.argmax() == 1
@@ -66,6 +67,98 @@ def test_the_crop_that_the_classifier_is_surest_of_speaks_for_the_image(colour_m
     assert answers.features is not None
     assert expected.features is not None
     assert np.allclose(answers.features, expected.features)
+
+
+CROPS = {"a": 0.9, "b": 0.6, "c": 0.8, "a again": 0.7}
+"""Crops of an image by what a made-up classifier says of them, and how sure it is; two of them show an a."""
+
+
+def speaking_model() -> Classifier:
+    """Reads off a crop's first pixel which class it is to name among five, and how sure it is, in percent."""
+
+    def answer(inputs: Inputs) -> Logits:
+        named, sure = inputs[:, 0, 0, 0].astype(int), inputs[:, 1, 0, 0].astype(float) / 100
+        rest = np.arange(5) == (named[:, None] + 1) % 5
+        return np.where(np.arange(5) == named[:, None], sure[:, None], np.where(rest, 1 - sure[:, None], 0))
+
+    prepare = ImagePreparation(size=None, rule="none", value_range="0..255", mean=(0.0,), std=(1.0,))
+    names = ["a", "b", "c", "d", "e"]
+    return wrap_model(answer, name="says", version="1", class_names=names, gives="probabilities", prepare=prepare)
+
+
+def spoken_scene() -> tuple[Image, ObjectDetector]:
+    """An image of four patches that say what they are, and a detector that proposes them in this order."""
+    image = np.zeros((40, 100, 3), np.uint8)
+    lefts = [2 + 24 * place for place in range(len(CROPS))]
+    for left, (name, sure) in zip(lefts, CROPS.items(), strict=True):
+        image[5:35, left : left + 20] = ("abc".index(name[0]), round(100 * sure), 0)
+    boxes = [[left, 5, left + 20, 35] for left in lefts]
+    detector = wrap_detector(
+        lambda inputs: [(boxes, [0.9, 0.8, 0.7, 0.6], [0] * 4) for _ in inputs],
+        name="found", version="1", class_names=["thing"], size=(40, 100), prepare="squash",
+    )  # fmt: skip
+    return image, detector
+
+
+def test_classes_stand_in_the_order_of_their_surest_crops() -> None:
+    """Algorithm 1 for top-k: crops of .9 for a, .6 for b, .8 for c and .7 for a again give a, c, b."""
+    image, detector = spoken_scene()
+    model = proposals(detector, speaking_model())
+    scores = model(image[None]).scores
+    assert best_classes(scores, 3)[0].tolist() == [0, 2, 1]
+    assert scores[0, [0, 2, 1]].tolist() == pytest.approx([0.9, 0.8, 0.6])
+    assert (scores[0, 3:] < 0).all(), "what no crop shows lies behind all that some crop does"
+    assert model.gives == "scores"
+    surest = proposals(detector, speaking_model(), answer="surest")(image[None]).scores
+    assert best_classes(surest, 2)[0].tolist() == [0, 1], "one crop alone has its own second guess behind it"
+
+
+def test_what_no_crop_shows_follows_at_random_or_not_at_all() -> None:
+    image, detector = spoken_scene()
+    orders = {
+        tuple(best_classes(proposals(detector, speaking_model(), seed=seed)(image[None]).scores, 5)[0]) for seed in range(12)
+    }
+    assert orders == {(0, 2, 1, 3, 4), (0, 2, 1, 4, 3)}
+    again = proposals(detector, speaking_model(), seed=3)
+    assert np.array_equal(again(image[None]).scores, again(np.stack([image, image])).scores[1:])
+    empty = proposals(detector, speaking_model(), fill="empty")
+    assert best_classes(empty(image[None]).scores, 5)[0].tolist() == [0, 2, 1, 5, 6]
+    assert empty.classes is not None
+    assert empty.classes.names[5:] == (NOTHING,) * 5
+
+
+def test_crops_that_are_equally_sure_stand_in_the_order_of_their_boxes_even_in_single_floats() -> None:
+    found = classes_of_crops(np.array([4, 1, 3]), np.array([1.0, 1.0, 1 - 1e-12]))
+    single = found.scores.astype(np.float32)
+    assert found.classes.tolist() == [4, 1, 3]
+    assert (np.diff(single) < 0).all()
+
+
+def test_how_many_crops_and_how_small_can_be_chosen() -> None:
+    image, detector = spoken_scene()
+    two = proposals(detector, speaking_model(), fill="empty", most=2)(image[None]).scores
+    assert best_classes(two, 3)[0].tolist() == [0, 1, 5], "the first two show an a and a b"
+    broad = proposals(detector, speaking_model(), fill="empty", least_side=21)(image[None]).scores
+    assert best_classes(broad, 2)[0].tolist() == [1, 5], "none is 21 wide, so the whole image is asked, which says b"
+
+
+def test_detectors_of_rectangular_inputs_propose_boxes_where_they_lie() -> None:
+    """The paper's 800 x 600, height first: a box in the input comes back in pixels of a smaller image."""
+    seen: list[tuple[int, ...]] = []
+
+    def detect(inputs: Inputs) -> list[tuple[list[list[float]], list[float], list[int]]]:
+        seen.append(inputs.shape)
+        return [([[200.0, 150.0, 600.0, 450.0]], [0.9], [0])] * len(inputs)
+
+    detector = wrap_detector(
+        detect, name="wide", version="1", class_names=["thing"], size=(600, 800), prepare="squash,size=600x800"
+    )
+    image = np.zeros((90, 120, 3), np.uint8)
+    (found,) = detector.detect(detector.preparation.from_image(image)[None], [(90, 120)])
+    assert seen == [(1, 3, 600, 800)]
+    assert found.boxes.tolist() == [[30, 22.5, 90, 67.5]]
+    scores = boxes_as_classes(detector)(detector.preparation.from_image(image)[None]).scores
+    assert scores.ravel() == pytest.approx([0.9])
 
 
 def test_one_crop_alone_is_the_likeliest_object(colour_model: Classifier) -> None:
@@ -126,6 +219,10 @@ def test_bad_windows_and_unknown_sources_of_crops_are_refused(colour_model: Clas
         proposals("edges", colour_model)  # type: ignore[arg-type]
     with pytest.raises(BadInput, match="no probabilities"):
         proposals("grid", boxes_as_classes(ColourDetector()))
+    with pytest.raises(UnknownName, match="no answer to proposals called 'best'"):
+        proposals("grid", colour_model, answer="best")  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match="at least one crop"):
+        proposals("grid", colour_model, most=0)
 
 
 def test_what_answers_depend_on_tells_models_apart(colour_model: Classifier) -> None:
@@ -135,6 +232,9 @@ def test_what_answers_depend_on_tells_models_apart(colour_model: Classifier) -> 
         proposals(ColourDetector(), colour_model, most=5),
         proposals(ColourDetector(), colour_model, least_side=5),
         proposals("grid", colour_model),
+        proposals(ColourDetector(), colour_model, answer="surest"),
+        proposals(ColourDetector(), colour_model, fill="empty"),
+        proposals(ColourDetector(), colour_model, seed=1),
         proposals(Grid(scales=(0.5,)), colour_model),
     ]
     assert len({model.ref.fingerprint for model in models}) == len(models)

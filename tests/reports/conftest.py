@@ -104,7 +104,7 @@ def compared() -> Results:
         *findings_of("toy", 887),
         *findings_of("other", 700),
         Measurement("accuracy_difference", 0.187, about, 1000, CONVENTION, (0.15, 0.22)),
-        Measurement("mcnemar_p", 1e-9, about, 1000, {"test": "exact McNemar"}),
+        Measurement("accuracy_difference_p", 1e-9, about, 1000, {"test": "exact McNemar"}),
         share("agreement", 800, 1000, **about),
         share("wobble_rate", 3, 100, model="toy", perturbation="tilt"),
         share("wobble_rate", 5, 100, model="toy", perturbation="snow"),

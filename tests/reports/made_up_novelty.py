@@ -254,6 +254,12 @@ def _curves(drawn: Drawn) -> Iterator[Finding]:
             yield Curve(
                 "score_distribution", about, "score", "share of images", middles, tuple(heights.tolist()), len(scores), HOW
             )
+        for name, right in [(name, right) for name in SHIFTED for right in (True, False)]:
+            scores = groups[name][drawn.correct == right]
+            about = {"model": drawn.model, "image_set": INSIDE, "detector": detector, "group": name}
+            about["answered"] = "correct" if right else "wrong"
+            tall = tuple((np.histogram(scores, edges)[0] / len(scores)).tolist())
+            yield Curve("score_distribution_by_answer", about, "score", "share of images", middles, tall, len(scores), HOW)
 
 
 def _risk_coverage(about: Mapping[str, str], right: Scores, wrong: Scores) -> Curve:

@@ -18,11 +18,12 @@ from shiftproof.reports import build_report
 from shiftproof.reports.contact_sheets import QUALITY, SIDE, contact_sheet
 from shiftproof.reports.corruption import draw_corruption
 from shiftproof.reports.page import Page
-from shiftproof.reports.parts import Chart, Definitions, Panels, Part, Pictures, Prose, Sheet
+from shiftproof.reports.parts import Chart, Definitions, Panels, Part, Pictures, Prose, Sheet, Table
 from shiftproof.reports.summary import summarise
 from shiftproof.reports.thumbnails import thumbnail
+from shiftproof.reports.words import figure
 from shiftproof.studies.results import Results
-from shiftproof.types import Finding, Gallery, GalleryItem, Image, ImageSetRef
+from shiftproof.types import Finding, Gallery, GalleryItem, Image, ImageSetRef, Measurement
 
 
 def parts_of(*findings: Finding) -> list[Part]:
@@ -43,6 +44,39 @@ def three() -> list[Part]:
     models = {"lite0": 0.13, "lite1": 0.12, "squeezenet": 0.4}
     found = [made_up.corruption_findings(name, clean, baseline="squeezenet") for name, clean in models.items()]
     return parts_of(*(finding for findings in found for finding in findings))
+
+
+def sampled(model: str) -> list[Finding]:
+    """The same numbers from some of the cells: each but the clean one with a sampling error of a hundredth of it."""
+    found: list[Finding] = []
+    for one in made_up.corruption_findings(model, 0.13, baseline="squeezenet"):
+        found.append(one)
+        if isinstance(one, Measurement) and one.metric != "clean_error":
+            found.append(Measurement("sampling_error", one.value / 100, {**one.about, "number": one.metric}, one.images, {}))
+    return found
+
+
+def test_what_cells_that_were_not_run_leave_open_is_a_column_of_its_own(alone: list[Part]) -> None:
+    parts = parts_of(*sampled("lite0"))
+    short = next(part for part in parts if isinstance(part, Table) and part.title == "In short")
+    assert [column.title for column in short.columns][-3:] == ["Interval", "Images", "For exactly these photos"]
+    cells = {row[0].text: row[-1].text for row in short.rows}
+    assert cells["Error on clean images"] == "–"
+    mean = next(one for one in sampled("lite0") if isinstance(one, Measurement) and one.metric == "mean_corrupted_error")
+    assert cells["Mean error under corruption"] == f"± {figure(mean.value / 100, 'share')}"
+    assert "photos like these" in short.note
+    figures = chart(parts, "Error by severity").figures
+    assert figures.columns[-1].title == "For exactly these photos"
+    assert len({len(row) for row in figures.rows}) == 1
+    without = next(part for part in alone if isinstance(part, Table) and part.title == "In short")
+    assert without.columns[-1].title == "Images"
+
+
+def test_of_several_models_it_is_a_table() -> None:
+    parts = parts_of(*sampled("lite0"), *sampled("lite1"))
+    (table,) = [part for part in parts if isinstance(part, Table) and part.title == "Sampling error"]
+    assert [row[0].text for row in table.rows] == ["lite0"] * 4 + ["lite1"] * 4
+    assert table.rows[0][1].text == "Mean error under corruption"
 
 
 def test_the_heat_map_has_every_cell_with_its_figure_beside_clean_and_mean(alone: list[Part]) -> None:

@@ -127,7 +127,10 @@ def test_only_the_maps_are_coloured() -> None:
 
 def test_the_summary_says_how_many_mistakes_look_beside_the_object() -> None:
     (sentence,) = looking_headlines(Page(results()))
-    assert sentence.replace(NARROW, " ") == "About 25 of 100 mistakes look beside the object (12.5 to 100.0 %, 12 images)."
+    assert (
+        sentence.replace(NARROW, " ")
+        == "About 25 of 100 mistakes look beside the object (95 % CI 12.5 to 100.0 %, 12 images)."
+    )
 
 
 @pytest.mark.parametrize("boxed", [True, False])

@@ -47,7 +47,7 @@ def test_the_best_detector_is_named_with_its_interval_and_the_baseline_beside_it
     )
     assert best.interval is not None
     assert new_classes.startswith(f"Best at noticing new classes is ViM: AUROC {100 * best.value:.1f}\u202f% (")
-    assert f"{100 * best.interval[0]:.1f} to {100 * best.interval[1]:.1f}\u202f% with 95\u202f% confidence" in new_classes
+    assert f"95\u202f% CI {100 * best.interval[0]:.1f} to {100 * best.interval[1]:.1f}\u202f%" in new_classes
     assert "MSP, the baseline, has" in new_classes
     assert "within chance of it: Max-Logit" in failures
     assert [tile.title for tile in summary.tiles][:2] == ["New classes, AUROC of ViM", "Failures, AUROC of ViM"]

@@ -18,6 +18,7 @@ from shiftproof.reports.page import Page
 from shiftproof.reports.parts import Chart, Pictures, Section, Table
 from shiftproof.reports.sections import draw_sections
 from shiftproof.reports.summary import summarise
+from shiftproof.studies.evidence import share
 from shiftproof.studies.input_sizes import InputSizeStudy, Sized
 from shiftproof.studies.objects import ObjectStudy
 from shiftproof.studies.results import Results
@@ -117,6 +118,25 @@ def test_the_scale_table_counts_every_object_once(sets: dict[str, ImageList]) ->
     assert sides["1/4"] == "56 × 56"
 
 
+def test_crops_at_their_scale_have_a_row_for_each_factor_and_one_for_all() -> None:
+    about = {"model": "net", "image_set": "photos"}
+    rows = [("1", 224, 12, 100), ("1/16", 224, 1, 50), ("1", 448, 14, 100), ("1/16", 448, 3, 50)]
+    found = [
+        *(
+            share("scaled_crop_accuracy", right, total, {**about, "scale_factor": factor, "times": times, "side": 9}, {})
+            for factor, times, right, total in rows
+        ),
+        *(share("scaled_crop_total", right, 150, {**about, "times": times}, {}) for times, right in ((224, 13), (448, 17))),
+    ]
+    table = tables_of(section_of(Results(tuple(found)), "objects"))["Crops at their scale"]
+    assert [column.title for column in table.columns] == ["Scale factor", "SF × 224", "SF × 448", "Crops"]
+    assert [[row[0].text, *(cell.order for cell in row[1:])] for row in table.rows] == [
+        ["1", 0.12, 0.14, 100],
+        ["1/16", 0.02, 0.06, 50],
+        ["all", 13 / 150, 17 / 150, 150],
+    ]
+
+
 def test_the_figures_of_effects_have_their_tests(sets: dict[str, ImageList]) -> None:
     section = section_of(results_of(sets, "net"), "objects")
     (effects,) = (part.figures for part in section.parts if isinstance(part, Chart) and "each change" in part.title)
@@ -133,7 +153,10 @@ def test_published_numbers_are_labelled_as_of_other_images(sets: dict[str, Image
         for title, table in tables_of(section_of(results, key)).items()
         if title.startswith("Published")
     ]
-    names = ("imagenet_a_crop_models", "imagenet_a_plus_models", "imagenet_a_detection_models")
+    names = (
+        *("imagenet_a_crop_models", "imagenet_a_crop_scale_factors"),
+        *("imagenet_a_plus_models", "imagenet_a_detection_models"),
+    )
     assert [len(table.rows) for table in published] == [len(load_table(name)) for name in names]
     assert all("other images than those of this report" in table.note and table.folded for table in published)
 

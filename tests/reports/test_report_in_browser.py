@@ -24,9 +24,24 @@ Show = Callable[..., "Page"]
 @pytest.mark.parametrize("which", ["compared", "shifted", "novel"])
 def test_every_chart_is_drawn_without_a_complaint(show: Show, which: str, request: pytest.FixtureRequest) -> None:
     page = show(request.getfixturevalue(which))
-    drawings = page.locator(".drawing")
+    drawings = page.locator(".drawing:visible")
     assert drawings.count() > 8
     assert page.locator(".drawing svg").count() == drawings.count()
+
+
+def test_what_is_folded_is_drawn_when_it_is_opened(show: Show, novel: Results) -> None:
+    page = show(novel)
+    folded = page.locator("details.folded", has=page.locator(".drawing")).first
+    drawings = folded.locator(".drawing")
+    assert drawings.count() >= 3
+    assert folded.locator(".drawing svg").count() == 0
+    folded.locator("summary").first.press("Enter")
+    page.wait_for_function(
+        "[...document.querySelectorAll('details.folded[open] .drawing')].every((one) => one.firstElementChild)"
+    )
+    boxes = [drawing.bounding_box() for drawing in folded.locator(".drawing svg").all()]
+    assert len(boxes) == drawings.count()
+    assert all(box is not None and box["width"] > 80 for box in boxes)
 
 
 def test_a_table_sorts_by_keyboard_and_says_so(show: Show, results: Results) -> None:

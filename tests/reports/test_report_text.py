@@ -53,8 +53,8 @@ class Tree(HTMLParser):
 
 def test_the_headline_has_the_number_its_interval_and_the_images_in_words(results: Results) -> None:
     text = Tree(build_report(results)).text
-    assert "About 89 of 100 images are named right (78.7 to 98.7 % with 95 % confidence, 1,000 images)." in text
-    assert "Weakest group: pier (site), 50.0 % right (40.0 to 60.0 % with 95 % confidence, 50 images)." in text
+    assert "About 89 of 100 images are named right (95 % CI 78.7 to 98.7 %, 1,000 images)." in text
+    assert "Weakest group: pier (site), 50.0 % right (95 % CI 40.0 to 60.0 %, 50 images)." in text
     assert "Confidence is too high, on average by 3.8 points" in text
 
 
@@ -83,7 +83,8 @@ def test_command_versions_time_and_conventions_are_printed(results: Results) -> 
 def test_better_is_said_only_where_a_pair_differs_surely(compared: Results) -> None:
     assert "toy is better than other on photos" in Tree(build_report(compared)).text
     unsure = [
-        dataclasses.replace(found, value=0.4) if found.metric == "mcnemar_p" else found for found in compared.measurements
+        dataclasses.replace(found, value=0.4) if found.metric == "accuracy_difference_p" else found
+        for found in compared.measurements
     ]
     text = Tree(build_report(dataclasses.replace(compared, findings=tuple(unsure)))).text
     assert "better than" not in text

@@ -14,7 +14,7 @@ from shiftproof.reports import build_report
 from shiftproof.reports.decomposition import accuracy_behind, decomposition, parts_of
 from shiftproof.reports.detector_findings import DetectorFindings
 from shiftproof.reports.page import Page
-from shiftproof.reports.parts import Chart, Table
+from shiftproof.reports.parts import Chart, Folded, Panels, Part, Pictures, Table
 from shiftproof.reports.sections import draw_sections
 from shiftproof.studies.out_of_distribution import OutOfDistributionStudy
 from shiftproof.studies.results import Results
@@ -140,3 +140,87 @@ def test_means_over_models_stand_in_a_table(results: Results) -> None:
     cell = msp[titles.index(("Failures", "AURC"))]
     assert cell.text == f"{100 * np.mean(own):.1f}"
     assert cell.below == f"± {100 * np.std(own, ddof=1):.1f}"
+
+
+def parts_under(results: Results, title: str) -> list[Part]:
+    """What is folded away under a title, of the first model."""
+    parts = [part for section in draw_sections(Page(results)) for part in section.parts]
+    return list(next(part.parts for part in parts if isinstance(part, Folded) and part.title.startswith(title)))
+
+
+def test_shifted_images_are_drawn_by_right_and_wrong_answers(results: Results) -> None:
+    first, *_ = parts_under(results, "Scores of shifted images, right and wrong")
+    assert isinstance(first, Panels)
+    answers = predictions(Run(MODELS[0], INSIDE, FOG))
+    right = int((answers.top5.classes[:, :1] == answers.labels).sum())
+    (panel,) = first.panels
+    assert panel.title == f"fog 3 ({right} right answers, {240 - right} wrong answers)"
+    rows = panel.spec["data"]["values"]
+    for series in ("right answers", "wrong answers"):
+        assert sum(row["y"] for row in rows if row["series"] == series) == pytest.approx(1, abs=1e-3)
+    assert [entry.name for entry in first.legend] == ["right answers", "wrong answers", "hats, for comparison"]
+
+
+def test_shifts_of_rank_are_drawn_image_by_image(results: Results) -> None:
+    (panels,) = parts_under(results, "Places moved beside MSP")
+    assert isinstance(panels, Panels)
+    assert "MSP" not in [panel.title for panel in panels.panels]
+    assert [entry.name for entry in panels.legend] == ["right answers", "wrong answers", "new classes"]
+
+
+def test_galleries_of_sets_stand_inside_first_and_shifted_ones_as_they_were_shown(results: Results) -> None:
+    opened = []
+
+    def open_image(ref: ImageSetRef, key: str) -> np.ndarray:
+        opened.append((ref.name, key))
+        return np.full((40, 60, 3), 90, np.uint8)
+
+    page = Page(results, open_image=open_image)
+    parts = [part for section in draw_sections(page) for part in section.parts]
+    galleries = next(part for part in parts if isinstance(part, Folded) and part.title.startswith("Where the two"))
+    titles = [part.title for part in galleries.parts if isinstance(part, Pictures)]
+    assert [title.partition(":")[0] for title in titles] == [
+        *["drawn (inside)"] * 2,
+        *["hats (outside)"] * 2,
+        *["shoes (outside)"] * 2,
+        *["fog 3 (shifted)"] * 2,
+    ]
+    shown = [part for part in galleries.parts if isinstance(part, Pictures)]
+    plain, foggy = (next(part for part in shown if part.title.startswith(name)) for name in ("drawn", "fog 3"))
+    assert len(plain.pictures) == 6
+    assert len({picture.address for picture in plain.pictures}) == 1  # all of one grey
+    assert plain.pictures[0].address != foggy.pictures[0].address  # in its fog
+    assert "look less foreign" in galleries.note
+    scored = next(part for part in parts if isinstance(part, Folded) and part.title.startswith("Images at percentiles"))
+    assert all(len(part.pictures) == 5 for part in scored.parts if isinstance(part, Pictures))
+
+
+def test_lines_that_begin_apart_are_told_from_those_that_overlap(results: Results) -> None:
+    tables = [part for section in draw_sections(Page(results)) for part in section.parts if isinstance(part, Table)]
+    table = next(part for part in tables if part.title.startswith("Do the lines"))
+    gaps = {
+        (one.about["detector"], one.about["versus"]): one.value
+        for one in results.measurements
+        if one.metric == "distance_intercept_gap" and one.about["model"] == "first"
+    }
+    for row in table.rows:
+        detector = {"MSP": "msp", "Energy": "energy"}.get(row[0].text)
+        if detector:
+            gap = gaps[detector, row[2].text]
+            assert row[4].text == f"{'apart' if gap > 0 else 'overlap'} by {100 * abs(gap):.1f} points"
+
+
+def test_failures_stand_beside_those_that_random_networks_see(results: Results) -> None:
+    tables = [part for section in draw_sections(Page(results)) for part in section.parts if isinstance(part, Table)]
+    table = next(part for part in tables if part.title.startswith("Failures as random networks"))
+    found = {
+        (one.metric, one.about.get("outside")): one.value
+        for one in results.measurements
+        if {"model": "first", "detector": "energy", "inside": "fog 3"}.items() <= one.about.items()
+        and one.about.get("goal") != "new-class"
+    }
+    rows = {row[2].text: row for row in table.rows if (row[0].text, row[1].text) == ("Energy", "fog 3")}
+    alone, pooled = rows["wrong answers"], rows["wrong answers and all outside"]
+    assert alone[3].order == found["auroc_correct_wrong", None]
+    assert alone[4].order == found["mean_random_network_failure_auroc", "mistakes alone"]
+    assert pooled[3].order == found["auroc", "all outside"]

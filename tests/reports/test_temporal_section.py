@@ -94,7 +94,7 @@ def test_every_chart_is_drawn_by_vega_lite_with_all_its_marks() -> None:
     import vl_convert
 
     charts = [part for part in section_of(reviewed_findings("shaky", "steady")).parts if isinstance(part, Chart)]
-    assert len(charts) == 5
+    assert len(charts) == 6
     for chart in charts:
         svg = vl_convert.vegalite_to_svg({**chart.spec, "width": 500})
         assert "<path" in svg, chart.title
@@ -108,7 +108,8 @@ def test_the_summary_says_how_many_anchors_stand_with_all_frames_around_them() -
     (headline,) = summary.headlines
     said = f"About {100 * anchor.value:.0f} of 100 anchor frames are named right, but only about {100 * around.value:.0f}"
     assert headline.startswith(f"{said} on every frame within 3 of them (")
-    assert headline.endswith("with 95\u202f% confidence, 40 images).")
+    assert "95\u202f% CI" in headline
+    assert headline.endswith("40 images).")
     assert f"k = {LARGEST_K} · " in next(tile.detail for tile in summary.tiles if "pm-k" in tile.title)
 
 
@@ -171,10 +172,11 @@ def test_a_model_more_accurate_than_all_published_ones_is_said_to_lie_where_the_
 def test_subsets_have_a_column_for_the_anchor_alone_and_one_for_all_frames_around_it() -> None:
     found = findings("shaky")
     table = table_called(section_of(found), "Subsets of the anchors")
-    assert [column.title for column in table.columns] == ["Subset", "k = 0", "k = 3", "Anchors"]
+    assert [column.title for column in table.columns] == ["Subset", "k = 0", "k = 3", "Lost", "Anchors"]
     for row in table.rows:
         for cell, k in zip(row[1:3], (0, LARGEST_K), strict=True):
             assert cell.order == number(found, "pm_k_subset_accuracy", subset=row[0].text, k=k).value
+        assert row[3].order == number(found, "pm_k_subset_drop", subset=row[0].text).value
     assert [(row[0].text, row[-1].text) for row in table.rows] == [("without I", "20"), ("without P", "20")]
 
 
@@ -197,7 +199,7 @@ def reviewed_findings(*models: str) -> list[Finding]:
 def test_frames_that_people_rejected_are_told_with_and_without() -> None:
     found = reviewed_findings("shaky")
     table = table_called(section_of(found), "Frames rejected in review")
-    assert [column.title for column in table.columns] == ["Rejected", "k = 0", "k = 3", "Anchors"]
+    assert [column.title for column in table.columns] == ["Rejected", "k = 0", "k = 3", "Lost", "Anchors"]
     without, with_all = table.rows
     assert [row[0].text for row in table.rows] == ["left out", "kept"]
     assert without[2].order == number(found, "pm_k_accuracy", k=LARGEST_K).value
@@ -232,10 +234,52 @@ def test_lines_of_distances_rise_from_nothing_to_all_pairs() -> None:
 
 
 def test_the_least_steady_classes_come_first() -> None:
-    table = table_called(section_of(findings("shaky")), "By class: k = 3")
-    values = [float(row[1].order) for row in table.rows]
+    found = findings("shaky")
+    table = table_called(section_of(found), "By class: k = 3")
+    assert [column.title for column in table.columns] == ["Class", "k = 0", "k = 3", "Lost", "Anchors"]
+    values = [float(row[2].order) for row in table.rows]
     assert values == sorted(values)
     assert {row[0].text for row in table.rows} == set(CLASSES.names)
+    assert all(float(row[3].order) == pytest.approx(float(row[1].order) - float(row[2].order)) for row in table.rows)
+    lost = np.median([float(row[3].order) for row in table.rows])
+    assert number(found, "pm_k_median_class_drop").value == pytest.approx(lost)
+
+
+def test_errors_by_offset_over_all_models_are_drawn_before_and_after_review() -> None:
+    chart = chart_called(section_of(reviewed_findings("shaky", "steady")), "Wrong by offset before and after review")
+    assert chart.title.endswith("mean over 2 models")
+    rows = chart.spec["data"]["values"]
+    lines = {name: [row["x"] for row in rows if row["series"] == name] for name in ("after review", "before review")}
+    # the earliest frames were rejected
+    assert lines == {"after review": [-2, -1, 0, 1, 2, 3], "before review": [-3, -2, -1, 0, 1, 2, 3]}
+    plain = chart_called(section_of(findings("shaky", "steady")), "Wrong by offset, mean over 2 models")
+    assert {row["series"] for row in plain.spec["data"]["values"]} == {"all models"}
+
+
+def test_few_frames_have_a_tick_each_and_none_between_them() -> None:
+    axis = chart_called(section_of(findings("shaky")), "Right k frames from a right anchor").spec["layer"][-1]["encoding"][
+        "x"
+    ]
+    assert axis["axis"]["values"] == [1, 2, 3]
+
+
+def one_clip(run: Run) -> Predictions:
+    """The same frames, all of one clip."""
+    plain = answers(run)
+    return dataclasses.replace(plain, facts={**plain.facts, "clip": ("parrot.mp4",) * len(plain.ids)})
+
+
+def test_of_one_clip_tables_and_summary_say_that_it_is_one_case_in_place_of_an_interval() -> None:
+    found = list(TemporalStudy([ModelRef("shaky", "shaky")], CLIPS, largest_k=LARGEST_K).measure(one_clip))
+    section = section_of(found)
+    for title in ("In short", "Subsets of the anchors", "By class"):
+        assert table_called(section, title).note.endswith(
+            "No interval: anchors of one clip are one case, and fewer than 5 clips tell too little of others."
+        )
+    assert "No band: anchors of one clip are one case" in chart_called(section, "Right on every frame").note
+    (headline,) = summarise(Page(Results(tuple(found)))).headlines
+    assert headline.endswith("(40 anchors of 1 clip, so no interval).")
+    assert "one case" not in table_called(section_of(findings("shaky")), "In short").note
 
 
 def test_a_filmstrip_has_its_frames_in_order_of_time_and_marks_the_wrong_ones() -> None:

@@ -31,9 +31,16 @@ def verdicts_one_by_one(project: Project, votes: Sequence[Vote], assigned: Assig
     people = {item: {*assigned[item], *(vote.reviewer for vote in some)} for item, some in by_item.items()}
     closed = closed_groups(project, stand, people)
     return [
-        _verdict(project, item, some, max(len(people[item]), project.reviewers_each), project.by_id[item].group in closed)
+        _verdict(project, item, some, _wanted(project, some, people[item]), project.by_id[item].group in closed)
         for item, some in by_item.items()
     ]
+
+
+def _wanted(project: Project, votes: Sequence[Vote], people: Iterable[int]) -> int:
+    against = [vote for vote in votes if not project.screen.choice(str(vote.choice)).keeps]
+    if project.verify and not against:
+        return len(votes) or 1
+    return max(len(set(people)), project.reviewers_each)
 
 
 def _verdict(project: Project, item: str, votes: Sequence[Vote], assigned: int, is_closed: bool) -> dict[str, Any]:

@@ -9,8 +9,9 @@ import pytest
 
 from review.browsing import Reviewing
 from shiftproof.curation.project import Item
+from shiftproof.metrics import scale_factor
 from shiftproof.review.votes import box_of
-from shiftproof.studies.object_scales import factor_name, seen_scale_factors
+from shiftproof.studies.object_scales import factor_name
 
 pytestmark = pytest.mark.real
 
@@ -164,21 +165,17 @@ def test_the_page_tells_the_same_scale_factors_as_the_studies(sit_down: SitDown)
     ada.begin()
     ada.item()
     rng = np.random.default_rng(6)
-    sizes = rng.integers(40, 3000, (400, 2)).astype(float)
-    sizes[:100] = 400, 320  # of which models see 280, and these are powers of two of it
     corners = rng.uniform(size=(400, 2, 2)) ** rng.integers(1, 4, (400, 1, 1))
-    corners[:100, 0] = 0
-    corners[:100, 1] = rng.choice([280, 140, 70, 35, 279, 141, 8], (100, 1)) / sizes[:100]
+    corners[:200, 1] = corners[:200, 0] + rng.choice([1, 1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 107 / 224, 0.01], (200, 1))
     boxes = np.concatenate([corners.min(axis=1), corners.max(axis=1)], axis=1)
     told = ada.page.evaluate(
-        """async ([boxes, sizes]) => {
+        """async (boxes) => {
           const { factorName, scaleFactor } = await import("/static/boxes.js");
           const named = ([left, top, right, bottom]) => ({ left, top, right, bottom });
-          return boxes.map((box, place) => factorName(scaleFactor(named(box), sizes[place])));
+          return boxes.map((box) => factorName(scaleFactor(named(box))));
         }""",
-        [boxes.tolist(), sizes.tolist()],
+        boxes.tolist(),
     )
-    longer = ((boxes[:, 2:] - boxes[:, :2]) * sizes).max(axis=1)
-    expected = [factor_name(factor) for factor in seen_scale_factors(longer, sizes)]
+    expected = [factor_name(factor) for factor in scale_factor(boxes, side=1)]
     assert told == expected
-    assert len(set(expected)) == 7
+    assert len(set(expected)) == 5

@@ -11,6 +11,7 @@ from review.browsing import Reviewing, photo_project
 from review.judged import judge
 from shiftproof.curation.project import Item, ReviewClass, load_project
 from shiftproof.review.database import Database
+from shiftproof.review.summary import summarize
 
 pytestmark = pytest.mark.real
 
@@ -220,3 +221,62 @@ def test_what_models_said_is_hidden_until_asked_for(sit_down: SitDown) -> None:
     assert ada.page.locator(".examples img").count() == 3
     ada.press("i")
     assert not gloss.is_visible()
+
+
+def test_the_two_questions_about_a_pair_are_answered_by_one_key_each(sit_down: SitDown) -> None:
+    asked = tuple(Item(f"pair {n}", (f"{n % 6}.png", f"{(n + 1) % 6}.png"), "bird", group=f"anchor {n}") for n in range(8))
+    ada = sit_down("pair", items=asked, classes=(BIRD,))
+    assert "a distinctive feature of the object, such as the face of a dog" in ada.page.locator("main").inner_text()
+    ada.begin()
+    ada.item()
+    question = ada.page.locator("#question").inner_text()
+    assert question.split("\n") == [
+        "Is the pair labelled correctly: do both frames show bird?",
+        "Are the two frames similar?",
+    ]
+    titles = ada.page.locator("#answers button span").all_inner_texts()
+    assert titles[:4] == [
+        "Labelled correctly, and similar",
+        "Dissimilar: significant motion",
+        "Dissimilar: significant background change",
+        "Dissimilar: significant blur change",
+    ]
+    ada.page.keyboard.press("?")
+    assert "significant change of blur" in ada.page.locator("#help li").nth(1).inner_text()
+    ada.page.keyboard.press("Escape")
+    keys = {"s": "similar", "m": "motion", "b": "background", "r": "blur", "o": "other", "l": "mislabelled", "u": "unsure"}
+    seen = ada.press(*keys, "a")
+    assert "All done" in ada.go_on()
+    choices = [*keys.values(), "bad anchor"]
+    assert ada.answers() == {item: {"choice": choice} for item, choice in zip(seen, choices, strict=True)}
+    assert not ada.is_seen("#reasons"), "the key was the reason too"
+
+
+def test_a_flagged_pair_comes_to_everybody_and_others_to_nobody_else(
+    take_seats: Callable[..., list[Reviewing]], tmp_path: Path
+) -> None:
+    project = photo_project(tmp_path / "project", "pair", verify="flagged", reviewers_each=3)
+    ada, ben, cem = take_seats(project, "Ada", "Ben", "Cem")
+    flagged = ["item 1", "item 4"]
+    assert len(ada.answer_all(lambda item: "m" if item in flagged else "s")) == 6
+    assert sorted(ben.answer_all(lambda _item: "s")) == flagged
+    assert sorted(cem.answer_all(lambda item: "s" if item == "item 1" else "r")) == flagged
+    database = Database(project.folder / "review.sqlite")
+    found = summarize(project, database)
+    database.close()
+    assert [item for item, verdict in found.verdicts.items() if verdict.outcome == "rejected"] == ["item 4"]
+    assert str(found.verification) == "10 votes instead of 18"
+    ada.page.goto(ada.server.links["owner"])
+    ada.page.goto(f"{ada.server.address}/owner")
+    assert "10 votes instead of 18 by 3 people" in ada.page.locator("#progress").inner_text()
+
+
+def test_instructions_of_the_maker_are_shown_as_written(sit_down: SitDown, tmp_path: Path) -> None:
+    told = tmp_path / "told.md"
+    told.write_text("# Birds\n\nOnly <b>birds</b>,\nno planes.\n\n- big\n- small\n")
+    ada = sit_down("pair", options=("--instructions", str(told)))
+    sheet = ada.page.locator("main")
+    assert sheet.locator("h2").first.inner_text() == "Birds"
+    assert sheet.locator("li").all_inner_texts() == ["big", "small"]
+    assert "Only <b>birds</b>, no planes." in sheet.inner_text()
+    assert load_project(ada.project.folder).instructions == told.read_text().strip()

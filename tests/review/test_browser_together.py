@@ -66,7 +66,8 @@ def test_two_people_come_to_agree_and_may_change_their_minds_again(sit_down: Sit
     open_together(ada.page, ada)
     assert ada.page.locator("#number").inner_text() == "1 of 2 to look at together"
     heard = ada.page.locator("#votes li").all_inner_texts()
-    assert sorted(text[1:] for text in heard) == [" (you): Dissimilar: blur", ": Similar"]
+    said = [" (you): Dissimilar: significant blur change", ": Labelled correctly, and similar"]
+    assert sorted(text[1:] for text in heard) == said
     assert not {"Ada", "Ben"} & set(ada.page.content().split())
     says(ada.page, "rejected: 1 of 2")
     browser = ada.page.context.browser

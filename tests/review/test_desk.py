@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from shiftproof.curation.project import Item, Project, ReviewClass
+from shiftproof.curation.project import Item, Project, ReviewClass, Role
 from shiftproof.errors import BadInput
 from shiftproof.review.database import Database, Reviewer
 from shiftproof.review.desk import Desk
@@ -217,3 +217,45 @@ def test_a_summary_of_nothing_is_empty(database: Database) -> None:
     found = summarize(desk.project, database)
     assert (found.votes, found.people, found.agreement.percent, found.agreement.fleiss) == (0, (), None, None)
     assert found.outcomes == {"kept": 0, "rejected": 0, "open": 6}
+
+
+def test_people_with_classes_of_their_own_are_asked_about_these_alone(database: Database) -> None:
+    """Ada has birds and cats, Ben cats and fish, Cem all; training and known items too."""
+    roles: list[Role] = ["asked", "asked", "gold", "training"]
+    items = [
+        Item(f"{key} {number}", ("1.jpg",), key, role=role, answer=None if role == "asked" else {"choice": "keep"})
+        for key in ("bird", "cat", "fish", "cat|dog")
+        for number, role in enumerate(roles)
+    ]
+    own = {"Ada": ["bird", "cat"], "Ben": ["cat", "fish"]}
+    desk = Desk(Project(Path("nowhere"), "test", "clarity", tuple(items), reviewers_each=3, reviewer_classes=own), database)
+    ada, ben, cem = invited(desk, "Ada", "Ben", "Cem")
+    seen = {person.name: {desk.project.by_id[one].label for one in shown(desk, person)} for person in (ada, ben, cem)}
+    assert seen == {
+        "Ada": {"bird", "cat", "cat|dog"},
+        "Ben": {"cat", "fish", "cat|dog"},
+        "Cem": {"bird", "cat", "fish", "cat|dog"},
+    }
+    assert [{item.label for item in desk.training(person)} for person in (ada, ben)] == [
+        {"bird", "cat", "cat|dog"},
+        {"cat", "fish", "cat|dog"},
+    ]
+    assert desk.progress(ada).left == 0
+    assert desk.round_of(ada) == "training"
+
+
+def test_a_qualification_is_of_the_own_classes_too(database: Database) -> None:
+    gold = [Item(f"{key} known", ("1.jpg",), role="gold", answer={"class": [key]}) for key in ("bird", "cat")]
+    asked = [Item(f"{key} asked", ("1.jpg",), answer={"class": [key]}) for key in ("bird", "cat")]
+    classes = (ReviewClass("bird", "bird"), ReviewClass("cat", "cat"))
+    project = Project(
+        Path("nowhere"), "test", "human-test", (*gold, *asked), classes, pass_mark=0.9, reviewer_classes={"Ada": ["cat"]}
+    )
+    desk = Desk(project, database)
+    database.invite("Ada")
+    (ada,) = database.reviewers()
+    assert [desk.items[one["id"]].id for one in desk.queue(ada, "qualification", 9)] == ["cat known"]
+    say(desk, ada, "cat known", None, round="qualification", answer={"choice": "answer", "class": "cat"})
+    (ada,) = database.reviewers()
+    assert desk.round_of(ada) == "first"
+    assert shown(desk, ada) == {"cat asked"}

@@ -31,10 +31,12 @@ def test_only_what_was_kept_is_asked_about_again(
     votes = Database(judged.folder / "review.sqlite")
     judge(votes, {item.id: ["keep", "keep"] if item.id in kept else ["keep", "reject"] for item in judged.items})
     votes.close()
-    said = shiftproof("curate", "failure-modes", "hard", "mistakes", "--reviewers-each", "3")
+    Path("told.txt").write_text("Look twice.")
+    said = shiftproof("curate", "failure-modes", "hard", "mistakes", "--reviewers-each", "3", "--instructions", "told.txt")
     assert (said.code, said.out) == (0, "mistakes\n"), said.err
     project = load_project(tmp_path / "mistakes")
     assert (project.screen_name, project.reviewers_each) == ("failure-modes", 3)
+    assert project.instructions == "Look twice."
     assert [item.id for item in project.items] == kept
     assert all(project.image(name).is_file() for name in project.pictures)
     assert (project.making.steps[-1].name, project.making.steps[-1].left) == ("kept by people", len(kept))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -14,10 +15,11 @@ from review.judged import judge
 from shiftproof.curation.frames import label_anchors, pair_frames
 from shiftproof.errors import BadInput
 from shiftproof.image_sets import ImageList, open_images
+from shiftproof.image_sets.records import CARD_TEXT
 from shiftproof.review.database import Database
 from shiftproof.review.export import export
 from shiftproof.review.kept import candidate_images
-from shiftproof.review.reviewed_frames import agreed_labels, reviewed_frames
+from shiftproof.review.reviewed_frames import Stage, agreed_labels, reviewed_frames, stage_rows, stages_of
 from shiftproof.review.summary import summarize
 from shiftproof.studies.temporal import TemporalStudy
 from shiftproof.types import Classifier
@@ -63,6 +65,14 @@ def test_frames_carry_the_verdict_and_anchors_are_like_themselves(
     assert found.classes == images.classes
     labels = {sample.id: sample.labels for sample in images.samples}
     assert all(sample.labels == labels[sample.id] for sample in found.samples)
+
+
+def test_anchors_and_frames_name_their_clip_wherever_their_pixels_come_from(images: ImageList, tmp_path: Path) -> None:
+    project = pair_frames(images, tmp_path / "pairs").project
+    for found in (candidate_images(project), candidate_images(project, pixels="project")):
+        assert {sample.id: sample.facts["clip"] for sample in found.samples} == {
+            sample.id: sample.id.rpartition("/")[0] for sample in images.samples
+        }
 
 
 def test_as_long_as_nobody_has_decided_there_is_nothing_to_tell(
@@ -135,6 +145,73 @@ def test_pairs_go_on_from_the_labels_on_which_people_agreed(images: ImageList, t
     assert found.classes is not None
     named = {sample.id[:5]: [found.classes.names[label] for label in sample.labels] for sample in found.samples}
     assert named == {"blue/": ["blue"], "red/c": ["blue", "red"]}
+
+
+def counted(stages: Iterable[Stage]) -> dict[tuple[str, str], int]:
+    return {(one.unit, one.stage): one.count for one in stages}
+
+
+def test_anchors_and_pairs_are_counted_as_reviewed_accepted_and_relabelled(
+    images: ImageList, tmp_path: Path, database: Database
+) -> None:
+    """Of three anchors one is bad; of the other two one gets a class more; of their four pairs three are similar."""
+    project = label_anchors(images, tmp_path / "anchors").project
+    said = {"blue/a": ["blue"], "red/c": ["blue", "red"]}
+    answers = {clip: {"choice": "good", "labels": labels} for clip, labels in said.items()}
+    judge(database, {f"{clip}/{ANCHOR:03}.png": [answer, answer] for clip, answer in answers.items()})
+    judge(database, {f"green/b/{ANCHOR:03}.png": ["bad", "bad"]})
+    summary = summarize(project, database)
+    assert counted(stages_of(project, summary.verdicts)) == {
+        ("anchor frames", "reviewed"): 3,
+        ("anchor frames", "accepted"): 2,
+        ("anchor frames", "labels updated"): 1,
+    }
+    pairs = pair_frames(images, tmp_path / "pairs", labels=agreed_labels(project, summary.verdicts)).project
+    answered = Database(tmp_path / "pairs.sqlite")
+    judge(answered, {item.id: ["similar", "similar"] for item in pairs.items if item.id != "red/c/001.png"})
+    judge(answered, {"red/c/001.png": ["motion", "blur"]})
+    exported = export(pairs, summarize(pairs, answered), tmp_path / "set", layout="manifest")
+    answered.close()
+    assert exported.card["review"]["stages"] == [
+        {"unit": "anchor frames", "stage": "reviewed", "count": 3, "share": None},
+        {"unit": "anchor frames", "stage": "accepted", "count": 2, "share": 2 / 3},
+        {"unit": "anchor frames", "stage": "labels updated", "count": 1, "share": 1 / 2},
+        {"unit": "frame pairs", "stage": "reviewed", "count": 4, "share": None},
+        {"unit": "frame pairs", "stage": "accepted", "count": 3, "share": 3 / 4},
+    ]
+    text = (tmp_path / "set" / CARD_TEXT).read_text()
+    assert "| anchor frames | labels updated | 1 | 50.0% |" in text
+    assert "| frame pairs | reviewed | 4 |  |" in text
+
+
+def test_a_bad_anchor_is_reviewed_and_not_accepted(images: ImageList, tmp_path: Path, database: Database) -> None:
+    project = pair_frames(images, tmp_path / "pairs").project
+    said = {item.id: ["similar", "similar"] for item in project.items if not item.id.startswith("green")}
+    judge(database, {**said, "green/b/001.png": ["bad anchor", "bad anchor"]})
+    assert counted(stages_of(project, summarize(project, database).verdicts)) == {
+        ("anchor frames", "reviewed"): 3,
+        ("anchor frames", "accepted"): 2,
+        ("frame pairs", "reviewed"): 6,
+        ("frame pairs", "accepted"): 4,
+    }
+
+
+@pytest.mark.parametrize(
+    ("reviewed", "accepted", "updated", "shares"),
+    [
+        (1314, 1109, None, ["84"]),
+        (2467, 2030, 834, ["82", "41"]),
+        (26029, 21070, None, ["80.9"]),
+        (45631, 36827, None, ["80.7"]),
+    ],
+)
+def test_shares_are_of_the_same_wholes_as_the_papers(
+    reviewed: int, accepted: int, updated: int | None, shares: list[str]
+) -> None:
+    """Table 1 of Shankar et al. (2021): accepted of those reviewed, and updated labels of those accepted."""
+    told = [one.share for one in stage_rows("any", reviewed, accepted, updated) if one.share is not None]
+    digits = [len(share.partition(".")[2]) for share in shares]
+    assert [f"{100 * share:.{places}f}" for share, places in zip(told, digits, strict=True)] == shares
 
 
 def test_other_projects_are_refused(images: ImageList, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hard_images import Results, hard_images
 from shiftproof.errors import BadInput
-from shiftproof.studies.budget import Benchmark, Progress, clean_pays, next_pairs
+from shiftproof.studies.budget import Benchmark, Progress, clean_pays, next_pairs, stored_pairs
 
 RESULTS = hard_images(250)  # 5000 pairs
 
@@ -153,6 +153,45 @@ def test_a_precision_beyond_reach_ends_with_everything() -> None:
 def test_the_first_of_budget_and_precision_ends_it() -> None:
     assert run(benchmark_of(), precision=1e-9, budget=1000).passes == 1000
     assert run(benchmark_of(), precision=0.2, budget=5000).passes == 750
+
+
+def test_what_is_stored_of_a_design_is_found_again() -> None:
+    benchmark = benchmark_of()
+    for budget in (400, 750, 1000, 1350, 5250):
+        spent = run(benchmark, budget=budget)
+        found = stored_pairs(benchmark, spent.leads)
+        assert found is not None
+        assert pairs_of(found) == pairs_of(spent)
+    # results that nobody drew are of no use
+    some = np.full(benchmark.shape, np.nan)
+    some[:40] = RESULTS.leads[:40]
+    assert stored_pairs(benchmark, some) is None
+    with_others = run(benchmark, budget=1000).leads.copy()
+    with_others[:40] = RESULTS.leads[:40]
+    found = stored_pairs(benchmark, with_others)
+    assert found is not None
+    assert 700 <= found.pairs <= 800
+
+
+@pytest.mark.parametrize("budget", [700, 1350, 2600])
+def test_the_pairs_of_another_model_are_run_first_whatever_the_order_of_its_images(budget: int) -> None:
+    first = run(benchmark_of(), budget=1350)
+    order = np.random.default_rng(0).permutation(250)
+    results = hard_images(250, seed=1)
+    ids = [first.benchmark.ids[place] for place in order]
+    second = Benchmark(ids, RESULTS.layout, RESULTS.weights, clean_leads=results.clean_leads[order], before=first)
+    spent = run(second, results.leads[order], budget=budget)
+    theirs = set(pairs_of(first if budget >= 1350 else run(benchmark_of(), budget=budget)))
+    ours = {(int(order[image]), cell) for image, cell in pairs_of(spent)}
+    assert len(ours) == budget - 250
+    assert theirs <= ours
+    assert spent.estimate.low <= results.wrong.mean(axis=0) @ RESULTS.weights <= spent.estimate.high
+    assert (second.folds == first.benchmark.folds[order]).all()
+
+
+def test_another_model_of_other_images_is_refused() -> None:
+    with pytest.raises(BadInput, match="should have answered the same images"):
+        Benchmark(["a"], RESULTS.layout, RESULTS.weights, before=run(benchmark_of(), budget=400))
 
 
 def test_without_clean_answers_no_clean_pass_is_counted() -> None:

@@ -21,7 +21,7 @@ from shiftproof.studies import measure
 from shiftproof.studies.budgeted_corruption import BudgetedCorruptionStudy
 from shiftproof.studies.corruption import CorruptionStudy
 from shiftproof.studies.results import Results
-from shiftproof.types import Classifier, Curve, Gallery, ImageSet, Inputs, Logits
+from shiftproof.types import Classifier, Curve, Gallery, ImageSet, Inputs, Logits, Measurement
 from toys import COLOURS, colour_scores, save_colour_network
 
 NAMES = ("gaussian_noise", "contrast", "brightness", "pixelate")
@@ -34,14 +34,24 @@ def images(draw_photos: Callable[..., Path]) -> ImageSet:
 
 @pytest.fixture
 def model() -> Classifier:
+    return astray("astray", 60, texture=40, light=30)
+
+
+@pytest.fixture
+def other() -> Classifier:
+    return astray("other", 80, texture=41, light=30)
+
+
+def astray(name: str, strength: float, *, texture: float, light: float) -> Classifier:
     """A colour model that texture leads astray, the more so the stronger the picture was changed."""
 
     def scores(inputs: Inputs) -> Logits:
         pixels = np.asarray(inputs, np.float32)
-        return np.asarray(colour_scores(inputs) + 9 * np.sin(40 * pixels.std(axis=(2, 3)) + 30 * pixels.mean(axis=(2, 3))))
+        wave = np.sin(texture * pixels.std(axis=(2, 3)) + light * pixels.mean(axis=(2, 3)))
+        return np.asarray(colour_scores(inputs) + strength * wave)
 
     return wrap_model(
-        scores, name="astray", version="1", class_names=sorted(COLOURS), size=(16, 16), prepare="squash,mean=0,std=1"
+        scores, name=name, version="1", class_names=sorted(COLOURS), size=(16, 16), prepare="squash,mean=0,std=1"
     )
 
 
@@ -50,11 +60,52 @@ def filled(study: CorruptionStudy, model: Classifier, images: ImageSet, store: S
     return measure(study, store=store, image_sets=[images])
 
 
-def numbers(results: Results) -> dict[tuple[str, str], float]:
-    return {(one.metric, json.dumps(dict(one.about), sort_keys=True)): one.value for one in results.measurements}
+def numbers(results: Results) -> dict[tuple[str, str], Measurement]:
+    return {(one.metric, json.dumps(dict(one.about), sort_keys=True)): one for one in results.measurements}
 
 
-def test_a_budget_for_everything_gives_the_full_answer_without_doubt(
+def the(results: Results, metric: str, model: str = "astray") -> Measurement:
+    """The one number of this name that is about a model and nothing else."""
+    (found,) = [one for one in results.measurements if one.metric == metric and set(one.about) == {"model", "image_set"}]
+    assert found.about["model"] == model
+    return found
+
+
+def sampling_errors(results: Results) -> dict[tuple[str, str], float]:
+    """By the number they are of."""
+    found = {}
+    for one in results.measurements:
+        if one.metric == "sampling_error":
+            about = {key: value for key, value in one.about.items() if key != "number"}
+            found[str(one.about["number"]), json.dumps(about, sort_keys=True)] = one.value
+    return found
+
+
+def sampling_error(results: Results, metric: str) -> float:
+    (found,) = [value for (number, _), value in sampling_errors(results).items() if number == metric]
+    return found
+
+
+def width(found: Measurement) -> float:
+    assert found.interval is not None
+    return found.interval[1] - found.interval[0]
+
+
+def assert_alike(budgeted: Results, full: Results) -> None:
+    """Every number and every interval of the full study, and nothing left open beside them."""
+    expected = numbers(full)
+    found = {key: one for key, one in numbers(budgeted).items() if one.metric != "sampling_error"}
+    assert set(found) == set(expected)
+    for key, one in found.items():
+        assert one.value == pytest.approx(expected[key].value, abs=1e-9), key
+        assert (one.interval is None) == (expected[key].interval is None), key
+        assert (one.interval or (0, 0)) == pytest.approx(expected[key].interval or (0, 0), abs=1e-9), key
+    errors = [one.value for one in budgeted.measurements if one.metric == "sampling_error"]
+    assert len(errors) == len(found) - 1  # the clean error is never sampled
+    assert errors == pytest.approx([0.0] * len(errors), abs=1e-9)
+
+
+def test_with_everything_run_all_numbers_and_intervals_are_those_of_the_full_study(
     model: Classifier, images: ImageSet, tmp_path: Path
 ) -> None:
     store = Store(tmp_path / "runs")
@@ -62,17 +113,37 @@ def test_a_budget_for_everything_gives_the_full_answer_without_doubt(
     full = filled(CorruptionStudy([model], images, **settings), model, images, store)  # type: ignore[arg-type]
     study = BudgetedCorruptionStudy([model], images, **settings, budget=60 * 21)  # type: ignore[arg-type]
     spent = filled(study, model, images, store)
-    expected = numbers(full)
-    found = numbers(spent)
-    assert set(found) == set(expected)
-    for key, value in found.items():
-        assert value == pytest.approx(expected[key], abs=1e-9), key
-    for one in spent.measurements:
-        if one.metric != "clean_error":
-            assert one.interval == pytest.approx((one.value, one.value), abs=1e-9)
+    assert_alike(spent, full)
+    curves = {json.dumps(dict(one.about), sort_keys=True): one for one in full.findings if isinstance(one, Curve)}
+    for one in (one for one in spent.findings if isinstance(one, Curve)):
+        expected = curves[json.dumps(dict(one.about), sort_keys=True)]
+        assert one.y == pytest.approx(expected.y)
+        assert one.low == pytest.approx(expected.low)
+        assert one.high == pytest.approx(expected.high)
 
 
-def test_a_small_budget_is_kept_and_its_interval_holds_the_full_answer(
+def test_less_work_does_not_look_surer(model: Classifier, images: ImageSet, tmp_path: Path) -> None:
+    """20 photos: a run that knows these photos almost exactly is no surer of others than the full run is."""
+    settings = {"corruptions": NAMES, "edition": "cifar-32"}
+    few = sp.open_images(str(images.ref.location))
+    store = Store(tmp_path / "runs")
+    full = filled(CorruptionStudy([model], few, **settings), model, few, store)  # type: ignore[arg-type]
+    study = BudgetedCorruptionStudy([model], few, **settings, precision=0.001)  # type: ignore[arg-type]
+    almost = filled(study, model, few, store)
+    assert sampling_error(almost, "mean_corrupted_error") <= 0.001
+    for metric in ("mean_corrupted_error", "relative_corrupted_error"):
+        assert width(the(almost, metric)) == pytest.approx(width(the(full, metric)), rel=0.02)
+    loose = filled(
+        BudgetedCorruptionStudy([model], few, **settings, budget=200),  # type: ignore[arg-type]
+        model,
+        few,
+        Store(tmp_path / "other"),
+    )
+    assert width(the(loose, "mean_corrupted_error")) > 1.1 * width(the(full, "mean_corrupted_error"))
+    assert "those that were not run estimated" in the(loose, "mean_corrupted_error").convention["interval"]
+
+
+def test_a_small_budget_is_kept_and_its_sampling_error_reaches_the_full_answer(
     model: Classifier, images: ImageSet, tmp_path: Path
 ) -> None:
     small, large = Store(tmp_path / "small"), Store(tmp_path / "large")
@@ -82,11 +153,12 @@ def test_a_small_budget_is_kept_and_its_interval_holds_the_full_answer(
     stored = sum(len(small.run(model.ref, condition).contents().rows) for condition in study.conditions())
     assert stored == 360
     full = filled(CorruptionStudy([model], images, **settings), model, images, large)  # type: ignore[arg-type]
-    (mean,) = [one for one in results.measurements if one.metric == "mean_corrupted_error"]
-    (truth,) = [one.value for one in full.measurements if one.metric == "mean_corrupted_error"]
+    mean, truth = the(results, "mean_corrupted_error"), the(full, "mean_corrupted_error").value
+    left_open = sampling_error(results, "mean_corrupted_error")
+    assert abs(mean.value - truth) < left_open
+    assert 0.0025 < left_open < 0.15
     assert mean.interval is not None
     assert mean.interval[0] < truth < mean.interval[1]
-    assert 0.005 < mean.interval[1] - mean.interval[0] < 0.3
     assert mean.convention["passes"] == "360 of 1,260"
     (sheet,) = results.galleries
     assert not any(word in item.caption for item in sheet.items for word in (": right", ": wrong"))
@@ -94,6 +166,65 @@ def test_a_small_budget_is_kept_and_its_interval_holds_the_full_answer(
         "degradation",
         "contact_sheet",
     }
+
+
+def test_a_baseline_that_was_run_in_full_is_paired_photo_by_photo(
+    model: Classifier, other: Classifier, images: ImageSet, tmp_path: Path
+) -> None:
+    store = Store(tmp_path / "runs")
+    settings = {"corruptions": NAMES, "edition": "cifar-32"}
+    filled(CorruptionStudy([other], images, **settings), other, images, store)  # type: ignore[arg-type]
+    settings["baseline"] = other.ref  # type: ignore[assignment]
+    full = filled(CorruptionStudy([model], images, **settings), model, images, store)  # type: ignore[arg-type]
+    study = BudgetedCorruptionStudy([model], images, **settings, budget=60 * 21)  # type: ignore[arg-type]
+    assert_alike(filled(study, model, images, store), full)
+
+
+def test_two_budgets_give_an_mce_of_the_same_pairs(
+    model: Classifier, other: Classifier, images: ImageSet, tmp_path: Path
+) -> None:
+    store, whole = Store(tmp_path / "runs"), Store(tmp_path / "whole")
+    settings = {"corruptions": NAMES, "edition": "cifar-32"}
+    filled(BudgetedCorruptionStudy([other], images, **settings, budget=500), other, images, store)  # type: ignore[arg-type]
+    against = {**settings, "baseline": other.ref}
+    study = BudgetedCorruptionStudy([model], images, **against, budget=500)  # type: ignore[arg-type]
+    results = filled(study, model, images, store)
+    for condition in study.conditions():
+        ids = [{key for key, _ in store.run(one.ref, condition).contents().rows} for one in (model, other)]
+        assert ids[0] == ids[1]
+    filled(CorruptionStudy([other], images, **settings), other, images, whole)  # type: ignore[arg-type]
+    full = filled(CorruptionStudy([model], images, **against), model, images, whole)  # type: ignore[arg-type]
+    assert not [reason for reason in results.skipped if "baseline" in reason]
+    found, truth, left_open = numbers(results), numbers(full), sampling_errors(results)
+    ratios = [key for key in found if key[0] in ("corruption_error", "mean_corruption_error", "relative_corruption_error")]
+    assert set(ratios) <= set(truth)
+    some = [key for key in ratios if "brightness" in key[1] or key[0] == "mean_corruption_error"]
+    assert len(some) == 3
+    for key in some:
+        low, high = found[key].interval or (np.inf, -np.inf)
+        assert low < truth[key].value < high
+        assert abs(found[key].value - truth[key].value) < 1.5 * left_open[key] < width(found[key])
+    assert the(results, "mean_corruption_error").convention["baseline"] == "other"
+
+
+def test_a_baseline_without_a_budget_of_its_own_is_told_what_to_do(
+    model: Classifier, other: Classifier, images: ImageSet, tmp_path: Path
+) -> None:
+    store = Store(tmp_path / "runs")
+    settings = {"corruptions": NAMES, "edition": "cifar-32"}
+    one_cell = CorruptionStudy([other], images, corruptions=NAMES[:1], severities=[1], edition="cifar-32")
+    filled(one_cell, other, images, store)
+    study = BudgetedCorruptionStudy([model], images, **settings, baseline=other.ref, budget=300)  # type: ignore[arg-type]
+    results = filled(study, model, images, store)
+    (reason,) = [reason for reason in results.skipped if "baseline" in reason]
+    assert "run other with the same --budget or --precision, or in full" in reason
+
+
+def test_a_budgeted_baseline_is_a_hundred_percent_of_itself(model: Classifier, images: ImageSet, tmp_path: Path) -> None:
+    study = BudgetedCorruptionStudy([model], images, corruptions=NAMES, edition="cifar-32", baseline=model.ref, budget=300)
+    results = filled(study, model, images, Store(tmp_path / "runs"))
+    assert the(results, "mean_corruption_error").value == pytest.approx(1.0)
+    assert sampling_error(results, "mean_corruption_error") == 0
 
 
 def test_going_on_with_a_larger_budget_does_nothing_twice(model: Classifier, images: ImageSet, tmp_path: Path) -> None:
@@ -110,9 +241,7 @@ def test_going_on_with_a_larger_budget_does_nothing_twice(model: Classifier, ima
 def test_a_precision_is_reached(model: Classifier, images: ImageSet, tmp_path: Path) -> None:
     study = BudgetedCorruptionStudy([model], images, corruptions=NAMES, edition="cifar-32", precision=0.03)
     results = filled(study, model, images, Store(tmp_path / "runs"))
-    (mean,) = [one for one in results.measurements if one.metric == "mean_corrupted_error"]
-    assert mean.interval is not None
-    assert mean.interval[1] - mean.interval[0] <= 0.06
+    assert 0 < sampling_error(results, "mean_corrupted_error") <= 0.03
 
 
 def test_a_budget_needs_a_figure_and_one_mean(model: Classifier, images: ImageSet) -> None:
@@ -122,14 +251,23 @@ def test_a_budget_needs_a_figure_and_one_mean(model: Classifier, images: ImageSe
         BudgetedCorruptionStudy([model], images, corruptions=[*IMAGENET_C, "speckle_noise"], budget=100)
 
 
-def test_the_command_spends_a_budget(images: ImageSet, tmp_path: Path) -> None:
+def test_the_command_spends_a_budget_and_then_another_against_it(images: ImageSet, tmp_path: Path) -> None:
     save_colour_network(tmp_path / "colours.onnx")
     (tmp_path / "classes.txt").write_text("blue\ngreen\nred\n")
     what = [f"onnx:{tmp_path / 'colours.onnx'}", str(tmp_path / "photos"), "--classes", str(tmp_path / "classes.txt")]
-    how = ["--prepare", "squash,mean=0,std=1,size=16", "--store", str(tmp_path / "runs"), "--workers", "0", "--quiet"]
+    how = ["--store", str(tmp_path / "runs"), "--workers", "0", "--quiet"]
     study = ["--studies", "corruption", "--corruptions", ",".join(NAMES), "--edition", "cifar-32", "--budget", "300"]
-    ran = CliRunner().invoke(cli, ["run", *what, *how, *study, "--json", "-o", str(tmp_path / "report.html")])
+    made = ["--prepare", "squash,mean=0,std=1,size=16", "--name", "plain"]
+    ran = CliRunner().invoke(cli, ["run", *what, *how, *study, *made, "--json", "-o", str(tmp_path / "report.html")])
     assert ran.exit_code == 0, ran.output
     found = json.loads(ran.stdout)
     (mean,) = [one for one in found["findings"] if one.get("metric") == "mean_corrupted_error"]
     assert mean["convention"]["passes"] == "300 of 1,260"
+    # every answer is right, and then, as of a full run, drawing photos again tells nothing
+    assert mean["interval"] is None
+    assert mean["value"] == pytest.approx(0, abs=0.01)
+    other = ["--prepare", "squash,mean=0.5,std=1,size=16", "--name", "shifted", "--baseline", "plain"]
+    ran = CliRunner().invoke(cli, ["run", *what, *how, *study, *other, "-o", str(tmp_path / "report.html")])
+    assert ran.exit_code == 0, ran.output
+    assert "exactly these photos" in ran.stdout
+    assert "no prediction" not in ran.output

@@ -6,15 +6,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import t as student
 
 import shiftproof
 from shiftproof.corruptions import GROUPS, IMAGENET_C
+from shiftproof.corruptions.choosing import trained_with
 from shiftproof.errors import BadInput, UnknownName
 from shiftproof.metrics import mean_corruption_error, relative_mean_corruption_error
+from shiftproof.studies.cells import Cells
 from shiftproof.studies.corruption import CorruptionStudy
+from shiftproof.studies.corruption_numbers import measured_means
 from shiftproof.studies.published_baselines import alexnet_errors
 from shiftproof.studies.results import Results
-from shiftproof.types import Condition, Curve, FrostPictures, Gallery, GalleryItem, ImageSetRef, Measurement, ModelRef
+from shiftproof.types import Condition, Curve, FrostPictures, Gallery, GalleryItem, ImageSetRef, Measurement, ModelRef, Seen
 
 NAMES = ("fog", "snow", "contrast")
 LABELS = np.array([0, 1, 2, 3])
@@ -46,6 +50,17 @@ def load(predictions_of: Any) -> Any:
     return answer
 
 
+@pytest.fixture
+def load_thrice(predictions_of: Any, load: Any) -> Any:
+    """The same images three times over: as many as it takes for an interval."""
+
+    def answer(run: Any) -> Any:
+        once = load(run)
+        return predictions_of(np.tile(once.labels[:, 0], 3), np.tile(once.top5.classes[:, 0], 3))
+
+    return answer
+
+
 def study(**options: Any) -> CorruptionStudy:
     return CorruptionStudy([MODEL], PHOTOS, **{"corruptions": NAMES, "severities": (1, 2), **options})
 
@@ -67,6 +82,70 @@ def test_means_over_cells_are_as_on_paper(load: Any) -> None:
     assert numbers(findings, "mean_corrupted_error") == {None: 0.375}
     assert numbers(findings, "relative_corrupted_error") == {None: 0.125}
     assert not numbers(findings, "mean_corruption_error")
+
+
+class Declared:
+    """Loads answers and knows what the model says of its past."""
+
+    def __init__(self, load: Any, *augmentations: str) -> None:
+        self._load, self._augmentations = load, augmentations
+
+    def __call__(self, run: Any) -> Any:
+        return self._load(run)
+
+    def seen(self, run: Any) -> Seen:
+        return Seen(augmentations=self._augmentations if run.model == MODEL else ())
+
+
+def test_means_over_unseen_corruptions_stand_beside_the_published_ones(load: Any) -> None:
+    plain: list[Any] = list(study(baseline=BASE).measure(load))
+    findings: list[Any] = list(study(baseline=BASE).measure(Declared(load, "RandomFog", "mixup")))
+    means = [one for one in findings if isinstance(one, Measurement) and one.metric.startswith("unseen_")]
+    # of snow and contrast alone: errors 0.375 and 0.125, clean 0.25; ratios 0.5 and 0.125 / 0.875; relative 0.5 and -1 / 3
+    assert {one.metric: one.value for one in means} == {
+        "unseen_group_error": pytest.approx(0.375),  # of weather, which has snow left; digital loses nothing
+        "unseen_mean_corrupted_error": pytest.approx(0.25),
+        "unseen_relative_corrupted_error": pytest.approx(0.0),
+        "unseen_mean_corruption_error": pytest.approx((0.5 + 0.125 / 0.875) / 2),
+        "unseen_relative_mean_corruption_error": pytest.approx((0.5 - 1 / 3) / 2),
+    }
+    assert {one.convention["corruptions"] for one in means} == {"snow, contrast", "snow"}
+    assert not any("seen in training" in one.convention for one in means)
+    # what was there before is the same, and says that part of it was part of training
+    others = [one for one in findings if one not in means]
+    assert [getattr(one, "value", None) for one in others] == [getattr(one, "value", None) for one in plain]
+    told = {
+        (one.metric, one.about.get("corruption", one.about.get("group")))
+        for one in others
+        if isinstance(one, Measurement) and one.convention.get("seen in training") == "fog"
+    }
+    of_fog = ("corrupted_error", "corruption_mean_error", "corruption_error", "relative_corruption_error")
+    of_all = ("mean_corrupted_error", "relative_corrupted_error", "mean_corruption_error", "relative_mean_corruption_error")
+    assert told == {*((name, "fog") for name in of_fog), *((name, None) for name in of_all), ("group_error", "weather")}
+
+
+@pytest.mark.parametrize("augmentations", [(), ("mixup", "cutout"), ("imagenet-c",)])
+def test_without_both_seen_and_unseen_corruptions_there_is_one_mean(load: Any, augmentations: tuple[str, ...]) -> None:
+    findings = list(study(baseline=BASE).measure(Declared(load, *augmentations)))
+    assert not any(isinstance(one, Measurement) and one.metric.startswith("unseen_") for one in findings)
+
+
+@pytest.mark.parametrize(
+    ("declared", "names"),
+    [
+        ("gaussian_noise", {"gaussian_noise"}),
+        ("GaussianBlur", {"gaussian_blur"}),
+        ("noise", {"gaussian_noise", "shot_noise", "impulse_noise", "speckle_noise"}),
+        ("blur, jpeg", {*GROUPS["blur"], "gaussian_blur", "jpeg_compression"}),
+        ("Color Jitter (0.4)", {"brightness", "contrast", "saturate"}),
+        ("imagenet-c", set(IMAGENET_C)),
+        ("random-rotation", {"rotate"}),
+        ("horizontal flip", set()),
+        ("augmix", set()),  # made to have nothing of ImageNet-C
+    ],
+)
+def test_augmentations_are_known_by_what_people_call_them(declared: str, names: set[str]) -> None:
+    assert trained_with([declared]) == names
 
 
 def test_ratios_to_a_baseline_are_as_on_paper_and_by_the_metrics(load: Any) -> None:
@@ -196,17 +275,32 @@ def test_alexnet_needs_the_original_frost_where_frost_is_asked_for(monkeypatch: 
     assert original._why_not_published() is None
 
 
-def test_published_errors_are_constants_so_the_interval_is_that_of_the_error_alone(load: Any) -> None:
-    found: list[Any] = list(study(corruptions=("fog",), baseline="alexnet").measure(load))
+def test_published_errors_are_constants_so_the_interval_is_that_of_the_error_alone(load_thrice: Any) -> None:
+    found: list[Any] = list(study(corruptions=("fog",), baseline="alexnet").measure(load_thrice))
     error, ratio = (
         next(one for one in found if isinstance(one, Measurement) and one.metric == metric)
         for metric in ("corruption_mean_error", "corruption_error")
     )
     divisor = np.mean([0.67474, 0.76050])  # AlexNet under fog at severities 1 and 2
     assert ratio.value == pytest.approx(error.value / divisor)
-    assert ratio.interval == pytest.approx(tuple(bound / divisor for bound in error.interval or ()))
+    assert error.interval is not None
+    assert ratio.interval == pytest.approx(tuple(bound / divisor for bound in error.interval))
     # the model is wrong on a quarter of the unchanged images, AlexNet on 0.4348
     assert numbers(found, "relative_corruption_error") == {None: (error.value - 0.25) / (divisor - 0.4348)}
+
+
+@pytest.mark.parametrize("images", [26, 100])
+def test_intervals_of_few_photos_are_as_wide_as_students(images: int) -> None:
+    """Of values that lie evenly there is no skew to correct, and Student's interval of a mean is the one to have."""
+    values, widths = np.linspace(0.1, 0.9, images), []
+    for seed in range(20):  # in another order other photos are drawn; 1000 draws leave some noise
+        wrong = np.random.default_rng(seed).permutation(values).reshape(images, 1, 1)
+        cells = Cells(tuple(f"{place:03d}" for place in range(images)), ("fog",), (1,), wrong, None)
+        (mean,) = [one for one in measured_means(cells, None) if one.number.metric == "mean_corrupted_error"]
+        low, high = mean.interval or (0.0, 0.0)
+        widths.append(high - low)
+    low, high = student.interval(0.95, images - 1, values.mean(), values.std(ddof=1) / np.sqrt(images))
+    assert np.mean(widths) == pytest.approx(high - low, rel=0.04)  # percentiles as they are: 26 photos 8 % too narrow
 
 
 def test_a_mean_is_over_the_fifteen_also_where_others_were_asked_for(predictions_of: Any) -> None:

@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 
 from shiftproof.errors import BadInput
+from shiftproof.image_sets.image_list import ImageList
+from shiftproof.image_sets.scoring import Scoring
+from shiftproof.planning import Known
 from shiftproof.studies.detection_corruption import DetectionCorruptionStudy
-from shiftproof.types import Finding, FoundObjects, Gallery, ImageSetRef, Measurement, ModelRef
+from shiftproof.types import Finding, FoundObjects, Gallery, ImageSetRef, Measurement, ModelRef, Run, Sample, Seen
 from studies.found_world import Loads, world
 
 PHOTOS = ImageSetRef("photos", "photos")
@@ -118,3 +121,28 @@ def test_sets_without_boxes_say_what_to_do() -> None:
     (reason,) = study().skipped(Loads({"net": plain}))  # type: ignore[arg-type]
     assert "needs boxes" in reason
     assert list(study().measure(Loads({"net": plain}))) == []  # type: ignore[arg-type]
+
+
+def test_means_over_unseen_corruptions_stand_beside_those_over_all() -> None:
+    class Declared(Loads):
+        def seen(self, run: Run) -> Seen:
+            return Seen(augmentations=("snow",))
+
+    load = Declared({name: scene(found) for name, found in CELLS.items()})
+    findings = list(study().measure(load))  # type: ignore[arg-type]
+    fog = (precision(30) + precision(20)) / 2
+    (mean,), (share,) = (numbers(findings, f"unseen_{name}_performance_under_corruption") for name in ("mean", "relative"))
+    assert mean.value == share.value == pytest.approx(fog)  # the clean precision is 1
+    assert mean.convention["corruptions"] == "fog"
+    (every,) = numbers(findings, "mean_performance_under_corruption")
+    assert every.value == pytest.approx((2 * fog + precision(10) + precision(20)) / 4)
+    assert every.convention["seen in training"] == "snow"
+    assert not numbers(measured(), "unseen_mean_performance_under_corruption")
+
+
+def test_a_set_without_boxes_is_known_before_any_pass() -> None:
+    images = ImageList("photos", [Sample("a.png")], None, lambda _: None)  # type: ignore[arg-type, return-value]
+    told = study().why_nothing(Known(lambda _: images, [None], Scoring())) or ""
+    assert told.startswith("photos: average precision needs boxes, and the set has none")
+    (reason,) = study().skipped(Loads(dict.fromkeys(CELLS, world({"a.png": ([], [])}, boxed=False))))  # type: ignore[arg-type]
+    assert reason == told

@@ -5,12 +5,16 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from sklearn.covariance import EmpiricalCovariance
 from sklearn.metrics import average_precision_score
+from sklearn.neighbors import NearestNeighbors
+from sklearn.preprocessing import normalize
 
+from shiftproof.errors import UnknownName
 from shiftproof.metrics.top5 import to_top5
 from shiftproof.reference import ilsvrc_classes, wnids_of
 from shiftproof.studies.natural_adversarial import NaturalAdversarialStudy
-from shiftproof.types import Classes, Curve, ImageSetRef, Measurement, ModelRef, Predictions, Run
+from shiftproof.types import Classes, Curve, Head, ImageSetRef, Measurement, ModelRef, Predictions, Run
 
 MODEL = ModelRef("net", "m")
 HARD, ORDINARY, NOVEL = (ImageSetRef(name, name) for name in ("hard", "ordinary", "novel"))
@@ -169,3 +173,81 @@ def test_novel_images_are_read_without_labels() -> None:
     assert reading is not None
     assert not reading.labelled
     assert study.reading(Run(MODEL, ORDINARY)) is None
+
+
+def test_top_five_is_told_beside_the_first_answer(answers: dict[str, Predictions]) -> None:
+    study = NaturalAdversarialStudy([MODEL], HARD, ordinary=ORDINARY)
+    for name, metric in (("hard", "imagenet_a_top5_accuracy"), ("ordinary", "ordinary_top5_accuracy")):
+        logits, labels = answers[name].need_logits(), answers[name].labels[:, 0]
+        kept = np.isin(labels, A_CLASSES)
+        logits, labels = logits[kept], labels[kept]
+        among, everywhere = found(study, answers, metric)
+        for one, columns in ((among, np.array(A_CLASSES)), (everywhere, np.arange(1000))):
+            five = columns[np.argsort(-logits[:, columns], axis=1)[:, :5]]
+            assert one.value == (five == labels[:, None]).any(axis=1).mean()
+            assert one.images == kept.sum()
+    first = found(study, answers, "imagenet_a_accuracy")[0]
+    assert first.value < found(study, answers, "imagenet_a_top5_accuracy")[0].value
+
+
+def with_features(given: Predictions, head: Head, seed: int) -> Predictions:
+    """The same images as a linear network sees them: noise, and something of the direction of their class."""
+    generator = np.random.default_rng(seed)
+    labels = given.labels[:, 0]
+    features = generator.normal(size=(len(given), 24)) + np.where(labels[:, None] >= 0, head.weights[labels], 0)
+    logits = features @ head.weights.T + head.bias
+    return dataclasses.replace(given, features=features, head=head, logits=logits, top5=to_top5(logits, "logits"))
+
+
+def test_any_detector_looks_for_novel_photos_among_the_classes_that_are_scored(answers: dict[str, Predictions]) -> None:
+    """KNN and Mahalanobis by scikit-learn from the training images of the 200 classes; energy and cosine of 200 outputs."""
+    generator = np.random.default_rng(8)
+    head = Head(generator.normal(size=(1000, 24)), generator.normal(size=1000) / 10)
+    training = predictions(np.zeros((2500, 1000)), generator.integers(0, 1000, 2500))
+    seen = {
+        name: with_features(given, head, seed)
+        for seed, (name, given) in enumerate({**answers, "training": training}.items())
+    }
+    study = NaturalAdversarialStudy(
+        [MODEL],
+        HARD,
+        ordinary=ORDINARY,
+        novel=NOVEL,
+        detectors=["energy", "max_cosine", "knn", "mahalanobis"],
+        training=ImageSetRef("training", "training"),
+        parameters={"knn": {"neighbours": 3}},
+        keep="features",
+    )
+    assert ImageSetRef("training", "training") in [run.image_set for run in study.runs()]
+    aupr = {one.about["detector"]: one for one in found(study, seen, "imagenet_o_aupr")}
+    assert list(aupr) == ["energy", "max_cosine", "knn", "mahalanobis"]
+    learned, known = (seen[name].take(np.isin(seen[name].labels[:, 0], O_CLASSES)) for name in ("training", "ordinary"))
+    points = np.concatenate([known.need_features(), seen["novel"].need_features()])
+    positive = np.repeat([0, 1], [len(known), len(seen["novel"])])
+    logits = points @ head.weights[O_CLASSES].T + head.bias[O_CLASSES]
+    lengths = np.linalg.norm(points, axis=1)[:, None] * np.linalg.norm(head.weights[O_CLASSES], axis=1)
+    neighbours = NearestNeighbors(n_neighbors=3).fit(normalize(learned.need_features()))
+    labels = learned.labels[:, 0]
+    centres = {label: learned.need_features()[labels == label].mean(axis=0) for label in np.unique(labels)}
+    apart = learned.need_features() - np.array([centres[label] for label in labels])
+    spread = EmpiricalCovariance(assume_centered=True).fit(apart)
+    expected = {
+        "energy": -np.logaddexp.reduce(logits, axis=1),
+        "max_cosine": -(points @ head.weights[O_CLASSES].T / lengths).max(axis=1),
+        "knn": neighbours.kneighbors(normalize(points))[0][:, -1],
+        "mahalanobis": np.min([spread.mahalanobis(points - centre) for centre in centres.values()], axis=0),
+    }
+    for name, scores in expected.items():
+        assert aupr[name].value == pytest.approx(average_precision_score(positive, scores), abs=1e-6)
+    assert f"references {len(learned)}" in aupr["knn"].convention["detector"]
+
+
+def test_a_detector_that_cannot_be_had_is_told(answers: dict[str, Predictions]) -> None:
+    study = NaturalAdversarialStudy([MODEL], HARD, ordinary=ORDINARY, novel=NOVEL, detectors=["msp", "knn"])
+    load = lambda run: answers[run.image_set.name]  # noqa: E731 - studies remember what they said by it
+    assert [one.about["detector"] for one in study.measure(load) if one.about.get("detector")] == ["msp"]
+    assert list(study.skipped(load)) == [
+        "knn is left out for net: it learns from training images, and none were given (--training)"
+    ]
+    with pytest.raises(UnknownName, match="did you mean energy"):
+        NaturalAdversarialStudy([MODEL], HARD, detectors=["enrgy"])

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats
+from sklearn.metrics import roc_auc_score
 
 from shiftproof.metrics import auroc
 from shiftproof.studies.distance_analysis import groups_by_distance
 from shiftproof.studies.out_of_distribution import OutOfDistributionStudy
-from shiftproof.types import Curve, Gallery, ModelRef, Predictions, Run
-from studies.novel_world import ALL_SETS, FOG, HATS, OTHER, PHOTOS, SHOES, TOY, TRAINING, World, numbers, value
+from shiftproof.types import CLEAN, Curve, Gallery, ModelRef, Predictions, Run
+from studies.novel_world import ALL_SETS, FOG, HATS, OTHER, PHOTOS, SHOES, SKETCHES, TOY, TRAINING, World, numbers, value
 
 REDRAWN = [ModelRef(f"toy redrawn {seed}", f"drawn {seed}") for seed in (1, 2, 3)]
 
@@ -68,6 +69,33 @@ def test_a_shift_is_told_beside_that_of_the_trained_network(random: Any) -> None
         -np.logaddexp.reduce(world(run).need_logits(), axis=1) for run in (Run(TOY, PHOTOS), Run(TOY, PHOTOS, FOG))
     )
     assert value(findings, "shift_auroc", detector="energy", shift="fog 3") == pytest.approx(auroc(sharp, foggy))
+
+
+def test_a_random_network_is_asked_which_answers_of_the_trained_one_are_wrong(random: Any) -> None:
+    findings, world = random
+    energy = {
+        name: -np.logaddexp.reduce(world(run).need_logits(), axis=1)
+        for name, run in {
+            "photos": Run(REDRAWN[1], PHOTOS),
+            "fog 3": Run(REDRAWN[1], PHOTOS, FOG),
+            "hats": Run(REDRAWN[1], HATS),
+        }.items()
+    }
+    for inside, run in (("photos", Run(TOY, PHOTOS)), ("fog 3", Run(TOY, PHOTOS, FOG))):
+        trained = world(run)
+        wrong = trained.need_logits().argmax(axis=1) != trained.labels[:, 0]
+        where: dict[str, Any] = {"detector": "energy", "inside": inside, "network": 2}
+        alone = value(findings, "random_network_failure_auroc", outside="mistakes alone", **where)
+        assert alone == pytest.approx(roc_auc_score(wrong, energy[inside]))
+        (pooled,) = numbers(findings, "random_network_failure_auroc", outside="hats", **where)
+        both = np.append(wrong, np.ones(60, bool))
+        assert pooled.value == pytest.approx(roc_auc_score(both, np.append(energy[inside], energy["hats"])))
+        assert pooled.convention["right and wrong"] == "answers of toy, the trained model"
+        assert pooled.images == 150 + 60
+    several = {"detector": "energy", "inside": "fog 3", "outside": "hats"}
+    values = [one.value for one in numbers(findings, "random_network_failure_auroc", **several)]
+    assert len(values) == 3
+    assert value(findings, "mean_random_network_failure_auroc", **several) == pytest.approx(np.mean(values))
 
 
 def test_no_detector_is_measured_on_a_random_network_that_it_cannot_be_fitted_on() -> None:
@@ -213,7 +241,7 @@ def test_the_images_shown_are_those_whose_ranks_differ_most() -> None:
 def test_without_features_distance_is_left_out_and_says_so(predictions_of: Any) -> None:
     answers = predictions_of([0, 1, 2, 3], [0, 1, 5, 3], [0.9, 0.8, 0.6, 0.5], with_logits=True)
     study, load = OutOfDistributionStudy([TOY], PHOTOS, out_sets={"hats": HATS}, keep="logits"), lambda _: answers
-    assert not [one for one in study.measure(load) if one.about.get("set")]
+    assert not [one for one in study.measure(load) if one.about.get("set") and not isinstance(one, Gallery)]
     reasons = list(study.skipped(load))
     assert any(reason.startswith("the distance analysis is left out for toy: ") for reason in reasons)
     assert any(reason.startswith("the Fréchet distance is left out for toy: ") for reason in reasons)
@@ -245,3 +273,127 @@ def test_few_images_are_told_beside_the_frechet_distance() -> None:
     found = numbers(OutOfDistributionStudy([TOY], PHOTOS, out_sets={"hats": HATS}).measure(load), "frechet_distance")
     assert all("fewer images than features" in one.convention["few images"] for one in found)
     assert len(found) == 1
+
+
+@pytest.fixture(scope="module")
+def styles() -> tuple[Any, World]:
+    world = World()
+    study = OutOfDistributionStudy(
+        [TOY], PHOTOS, **ALL_SETS, detectors=["msp", "energy", "max_logit"], examples=4, scores_at=(0, 50, 100), groups=9
+    )
+    return list(study.measure(world)), world
+
+
+def curves(findings: Any, name: str, **about: str) -> list[Curve]:
+    return [one for one in findings if isinstance(one, Curve) and one.name == name and about.items() <= one.about.items()]
+
+
+def galleries(findings: Any, name: str, **about: str) -> list[Gallery]:
+    return [one for one in findings if isinstance(one, Gallery) and one.name == name and about.items() <= one.about.items()]
+
+
+def test_scores_of_shifted_images_are_split_into_right_and_wrong_answers(styles: Any) -> None:
+    findings, world = styles
+    for shifted, run in (("sketches", Run(TOY, SKETCHES)), ("fog 3", Run(TOY, PHOTOS, FOG))):
+        answers = world(run)
+        right = answers.need_logits().argmax(axis=1) == answers.labels[:, 0]
+        (whole,) = curves(findings, "score_distribution", detector="energy", group=shifted)
+        found = curves(findings, "score_distribution_by_answer", detector="energy", group=shifted)
+        assert [one.about["answered"] for one in found] == ["correct", "wrong"]
+        assert [one.images for one in found] == [right.sum(), (~right).sum()]
+        assert all(one.x == whole.x for one in found)
+        assert [sum(pair) for pair in zip(*(one.counts or () for one in found), strict=True)] == list(whole.counts or ())
+        energy = -np.logaddexp.reduce(answers.need_logits(), axis=1)
+        # bins are of equal width, so a score lies in that whose middle is nearest
+        nearest = np.abs(energy[right][:, None] - np.array(whole.x)).argmin(axis=1)
+        assert list(found[0].counts or ()) == np.bincount(nearest, minlength=40).tolist()
+        assert sum(found[0].y) == pytest.approx(1)
+
+
+def test_rank_shifts_are_told_as_a_distribution_about_their_mean(styles: Any) -> None:
+    findings, world = styles
+    sets = [world(Run(TOY, images)) for images in (PHOTOS, HATS, SHOES)]
+    logits = np.concatenate([one.need_logits() for one in sets])
+    msp = -np.exp(logits.max(axis=1) - np.logaddexp.reduce(logits, axis=1))
+    moved = (stats.rankdata(-logits.max(axis=1)) - stats.rankdata(msp)) / len(logits)
+    wrong = np.zeros(len(logits), bool)
+    wrong[:150] = logits[:150].argmax(axis=1) != sets[0].labels[:, 0]
+    right = np.arange(len(logits)) < 150
+    groups = {"correct": right & ~wrong, "wrong": wrong, "outside": ~right}
+    for group, rows in groups.items():
+        (curve,) = curves(findings, "rank_shift_distribution", detector="max_logit", group=group)
+        nearest = np.abs(moved[rows][:, None] - np.array(curve.x)).argmin(axis=1)
+        assert list(curve.counts or ()) == np.bincount(nearest, minlength=40).tolist()
+        assert curve.x[0] == pytest.approx(-curve.x[-1])
+        assert curve.images == rows.sum()
+    energy, max_logit = (curves(findings, "rank_shift_distribution", detector=name) for name in ("energy", "max_logit"))
+    assert {one.x for one in (*energy, *max_logit)} == {energy[0].x}  # on common axes
+    assert not curves(findings, "rank_shift_distribution", detector="msp")  # others are moved beside it
+
+
+def test_disagreements_are_shown_for_each_set_and_either_way(styles: Any) -> None:
+    findings, world = styles
+    found = galleries(findings, "disagreement_by_set")
+    sides = {"photos": "inside", "sketches": "shifted", "fog 3": "shifted", "hats": "outside", "shoes": "outside"}
+    assert {str(one.about["set"]): one.about["side"] for one in found} == sides
+    best = next(str(one.about["detector"]) for one in galleries(findings, "detector_disagreement"))
+    assert [(one.about["detector"], one.about["versus"]) for one in found[:2]] == [(best, "msp"), ("msp", best)]
+    runs = {"photos": Run(TOY, PHOTOS), "fog 3": Run(TOY, PHOTOS, FOG), "hats": Run(TOY, HATS), "shoes": Run(TOY, SHOES)}
+    logits = {name: world(run).need_logits() for name, run in runs.items()}
+    rules = {
+        "msp": lambda rows: -np.exp(rows.max(axis=1) - np.logaddexp.reduce(rows, axis=1)),
+        "energy": lambda rows: -np.logaddexp.reduce(rows, axis=1),
+        "max_logit": lambda rows: -rows.max(axis=1),
+    }
+    order = np.concatenate([logits[name] for name in ("photos", "hats", "shoes")])
+    ours, theirs = (
+        stats.percentileofscore(rules[name](order), rules[name](logits["fog 3"]), "mean") for name in (best, "msp")
+    )
+    (foggy,) = galleries(findings, "disagreement_by_set", set="fog 3", detector=best)
+    rows = np.argsort(theirs - ours, kind="stable")[:4]
+    assert [item.id for item in foggy.items] == [world(runs["fog 3"]).ids[row] for row in rows]
+    assert foggy.items[0].condition == FOG  # a picture of it is made anew, in its fog
+    assert foggy.items[0].caption.startswith(f"{best} {ours[rows[0]]:.0f} %, msp {theirs[rows[0]]:.0f} %: ")
+    assert all(len(one.items) <= 4 for one in found)
+    none = OutOfDistributionStudy([TOY], PHOTOS, out_sets={"hats": HATS}, detectors=["energy"], examples=0, scores_at=())
+    assert not [one for one in none.measure(World()) if one.about.get("side")]
+
+
+def test_examples_lie_at_percentiles_of_the_score_in_their_set(styles: Any) -> None:
+    findings, world = styles
+    (shown,) = galleries(findings, "score_percentiles", detector="msp", set="hats")
+    hats = world(Run(TOY, HATS))
+    confidence = np.exp(hats.need_logits().max(axis=1) - np.logaddexp.reduce(hats.need_logits(), axis=1))
+    order = np.argsort(-confidence, kind="stable")
+    assert [item.id for item in shown.items] == [hats.ids[order[place]] for place in (0, 30, 59)]
+    assert [item.caption.partition(",")[0] for item in shown.items] == ["0 %", "50 %", "100 %"]
+    assert {one.about["set"] for one in galleries(findings, "score_percentiles")} == {
+        *("photos", "sketches", "fog 3", "hats", "shoes")
+    }
+    (foggy,) = galleries(findings, "score_percentiles", detector="msp", set="fog 3")
+    assert all(item.condition not in (None, CLEAN) for item in foggy.items)
+
+
+def test_lines_of_style_and_class_are_held_against_each_other_where_they_begin(styles: Any) -> None:
+    """By scipy's lines and Welch's interval, of two slopes with seven degrees of freedom each."""
+    findings, _ = styles
+    lines = {}
+    for name in ("fog 3", "hats"):
+        (curve,) = curves(findings, "distance_auroc", detector="energy", set=name)
+        lines[name] = stats.linregress(curve.x, curve.y)
+    apart = lines["fog 3"].intercept - lines["hats"].intercept
+    parts = [line.intercept_stderr**2 for line in lines.values()]
+    free = sum(parts) ** 2 / sum(part**2 / 7 for part in parts)
+    reach = stats.t.ppf(0.975, free) * np.sqrt(sum(parts))
+    where = {"detector": "energy", "set": "fog 3", "versus": "hats"}
+    (higher,) = numbers(findings, "distance_intercept_difference", **where)
+    assert higher.value == pytest.approx(apart)
+    assert higher.interval == pytest.approx((apart - reach, apart + reach))
+    fog, hats = (numbers(findings, "distance_intercept", detector="energy", set=name)[0].interval for name in lines)
+    assert fog is not None
+    assert hats is not None
+    gap = value(findings, "distance_intercept_gap", **where)
+    assert gap == pytest.approx(max(fog[0], hats[0]) - min(fog[1], hats[1]))
+    assert (gap > 0) == (fog[0] > hats[1] or hats[0] > fog[1])
+    pairs = {(one.about["set"], one.about["versus"]) for one in numbers(findings, "distance_intercept_gap")}
+    assert pairs == {(style, novel) for style in ("sketches", "fog 3") for novel in ("hats", "shoes")}

@@ -14,7 +14,7 @@ from shiftproof.metrics import flip_probability, sequence_top5_distance, sequenc
 from shiftproof.metrics.top5 import to_top5
 from shiftproof.studies.perturbation import PerturbationStudy
 from shiftproof.studies.published_baselines import alexnet_flips
-from shiftproof.types import Gallery, ImageSetRef, Measurement, ModelRef, Predictions
+from shiftproof.types import Gallery, ImageSetRef, Measurement, ModelRef, Predictions, Seen
 
 MODEL, BASE = ModelRef("model", "1"), ModelRef("base", "2")
 FRAMES = ImageSetRef("frames", "3")
@@ -67,6 +67,23 @@ def test_the_numbers_say_what_was_compared_and_averaged(predictions_of: Any) -> 
     # shear is one of the four for validation, so no mean counts it
     assert told["mean_flip_probability", None, None]["perturbations"] == "shot_noise, tilt"
     assert told["flip_probability", "tilt", 1]["frames"] == "6"
+
+
+def test_a_mean_over_unseen_perturbations_stands_beside_the_published_one(predictions_of: Any) -> None:
+    answers = frames_of(predictions_of, ("tilt", 1, TILT), ("shot_noise", 1, NOISE))
+
+    class Load:
+        def __call__(self, run: Any) -> Any:
+            return answers
+
+        def seen(self, run: Any) -> Seen:
+            return Seen(augmentations=("poisson noise",))
+
+    found: list[Any] = list(PerturbationStudy([MODEL], FRAMES).measure(Load()))
+    assert numbers(found, "mean_flip_probability") == {(None, None): 0.25, (None, 2): 0.25, (None, 3): (1 / 3) / 2}
+    assert numbers(found, "unseen_mean_flip_probability") == {(None, None): 0.2}  # of tilt alone, where noise counts too
+    told = [one.convention.get("seen in training") for one in found if getattr(one, "metric", "") == "mean_flip_probability"]
+    assert told == ["shot_noise", None, None]
 
 
 def walk(seed: int, *, classes: int = 9) -> Any:

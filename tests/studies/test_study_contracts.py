@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 from shiftproof import catalog
-from shiftproof.types import Curve, Gallery, Measurement, Predictions, Study
+from shiftproof.image_sets.image_list import ImageList
+from shiftproof.image_sets.scoring import Scoring
+from shiftproof.planning import Known, measurable
+from shiftproof.types import Classes, Curve, Gallery, Measurement, Predictions, Sample, Study
 from studies.contracts import check_number
 
 CASES = [
@@ -105,6 +108,22 @@ def test_without_labels_the_reason_is_given(name: str, predictions_of: Any, stor
     study = catalog.STUDIES.load(name)(store.models, store.image_set)
     needing = getattr(study, "needs_labels", True)
     assert any("needs labels" in reason for reason in study.skipped(store.load)) == needing
+
+
+@pytest.mark.parametrize("name", OF_CLASSES)
+def test_what_a_study_foresees_is_what_happens(name: str, case: Any, stored: Any) -> None:
+    title, first, second = case
+    store = stored(first=first, second=second)
+    study = catalog.STUDIES.load(name)(store.models, store.image_set)
+    samples = [Sample(key, () if row[0] < 0 else (int(row[0]),)) for key, row in zip(first.ids, first.labels, strict=True)]
+    classes = first.classes or Classes(tuple("abcdefg"))
+    images = ImageList("photos", samples, classes, lambda _: None)  # type: ignore[arg-type, return-value]
+    known = Known(lambda _: images, [first.classes, second.classes], Scoring())
+    foreseen, found = measurable([study], known)[1], list(study.measure(store.load))
+    assert not (foreseen and found)
+    if title == "unlabelled":
+        assert bool(foreseen) == (not found), "nothing will be measured, and nobody was told"
+        assert set(foreseen) <= set(study.skipped(store.load)) or not study.runs()
 
 
 @pytest.mark.parametrize("name", catalog.STUDIES)

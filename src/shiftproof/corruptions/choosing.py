@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+
 from shiftproof import catalog
 from shiftproof.corruptions import GROUPS, IMAGENET_C, IMAGENET_P
 from shiftproof.errors import BadInput
@@ -25,6 +28,71 @@ def perturbations_named(text: str) -> tuple[str, ...]:
     ('tilt', 'scale')
     """
     return _chosen(text, {"imagenet-p": IMAGENET_P, "all": tuple(catalog.PERTURBATIONS)}, catalog.PERTURBATIONS)
+
+
+COLOURS = ("brightness", "contrast", "saturate")
+ALSO_CALLED: dict[str, tuple[str, ...]] = {
+    "noise": (*GROUPS["noise"], "speckle_noise"),
+    "blur": (*GROUPS["blur"], "gaussian_blur"),
+    "weather": (*GROUPS["weather"], "spatter"),
+    "digital": GROUPS["digital"],
+    "imagenet-c": IMAGENET_C,
+    "imagenet-p": IMAGENET_P,
+    "additive gaussian noise": ("gaussian_noise",),
+    "gauss noise": ("gaussian_noise",),
+    "shot": ("shot_noise",),
+    "poisson": ("shot_noise",),
+    "poisson noise": ("shot_noise",),
+    "impulse": ("impulse_noise",),
+    "salt and pepper": ("impulse_noise",),
+    "speckle": ("speckle_noise",),
+    "multiplicative noise": ("speckle_noise",),
+    "defocus": ("defocus_blur",),
+    "glass": ("glass_blur",),
+    "motion": ("motion_blur",),
+    "zoom": ("zoom_blur",),
+    "elastic": ("elastic_transform",),
+    "elastic deformation": ("elastic_transform",),
+    "pixelation": ("pixelate",),
+    "downscale": ("pixelate",),
+    "jpeg": ("jpeg_compression",),
+    "jpg": ("jpeg_compression",),
+    "compression": ("jpeg_compression",),
+    "image compression": ("jpeg_compression",),
+    "saturation": ("saturate",),
+    "color": ("saturate",),
+    "colour": ("saturate",),
+    "color jitter": COLOURS,
+    "colour jitter": COLOURS,
+    # the authors of AugMix left these operations out of theirs, because ImageNet-C has them
+    "autoaugment": COLOURS,
+    "randaugment": COLOURS,
+    "trivialaugment": COLOURS,
+    "translation": ("translate",),
+    "rotation": ("rotate",),
+    "scaling": ("scale",),
+    "shearing": ("shear",),
+    "affine": ("translate", "rotate", "scale", "shear"),
+}
+"""What augmentations of training are called, and the corruptions and perturbations that they are."""
+
+
+def trained_with(augmentations: Iterable[str]) -> frozenset[str]:
+    """The corruptions and perturbations among the augmentations that a model declares, whatever they are called there.
+
+    >>> sorted(trained_with(["Gaussian noise (sigma 0.1)", "RandomRotation", "mixup", "jpeg"]))
+    ['gaussian_noise', 'jpeg_compression', 'rotate']
+    """
+    own = {name: (name,) for name in (*catalog.CORRUPTIONS, *catalog.PERTURBATIONS)}
+    known = {_bare(name): names for name, names in {**own, **ALSO_CALLED}.items()}
+    words = [_bare(word) for text in augmentations for word in re.sub(r"\([^)]*\)", "", text).split(",")]
+    found = (known.get(word) or known.get(word.removeprefix("random")) or () for word in words)
+    return frozenset(name for names in found for name in names)
+
+
+def _bare(text: str) -> str:
+    """Letters and digits alone, so that GaussianBlur, gaussian-blur and gaussian_blur are one."""
+    return re.sub(r"[^a-z0-9]", "", text.lower())
 
 
 def whole_numbers(text: str, *, least: int, most: int, what: str) -> tuple[int, ...]:

@@ -14,6 +14,7 @@ from shiftproof.curation.reference_models import ReferenceModels
 from shiftproof.curation.tables import table_bytes
 from shiftproof.curation.usual_shares import UsualShares
 from shiftproof.files import write_whole
+from shiftproof.image_sets.crop_sources import PHOTOS
 from shiftproof.image_sets.image_list import ImageList
 from shiftproof.image_sets.views import View
 from shiftproof.types import Output
@@ -54,8 +55,8 @@ def curate_crops(
     """Writes the crops that are left into a folder which `open_images` reads.
 
     Beside the crops it holds `manifest.csv`, which lists them, `objects.csv`, where every object has its reason, and
-    `usual_shares.csv`, which `load_shares` reads. What was answered or written before is not done again; a folder takes
-    crops of one choice only.
+    `usual_shares.csv`, which `load_shares` reads; ``crop-sources:FOLDER`` opens the photos that they were cut out of. What
+    was answered or written before is not done again; a folder takes crops of one choice only.
     """
     choice = choose_crops(
         images, usual, times_smaller=times_smaller, reference=reference, workers=workers, progress=progress
@@ -67,7 +68,11 @@ def curate_crops(
         folder,
         places=places,
         settings={"times_smaller": float(times_smaller), **_told(reference)},
-        information={"usual_shares": usual.source, "steps": [dataclasses.asdict(step) for step in choice.steps]},
+        information={
+            PHOTOS: images.location,
+            "usual_shares": usual.source,
+            "steps": [dataclasses.asdict(step) for step in choice.steps],
+        },
         output=output,
         workers=workers,
         progress=progress,

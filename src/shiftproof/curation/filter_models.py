@@ -76,7 +76,10 @@ class FilterModels:
             raise BadInput(f"every filter model needs a name of its own, got {listed(names)}")
         for model in self.models:
             if model.gives == "scores":
-                raise BadInput(f"{model.ref.name} gives scores, of which no class has a share; a filter model gives more")
+                raise BadInput(
+                    f"{model.ref.name} gives scores, of which no class has a share; a filter model gives logits or "
+                    "probabilities, as proposals: does with proposal_answer=surest"
+                )
 
     @property
     def refs(self) -> list[ModelRef]:

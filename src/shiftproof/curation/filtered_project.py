@@ -12,7 +12,7 @@ from shiftproof.curation.candidates import Pair
 from shiftproof.curation.filtered import Filtered
 from shiftproof.curation.known_items import known_items
 from shiftproof.curation.origins import making_of, origin
-from shiftproof.curation.project import Item, Project, save_project
+from shiftproof.curation.project import Item, Project, Verify, save_project
 from shiftproof.curation.review_classes import review_classes
 from shiftproof.curation.screens import CLARITY, NEAREST_PAIR
 from shiftproof.curation.shelf import Shelved, put_all
@@ -36,6 +36,8 @@ class Asking:
     known: ImageList | None = None  # images whose answer is known, see `known_items`
     known_shown: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # what models take each of them for
     seed: int = 0
+    verify: Verify | None = None
+    instructions: str = ""  # what people read before they begin; those of the screen where empty
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,9 @@ def save_filtered(
         screen.name,
         tuple(items),
         review_classes(classes, _keys(items), references),
+        instructions=asking.instructions,
         reviewers_each=asking.reviewers_each,
+        verify=asking.verify,
         target=asking.target,
         seed=asking.seed,
         making=making_of(sources, filtered.choice.steps, models=filtered.models, choices=filtered.limits),

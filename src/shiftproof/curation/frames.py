@@ -14,7 +14,7 @@ from typing import TypeAlias
 from shiftproof.curation.known_items import known_items
 from shiftproof.curation.origins import making_of, origin
 from shiftproof.curation.pair_reasons import pair_choices
-from shiftproof.curation.project import Item, Project, save_project
+from shiftproof.curation.project import Item, Project, Verify, save_project
 from shiftproof.curation.review_classes import joined_keys, review_classes
 from shiftproof.curation.screens import ANCHOR_LABELS, PAIR, screen_named
 from shiftproof.curation.shelf import Shelved, put_all
@@ -27,6 +27,9 @@ from shiftproof.prediction import Progress
 from shiftproof.types import Classes, Fact, Sample
 
 TABLE = "frames.csv"
+RELABELLED, ANCHORS_LABELLED = "relabelled", "anchors labelled by people"
+"""What is kept of a review of anchors in that of their pairs: whose labels changed, and how many there were."""
+
 REFERENCES = 3
 """Anchors of a class that reviewers may call up."""
 
@@ -53,18 +56,21 @@ def pair_frames(
     reasons: str = "paper",
     known: ImageList | None = None,
     reviewers_each: int = 2,
+    verify: Verify | None = None,
+    instructions: str = "",
     progress: Progress | None = None,
 ) -> FrameProject:
     """A review project of pairs: every frame around an anchor beside it.
 
     `labels` are what people said of the anchors before; the set's own hold else. `reasons` is a vocabulary, see
-    `pair_reasons`, and `known` are pairs whose answer is known, see `known_items`. How far a frame is from its anchor is a
-    fact that no reviewer sees.
+    `pair_reasons`, and `known` are pairs whose answer is known, see `known_items`. With `verify` one person reads each pair,
+    and everybody those that were flagged. How far a frame is from its anchor is a fact that no reviewer sees.
     """
     folder, anchors = Path(folder), anchors_of(images)
     choices = () if reasons == "paper" else pair_choices(reasons)
     known_pairs = known_items(known, screen_named(PAIR.name, choices=choices), folder)
     keys = _own_labels(images, anchors) if labels is None else labels
+    relabelled = {} if labels is None else _relabelled(_own_labels(images, anchors), labels)
     choice = FrameChoice.start(sample for sample in images.samples if sample.facts["offset"] != 0)
     if labels is not None:
         choice = choice.step(
@@ -79,7 +85,7 @@ def pair_frames(
             (shelved.names[_anchor(sample)], shelved.names[sample.id]),
             joined_keys(keys.get(_anchor(sample), ())),
             group=_anchor(sample),
-            facts={**_facts(sample), **origin(images, sample)},
+            facts={**_facts(sample), **relabelled.get(_anchor(sample), {}), **origin(images, sample)},
         )
         for sample in choice.left
     )
@@ -98,8 +104,14 @@ def pair_frames(
             {key: some[:REFERENCES] for key, some in references.items()},
         ),
         choices=choices,
+        instructions=instructions,
         reviewers_each=reviewers_each,
-        making=making_of([images, known], choice.steps, choices={"reasons": reasons}),
+        verify=verify,
+        making=making_of(
+            [images, known],
+            choice.steps,
+            choices={"reasons": reasons, **({} if labels is None else {ANCHORS_LABELLED: len(anchors)})},
+        ),
     )
     return _saved(choice, project, images)
 
@@ -111,6 +123,7 @@ def label_anchors(
     classes: Classes | None = None,
     known: ImageList | None = None,
     reviewers_each: int = 2,
+    instructions: str = "",
     progress: Progress | None = None,
 ) -> FrameProject:
     """A review project of anchors alone: people say which of the classes each shows.
@@ -142,6 +155,7 @@ def label_anchors(
         ANCHOR_LABELS.name,
         (*items, *known_anchors),
         review_classes(among),
+        instructions=instructions,
         reviewers_each=reviewers_each,
         making=making_of([images, known], choice.steps),
     )
@@ -169,6 +183,11 @@ def _own_labels(images: ImageList, anchors: Mapping[str, Sample]) -> AnchorLabel
         return {}
     keys = images.classes.keys
     return {anchor: [keys[label] for label in sample.labels] for anchor, sample in anchors.items()}
+
+
+def _relabelled(before: AnchorLabels, labels: AnchorLabels) -> dict[str, dict[str, Fact]]:
+    """Whether people saw other classes on an anchor than it was said to show, as a fact of the frames around it."""
+    return {anchor: {RELABELLED: set(keys) != set(before.get(anchor, ()))} for anchor, keys in labels.items()}
 
 
 def _classes(images: ImageList, labels: AnchorLabels) -> Classes:

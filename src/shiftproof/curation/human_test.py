@@ -61,37 +61,46 @@ def human_test_project(
     folder: str | Path,
     *,
     learned: ImageList | None = None,
+    qualifying: ImageList | None = None,
     classes: Sequence[str] | None = None,
     rounds: Rounds = Rounds(),  # noqa: B008 frozen
+    even: bool = False,
     pass_mark: float = PASS_MARK,
     consent: str = CONSENT,
     reviewers_each: int = 2,
+    instructions: str = "",
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Project:
     """A review project that trains people on some classes, lets them qualify, and tests them on `images`.
 
-    Training and qualification take images of `learned`, such as the validation set where a harder one is tested, or of the
-    tested set itself where there is none. `classes` are wnids or names of some of its classes. Each round takes as many
-    images of every class, as far as there are any; the seed decides which. `images.csv` has every image that was not taken.
+    People are trained with images of `learned`, such as a training set, and qualify with others of it or with some of
+    `qualifying`, such as the validation set; with images of the tested set itself where there is none. `classes` are wnids
+    or names of some of its classes. Training and qualification take as many images of every class, as far as there are any.
+    The tested images are drawn at random from all that are left, as beside ImageNet-A-Plus, or with `even` as many of every
+    class. The seed decides which; `images.csv` has every image that was not taken.
     """
     folder, learned = Path(folder), learned or images
+    qualifying = qualifying or learned
     asked = _classes_of(images, classes)
-    own, shown = (labelled_among(some, asked).samples for some in (images, learned))
-    chosen = _chosen(_in_turns(shown, len(asked), seed), learned, rounds)
-    taken = {one.sample.id for one in chosen} if learned is images else set()
-    turns = _in_turns((sample for sample in own if sample.id not in taken), len(asked), seed)
-    tested = [_Chosen(images, sample, "asked") for sample in _spread(turns, rounds.test)]
-    drawn = [*chosen, *tested]
-    shelved = put_all(folder, {one.id: one.images.source(one.sample) for one in drawn}, progress=progress)
-    known = [one for one in chosen if one.id in shelved.names]
+    own, shown, proving = (labelled_among(some, asked).samples for some in (images, learned, qualifying))
+    turns = _in_turns(shown, len(asked), seed)
+    others = turns if qualifying is learned else _in_turns(proving, len(asked), seed)
+    chosen = [*_training(turns, learned, rounds), *_qualification(others, qualifying, rounds)]
+    taken = {one.sample.id for one in chosen if one.images is images}
+    left = [sample for sample in own if sample.labels and sample.id not in taken]
+    drawn = _spread(_in_turns(left, len(asked), seed), rounds.test) if even else _at_random(left, seed)[: rounds.test]
+    tested = [_Chosen(images, sample, "asked") for sample in drawn]
+    pictures = {one.id: one.images.source(one.sample) for one in [*chosen, *tested]}
+    shelved = put_all(folder, pictures, progress=progress)
+    known = _apart([one for one in chosen if one.id in shelved.names], shelved)
     choice = _sifted(own, taken, {one.sample.id for one in tested}, shelved, {shelved.names[one.id] for one in known})
     if not choice.left:
         steps = ", ".join(f"{step.left:,} {step.name}" for step in choice.steps)
         raise BadInput(f"no image of {images.name} is left to test people on: {steps}")
     save_fates(folder / TABLE, choice, ("id",), lambda sample: (sample.id,))
-    left = {sample.id for sample in choice.left}
-    items = [_item(one, asked, shelved.names) for one in [*known, *(one for one in tested if one.sample.id in left)]]
+    stayed = {sample.id for sample in choice.left}
+    items = [_item(one, asked, shelved.names) for one in [*known, *(one for one in tested if one.sample.id in stayed)]]
     project = Project(
         folder,
         f"Naming the images of {images.name}",
@@ -99,13 +108,20 @@ def human_test_project(
         tuple(items),
         review_classes(asked, references=_references(known, asked, shelved.names)),
         consent=consent,
+        instructions=instructions,
         reviewers_each=reviewers_each,
         pass_mark=pass_mark if rounds.qualify else None,
         seed=seed,
         making=making_of(
-            [images, *([learned] if learned is not images else [])],
+            list({one.ref: one for one in (images, learned, qualifying)}.values()),
             choice.steps,
-            choices={**vars(rounds), "pass_mark": pass_mark, "classes": len(asked), "seed": seed},
+            choices={
+                **vars(rounds),
+                "drawn": "as many of every class" if even else "at random",
+                "pass_mark": pass_mark,
+                "classes": len(asked),
+                "seed": seed,
+            },
         ),
     )
     save_project(project)
@@ -136,7 +152,11 @@ def _in_turns(samples: Iterable[Sample], classes: int, seed: int) -> list[list[S
     for sample in samples:
         if sample.labels:
             of_class[sample.labels[0]].append(sample)
-    return [sorted(some, key=lambda sample: rng_for(sample.id, "human test", seed).random()) for some in of_class]
+    return [_at_random(some, seed) for some in of_class]
+
+
+def _at_random(samples: Iterable[Sample], seed: int) -> list[Sample]:
+    return sorted(samples, key=lambda sample: rng_for(sample.id, "human test", seed).random())
 
 
 def _spread(turns: Sequence[list[Sample]], count: int) -> list[Sample]:
@@ -149,17 +169,25 @@ def _spread(turns: Sequence[list[Sample]], count: int) -> list[Sample]:
     return taken
 
 
-def _chosen(turns: Sequence[list[Sample]], learned: ImageList, rounds: Rounds) -> list[_Chosen]:
-    """The images of training and qualification."""
-    training = [_Chosen(learned, some.pop(0), "training") for some in turns for _ in range(min(rounds.training, len(some)))]
+def _training(turns: Sequence[list[Sample]], learned: ImageList, rounds: Rounds) -> list[_Chosen]:
+    return [_Chosen(learned, some.pop(0), "training") for some in turns for _ in range(min(rounds.training, len(some)))]
+
+
+def _qualification(turns: Sequence[list[Sample]], qualifying: ImageList, rounds: Rounds) -> list[_Chosen]:
     tries = [(attempt, _spread(turns, rounds.qualify)) for attempt in range(1, rounds.tries + 1)]
     short = [len(some) for _, some in tries if len(some) < rounds.qualify]
     if short:
         raise BadInput(
-            f"{learned.name} has too few images to qualify with: {rounds.tries} times {rounds.qualify:,} are asked for "
+            f"{qualifying.name} has too few images to qualify with: {rounds.tries} times {rounds.qualify:,} are asked for "
             f"beside the training, and a try would have {min(short):,}"
         )
-    return training + [_Chosen(learned, sample, "gold", attempt) for attempt, some in tries for sample in some]
+    return [_Chosen(qualifying, sample, "gold", attempt) for attempt, some in tries for sample in some]
+
+
+def _apart(known: Sequence[_Chosen], shelved: Shelved) -> list[_Chosen]:
+    """The images of training and qualification without pictures of the qualification that the training shows too."""
+    trained = {shelved.names[one.id] for one in known if one.role == "training"}
+    return [one for one in known if one.role == "training" or shelved.names[one.id] not in trained]
 
 
 def _sifted(

@@ -10,7 +10,7 @@ from shiftproof.curation.candidates import Pair
 from shiftproof.curation.known_items import known_items
 from shiftproof.curation.novel_classes import Selection, sister_pairs
 from shiftproof.curation.origins import ID, SOURCE, making_of, origin
-from shiftproof.curation.project import Item, Project, save_project
+from shiftproof.curation.project import Item, Project, Verify, save_project
 from shiftproof.curation.review_classes import review_class
 from shiftproof.curation.screens import CLASS_PAIR, NEAREST_PAIR
 from shiftproof.curation.shelf import put_all
@@ -39,6 +39,8 @@ def class_pair_project(
     references: int = 50,
     known: ImageList | None = None,
     reviewers_each: int = 2,
+    verify: Verify | None = None,
+    instructions: str = "",
     progress: Progress | None = None,
 ) -> Project:
     """A review project that holds each new class against every inside class right beside it in WordNet.
@@ -75,7 +77,9 @@ def class_pair_project(
         CLASS_PAIR.name,
         items,
         tuple(review_class(wnid, references=examples.get(wnid, ())) for wnid in shown_classes),
+        instructions=instructions,
         reviewers_each=reviewers_each,
+        verify=verify,
         making=making_of([new.known, known], (*new.selection.steps, *choice.steps[1:])),
     )
     save_project(project)
@@ -91,6 +95,8 @@ def nearest_pair_project(
     model: ModelRef,
     known: ImageList | None = None,
     reviewers_each: int = 2,
+    verify: Verify | None = None,
+    instructions: str = "",
     progress: Progress | None = None,
 ) -> Project:
     """A review project that shows each outside image beside the inside image nearest it; see `candidate_pairs`.
@@ -133,7 +139,9 @@ def nearest_pair_project(
         NEAREST_PAIR.name,
         items,
         tuple(map(review_class, keys)),
+        instructions=instructions,
         reviewers_each=reviewers_each,
+        verify=verify,
         making=making_of([outside, inside, known], choice.steps, models=[model]),
     )
     save_project(project)

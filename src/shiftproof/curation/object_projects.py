@@ -8,7 +8,7 @@ from shiftproof.curation.crop_candidates import cropped
 from shiftproof.curation.crop_set import CropSet
 from shiftproof.curation.known_items import known_items
 from shiftproof.curation.origins import ID, SOURCE, making_of, origin
-from shiftproof.curation.project import Item, Project, save_project
+from shiftproof.curation.project import Item, Project, Verify, save_project
 from shiftproof.curation.reference_models import ReferenceModels
 from shiftproof.curation.review_classes import joined_keys, review_class, review_classes
 from shiftproof.curation.screens import CLARITY, EXTREME_POINTS
@@ -27,6 +27,7 @@ def box_project(
     *,
     known: ImageList | None = None,
     reviewers_each: int = 2,
+    instructions: str = "",
     progress: Progress | None = None,
 ) -> Project:
     """A review project in which people click the four extreme points of what each photo is labelled with.
@@ -64,6 +65,7 @@ def box_project(
         EXTREME_POINTS.name,
         items,
         review_classes(images.classes, [item.label for item in items if item.label]),
+        instructions=instructions,
         reviewers_each=reviewers_each,
         making=making_of([images, known], choice.steps),
     )
@@ -79,6 +81,8 @@ def crop_project(
     reference: ReferenceModels | None = None,
     known: ImageList | None = None,
     reviewers_each: int = 2,
+    verify: Verify | None = None,
+    instructions: str = "",
     progress: Progress | None = None,
 ) -> Project:
     """A review project in which people say whether each crop shows its class clearly; `images` is the boxed set.
@@ -103,7 +107,9 @@ def crop_project(
         CLARITY.name,
         items,
         tuple(review_class(key) for key in sorted({item.label for item in items if item.label})),
+        instructions=instructions,
         reviewers_each=reviewers_each,
+        verify=verify,
         making=making_of(
             [images, known],
             made.choice.steps,

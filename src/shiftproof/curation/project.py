@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from shiftproof.curation.screens import Choice, Screen, screen_named
 from shiftproof.curation.sifting import Step
@@ -27,6 +27,12 @@ FORMAT = 1
 
 LONGEST_ID = 300
 """Letters of an item's id, as databases keep it."""
+
+FEWEST_VERIFYING = 3
+"""People to judge what one person flagged: of two, a flag and a vote against it would be a tie, which rejects."""
+
+Verify = Literal["flagged"]
+"""What everybody judges: the items that the one person who read them would not keep, or was unsure about."""
 
 Role = Literal["asked", "gold", "training"]
 """Asked of reviewers; asked like the others though the answer is known; shown first, with the answer after it."""
@@ -79,17 +85,21 @@ class Project:
     screen_name: str
     items: tuple[Item, ...]
     classes: tuple[ReviewClass, ...] = ()
-    instructions: str = ""
+    instructions: str = ""  # what people read before they begin; those of the screen where empty
     consent: str = ""  # what people agree to before a test of themselves; none is asked for where empty
     keys: Mapping[str, str] = field(default_factory=dict)  # choices of the screen under other keys
     choices: tuple[Choice, ...] = ()  # instead of the screen's own, such as other reasons against a pair
-    reviewers_each: int = 2  # people who judge each item
+    reviewers_each: int = 2  # people who judge each item; of items that are verified at least so many
+    verify: Verify | None = None  # flagged: one person reads each item, and all people what was flagged
     pass_mark: float | None = None  # share of the gold items that must be right before the others; None strews them in
     target: int | None = None  # items of each class to keep; None where all may stay
     seed: int = 0  # decides the order of items for each person
     making: Making = field(default_factory=Making)
+    reviewer_classes: Mapping[str, Sequence[str]] = field(default_factory=dict)  # by name, whom only some are asked about
 
     def __post_init__(self) -> None:
+        if not self.instructions:  # kept with the project, whatever a later version of the screen would say
+            object.__setattr__(self, "instructions", self.screen.instructions)
         twice = len(self.items) - len({item.id for item in self.items})
         if twice:
             raise BadInput(f"{twice} items of {self.title} share an id with another")
@@ -109,6 +119,20 @@ class Project:
             )
         if self.reviewers_each < 1:
             raise BadInput(f"at least one person should judge each item, got {self.reviewers_each}")
+        if self.verify is not None:
+            self._check_verifying()
+
+    def _check_verifying(self) -> None:
+        if self.verify not in get_args(Verify):
+            raise BadInput(f"what is verified should be {' or '.join(get_args(Verify))}, got {self.verify!r:.40}")
+        if self.screen.form != "choice" or not self.screen.adjudicated:
+            raise BadInput(f"flags are verified where people keep or reject, and {self.screen_name} asks something else")
+        check_enough_verify(self.reviewers_each)
+
+    @property
+    def readers_each(self) -> int:
+        """People who judge an item that nobody flags."""
+        return self.reviewers_each if self.verify is None else 1
 
     def _texts(self) -> Iterator[str]:
         """The names that reviewers read."""
@@ -130,6 +154,11 @@ class Project:
     def asked(self) -> Sequence[str]:
         """The ids of the items that people are asked about."""
         return tuple(item.id for item in self.items if item.role == "asked")
+
+    @cached_property
+    def training(self) -> Sequence[Item]:
+        """The items that people are shown first, with the answer after each."""
+        return tuple(item for item in self.items if item.role == "training")
 
     @cached_property
     def by_group(self) -> Mapping[str, Sequence[Item]]:
@@ -164,6 +193,14 @@ class Project:
         return frozenset([*of_items, *(name for one in self.classes for name in one.references)])
 
 
+def check_enough_verify(people: int) -> None:
+    """BadInput where so few people are to judge what one of them flagged that the flag alone decides."""
+    if people < FEWEST_VERIFYING:
+        raise BadInput(
+            f"at least {FEWEST_VERIFYING} people should judge what was flagged, got {people}: of two, one flag rejects"
+        )
+
+
 def save_project(project: Project) -> None:
     """Writes what is asked; the pictures are there already, see `shelf`."""
     lines = [json.dumps(_plain(item)) for item in project.items]  # in ASCII, which has no other ends of lines
@@ -184,6 +221,7 @@ def load_project(folder: str | Path) -> Project:
         classes = tuple(ReviewClass(**_tuples(entry)) for entry in told.pop("classes"))
         choices = tuple(_choice(entry) for entry in told.pop("choices", ()))
         making = told.pop("making")
+        told["reviewer_classes"] = _tuples(told.get("reviewer_classes", {}))
         steps = tuple(Step(**step) for step in making.pop("steps"))
         made = Making(steps=steps, **_tuples(making))
         return Project(folder, items=items, classes=classes, choices=choices, making=made, **told)

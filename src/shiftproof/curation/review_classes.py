@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 
 from shiftproof.class_lists import WNID
-from shiftproof.curation.project import ReviewClass
+from shiftproof.curation.project import Item, Project, ReviewClass
+from shiftproof.errors import BadInput, UnknownName, listed
 from shiftproof.image_sets.manifest import SEPARATOR, joined_labels
 from shiftproof.image_sets.wordnet import wordnet
 from shiftproof.types import Classes
@@ -47,3 +49,58 @@ def review_classes(
 def joined_keys(keys: Iterable[str]) -> str | None:
     """The key of classes that an image shows together; None where there are none, BadInput where one looks like several."""
     return joined_labels(keys) or None
+
+
+def classes_of(item: Item) -> frozenset[str]:
+    """Keys of the classes that an item is about: those it is said to show, or those that are right in a test of people.
+
+    >>> sorted(classes_of(Item("a", ("1.jpg",), "cat|dog"))), sorted(classes_of(Item("b", (), answer={"class": ["cat"]})))
+    (['cat', 'dog'], ['cat'])
+    """
+    right = (item.answer or {}).get("class", ())
+    told = item.label.split(TOGETHER) if item.label else [right] if isinstance(right, str) else right
+    return frozenset(told)
+
+
+def part_for(project: Project, reviewer: str) -> Project:
+    """What one person is asked: the items of the classes that are theirs, and those of none; all where nobody said."""
+    own = project.reviewer_classes.get(reviewer)
+    if own is None:
+        return project
+    some = [item for item in project.items if not (told := classes_of(item)) or not told.isdisjoint(own)]
+    return dataclasses.replace(project, items=tuple(some))
+
+
+def with_own_classes(project: Project, said: Iterable[str]) -> Project:
+    """The project with classes of their own for some people, out of texts like ``Ada=tabby,otter``; ``Ada=`` gives her all.
+
+    Classes go by their keys or names.
+    """
+    known = {part for item in project.items for part in classes_of(item)}
+    keys = {**{one.name: one.key for one in project.classes if one.key in known}, **{key: key for key in known}}
+    chosen = dict(project.reviewer_classes)
+    for text in said:
+        name, equals, classes = text.partition("=")
+        if not name or not equals:
+            raise BadInput(f"say whose classes they are, as Ada=tabby,otter; got {text!r}")
+        words = [word.strip() for word in classes.split(",") if word.strip()]
+        for word in words:
+            if word not in keys:
+                raise UnknownName(f"class of {project.title}", word, keys)
+        chosen.pop(name, None)
+        if words:
+            chosen[name] = tuple(dict.fromkeys(keys[word] for word in words))
+    return dataclasses.replace(project, reviewer_classes=chosen)
+
+
+def too_few_for(project: Project, people: Iterable[str]) -> str | None:
+    """Which classes fewer of these people are asked about than each item is for, in words; None where there are enough."""
+    names, own = set(people), project.reviewer_classes
+    everywhere = sum(name not in own for name in names)
+    known = sorted({part for item in project.items if item.role == "asked" for part in classes_of(item)})
+    people_for = {key: everywhere + sum(key in own[name] for name in names & own.keys()) for key in known}
+    short = [key for key, count in people_for.items() if count < project.reviewers_each]
+    if not short:
+        return None
+    told = listed(project.class_of[key].name if key in project.class_of else key for key in short)
+    return f"each item is for {project.reviewers_each} people, and fewer are asked about {told}"

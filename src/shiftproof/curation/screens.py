@@ -41,11 +41,12 @@ class Screen:
 
     name: str
     title: str
-    question: str  # {label} stands for the class that the image is said to show
+    question: str  # {label} stands for the class that the image is said to show; several stand on a line each
     form: Form
     choices: tuple[Choice, ...]
     images: int = 1  # how many are shown of an item
     adjudicated: bool = True  # whether items without agreement are looked at together
+    instructions: str = ""  # what people read before they begin, unless the maker of a project wrote other ones
 
     @property
     def closing(self) -> frozenset[str]:
@@ -82,24 +83,43 @@ CLARITY = Screen(
         ),
         _UNSURE,
     ),
+    instructions="""\
+Keep a picture if it shows the class that is named, clearly, and nothing of another class that could be meant instead.
+
+- Say no to what you could not tell without the name, to several classes at once, and to drawings, toys and the like.
+- An object may be small, cut off or seen from an unusual side, as long as you are sure of it.
+- Unsure is an answer.""",
 )
 
 PAIR = Screen(
     "pair",
-    "Are they alike?",
-    "Is {label} to be seen in the second picture as well as in the first?",
+    "Two frames of a clip",
+    "Is the pair labelled correctly: do both frames show {label}?\nAre the two frames similar?",
     "choice",
     (
-        Choice("similar", "s", "Similar", keeps=True),
-        Choice("motion", "m", "Dissimilar: motion"),
-        Choice("background", "b", "Dissimilar: background"),
-        Choice("blur", "r", "Dissimilar: blur"),
-        Choice("other", "o", "Dissimilar: other"),
-        Choice("mislabelled", "l", "Wrong label"),
+        Choice("similar", "s", "Labelled correctly, and similar", keeps=True),
+        Choice("motion", "m", "Dissimilar: significant motion"),
+        Choice("background", "b", "Dissimilar: significant background change"),
+        Choice("blur", "r", "Dissimilar: significant blur change"),
+        Choice("other", "o", "Dissimilar: other, such as a feature in one frame alone"),
+        Choice("mislabelled", "l", "Labelled wrongly"),
         _UNSURE,
         Choice("bad anchor", "a", "Bad anchor: closes all its pairs", closes_group=True),
     ),
     images=2,
+    instructions="""\
+You see two frames of one clip and answer two questions with one key: is the pair labelled correctly, and is it similar?
+
+- Labelled correctly: both frames show the class that is named.
+- Dissimilar: from one frame to the other the scene undergoes significant motion, a significant change of the background
+  or a significant change of blur. Say which it was, or other.
+- A pair is dissimilar too if a distinctive feature of the object, such as the face of a dog, is visible in only one of
+  the two frames. Call that other.
+- A pair that is labelled wrongly is out, however similar: say so, and no more.
+- A bad anchor is a first frame that is of no use with any other; it ends all its pairs.
+- Unsure is an answer.
+
+Flip the frames in one place to see what changes between them.""",
 )
 
 ANCHOR_LABELS = Screen(
@@ -112,6 +132,11 @@ ANCHOR_LABELS = Screen(
         Choice("bad", "b", "Bad: none can be told"),
         _UNSURE,
     ),
+    instructions="""\
+Mark every one of the classes that you see, also those that nobody named, and take out what is not there.
+
+- A picture is bad if none of the classes can be told in it.
+- Unsure is an answer.""",
 )
 
 FAILURE_MODES = Screen(
@@ -129,6 +154,11 @@ FAILURE_MODES = Screen(
         Choice("none", "0", "None of these", keeps=True),
     ),
     adjudicated=False,
+    instructions="""\
+Models took this for something else, and people agree that it is clear. Mark everything that could have misled the
+models; mark none of these if nothing did.
+
+What the models said can be called up, once you have thought about it yourself.""",
 )
 
 EXTREME_POINTS = Screen(
@@ -149,6 +179,12 @@ EXTREME_POINTS = Screen(
             ),
         ),
     ),
+    instructions="""\
+One box goes around all there is of the class. Set four points on its outline, in any order: the highest, the lowest,
+the leftmost and the rightmost.
+
+- Points lie on the object itself and not beside it; parts that something hides do not count.
+- Give no box where the label is wrong, the object cannot be recognised, or objects of several classes are there.""",
 )
 
 CLASS_PAIR = Screen(
@@ -162,6 +198,13 @@ CLASS_PAIR = Screen(
         Choice("semantically ambiguous", "e", "Means the same", closes_group=True),
         _UNSURE,
     ),
+    instructions="""\
+On one side is a class that may be new to a model, on the other a class that it knows. Could a careful person tell
+pictures of the two apart?
+
+- They look the same if many pictures of one could be pictures of the other.
+- They mean the same if one word is used for both, or one is a kind of the other.
+- One such answer ends the new class. Unsure is an answer.""",
 )
 
 NEAREST_PAIR = Screen(
@@ -176,6 +219,12 @@ NEAREST_PAIR = Screen(
         _UNSURE,
     ),
     images=2,
+    instructions="""\
+The first picture should show nothing that the model knows; the second is the known picture that looks most like it.
+
+- Drop the picture if anything in it belongs to a class that the model knows, not only to that of the second picture.
+- Drop the whole class if that would hold for most of its pictures.
+- Unsure is an answer.""",
 )
 
 HUMAN_TEST = Screen(
@@ -185,6 +234,12 @@ HUMAN_TEST = Screen(
     "class",
     (Choice("answer", "Enter", "This class", keeps=True),),
     adjudicated=False,
+    instructions="""\
+Name what the picture shows, among the classes of the test. Type the beginning of a name, or of what it is a kind of,
+and choose.
+
+Answer by yourself, without a search for the picture elsewhere. You may look classes up on the page; how often is
+counted.""",
 )
 
 SCREENS: Mapping[str, Screen] = {

@@ -15,6 +15,7 @@ from shiftproof.image_sets.cutting import Cut, Look, cut_out
 from shiftproof.image_sets.image_list import ImageList
 from shiftproof.image_sets.options import number, yes_or_no
 from shiftproof.metrics.object_size import covering_boxes, object_share
+from shiftproof.metrics.scale_factors import scale_factor
 from shiftproof.types import Classes, Decoder, Fact, Image, ImageSet, ImageSource, Sample, Truths
 
 PIXELS = 1
@@ -83,9 +84,9 @@ def crops(
     """An image for every object of a boxed set, labelled with its class; crowds and ignored objects are left out.
 
     A crop's id is that of its image and the number of its box in it, as in ``a.jpg/002``; its facts are those of the image,
-    the `longer_side` of the box in pixels and, where the image's size is known, its `share` of the image. `together` takes
-    one box over all instances of a class in an image, as ImageNet-A-Plus does. `square` widens the shorter side of a crop;
-    what then lies beyond the image is neutral.
+    the `longer_side` of the box in pixels and, where the image's size is known, its `share` of the image and its
+    `scale_factor`. `together` takes one box over all instances of a class in an image, as ImageNet-A-Plus does. `square`
+    widens the shorter side of a crop; what then lies beyond the image is neutral.
     """
     if images.truths is None or images.classes is None:
         raise BadInput(f"{images.name} has no boxes, so no objects can be cut out of it")
@@ -186,5 +187,7 @@ def _sample_of(sample: Sample, one: Instance, cut: Cut) -> Sample:
     }
     size = known_size(sample)
     if size is not None:
-        facts["share"] = round(float(object_share(np.array([one.box]), np.array([size]))[0]), 6)
+        box, sizes = np.array([one.box]), np.array([size])
+        facts["share"] = round(float(object_share(box, sizes)[0]), 6)
+        facts["scale_factor"] = float(scale_factor(box, sizes=sizes)[0])
     return Sample(one.id, (one.label,), facts)

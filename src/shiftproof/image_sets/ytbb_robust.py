@@ -80,7 +80,8 @@ def open_ytbb_robust(
             raise BadInput(f"{ANCHOR_CLASSES} has no class for {clip}, which {ANCHORS} calls a good anchor")
         labels = {first[clip]} | {known.names.index(word) for word in words & set(known.names)}
         samples += [
-            frame_of_set(frame, anchor, tuple(sorted(labels)), {"reviewed": verdict})
+            # one video may have several anchors, each with a folder of its own
+            frame_of_set(frame, anchor, tuple(sorted(labels)), {"clip": clip.rpartition("_")[0], "reviewed": verdict})
             for frame, verdict in {anchor: pairs is not None, **neighbours.get(anchor, {})}.items()
         ]
     samples = one_id_each(samples)

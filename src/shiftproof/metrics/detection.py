@@ -87,4 +87,4 @@ def average_precision_interval(
     seen, drawn, left_out = (part[:, 0] for part in over_classes(again))
     if len(left_out) < 2 or not np.isfinite([*drawn, *left_out]).all():
         return float("nan"), float("nan")
-    return bca_interval(float(seen[0]), drawn, left_out, level=level)
+    return bca_interval(float(seen[0]), drawn, left_out, level=level, cases=len(matches.ids) if pot is None else len(pot))

@@ -76,7 +76,7 @@ MEANINGS: Mapping[str, Meaning] = {
         "points",
         "high",
     ),
-    "mcnemar_p": Meaning(
+    "accuracy_difference_p": Meaning(
         "P-value of the difference",
         "Chance of a split at least this uneven if both models were equally good, corrected for all comparisons made.",
         "number",
@@ -130,6 +130,12 @@ MEANINGS: Mapping[str, Meaning] = {
     "relative_mean_corruption_error": Meaning(
         "Relative mCE",
         "Mean over corruptions of the error they add to the clean one, in percent of what they add to the baseline's.",
+        "share",
+        "low",
+    ),
+    "sampling_error": Meaning(
+        "Sampling error of the run",
+        "Half-width of the 95 % interval for exactly these photos: what running every cell could still change.",
         "share",
         "low",
     ),
@@ -196,7 +202,7 @@ MEANINGS: Mapping[str, Meaning] = {
     ),
     "pm_k_class_accuracy": Meaning(
         "pm-k accuracy by class",
-        "Share of the anchor frames of one class right on every frame at most k away.",
+        "Share of the anchor frames of one class right on every frame at most k away; k = 0 is the anchor alone.",
         "share",
         "high",
     ),
@@ -211,6 +217,30 @@ MEANINGS: Mapping[str, Meaning] = {
         "Share of anchor frames right on every frame at most k away, without the frames that people rejected or with them.",
         "share",
         "high",
+    ),
+    "pm_k_class_drop": Meaning(
+        "Lost around the anchors of a class",
+        "Accuracy on the anchor frames of one class minus accuracy on all frames around them, over the same anchors.",
+        "points",
+        "low",
+    ),
+    "pm_k_median_class_drop": Meaning(
+        "Median class's loss around the anchors",
+        "Half of the classes lose more from their anchor frames to all frames around them, and half lose less.",
+        "points",
+        "low",
+    ),
+    "pm_k_subset_drop": Meaning(
+        "Lost around the anchors of a subset",
+        "Accuracy on some of the anchor frames minus accuracy on all frames around them, over the same anchors.",
+        "points",
+        "low",
+    ),
+    "pm_k_review_drop": Meaning(
+        "Lost around the anchors, and review",
+        "Accuracy on anchor frames minus accuracy on all frames around them, without rejected frames or with all of them.",
+        "points",
+        "low",
     ),
     "hardest_frames_accuracy": Meaning(
         "Accuracy on the hardest frames",
@@ -357,6 +387,18 @@ MEANINGS: Mapping[str, Meaning] = {
         "share",
         None,
     ),
+    "random_network_failure_auroc": Meaning(
+        "AUROC of failures with a random network",
+        "Chance that a network that never learned anything finds the trained one's failure more foreign than its success.",
+        "share",
+        None,
+    ),
+    "mean_random_network_failure_auroc": Meaning(
+        "AUROC of failures with random networks, on average",
+        "The same averaged over random networks: what differs from 50 % of the trained model's failures is in the pixels.",
+        "share",
+        None,
+    ),
     "distance_slope": Meaning(
         "AUROC gained with distance",
         "Slope of the line through groups of images: AUROC gained when their distance to the inside grows by one.",
@@ -367,6 +409,18 @@ MEANINGS: Mapping[str, Meaning] = {
         "AUROC at no distance",
         "Where the line through groups of images begins: AUROC of images as near to the inside as can be.",
         "share",
+        None,
+    ),
+    "distance_intercept_difference": Meaning(
+        "AUROC at no distance, shifted less outside",
+        "How much higher the line of a shifted set begins than that of an outside set: style noticed beyond distance.",
+        "points",
+        None,
+    ),
+    "distance_intercept_gap": Meaning(
+        "Gap between intervals at no distance",
+        "What lies between the intervals of two lines where they begin; below zero they overlap.",
+        "points",
         None,
     ),
     "mean_auroc": Meaning("AUROC, mean of the models", "AUROC averaged over models.", "share", "high"),
@@ -429,6 +483,15 @@ MEANINGS: Mapping[str, Meaning] = {
     ),
     "imagenet_a_accuracy": Meaning(
         "Accuracy on hard photos", "Share right of photos that were chosen because models fail on them.", "share", "high"
+    ),
+    "imagenet_a_top5_accuracy": Meaning(
+        "Top-5 accuracy on hard photos", "Share of hard photos with a right class among the first five.", "share", "high"
+    ),
+    "ordinary_top5_accuracy": Meaning(
+        "Top-5 accuracy on ordinary photos",
+        "Share of ordinary photos of the same classes with a right class among the first five.",
+        "share",
+        "high",
     ),
     "ordinary_accuracy": Meaning(
         "Accuracy on ordinary photos", "Share right of ordinary photos of the same classes.", "share", "high"
@@ -541,7 +604,19 @@ MEANINGS: Mapping[str, Meaning] = {
     ),
     "scale_factor_accuracy": Meaning(
         "Accuracy by scale factor",
-        "Share right of the objects whose longer side is some power of two, or a little more, of what the model sees.",
+        "Share right of the objects whose larger side is some power of two of the image's side, or as little as half of it.",
+        "share",
+        "high",
+    ),
+    "scaled_crop_accuracy": Meaning(
+        "Accuracy of crops at their scale",
+        "Share right of the crops of one scale factor, shown at that factor times one side.",
+        "share",
+        "high",
+    ),
+    "scaled_crop_total": Meaning(
+        "Accuracy of all crops at their scale",
+        "Share right of all crops, each shown at its scale factor times one side; pooled over images.",
         "share",
         "high",
     ),
@@ -641,11 +716,58 @@ MEANINGS: Mapping[str, Meaning] = {
     "known_answers_right": Meaning(
         "Known answers right", "Share of the items of a known answer that a person answered rightly.", "share", "high"
     ),
+    "votes_with_verification": Meaning(
+        "Votes, everybody on flagged items alone",
+        "Votes given or still wanted where one person reads each item and everybody judges what was flagged.",
+        "count",
+        None,
+    ),
+    "votes_of_everybody": Meaning(
+        "Votes, everybody on every item",
+        "Votes that the same items would have cost if everybody who takes part had judged each of them.",
+        "count",
+        None,
+    ),
     "seconds_to_answer": Meaning(
         "Seconds to answer", "Median time from seeing an item to answering it, of one person.", "number", None
     ),
 }
 """Every metric a study measures, or a review."""
+
+OF_UNSEEN = (
+    "group_error",
+    "mean_corrupted_error",
+    "relative_corrupted_error",
+    "mean_corruption_error",
+    "relative_mean_corruption_error",
+    "mean_flip_probability",
+    "mean_flip_rate",
+    "mean_top5_distance",
+    "mean_top5_distance_ratio",
+    "mean_zipf_distance",
+    "mean_performance_under_corruption",
+    "relative_performance_under_corruption",
+)
+"""Means that are also taken without what a model declares to have been trained with."""
+
+
+def unseen(metric: str) -> str:
+    """What a mean is called once what a model was trained with is left out of it."""
+    return f"unseen_{metric}"
+
+
+MEANINGS = {
+    **MEANINGS,
+    **{
+        unseen(name): Meaning(
+            f"{MEANINGS[name].title}, unseen alone",
+            f"{MEANINGS[name].explanation} What the model declares as an augmentation of its training is left out.",
+            MEANINGS[name].unit,
+            MEANINGS[name].good,
+        )
+        for name in OF_UNSEEN
+    },
+}
 
 
 def meaning_of(metric: str) -> Meaning:

@@ -8,7 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftproof.errors import BadInput
-from shiftproof.metrics.intervals import LEAST_CLUSTERS, Groups, cluster_sizes, effective_images, normal_quantile
+from shiftproof.metrics.intervals import (
+    LEAST_CLUSTERS,
+    Groups,
+    cluster_sizes,
+    cluster_spread,
+    normal_quantile,
+    student_quantile,
+)
 
 
 class PairedCounts(NamedTuple):
@@ -103,9 +110,8 @@ def paired_difference(
     """Difference of two accuracies on the same images, with its interval and p-value.
 
     Of images that are cases of their own: Bonett and Price's interval and McNemar's exact p-value, which can differ at the
-    border. Of images in clusters both are Bonett and Price's at the number of independent images that would tell as much,
-    and agree: the interval leaves 0 out where p is below one minus `level`. Of fewer than `LEAST_CLUSTERS` clusters there
-    is neither.
+    border. Of images in clusters both are Student's t with the variance by cluster (see `cluster_spread`), and agree: the
+    interval leaves 0 out where p is below one minus `level`. Of fewer than `LEAST_CLUSTERS` clusters there is neither.
 
     >>> first, second = np.arange(100) % 10 < 8, np.arange(100) % 10 < 7
     >>> found = paired_difference(first, second)
@@ -121,15 +127,11 @@ def paired_difference(
         return PairedDifference(counts.difference, difference_interval(counts, level=level), p)
     if len(sizes) < LEAST_CLUSTERS:
         return PairedDifference(counts.difference, None, None)
-    differences = first_correct.astype(float) - second_correct
-    differing = (counts.only_first + counts.only_second) / counts.images
-    spread = differing - counts.difference**2
-    independent = effective_images(differences - counts.difference, clusters, spread, level=level)
-    middle, error = _adjusted(differing, counts.difference, independent)
-    half = normal_quantile((1 + level) / 2) * error
-    return PairedDifference(
-        counts.difference, (max(-1.0, middle - half), min(1.0, middle + half)), _two_sided_p(middle / error)
-    )
+    found = cluster_spread(first_correct.astype(float) - second_correct, clusters, lowest=-1.0)
+    error, degrees = float(np.sqrt(found.variance)), len(sizes) - 1
+    half = student_quantile((1 + level) / 2, degrees) * error
+    bounds = max(-1.0, found.mean - half), min(1.0, found.mean + half)
+    return PairedDifference(counts.difference, bounds, _two_sided_p(found.mean / error, degrees))
 
 
 def _adjusted(differing: float, difference: float, images: float) -> tuple[float, float]:
@@ -138,10 +140,10 @@ def _adjusted(differing: float, difference: float, images: float) -> tuple[float
     return middle, float(np.sqrt(((differing * images + 2) / (images + 2) - middle**2) / (images + 2)))
 
 
-def _two_sided_p(deviation: float) -> float:
-    from scipy.special import ndtr
+def _two_sided_p(deviation: float, degrees: float) -> float:
+    from scipy.special import stdtr
 
-    return 2 * float(ndtr(-abs(deviation)))
+    return 2 * float(stdtr(degrees, -abs(deviation)))
 
 
 def holm(p_values: NDArray[np.floating]) -> NDArray[np.floating]:

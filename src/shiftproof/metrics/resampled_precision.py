@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 from numpy.typing import NDArray
 
+from shiftproof.metrics.intervals import Groups
 from shiftproof.metrics.matching import Matches
 from shiftproof.metrics.ranked_hits import Area, areas_of, rank_by_class
 from shiftproof.metrics.resampling import RESAMPLES, Resampled
@@ -18,6 +19,7 @@ def resampled_precision(
     matches: Matches,
     images: NDArray[np.integer] | None = None,
     *,
+    clusters: Groups | None = None,
     area: Area = "coco",
     resamples: int = RESAMPLES,
     seed: int = 0,
@@ -25,7 +27,8 @@ def resampled_precision(
     """Average precision over all thresholds of each class that has something to find: as seen, and with images drawn again.
 
     The columns are classes, nan in drawings that leave nothing of them to find. What is drawn are the rows of `images`,
-    places of images in the matches that may repeat; all of them once unless given. As many rows are drawn alike for the
+    places of images in the matches that may repeat; all of them once unless given. Rows of one of the `clusters`, a number
+    for each row, are drawn together. As many rows are drawn alike for the
     same seed, so two models, conditions or choices of frames can be compared drawing by drawing.
 
     >>> from shiftproof.metrics.matching import match
@@ -49,9 +52,18 @@ def resampled_precision(
         return np.asarray(areas_of(ranking, area=area, times=times).mean(axis=0).round(12))
 
     generator = np.random.default_rng(seed)
-    drawn = [areas(pot[generator.integers(len(pot), size=len(pot))]) for _ in range(resamples if len(pot) else 0)]
-    block = np.arange(len(pot)) * min(len(pot), _BLOCKS) // max(len(pot), 1)
-    left_out = [areas(pot[block != number]) for number in range(block[-1] + 1 if len(pot) else 0)]
+    group_of = np.arange(len(pot)) if clusters is None else np.unique(clusters, return_inverse=True)[1]
+    order = np.argsort(group_of, kind="stable")
+    members = np.split(pot[order], np.flatnonzero(np.diff(group_of[order])) + 1) if len(pot) else []
+    cases = len(members)
+
+    def drawing() -> NDArray[np.integer]:
+        chosen = generator.integers(cases, size=cases)
+        return pot[chosen] if clusters is None else np.concatenate([members[case] for case in chosen.tolist()])
+
+    drawn = [areas(drawing()) for _ in range(resamples if cases else 0)]
+    block = (group_of * min(cases, _BLOCKS)) // max(cases, 1)
+    left_out = [areas(pot[block != number]) for number in range(int(block.max()) + 1 if cases else 0)]
     classes = len(ranking.groups)
     return Resampled(
         areas(pot)[None],

@@ -1,27 +1,34 @@
-"""Errors of all cells from results of some (image, cell) pairs, for the full set: unbiased, with honest intervals.
+"""Errors of all cells from results of some (image, cell) pairs: unbiased, with honest intervals.
 
 Pairs come in rounds of known chances; what an earlier round found may decide the chances of a later one. Each round alone
 estimates every cell: the mean over all images of what is known and of what is guessed for the rest, plus the round's misses
 of the guess, each divided by its chance (the difference estimator). The guess for an image is fitted to earlier rounds and,
 of this round, to the images of other folds, which are drawn by themselves; so it never knows the answer it is compared with
-and may be as bad as it likes: a bad guess widens the interval and biases nothing.
+and may be as bad as it likes: a bad guess widens the interval and biases nothing. Rounds are joined in proportion to the
+precision that the guesses promise, so the misses form a martingale and their variances add (compare active inference;
+Zrnic & Candès, 2024).
 
-Rounds are joined in proportion to the precision that the guesses promise, so the misses form a martingale and their
-variances add (compare active inference; Zrnic & Candès, 2024). The images are those of the full set and nothing else is
-random but the draw: with everything run the answer is exact and the interval has no width.
+Two questions have two intervals. *Photos like these* (superpopulation inference): both the photos and the pairs are a
+sample. The estimate is a mean over images of `by_image`, whose rows are each unbiased for an image's own errors. Drawn with
+chances of their own, their variance is that of the images plus that of the draw: E s^2(z) / n = S^2 / n + V (two-phase
+sampling; Särndal, Swensson & Wretman, 1992), so that whatever resamples images takes both into account. With everything run
+`by_image` is the table of what is wrong, and the interval that of the full study.
+*Exactly these photos* (finite-population inference): nothing is random but the draw, and with everything run the interval
+has no width. It says what more passes could still change, which is what a wanted precision is about.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cached_property
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shiftproof.errors import BadInput
-from shiftproof.metrics.intervals import normal_quantile
+from shiftproof.metrics.intervals import clopper_pearson, normal_quantile
 from shiftproof.metrics.likely_wrong import Layout, Leads, Numbers, Places, fit_likely_wrong
 
 _PROMISE = 10  # pairs that the guesses' own variance counts for beside what was found
@@ -41,7 +48,7 @@ class Round:
 
 
 class Estimate(NamedTuple):
-    """A number of the full set, and the interval that holds it."""
+    """A number, and the interval that holds it."""
 
     value: float
     low: float
@@ -56,15 +63,21 @@ class Estimate(NamedTuple):
 class SampledCells:
     """The error of every cell, and what is needed for the interval of any weighted sum of them."""
 
-    values: Numbers  # (cells,); may fall a little outside 0 to 1 where few pairs were run
+    by_image: Numbers  # (images, cells): wrong or not, as the pairs that were run have it; unbiased for every image
     possible: tuple[Numbers, Numbers]  # (cells,) each: errors if all that was not run were right, or wrong
+    images: Places  # (pairs,)
     cells: Places  # (pairs,)
     misses: Numbers  # (pairs,): each pair's share in the estimate of its cell
     promised: Numbers  # (pairs,): the variance of that share, as the guesses have it
     between: Numbers  # (pairs - 1,): what the squared difference of two neighbouring pairs' shares counts as variance
 
+    @cached_property
+    def values(self) -> Numbers:
+        """The error of every cell, (cells,); may fall a little outside 0 to 1 where few pairs were run."""
+        return np.asarray(self.by_image.mean(axis=0))
+
     def weighted(self, weights: Numbers, *, level: float = 0.95) -> Estimate:
-        """The sum of weight times error over cells, with its interval: mCE, a CE, a mean error, one cell.
+        """The sum of weight times error over cells, with its interval for exactly these images: mCE, a CE, a mean, one cell.
 
         The interval is cut where the results already known leave no room.
         """
@@ -79,35 +92,96 @@ class SampledCells:
         return Estimate(middle, low, high)
 
     def variance(self, weights: Numbers) -> float:
-        """Of the weighted sum: what neighbouring pairs' differences show.
+        """Of the weighted sum for exactly these images: what neighbouring pairs' differences show.
 
         Of few pairs that is luck, so there the guesses' promise counts too.
         """
-        found = float((self.between * np.diff(self.misses * weights[self.cells]) ** 2).sum())
-        promised = self.promised * weights[self.cells] ** 2
+        return self._variance(self.misses * weights[self.cells], self.promised * weights[self.cells] ** 2)
+
+    def variance_less(self, weights: Numbers, other: SampledCells, other_weights: Numbers) -> float:
+        """The variance of a weighted sum less another model's, for exactly these images.
+
+        Where both ran the same pairs, what they have in common cancels out pair by pair; else the draws have nothing to do
+        with each other, and their variances add.
+        """
+        if not (np.array_equal(self.images, other.images) and np.array_equal(self.cells, other.cells)):
+            return self.variance(weights) + other.variance(other_weights)
+        misses = self.misses * weights[self.cells] - other.misses * other_weights[self.cells]
+        promised = self.promised * weights[self.cells] ** 2 + other.promised * other_weights[self.cells] ** 2
+        return self._variance(misses, promised)
+
+    def _variance(self, misses: Numbers, promised: Numbers) -> float:
+        found = float((self.between * np.diff(misses) ** 2).sum())
         if not promised.any():
             return found
         effective = float(promised.sum() ** 2 / (promised**2).sum())
         return (effective * found + _PROMISE * float(promised.sum())) / (effective + _PROMISE)
 
     def each(self, *, level: float = 0.95) -> list[Estimate]:
-        """Every cell by itself."""
+        """Every cell by itself, for exactly these images."""
         return [self.weighted(row, level=level) for row in np.eye(len(self.values))]
+
+    def each_like_these(self, *, clusters: Places | None = None, level: float = 0.95) -> list[Estimate]:
+        """Every cell by itself, for images like these: exact intervals of as many images as the evidence is worth.
+
+        A cell that was run whole has Clopper and Pearson's. Of one that was run in part, the variance of the draw is added
+        to that of as many images, and the interval is that of fewer images with the same variance together (Korn &
+        Graubard, 1998); it is never narrower than with all of them. `clusters` (images,) number images that are one case:
+        what they vary more than as many single ones is added too.
+        """
+        images = len(self.by_image)
+        shares = [one.value for one in self.each()]
+        spread = np.array([max(share * (1 - share), _LEAST_SPREAD) for share in shares])
+        draw = np.array([self.variance(row) for row in np.eye(len(shares))])
+        alike, factor = np.zeros(len(shares)), 1.0
+        if clusters is not None:
+            cases = len(np.unique(clusters))
+            alike = np.maximum(clustered_variance(self.by_image, clusters) - clustered_variance(self.by_image), 0.0)
+            factor = _student(images - 1, level) / _student(cases - 1, level)
+        worth = factor**2 / (1 / images + (alike + draw) / spread)
+        counts = cast(Places, worth * shares), cast(Places, worth)  # counts of images need not be whole here
+        lows, highs = clopper_pearson(*counts, level=level)
+        return [Estimate(*found) for found in zip(shares, lows.tolist(), highs.tolist(), strict=True)]
+
+
+def clustered_variance(values: Numbers, clusters: Places | None = None) -> Numbers:
+    """The variance of column means of values (images, columns) over images like these, (columns,).
+
+    `clusters` (images,) number images that are one case, as frames of a clip are; None has each by itself.
+
+    >>> clustered_variance(np.array([[0.0], [0.0], [1.0], [1.0]]), np.array([3, 3, 7, 7]))  # two cases: (1 / 2)^2 / (2 - 1)
+    array([0.25])
+    """
+    images = len(values)
+    groups = np.arange(images) if clusters is None else np.unique(clusters, return_inverse=True)[1]
+    cases = int(groups.max()) + 1
+    if cases < 2:
+        return np.full(values.shape[1], np.inf)
+    off = np.zeros((cases, values.shape[1]))
+    np.add.at(off, groups, values - values.mean(axis=0))
+    return np.asarray((off**2).sum(axis=0) / images**2 * (cases / (cases - 1)))
+
+
+def _student(freedom: int, level: float) -> float:
+    from scipy.special import stdtrit
+
+    return float(stdtrit(max(freedom, 1), (1 + level) / 2))
 
 
 def sampled_cells(
     leads: Leads, rounds: Sequence[Round], folds: Places, features: Numbers, layout: Layout, weights: Numbers
 ) -> SampledCells:
-    """The errors of the full set from the pairs of these rounds.
+    """The errors of all images from the pairs of these rounds.
 
     Other results in the table count only where they make a cell whole; its error is then simply known.
     `folds` are the images' groups that were drawn independently, (images,). `weights` (cells,) are those of the sum that
     matters most: rounds are joined to be best for it.
     """
-    images, cells = leads.shape
+    images = len(leads)
     wrong = np.asarray(leads < 0, dtype=float)
     known = np.zeros(leads.shape, dtype=bool)
     parts = []
+    table, precision = np.zeros(leads.shape), 0.0
     for one in rounds:
         missing = int(np.isnan(leads[one.images, one.cells]).sum())
         if missing:
@@ -115,20 +189,27 @@ def sampled_cells(
         guess = _guesses(leads, known, one, folds, features, layout)
         guessed, share = guess[one.images, one.cells], 1 / one.chance / images
         misses = (wrong[one.images, one.cells] - guessed) * share
-        values = np.where(known, wrong, guess).sum(axis=0) / images + np.bincount(one.cells, misses, cells)
         promised = (1 - one.chance) * np.maximum(guessed * (1 - guessed), _LEAST_SPREAD) * share**2
-        parts.append(_Part(values, one, misses, promised))
+        part = _Part(one, misses, promised, float((promised * weights[one.cells] ** 2).sum()))
+        parts.append(part)
+        if part.variance > 0:
+            found = np.where(known, wrong, guess)
+            found[one.images, one.cells] += images * misses
+            table += found / part.variance
+            precision += 1 / part.variance
         known[one.images, one.cells] = True
     known |= ~np.isnan(leads).any(axis=0)
+    # a round of variance 0 left nothing out, and then every cell is known whole
+    by_image = np.where(known.all(axis=0), wrong, table / max(precision, 1e-300))
     least = np.where(known, wrong, 0.0).sum(axis=0) / images
-    return _joined(parts, (least, least + (~known).sum(axis=0) / images), folds, weights)
+    return _joined(parts, by_image, (least, least + (~known).sum(axis=0) / images), folds)
 
 
 class _Part(NamedTuple):
-    values: Numbers  # (cells,)
     drawn: Round
     misses: Numbers  # (pairs,)
     promised: Numbers  # (pairs,)
+    variance: float  # that is promised for the sum that matters most
 
     def between(self, folds: Places) -> Numbers:
         """Half the squared difference of neighbours is a variance: one term for each pair drawn, (pairs - 1,)."""
@@ -136,23 +217,6 @@ class _Part(NamedTuple):
         neighbours = fold[1:] == fold[:-1]
         left = 1 - (self.drawn.chance[1:] + self.drawn.chance[:-1]) / 2
         return np.asarray(neighbours * left / 2 * (len(self.drawn) / max(int(neighbours.sum()), 1)))
-
-
-def mean_ratio(own: SampledCells, baseline: SampledCells, corruption: Places, *, level: float = 0.95) -> Estimate:
-    """Mean over corruptions of own error over the baseline's, both estimated: mCE where the baseline is sampled too.
-
-    `corruption` (cells,) numbers each cell's corruption. The two samples should be drawn with different seeds.
-    """
-    groups = np.unique(corruption, return_inverse=True)[1]
-    errors, divisors = (np.bincount(groups, cells.values) for cells in (own, baseline))
-    if (divisors <= 0).any():
-        raise BadInput("the baseline makes no mistakes under a corruption, so nothing can be divided by them")
-    corruptions = len(errors)
-    # to first order a change of the baseline's error moves the ratio by minus ratio over error
-    by_own, by_baseline = 1 / divisors / corruptions, errors / divisors**2 / corruptions
-    variance = own.variance(by_own[groups]) + baseline.variance(by_baseline[groups])
-    value, half = float((errors / divisors).mean()), normal_quantile((1 + level) / 2) * float(np.sqrt(variance))
-    return Estimate(value, value - half, value + half)
 
 
 def _guesses(
@@ -171,8 +235,8 @@ def _guesses(
     return guess
 
 
-def _joined(parts: Sequence[_Part], possible: tuple[Numbers, Numbers], folds: Places, weights: Numbers) -> SampledCells:
-    variances = np.array([(part.promised * weights[part.drawn.cells] ** 2).sum() for part in parts])
+def _joined(parts: Sequence[_Part], by_image: Numbers, possible: tuple[Numbers, Numbers], folds: Places) -> SampledCells:
+    variances = np.array([part.variance for part in parts])
     exact = variances == 0  # a round that left nothing out
     trust = exact / exact.sum() if exact.any() else 1 / variances / (1 / variances).sum()
     cells = np.concatenate([part.drawn.cells for part in parts])
@@ -181,8 +245,9 @@ def _joined(parts: Sequence[_Part], possible: tuple[Numbers, Numbers], folds: Pl
     # a round's last pair and the next round's first are no neighbours
     between = [np.append(part.between(folds), 0.0) for part in parts]
     return SampledCells(
-        values=np.where(whole, possible[0], trust @ np.stack([part.values for part in parts])),
+        by_image=by_image,
         possible=possible,
+        images=np.concatenate([part.drawn.images for part in parts]),
         cells=cells,
         misses=open_ * np.concatenate([share * part.misses for share, part in zip(trust, parts, strict=True)]),
         promised=open_ * np.concatenate([share**2 * part.promised for share, part in zip(trust, parts, strict=True)]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,6 +73,39 @@ def fit_line(x: NDArray[np.floating], y: NDArray[np.floating], *, level: float =
     )
 
 
+class Difference(NamedTuple):
+    """How far apart two numbers lie, and where that would be with other points."""
+
+    value: float
+    interval: tuple[float, float]
+
+
+def intercept_difference(first: Line, second: Line, *, level: float = 0.95) -> Difference:
+    """How much higher the first line begins than the second, for lines through points of their own (Welch's t).
+
+    >>> one = fit_line(np.array([0.0, 1.0, 2.0]), np.array([1.0, 4.0, 4.0]))
+    >>> intercept_difference(one, one).value
+    0.0
+    """
+    apart = first.intercept - second.intercept
+    parts = [(line.intercept_error**2, line.points - 2) for line in (first, second)]
+    spread = sum(part for part, _ in parts)
+    free = spread**2 / sum(part**2 / points for part, points in parts if points) if spread > 0 else 1.0
+    reach = _student_quantile(level, free) * float(np.sqrt(spread))
+    return Difference(apart, (apart - reach, apart + reach))
+
+
+def interval_gap(first: tuple[float, float], second: tuple[float, float]) -> float:
+    """What lies between two intervals; below 0 they overlap by so much.
+
+    >>> round(interval_gap((0.85, 0.874), (0.755, 0.779)), 3)  # Energy on ImageNet-R and ImageNet-OOD, as published
+    0.071
+    >>> round(interval_gap((0.1, 0.3), (0.2, 0.5)), 3)
+    -0.1
+    """
+    return max(first[0], second[0]) - min(first[1], second[1])
+
+
 def predicted_interval(
     x: NDArray[np.floating], y: NDArray[np.floating], place: float, *, level: float = 0.95
 ) -> tuple[float, float]:
@@ -102,7 +136,7 @@ def predicted_error(x: NDArray[np.floating], y: NDArray[np.floating], place: flo
     return float(np.sqrt(scatter * (1 + 1 / len(x) + (place - x.mean()) ** 2 / (across @ across))))
 
 
-def _student_quantile(level: float, free: int) -> float:
+def _student_quantile(level: float, free: float) -> float:
     """How many standard errors the interval reaches either way."""
     # scipy.special alone: scipy.stats would take 300 ms longer to import
     from scipy.special import stdtrit

@@ -9,10 +9,11 @@ from shiftproof.catalog import MODELS, OBJECT_DETECTORS
 from shiftproof.class_lists import ClassList
 from shiftproof.errors import BadInput
 from shiftproof.models.odin import perturbed_by_odin
-from shiftproof.models.options import OF_BOXES, Fill, ModelOptions
+from shiftproof.models.options import OF_BOXES, OF_PROPOSALS, Fill, ModelOptions, ProposalAnswer
 from shiftproof.models.preparation import ImagePreparation
 from shiftproof.models.presets import PRESETS, parse_preparation
 from shiftproof.models.redrawn import redrawn
+from shiftproof.models.turned import shown_turned
 from shiftproof.models.wrapped import wrap_model
 from shiftproof.models.wrapped_detector import wrap_detector
 from shiftproof.registry import Registry, missing_extra
@@ -29,6 +30,7 @@ __all__ = [
     "parse_preparation",
     "perturbed_by_odin",
     "redrawn",
+    "shown_turned",
     "wrap_detector",
     "wrap_model",
 ]
@@ -50,6 +52,7 @@ def load_model(
     features: str | None = None,
     output: str | None = None,
     extra_output: str | None = None,
+    turned: bool = False,
     weights: str | None = None,
     device: str | None = None,
     precision: str = "float32",
@@ -64,12 +67,16 @@ def load_model(
     fill: Fill | None = None,
     fill_seed: int = 0,
     proposals: str | None = None,
+    most_proposals: int | None = None,
+    least_side: int | None = None,
+    proposal_answer: ProposalAnswer | None = None,
 ) -> Classifier:
     """The classifier that a text like ``lite:0``, ``onnx:model.onnx`` or ``torch:module:factory`` names.
 
     What is not given is taken from the model itself, or assumed and said in its `notes`. `extra_output` names a few more
-    numbers to keep of each image, such as a confidence branch. Of ``boxes:`` and ``proposals:``, which go by the boxes of a
-    detector, `boxes` is the layout of its outputs. Nothing heavy happens before the first batch is asked.
+    numbers to keep of each image, such as a confidence branch; with `turned` it is a rotation head, which is shown every
+    image in four turns. Of ``boxes:`` and ``proposals:``, which go by the boxes of a detector, `boxes` is the layout of its
+    outputs. Nothing heavy happens before the first batch is asked.
     """
     options = ModelOptions(
         name=name,
@@ -79,6 +86,7 @@ def load_model(
         features=features,
         output=output,
         extra_output=extra_output,
+        turned=turned,
         weights=weights,
         device=device,
         precision=precision,
@@ -93,6 +101,9 @@ def load_model(
         fill=fill,
         fill_seed=fill_seed,
         proposals=proposals,
+        most_proposals=most_proposals,
+        least_side=least_side,
+        proposal_answer=proposal_answer,
     )
     return load_with(spec, options)
 
@@ -101,9 +112,11 @@ def load_with(spec: str, options: ModelOptions) -> Classifier:
     """The classifier that a text names, as the options say."""
     kind, rest = _kind_and_rest(spec, MODELS)
     if kind not in GO_BY_BOXES:
-        options.refuse(*OF_BOXES, "fill", "fill_seed", "proposals", what=f"{spec} as a classifier")
+        options.refuse(*OF_BOXES, "fill", "fill_seed", *OF_PROPOSALS, what=f"{spec} as a classifier")
+    else:
+        options.refuse("turned", what=f"{kind}:{rest}")
     model: Classifier = _loaded(MODELS, kind, rest, options)
-    return model
+    return shown_turned(model) if options.turned else model
 
 
 def load_detector(

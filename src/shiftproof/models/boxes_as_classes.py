@@ -13,7 +13,7 @@ from shiftproof.digests import digest_of
 from shiftproof.errors import BadInput, UnknownName
 from shiftproof.models import detector_with
 from shiftproof.models.loaded import LoadedClassifier
-from shiftproof.models.options import Fill, ModelOptions
+from shiftproof.models.options import OF_PROPOSALS, Fill, ModelOptions
 from shiftproof.randomness import rng_for
 from shiftproof.types import Classes, Found, Inputs, ModelRef, ObjectDetector, Outputs, Preparation, fingerprint_of
 
@@ -28,7 +28,7 @@ RULE = 1
 
 def load_boxes_as_classes(spec: str, options: ModelOptions) -> LoadedClassifier:
     """The object detector of this name as a classifier."""
-    options.refuse("gives", "features", "output", "extra_output", "channels_last", "proposals", what=f"boxes:{spec}")
+    options.refuse("gives", "features", "output", "extra_output", "channels_last", *OF_PROPOSALS, what=f"boxes:{spec}")
     detector = detector_with(spec, dataclasses.replace(options, name=None))
     return boxes_as_classes(detector, fill=options.fill or "random", seed=options.fill_seed, name=options.name)
 
@@ -52,7 +52,7 @@ def boxes_as_classes(
         preparation=detector.preparation,
         gives="scores",
         answer=BestBoxes(detector, len(detector.classes), fill, seed),
-        classes=detector.classes if fill == "random" else _with_nothing(detector.classes),
+        classes=detector.classes if fill == "random" else with_nothing(detector.classes),
         seen=detector.seen,
         notes=(
             *getattr(detector, "notes", ()),
@@ -122,7 +122,8 @@ def _floor(found: Found) -> float:
     return float(found.scores.min(initial=0))
 
 
-def _with_nothing(classes: Classes) -> Classes:
+def with_nothing(classes: Classes) -> Classes:
+    """The classes, and behind them "nothing found" five times."""
     keys = classes.wnids and (*classes.wnids, *(f"{NOTHING} {place + 1}" for place in range(PLACES)))
     return Classes((*classes.names, *[NOTHING] * PLACES), keys)
 

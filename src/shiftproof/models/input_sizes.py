@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +13,13 @@ from numpy.typing import NDArray
 from shiftproof.errors import BadInput
 from shiftproof.models.loaded import LoadedClassifier
 from shiftproof.models.preparation import ImagePreparation, resized_to
-from shiftproof.types import Classifier, Decoder, Fact, Image, ModelRef, fingerprint_of
+from shiftproof.types import Classifier, Companion, Decoder, Fact, Image, ModelRef, fingerprint_of
 
 Sizing = Literal["input", "picture"]
 """What has the size: the ``input`` of the model, or the ``picture`` that is then enlarged to the model's own input."""
+
+InputSize: TypeAlias = int | tuple[int, int]
+"""The side of a square, or height and width."""
 
 
 @dataclass(frozen=True)
@@ -43,28 +46,46 @@ class SmallPictures:
         return {**self.own.describe(), "enlarged from": "x".join(map(str, self.size))}
 
 
-def at_input_size(model: Classifier, side: int, *, sizing: Sizing | None = None) -> LoadedClassifier:
-    """The model on square inputs of this side, or on pictures of it; the part of the image that is seen stays the same.
+def at_input_size(
+    model: Classifier, size: InputSize, *, sizing: Sizing | None = None, whole: bool = False
+) -> LoadedClassifier:
+    """The model on inputs of this size, or on pictures of it; the part of the image that is seen stays the same.
 
-    Unless `sizing` says which, inputs have the size where the model takes others than its own, else pictures.
+    Unless `sizing` says which, inputs have the size where the model takes others than its own, else pictures. With `whole`
+    it sees all of the image, resized to that size without regard to its shape.
     """
     if not isinstance(model, LoadedClassifier) or not isinstance(model.preparation, ImagePreparation):
         raise BadInput(f"{model.ref.name} has a preparation of its own, which cannot be had for another size")
-    own = own_side(model)
+    own, wanted = own_size(model), height_and_width(size)
     chosen = sizing or sizing_of(model)
+    told, name = size_name(own), model.ref.name
     if chosen == "input" and model.for_size is None:
-        raise BadInput(f"{model.ref.name} takes inputs of {own} x {own} only; pictures can be made small instead")
-    if chosen == "picture" and side > own:
-        raise BadInput(f"{model.ref.name} takes {own} x {own}, so pictures of {side} x {side} are none to enlarge for it")
-    if side == own:
+        raise BadInput(f"{name} takes inputs of {told} only; pictures can be made small instead")
+    if chosen == "picture" and (wanted[0] > own[0] or wanted[1] > own[1]):
+        raise BadInput(f"{name} takes {told}, so pictures of {size_name(wanted)} are none to enlarge for it")
+    preparation = dataclasses.replace(model.preparation, rule="squash") if whole else model.preparation
+    if wanted == own and preparation == model.preparation:
         return model
-    size, ref = (side, side), sized_ref(model.ref, side, chosen)
+    ref = sized_ref(model.ref, size, chosen, whole=preparation != model.preparation)
+    companion = Companion("input size", model.ref.fingerprint)
     if chosen == "picture" or model.for_size is None:
-        note = f"pictures are made {side} x {side} first, and then enlarged to the model's own input of {own} x {own}"
-        small = SmallPictures(model.preparation, size)
-        return dataclasses.replace(model, ref=ref, preparation=small, notes=(*model.notes, note))
-    answer, preparation = model.for_size(side), resized_to(model.preparation, size)
-    return dataclasses.replace(model, ref=ref, preparation=preparation, answer=answer, redraw=None, looks={})
+        note = f"pictures are made {size_name(wanted)} first, and then enlarged to the model's own input of {told}"
+        small = SmallPictures(preparation, wanted)
+        return dataclasses.replace(model, ref=ref, preparation=small, notes=(*model.notes, note), companion=companion)
+    answer = model.answer if wanted == own else model.for_size(wanted)
+    resized = resized_to(preparation, wanted)
+    sized = dataclasses.replace(model, ref=ref, preparation=resized, answer=answer, redraw=None, looks={})
+    return dataclasses.replace(sized, companion=companion)
+
+
+def takes_size(model: LoadedClassifier) -> bool:
+    """Whether a model answers inputs of its size: layers that halve an input may leave nothing of a small one."""
+    empty = np.zeros((*(getattr(model.preparation, "size", None) or (224, 224)), 3), np.uint8)
+    try:
+        model(model.preparation.from_image(empty)[None])
+    except Exception:  # every library complains in its own way
+        return False
+    return True
 
 
 def sizing_of(model: Classifier) -> Sizing:
@@ -72,15 +93,47 @@ def sizing_of(model: Classifier) -> Sizing:
     return "picture" if getattr(model, "for_size", None) is None else "input"
 
 
-def own_side(model: Classifier) -> int:
-    """The side of the model's own square input."""
+def own_size(model: Classifier) -> tuple[int, int]:
+    """Height and width of the model's own input."""
     size = model.preparation.size if isinstance(model.preparation, ImagePreparation) else None
-    if size is None or size[0] != size[1]:
-        raise BadInput(f"{model.ref.name} has no square input of its own that others could be compared with")
-    return size[0]
+    if size is None:
+        raise BadInput(f"{model.ref.name} has no input size of its own that others could be compared with")
+    return size
 
 
-def sized_ref(ref: ModelRef, side: int, sizing: Sizing) -> ModelRef:
+def sized_ref(ref: ModelRef, size: InputSize, sizing: Sizing, *, whole: bool = False) -> ModelRef:
     """What a model is called and known by at another size."""
-    name = f"{ref.name} at {side}" if sizing == "input" else f"{ref.name} on pictures of {side}"
-    return ModelRef(name, fingerprint_of(ref.fingerprint, "size", side, sizing))
+    known = short_size(size)
+    told = str(known) if isinstance(known, int) else size_name(known)
+    name = f"{ref.name} at {told}" if sizing == "input" else f"{ref.name} on pictures of {told}"
+    parts = [ref.fingerprint, "size", known, sizing, *(["whole image"] if whole else [])]
+    return ModelRef(f"{name}, whole image" if whole else name, fingerprint_of(*parts))
+
+
+def height_and_width(size: InputSize) -> tuple[int, int]:
+    """Both sides of an input.
+
+    >>> height_and_width(224), height_and_width((600, 800))
+    ((224, 224), (600, 800))
+    """
+    return (size, size) if isinstance(size, int) else size
+
+
+def short_size(size: InputSize) -> InputSize:
+    """A square by its side alone.
+
+    >>> short_size((224, 224)), short_size((600, 800))
+    (224, (600, 800))
+    """
+    height, width = height_and_width(size)
+    return height if height == width else (height, width)
+
+
+def size_name(size: InputSize) -> str:
+    """A size as people write it, height first.
+
+    >>> size_name(224), size_name((600, 800))
+    ('224 x 224', '600 x 800')
+    """
+    height, width = height_and_width(size)
+    return f"{height} x {width}"

@@ -64,7 +64,7 @@ def load_lite(number: str, options: ModelOptions) -> LoadedClassifier:
         read_head=partial(head_of, checkpoint),
         redraw=partial(redraw_lite, graph, session_of),
         looks={"class-activation": LateLook(partial(look_at_lite, graph, session_of))},
-        for_size=lambda side: session_of(partial(graph_for, variant, checkpoint, side)),
+        for_size=lambda size: session_of(partial(graph_for, variant, checkpoint, size)),
     )
 
 
@@ -95,7 +95,7 @@ def graph_file(number: int, checkpoint: Path, digest: str) -> Path | bytes:
     path = cache_folder() / "models" / f"lite{number}-{digest[:16]}-{BUILDER}.onnx"
     if path.exists():
         return path
-    graph = graph_for(number, checkpoint, SIZES[number])
+    graph = graph_for(number, checkpoint, (SIZES[number], SIZES[number]))
     try:
         write_whole(path, graph)
     except StoreError:
@@ -103,11 +103,11 @@ def graph_file(number: int, checkpoint: Path, digest: str) -> Path | bytes:
     return path
 
 
-def graph_for(number: int, checkpoint: Path, side: int) -> bytes:
-    """The network as an ONNX graph for square inputs of this side."""
+def graph_for(number: int, checkpoint: Path, size: tuple[int, int]) -> bytes:
+    """The network as an ONNX graph for inputs of this height and width."""
     from shiftproof.models.lite_graph import lite_graph
 
-    graph: bytes = lite_graph(load_legacy_checkpoint(checkpoint), number, side).SerializeToString()
+    graph: bytes = lite_graph(load_legacy_checkpoint(checkpoint), number, size).SerializeToString()
     return graph
 
 

@@ -109,7 +109,7 @@ def folded(tensors: Tensors, weights: str, norm: str) -> tuple[NDArray[Any], NDA
     return tensors[weights] * factor[:, None, None, None], bias - mean * factor
 
 
-def lite_graph(tensors: Tensors, number: int, size: int) -> onnx.ModelProto:
+def lite_graph(tensors: Tensors, number: int, size: tuple[int, int]) -> onnx.ModelProto:
     """The network with two outputs, ``logits`` and the pooled ``features``, for batches of any size."""
     graph = Assembly(tensors)
     graph.constant("zero", np.zeros(()))
@@ -128,7 +128,7 @@ def lite_graph(tensors: Tensors, number: int, size: int) -> onnx.ModelProto:
     made = helper.make_graph(
         graph.nodes,
         f"efficientnet-lite{number}",
-        [helper.make_tensor_value_info("images", float32, ["batch", 3, size, size])],
+        [helper.make_tensor_value_info("images", float32, ["batch", 3, *size])],
         [
             helper.make_tensor_value_info("logits", float32, ["batch", classes]),
             helper.make_tensor_value_info("features", float32, ["batch", features]),

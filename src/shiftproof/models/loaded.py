@@ -15,7 +15,7 @@ from shiftproof.models.batches import in_batches
 from shiftproof.models.drawing import Draw, Fresh
 from shiftproof.models.looks import Look
 from shiftproof.models.preparation import ImagePreparation
-from shiftproof.types import Classes, Gives, Head, Inputs, ModelRef, Outputs, Preparation, Seen, fingerprint_of
+from shiftproof.types import Classes, Companion, Gives, Head, Inputs, ModelRef, Outputs, Preparation, Seen, fingerprint_of
 
 Answer: TypeAlias = Callable[[Inputs, bool], Outputs]
 """Scores of a batch of prepared images; features too, where asked."""
@@ -45,7 +45,8 @@ class LoadedClassifier:
     read_head: Callable[[], Head | None] = lambda: None
     redraw: Callable[[Draw], Fresh] | None = None  # None: nobody can see its weights
     looks: Mapping[str, Look] = field(default_factory=dict)  # ways of finding out where it looks, from inside it
-    for_size: Callable[[int], Answer] | None = None  # what answers square inputs of another side; None: nothing does
+    for_size: Callable[[tuple[int, int]], Answer] | None = None  # answers inputs of another height and width; None: nothing
+    companion: Companion | None = None  # how it was made of another model; None: it is a model of its own
 
     @cached_property
     def head(self) -> Head | None:

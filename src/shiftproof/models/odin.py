@@ -13,10 +13,13 @@ from numpy.typing import NDArray
 from shiftproof.errors import BadInput
 from shiftproof.models.loaded import LoadedClassifier
 from shiftproof.models.preparation import ImagePreparation
-from shiftproof.types import Classifier, Inputs, ModelRef, Outputs, fingerprint_of
+from shiftproof.types import Classifier, Companion, Inputs, ModelRef, Outputs, fingerprint_of
 
 RULE = 1
 """Raised whenever the same parameters move inputs otherwise."""
+
+MOVED = "ODIN moves each input by eps"
+"""How the note begins that such a network carries."""
 
 
 @runtime_checkable
@@ -68,11 +71,12 @@ def perturbed_by_odin(
         answer=_answer(model, eps, temperature, divide_by_std),
         notes=(
             *model.notes,
-            f"ODIN moves each input by eps {eps:g} on the scale of {scale}, at temperature {temperature:g}",
+            f"{MOVED} {eps:g} on the scale of {scale}, at temperature {temperature:g}",
         ),
         redraw=None,
         looks={},
         for_size=None,
+        companion=Companion("odin", model.ref.fingerprint),
     )
 
 

@@ -16,8 +16,14 @@ from shiftproof.types import Classes, Gives, Seen
 Fill = Literal["random", "empty"]
 """What stands behind the classes that a detector found: the others in random order, or nothing at all."""
 
+ProposalAnswer = Literal["classes", "surest"]
+"""What crops come to: the class of each, surest first, or all that is said of the crop whose class is surest."""
+
 OF_BOXES = ("boxes", "least_score", "overlap", "most_boxes", "several")
 """What may be said of a detector whose boxes a classifier goes by."""
+
+OF_PROPOSALS = ("proposals", "most_proposals", "least_side", "proposal_answer")
+"""What may be said of the crops that a classifier is asked about."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +37,7 @@ class ModelOptions:
     features: str | None = None  # the tensor or layer to take them from
     output: str | None = None  # which output holds the class scores
     extra_output: str | None = None  # a further output to keep, such as a confidence branch
+    turned: bool = False  # whether the extra output is a rotation head that is shown four turns
     weights: str | None = None  # a file of weights for an architecture, or "random"
     device: str | None = None
     precision: str = "float32"
@@ -46,10 +53,15 @@ class ModelOptions:
     fill: Fill | None = None
     fill_seed: int = 0
     proposals: str | None = None  # the detector that proposes crops, or "grid"
+    most_proposals: int | None = None
+    least_side: int | None = None  # of a crop, in pixels
+    proposal_answer: ProposalAnswer | None = None
 
     def __post_init__(self) -> None:
         if self.gives not in {None, "logits", "probabilities", "scores"}:
             raise BadInput(f"a model gives logits, probabilities or scores, not {self.gives!r}")
+        if self.turned and self.extra_output is None:
+            raise BadInput("images are turned for a rotation head; say which output it is: --extra-output")
 
     def refuse(self, *names: str, what: str) -> None:
         """BadInput where one of these was given, so that nothing the user says is passed over in silence."""

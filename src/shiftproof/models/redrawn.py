@@ -7,7 +7,10 @@ import dataclasses
 from shiftproof.errors import BadInput
 from shiftproof.models.drawing import RULE, Draw, Fan
 from shiftproof.models.loaded import LoadedClassifier
-from shiftproof.types import Classifier, ModelRef, Seen, fingerprint_of
+from shiftproof.types import Classifier, Companion, ModelRef, Seen, fingerprint_of
+
+UNTRAINED = "nothing: its weights are drawn anew"
+"""How the training data of such a network begins."""
 
 
 def redrawn(model: Classifier, seed: int, *, fan: Fan = "in") -> LoadedClassifier:
@@ -31,11 +34,12 @@ def redrawn(model: Classifier, seed: int, *, fan: Fan = "in") -> LoadedClassifie
         ref=redrawn_ref(model.ref, draw),
         answer=fresh.answer,
         read_head=fresh.read_head,
-        seen=Seen(f"nothing: its weights are drawn anew (Kaiming normal, fan {fan}, seed {seed})"),
+        seen=Seen(f"{UNTRAINED} (Kaiming normal, fan {fan}, seed {seed})"),
         notes=(*model.notes, *fresh.notes),
         redraw=None,
         looks={},
         for_size=None,
+        companion=Companion("redrawn", model.ref.fingerprint),
     )
 
 

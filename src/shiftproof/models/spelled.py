@@ -11,8 +11,9 @@ from shiftproof.types import Classifier
 
 OPTIONS = {
     **dict.fromkeys(["name", "prepare", "classes", "gives", "weights", "device", "features", "boxes", "proposals"], str),
+    "proposal_answer": str,
     "scores": str,
-    "threads": int,
+    **dict.fromkeys(["threads", "most_proposals", "least_side"], int),
 }
 """What may follow a model's name, as the options of the command call it, and what it is read as."""
 

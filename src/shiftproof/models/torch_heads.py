@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, fx, nn
 
-from shiftproof.types import Head
+from shiftproof.types import Head, Outputs
 
 
 @dataclass(frozen=True)
@@ -28,20 +28,21 @@ class HeadLayer:
         return Head(weights, bias)
 
 
-def head_layer_of(module: nn.Module, run_example: Callable[[], object]) -> HeadLayer | None:
-    """The linear layer that ran last on an example."""
+def head_layer_of(module: nn.Module, run_example: Callable[[], Outputs]) -> HeadLayer | None:
+    """The linear layer that ran last on an example, of those as wide as the scores: a rotation head may run after it."""
     if isinstance(module, fx.GraphModule):
         return _in_graph(module)
     ran: list[nn.Linear] = []
     layers = {layer: name for name, layer in module.named_modules() if isinstance(layer, nn.Linear)}
     hooks = [layer.register_forward_hook(lambda layer, _, __: ran.append(layer)) for layer in layers]
-    run_example()
+    classes = run_example().scores.shape[1]
     for hook in hooks:
         hook.remove()
     if not ran:
         return None
-    name = layers[ran[-1]]
-    return HeadLayer(name, f"{name}.weight", None if ran[-1].bias is None else f"{name}.bias")
+    last = next((layer for layer in reversed(ran) if layer.out_features == classes), ran[-1])
+    name = layers[last]
+    return HeadLayer(name, f"{name}.weight", None if last.bias is None else f"{name}.bias")
 
 
 def _in_graph(module: fx.GraphModule) -> HeadLayer | None:

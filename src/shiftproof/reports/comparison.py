@@ -13,7 +13,7 @@ from shiftproof.reports.words import kept_together
 from shiftproof.studies.verdicts import verdicts
 from shiftproof.types import Finding, Measurement
 
-NAMES = frozenset({"accuracy_difference", "mcnemar_p", "shared_mistakes", "agreement", "disagreements"})
+NAMES = frozenset({"accuracy_difference", "accuracy_difference_p", "shared_mistakes", "agreement", "disagreements"})
 
 
 def draw_comparison(findings: Sequence[Finding], page: Page) -> Section:

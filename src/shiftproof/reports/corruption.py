@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from shiftproof.corruptions import GROUPS
+from shiftproof.metrics.meanings import meaning_of
 from shiftproof.reports.by_model import bars, chart_of_each_model, choices, columns_table, headline_numbers
 from shiftproof.reports.contact_sheets import contact_sheet
 from shiftproof.reports.heat_maps import Heat, RowGroup, heat_map
 from shiftproof.reports.multiples import legend, small_lines
 from shiftproof.reports.page import Page, curves_named, galleries_named, model_of, models_of, named, parts_of_each_set
-from shiftproof.reports.parts import Chart, Panel, Panels, Part, Section
+from shiftproof.reports.parts import Cell, Chart, Column, Panel, Panels, Part, Section, Table
 from shiftproof.reports.published import among_imagenet_c
 from shiftproof.reports.tables import curve_table, measurement_table
 from shiftproof.reports.words import evidence, figure, images, spoken
@@ -19,9 +21,13 @@ from shiftproof.types import Curve, Finding, Gallery, Measurement
 OVERALL = (
     "clean_error",
     "mean_corrupted_error",
+    "unseen_mean_corrupted_error",
     "relative_corrupted_error",
+    "unseen_relative_corrupted_error",
     "mean_corruption_error",
+    "unseen_mean_corruption_error",
     "relative_mean_corruption_error",
+    "unseen_relative_mean_corruption_error",
 )
 NAMES = frozenset(
     {
@@ -29,8 +35,10 @@ NAMES = frozenset(
         "corrupted_error",
         "corruption_mean_error",
         "group_error",
+        "unseen_group_error",
         "corruption_error",
         "relative_corruption_error",
+        "sampling_error",
         "degradation",
         "fragile_photos",
         "contact_sheet",
@@ -51,16 +59,55 @@ def _parts(findings: Sequence[Finding], page: Page) -> list[Part]:
     overall = [one for name in OVERALL for one in named(findings, name)]
     heat_maps = chart_of_each_model("Error by severity", findings, "corrupted_error", _heat_map)
     return [
-        *headline_numbers("In short", overall, page),
+        *_in_short(overall, named(findings, "sampling_error"), page),
         *choices("How these numbers were made", overall),
         *heat_maps,
         *_by_group(named(findings, "group_error"), half=len(heat_maps) > 1 and len(heat_maps) % 2 == 1),
+        *_by_unseen_group(named(findings, "unseen_group_error")),
         *_by_corruption(findings),
         *_degradation(curves_named(findings, "degradation")),
         *among_imagenet_c(overall),
         *_contact_sheets(galleries_named(findings, "contact_sheet"), page),
         *page.pictures_by_model(galleries_named(findings, "fragile_photos")),
     ]
+
+
+def _in_short(overall: Sequence[Measurement], errors: Sequence[Measurement], page: Page) -> list[Part]:
+    """The numbers, and where only some cells were run, what that alone leaves open."""
+    tables = headline_numbers("In short", overall, page)
+    if not errors or len(models_of(overall)) > 1:
+        of_numbers = [
+            replace(one, about={**one.about, "number": meaning_of(str(one.about["number"])).title})
+            for one in errors
+            if one.about["number"] in OVERALL
+        ]
+        left_open = measurement_table(
+            "Sampling error", of_numbers, value_title="± for exactly these photos", keys=["model", "number"], note=_BUDGET
+        )
+        return [*tables, *([left_open] if of_numbers else [])]
+    return [_with_sampling_error(table, overall, errors) if isinstance(table, Table) else table for table in tables]
+
+
+_BUDGET = (
+    "Only some cells were run. Intervals are about photos like these: they take in which photos there are and which cells "
+    "were run; ± is what running the other cells could still change for exactly these photos."
+)
+
+
+def _with_sampling_error(table: Table, found: Sequence[Measurement], errors: Sequence[Measurement]) -> Table:
+    """A further column for a table that has a row for each of these measurements; none where every cell was run."""
+    values = {_number_and_about(one, str(one.about["number"])): one.value for one in errors}
+    wanted = [values.get(_number_and_about(one, one.metric)) for one in found]
+    if not any(wanted):
+        return table
+    cells = [Cell("–") if value is None else Cell(f"± {figure(value, 'share')}", value) for value in wanted]
+    rows = [[*row, cell] for row, cell in zip(table.rows, cells, strict=True)]
+    columns = [*table.columns, Column("For exactly these photos", True)]
+    return replace(table, columns=columns, rows=rows, note=" ".join(filter(None, [table.note, _BUDGET])))
+
+
+def _number_and_about(found: Measurement, number: str) -> tuple[str, frozenset[tuple[str, object]]]:
+    return number, frozenset((key, value) for key, value in found.about.items() if key != "number")
 
 
 def _heat_map(findings: Sequence[Finding], title: str, half: bool) -> Chart:
@@ -81,7 +128,11 @@ def _heat_map(findings: Sequence[Finding], title: str, half: bool) -> Chart:
         x_title="severity",
         description=f"{title}, percent of images wrong. {_described(heat)}",
     )
-    figures = measurement_table(title, [*clean, *cells], value_title="Error", keys=["corruption", "severity"])
+    figures = _with_sampling_error(
+        measurement_table(title, [*clean, *cells], value_title="Error", keys=["corruption", "severity"]),
+        [*clean, *cells],
+        named(findings, "sampling_error"),
+    )
     note = f"Percent of {images(cells[0].images)} named wrong; the stronger the colour, the more. Intervals: in the figures."
     return Chart(title, spec, figures, note, half)
 
@@ -132,6 +183,13 @@ def _by_group(found: Sequence[Measurement], *, half: bool) -> list[Part]:
         return []
     note = "Means over the corruptions of a group and all severities."
     return [bars("Error by group", found, "group", x_title="share of images wrong", note=note, half=half)]
+
+
+def _by_unseen_group(found: Sequence[Measurement]) -> list[Part]:
+    if not found:
+        return []
+    note = "The same without corruptions that a model declares to have been trained with, of groups that have some."
+    return [bars("Error by group, unseen corruptions", found, "group", x_title="share of images wrong", note=note)]
 
 
 def _degradation(curves: Sequence[Curve]) -> list[Part]:

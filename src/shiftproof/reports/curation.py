@@ -13,7 +13,14 @@ from shiftproof.reports.tables import compact_cell, measurement_table, number_ta
 from shiftproof.reports.words import count, evidence, of_hundred
 from shiftproof.types import Finding, Measurement
 
-AGREEMENT = ("kept_share", "percent_agreement", "fleiss_kappa", "krippendorff_alpha")
+AGREEMENT = (
+    "kept_share",
+    "percent_agreement",
+    "fleiss_kappa",
+    "krippendorff_alpha",
+    "votes_with_verification",
+    "votes_of_everybody",
+)
 OF_PEOPLE = {
     "agreement_with_others": "As others",
     "known_answers_right": "Known answers right",
@@ -44,7 +51,7 @@ def draw_curation(findings: Sequence[Finding], page: Page) -> Section:
         *_people([one for name in OF_PEOPLE for one in named(findings, name)]),
         *(boxed_pictures(gallery, page, abreast=int(gallery.about["abreast"])) for gallery in galleries),
     ]
-    lead = "From everything there was to what people kept. Votes are blind; an item stays where more than half keep it."
+    lead = "From everything there was to what people kept. Votes are blind; more than half of who judge an item keep it."
     return Section("curation", "How the set was made", lead, parts)
 
 

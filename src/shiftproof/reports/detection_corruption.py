@@ -15,7 +15,13 @@ from shiftproof.reports.tables import measurement_table
 from shiftproof.reports.words import evidence, figure, images, spoken
 from shiftproof.types import Finding, Measurement
 
-OVERALL = ("clean_average_precision", "mean_performance_under_corruption", "relative_performance_under_corruption")
+OVERALL = (
+    "clean_average_precision",
+    "mean_performance_under_corruption",
+    "unseen_mean_performance_under_corruption",
+    "relative_performance_under_corruption",
+    "unseen_relative_performance_under_corruption",
+)
 NAMES = frozenset({*OVERALL, "corrupted_average_precision", "corruption_mean_precision", "corrupted_boxes"})
 
 

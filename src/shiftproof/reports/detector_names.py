@@ -31,7 +31,8 @@ WRITTEN = {
     "residual": "Residual",
     "knn": "KNN",
     "confidence": "Confidence branch",
-    "rotation": "Rotation head",
+    "rotation": "Rotation",
+    "rotation_upright": "Rotation, upright",
 }
 """As the papers write them, so that they are found again in published tables."""
 

@@ -10,7 +10,7 @@ from shiftproof.reports.detector_names import set_title, written
 from shiftproof.reports.page import curves_named
 from shiftproof.reports.parts import Cell, Chart, Column, Part, Table
 from shiftproof.reports.standings import detector_of
-from shiftproof.reports.tables import compact_cell, curve_table
+from shiftproof.reports.tables import compact_cell, curve_table, order_of
 from shiftproof.reports.words import figure
 from shiftproof.types import Curve, Measurement
 
@@ -20,7 +20,7 @@ def distance_charts(found: DetectorFindings) -> list[Part]:
     curves = [one for one in curves_named(found.findings, "distance_auroc") if len(one.x)]
     shown = [name for name in found.two() if any(detector_of(one) == name for one in curves)]
     scatters = [_scatter(name, [one for one in curves if detector_of(one) == name], found) for name in shown]
-    return [*scatters, *_lines(found)]
+    return [*scatters, *_lines(found), *_heights(found)]
 
 
 def _scatter(detector: str, curves: Sequence[Curve], found: DetectorFindings) -> Chart:
@@ -118,6 +118,25 @@ def _lines(found: DetectorFindings) -> list[Part]:
         "differ in more than distance."
     )
     return [Table("Lines of AUROC against distance", columns, rows, note, folded=True)] if rows else []
+
+
+def _heights(found: DetectorFindings) -> list[Part]:
+    """A row for each detector and pair of a shifted and an outside set: whether their lines begin at other heights."""
+    gaps = {_pair(one): one.value for one in found.numbers("distance_intercept_gap")}
+    rows = []
+    for one in found.numbers("distance_intercept_difference"):
+        gap = gaps.get(_pair(one))
+        apart = "" if gap is None else f"{'apart' if gap > 0 else 'overlap'} by {figure(abs(gap), 'points').lstrip('+')}"
+        names = [written(detector_of(one)), *map(set_title, _pair(one)[1:])]
+        rows.append([*map(Cell, names), compact_cell(one), Cell(apart, order_of(gap) if gap is not None else "")])
+    columns = [*map(Column, ("Detector", "Shifted", "Outside"))]
+    columns += [Column("Shifted begins higher by", True), Column("Intervals at no distance", True)]
+    note = "Apart and higher: at equal distance a new style is noticed more than a new class. Overlapping: not settled."
+    return [Table("Do the lines of styles and classes begin apart?", columns, rows, note, folded=True)] if rows else []
+
+
+def _pair(found: Measurement) -> tuple[str, str, str]:
+    return detector_of(found), _set(found), str(found.about.get("versus", ""))
 
 
 def _set(finding: Curve | Measurement) -> str:

@@ -9,13 +9,16 @@ from shiftproof.reports.charts import NARROW, PERCENT, Spec, channel, curve_rows
 from shiftproof.reports.words import count, figure
 from shiftproof.types import Curve
 
+MOST_TICKS = 10
+
 
 def frame_distances(curves: Sequence[Curve], names: Sequence[str], *, description: str, scale: Spec) -> Spec:
     """A line for each model over whole numbers of frames, with a band for its interval; `scale` is that of the shares."""
     far = [place for curve in curves for place in curve.x]
     x = channel("x", curves[0].x_label, {"domain": [min(far), max(far)], "nice": False})
-    # no half frames: a tick for each frame at most
-    x["axis"] |= {"tickMinStep": 1, "format": "d", "tickCount": {"expr": f"{NARROW} ? 5 : 10"}}
+    # no half frames: a tick for each where they are few, which tickMinStep alone does not keep to
+    few = {"values": list(range(int(min(far)), int(max(far)) + 1))} if max(far) - min(far) <= MOST_TICKS else {}
+    x["axis"] |= {"tickMinStep": 1, "format": "d", "tickCount": {"expr": f"{NARROW} ? 5 : {MOST_TICKS}"}, **few}
     y = channel("y", curves[0].y_label, scale, PERCENT)
     rows = [row for curve, name in zip(curves, names, strict=True) for row in _rows(curve, name)]
     return banded_lines(rows, names, x, y, description=description)

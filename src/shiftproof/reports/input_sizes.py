@@ -44,7 +44,8 @@ def _chart(curves: Sequence[Curve]) -> Chart:
     title, names = "Accuracy by input size", [model_of(curve) for curve in curves]
     sides = [side for curve in curves for side in curve.x]
     x = channel("x", curves[0].x_label, {"domain": [min(sides), max(sides)], "nice": False})
-    x["axis"] |= {"values": sorted(set(sides)), "tickCount": {"expr": f"{NARROW} ? 4 : 10"}, "labelOverlap": True}
+    values = sorted(set(map(round, sides)))
+    x["axis"] |= {"values": values, "tickCount": {"expr": f"{NARROW} ? 4 : 10"}, "labelOverlap": True}
     y = channel("y", curves[0].y_label, {"zero": False, "nice": True}, PERCENT)
     rows = [row for curve, name in zip(curves, names, strict=True) for row in _rows(curve, name)]
     spec = banded_lines(rows, names, x, y, description=f"{title}: {', '.join(names)}.")
@@ -63,11 +64,11 @@ def _rows(curve: Curve, name: str) -> list[Spec]:
 def _size_table(found: Sequence[Measurement], every: Sequence[Measurement]) -> Table:
     """A row for each size, a column for each number."""
     whose = f": {model_of(found[0])}" if len(models_of(every)) > 1 else ""
-    rows: dict[int, dict[str, Measurement]] = {}
+    rows: dict[str | int, dict[str, Measurement]] = {}
     for one in found:
-        rows.setdefault(int(one.about["input_size"]), {})[one.metric] = one
-    versus = {int(one.about["versus"]) for one in found if "versus" in one.about}
-    own = f" The model's own size is {', '.join(f'{side} × {side}' for side in sorted(versus))}." if versus else ""
+        rows.setdefault(one.about["input_size"], {})[one.metric] = one
+    versus = dict.fromkeys(_side(one.about["versus"]).text for one in found if "versus" in one.about)
+    own = f" The model's own size is {', '.join(versus)}." if versus else ""
     return Table(
         f"Size by size{whose}",
         [Column("Input size", True), *(Column(meaning_of(name).title, True) for name in BY_SIZE), Column("Images", True)],
@@ -83,9 +84,9 @@ def _scale_table(found: Sequence[Measurement], every: Sequence[Measurement]) -> 
     """A row for each size of input, a column for each size of object."""
     whose = f": {model_of(found[0])}" if len(models_of(every)) > 1 else ""
     factors = list(dict.fromkeys(str(one.about["scale_factor"]) for one in found))
-    rows: dict[int, dict[str, Measurement]] = {}
+    rows: dict[str | int, dict[str, Measurement]] = {}
     for one in found:
-        rows.setdefault(int(one.about["input_size"]), {})[str(one.about["scale_factor"])] = one
+        rows.setdefault(one.about["input_size"], {})[str(one.about["scale_factor"])] = one
     return Table(
         f"By the size of the largest object{whose}",
         [
@@ -97,5 +98,7 @@ def _scale_table(found: Sequence[Measurement], every: Sequence[Measurement]) -> 
     )
 
 
-def _side(side: int) -> Cell:
-    return Cell(f"{side} × {side}", side)
+def _side(size: str | int) -> Cell:
+    """A size as a study tells it: the side of a square, or height and width; ordered by its pixels."""
+    height, _, width = str(size).partition(" x ")
+    return Cell(f"{height} × {width or height}", int(height) * int(width or height))

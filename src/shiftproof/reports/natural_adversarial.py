@@ -18,7 +18,14 @@ from shiftproof.reports.tables import curve_table
 from shiftproof.reports.words import count
 from shiftproof.types import Curve, Finding, Measurement
 
-HARD = ("imagenet_a_accuracy", "ordinary_accuracy", "imagenet_a_calibration_error", "imagenet_a_aurra")
+HARD = (
+    "imagenet_a_accuracy",
+    "imagenet_a_top5_accuracy",
+    "ordinary_accuracy",
+    "ordinary_top5_accuracy",
+    "imagenet_a_calibration_error",
+    "imagenet_a_aurra",
+)
 NAMES = frozenset({*HARD, "imagenet_o_aupr", "imagenet_a_response"})
 
 

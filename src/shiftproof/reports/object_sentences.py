@@ -33,5 +33,5 @@ def input_size_headlines(page: Page) -> list[str]:
 
 def best_size(found: Measurement, page: Page) -> str:
     """The best size of one model in a sentence, and whether its lead is more than chance."""
-    side = figure(found.value, "number")
-    return opened(page.subject(found.about), f"Most images are named right at {side} × {side}: {found.convention['best']}.")
+    size = found.convention["size"].replace("x", "×")
+    return opened(page.subject(found.about), f"Most images are named right at {size}: {found.convention['best']}.")

@@ -25,6 +25,7 @@ from shiftproof.reports.tables import compact_cell, curve_table, measurement_tab
 from shiftproof.reports.words import count, figure
 from shiftproof.types import Curve, Finding, Measurement
 
+SCALED = ("scaled_crop_accuracy", "scaled_crop_total")
 GALLERIES = ("right_only_enlarged", "right_only_in_image")
 NAMES = frozenset(
     {
@@ -32,6 +33,7 @@ NAMES = frozenset(
         "object_difference",
         "object_difference_p",
         "scale_factor_accuracy",
+        *SCALED,
         "class_object_share",
         "object_share_overlap",
         "object_shares",
@@ -47,6 +49,8 @@ LOOKS = {
 """Looks of an object, as a report calls them."""
 
 PAIRS = "Each object in its image, and beside that alone and enlarged."
+ALL = "all"
+CROPS = Column("Crops", True)
 MOST_OPEN = 12
 """Rows of classes; a longer table is folded."""
 
@@ -55,18 +59,21 @@ def draw_objects(findings: Sequence[Finding], page: Page) -> Section:
     """The looks, what each change does, objects by their size, how much of the image they fill, and examples."""
     parts = parts_of_each_set(findings, lambda found: _parts(found, page))
     lead = "The same objects in their photos, without background, and enlarged: what does the answer hang on?"
-    published = published_objects("imagenet_a_crop_models", "imagenet_a_plus_models")
+    published = published_objects("imagenet_a_crop_models", "imagenet_a_crop_scale_factors", "imagenet_a_plus_models")
     return Section("objects", "Object and background", lead, [*parts, *published])
 
 
 def _parts(findings: Sequence[Finding], page: Page) -> list[Part]:
     accuracies, effects = named(findings, "object_accuracy"), named(findings, "object_difference")
     scales = named(findings, "scale_factor_accuracy")
+    scaled = [one for name in SCALED for one in named(findings, name)]
     return [
         *([_looks_chart(accuracies)] if accuracies else []),
         *([_effects_chart(effects, named(findings, "object_difference_p"))] if effects else []),
         *choices("How these numbers were made", [*accuracies, *effects, *scales]),
         *(_scale_table([one for one in scales if model_of(one) == model], scales) for model in models_of(scales)),
+        *(_scaled_table([one for one in scaled if model_of(one) == model], scaled) for model in models_of(scaled)),
+        *choices("How crops were shown at their scale", scaled),
         *_share_parts(findings),
         *(boxed_pictures(one, page, abreast=2, note=PAIRS) for name in GALLERIES for one in galleries_named(findings, name)),
     ]
@@ -134,28 +141,51 @@ def _scale_table(found: Sequence[Measurement], every: Sequence[Measurement]) -> 
     """A row for each scale factor, a column for each look."""
     whose = f": {model_of(found[0])}" if len(models_of(every)) > 1 else ""
     looks = list(dict.fromkeys(str(one.about["look"]) for one in found))
-    rows: dict[tuple[str, str], dict[str, Measurement]] = {}
+    rows: dict[tuple[str, int], dict[str, Measurement]] = {}
     for one in found:
-        rows.setdefault((str(one.about["scale_factor"]), str(one.about["kept_at"])), {})[str(one.about["look"])] = one
+        rows.setdefault((str(one.about["scale_factor"]), int(one.about["kept_at"])), {})[str(one.about["look"])] = one
     return Table(
         f"By scale factor{whose}",
         [
             Column("Scale factor"),
-            Column("Input that keeps its size", True),
+            Column("Fits into", True),
             *(Column(look, True, over="Named right") for look in looks),
             Column("Objects", True),
         ],
         [
             [
                 Cell(factor),
-                Cell("–" if side == "none" else f"{side} × {side}", "" if side == "none" else int(side)),
+                Cell(f"{side} × {side}", side),
                 *(compact_cell(numbers.get(look)) for look in looks),
                 number_cells(next(iter(numbers.values())))[-1],
             ]
             for (factor, side), numbers in rows.items()
         ],
-        "How much of what the model sees is taken by the longer side of the object, as a power of two: an object under 1/2 "
-        "is at least half as long as an input of 224 × 224, and would be as long as one of 112 × 112.",
+        "The larger side of the object as a share of the image's, up to the next power of two: with the image scaled to "
+        "224 × 224, an object under 1/2 is longer than 56 and at most 112 pixels, and fits into 112 × 112.",
+    )
+
+
+def _scaled_table(found: Sequence[Measurement], every: Sequence[Measurement]) -> Table:
+    """A row for each scale factor and one for all crops, a column for each side that the factor is multiplied with."""
+    whose = f": {model_of(found[0])}" if len(models_of(every)) > 1 else ""
+    sides = list(dict.fromkeys(int(one.about["times"]) for one in found))
+    rows: dict[str, dict[int, Measurement]] = {}
+    for one in found:
+        rows.setdefault(str(one.about.get("scale_factor", ALL)), {})[int(one.about["times"])] = one
+    return Table(
+        f"Crops at their scale{whose}",
+        [Column("Scale factor"), *(Column(f"SF × {side}", True, over="Named right at") for side in sides), CROPS],
+        [
+            [
+                Cell(factor),
+                *(compact_cell(numbers.get(side)) for side in sides),
+                number_cells(next(iter(numbers.values())))[-1],
+            ]
+            for factor, numbers in rows.items()
+        ],
+        "Each object cut out and resized to a square of its scale factor (SF) times the side: with 224, an object under 1/2 "
+        f"is shown at 112 × 112.{' The last row counts all crops alike.' if ALL in rows else ''}",
     )
 
 

@@ -28,6 +28,7 @@ def draw_origins(results: Results) -> list[Section]:
 
 def _model(card: ModelCard) -> Definitions:
     entries = {
+        "Companion": card.companion,
         "Gives": card.gives,
         "Classes": "not declared" if card.classes is None else count(card.classes),
         "Preparation": [f"{name}: {value}" for name, value in card.preparation.items()],
@@ -37,12 +38,14 @@ def _model(card: ModelCard) -> Definitions:
         "Notes": card.notes,
         "Fingerprint": card.fingerprint,
     }
-    return Definitions(f"Model: {card.name}", {name: value for name, value in entries.items() if value})
+    what = "Companion of a model" if card.companion else "Model"
+    return Definitions(f"{what}: {card.name}", {name: value for name, value in entries.items() if value})
 
 
 def _image_set(card: ImageSetCard) -> Definitions:
     entries = {
         "Images": f"{count(card.images)}, {count(card.labelled)} of them labelled",
+        "Cases": f"{count(card.clusters)} {card.unit}s" if card.clusters is not None else "every image is one",
         "Set aside": count(len(card.set_aside)),
         "Classes": "not declared" if card.classes is None else count(card.classes),
         "Location": card.location or "in memory",

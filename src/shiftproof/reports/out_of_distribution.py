@@ -26,7 +26,7 @@ from shiftproof.reports.generic import draw_rest
 from shiftproof.reports.model_means import other_means
 from shiftproof.reports.page import Page, parts_of_each_set
 from shiftproof.reports.parts import Heading, Part, Section
-from shiftproof.reports.score_shapes import score_shapes
+from shiftproof.reports.score_shapes import BY_ANSWER, answered_shapes, score_shapes
 from shiftproof.reports.standings import detector_of
 from shiftproof.types import Finding
 
@@ -43,6 +43,7 @@ NAMES = frozenset(
         "roc",
         "risk_coverage",
         "score_distribution",
+        BY_ANSWER,
     }
 )
 
@@ -76,6 +77,7 @@ def _details(found: DetectorFindings, page: Page) -> list[Part]:
         *answered_at_risk(found),
         *beside_published(found),
         *score_shapes(found),
+        *answered_shapes(found),
         *each_outside_set(found),
         *other_numbers(found),
         *differences(found),

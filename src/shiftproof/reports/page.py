@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from shiftproof.reports.parts import Heading, Part, Picture, Pictures
-from shiftproof.reports.thumbnails import OpenImage, thumbnail_or_reason
+from shiftproof.reports.thumbnails import LONG_SIDE, OpenImage, thumbnail_or_reason
 from shiftproof.reports.words import kept_together, names_or_count
 from shiftproof.studies.results import Results
 from shiftproof.types import About, Curve, Finding, Gallery, GalleryItem, ImageSetRef, Measurement
@@ -61,10 +61,11 @@ class Page:
     def image_sets(self) -> Sequence[str]:
         return self._values("image_set") or [card.name for card in self.results.image_sets]
 
-    def pictures(self, gallery: Gallery) -> Pictures:
+    def pictures(self, gallery: Gallery, *, long_side: int = LONG_SIDE) -> Pictures:
         """A gallery with its thumbnails."""
         several = len(self.image_sets) > 1 and "model" not in gallery.about  # else the heading above names the set
-        return self._pictures(gallery, f"{gallery.title}: {gallery.image_set.name}" if several else gallery.title)
+        title = f"{gallery.title}: {gallery.image_set.name}" if several else gallery.title
+        return self._pictures(gallery, title, long_side)
 
     def pictures_by_model(self, galleries: Iterable[Gallery]) -> list[Pictures]:
         """The galleries of each model together, for where no heading names it."""
@@ -78,14 +79,15 @@ class Page:
             for title, found in together.items()
         ]
 
-    def _pictures(self, gallery: Gallery, title: str) -> Pictures:
-        return Pictures(title, [self._picture(item, gallery.image_set) for item in gallery.items])
+    def _pictures(self, gallery: Gallery, title: str, long_side: int = LONG_SIDE) -> Pictures:
+        return Pictures(title, [self._picture(item, gallery.image_set, long_side) for item in gallery.items])
 
-    def _picture(self, item: GalleryItem, home: ImageSetRef) -> Picture:
+    def _picture(self, item: GalleryItem, home: ImageSetRef, long_side: int) -> Picture:
         """A picture of another set than the gallery's own is named with it."""
         image_set = item.image_set or home
         name = item.id if image_set == home else f"{image_set.name}: {item.id}"
-        return Picture(name, kept_together(item.caption), *thumbnail_or_reason(self.open_image, image_set, item.id))
+        shown = thumbnail_or_reason(self.open_image, image_set, item.id, long_side=long_side)
+        return Picture(name, kept_together(item.caption), *shown)
 
     def _values(self, key: str) -> Sequence[str]:
         return list(dict.fromkeys(str(found.about[key]) for found in self.results.findings if key in found.about))

@@ -187,7 +187,17 @@ class Code:
     text: str
 
 
-Part: TypeAlias = Table | Chart | Panels | Pictures | Sheet | Filmstrip | Prose | Heading | Definitions | Code
+@dataclass(frozen=True)
+class Folded:
+    """Parts for those who want to know more, opened by a click; their charts are drawn then."""
+
+    kind: ClassVar[str] = "folded"
+    title: str
+    parts: Sequence[Part]
+    note: str = ""
+
+
+Part: TypeAlias = Table | Chart | Panels | Pictures | Sheet | Filmstrip | Prose | Heading | Definitions | Code | Folded
 
 
 @dataclass(frozen=True)

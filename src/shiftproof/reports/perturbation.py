@@ -17,10 +17,15 @@ from shiftproof.types import Finding, Measurement
 
 OVERALL = (
     "mean_flip_probability",
+    "unseen_mean_flip_probability",
     "mean_flip_rate",
+    "unseen_mean_flip_rate",
     "mean_top5_distance",
+    "unseen_mean_top5_distance",
     "mean_top5_distance_ratio",
+    "unseen_mean_top5_distance_ratio",
     "mean_zipf_distance",
+    "unseen_mean_zipf_distance",
 )
 NAMES = frozenset(
     {*OVERALL, "flip_probability", "flip_rate", "top5_distance", "top5_distance_ratio", "zipf_distance", "unstable_photos"}

@@ -30,7 +30,7 @@ def among_imagenet_c(overall: Sequence[Measurement]) -> list[Part]:
     missing = "mCE needs a baseline's errors on the same images (--baseline); without them only clean errors can be placed."
     missing = f"Only clean errors can be placed: {foreign}" if foreign else missing
     note = _comparable(ratios, "50,000 images of ImageNet-C") if ratios else missing
-    return [_chart(title, "imagenet_c_models", IMAGENET_C, overall, note=note)]
+    return [_chart(title, "imagenet_c_models", IMAGENET_C, overall, note=f"{note}{_flattered(ratios)}")]
 
 
 def among_imagenet_p(overall: Sequence[Measurement]) -> list[Part]:
@@ -46,7 +46,14 @@ def among_imagenet_p(overall: Sequence[Measurement]) -> list[Part]:
         notes.insert(0, f"None of these models can be placed: {foreign}")
     elif lacking:
         notes.insert(0, f"For {lacking} give a baseline (--baseline) that changes its answer under every perturbation here.")
-    return [_chart(title, "imagenet_p_models", IMAGENET_P, overall, note=" ".join(notes))]
+    return [_chart(title, "imagenet_p_models", IMAGENET_P, overall, note=f"{' '.join(notes)}{_flattered(rates)}")]
+
+
+def _flattered(ratios: Sequence[Measurement]) -> str:
+    """Whom the published means flatter, because part of the test was part of training."""
+    seen = {model_of(one): one.convention.get("seen in training") for one in ratios}
+    told = [f"{model} ({names})" for model, names in seen.items() if names]
+    return f" Trained with part of the test, which flatters them here: {', '.join(told)}." if told else ""
 
 
 def among_imagenet_a_o(overall: Sequence[Measurement]) -> list[Part]:

@@ -19,12 +19,13 @@ from shiftproof.reports.charts import (
     start,
 )
 from shiftproof.reports.detector_charts import BLIND_LINE, auroc_ends
-from shiftproof.reports.detector_findings import BLIND, DetectorFindings
+from shiftproof.reports.detector_findings import BLIND, FAILURE, DetectorFindings
 from shiftproof.reports.detector_names import set_title, written
 from shiftproof.reports.parts import Cell, Chart, Column, Part, Table
 from shiftproof.reports.standings import detector_of
 from shiftproof.reports.tables import compact_cell
 from shiftproof.reports.words import evidence, figure
+from shiftproof.studies.novelty_variants import MISTAKES_ALONE
 from shiftproof.types import Measurement
 
 MOST_STRIPS = 4
@@ -37,6 +38,27 @@ def random_strips(found: DetectorFindings) -> list[Part]:
     few = [name for name in [*found.two(), *found.few()] if name in tried] or list(tried)
     shown = list(dict.fromkeys(few))[:MOST_STRIPS]
     return [_strip(detector, found) for detector in shown]
+
+
+def random_failures(found: DetectorFindings) -> list[Part]:
+    """A row for each detector and inside set: failures as the trained network and random ones tell them."""
+    means = found.numbers("mean_random_network_failure_auroc")
+    rows = []
+    for one in means:
+        name, inside, outside = detector_of(one), str(one.about.get("inside")), str(one.about.get("outside"))
+        alone = found.numbers("auroc_correct_wrong", detector=name, inside=inside)
+        pooled = found.numbers("auroc", goal=FAILURE, detector=name, inside=inside, outside=outside)
+        trained = next(iter(alone if outside == MISTAKES_ALONE else pooled), None)
+        to_find = "wrong answers" if outside == MISTAKES_ALONE else f"wrong answers and {set_title(outside)}"
+        titles = [written(name), set_title(inside), to_find]
+        rows.append([*map(Cell, titles), compact_cell(trained), compact_cell(one)])
+    columns = [*map(Column, ("Detector", "Among right answers of", "To be found"))]
+    columns += [Column("Trained network", True), Column("Mean of random networks", True)]
+    note = (
+        "AUROC of finding the trained network's failures. Far from 50 % with random networks: "
+        "pixels alone tell where the trained one fails."
+    )
+    return [Table("Failures as random networks see them", columns, rows, note, folded=True)] if rows else []
 
 
 def _strip(detector: str, found: DetectorFindings) -> Chart:

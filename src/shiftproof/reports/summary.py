@@ -22,7 +22,17 @@ from shiftproof.reports.shift_sentences import corruption_headlines, perturbatio
 from shiftproof.reports.tables import side_by_side
 from shiftproof.reports.temporal import at_largest_k
 from shiftproof.reports.temporal_sentences import temporal_headlines
-from shiftproof.reports.words import count, evidence, figure, images, kept_together, of_hundred, opened, span
+from shiftproof.reports.words import (
+    count,
+    evidence,
+    figure,
+    images,
+    kept_together,
+    of_hundred,
+    opened,
+    span,
+    unit_of_evidence,
+)
 from shiftproof.studies.results import ImageSetCard
 from shiftproof.studies.verdicts import verdicts
 from shiftproof.types import Measurement
@@ -31,9 +41,13 @@ KEY_NUMBERS = (
     "accuracy_beside_people",
     "top1_accuracy",
     "top5_accuracy",
+    "unseen_mean_corrupted_error",
     "mean_corrupted_error",
+    "unseen_mean_corruption_error",
     "mean_corruption_error",
+    "unseen_mean_flip_probability",
     "mean_flip_probability",
+    "unseen_mean_flip_rate",
     "mean_flip_rate",
     "anchor_accuracy",
     "pm_k_accuracy",
@@ -45,7 +59,7 @@ KEY_NUMBERS = (
     "rms_calibration_error",
     "overconfidence",
 )
-PARTIAL = ("group_accuracy", "group_error")
+PARTIAL = ("group_accuracy", "group_error", "unseen_group_error")
 """Numbers of one group among others, which have their own sections."""
 ON_THE_WHOLE = {"model", "image_set", "fact", "group"}
 """What a number of the summary may be about; conditions and classes have their own sections."""
@@ -70,6 +84,7 @@ class Summary:
     sentences: Sequence[str]
     tiles: Sequence[Tile]
     table: Table | None  # in place of tiles where there are several models or image sets
+    evidence: str  # what an interval means, and what is one case
     warnings: Sequence[str]
     not_measured: Sequence[str]
 
@@ -86,6 +101,7 @@ def summarise(page: Page) -> Summary:
         sentences=own if alone else _verdicts(measurements),
         tiles=_tiles(overall, page) if alone else [],
         table=None if alone else _side_by_side(overall, page),
+        evidence=unit_of_evidence(page.results) if any(one.interval for one in measurements) else "",
         warnings=_warnings(page),
         not_measured=page.results.skipped,
     )

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from shiftproof.metrics.meanings import Unit, meaning_of
 from shiftproof.reports.page import Page, by_subject, name_of
 from shiftproof.reports.parts import Cell, Column, Table
-from shiftproof.reports.words import count, figure, span
+from shiftproof.reports.words import count, figure, has_too_few, span
 from shiftproof.types import Curve, Finding, Measurement
 
-NUMBER_COLUMNS = (Column("Value", True), Column("Interval", True), Column("Images", True))
+NUMBER_COLUMNS = (Column("Value", True), Column("95 % CI", True), Column("Images", True))
 """What `number_cells` fills."""
 
 
@@ -42,9 +42,22 @@ def number_cells(found: Measurement) -> list[Cell]:
     unit = meaning_of(found.metric).unit
     return [
         Cell(figure(found.value, unit), order_of(found.value)),
-        Cell(span(found.interval, unit), order_of(found.interval[0]) if found.interval else "", bar=_bar(found, unit)),
-        Cell(count(found.images), found.images),
+        interval_cell(found, unit),
+        images_cell(found),
     ]
+
+
+def interval_cell(found: Measurement, unit: Unit) -> Cell:
+    """The confidence interval, or that there are too few cases for one."""
+    if has_too_few(found):
+        return Cell("too few cases")
+    return Cell(span(found.interval, unit), order_of(found.interval[0]) if found.interval else "", bar=_bar(found, unit))
+
+
+def images_cell(found: Measurement) -> Cell:
+    """How many images, and below it how many cases where these are fewer."""
+    fewer = found.clusters is not None and found.clusters < found.images
+    return Cell(count(found.images), found.images, below=f"{count(found.clusters or 0)} cases" if fewer else "")
 
 
 def compact_cell(found: Measurement | None) -> Cell:

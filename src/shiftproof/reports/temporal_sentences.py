@@ -19,7 +19,8 @@ def temporal_headlines(page: Page) -> list[str]:
                     share = opened(page.subject(anchor.about), of_hundred(anchor.value))
                     still = _still(anchor.value, around.value)
                     within = f"every frame within {around.about['k']} of them"
-                    sentences.append(f"{share} anchor frames are named right, {still} on {within} ({evidence(around)}).")
+                    behind = evidence(around) if around.interval else f"{around.convention['clips']}, so no interval"
+                    sentences.append(f"{share} anchor frames are named right, {still} on {within} ({behind}).")
     return sentences
 
 

@@ -7,7 +7,9 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 
+from shiftproof.metrics.intervals import LEAST_CLUSTERS
 from shiftproof.metrics.meanings import Unit, meaning_of
+from shiftproof.studies.results import ImageSetCard, Results
 from shiftproof.types import Measurement
 
 GAP = "\u202f"  # a narrow space that no line breaks at
@@ -136,12 +138,38 @@ def of_hundred(value: float) -> str:
 
 
 def evidence(found: Measurement) -> str:
-    r"""What stands behind a number: its interval, how sure that is, and how many images.
+    r"""What stands behind a number: its confidence interval, and how many images and cases.
 
-    >>> evidence(Measurement("top1_accuracy", 0.9, {}, 50, {"interval": "95 %, Clopper-Pearson"}, (0.78, 0.97)))
-    '78.0 to 97.0\u202f% with 95\u202f% confidence, 50 images'
+    >>> evidence(Measurement("top1_accuracy", 0.9, {}, 50, {}, (0.78, 0.97)))
+    '95\u202f% CI 78.0 to 97.0\u202f%, 50 images'
+    >>> evidence(Measurement("top1_accuracy", 0.9, {}, 50, {}, None, clusters=2))
+    'too few cases for an interval, 50 images in 2 cases'
     """
     bounds = span(found.interval, meaning_of(found.metric).unit)
-    # a convention begins with the level: "95 %, Clopper-Pearson" or "95 % for all groups together, ..."
-    level = found.convention.get("interval", "").partition(",")[0].replace(" %", f"{GAP}% confidence", 1)
-    return ", ".join([f"{bounds} with {level}" if found.interval and level else bounds, images(found.images)])
+    cases = "" if found.clusters in (None, found.images) else f" in {count(found.clusters)} cases"
+    if found.interval:
+        bounds = f"95{GAP}% CI {bounds}"
+    elif has_too_few(found):
+        bounds = "too few cases for an interval"
+    return f"{bounds}, {images(found.images)}{cases}"
+
+
+def has_too_few(found: Measurement) -> bool:
+    """Whether a number goes without its interval because there are too few cases to tell how cases differ."""
+    cases = found.images if found.clusters is None else found.clusters
+    return found.interval is None and cases < LEAST_CLUSTERS
+
+
+MEANING = f"A 95{GAP}% CI (confidence interval) is about other images like these: it holds the truth in 95 of 100 tests."
+
+
+def unit_of_evidence(results: Results) -> str:
+    """What a CI means and which cases it counts, in two sentences."""
+    cases = [_cases_of(card) for card in results.image_sets]
+    return f"{MEANING} Unit of evidence: {'; '.join(cases) or 'the image'}."
+
+
+def _cases_of(card: ImageSetCard) -> str:
+    if card.clusters is None:
+        return f"{card.name}, every image is one case"
+    return f"{card.name}, {images(card.images)} of {count(card.clusters)} {card.unit}s, each of which is one case"

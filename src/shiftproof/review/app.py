@@ -125,9 +125,9 @@ class Rooms:
             "home.html",
             project=self.desk.project,
             visitor=visitor,
-            training=len(self.desk.training),
+            training=len(self.desk.training(visitor)),
             progress=self.desk.progress(visitor),
-            tries=[len(items) for items in tries_of(self.desk.project)],
+            tries=[len(items) for items in tries_of(self.desk.part_for(visitor.name))],
             qualification=self.desk.qualified(visitor),
             form_key=self.gate.form_key(request),
         )

@@ -11,9 +11,10 @@ from typing import Any
 
 from shiftproof.curation.project import Project, ReviewClass
 from shiftproof.image_sets import ImageList
-from shiftproof.review.reasons import failure_modes, rejection_reasons
+from shiftproof.review.reasons import answers_given, failure_modes, rejection_reasons
+from shiftproof.review.reviewed_frames import stages_of
 from shiftproof.review.revision import changes, load_revision
-from shiftproof.review.summary import Summary
+from shiftproof.review.summary import Summary, Verification
 from shiftproof.studies import versions
 from shiftproof.types import fingerprint_of
 
@@ -90,18 +91,31 @@ def _review(project: Project, summary: Summary) -> dict[str, Any]:
     seconds = [person.median_seconds for person in worked if person.median_seconds is not None]
     return {
         "screen": project.screen_name,
-        "question": project.screen.question.replace("{label}", "the class"),
-        "rule": f"kept by more than half of the {project.reviewers_each} people an item is given to; ties are rejected",
+        "question": " ".join(project.screen.question.replace("{label}", "the class").splitlines()),
+        "instructions": project.instructions,
+        "rule": _rule(project),
         "people": len(worked),
         "votes": summary.votes,
+        "verification": None if summary.verification is None else dataclasses.asdict(summary.verification),
         "outcomes": dict(summary.outcomes),
+        "stages": [dataclasses.asdict(stage) for stage in stages_of(project, summary.verdicts)],
         "target": project.target,
         "agreement": dataclasses.asdict(summary.agreement),
         "known_answers": {"asked": sum(one.known for one in worked), "right": sum(one.right for one in worked)},
         "median_seconds": statistics.median(seconds) if seconds else None,
+        "answers": answers_given(project, summary.verdicts),
         "reasons": rejection_reasons(project, summary.verdicts),
         "failure_modes": failure_modes(summary.verdicts),
     }
+
+
+def _rule(project: Project) -> str:
+    if project.verify is None:
+        return f"kept by more than half of the {project.reviewers_each} people an item is given to; ties are rejected"
+    return (
+        "each item is read by one person, and kept if that person would; whatever was flagged is judged by everybody who "
+        f"takes part, at least {project.reviewers_each} people, and kept by more than half of them; ties are rejected"
+    )
 
 
 def amount_of(card: Mapping[str, Any]) -> str:
@@ -141,11 +155,14 @@ def _lines(card: Mapping[str, Any]) -> Iterator[str]:
 
 def _reviewed(review: Mapping[str, Any]) -> Iterator[str]:
     yield from ("## How it was reviewed", "", f"People were asked: {review['question']}", "", f"Rule: {review['rule']}.", "")
+    if review["instructions"]:
+        yield from ("They had read:", "", *(f"> {_literally(line)}" for line in review["instructions"].splitlines()), "")
     agreement, known = review["agreement"], review["known_answers"]
     right = f"{known['right']:,} of {known['asked']:,}" if known["asked"] else "none were asked"
     rows = [
         ("People", review["people"]),
         ("Votes", f"{review['votes']:,}"),
+        *_verified(review["verification"]),
         *((outcome.capitalize(), f"{items:,}") for outcome, items in review["outcomes"].items()),
         *((("At most of each class", review["target"]),) if review["target"] else ()),
         ("Items that two people or more judged", f"{agreement['items']:,}"),
@@ -156,8 +173,23 @@ def _reviewed(review: Mapping[str, Any]) -> Iterator[str]:
         ("Median seconds to answer", _number(review["median_seconds"], "{:.1f}")),
     ]
     yield from _table(("Review", ""), rows)
+    yield from _table(("Answer", "Votes that count"), review["answers"].items())
+    yield from _table(
+        ("Of", "Stage", "Count", "Share"),
+        [(one["unit"], one["stage"], f"{one['count']:,}", _number(one["share"], "{:.1%}", "")) for one in review["stages"]],
+    )
     yield from _table(("Reason against", "Items"), review["reasons"].items())
     yield from _table(("Failure mode", "Items"), review["failure_modes"].items())
+
+
+def _verified(verification: Mapping[str, int] | None) -> list[tuple[str, str]]:
+    if verification is None:
+        return []
+    told = Verification(**verification)
+    return [
+        ("Flagged by who read them", f"{told.flagged:,} of {told.read:,}"),
+        ("Cost, where all judge flagged items alone", f"{told} by {told.annotators:,} people"),
+    ]
 
 
 def _versions(card: Mapping[str, Any]) -> list[tuple[str, str, str]]:
@@ -165,8 +197,8 @@ def _versions(card: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     return [(name, made.get(name, ""), written.get(name, "")) for name in dict.fromkeys([*made, *written])]
 
 
-def _number(value: float | None, form: str) -> str:
-    return "not known" if value is None else form.format(value)
+def _number(value: float | None, form: str, unknown: str = "not known") -> str:
+    return unknown if value is None else form.format(value)
 
 
 def _table(columns: tuple[str, ...], rows: Any) -> Iterator[str]:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -18,7 +19,7 @@ from shiftproof.errors import BadInput
 from shiftproof.review import statements
 from shiftproof.review.ballots import Ballots, Numbers
 from shiftproof.review.engines import engine_for, make_ready, reading_engine
-from shiftproof.review.holdings import Holding, Holdings
+from shiftproof.review.holdings import Held, Holding, Holdings
 from shiftproof.review.read_ballots import VOTES_BY_ITEM, ballots_from, numbers_in
 from shiftproof.review.schema import CHOICE, assignments, comments, facts, looks, lookups, reviewers, votes
 from shiftproof.review.taking_in import VotesTakenIn, place_of, vote_in
@@ -133,23 +134,43 @@ class Database:
     def hand_out(self, reviewer: int, choose: Callable[[Holding], Sequence[str]]) -> list[str]:
         """Gives a person the items that are chosen by who has each so far; nobody else is given any meanwhile."""
         with self._turn, self._holdings.changing(self._engine) as (connection, held):
-            has = held.of(reviewer)
-            new = [item for item in dict.fromkeys(choose(has)) if item not in has.own]
-            last = connection.execute(statements.LAST_PLACE, {"reviewer": reviewer}).scalar()
-            start = 0 if last is None else last + 1
-            rows = [{"reviewer": reviewer, "item": item, "position": start + place} for place, item in enumerate(new)]
-            if rows:
-                connection.execute(statements.GIVE, rows)
-                held.add(reviewer, new)
-        return new
+            return _give(connection, held, reviewer, choose(held.of(reviewer)))
+
+    def hand_out_to_all(
+        self, reviewer: int, choose: Callable[[Holding], Sequence[str]], turn: Callable[[int, str], Any]
+    ) -> dict[int, list[str]]:
+        """Gives the items that are chosen for a person to everybody who takes part, to each in an order of their own.
+
+        What is new to each of them.
+        """
+        with self._turn, self._holdings.changing(self._engine) as (connection, held):
+            items = choose(held.of(reviewer))
+            here = connection.execute(select(reviewers.c.id).where(reviewers.c.present.is_not(None))).scalars()
+            people = {reviewer, *here}
+            orders = {person: sorted(items, key=partial(turn, person)) for person in sorted(people)}
+            return {person: _give(connection, held, person, order) for person, order in orders.items()}
+
+    def arrive(self, reviewer: int) -> None:
+        """Remembers that a person takes part from now on, if they did not."""
+        with self._turn, self._engine.begin() as connection:
+            connection.execute(statements.ARRIVE, {"who": reviewer, "now": time.time()})
 
     def release(self, reviewer: int) -> int:
-        """Takes back what a person was given and did not answer, for others; how many items that were."""
+        """Takes back what a person was given and did not answer, for others; how many items that were.
+
+        The person takes part no more, until they ask for items again.
+        """
         left = delete(assignments).where(assignments.c.reviewer == reviewer, ~assignments.c.answered)
         with self._turn, self._holdings.changing(self._engine) as (connection, held):
             gone = connection.execute(left.returning(assignments.c.item)).scalars().all()
             held.remove(reviewer, gone)
+            connection.execute(update(reviewers).where(reviewers.c.id == reviewer).values(present=None))
         return len(gone)
+
+    def awaited(self) -> set[str]:
+        """The items that somebody was given and has not answered."""
+        with self._reading.connect() as connection:
+            return set(connection.execute(select(assignments.c.item).where(~assignments.c.answered).distinct()).scalars())
 
     def given(self, reviewer: int) -> Holding:
         """How many people have each item that somebody has, and what this person has."""
@@ -296,10 +317,13 @@ class Database:
         for item in sorted(set(items) - self.looked_at(reviewer)):
             self._add_once(looks, {"reviewer": reviewer, "item": item})
 
-    def looked_at(self, reviewer: int) -> set[str]:
-        """The items of which a person has seen what others said."""
+    def looked_at(self, reviewer: int | None = None) -> set[str]:
+        """The items of which a person, or anybody, has seen what others said."""
+        asked = select(looks.c.item).distinct()
+        if reviewer is not None:
+            asked = asked.where(looks.c.reviewer == reviewer)
         with self._reading.connect() as connection:
-            return set(connection.execute(select(looks.c.item).where(looks.c.reviewer == reviewer)).scalars())
+            return set(connection.execute(asked).scalars())
 
     def look_up(self, reviewer: int, lookup_id: str, key: str) -> None:
         """Remembers that a person looked up a class during a test."""
@@ -314,6 +338,18 @@ class Database:
     def _add_once(self, table: Table, row: Mapping[str, Any]) -> None:
         with self._turn, self._engine.begin() as connection:
             connection.execute(statements.once(self._engine.dialect.name, table), row)
+
+
+def _give(connection: Connection, held: Held, reviewer: int, items: Iterable[str]) -> list[str]:
+    """Gives a person those of some items that are new to them, behind what they have; these items."""
+    new = [item for item in dict.fromkeys(items) if item not in held.own[reviewer]]
+    last = connection.execute(statements.LAST_PLACE, {"reviewer": reviewer}).scalar()
+    start = 0 if last is None else last + 1
+    rows = [{"reviewer": reviewer, "item": item, "position": start + place} for place, item in enumerate(new)]
+    if rows:
+        connection.execute(statements.GIVE, rows)
+        held.add(reviewer, new)
+    return new
 
 
 def token_digest(token: str) -> str:

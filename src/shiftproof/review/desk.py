@@ -11,11 +11,12 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from shiftproof.curation.project import Item, Project, ReviewClass
+from shiftproof.curation.review_classes import part_for
 from shiftproof.errors import BadInput, ShiftproofError
 from shiftproof.review.ballots import Ballots
 from shiftproof.review.contested import with_kin
 from shiftproof.review.database import Database, Reviewer
-from shiftproof.review.handing_out import closed_now, free_items, hand_out, own_order, settle_groups
+from shiftproof.review.handing_out import Flagged, closed_now, flagged_now, free_items, hand_out, own_order, settle_groups
 from shiftproof.review.incoming import LONGEST_NOTE, sent_id, sent_vote, text_part
 from shiftproof.review.qualification import Qualification, is_right, qualification_of
 from shiftproof.review.recent import Recent
@@ -65,9 +66,11 @@ class Desk:
     def __init__(self, project: Project, database: Database) -> None:
         self.project, self.database = project, database
         self._secret = database.secret()
+        self._parts: dict[str, Project] = {}
         self._left = Recent(self._count_left, RECOUNT_SECONDS)
         self._kept = Recent(self._count_kept, RECOUNT_SECONDS)
         self._closed: Recent[None, Set[str]] = Recent(lambda _: closed_now(project, database), RECOUNT_SECONDS)
+        self._flagged: Recent[None, Flagged] = Recent(lambda _: flagged_now(project, database), RECOUNT_SECONDS)
 
     def name_of(self, text: str) -> str:
         """The name under which pages know an item or a picture."""
@@ -82,9 +85,17 @@ class Desk:
         """Files of the project by the names that pages know."""
         return {self.name_of(f"picture {file}"): file for file in self.project.pictures}
 
-    @cached_property
-    def training(self) -> Sequence[Item]:
-        return [item for item in self.project.items if item.role == "training"]
+    def part_for(self, reviewer: str) -> Project:
+        """What a person is asked, made once for each who has classes of their own."""
+        if reviewer not in self.project.reviewer_classes:
+            return self.project
+        if reviewer not in self._parts:
+            self._parts[reviewer] = part_for(self.project, reviewer)
+        return self._parts[reviewer]
+
+    def training(self, reviewer: Reviewer) -> Sequence[Item]:
+        """What a person is shown first."""
+        return self.part_for(reviewer.name).training
 
     def has_agreed(self, reviewer: Reviewer) -> bool:
         """Whether a person agreed to take part, where that is asked for."""
@@ -92,7 +103,7 @@ class Desk:
 
     def round_of(self, reviewer: Reviewer) -> Round:
         """What a person does next: the training first, then the qualification, where there are any."""
-        if self.training and not reviewer.trained:
+        if self.training(reviewer) and not reviewer.trained:
             return "training"
         qualification = self.qualification(reviewer)
         return "first" if qualification is None or qualification.passed else "qualification"
@@ -102,7 +113,7 @@ class Desk:
         mark = self.project.pass_mark
         if mark is None or (reviewer.qualified is not None and reviewer.qualified >= mark):
             return None
-        return qualification_of(self.project, self.database.votes(reviewer=reviewer.id))
+        return qualification_of(self.part_for(reviewer.name), self.database.votes(reviewer=reviewer.id))
 
     def qualified(self, reviewer: Reviewer) -> dict[str, Any] | None:
         """What a person is told of the last try that is over; None before."""
@@ -120,14 +131,18 @@ class Desk:
         """
         skipped = {self.items[name].id for name in besides if name in self.items}
         waiting = self._waiting(reviewer, round_, count, skipped)
-        while round_ == "first" and len(waiting) < count and (left := self._left.of(reviewer.id)):
-            given = hand_out(self.project, self.database, reviewer.id, closed=self._closed.of(None))
+        if round_ == "first" and len(waiting) < count and self.project.verify is not None:
+            self.database.arrive(reviewer.id)  # flagged items wait for whoever came, also if nothing is left to read
+        while round_ == "first" and len(waiting) < count and (left := self._still_left(reviewer.id)):
+            given = hand_out(self.part_for(reviewer.name), self.database, reviewer.id, closed=self._closed.of(None))
             new = [self.project.by_id[item] for item in given]
             asked = sum(item.role == "asked" for item in new)
             # nothing given is a sign that others were given what was left
             self._left.note(reviewer.id, max(left - asked, 0) if new else 0)
             settle_groups(self.project, self.database, reviewer.id, (item.id for item in new))
             waiting = self._waiting(reviewer, round_, count, skipped)
+            if not new:
+                break
         return [self.shown(self.project.by_id[item]) for item in waiting if item in self.project.by_id]
 
     def _waiting(self, reviewer: Reviewer, round_: Round, count: int, skipped: Collection[str] = ()) -> list[str]:
@@ -137,7 +152,7 @@ class Desk:
             return self.database.waiting(reviewer.id, count, besides=skipped)
         votes = self.database.votes(reviewer=reviewer.id)
         seen = {*skipped, *(item for _, item in standing(vote for vote in votes if vote.round == "training"))}
-        return [item.id for item in self.training if item.id not in seen][:count]
+        return [item.id for item in self.training(reviewer) if item.id not in seen][:count]
 
     def _waiting_to_qualify(self, reviewer: Reviewer, skipped: Collection[str]) -> list[str]:
         qualification = self.qualification(reviewer)
@@ -147,9 +162,22 @@ class Desk:
         left = {item.id for item in attempt.items}.difference(attempt.answered, skipped)
         return sorted(left, key=own_order(self.project, reviewer.id))
 
+    def _still_left(self, reviewer: int) -> int:
+        """How many items a person may still be given; flags may have come since nothing was left."""
+        left = self._left.of(reviewer)
+        if not left and self.project.verify is not None:
+            self._flagged.note(None, flagged_now(self.project, self.database))
+            self._left.note(reviewer, left := self._count_left(reviewer))
+        return left
+
     def _count_left(self, reviewer: int) -> int:
         """How many items a person may still be given."""
-        return len(free_items(self.project, self.database.given(reviewer), self._closed.of(None)))
+        given, closed = self.database.given(reviewer), self._closed.of(None)
+        part = self.project
+        if part.reviewer_classes:
+            part = self.part_for(next(one.name for one in self.database.reviewers() if one.id == reviewer))
+        flagged = 0 if part.verify is None else len(self._flagged.of(None).free(given, closed))
+        return len(free_items(part, given, closed)) + flagged
 
     def shown(self, item: Item) -> dict[str, Any]:
         """An item as pages get it: nothing that could lead an answer is in it."""
@@ -270,7 +298,7 @@ class Desk:
             self.database.look_up(reviewer.id, lookup_id, key)
 
     def _finish_training(self, reviewer: Reviewer) -> None:
-        if not reviewer.trained and self.training and not self._waiting(reviewer, "training", 1):
+        if not reviewer.trained and self.training(reviewer) and not self._waiting(reviewer, "training", 1):
             self.database.mark(reviewer.id, trained=True)
 
     def _finish_qualification(self, reviewer: Reviewer) -> None:
@@ -288,9 +316,9 @@ class Desk:
         return Progress(tally.answered, tally.given, left, tally.seconds_each, self._trained(reviewer))
 
     def _trained(self, reviewer: Reviewer) -> Counts | None:
-        if not self.training:
+        every = len(self.training(reviewer))
+        if not every:
             return None
-        every = len(self.training)
         left = 0 if reviewer.trained else len(self._waiting(reviewer, "training", every))
         return Counts(every - left, every)
 

@@ -16,7 +16,12 @@ from shiftproof.review.verdicts import Verdict
 
 
 def failure_mode_project(
-    project: Project, verdicts: Mapping[str, Verdict], folder: str | Path, *, reviewers_each: int = 2
+    project: Project,
+    verdicts: Mapping[str, Verdict],
+    folder: str | Path,
+    *,
+    reviewers_each: int = 2,
+    instructions: str = "",
 ) -> Project:
     """A review project of what people found clear in another one, with its pictures, classes and predictions."""
     if project.screen_name != CLARITY.name:
@@ -33,7 +38,9 @@ def failure_mode_project(
         keys={},  # those were keys to other answers
         choices=(),
         target=None,
+        instructions=instructions,
         reviewers_each=reviewers_each,
+        verify=None,
         making=dataclasses.replace(project.making, steps=(*project.making.steps, Step("kept by people", len(kept)))),
     )
     for picture in sorted(asked.pictures):

@@ -25,6 +25,7 @@ SHOWN_PER_REASON = 6
 
 EXACT = {"interval": "95 %, Clopper-Pearson"}
 OF_FIRST_VOTES = {"votes": "first votes, before anybody saw those of others"}
+OF_FLAGGED = {"votes": f"{OF_FIRST_VOTES['votes']}, on what was flagged alone: the doubtful items"}
 
 
 def review_results(project: Project, summary: Summary) -> Results:
@@ -43,6 +44,7 @@ def review_results(project: Project, summary: Summary) -> Results:
     found = (
         *_funnel(project, summary),
         *_agreement(project, summary),
+        *_verification(project, summary),
         *_shares(project, summary),
         *_people(project, summary),
     )
@@ -89,7 +91,19 @@ def _agreement(project: Project, summary: Summary) -> Iterator[Measurement]:
     }
     for metric, value in found.items():
         if value is not None:
-            yield Measurement(metric, value, {"image_set": project.title}, agreement.items, OF_FIRST_VOTES)
+            yield Measurement(metric, value, {"image_set": project.title}, agreement.items, _of_votes(project))
+
+
+def _verification(project: Project, summary: Summary) -> Iterator[Measurement]:
+    if (told := summary.verification) is not None:
+        about = {"image_set": project.title}
+        convention = {"flagged": f"{told.flagged:,} of {told.read:,} items", "people": f"{told.annotators:,}"}
+        yield Measurement("votes_with_verification", float(told.votes), about, told.read, convention)
+        yield Measurement("votes_of_everybody", float(told.instead), about, told.read, convention)
+
+
+def _of_votes(project: Project) -> dict[str, str]:
+    return OF_FIRST_VOTES if project.verify is None else OF_FLAGGED
 
 
 def _shares(project: Project, summary: Summary) -> Iterator[Measurement]:
@@ -115,7 +129,7 @@ def _people(project: Project, summary: Summary) -> Iterator[Measurement]:
 def _person(project: Project, person: Person, name: str) -> Iterator[Measurement]:
     about = {"image_set": project.title, "reviewer": name}
     if person.agreement is not None:
-        yield Measurement("agreement_with_others", person.agreement, about, person.answered, OF_FIRST_VOTES)
+        yield Measurement("agreement_with_others", person.agreement, about, person.answered, _of_votes(project))
     if person.known:
         yield share_of("known_answers_right", person.right, person.known, project, reviewer=name)
     if person.median_seconds is not None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence, Set
+from dataclasses import dataclass
 
 from shiftproof.curation.project import Project
+from shiftproof.review.contested import doubted
 from shiftproof.review.database import Database
 from shiftproof.review.groups import closed_groups, derived_votes
 from shiftproof.review.holdings import Holding
+from shiftproof.review.verdicts import verdicts
 from shiftproof.review.votes import Vote, standing
 
 CHUNK = 50
@@ -23,9 +26,19 @@ def hand_out(
 ) -> list[str]:
     """Gives a person the next items: first those that others have judged already, so that verdicts come soon.
 
-    Nobody gets an item twice, none of a group that is closed, and no item goes to more than `reviewers_each` people; items
-    with a known answer are strewn in among them and go to everybody, unless they are a qualification.
+    Nobody gets an item twice, none of a group that is closed, and no item goes to more than `readers_each` people; items
+    with a known answer are strewn in among them and go to everybody, unless they are a qualification. Where flags are
+    verified and nothing is left to read, flagged items follow, which go to everybody who takes part.
     """
+    given = _hand_out_unread(project, database, reviewer, chunk, closed)
+    if given or project.verify is None:
+        return given
+    return _hand_out_flagged(project, database, reviewer, chunk, flagged_now(project, database), closed)
+
+
+def _hand_out_unread(
+    project: Project, database: Database, reviewer: int, chunk: int, closed: Set[str] = frozenset()
+) -> list[str]:
     gold = [item.id for item in project.items if item.role == "gold" and project.pass_mark is None]
     turn = own_order(project, reviewer)
 
@@ -45,6 +58,56 @@ def hand_out(
     return database.hand_out(reviewer, choose)
 
 
+def _hand_out_flagged(
+    project: Project, database: Database, reviewer: int, chunk: int, flagged: Flagged, closed: Set[str]
+) -> list[str]:
+    orders: dict[int, Callable[[str], tuple[str, str]]] = {}
+
+    def turn(person: int, item: str) -> tuple[str, str]:
+        return orders.setdefault(person, own_order(project, person))(item)
+
+    def choose(given: Holding) -> list[str]:
+        return sorted(flagged.free(given, closed), key=lambda item: turn(reviewer, item))[:chunk]
+
+    given = database.hand_out_to_all(reviewer, choose, turn)
+    for person, items in given.items():
+        settle_groups(project, database, person, items)  # a vote of theirs may speak for what is new to them
+    return given[reviewer]
+
+
+@dataclass(frozen=True)
+class Flagged:
+    """What the people who read items would not keep, or were unsure about."""
+
+    project: Project
+    items: Sequence[str]
+    awaited: Set[str]  # given to somebody who has not answered
+    looked_at: Set[str]  # by people who saw what others said: nobody new could judge these blindly
+
+    def free(self, given: Holding, closed: Set[str] = frozenset()) -> list[str]:
+        """Those that a person has not been given and that are not settled.
+
+        Settled are those that enough people have answered and everybody who was given them. Whoever begins later changes
+        nothing of these.
+        """
+        return [
+            item
+            for item in self.items
+            if item not in given.own
+            and item not in self.looked_at
+            and self.project.by_id[item].group not in closed
+            and (item in self.awaited or given.people[item] < self.project.reviewers_each)
+        ]
+
+
+def flagged_now(project: Project, database: Database) -> Flagged:
+    """What is flagged by the votes that stand."""
+    part = doubted(project, database)
+    found = verdicts(part, database.ballots(list(part.by_id)), database.assigned(list(part.by_id)))
+    items = [item for item, verdict in found.items() if verdict.against and not verdict.closed_by_group]
+    return Flagged(project, items, database.awaited(), database.looked_at())
+
+
 def own_order(project: Project, reviewer: int) -> Callable[[str], tuple[str, str]]:
     """An item's place in a person's own order; items held against one class come one after the other."""
 
@@ -56,8 +119,8 @@ def own_order(project: Project, reviewer: int) -> Callable[[str], tuple[str, str
 
 
 def free_items(project: Project, given: Holding, closed: Set[str] = frozenset()) -> list[str]:
-    """The items that still want somebody, and that the person asking may be given."""
-    people, own, most = given.people, given.own, project.reviewers_each
+    """The items that still want a reader, and that the person asking may be given."""
+    people, own, most = given.people, given.own, project.readers_each
     free = [item for item in project.asked if item not in own and people[item] < most]
     return [item for item in free if project.by_id[item].group not in closed] if closed else free
 

@@ -26,6 +26,9 @@ WITHOUT_IMAGES: Mapping[str, str] = {
 }
 """Screens that no image is kept or rejected by, and what they are for."""
 
+OF_CLIP = ("clip", "frame_rate")
+"""Facts that the anchor shares with every frame around it."""
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -94,7 +97,8 @@ def _entries(originals: OriginalImages, item: Item, verdict: Verdict | None, *, 
     keys = _keys(item, verdict)
     if with_anchor:
         anchor, source = originals.find(item, str(item.group), item.images[0])
-        yield Entry(anchor.id, keys, {"anchor": anchor.id, "offset": 0, **anchor.facts}, source)
+        of_clip = {name: own[name] for name in OF_CLIP if name in own}
+        yield Entry(anchor.id, keys, {"anchor": anchor.id, "offset": 0, **of_clip, **anchor.facts}, source)
     sample, source = originals.find(item, image_id, item.images[-1 if with_anchor else 0])
     yield Entry(sample.id, keys, {**sample.facts, **own, **_said(verdict)}, source)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from jinja2.utils import htmlsafe_json_dumps
@@ -47,6 +47,46 @@ def lasting(seconds: float | None) -> str:
     return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"
 
 
-_templates.filters |= {"percent": percent, "lasting": lasting, "key_name": key_name}
+class Block(NamedTuple):
+    """A part of a text, to be put on a page."""
+
+    kind: Literal["heading", "list", "paragraph"]
+    lines: list[str]
+
+
+def blocks(text: str) -> list[Block]:
+    r"""The headings, lists and paragraphs of a text, told as in Markdown; everything else in it stays as it is written.
+
+    >>> for block in blocks("# Pairs\n\nTwo frames\nof a clip.\n- similar\n- or\n  not"):
+    ...     print(*block)
+    heading ['Pairs']
+    paragraph ['Two frames', 'of a clip.']
+    list ['similar', 'or not']
+    """
+    found: list[Block] = []
+    goes_on = False  # whether a line belongs to what came before it
+    for line in map(str.rstrip, text.splitlines()):
+        inner = line.strip()
+        if not inner:
+            goes_on = False
+        elif inner.startswith("#") and (title := inner.lstrip("#").strip()):
+            found.append(Block("heading", [title]))
+            goes_on = False
+        elif inner.startswith(("- ", "* ")):
+            if not found or found[-1].kind != "list":
+                found.append(Block("list", []))
+            found[-1].lines.append(inner[2:].strip())
+            goes_on = True
+        elif goes_on and found[-1].kind == "list":
+            found[-1].lines[-1] += f" {inner}"
+        elif goes_on:
+            found[-1].lines.append(inner)
+        else:
+            found.append(Block("paragraph", [inner]))
+            goes_on = True
+    return found
+
+
+_templates.filters |= {"percent": percent, "lasting": lasting, "key_name": key_name, "blocks": blocks}
 # JSON that can stand inside a page without ending it, whatever names are in it
 _templates.filters["data"] = htmlsafe_json_dumps

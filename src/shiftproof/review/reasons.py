@@ -25,6 +25,14 @@ def rejection_reasons(project: Project, verdicts: Mapping[str, Verdict]) -> dict
     return _by_count(Counter(rejection_reason(project, verdict) for verdict in rejected))
 
 
+def answers_given(project: Project, verdicts: Mapping[str, Verdict]) -> dict[str, int]:
+    """How often each answer stands among all votes, in the words of the screen and in its order."""
+    found: Counter[str] = Counter()
+    for verdict in verdicts.values():
+        found.update(verdict.choices)
+    return {choice.title: found[choice.name] for choice in project.screen.choices if found[choice.name]}
+
+
 def failure_modes(verdicts: Mapping[str, Verdict]) -> dict[str, int]:
     """In how many items more than half of the people saw each failure mode; nothing where none were asked for."""
     found = Counter(mode for verdict in verdicts.values() for mode in modes_of(verdict))

@@ -55,6 +55,7 @@ reviewers = Table(
     Column("consented", Float),
     Column("trained", Float),
     Column("qualified", Float),  # the share that was right in a qualification
+    Column("present", Float),  # since when they take part; nothing before they ask for items, and once theirs are taken back
 )
 
 assignments = Table(
@@ -149,7 +150,12 @@ def _chosen(connection: Connection) -> None:
     connection.execute(CreateIndex(votes_by_choice, if_not_exists=True))  # tables that are new have it
 
 
-MIGRATIONS: Sequence[Callable[[Connection], None]] = (_first, _together, _tested, _looked, _counted, _chosen)
+def _present(connection: Connection) -> None:
+    if "present" not in {column["name"] for column in inspect(connection).get_columns("reviewers")}:  # new tables have it
+        connection.execute(text("ALTER TABLE reviewers ADD COLUMN present DOUBLE PRECISION"))
+
+
+MIGRATIONS: Sequence[Callable[[Connection], None]] = (_first, _together, _tested, _looked, _counted, _chosen, _present)
 """Each makes tables of its version out of those of the version before it; what is written here stays as it is."""
 
 ALONE: Mapping[str, str] = {

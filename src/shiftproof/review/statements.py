@@ -33,6 +33,11 @@ _here = exists().where(votes.c.id == _vote, votes.c.reviewer == _reviewer, votes
 
 LAST_PLACE = select(func.max(assignments.c.position)).where(assignments.c.reviewer == _reviewer)
 GIVE = insert(assignments)
+ARRIVE = (
+    update(reviewers)
+    .where(reviewers.c.id == bindparam("who"), reviewers.c.present.is_(None))
+    .values(present=bindparam("now"))
+)
 IS_GIVEN = select(_given)
 BEFORE_VOTE = select(_given, _written | _changed | _looked, _here)
 

@@ -73,6 +73,20 @@ class Person:
 
 
 @dataclass(frozen=True)
+class Verification:
+    """What it costs that everybody judges flagged items alone, and not every item."""
+
+    annotators: int  # people who take part, or who are to judge each flagged item where so many have not begun
+    read: int  # items that somebody judged
+    flagged: int  # of these, by the votes that stand
+    votes: int  # on items that were read: given, or still wanted
+    instead: int  # votes of everybody on each of them
+
+    def __str__(self) -> str:
+        return f"{self.votes:,} votes instead of {self.instead:,}"
+
+
+@dataclass(frozen=True)
 class Summary:
     """A review at one moment."""
 
@@ -81,6 +95,7 @@ class Summary:
     answers: Answers
     agreement: Agreement
     people: tuple[Person, ...]
+    verification: Verification | None = None  # where flags are verified
 
     @property
     def outcomes(self) -> Mapping[Outcome, int]:
@@ -101,6 +116,7 @@ class Summary:
             "agreement": dataclasses.asdict(self.agreement),
             "answers": list(self.answers.names),
             "people": [_person_as_json(person) for person in self.people],
+            "verification": None if self.verification is None else dataclasses.asdict(self.verification),
             "verdicts": [{**vars(verdict), "disputed": needs_adjudication(verdict)} for verdict in self.verdicts.values()],
         }
 
@@ -127,13 +143,24 @@ def summary_of(project: Project, database: Database, votes: Ballots) -> Summary:
     assigned = database.assigned()
     first = votes.during("qualification", "first").standing()
     answers = first_answers(project, first)
+    found = verdicts(project, votes, assigned)
+    verification = None if project.verify is None else verification_of(project, found, assigned)
     return Summary(
         len(votes),
-        verdicts(project, votes, assigned),
+        found,
         answers,
-        agreement_of(answers, project.reviewers_each),
+        agreement_of(answers, project.reviewers_each if verification is None else verification.annotators),
         tuple(_people(project, database, first, answers, assigned)),
+        verification,
     )
+
+
+def verification_of(project: Project, found: Mapping[str, Verdict], assigned: Mapping[str, Iterable[int]]) -> Verification:
+    """What verifying flags costs, by the verdicts on all items and the people each was given to."""
+    annotators = max(len(set(chain.from_iterable(assigned.values()))), project.reviewers_each)
+    read = [verdict for verdict in found.values() if verdict.for_it + verdict.against]
+    votes = (one.for_it + one.against if one.closed_by_group else one.assigned for one in read)
+    return Verification(annotators, len(read), sum(one.against > 0 for one in read), sum(votes), len(read) * annotators)
 
 
 def first_answers(project: Project, first: Ballots) -> Answers:

@@ -53,7 +53,8 @@ def verdicts(project: Project, votes: Ballots | Iterable[Vote], assigned: Mappin
 
     `assigned` are the reviewers whom each item was given to so far. An item is kept by more than half of those it is for,
     ties are rejected, and it is open as long as votes that are missing could still decide. A group is closed, and each of
-    its items rejected, where a strict majority says so of any of them; taking such a vote back opens it again.
+    its items rejected, where a strict majority says so of any of them; taking such a vote back opens it again. Where flags
+    are verified, one vote keeps an item that nobody flagged, and no single vote rejects one.
     """
     return _verdicts(project, as_ballots(votes), assigned, ("qualification", "first", "open"))
 
@@ -70,10 +71,19 @@ def _verdicts(
     for item in asked:
         people[item.id].update(assigned.get(item.id, ()))
     closed = closed_groups(project, closing, people)
-    # items are handed out little by little: who was not asked yet has a vote too
-    wanted = {item.id: max(len(people[item.id]), project.reviewers_each) for item in asked}
+    wanted = {item.id: _wanted(project, said[item.id], len(people[item.id])) for item in asked}
     found = {item.id: _verdict(project, item.id, said[item.id], wanted[item.id]) for item in asked}
     return {item.id: _closed(found[item.id]) if item.group in closed else found[item.id] for item in asked}
+
+
+def _wanted(project: Project, said: Said, people: int) -> int:
+    """How many people an item is for: items are handed out little by little, and who was not asked yet has a vote too.
+
+    Where flags are verified, an item that nobody flagged is for those alone who read it.
+    """
+    if project.verify is None or any(not project.screen.choice(str(answer["choice"])).keeps for answer, _ in said):
+        return max(people, project.reviewers_each)
+    return max(sum(times for _, times in said), project.readers_each)
 
 
 def _said(stand: Ballots) -> defaultdict[str, list[tuple[Answer, int]]]:

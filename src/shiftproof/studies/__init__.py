@@ -13,26 +13,33 @@ from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar
 
 import shiftproof
-from shiftproof.errors import BadInput, MissingRuns
+from shiftproof.corruptions.choosing import trained_with
+from shiftproof.errors import BadInput, MissingRuns, listed
 from shiftproof.image_sets import open_images
+from shiftproof.image_sets.clusters import Clustering, clustering, looks_clustered
 from shiftproof.image_sets.scoring import Scoring
 from shiftproof.image_sets.views import labelled_among, unlabelled
-from shiftproof.loading import StoredTraining, digests_of, load_predictions, load_training
+from shiftproof.loading import StoredTraining, digests_of, load_predictions, load_training, python_call
 from shiftproof.loading_boxes import load_found
 from shiftproof.models.sanity import accuracy_hint, precision_hint
+from shiftproof.planning import Known, measurable
 from shiftproof.store import Store, StoredModel
 from shiftproof.stored_looks import AskedLooks, Looks, load_looks, to_columns
+from shiftproof.stored_models import companion_told, older_told
 from shiftproof.studies.results import ImageSetCard, ModelCard, Results
 from shiftproof.types import (
+    CLEAN,
     Finding,
     FoundObjects,
     ImageSet,
     ImageSetRef,
     Keep,
     Measurement,
+    ModelRef,
     Predictions,
     Reading,
     Run,
+    Seen,
     SetAside,
     Study,
     Training,
@@ -56,14 +63,19 @@ def measure(
     store: str | Path | Store = "runs",
     image_sets: Iterable[ImageSet] = (),
     scoring: Scoring | None = None,
+    cluster: str | None = None,
 ) -> Results:
     """Everything the studies find in stored predictions.
 
     Sets are opened again by their location; give those that live in memory, or are open already, as `image_sets`.
+    `cluster` names what counts as one case, see `image_sets.clusters`: a fact of the images such as "patient", a CSV file,
+    or "image" for every image by itself; where it is not given, frames of a clip and versions of one photo are found.
     MissingRuns names every run that was never made, with the command that makes it.
     """
     studies = [studies] if isinstance(studies, Study) else list(studies)
-    loader = _Loader(store if isinstance(store, Store) else Store(store), image_sets, scoring)
+    loader = _Loader(store if isinstance(store, Store) else Store(store), image_sets, scoring, clustering(cluster))
+    studies, reasons = measurable(studies, loader.known(studies))
+    loader.check_clusters(dict.fromkeys(run.image_set for study in studies for run in study.runs()))
     told = [
         (tuple(loader.findings(study)), tuple(loader.said(study, "skipped")), tuple(loader.said(study, "warnings")))
         for study in studies
@@ -72,17 +84,18 @@ def measure(
     runs = list(dict.fromkeys(run for study in studies for run in study.runs()))
     return Results(
         findings,
-        models=_unique(_model_card(loader.model(run)) for run in runs),
+        models=_unique(loader.model_card(run) for run in {run.model: run for run in runs}.values()),
         image_sets=_unique(loader.image_set_card(run.image_set) for run in runs),
         warnings=tuple(
             dict.fromkeys(
                 [
                     *(warning for run in runs for warning in loader.warnings(run, findings)),
+                    *loader.seen_in_training(runs),
                     *(warning for _, _, warnings in told for warning in warnings),
                 ]
             )
         ),
-        skipped=tuple(dict.fromkeys(reason for _, skipped, _ in told for reason in skipped)),
+        skipped=tuple(dict.fromkeys([*reasons, *(reason for _, skipped, _ in told for reason in skipped)])),
         command=typed_command(),
         made=datetime.now(UTC).isoformat(timespec="seconds"),
         versions=versions(),
@@ -103,14 +116,27 @@ def versions() -> dict[str, str]:
 class _Loader:
     """Predictions for studies, each run read once for as long as one study needs it."""
 
-    def __init__(self, store: Store, image_sets: Iterable[ImageSet], scoring: Scoring | None) -> None:
+    def __init__(self, store: Store, image_sets: Iterable[ImageSet], scoring: Scoring | None, clusters: Clustering) -> None:
         self._store = store
         self._scoring = scoring
+        self._clustering = clusters
         self._sets = {images.ref.place: images for images in image_sets}
         self._digests: dict[Place, dict[str, str | None]] = {}
         self._reader: tuple[Study, _Load] | None = None
         self._aside: dict[Place, dict[str, SetAside]] = {}
         self._scored: dict[Run, int] = {}  # how many classes the answers of a run were scored among
+
+    def check_clusters(self, refs: Iterable[ImageSetRef]) -> None:
+        """UnknownName before anything is computed where no set has the fact that images are to be clustered by."""
+        if self._clustering.by is not None:
+            self._clustering.check(self.image_set(ref) for ref in refs)
+
+    def known(self, studies: Iterable[Study]) -> Known:
+        """What can be told of these studies before anything is read."""
+        refs = dict.fromkeys(run.model for study in studies for run in study.runs())
+        stored = [self._store.model(ref) for ref in refs]
+        classes = tuple(None if model is None else model.classes for model in stored)
+        return Known(self.image_set, classes, self._scoring or Scoring())
 
     def findings(self, study: Study) -> Iterator[Finding]:
         yield from study.measure(self._load(study))
@@ -135,17 +161,60 @@ class _Loader:
         precisions = [
             one for one in measured if one.metric == "mean_average_precision" and about.items() <= one.about.items()
         ]
+        if self._clustering.by is None and run.condition == CLEAN:
+            samples = self.image_set(run.image_set).samples
+            why = None if self._clustering.of(samples) else looks_clustered(samples)
+            if why:
+                yield (
+                    f"{run.image_set.name}: {why}. If they come from one source they are one case: say which with --cluster "
+                    "(a fact of the images, or a table), or intervals are too narrow; --cluster image says they do not"
+                )
         hints = [
             *(accuracy_hint(one.value, self._scored.get(run) or model.outputs or 0, one.images) for one in accuracies),
             precision_hint([one.value for one in precisions], max((one.images for one in precisions), default=0)),
         ]
         yield from (f"{model.ref.name} on {run.image_set.name}: {hint}" for hint in hints if hint)
 
+    def seen_in_training(self, runs: Iterable[Run]) -> Iterator[str]:
+        """What models are tested under although they declare to have been trained with it."""
+        tested: dict[ModelRef, dict[str, None]] = {}
+        in_set: dict[ImageSetRef, tuple[str, ...]] = {}
+        for run in runs:
+            if run.image_set not in in_set:
+                facts = [sample.facts for sample in self.image_set(run.image_set).samples]
+                held = (str(one.get(fact) or "") for fact in ("corruption", "perturbation") for one in facts)
+                in_set[run.image_set] = tuple(dict.fromkeys(held))
+            tested.setdefault(run.model, {}).update(dict.fromkeys([run.condition.name, *in_set[run.image_set]]))
+        for ref, names in tested.items():
+            declared = self.model(Run(ref, next(iter(in_set)))).seen.augmentations
+            among = [name for name in names if name in trained_with(declared)]
+            if among:
+                yield (
+                    f"{ref.name} declares {listed(declared)} as augmentation of its training and is tested under "
+                    f"{listed(among)}: what it does there says nothing of shifts that are new to it. Numbers called unseen "
+                    "leave this out; published means such as mCE do not"
+                )
+
     def model(self, run: Run) -> StoredModel:
         model = self._store.model(run.model)
         if model is None:
-            raise MissingRuns(f"nothing of {run.model.name} is stored in {self._store.root}; predict first")
+            call = python_call(run, self._store, "top5")
+            raise MissingRuns(f"nothing of {run.model.name} is stored in {self._store.root}", call=call)
         return dataclasses.replace(model, ref=run.model)
+
+    def model_card(self, run: Run) -> ModelCard:
+        model, versions = self.model(run), older_told(run.model, self._store)
+        companion = companion_told(model, self._store)
+        return ModelCard(
+            model.ref.name,
+            model.ref.fingerprint,
+            gives=model.gives,
+            preparation=model.preparation,
+            seen=model.seen,
+            classes=model.outputs,
+            notes=(*model.notes, *([versions] if versions else [])),
+            companion=companion,
+        )
 
     def image_set(self, ref: ImageSetRef) -> ImageSet:
         if ref.place not in self._sets:
@@ -156,6 +225,7 @@ class _Loader:
 
     def image_set_card(self, ref: ImageSetRef) -> ImageSetCard:
         images = self.image_set(ref)
+        clusters = self._clustering.of(images.samples)
         return ImageSetCard(
             ref.name,
             ref.fingerprint,
@@ -166,6 +236,8 @@ class _Loader:
             set_aside=tuple(self._aside.get(ref.place, {}).values()),
             notes=tuple(getattr(images, "notes", ())),
             credits=tuple(getattr(images, "credits", ())),
+            clusters=None if clusters is None or clusters.numbers is None else clusters.count,
+            unit="image" if clusters is None else clusters.unit,
         )
 
     def _load(self, study: Study) -> _Load:
@@ -182,6 +254,7 @@ class _Loader:
             store=self._store,
             keep=keep,
             scoring=self._scoring,
+            clustering=self._clustering,
             partial=partial,
             digests=self.digests(run.image_set),
         )
@@ -238,6 +311,10 @@ class _Load:
         """The same for learning from, block by block: a training set need not fit into memory."""
         return self._load(load_training, run)
 
+    def seen(self, run: Run) -> Seen:
+        """What the model of a run says of its own past."""
+        return self._loader.model(run).seen
+
     def found(self, run: Run) -> FoundObjects:
         """What an object detector found, beside what is really there."""
         return self._load(load_found, run)
@@ -258,18 +335,6 @@ class _Load:
         """How many images of the first set the second one holds too, byte for byte."""
         ours, theirs = ({digest for digest in self._loader.digests(ref).values() if digest} for ref in (first, second))
         return len(ours & theirs)
-
-
-def _model_card(model: StoredModel) -> ModelCard:
-    return ModelCard(
-        model.ref.name,
-        model.ref.fingerprint,
-        gives=model.gives,
-        preparation=model.preparation,
-        seen=model.seen,
-        classes=model.outputs,
-        notes=model.notes,
-    )
 
 
 Card = TypeVar("Card", ModelCard, ImageSetCard)

@@ -14,6 +14,8 @@ What is best, and why it is done so:
 - Rounds grow by a fixed factor and depend on the seed and on results of earlier rounds alone. A larger budget therefore
   begins with the choices of a smaller one, and stored results are found again by drawing again. Stored results that were
   not drawn are not used: which they are may have to do with what they say.
+- Where errors are divided by those of a baseline that was sampled too, its pairs are run first: what is hard for both
+  cancels out of the ratio pair by pair. Chances that follow another model's results are as good as any, if less well aimed.
 
 The estimate itself, with its interval, is that of `metrics.sampled_cells`.
 """
@@ -49,6 +51,7 @@ class Benchmark:
     clean_peaks: Numbers | None = None  # (images,): first score minus the last one kept
     classes: Places | None = None  # (images,)
     seed: int = 0
+    before: Progress | None = None  # another model's, of the same images in any order, whose pairs are run first
 
     def __post_init__(self) -> None:
         if np.shape(self.weights) != (len(self.layout),) or not (np.asarray(self.weights) > 0).all():
@@ -60,6 +63,8 @@ class Benchmark:
                 raise BadInput(f"{len(rows)} {what} for {len(self.ids)} images")
         if len(set(self.ids)) < len(self.ids):
             raise BadInput("image ids should not repeat")
+        if self.before is not None and set(self.before.benchmark.ids) != set(self.ids):
+            raise BadInput("a model whose pairs are run first should have answered the same images")
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -69,6 +74,11 @@ class Benchmark:
     def pairs(self) -> int:
         """Passes of the full benchmark beside the clean ones."""
         return len(self.ids) * len(self.layout)
+
+    @property
+    def least_pairs(self) -> int:
+        """Fewer tell nothing of each fold."""
+        return min(self.pairs, 4 * FOLDS * FOLDS)
 
     @property
     def clean_passes(self) -> int:
@@ -89,6 +99,8 @@ class Benchmark:
     @cached_property
     def folds(self) -> Places:
         """Groups of equally hard images, as the clean answers have it, (images,)."""
+        if self.before is not None:  # pairs were drawn by these
+            return self.before.benchmark.folds[np.argsort(self.rows_of_before)]
         order = _ordered(np.arange(len(self.ids)), _clean_difficulty(self.features), self.lots)
         folds = np.empty(len(self.ids), dtype=np.intp)
         # each five neighbours in difficulty go to five folds, by lot
@@ -96,6 +108,12 @@ class Benchmark:
             block = order[start : start + FOLDS]
             folds[block[np.argsort(self.lots[block])]] = (np.arange(len(block)) + start // FOLDS) % FOLDS
         return folds
+
+    @cached_property
+    def rows_of_before(self) -> Places:
+        """Which image each of the other model's images is, (images,)."""
+        row_of = {image: row for row, image in enumerate(self.ids)}
+        return np.array([row_of[image] for image in self.before.benchmark.ids] if self.before else [], dtype=np.intp)
 
 
 @dataclass(frozen=True)
@@ -114,17 +132,22 @@ class Progress:
     @property
     def passes(self) -> int:
         """Forward passes behind the estimate, clean ones included."""
-        return self.benchmark.clean_passes + sum(len(one) for one in self.rounds)
+        return self.benchmark.clean_passes + self.pairs
 
     @cached_property
     def cells(self) -> SampledCells:
-        """Every cell's error in the full set; cells that happen to be stored whole are exact."""
+        """Every cell's error; cells that happen to be stored whole are exact."""
         known = self.benchmark
         return sampled_cells(self.leads, self.rounds, known.folds, known.features, known.layout, known.weights)
 
     @property
+    def pairs(self) -> int:
+        """Passes beside the clean ones."""
+        return sum(len(one) for one in self.rounds)
+
+    @property
     def estimate(self) -> Estimate:
-        """The weighted sum of errors of the full set."""
+        """The weighted sum of errors of exactly these images."""
         return self.cells.weighted(self.benchmark.weights)
 
 
@@ -146,8 +169,9 @@ def next_pairs(benchmark: Benchmark, leads: Leads, *, budget: int | None = None,
     """What to run next, from what is stored: call it, run what is missing, put it into the table, and call it again.
 
     `leads` (images, cells) are those of the stored pairs, nan elsewhere. `budget` counts forward passes, the clean ones too;
-    `precision` is the half-width that the interval should have, in the units of weights times error. One of them, or
-    both: then whichever is reached first ends it.
+    `precision` is the half-width that the interval for exactly these images should have, in the units of weights times
+    error: what more passes can do; only more images narrow the interval for images like these further. One of them, or both:
+    then whichever is reached first ends it.
     """
     if leads.shape != benchmark.shape:
         raise BadInput(f"leads should be (images, cells), here {benchmark.shape}, got shape {leads.shape}")
@@ -156,9 +180,9 @@ def next_pairs(benchmark: Benchmark, leads: Leads, *, budget: int | None = None,
     if precision is not None and not precision > 0:
         raise BadInput(f"precision should be above 0, got {precision}")
     most = benchmark.pairs if budget is None else min(benchmark.pairs, budget - benchmark.clean_passes)
-    least = min(benchmark.pairs, 4 * FOLDS * FOLDS)
-    if most < least:
-        raise BadInput(f"a budget should be at least {benchmark.clean_passes + least} passes here, got {budget}")
+    if most < benchmark.least_pairs:
+        least = benchmark.clean_passes + benchmark.least_pairs
+        raise BadInput(f"a budget should be at least {least} passes here, got {budget}")
     if precision is None:
         return _progress(benchmark, leads, most)
     pairs = min(most, FIRST_ROUND)
@@ -191,10 +215,31 @@ def _progress(benchmark: Benchmark, leads: Leads, pairs: int) -> Progress:
     return Progress(benchmark, leads, rounds, np.zeros(benchmark.shape, dtype=bool))
 
 
+def stored_pairs(benchmark: Benchmark, leads: Leads) -> Progress | None:
+    """As much of a design as is stored, whatever its budget was; None where it never came to anything."""
+    rounds: list[Round] = []
+    for one in _rounds(benchmark, leads, benchmark.pairs):
+        stored = int((~np.isnan(leads[one.images, one.cells])).sum())
+        if stored < len(one):
+            drawn = sum(map(len, rounds))
+            while stored and not _progress(benchmark, leads, drawn + stored).done:
+                stored = min(stored - 1, int(0.9 * stored))  # results that no design asked for are stored as well
+            rounds = list(_progress(benchmark, leads, drawn + stored).rounds)
+            break
+        rounds.append(one)
+    if sum(map(len, rounds)) < benchmark.least_pairs:
+        return None
+    return Progress(benchmark, leads, rounds, np.zeros(benchmark.shape, dtype=bool))
+
+
 def _rounds(benchmark: Benchmark, leads: Leads, pairs: int) -> Iterator[Round]:
     """Round after round; each needs the results of those before it in the table."""
     known = np.zeros(benchmark.shape, dtype=bool)
     drawn = 0
+    for one in _rounds_before(benchmark, pairs):
+        yield one
+        known[one.images, one.cells] = True
+        drawn += len(one)
     while drawn < pairs:
         left = benchmark.pairs - drawn
         size = max(FIRST_ROUND, int(drawn * (GROWTH - 1)))
@@ -203,6 +248,17 @@ def _rounds(benchmark: Benchmark, leads: Leads, pairs: int) -> Iterator[Round]:
         yield one
         known[one.images, one.cells] = True
         drawn += len(one)
+
+
+def _rounds_before(benchmark: Benchmark, pairs: int) -> Iterator[Round]:
+    """Those of the other model, as many pairs as are wanted."""
+    before = benchmark.before
+    if before is None:
+        return
+    if pairs < before.pairs:
+        before = _progress(before.benchmark, before.leads, pairs)
+    for one in before.rounds:
+        yield Round(benchmark.rows_of_before[one.images], one.cells, one.chance)
 
 
 def _draw(benchmark: Benchmark, leads: Leads, known: NDArray[np.bool_], size: int, taken: int, *, number: int) -> Round:

@@ -1,8 +1,14 @@
-"""Corruption errors of the full set from some of its forward passes: which to run next, and what those that were run say."""
+"""Corruption errors of all images from some of their forward passes: which to run next, and what those that were run say.
+
+Every number is the full study's, made of a table in which cells that were not run are estimated image by image; so its
+interval, too, is about photos like these, and takes in that some cells were not run. What the draw alone leaves open for
+exactly these photos stands beside it as the sampling error.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import dataclasses
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -13,30 +19,37 @@ from numpy.typing import NDArray
 from shiftproof.corruptions import GROUPS, IMAGENET_C
 from shiftproof.errors import BadInput, MissingRuns
 from shiftproof.metrics import is_correct
+from shiftproof.metrics.intervals import LEAST_CLUSTERS, normal_quantile
 from shiftproof.metrics.leads import right_class_leads
 from shiftproof.metrics.likely_wrong import Layout
+from shiftproof.metrics.meanings import meaning_of
+from shiftproof.metrics.resampling import RESAMPLES
 from shiftproof.metrics.sampled_cells import Estimate
 from shiftproof.studies import evidence
-from shiftproof.studies.budget import Benchmark, Progress, next_pairs
-from shiftproof.studies.cell_study import alexnet_told, why_unnormalised
+from shiftproof.studies.budget import Benchmark, Progress, next_pairs, stored_pairs
+from shiftproof.studies.cell_study import alexnet_told, seen_in_training, why_unnormalised
 from shiftproof.studies.cells import Baseline, Cells, Part
 from shiftproof.studies.clean_study import CleanStudy
 from shiftproof.studies.corruption import CorruptionStudy
 from shiftproof.studies.corruption_galleries import Photos, contact_sheet
-from shiftproof.studies.corruption_numbers import averaged_corruptions
+from shiftproof.studies.corruption_numbers import Number, compared, measured_means, seen_told, slopes, why_no_ratios
 from shiftproof.studies.published_baselines import alexnet_errors
-from shiftproof.types import About, Curve, Finding, Measurement, ModelRef, Predictions, Run
+from shiftproof.types import About, Clusters, Curve, Finding, Measurement, ModelRef, Predictions, Run
 
 Load = Callable[[Run], Predictions]
 Numbers = NDArray[np.floating]
 
+LIKE_THESE = f"BCa bootstrap, {RESAMPLES} draws, each in all its cells together, those that were not run estimated,"
+LIKE_THESE_CELLS = "Clopper-Pearson of as many images as the passes are worth (Korn-Graubard)"
+
 
 @dataclass(frozen=True)
 class BudgetedCorruptionStudy(CorruptionStudy):
-    """The corruption study within a budget: every number is the full set's, with the interval of not having run it all.
+    """The corruption study within a budget: its numbers, with intervals for photos like these of which some cells were run.
 
-    `budget` counts forward passes, those of the unchanged images too; `precision` is the half-width of the interval of the
-    mean that is wanted, as a share (0.01 is a point). Give one, or both: whichever is reached first ends it.
+    `budget` counts forward passes, those of the unchanged images too; `precision` is the sampling error of the mean that is
+    wanted, as a share (0.01 is a point): half the width of the interval for exactly these photos, which more passes narrow.
+    Give one, or both: whichever is reached first ends it.
     """
 
     budget: int | None = None
@@ -63,7 +76,7 @@ class BudgetedCorruptionStudy(CorruptionStudy):
         sampled = self._sampled(model, load)
         if isinstance(sampled, str):
             return {}
-        ids = np.array(sampled.cells.ids, dtype=object)
+        ids = np.array(sampled.progress.benchmark.ids, dtype=object)
         columns = zip(self._runs_of(model)[1:], sampled.progress.missing.T, strict=True)
         return {run: tuple(ids[missing]) for run, missing in columns if missing.any()}
 
@@ -77,14 +90,14 @@ class BudgetedCorruptionStudy(CorruptionStudy):
                     f"{run.model.name} on {run.image_set.name}: {int(sampled.progress.missing.sum())} forward passes of the "
                     "budget were not made yet; make them with: shiftproof run, with the same options"
                 )
-            yield from sampled.findings(run.about())
+            yield from sampled.findings(run.about(), seen_in_training(load, run))
             photos = Photos(run.image_set, {}, run.image_set, self._place)
             yield contact_sheet(sampled.cells, run.about(), photos, judged=False)
 
     def skipped(self, load: Load) -> Iterator[str]:
         for run in CleanStudy.runs(self):
             sampled = self._sampled(run.model, load)
-            reasons = [sampled] if isinstance(sampled, str) else sampled.reasons
+            reasons = [sampled] if isinstance(sampled, str) else sampled.why_no_ratios(run.model.name)
             yield from (f"{run.image_set.name}: {reason}" for reason in reasons)
 
     def _sampled(self, model: ModelRef, load: Load) -> _Sampled | str:
@@ -96,6 +109,30 @@ class BudgetedCorruptionStudy(CorruptionStudy):
         )
         if reason:
             return reason.removeprefix(f"{clean.image_set.name}: ")
+        known = self._known(model, load)
+        baseline, sampled, reasons = (None, None, ()) if model == self.given_baseline else self._divisors(load)
+        same = sampled is not None and set(sampled.benchmark.ids) == set(known.ids)
+        benchmark = dataclasses.replace(
+            known.benchmark(self._layout, self._weights(baseline), self.seed), before=sampled if same else None
+        )
+        progress = next_pairs(benchmark, known.table, budget=self.budget, precision=self.precision)
+        told = {**runs[0].convention(), **predictions.convention, **self._frost_told()}
+        clean_told = {**clean.convention(), **predictions.convention}
+        return _Sampled(
+            progress,
+            tuple(self.corruptions),
+            tuple(self.severities),
+            told,
+            clean_told,
+            model.name if model == self.given_baseline else baseline,
+            sampled,
+            tuple(reasons),
+            known.clusters,
+        )
+
+    def _known(self, model: ModelRef, load: Load) -> _Known:
+        clean, *runs = self._runs_of(model)
+        predictions = load(clean)
         ids, clean_leads = _leads(predictions)
         row_of = {image: row for row, image in enumerate(ids)}
         table = np.full((len(ids), len(runs)), np.nan)
@@ -103,20 +140,8 @@ class BudgetedCorruptionStudy(CorruptionStudy):
             found, leads = _leads(load(run))
             known = np.array([image in row_of for image in found], dtype=bool)
             table[[row_of[image] for image in found if image in row_of], column] = leads[known]
-        baseline, reasons = self._divisors(load)
-        benchmark = Benchmark(
-            ids,
-            self._layout,
-            self._weights(baseline),
-            clean_leads=clean_leads,
-            classes=evidence.labelled_only(predictions).labels[:, 0],
-            seed=self.seed,
-        )
-        shape = (len(ids), len(self.corruptions), len(self.severities))
-        cells = Cells(ids, tuple(self.corruptions), tuple(self.severities), np.zeros(shape, bool), clean_leads < 0)
-        told = {**runs[0].convention(), **predictions.convention, **self._frost_told()}
-        progress = next_pairs(benchmark, table, budget=self.budget, precision=self.precision)
-        return _Sampled(progress, cells, told, {**clean.convention(), **predictions.convention}, baseline, tuple(reasons))
+        classes = evidence.labelled_only(predictions).labels[:, 0] if ids else np.empty(0, int)
+        return _Known(ids, clean_leads, classes, table, evidence.labelled_only(predictions).clusters)
 
     @property
     def _layout(self) -> Layout:
@@ -125,26 +150,73 @@ class BudgetedCorruptionStudy(CorruptionStudy):
 
     def _weights(self, baseline: Baseline | None) -> Numbers:
         """What each cell counts for in the number that the budget is spent on: mCE, or the mean error without a baseline."""
-        divisors = np.ones(len(self.corruptions)) if baseline is None else np.asarray(baseline.errors)
+        divisors = np.ones(len(self.corruptions))
+        if baseline is not None and baseline.cells is not None:
+            divisors = np.maximum(baseline.cells.wrong.mean(axis=(0, 2)), 0.02)
+        elif baseline is not None:
+            divisors = np.asarray(baseline.errors)
         return np.repeat(1 / divisors, len(self.severities)) / (len(self.corruptions) * len(self.severities))
 
-    def _divisors(self, load: Load) -> tuple[Baseline | None, tuple[str, ...]]:
-        """The baseline's errors of the full set, which are known, or why there are none."""
+    def _divisors(self, load: Load) -> tuple[Baseline | None, Progress | None, tuple[str, ...]]:
+        """What errors are divided by, how far it came where it was sampled too, and what cannot be divided and why."""
         given = self.given_baseline
         if not isinstance(given, ModelRef):
             foreign = self._why_not_published()
             if foreign and given is None:
-                return None, (why_unnormalised(foreign),)
+                return None, None, (why_unnormalised(foreign),)
             found = alexnet_errors(self.corruptions, self.severities, told=alexnet_told(foreign))
-            return (found, found.reasons) if np.isfinite(np.asarray(found.errors)).all() else (None, found.reasons)
+            whole = np.isfinite(np.asarray(found.errors)).all()
+            return found if whole else None, None, found.reasons
         answers = self.answers(given, load)
         clean = Part.of(load(self._runs_of(given)[0]))
-        if isinstance(answers, str) or len(answers.cells) < len(clean.ids):
-            return None, (f"the baseline {given.name} was not run in full; run it once without a budget",)
-        errors = answers.cells.wrong.mean(axis=(0, 2))
-        if not errors.all():
-            return None, (f"the baseline {given.name} makes no mistakes under some corruption: nothing is divided by it",)
-        return Baseline(given.name, errors=errors, clean_error=float(clean.wrong.mean())), ()
+        if not isinstance(answers, str) and len(answers.cells) == len(clean.ids):
+            return Baseline(given.name, cells=answers.cells), None, ()
+        known = self._known(given, load)
+        designs = [known.benchmark(self._layout, weights, self.seed) for weights in self._weights_without_baseline()]
+        drawn = [progress for design in designs if (progress := stored_pairs(design, known.table))]
+        if not drawn:
+            stored = int((~np.isnan(known.table)).sum())
+            return (
+                None,
+                None,
+                (
+                    f"the baseline {given.name} has {stored:,} of {known.table.size:,} answers, and none of a budget's "
+                    f"choice with seed {self.seed}; run {given.name} with the same --budget or --precision, or in full",
+                ),
+            )
+        best = max(drawn, key=lambda progress: progress.pairs)
+        cells = _as_cells(best, self.corruptions, self.severities, known.clusters)
+        return Baseline(given.name, cells=cells), best, ()
+
+    def _weights_without_baseline(self) -> list[Numbers]:
+        """Those that a baseline's own budget may have been spent by: of its mean error, or of its mCE against AlexNet's."""
+        alexnet = alexnet_errors(self.corruptions, self.severities, told="")
+        published = [self._weights(alexnet)] if np.isfinite(np.asarray(alexnet.errors)).all() else []
+        return [self._weights(None), *published]
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What is stored of one model."""
+
+    ids: tuple[str, ...]
+    clean_leads: Numbers  # (images,)
+    classes: NDArray[np.integer]  # (images,)
+    table: Numbers  # leads, (images, cells); nan where a pair was not run
+    clusters: Clusters
+
+    def benchmark(self, layout: Layout, weights: Numbers, seed: int) -> Benchmark:
+        return Benchmark(self.ids, layout, weights, clean_leads=self.clean_leads, classes=self.classes, seed=seed)
+
+
+def _as_cells(
+    progress: Progress, corruptions: Sequence[str], severities: Sequence[int], clusters: Clusters | None = None
+) -> Cells:
+    """Every image in every cell, in the order of the ids, as the full study has them."""
+    ids = tuple(progress.benchmark.ids)
+    table = progress.cells.by_image.reshape(len(ids), len(corruptions), len(severities))
+    clean = np.asarray(progress.benchmark.clean_leads) < 0
+    return Cells(ids, tuple(corruptions), tuple(severities), table, clean, clusters).take(sorted(ids))
 
 
 def _leads(predictions: Predictions) -> tuple[tuple[str, ...], Numbers]:
@@ -160,112 +232,132 @@ def _leads(predictions: Predictions) -> tuple[tuple[str, ...], Numbers]:
 
 @dataclass(frozen=True)
 class _Sampled:
-    """What is known of one model, and the numbers of the full set that follow from it."""
+    """What is known of one model, and the numbers that follow from it."""
 
     progress: Progress
-    cells: Cells  # which images there are, and whether they are right unchanged; of the cells only their names
+    corruptions: tuple[str, ...]
+    severities: tuple[int, ...]
     convention: Mapping[str, str]
     clean_convention: Mapping[str, str]
-    baseline: Baseline | None
+    divisor: Baseline | str | None  # a name: this model is the baseline itself
+    sampled_baseline: Progress | None
     reasons: tuple[str, ...]
-
-    def findings(self, about: About) -> Iterator[Finding]:
-        """Every number that the full study gives, and its curves."""
-        clean_wrong = np.asarray(self.cells.clean_wrong)
-        yield evidence.share("clean_error", int(clean_wrong.sum()), len(self.cells), about, self.clean_convention)
-        cells = self._each_cell
-        runs = self._passes_by_cell
-        for (corruption, severity), found, run in zip(self._names, cells, runs, strict=True):
-            cell = {**about, "corruption": corruption, "severity": severity}
-            yield self._measurement("corrupted_error", found, cell, {}, images=run)
-        severities = {"severities": ", ".join(map(str, self.cells.severities))}
-        averaged = {**severities, "corruptions": averaged_corruptions(self.cells.corruptions)}
-        everything = range(len(self.cells.corruptions))
-        for place, name in enumerate(self.cells.corruptions):
-            yield self._measurement("corruption_mean_error", self._mean([place]), {**about, "corruption": name}, severities)
-        for group, members in GROUPS.items():
-            places = [place for place, name in enumerate(self.cells.corruptions) if name in members]
-            if places:
-                told = {**severities, "corruptions": ", ".join(self.cells.corruptions[place] for place in places)}
-                yield self._measurement("group_error", self._mean(places), {**about, "group": group}, told)
-        yield self._measurement("mean_corrupted_error", self._mean(everything), about, averaged)
-        relative = self._mean(everything, less=float(clean_wrong.mean()))
-        yield self._measurement("relative_corrupted_error", relative, about, averaged)
-        if self.baseline is not None:
-            yield from self._ratios(self.baseline, about, severities, averaged)
-        yield from self._curves(cells, about)
-
-    def _ratios(
-        self, baseline: Baseline, about: About, severities: Mapping[str, str], averaged: Mapping[str, str]
-    ) -> Iterator[Measurement]:
-        clean = float(np.mean(np.asarray(self.cells.clean_wrong)))
-        errors = np.asarray(baseline.errors)
-        losses = errors - (np.nan if baseline.clean_error is None else baseline.clean_error)
-        for metric, mean_metric, divisors, less in [
-            ("corruption_error", "mean_corruption_error", errors, 0.0),
-            ("relative_corruption_error", "relative_mean_corruption_error", losses, clean),
-        ]:
-            beside = {"baseline": baseline.told}
-            if not (np.isfinite(divisors) & (np.abs(divisors) > 1e-12)).all():
-                continue
-            for place, name in enumerate(self.cells.corruptions):
-                found = self._mean([place], divisors=divisors, less=less)
-                yield self._measurement(metric, found, {**about, "corruption": name}, {**severities, **beside})
-            found = self._mean(range(len(divisors)), divisors=divisors, less=less)
-            yield self._measurement(mean_metric, found, about, {**averaged, **beside})
-
-    def _mean(self, places: Sequence[int], *, divisors: Numbers | None = None, less: float = 0.0) -> Estimate:
-        """The mean over corruptions of (error - less) / divisor."""
-        shares = np.zeros(len(self.cells.corruptions))
-        shares[list(places)] = 1 / len(places)
-        shares = shares if divisors is None else shares / divisors
-        severities = len(self.cells.severities)
-        found = self.progress.cells.weighted(np.repeat(shares, severities) / severities)
-        return Estimate(*(end - less * float(shares.sum()) for end in found))
+    clusters: Clusters  # of the images, in the order of the benchmark
 
     @cached_property
-    def _each_cell(self) -> list[Estimate]:
-        return self.progress.cells.each()
+    def cells(self) -> Cells:
+        return _as_cells(self.progress, self.corruptions, self.severities, self.clusters)
+
+    @property
+    def baseline(self) -> Baseline | None:
+        return Baseline(self.divisor, cells=self.cells) if isinstance(self.divisor, str) else self.divisor
+
+    def why_no_ratios(self, model: str) -> Iterator[str]:
+        yield from self.reasons
+        if self.baseline is not None and self.progress.done:
+            yield from why_no_ratios(self.cells, dataclasses.replace(self.baseline, reasons=()), model)
+
+    def findings(self, about: About, seen: Collection[str] = ()) -> Iterator[Finding]:
+        """Every number that the full study gives, and its curves."""
+        cells, baseline = (self.cells, None) if self.baseline is None else compared(self.cells, self.baseline)
+        if not len(cells):
+            return
+        left = len(self.cells) - len(cells)
+        beside = {"without the baseline's answer": f"{left} of {len(self.cells)}, left out"} if left else {}
+        clean_wrong = np.asarray(cells.clean_wrong, bool)
+        yield evidence.share("clean_error", clean_wrong, about, {**self.clean_convention, **beside}, cells.clusters)
+        for (corruption, severity), like_these, these, run in zip(
+            self._names, self._each_like_these, self.progress.cells.each(), self._passes_by_cell, strict=True
+        ):
+            cell = {**about, "corruption": corruption, "severity": severity}
+            bounds = self._bounds(like_these)
+            told = {**self.convention, **self._passes, **seen_told([corruption], seen), **self._told_of_cells(bounds)}
+            cases = min(run, self.clusters.count)
+            yield Measurement("corrupted_error", like_these.value, cell, run, told, bounds, cases)
+            yield self._sampling_error("corrupted_error", these.half_width, cell, run)
+        for number, value, interval in measured_means(cells, baseline, seen):
+            own, theirs = slopes(number, cells, baseline)
+            shift, margin = self._of_these_photos(own, theirs)
+            of = {**about, **number.about}
+            told = {**self.convention, **number.convention, **beside, **self._passes}
+            bounds = None
+            if interval is not None and not self._all_alike(own, with_clean=number.metric.startswith("relative")):
+                bounds = _within(number, value + shift, margin, interval)
+            told |= evidence.resampled_told(cells.clusters, bounds, what=LIKE_THESE)
+            yield Measurement(number.metric, value + shift, of, len(cells), told, bounds, cells.clusters.count)
+            yield self._sampling_error(number.metric, margin, of, len(cells))
+        yield from self._curves(about)
+
+    def _all_alike(self, own: Numbers, *, with_clean: bool) -> bool:
+        """Whether every answer behind a number is right, or every one wrong: then, as of a full run, nothing can be told."""
+        run = np.concatenate([self.progress.leads[one.images, one.cells] for one in self.progress.rounds]) < 0
+        counts = np.concatenate([own[one.cells] != 0 for one in self.progress.rounds])
+        answers = [run[counts], *([np.asarray(self.cells.clean_wrong)] if with_clean else [])]
+        return all(found.all() or not found.any() for found in answers)
+
+    def _of_these_photos(self, own: Numbers, theirs: Numbers) -> tuple[float, float]:
+        """How far results that are known keep the value from its estimate, and the half-width that the draw leaves open."""
+        sampled = self.progress.cells
+        found = sampled.weighted(own)
+        shift = found.value - float(sampled.values @ own)
+        if isinstance(self.divisor, str) or self.sampled_baseline is None or not theirs.any():
+            return shift, 0.0 if isinstance(self.divisor, str) and theirs.any() else found.half_width
+        variance = sampled.variance_less(own, self.sampled_baseline.cells, -theirs)
+        return shift, normal_quantile(0.975) * float(np.sqrt(variance))
+
+    @cached_property
+    def _each_like_these(self) -> list[Estimate]:
+        return self.progress.cells.each_like_these(clusters=self.clusters.numbers)
+
+    def _bounds(self, found: Estimate) -> tuple[float, float] | None:
+        """The interval of a cell, where there are cases enough to tell how cases differ."""
+        few = self.clusters.numbers is not None and self.clusters.count < LEAST_CLUSTERS
+        return None if few else (found.low, found.high)
+
+    def _told_of_cells(self, bounds: tuple[float, float] | None) -> dict[str, str]:
+        return evidence.interval_told(LIKE_THESE_CELLS, self.clusters, bounds)
 
     @property
     def _names(self) -> list[tuple[str, int]]:
-        return [(name, severity) for name in self.cells.corruptions for severity in self.cells.severities]
+        return [(name, severity) for name in self.corruptions for severity in self.severities]
 
     @property
     def _passes_by_cell(self) -> list[int]:
         drawn = np.concatenate([one.cells for one in self.progress.rounds])
         return np.bincount(drawn, minlength=len(self._names)).tolist()  # type: ignore[no-any-return]
 
-    def _measurement(
-        self, metric: str, found: Estimate, about: About, told: Mapping[str, str], *, images: int | None = None
-    ) -> Measurement:
-        convention = {**self.convention, **told, **self._told}
-        return Measurement(
-            metric, found.value, about, len(self.cells) if images is None else images, convention, (found.low, found.high)
-        )
+    def _sampling_error(self, metric: str, half_width: float, about: About, images: int) -> Measurement:
+        told = {**self._passes, "half-width": "of the 95 % interval for exactly these photos"}
+        return Measurement("sampling_error", half_width, {**about, "number": metric}, images, told)
 
     @property
-    def _told(self) -> dict[str, str]:
+    def _passes(self) -> dict[str, str]:
         everything = self.progress.benchmark.pairs + self.progress.benchmark.clean_passes
-        return {
-            "passes": f"{self.progress.passes:,} of {everything:,}",
-            "interval": "95 %, for the number of the full set, from the passes that were drawn",
-        }
+        return {"passes": f"{self.progress.passes:,} of {everything:,}"}
 
-    def _curves(self, cells: Sequence[Estimate], about: About) -> Iterator[Curve]:
-        severities = self.cells.severities
-        clean = float(np.mean(np.asarray(self.cells.clean_wrong)))
-        for place, corruption in enumerate(self.cells.corruptions):
-            found = cells[place * len(severities) : (place + 1) * len(severities)]
+    def _curves(self, about: About) -> Iterator[Curve]:
+        clean = evidence.share("clean_error", np.asarray(self.cells.clean_wrong, bool), about, {}, self.cells.clusters)
+        for place, corruption in enumerate(self.corruptions):
+            cells = self._each_like_these[place * len(self.severities) : (place + 1) * len(self.severities)]
+            bounds = [clean.interval, *map(self._bounds, cells)]
+            known = [one for one in bounds if one is not None]
+            banded = len(known) == len(bounds)
             yield Curve(
                 "degradation",
                 {**about, "corruption": corruption},
                 "severity",
                 "share wrong",
-                x=tuple(float(severity) for severity in (0, *severities)),
-                y=(clean, *(one.value for one in found)),
+                x=tuple(float(severity) for severity in (0, *self.severities)),
+                y=(clean.value, *(one.value for one in cells)),
                 images=len(self.cells),
-                convention={**self.convention, **self._told},
-                low=(clean, *(one.low for one in found)),
-                high=(clean, *(one.high for one in found)),
+                convention={**self.convention, **self._passes, **self._told_of_cells(bounds[-1])},
+                low=tuple(low for low, _ in known) if banded else None,
+                high=tuple(high for _, high in known) if banded else None,
             )
+
+
+def _within(number: Number, value: float, margin: float, interval: tuple[float, float]) -> tuple[float, float]:
+    """An interval that holds what the draw alone leaves open and, of a share, nothing that no share can be."""
+    low, high = min(interval[0], value - margin), max(interval[1], value + margin)
+    is_share = meaning_of(number.metric).unit == "share" and "baseline" not in number.convention
+    return (max(low, 0.0), min(high, 1.0)) if is_share else (low, high)

@@ -55,7 +55,8 @@ class CalibrationStudy(CleanStudy):
             if not counted.any():
                 continue
             convention = {**evidence.convention_of(run, predictions), **_without_confidence(confidence)}
-            yield evidence.mean("mean_confidence", confidence[counted], run.about(), convention)
+            clusters = predictions.clusters.take(counted)
+            yield evidence.mean("mean_confidence", confidence[counted], run.about(), convention, clusters)
             yield self._histogram(confidence[counted], run.about(), convention)
             if predictions.labelled.any():
                 yield from self._errors(run.about(), predictions.take(counted), confidence[counted], convention)
@@ -85,13 +86,13 @@ class CalibrationStudy(CleanStudy):
         yield from self._gaps(predictions, about, convention)
         if self.brier or self.thorough:
             scores = brier_scores(predictions.labels, to_probabilities(predictions.need_logits(), predictions.gives))
-            yield evidence.mean("brier_score", scores, about, convention)
+            yield evidence.mean("brier_score", scores, about, convention, predictions.clusters)
         if self.thorough:
             yield self._debiased(confidence, correct, about, convention)
             yield from temperature_scaling.likelihood(predictions, about, convention)
             yield from temperature_scaling.before_and_after(predictions, about, convention, self._gaps)
         yield self._reliability(confidence, correct, about, convention)
-        yield evidence.mean_accuracy_answered("aurra", confidence, correct, about, convention)
+        yield evidence.mean_accuracy_answered("aurra", confidence, correct, about, convention, predictions.clusters)
         yield _by_response_rate(confidence, correct, about, convention)
 
     def _gaps(self, predictions: Predictions, about: About, convention: Mapping[str, str]) -> Iterator[Measurement]:
@@ -109,7 +110,7 @@ class CalibrationStudy(CleanStudy):
         stated = {**convention, "bins": f"{self.bins} of equal width"}
         error = expected_calibration_error(confidence, correct, bins=self.bins)
         yield Measurement("expected_calibration_error", error, about, images, stated)
-        yield evidence.mean("overconfidence", confidence - correct, about, convention)
+        yield evidence.mean("overconfidence", confidence - correct, about, convention, predictions.clusters)
 
     def _debiased(
         self, confidence: NDArray[np.floating], correct: NDArray[np.bool_], about: About, convention: Mapping[str, str]

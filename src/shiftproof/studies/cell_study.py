@@ -7,13 +7,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from shiftproof.corruptions.choosing import trained_with
 from shiftproof.errors import UnknownName
+from shiftproof.planning import Known
 from shiftproof.studies.cells import Baseline, Cells
 from shiftproof.studies.clean_study import CleanStudy, model_ref
 from shiftproof.studies.corruption_galleries import Photos, contact_sheet, fragile_photos
 from shiftproof.studies.corruption_numbers import compared, findings, why_no_ratios
 from shiftproof.studies.published_baselines import ALEXNET
-from shiftproof.types import Classifier, Finding, ModelRef, Predictions, Run
+from shiftproof.types import Classifier, Finding, ModelRef, Predictions, Run, Seen
 
 Load = Callable[[Run], Predictions]
 
@@ -47,7 +49,8 @@ class CellStudy(CleanStudy, ABC):
             beside = {"without the baseline's answer": f"{left} of {len(answers.cells)}, left out"} if left else {}
             about, told = run.about(), {**answers.convention, **beside}
             clean_told = {**answers.clean_convention, **beside}
-            yield from findings(cells, against, about, told, clean_convention=clean_told)
+            seen = seen_in_training(load, run)
+            yield from findings(cells, against, about, told, clean_convention=clean_told, seen=seen)
             yield from fragile_photos(cells, answers.names, about, answers.photos, shown=self.most_shown)
             yield contact_sheet(cells, about, answers.photos)
 
@@ -61,6 +64,10 @@ class CellStudy(CleanStudy, ABC):
             baseline = given or self.published_baseline(answers)
             reasons = [*answers.reasons, *why_no_ratios(answers.cells, baseline, run.model.name)]
             yield from (f"{run.image_set.name}: {reason}" for reason in reasons)
+
+    def why_nothing(self, known: Known) -> str | None:
+        """Errors need labels."""
+        return known.unlabelled(CleanStudy.runs(self)[0].image_set, "the error under corruption")
 
     @property
     @abstractmethod
@@ -91,6 +98,12 @@ class CellStudy(CleanStudy, ABC):
             if isinstance(theirs, str)
             else Baseline(given.name, cells=theirs.cells)
         )
+
+
+def seen_in_training(load: Load, run: Run) -> frozenset[str]:
+    """Corruptions and perturbations that the model of a run declares as augmentations, where the store knows."""
+    seen: Callable[[Run], Seen] | None = getattr(load, "seen", None)
+    return trained_with(seen(run).augmentations) if seen else frozenset()
 
 
 def checked_baseline(given: ModelRef | Classifier | str | None) -> ModelRef | str | None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from shiftproof.metrics import is_correct
 from shiftproof.studies import evidence
 from shiftproof.studies.class_names import ClassNames
-from shiftproof.types import Predictions
+from shiftproof.types import Clusters, Predictions
 
 
 @dataclass(frozen=True)
@@ -22,14 +22,21 @@ class Cells:
     ids: tuple[str, ...]
     corruptions: tuple[str, ...]
     severities: tuple[int, ...]
-    wrong: NDArray[np.bool_]  # (images, corruptions, severities)
+    # (images, corruptions, severities); where some were not run, numbers that are unbiased for what they would be
+    wrong: NDArray[np.bool_] | NDArray[np.floating]
     clean_wrong: NDArray[np.bool_] | None  # (images,)
+    grouped: Clusters | None = None  # None: every image is a case of its own
+
+    @property
+    def clusters(self) -> Clusters:
+        """Which images are one case."""
+        return self.grouped or Clusters("image", self.ids)
 
     def __len__(self) -> int:
         return len(self.ids)
 
     @property
-    def columns(self) -> NDArray[np.bool_]:
+    def columns(self) -> NDArray[np.bool_] | NDArray[np.floating]:
         """All cells of an image side by side, the unchanged image last, (images, columns)."""
         table = self.wrong.reshape(len(self), -1)
         return table if self.clean_wrong is None else np.column_stack([table, self.clean_wrong])
@@ -41,7 +48,8 @@ class Cells:
         row_of = {image: row for row, image in enumerate(self.ids)}
         rows = np.array([row_of[image] for image in ids], dtype=np.intp)
         clean = None if self.clean_wrong is None else self.clean_wrong[rows]
-        return Cells(tuple(ids), self.corruptions, self.severities, self.wrong[rows], clean)
+        grouped = None if self.grouped is None else self.grouped.take(rows)
+        return Cells(tuple(ids), self.corruptions, self.severities, self.wrong[rows], clean, grouped)
 
 
 @dataclass(frozen=True)
@@ -62,6 +70,7 @@ class Part(NamedTuple):
     read: frozenset[str]
     ids: tuple[str, ...]  # those with a label
     wrong: NDArray[np.bool_]  # (images with a label,)
+    clusters: Clusters  # of the images with a label
 
     @classmethod
     def of(cls, predictions: Predictions, image_of: Callable[[str], str] = str) -> Part:
@@ -71,7 +80,7 @@ class Part(NamedTuple):
         wrong = ~is_correct(labelled.labels, labelled.top5.classes) if len(labelled) else np.empty(0, bool)
         aside = (image_of(image.id) for image in predictions.set_aside)
         named = tuple(ids[predictions.labelled])
-        return cls(frozenset(ids) | frozenset(aside), frozenset(ids), named, wrong)
+        return cls(frozenset(ids) | frozenset(aside), frozenset(ids), named, wrong, labelled.clusters)
 
 
 def common_cells(parts: Sequence[Part], corruptions: Sequence[str], severities: Sequence[int]) -> Cells:
@@ -89,7 +98,9 @@ def common_cells(parts: Sequence[Part], corruptions: Sequence[str], severities: 
         table[:, column] = part.wrong[rows_of[part.ids]]
     count = len(corruptions) * len(severities)
     wrong = table[:, :count].reshape(len(ids), len(corruptions), len(severities))
-    return Cells(ids, tuple(corruptions), tuple(severities), wrong, table[:, count] if len(parts) > count else None)
+    clean = table[:, count] if len(parts) > count else None
+    grouped = parts[0].clusters.take(np.array(rows_of[parts[0].ids], np.intp))
+    return Cells(ids, tuple(corruptions), tuple(severities), wrong, clean, grouped)
 
 
 def left_out(parts: Sequence[Part]) -> dict[str, str]:

@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftproof.errors import BadInput
-from shiftproof.metrics import is_correct, paired_counts
+from shiftproof.metrics import is_correct
 from shiftproof.studies import evidence
 from shiftproof.studies.class_names import ClassNames, sure_of
 from shiftproof.studies.clean_study import CleanStudy
 from shiftproof.studies.paired_evidence import paired_differences
-from shiftproof.types import About, Finding, Gallery, GalleryItem, Keep, Measurement, Predictions, Run
+from shiftproof.types import About, Clusters, Finding, Gallery, GalleryItem, Keep, Measurement, Predictions, Run
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,10 @@ class _Together:
     def images(self) -> int:
         return len(self.predictions[0])
 
+    @property
+    def clusters(self) -> Clusters:
+        return self.predictions[0].clusters
+
     @cached_property
     def correct(self) -> NDArray[np.bool_]:
         """(models, images)."""
@@ -103,20 +107,24 @@ def _in_order(predictions: Predictions, wanted: set[str]) -> Predictions:
 
 
 def _differences(together: _Together, abouts: Sequence[About]) -> Iterator[Measurement]:
-    counts = [paired_counts(first, second) for first, second in combinations(together.correct, 2)]
-    pairs, convention = list(zip(abouts, counts, strict=True)), together.convention
-    found = paired_differences(pairs, convention, metrics=("accuracy_difference", "mcnemar_p"))
-    for (about, pair), numbers in zip(pairs, found, strict=True):
+    pairs = list(zip(abouts, combinations(together.correct, 2), strict=True))
+    convention, clusters = together.convention, together.clusters
+    found = paired_differences(
+        pairs, convention, metrics=("accuracy_difference", "accuracy_difference_p"), clusters=clusters
+    )
+    for (about, (first, second)), numbers in zip(pairs, found, strict=True):
         yield from numbers
-        if pair.both < pair.images:
-            yield evidence.share("shared_mistakes", pair.neither, pair.images - pair.both, about, convention)
+        mistaken = ~(first & second)
+        if mistaken.any():
+            shared = ~(first | second)[mistaken]
+            yield evidence.share("shared_mistakes", shared, about, convention, clusters.take(mistaken))
 
 
 def _agreements(together: _Together, abouts: Sequence[About]) -> Iterator[Measurement]:
     for about, (first, second) in zip(abouts, combinations(together.predictions, 2), strict=True):
         same = _same_class(first, second)
         if same is not None:
-            yield evidence.share("agreement", int(same.sum()), len(same), about, together.convention)
+            yield evidence.share("agreement", same, about, together.convention, together.clusters)
 
 
 def _same_class(first: Predictions, second: Predictions) -> NDArray[np.bool_] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from shiftproof.corruptions import GROUPS, IMAGENET_C
 from shiftproof.errors import listed
-from shiftproof.metrics import clopper_pearson
+from shiftproof.metrics.meanings import unseen
 from shiftproof.metrics.resampling import RESAMPLES, interval_of, resampled_means
 from shiftproof.studies import evidence
 from shiftproof.studies.cells import Baseline, Cells
 from shiftproof.types import About, Curve, Finding, Measurement
 
-JOINT = {"interval": f"95 %, BCa bootstrap over images, {RESAMPLES} draws, each image in all its cells together"}
+JOINT = f"BCa bootstrap, {RESAMPLES} draws, each in all its cells together,"
 _ROUNDING = 1e-12
 """Differences of means below this are none."""
 
@@ -55,14 +55,37 @@ class _Both(NamedTuple):
     baseline: NDArray[np.floating]  # (drawings or 1, corruptions)
     baseline_losses: NDArray[np.floating]  # (drawings or 1, corruptions)
 
+    @classmethod
+    def of(
+        cls, own: NDArray[np.floating], theirs: NDArray[np.floating] | None, cells: Cells, baseline: Baseline | None
+    ) -> _Both:
+        """From means of columns, (drawings, columns): the model's, and the baseline's where it is a model."""
+        errors = _Errors.of(own, cells)
+        if theirs is not None and baseline is not None and baseline.cells is not None:
+            other = _Errors.of(theirs, baseline.cells)
+            return cls(errors, other.by_corruption, other.losses)
+        constants = np.full((1, len(cells.corruptions)), np.nan)
+        if baseline is not None and baseline.errors is not None:
+            constants = baseline.errors[None]
+        clean = np.nan if baseline is None or baseline.clean_error is None else baseline.clean_error
+        return cls(errors, constants, constants - clean)
 
-class _Number(NamedTuple):
+
+class Number(NamedTuple):
     """A number to be had from any drawing of the images."""
 
     metric: str
     about: About
     of: Callable[[_Both], NDArray[np.floating]]
     convention: Mapping[str, str]
+
+
+class Measured(NamedTuple):
+    """A number as the images have it; None for an interval where they cannot tell it."""
+
+    number: Number
+    value: float
+    interval: tuple[float, float] | None
 
 
 def findings(
@@ -72,35 +95,52 @@ def findings(
     convention: Mapping[str, str],
     *,
     clean_convention: Mapping[str, str],
+    seen: Collection[str] = (),
 ) -> Iterator[Finding]:
-    """Every number and curve of one model; a baseline that is a model has the same images in the same order."""
+    """Every number and curve of one model; a baseline that is a model has the same images in the same order.
+
+    What the model has `seen` in training is said beside each number it is part of, and means without it stand beside.
+    """
     if cells.clean_wrong is not None:
-        yield evidence.share("clean_error", int(cells.clean_wrong.sum()), len(cells), about, clean_convention)
-    yield from _each_cell(cells, about, convention)
-    drawings = list(_drawings(cells, baseline))
-    for number in _numbers(cells, baseline):
-        seen, drawn, left_out = (number.of(drawing) for drawing in drawings)
-        if np.isfinite(seen[0]):
-            interval = interval_of(seen, drawn, left_out)
-            told = {**convention, **number.convention, **({} if interval is None else JOINT)}
-            yield Measurement(number.metric, float(seen[0]), {**about, **number.about}, len(cells), told, interval)
+        yield evidence.share("clean_error", cells.clean_wrong, about, clean_convention, cells.clusters)
+    yield from _each_cell(cells, about, convention, seen)
+    for number, value, interval in measured_means(cells, baseline, seen):
+        beside = evidence.resampled_told(cells.clusters, interval, what=JOINT)
+        told, named = {**convention, **number.convention, **beside}, {**about, **number.about}
+        yield Measurement(number.metric, value, named, len(cells), told, interval, cells.clusters.count)
     yield from _curves(cells, about, convention)
 
 
-def _drawings(cells: Cells, baseline: Baseline | None) -> Iterator[_Both]:
-    """The errors as seen, with images drawn again, and with some left out."""
-    errors = [_Errors.of(means, cells) for means in resampled_means(cells.columns)]
+def measured_means(cells: Cells, baseline: Baseline | None, seen: Collection[str] = ()) -> Iterator[Measured]:
+    """Every mean over cells that there is, and what it is in multiples of the baseline's."""
+    clusters = cells.clusters
+    own = resampled_means(cells.columns, clusters=clusters.numbers)
+    # the same seed draws the same images for both
+    theirs = None
     if baseline is not None and baseline.cells is not None:
-        # the same seed draws the same images for both
-        for own, means in zip(errors, resampled_means(baseline.cells.columns), strict=True):
-            other = _Errors.of(means, baseline.cells)
-            yield _Both(own, other.by_corruption, other.losses)
-        return
-    constants = np.full((1, len(cells.corruptions)), np.nan)
-    if baseline is not None and baseline.errors is not None:
-        constants = baseline.errors[None]
-    clean = np.nan if baseline is None or baseline.clean_error is None else baseline.clean_error
-    yield from (_Both(own, constants, constants - clean) for own in errors)
+        theirs = resampled_means(baseline.cells.columns, clusters=clusters.numbers)
+    drawings = [
+        _Both.of(means, None if theirs is None else theirs[place], cells, baseline) for place, means in enumerate(own)
+    ]
+    for number in _numbers(cells, baseline, seen):
+        observed, drawn, left_out = (number.of(drawing) for drawing in drawings)
+        if np.isfinite(observed[0]):
+            yield Measured(number, float(observed[0]), interval_of(observed, drawn, left_out, cases=clusters.count))
+
+
+def slopes(number: Number, cells: Cells, baseline: Baseline | None) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+    """How a number follows the model's error in each cell, and the baseline's, to first order; (cells,) each."""
+    count, step = len(cells.corruptions) * len(cells.severities), 1e-6
+    means = cells.columns.mean(axis=0, keepdims=True)
+    still = np.zeros((1 + count, means.shape[1]))
+    moved = still.copy()
+    moved[1:, :count] = step * np.eye(count)
+    theirs = None if baseline is None or baseline.cells is None else baseline.cells.columns.mean(axis=0, keepdims=True)
+    own = number.of(_Both.of(means + moved, None if theirs is None else theirs + still, cells, baseline))
+    if theirs is None:
+        return (own[1:] - own[0]) / step, np.zeros(count)
+    other = number.of(_Both.of(means + still, theirs + moved, cells, baseline))
+    return (own[1:] - own[0]) / step, (other[1:] - other[0]) / step
 
 
 def compared(cells: Cells, baseline: Baseline | str) -> tuple[Cells, Baseline | None]:
@@ -133,7 +173,7 @@ def why_no_ratios(cells: Cells, baseline: Baseline | str, model: str) -> Iterato
         yield f"no image was read and labelled for both {model} and {baseline.told}"
         return
     means = other.wrong.mean(axis=(0, 2))
-    perfect = [name for name, mean in zip(other.corruptions, means, strict=True) if mean == 0]
+    perfect = [name for name, mean in zip(other.corruptions, means, strict=True) if mean <= 0]
     if perfect:
         yield f"{baseline.told} makes no mistakes under {listed(perfect)}, so nothing can be divided by it"
     if other.clean_wrong is not None:
@@ -143,29 +183,39 @@ def why_no_ratios(cells: Cells, baseline: Baseline | str, model: str) -> Iterato
             yield f"{baseline.told} loses nothing under {listed(unharmed)}, so no added error can be divided by it"
 
 
-def _each_cell(cells: Cells, about: About, convention: Mapping[str, str]) -> Iterator[Measurement]:
-    counts = cells.wrong.sum(axis=0)
-    for corruption, row in zip(cells.corruptions, counts.tolist(), strict=True):
-        for severity, wrong in zip(cells.severities, row, strict=True):
+def seen_told(corruptions: Iterable[str], seen: Collection[str]) -> dict[str, str]:
+    """What stands beside a number of these corruptions where a model was trained with some of them.
+
+    >>> seen_told(["fog", "snow"], ["snow"]), seen_told(["fog"], ["snow"])
+    ({'seen in training': 'snow'}, {})
+    """
+    among = [name for name in corruptions if name in seen]
+    return {"seen in training": ", ".join(among)} if among else {}
+
+
+def _each_cell(cells: Cells, about: About, convention: Mapping[str, str], seen: Collection[str]) -> Iterator[Measurement]:
+    for place, corruption in enumerate(cells.corruptions):
+        told = {**convention, **seen_told([corruption], seen)}
+        for column, severity in enumerate(cells.severities):
             cell = {**about, "corruption": corruption, "severity": severity}
-            yield evidence.share("corrupted_error", wrong, len(cells), cell, convention)
+            wrong = np.asarray(cells.wrong[:, place, column], bool)
+            yield evidence.share("corrupted_error", wrong, cell, told, cells.clusters)
 
 
-def _numbers(cells: Cells, baseline: Baseline | None) -> Iterator[_Number]:
-    """The means over cells, and what they are in multiples of the baseline's."""
+def _numbers(cells: Cells, baseline: Baseline | None, seen: Collection[str]) -> Iterator[Number]:
+    """The means over cells, and what they are in multiples of the baseline's; each also over unseen corruptions alone."""
     severities = {"severities": ", ".join(map(str, cells.severities))}
     counted = _counted(cells.corruptions)
-    averaged = {**severities, "corruptions": averaged_corruptions([cells.corruptions[place] for place in counted])}
     for place, name in enumerate(cells.corruptions):
-        yield _Number("corruption_mean_error", {"corruption": name}, _mean([place]), severities)
+        told = {**severities, **seen_told([name], seen)}
+        yield Number("corruption_mean_error", {"corruption": name}, _mean([place]), told)
     for group, members in GROUPS.items():
         places = [place for place, name in enumerate(cells.corruptions) if name in members]
         if places:
-            told = {**severities, "corruptions": ", ".join(cells.corruptions[place] for place in places)}
-            yield _Number("group_error", {"group": group}, _mean(places), told)
-    yield _Number("mean_corrupted_error", {}, _mean(counted), averaged)
+            yield from _over("group_error", {"group": group}, _mean, places, cells, severities, seen, named=True)
+    yield from _over("mean_corrupted_error", {}, _mean, counted, cells, severities, seen)
     if cells.clean_wrong is not None:
-        yield _Number("relative_corrupted_error", {}, _mean_loss(counted), averaged)
+        yield from _over("relative_corrupted_error", {}, _mean_loss, counted, cells, severities, seen)
     if baseline is not None:
         beside = {"baseline": baseline.told}
         for metric, mean_metric, ratio in [
@@ -173,8 +223,28 @@ def _numbers(cells: Cells, baseline: Baseline | None) -> Iterator[_Number]:
             ("relative_corruption_error", "relative_mean_corruption_error", _mean_relative_ratio),
         ]:
             for place, name in enumerate(cells.corruptions):
-                yield _Number(metric, {"corruption": name}, ratio([place]), {**severities, **beside})
-            yield _Number(mean_metric, {}, ratio(counted), {**averaged, **beside})
+                told = {**severities, **beside, **seen_told([name], seen)}
+                yield Number(metric, {"corruption": name}, ratio([place]), told)
+            yield from _over(mean_metric, {}, ratio, counted, cells, {**severities, **beside}, seen)
+
+
+def _over(
+    metric: str,
+    about: About,
+    mean: Callable[[Sequence[int]], Callable[[_Both], NDArray[np.floating]]],
+    places: Sequence[int],
+    cells: Cells,
+    told: Mapping[str, str],
+    seen: Collection[str],
+    *,
+    named: bool = False,
+) -> Iterator[Number]:
+    """A mean over these corruptions and, where the model has seen some of them in training, over the others."""
+    left = [place for place in places if cells.corruptions[place] not in seen]
+    for name, some in [(metric, places), *([(unseen(metric), left)] if left and len(left) < len(places) else [])]:
+        names = [cells.corruptions[place] for place in some]
+        averaged = {"corruptions": ", ".join(names) if named else averaged_corruptions(names)}
+        yield Number(name, about, mean(some), {**told, **averaged, **seen_told(names, seen)})
 
 
 def _counted(corruptions: Sequence[str]) -> list[int]:
@@ -201,7 +271,8 @@ def _mean_loss(places: Sequence[int]) -> Callable[[_Both], NDArray[np.floating]]
 
 
 def _mean_ratio(places: Sequence[int]) -> Callable[[_Both], NDArray[np.floating]]:
-    return lambda both: _divided(both.own.by_corruption[:, places], both.baseline[:, places])
+    # errors that are estimated from some cells may come out below nothing
+    return lambda both: _divided(both.own.by_corruption[:, places], np.maximum(both.baseline[:, places], 0.0))
 
 
 def _mean_relative_ratio(places: Sequence[int]) -> Callable[[_Both], NDArray[np.floating]]:
@@ -216,22 +287,10 @@ def _divided(own: NDArray[np.floating], baseline: NDArray[np.floating]) -> NDArr
 
 def _curves(cells: Cells, about: About, convention: Mapping[str, str]) -> Iterator[Curve]:
     """The error of each corruption against its severity; severity 0 is the unchanged image."""
-    images = len(cells)
-    clean = [] if cells.clean_wrong is None else [int(cells.clean_wrong.sum())]
+    clean = [] if cells.clean_wrong is None else [cells.clean_wrong]
     severities = tuple(float(severity) for severity in ((0,) if clean else ()) + cells.severities)
-    for corruption, row in zip(cells.corruptions, cells.wrong.sum(axis=0).tolist(), strict=True):
-        wrong = np.array([*clean, *row])
-        low, high = clopper_pearson(wrong, np.full(len(wrong), images))
-        yield Curve(
-            "degradation",
-            {**about, "corruption": corruption},
-            "severity",
-            "share wrong",
-            x=severities,
-            y=tuple((wrong / images).tolist()),
-            images=images,
-            convention={**convention, **evidence.EXACT},
-            counts=(images,) * len(wrong),
-            low=tuple(low.tolist()),
-            high=tuple(high.tolist()),
-        )
+    for place, corruption in enumerate(cells.corruptions):
+        wrong = zip(severities, [*clean, *cells.wrong[:, place].T], strict=True)
+        points = [evidence.Point(severity, flags, cells.clusters) for severity, flags in wrong]
+        named, axes = {**about, "corruption": corruption}, ("severity", "share wrong")
+        yield evidence.share_curve("degradation", named, axes, points, convention)

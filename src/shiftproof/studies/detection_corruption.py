@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -13,16 +13,19 @@ from numpy.typing import NDArray
 from shiftproof.errors import BadInput
 from shiftproof.metrics.average_precision import image_average_precision
 from shiftproof.metrics.box_overlap import overlap_numbers
+from shiftproof.metrics.meanings import unseen
 from shiftproof.metrics.performance_under_corruption import (
     mean_performance_under_corruption,
     relative_performance_under_corruption,
 )
-from shiftproof.metrics.resampled_precision import over_classes, resampled_precision
+from shiftproof.metrics.resampled_precision import over_classes
 from shiftproof.metrics.resampling import Resampled
+from shiftproof.planning import Known
 from shiftproof.studies import evidence
+from shiftproof.studies.cell_study import seen_in_training
 from shiftproof.studies.clean_study import CleanStudy
 from shiftproof.studies.corrupted_study import CorruptedStudy
-from shiftproof.studies.corruption_numbers import averaged_corruptions
+from shiftproof.studies.corruption_numbers import averaged_corruptions, seen_told
 from shiftproof.studies.detection import OneOverlap
 from shiftproof.studies.detection_galleries import judged_item
 from shiftproof.studies.found_boxes import (
@@ -36,8 +39,9 @@ from shiftproof.studies.found_boxes import (
     overlap_told,
     resamples_for,
     truths_of,
+    why_no_precision,
 )
-from shiftproof.types import About, Finding, Gallery, GalleryItem, Keep, Measurement, Run
+from shiftproof.types import About, Clusters, Finding, Gallery, GalleryItem, Keep, Measurement, Run
 
 Drawing = NDArray[np.floating]
 """Mean average precision in every cell and, last, on the clean images, (cells + 1,), of one drawing of images."""
@@ -82,7 +86,8 @@ class DetectionCorruptionStudy(CorruptedStudy):
             told = {"boxes": "the 100 surest of each image and class", **overlap_told(self.iou)}
             corrupted_told = {**convention_of(cells[0], unchanged.found), **self._frost_told(), **told}
             clean_told = {**convention_of(clean, unchanged.found), **told}
-            yield from self._numbers(table, run.about(), len(ids), clean_told, corrupted_told)
+            seen = seen_in_training(load, run)
+            yield from self._numbers(table, run.about(), unchanged.clusters, clean_told, corrupted_told, seen)
             yield Gallery("corrupted_boxes", run.about(), run.image_set, "One image under corruption", tuple(items))
 
     def skipped(self, load: Load) -> Iterator[str]:
@@ -94,25 +99,44 @@ class DetectionCorruptionStudy(CorruptedStudy):
                 reasons = [f"{run.image_set.name}: no image with objects was read by {run.model.name} in every cell"]
             yield from (reason for reason in reasons if reason)
 
+    def why_nothing(self, known: Known) -> str | None:
+        """Average precision needs boxes."""
+        ref = CleanStudy.runs(self)[0].image_set
+        return why_no_precision(ref.name, getattr(known.images(ref), "truths", None))
+
     def _numbers(
-        self, table: Resampled, about: About, images: int, clean_told: Mapping[str, str], told: Mapping[str, str]
+        self,
+        table: Resampled,
+        about: About,
+        clusters: Clusters,
+        clean_told: Mapping[str, str],
+        told: Mapping[str, str],
+        seen: Collection[str],
     ) -> Iterator[Measurement]:
-        shape = (len(self.corruptions), len(self.severities))
+        shape, images = (len(self.corruptions), len(self.severities)), len(clusters)
         last = shape[0] * shape[1]
-        yield measured("clean_average_precision", column_of(table, last), about, images, clean_told)
+        yield measured("clean_average_precision", column_of(table, last), about, images, clean_told, clusters)
         for place, (corruption, severity) in enumerate(np.ndindex(shape)):
             key = {**about, "corruption": self.corruptions[corruption], "severity": self.severities[severity]}
-            yield measured("corrupted_average_precision", column_of(table, place), key, images, told)
+            beside = {**told, **seen_told([self.corruptions[corruption]], seen)}
+            yield measured("corrupted_average_precision", column_of(table, place), key, images, beside, clusters)
         told = {**told, "severities": ", ".join(map(str, self.severities))}
         for place, name in enumerate(self.corruptions):
             mean = _each(table, lambda row, place=place: float(row[:-1].reshape(shape)[place].mean()))  # type: ignore[misc]
-            yield measured("corruption_mean_precision", mean, {**about, "corruption": name}, images, told)
-        told = {**told, "corruptions": averaged_corruptions(self.corruptions)}
-        mean = _each(table, lambda row: mean_performance_under_corruption(row[:-1].reshape(shape)))
-        yield measured("mean_performance_under_corruption", mean, about, images, told)
-        if table.seen[0, last] > 0:
-            share = _each(table, lambda row: _share_left(row, shape))
-            yield measured("relative_performance_under_corruption", share, about, images, told)
+            beside = {**told, **seen_told([name], seen)}
+            yield measured("corruption_mean_precision", mean, {**about, "corruption": name}, images, beside, clusters)
+        every = list(range(len(self.corruptions)))
+        left = [place for place in every if self.corruptions[place] not in seen]
+        for of_all, places in [(True, every), *([(False, left)] if left and left != every else [])]:
+            names = [self.corruptions[place] for place in places]
+            beside = {**told, "corruptions": averaged_corruptions(names), **seen_told(names, seen)}
+            mean = _each(table, lambda row, some=places: mean_performance_under_corruption(row[:-1].reshape(shape)[some]))  # type: ignore[misc]
+            yield measured(_called("mean_performance_under_corruption", of_all), mean, about, images, beside, clusters)
+            if table.seen[0, last] > 0:
+                share = _each(table, lambda row, some=places: _share_left(row, shape, some))  # type: ignore[misc]
+                yield measured(
+                    _called("relative_performance_under_corruption", of_all), share, about, images, beside, clusters
+                )
 
     def _common_ids(self, load: Load, runs: Sequence[Run]) -> list[str]:
         """The images that were read in every run, in one order whatever order they were stored in."""
@@ -139,6 +163,10 @@ class DetectionCorruptionStudy(CorruptedStudy):
         return "image"
 
 
+def _called(metric: str, of_all: bool) -> str:
+    return metric if of_all else unseen(metric)
+
+
 def _best_image(judged: Judged) -> str:
     """The image with the highest average precision, of equals the one with most objects."""
     precision = np.nan_to_num(image_average_precision(judged.matches), nan=-1.0).round(12)
@@ -148,7 +176,7 @@ def _best_image(judged: Judged) -> str:
 
 
 def _precision(judged: Judged, resamples: int) -> Resampled:
-    return over_classes(resampled_precision(judged.matches, judged.counted, resamples=resamples))
+    return over_classes(judged.drawn_again(judged.matches, resamples=resamples))
 
 
 def _side_by_side(columns: Sequence[Resampled]) -> Resampled:
@@ -160,6 +188,6 @@ def _each(table: Resampled, number: Callable[[Drawing], float]) -> Resampled:
     return Resampled(*(np.array([number(row) for row in part]).reshape(-1, 1) for part in table))
 
 
-def _share_left(row: Drawing, shape: tuple[int, int]) -> float:
-    """What is left of the clean precision, not a number in drawings where that is 0."""
-    return relative_performance_under_corruption(row[:-1].reshape(shape), row[-1]) if row[-1] > 0 else float("nan")
+def _share_left(row: Drawing, shape: tuple[int, int], places: Sequence[int]) -> float:
+    """What these corruptions leave of the clean precision, not a number in drawings where that is 0."""
+    return relative_performance_under_corruption(row[:-1].reshape(shape)[places], row[-1]) if row[-1] > 0 else float("nan")

@@ -19,7 +19,7 @@ from shiftproof.studies.detection_galleries import judged_item
 from shiftproof.studies.found_boxes import Judged, difference, measured, resamples_for
 from shiftproof.studies.frame_review import verdicts_of
 from shiftproof.studies.frames import FramePlaces, frames_left_out, places_of, subsets_of
-from shiftproof.types import About, Curve, Finding, FoundObjects, Gallery, Measurement, Run
+from shiftproof.types import About, Clusters, Curve, Finding, FoundObjects, Gallery, Measurement, Run
 
 DEFINITION = (
     "the worst frame has the least average precision over the classes it shows, of equals the nearest; then the mean "
@@ -76,18 +76,21 @@ class _Frames:
     rejected: int
     largest_k: int
     include_anchor: bool
+    clusters: Clusters  # of all images
     known: dict[bytes, Resampled] = field(default_factory=dict)
 
     @classmethod
     def of(cls, found: FoundObjects, matches: Matches, largest_k: int, include_anchor: bool) -> _Frames | None:
         """The frames of a set of frames; None where it is none, or no anchor of it was read."""
-        places = places_of(found.facts)
+        places = places_of(found.facts, found.grouped)
         if places is None:
             return None
         rejected = verdicts_of(found.facts, len(found)).rejected
         counted = np.flatnonzero(~rejected)
         rows = counted[places.take(counted).has_anchor]
-        return cls(matches, places, rows, int(rejected.sum()), largest_k, include_anchor) if len(rows) else None
+        if not len(rows):
+            return None
+        return cls(matches, places, rows, int(rejected.sum()), largest_k, include_anchor, found.clusters)
 
     @property
     def left_out(self) -> dict[str, str]:
@@ -117,8 +120,8 @@ class _Frames:
         """Mean average precision over these images, and over some drawn again; None where they leave nothing to find."""
         key = images.tobytes()  # the worst frames are often the same for the next k
         if key not in self.known:
-            again = resampled_precision(self.matches, images, resamples=resamples_for(self.matches))
-            self.known[key] = over_classes(again)
+            clusters, resamples = self.clusters.take(images).numbers, resamples_for(self.matches)
+            self.known[key] = over_classes(resampled_precision(self.matches, images, clusters=clusters, resamples=resamples))
         again = self.known[key]
         return again if np.isfinite(again.seen).all() else None
 
@@ -127,18 +130,24 @@ def _over_k(frames: _Frames, about: About, told: Mapping[str, str]) -> Iterator[
     precision = {k: again for k, images in enumerate(frames.worst) if (again := frames.precision(images)) is not None}
     for k, again in precision.items():
         metric, more = ("pm_k_average_precision", {"k": k}) if k else ("anchor_average_precision", {})
-        yield measured(metric, again, {**about, **more}, len(frames.worst[k]), told, over="anchors")
+        clusters = frames.clusters.take(frames.worst[k])
+        yield measured(metric, again, {**about, **more}, len(clusters), told, clusters)
     if len(precision) > 1:
-        yield _curve(precision, [len(frames.worst[k]) for k in precision], about, told)
+        yield _curve(precision, [frames.clusters.take(frames.worst[k]) for k in precision], about, told)
     far = frames.worst[-1]
     near, around = frames.precision(frames.anchors_of(far)), precision.get(frames.largest_k)
     if near is not None and around is not None:
         key = {**about, "k": frames.largest_k}
-        yield measured("pm_k_precision_drop", difference(near, around), key, len(far), told, over="anchors")
+        lost = difference(near, around)
+        yield measured("pm_k_precision_drop", lost, key, len(far), told, frames.clusters.take(far))
 
 
-def _curve(precision: Mapping[int, Resampled], counts: list[int], about: About, told: Mapping[str, str]) -> Curve:
-    bounds = [interval_of(*(part[:, 0] for part in again)) for again in precision.values()]
+def _curve(precision: Mapping[int, Resampled], images: list[Clusters], about: About, told: Mapping[str, str]) -> Curve:
+    counts = [len(clusters) for clusters in images]
+    bounds = [
+        interval_of(*(part[:, 0] for part in again), cases=clusters.count)
+        for again, clusters in zip(precision.values(), images, strict=True)
+    ]
     low, high = zip(*bounds, strict=True) if all(bounds) else (None, None)
     return Curve(
         "pm_k_precision_curve",
@@ -156,11 +165,12 @@ def _curve(precision: Mapping[int, Resampled], counts: list[int], about: About, 
 
 
 def _by_subset(frames: _Frames, found: FoundObjects, about: About, told: Mapping[str, str]) -> Iterator[Measurement]:
-    """Anchors that are left when those of one kind of frame go, and anchors of clips of one frame rate."""
-    for k in (0, frames.largest_k):
-        images = frames.worst[k]
-        for name, chosen in subsets_of(found.facts, frames.anchors_of(images)):
-            again = frames.precision(images[chosen])
+    """What is left without one type of frame, and clips of one frame rate."""
+    for name, chosen in subsets_of(found.facts, frames.places):
+        some = dataclasses.replace(frames, rows=frames.rows[chosen[frames.rows]], known={})
+        for k in (0, frames.largest_k) if len(some.rows) else ():
+            again = some.precision(some.worst[k])
             if again is not None:
                 key = {**about, "subset": name, "k": k}
-                yield measured("pm_k_subset_precision", again, key, int(chosen.sum()), told, over="anchors")
+                clusters = frames.clusters.take(some.worst[k])
+                yield measured("pm_k_subset_precision", again, key, len(clusters), told, clusters)

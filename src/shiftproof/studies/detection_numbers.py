@@ -11,10 +11,10 @@ from shiftproof.metrics.average_precision import average_recall, precision_at_re
 from shiftproof.metrics.box_overlap import SIZES, Overlap
 from shiftproof.metrics.matching import Matches, match
 from shiftproof.metrics.ranked_hits import RECALLS
-from shiftproof.metrics.resampled_precision import over_classes, resampled_precision
+from shiftproof.metrics.resampled_precision import over_classes
 from shiftproof.metrics.resampling import Resampled
 from shiftproof.studies.class_names import ClassNames
-from shiftproof.studies.found_boxes import Judged, column_of, measured, overlap_name, overlap_told, resamples_for
+from shiftproof.studies.found_boxes import Judged, column_of, measured, overlap_name, overlap_told
 from shiftproof.types import About, Curve, FoundObjects, Measurement
 
 
@@ -33,7 +33,7 @@ def at_overlap(judged: Judged, iou: Overlap, about: About, told: Mapping[str, st
     key, convention = {**about, "iou": overlap_name(iou)}, {**told, **overlap_told(iou)}
     matches = judged.matches if iou == judged.iou else judged.at(iou)
     again = judged.by_class if iou == judged.iou else _drawn_again(matches, judged)
-    yield measured("mean_average_precision", over_classes(again), key, len(judged.counted), convention)
+    yield measured("mean_average_precision", over_classes(again), key, len(judged.counted), convention, judged.clusters)
     recall = float(np.nanmean(average_recall(matches, times=judged.times)))
     yield Measurement("mean_average_recall", recall, key, len(judged.counted), convention)
 
@@ -44,13 +44,15 @@ def by_size(judged: Judged, about: About, told: Mapping[str, str]) -> Iterator[M
         matches = match(judged.found.detections, judged.truths, iou=judged.iou, size=size)
         if (judged.times[matches.object_image] > 0).any():
             again = over_classes(_drawn_again(matches, judged))
-            yield measured("size_average_precision", again, {**about, "size": size}, len(judged.counted), told)
+            yield measured(
+                "size_average_precision", again, {**about, "size": size}, len(judged.counted), told, judged.clusters
+            )
 
 
 def localization(judged: Judged, about: About, told: Mapping[str, str]) -> Measurement:
     """Average precision of all boxes in one order, whatever class they name."""
     again = over_classes(_drawn_again(judged.blind, judged))
-    return measured("localization_precision", again, about, len(judged.counted), told)
+    return measured("localization_precision", again, about, len(judged.counted), told, judged.clusters)
 
 
 def by_class(judged: Judged, about: About, told: Mapping[str, str]) -> Iterator[Measurement]:
@@ -59,7 +61,7 @@ def by_class(judged: Judged, about: About, told: Mapping[str, str]) -> Iterator[
     for place, kind in enumerate(np.unique(counted.object_classes).tolist()):
         images = counted.object_image[counted.object_classes == kind]
         key, shown_in = {**about, "class": names[kind]}, len(np.unique(images))
-        yield measured("class_average_precision", column_of(judged.by_class, place), key, shown_in, told)
+        yield measured("class_average_precision", column_of(judged.by_class, place), key, shown_in, told, judged.clusters)
         yield Measurement("class_objects", len(images), key, shown_in, told)
 
 
@@ -90,7 +92,7 @@ def boxes_by_class(
 
 
 def _drawn_again(matches: Matches, judged: Judged) -> Resampled:
-    return resampled_precision(matches, judged.counted, resamples=resamples_for(matches))
+    return judged.drawn_again(matches)
 
 
 def _recall_curve(precision: NDArray[np.floating], about: About, images: int, convention: Mapping[str, str]) -> Curve:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -12,12 +13,13 @@ from shiftproof.detectors.neighbour_search import nearest_rows
 from shiftproof.errors import BadInput, NotKept
 from shiftproof.metrics.delong import placements
 from shiftproof.metrics.frechet import Moments, frechet_distance, moments_of
-from shiftproof.metrics.trends import fit_line
+from shiftproof.metrics.trends import Line, fit_line, intercept_difference, interval_gap
 from shiftproof.studies.novelty_scores import Judged, Scored
 from shiftproof.studies.novelty_variants import Variant
 from shiftproof.types import Curve, Features, Finding, Measurement, Predictions
 
 MOST_GROUPS, LEAST_GROUPS, IMAGES_A_GROUP = 100, 5, 50
+WELCH = {"interval": "95 %, Welch's t over the groups of either set"}
 STUDENT = {"interval": "95 %, least squares with Student's t over groups"}
 
 DISTANCES, FRECHET = "the distance analysis", "the Fréchet distance"
@@ -81,7 +83,11 @@ class Surroundings:
 
 
 def distance_findings(judged: Judged, surroundings: Surroundings, *, groups: int | None) -> Iterator[Finding]:
-    """For every shifted and outside set and every detector: AUROC of groups by distance, and the line through them."""
+    """For every shifted and outside set and every detector: AUROC of groups by distance, and the line through them.
+
+    Then, for every pair of a shifted and an outside set, whether their lines begin at different heights.
+    """
+    lines: dict[tuple[str, str], Line] = {}  # by detector and set
     for other in (*judged.shifted, *judged.outside):
         yield from _frechet(judged, other, surroundings)
         if other.name not in surroundings.nearness:
@@ -98,7 +104,28 @@ def distance_findings(judged: Judged, surroundings: Surroundings, *, groups: int
         for name in judged.detectors:
             _, share_above = placements(judged.inside.scores[name], other.scores[name])
             aurocs = np.array([share_above[part].mean() for part in parts])
-            yield from _line(judged, other, name, middles, aurocs, [len(part) for part in parts], told)
+            if np.ptp(middles) > 0:
+                lines[name, other.name] = fit_line(middles, aurocs)
+            counts = [len(part) for part in parts]
+            yield from _line(judged, other, name, middles, aurocs, counts, told, lines.get((name, other.name)))
+    yield from _heights(judged, lines)
+
+
+def _heights(judged: Judged, lines: Mapping[tuple[str, str], Line]) -> Iterator[Measurement]:
+    """How much higher the lines of shifted sets begin than those of outside sets, and what lies between their intervals."""
+    for name, shifted, outside in product(judged.detectors, judged.shifted, judged.outside):
+        if not {(name, shifted.name), (name, outside.name)} <= lines.keys():
+            continue
+        one, other = lines[name, shifted.name], lines[name, outside.name]
+        about = {**judged.about, "detector": name, "set": shifted.name, "versus": outside.name}
+        images, convention = len(shifted) + len(outside), judged.convention(shifted, name)
+        higher = intercept_difference(one, other)
+        yield Measurement(
+            "distance_intercept_difference", higher.value, about, images, {**convention, **WELCH}, higher.interval
+        )
+        gap = interval_gap(one.intercept_interval, other.intercept_interval)
+        told = {**convention, "between": "the 95 % intervals of either intercept; below 0 they overlap"}
+        yield Measurement("distance_intercept_gap", gap, about, images, told)
 
 
 def too_few_for(groups: int, surroundings: Surroundings) -> dict[str, str]:
@@ -141,6 +168,7 @@ def _line(
     aurocs: NDArray[np.floating],
     counts: list[int],
     told: Mapping[str, str],
+    line: Line | None,
 ) -> Iterator[Finding]:
     about, images = {**judged.about, "detector": name, "set": other.name}, len(other)
     convention = {**judged.convention(other, name), **told}
@@ -155,8 +183,7 @@ def _line(
         convention=convention,
         counts=tuple(counts),
     )
-    if np.ptp(middles) > 0:
-        line = fit_line(middles, aurocs)
+    if line is not None:
         stated = {**convention, **STUDENT}
         yield Measurement("distance_slope", line.slope, about, images, stated, line.slope_interval)
         yield Measurement("distance_intercept", line.intercept, about, images, stated, line.intercept_interval)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,15 +13,16 @@ from shiftproof.metrics import (
     aurra,
     aurra_bounds,
     aurra_interval,
-    bootstrap_interval,
-    clopper_pearson,
+    cluster_share_interval,
+    paired_difference,
     top_confidence,
 )
-from shiftproof.types import About, FoundObjects, Measurement, Predictions, Run
+from shiftproof.metrics.intervals import LEAST_CLUSTERS
+from shiftproof.metrics.resampling import interval_of, resampled_means
+from shiftproof.types import About, Clusters, Curve, FoundObjects, Measurement, Predictions, Run, joined_clusters
 
 EXACT = {"interval": "95 %, Clopper-Pearson"}
-RESAMPLED = {"interval": "95 %, bootstrap over images"}
-PAIRED = {"interval": "95 %, Bonett-Price"}
+KORN_GRAUBARD = "Korn-Graubard"
 
 
 def convention_of(run: Run, predictions: Predictions) -> dict[str, str]:
@@ -81,18 +83,105 @@ def confidence_or_nan(predictions: Predictions) -> NDArray[np.floating]:
         return np.full(len(predictions), np.nan)
 
 
-def share(metric: str, right: int, total: int, about: About, convention: Mapping[str, str]) -> Measurement:
-    """A share of images with its exact interval."""
-    interval = clopper_pearson(right, total)
-    return Measurement(metric, right / total, about, total, {**convention, **EXACT}, interval)
+def share(
+    metric: str, right: NDArray[np.bool_], about: About, convention: Mapping[str, str], clusters: Clusters
+) -> Measurement:
+    """A share of images with its interval: exact, or by cluster where images are not cases of their own."""
+    interval = cluster_share_interval(right, clusters=clusters.numbers)
+    told = {**convention, **interval_told("Clopper-Pearson", clusters, interval, in_clusters=KORN_GRAUBARD)}
+    return Measurement(metric, float(right.mean()), about, len(right), told, interval, clusters.count)
 
 
-def mean(metric: str, values: NDArray[np.floating], about: About, convention: Mapping[str, str]) -> Measurement:
-    """A mean over images with its interval, where two images or more allow one."""
-    if len(values) < 2:
-        return Measurement(metric, float(values.mean()), about, len(values), dict(convention))
-    interval = bootstrap_interval(values)
-    return Measurement(metric, float(values.mean()), about, len(values), {**convention, **RESAMPLED}, interval)
+def mean(
+    metric: str, values: NDArray[np.floating], about: About, convention: Mapping[str, str], clusters: Clusters
+) -> Measurement:
+    """A mean over images with its interval, where there are cases enough for one."""
+    means = resampled_means(values[:, None], clusters=clusters.numbers)
+    interval = interval_of(*(part[:, 0] for part in means), cases=clusters.count)
+    told = {**convention, **resampled_told(clusters, interval)}
+    return Measurement(metric, float(values.mean()), about, len(values), told, interval, clusters.count)
+
+
+def difference(
+    metric: str,
+    before: NDArray[np.bool_],
+    after: NDArray[np.bool_],
+    about: About,
+    convention: Mapping[str, str],
+    clusters: Clusters,
+) -> Measurement:
+    """What the share of the same images loses from `before` to `after`, with its interval."""
+    found = paired_difference(before, after, clusters=clusters.numbers)
+    told = {**convention, **interval_told("Bonett-Price", clusters, found.interval, in_clusters="Student's t")}
+    return Measurement(metric, found.difference, about, len(before), told, found.interval, clusters.count)
+
+
+class Point(NamedTuple):
+    """One point of a curve: flags of images, (images,) or (models, images), and which images are one case."""
+
+    x: float
+    flags: NDArray[np.bool_]
+    clusters: Clusters
+
+
+def share_curve(
+    name: str, about: About, axes: tuple[str, str], points: Sequence[Point], convention: Mapping[str, str]
+) -> Curve:
+    """Shares with a band as `share` has its interval; no band where any of the points has too few cases for one."""
+    found = [
+        share(name, flags.ravel(), about, convention, joined_clusters([clusters] * len(flags)))
+        for flags, clusters in ((np.atleast_2d(point.flags), point.clusters) for point in points)
+    ]
+    bounds = [one.interval for one in found if one.interval is not None]
+    banded = len(bounds) == len(found)
+    told = next((one.convention for one in found if one.interval is None or banded), convention)
+    return Curve(
+        name,
+        about,
+        *axes,
+        x=tuple(float(point.x) for point in points),
+        y=tuple(one.value for one in found),
+        images=max((len(point.clusters) for point in points), default=0),
+        convention=told,
+        counts=tuple(len(point.clusters) for point in points),
+        low=tuple(low for low, _ in bounds) if banded else None,
+        high=tuple(high for _, high in bounds) if banded else None,
+    )
+
+
+def interval_told(
+    method: str, clusters: Clusters, interval: tuple[float, float] | None, *, in_clusters: str | None = None
+) -> dict[str, str]:
+    """By which method an interval was made, another where images come in clusters, or why there is none."""
+    if clusters.numbers is None:
+        return {} if interval is None else {"interval": f"95 %, {method}"}
+    cases = counted(clusters.count, clusters.unit)
+    if interval is None:
+        return {"interval": too_few(cases)}
+    return {"interval": f"95 %, {in_clusters or method}, by {clusters.unit}", "cases": cases}
+
+
+def resampled_told(clusters: Clusters, interval: tuple[float, float] | None, *, what: str = "bootstrap") -> dict[str, str]:
+    """The same for what is drawn again: images, or the clusters they come in."""
+    cases = counted(clusters.count, clusters.unit)
+    if interval is None:
+        return {"interval": too_few(cases)} if clusters.count < LEAST_CLUSTERS else {}
+    told = {"interval": f"95 %, {what} over {clusters.unit}s"}
+    return told if clusters.numbers is None else {**told, "cases": cases}
+
+
+def too_few(cases: str) -> str:
+    """Why there is no interval."""
+    return f"too few: {cases}, and each is one case; at least {LEAST_CLUSTERS} are needed"
+
+
+def counted(number: int, unit: str) -> str:
+    """A number of cases in words.
+
+    >>> counted(1, "clip"), counted(1200, "source image")
+    ('1 clip', '1,200 source images')
+    """
+    return f"{number:,} {unit}" + ("" if number == 1 else "s")
 
 
 def mean_accuracy_answered(
@@ -101,13 +190,14 @@ def mean_accuracy_answered(
     correct: NDArray[np.bool_],
     about: About,
     convention: Mapping[str, str],
+    clusters: Clusters,
 ) -> Measurement:
     """AURRA with its interval, and how far the order of equally sure answers could move it."""
     interval = aurra_interval(confidence, correct)
     low, high = (f"{100 * bound:.2f} %" for bound in aurra_bounds(confidence, correct))
     ties = {"ties": f"mean over their orders; between {low} and {high}"} if low != high else {}
-    told = {**convention, **ties, **(RESAMPLED if interval else {})}
-    return Measurement(metric, aurra(confidence, correct), about, len(correct), told, interval)
+    told = {**convention, **ties, **resampled_told(clusters, interval)}
+    return Measurement(metric, aurra(confidence, correct), about, len(correct), told, interval, clusters.count)
 
 
 def alike_but_for(key: str, found: Iterable[Measurement]) -> list[tuple[About, list[Measurement]]]:

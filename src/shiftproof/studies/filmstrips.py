@@ -15,7 +15,7 @@ from shiftproof.types import Gallery, GalleryItem, Run
 
 def filmstrips(run: Run, frames: Frames, *, shown: int) -> Iterator[Gallery]:
     """The frames around the anchors whose answers change most often, each in order of time with what was said of it."""
-    predictions, (anchors, offsets) = frames.predictions, frames.places
+    predictions, (anchors, offsets, _) = frames.predictions, frames.places
     answers, confidence = predictions.top5.classes[:, 0], evidence.confidence_or_nan(predictions)
     changing = _changes(answers, anchors, offsets)
     names = ClassNames(predictions.classes)

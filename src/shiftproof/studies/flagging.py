@@ -13,7 +13,7 @@ from shiftproof.metrics.temperature import split_half
 from shiftproof.studies import evidence
 from shiftproof.studies.novelty_goals import Goal
 from shiftproof.studies.novelty_scores import Scored
-from shiftproof.types import About, AnomalyScores, Measurement
+from shiftproof.types import About, AnomalyScores, Clusters, Measurement, joined_clusters
 
 Thresholds: TypeAlias = tuple[float, float]
 """For images of the first half, and for those of the second."""
@@ -25,13 +25,15 @@ class Group:
 
     scores: AnomalyScores
     first_half: NDArray[np.bool_]  # (images,), by their ids
+    clusters: Clusters
 
     @classmethod
     def of(cls, parts: Sequence[tuple[Scored, NDArray[np.bool_]]], detector: str) -> Group:
         """Some rows of each set."""
         scores = [scored.scores[detector][rows] for scored, rows in parts]
-        halves = [split_half(scored.ids)[rows] for scored, rows in parts]
-        return cls(np.concatenate([np.zeros(0), *scores]), np.concatenate([np.zeros(0, bool), *halves]))
+        halves = [split_half(scored.clusters.keys)[rows] for scored, rows in parts]
+        clusters = joined_clusters([scored.clusters.take(rows) for scored, rows in parts])
+        return cls(np.concatenate([np.zeros(0), *scores]), np.concatenate([np.zeros(0, bool), *halves]), clusters)
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -42,8 +44,8 @@ class Group:
 
     def flagged(self, metric: str, by: Thresholds, about: About, convention: Mapping[str, str]) -> Measurement:
         """Share of the images that reach their threshold."""
-        reached = int((self.scores >= np.where(self.first_half, *by)).sum())
-        return evidence.share(metric, reached, len(self), about, convention)
+        reached = self.scores >= np.where(self.first_half, *by)
+        return evidence.share(metric, reached, about, convention, self.clusters)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from shiftproof.metrics.matching import Matches, match
 from shiftproof.metrics.resampled_precision import resampled_precision
 from shiftproof.metrics.resampling import RESAMPLES, Resampled, interval_of
 from shiftproof.studies import evidence
-from shiftproof.types import About, FoundObjects, Measurement, Predictions, Run, Truths
+from shiftproof.types import About, Clusters, FoundObjects, Measurement, Predictions, Run, Truths
 
 Load = Callable[[Run], Predictions]
 
@@ -51,7 +51,17 @@ class Judged:
     @cached_property
     def by_class(self) -> Resampled:
         """Average precision of each class that has something to find, in the images that count and in drawings of them."""
-        return resampled_precision(self.matches, self.counted, resamples=resamples_for(self.matches))
+        return self.drawn_again(self.matches)
+
+    @cached_property
+    def clusters(self) -> Clusters:
+        """Which of the images that count are one case."""
+        return self.found.clusters.take(self.counted)
+
+    def drawn_again(self, matches: Matches, *, resamples: int | None = None) -> Resampled:
+        """Average precision of each class at some matches, in the images that count and in drawings of them by case."""
+        times = resamples_for(matches) if resamples is None else resamples
+        return resampled_precision(matches, self.counted, clusters=self.clusters.numbers, resamples=times)
 
     def at(self, iou: Overlap) -> Matches:
         """What became of each box at another overlap."""
@@ -81,17 +91,25 @@ def convention_of(run: Run, found: FoundObjects) -> dict[str, str]:
 
 def truths_of(found: FoundObjects) -> Truths | None:
     """The objects of the set, where any counts."""
-    truths = found.truths
+    return _counting(found.truths)
+
+
+def _counting(truths: Truths | None) -> Truths | None:
     return None if truths is None or (truths.crowd | truths.ignored).all() else truths
 
 
 def nothing_to_find(run: Run, found: FoundObjects) -> str | None:
     """Why average precision cannot be had, or None."""
-    if not len(found) or truths_of(found) is not None:
+    return why_no_precision(run.image_set.name, found.truths) if len(found) else None
+
+
+def why_no_precision(name: str, truths: Truths | None) -> str | None:
+    """Why average precision cannot be had of a set with these objects, or None."""
+    if _counting(truths) is not None:
         return None
-    why = "the set has none" if found.truths is None else "there is no object that counts"
+    why = "the set has none" if truths is None else "there is no object that counts"
     remedy = "name a file of boxes instead of the images (COCO, VOC, ILSVRC, ImageNet-VID or YOLO, see docs/image-sets.md)"
-    return f"{run.image_set.name}: average precision needs boxes, and {why}; {remedy}"
+    return f"{name}: average precision needs boxes, and {why}; {remedy}"
 
 
 def other_sizes(run: Run, found: FoundObjects) -> str | None:
@@ -140,12 +158,13 @@ def resamples_for(matches: Matches) -> int:
 
 
 def measured(
-    metric: str, column: Resampled, about: About, images: int, convention: Mapping[str, str], *, over: str = "images"
+    metric: str, column: Resampled, about: About, images: int, convention: Mapping[str, str], clusters: Clusters
 ) -> Measurement:
-    """A number with its interval from drawings of images, one column of them."""
-    interval = interval_of(*(part[:, 0] for part in column))
-    draws = {"interval": f"95 %, BCa bootstrap over {over}, {len(column.drawn)} draws"} if interval else {}
-    return Measurement(metric, float(column.seen[0, 0]), about, images, {**convention, **draws}, interval)
+    """A number with its interval from drawings of images, or of the clusters they come in; one column of them."""
+    interval = interval_of(*(part[:, 0] for part in column), cases=clusters.count)
+    what = f"BCa bootstrap, {len(column.drawn)} draws,"
+    told = {**convention, **evidence.resampled_told(clusters, interval, what=what)}
+    return Measurement(metric, float(column.seen[0, 0]), about, images, told, interval, min(images, clusters.count))
 
 
 def column_of(resampled: Resampled, place: int) -> Resampled:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -9,18 +10,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftproof.metrics import is_correct
+from shiftproof.studies import evidence
 from shiftproof.studies.frame_review import Facts, verdicts_of
-from shiftproof.types import Fact, Predictions
+from shiftproof.types import Clusters, Predictions
+
+CLIP = "clip"
+"""The fact that names the clip of a frame, whichever way the set was read."""
 
 MOST_RATES = 4
-"""Different frame rates that are told apart; clips of more are told together."""
+"""Frame rates that each have a row, however few their anchors."""
+
+UNKNOWN = 0.0
+"""In place of a frame rate."""
+
+LEAST_AT_RATE = 20
+"""Anchors that give a frame rate a row of its own where there are more rates; the rest have one together."""
 
 
 class FramePlaces(NamedTuple):
-    """Where frames stand: the anchor that each belongs to, and how many frames after it each comes."""
+    """Where frames stand: the anchor that each belongs to, how many frames after it each comes, and in which clip."""
 
     anchors: NDArray[np.intp]  # (frames,): anchors are numbered in the order of their ids
     offsets: NDArray[np.intp]  # (frames,)
+    clusters: Clusters  # what counts as one case: the clip of the anchor, unless something else was named
 
     @property
     def has_anchor(self) -> NDArray[np.bool_]:
@@ -32,9 +44,9 @@ class FramePlaces(NamedTuple):
         farthest = int(np.abs(self.offsets).max(initial=0))
         return {"farthest frame": f"{farthest} from its anchor; a larger k has no more frames"} if farthest < k else {}
 
-    def take(self, rows: NDArray[np.intp]) -> FramePlaces:
+    def take(self, rows: NDArray[np.intp] | NDArray[np.bool_]) -> FramePlaces:
         """The same for some of the frames."""
-        return FramePlaces(self.anchors[rows], self.offsets[rows])
+        return FramePlaces(self.anchors[rows], self.offsets[rows], self.clusters.take(rows))
 
 
 class Frames(NamedTuple):
@@ -52,7 +64,7 @@ class Frames(NamedTuple):
 
         Frames that people rejected beside their anchor are left out, unless they are to be kept.
         """
-        places = places_of(predictions.facts)
+        places = places_of(predictions.facts, predictions.grouped)
         if places is None:
             return None
         rejected = predictions.labelled & verdicts_of(predictions.facts, len(predictions)).rejected & (not keep_rejected)
@@ -70,6 +82,15 @@ class Frames(NamedTuple):
         return self.correct, self.places.offsets, self.places.anchors
 
     @property
+    def clips_told(self) -> dict[str, str]:
+        """How many anchors and clips there are, in words."""
+        anchors, clusters = int((self.places.offsets == 0).sum()), self.places.clusters
+        told = f"{evidence.counted(anchors, 'anchor')} of {evidence.counted(clusters.count, clusters.unit)}"
+        by_folder = clusters.unit == CLIP and CLIP not in self.predictions.facts
+        guessed = f", by the anchors' folders: the frames have no fact {CLIP}" if by_folder else ""
+        return {"clips": f"{told}{guessed}"}
+
+    @property
     def left_out(self) -> dict[str, str]:
         """How many frames numbers go without, in words; nothing where they have them all."""
         return frames_left_out(self.without_anchor, self.rejected)
@@ -81,26 +102,63 @@ def frames_left_out(without_anchor: int, rejected: int) -> dict[str, str]:
     return {what: f"{count}, left out" for what, count in counts.items() if count}
 
 
-def places_of(facts: Facts) -> FramePlaces | None:
-    """Where the frames of a set stand; None where its images are no frames around anchors."""
+def places_of(facts: Facts, grouped: Clusters | None = None) -> FramePlaces | None:
+    """Where the frames of a set stand; None where its images are no frames around anchors.
+
+    Cases are those that images are `grouped` by, else clips by the fact that names them or the anchors' folders.
+    """
     if not {"anchor", "offset"} <= set(facts):
         return None
     ids = [str(anchor) for anchor in facts["anchor"]]
-    number_of = {anchor: number for number, anchor in enumerate(sorted(set(ids)))}
-    anchors = np.array([number_of[anchor] for anchor in ids], np.intp)
-    return FramePlaces(anchors, np.array([int(offset or 0) for offset in facts["offset"]], np.intp))
+    told = {anchor: str(clip) for anchor, clip in zip(ids, facts.get(CLIP, ()), strict=False) if clip is not None}
+    offsets = np.array([int(offset or 0) for offset in facts["offset"]], np.intp)
+    clusters = grouped or Clusters(CLIP, tuple(told.get(anchor, _folder_of(anchor)) for anchor in ids))
+    return FramePlaces(_numbered(ids), offsets, clusters)
 
 
-def subsets_of(facts: Facts, anchors: NDArray[np.intp]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
-    """Which of the anchors in these rows are in each subset: without one kind of frame, their own, or of one frame rate."""
-    types, rates = (_of_rows(facts.get(fact, ()), anchors) for fact in ("frame_type", "frame_rate"))
-    for kind in ("I", "P", "B"):
-        if 0 < types.count(kind) < len(types):
-            yield f"without {kind}", np.array([one != kind for one in types])
-    whole = [round(float(rate or 0)) for rate in rates]
-    if 1 < len(set(whole)) <= MOST_RATES:
-        yield from ((f"frame rate {rate}", np.array(whole) == rate) for rate in sorted(set(whole)))
+def subsets_of(facts: Facts, places: FramePlaces) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    """Which frames are in each subset, (frames,): all but one type of frame, or clips of one frame rate.
+
+    A type of frame goes wherever it stands, among anchors and around them; with an anchor go its frames.
+    """
+    is_anchor = places.offsets == 0
+    types = np.array([str(one or "") for one in facts.get("frame_type", ())])
+    for kind in ("I", "P", "B") if len(types) else ():
+        left = (types != kind) & np.isin(places.anchors, places.anchors[is_anchor & (types != kind)])
+        if left.any() and (types[is_anchor] == kind).any():
+            yield f"without {kind}", left
+    rates = np.array([round(float(rate or UNKNOWN), 2) for rate in facts.get("frame_rate", ())])
+    for name, some in _rates_together(rates[is_anchor]) if len(rates) else ():
+        yield name, np.isin(places.anchors, places.anchors[is_anchor & np.isin(rates, some)])
 
 
-def _of_rows(values: Sequence[Fact], rows: NDArray[np.intp]) -> list[Fact]:
-    return [values[row] for row in rows.tolist()] if values else []
+def rate_told(facts: Facts) -> dict[str, str]:
+    """The frame rate, where all clips have the same and there is nothing to tell apart."""
+    rates = set(facts.get("frame_rate", ()))
+    return {"frame rate": f"{float(next(iter(rates)) or 0):g} a second in every clip"} if len(rates) == 1 else {}
+
+
+def _rates_together(rates: NDArray[np.floating]) -> Iterator[tuple[str, list[float]]]:
+    """The frame rates of each row, from those of all anchors; nothing where there is one for all."""
+    anchors = Counter(rates.tolist())
+    if len(anchors) < 2:
+        return
+    known = sorted(set(anchors) - {UNKNOWN})
+    own = [rate for rate in known if len(known) <= MOST_RATES or anchors[rate] >= LEAST_AT_RATE]
+    others = [rate for rate in known if rate not in own]
+    yield from ((f"frame rate {rate:g}", [rate]) for rate in own)
+    if others:
+        each = f"{len(others)} rates of fewer than {LEAST_AT_RATE} anchors each"
+        yield f"other frame rates, {others[0]:g} to {others[-1]:g} ({each})", others
+    if UNKNOWN in anchors:
+        yield "frame rate unknown", [UNKNOWN]
+
+
+def _numbered(names: Sequence[str]) -> NDArray[np.intp]:
+    """A number for each name, in the order of the names."""
+    number_of = {name: number for number, name in enumerate(sorted(set(names)))}
+    return np.array([number_of[name] for name in names], np.intp)
+
+
+def _folder_of(anchor: str) -> str:
+    return anchor.rpartition("/")[0] or anchor

@@ -12,12 +12,13 @@ from shiftproof.errors import BadInput
 from shiftproof.image_sets.views import spread_over
 from shiftproof.metrics import heat_inside, hot_point_inside, hot_region_meets, is_correct
 from shiftproof.models.heat_maps import METHODS
+from shiftproof.planning import Known
 from shiftproof.stored_looks import AskedLooks, Looks
 from shiftproof.studies import evidence
 from shiftproof.studies.clean_study import CleanStudy
 from shiftproof.studies.heat_galleries import heat_gallery
 from shiftproof.studies.heat_on_objects import LookedInto, heat_and_inside
-from shiftproof.types import About, Finding, ImageSet, ImageSetRef, Keep, Measurement, Predictions, Run
+from shiftproof.types import About, Clusters, Finding, ImageSet, ImageSetRef, Keep, Measurement, Predictions, Run
 
 OF_THE_ANSWER, OF_THE_TRUTH = "of the answer", "of the truth"
 """Which class a map is of; of right answers there is only one."""
@@ -78,7 +79,8 @@ class HeatMapStudy(CleanStudy):
             convention = {**evidence.convention_of(run, predictions), "heat map": method}
             for answers, rows in self._chosen(predictions, images).items():
                 looked = [LookedInto(row, found.of[(key := predictions.ids[row])], boxes[key]) for row in rows]
-                yield from self._on_objects(looked, {**run.about(), "answers": answers}, convention)
+                about = {**run.about(), "answers": answers}
+                yield from self._on_objects(looked, about, convention, predictions.clusters)
                 shown = self.shown if answers == "wrong" else self.shown // 2
                 yield from heat_gallery(run, predictions, looked, answers=answers, method=method, shown=shown)
 
@@ -93,6 +95,10 @@ class HeatMapStudy(CleanStudy):
             if not any(reasons):
                 yield from _not_told(load, run)
 
+    def why_nothing(self, known: Known) -> str | None:
+        """Only labels tell mistakes."""
+        return known.unlabelled(self.runs()[0].image_set, "where models look in mistakes")
+
     def _chosen(self, predictions: Predictions, images: ImageSet) -> dict[str, Sequence[int]]:
         """Rows of mistakes and of right answers."""
         boxed = _boxed(images)
@@ -105,7 +111,7 @@ class HeatMapStudy(CleanStudy):
         return {answers: spread_over(some.tolist(), self.looked_at) for answers, some in chosen.items()}
 
     def _on_objects(
-        self, looked: Sequence[LookedInto], about: About, convention: Mapping[str, str]
+        self, looked: Sequence[LookedInto], about: About, convention: Mapping[str, str], clusters: Clusters
     ) -> Iterator[Measurement]:
         """How often and how much the heat misses the boxes, for every class that was looked for."""
         with_boxes = [one for one in looked if one.boxes is not None and len(one.boxes)]
@@ -119,11 +125,11 @@ class HeatMapStudy(CleanStudy):
                 continue
             stated = {**convention, **self._stated(total, len(with_boxes), float(inside.mean()))}
             subject = {**about, "map": name}
-            off_point = int((~hot_point_inside(heat, inside)).sum())
-            off_region = int((~hot_region_meets(heat, inside, share=self.hottest)).sum())
-            yield evidence.share("hot_point_miss_rate", off_point, total, subject, stated)
-            yield evidence.share("hot_region_miss_rate", off_region, total, subject, stated)
-            yield evidence.mean("heat_inside_share", heat_inside(heat, inside), subject, stated)
+            cases = clusters.take(np.array([with_boxes[place].row for place in told.tolist()], np.intp))
+            off_region = ~hot_region_meets(heat, inside, share=self.hottest)
+            yield evidence.share("hot_point_miss_rate", ~hot_point_inside(heat, inside), subject, stated, cases)
+            yield evidence.share("hot_region_miss_rate", off_region, subject, stated, cases)
+            yield evidence.mean("heat_inside_share", heat_inside(heat, inside), subject, stated, cases)
 
     def _stated(self, told: int, looked_at: int, inside: float) -> dict[str, str]:
         silent = looked_at - told

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
@@ -10,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftproof.errors import listed
-from shiftproof.metrics import clopper_pearson, is_correct, paired_counts
-from shiftproof.models.input_sizes import Sizing
+from shiftproof.metrics import is_correct
+from shiftproof.models.input_sizes import InputSize, Sizing, height_and_width, short_size, size_name
+from shiftproof.planning import Known
 from shiftproof.studies import evidence
 from shiftproof.studies.clean_study import image_set_ref, model_ref, model_refs
 from shiftproof.studies.object_scales import accuracies_by_scale, largest_factors
@@ -19,7 +21,7 @@ from shiftproof.studies.paired_evidence import paired_differences
 from shiftproof.types import (
     About,
     Classifier,
-    Curve,
+    Clusters,
     Finding,
     ImageSet,
     ImageSetRef,
@@ -30,13 +32,30 @@ from shiftproof.types import (
     Run,
 )
 
+X_LABEL = "side of the input, pixels"
+SAME_AREA = "; of a rectangle that of the square with as many"
+
 
 class Sized(NamedTuple):
     """A model at one size of its input, or of the pictures that become its input."""
 
-    side: int
+    size: InputSize
     model: ModelRef | Classifier
     sizing: Sizing = "input"
+
+    @property
+    def said(self) -> str | int:
+        """What a number is about: the side of a square, or height and width."""
+        size = short_size(self.size)
+        return size if isinstance(size, int) else size_name(size)
+
+    @property
+    def side(self) -> float:
+        """Of the square with as many pixels."""
+        return math.sqrt(math.prod(height_and_width(self.size)))
+
+
+ONE_SIZE = "it is at hand at one input size only, so there is nothing to compare"
 
 
 @dataclass(frozen=True)
@@ -49,7 +68,7 @@ class InputSizeStudy:
     models: Sequence[ModelRef | Classifier]
     image_set: ImageSetRef | ImageSet
     sizes: Mapping[str, Sequence[Sized]] = field(default_factory=dict, hash=False)
-    wanted: Sequence[int] = ()  # sides that were asked for, whether or not they can be had
+    wanted: Sequence[InputSize] = ()  # sizes that were asked for, whether or not they can be had
 
     keep: ClassVar[Keep] = "top5"
     by_default: ClassVar[bool] = False
@@ -85,12 +104,20 @@ class InputSizeStudy:
         for model in model_refs(self.models):
             runs = self._runs(model)
             if not runs:
-                yield f"{model.name} on {name}: it is at hand at one input size only, so there is nothing to compare"
+                yield f"{model.name} on {name}: {ONE_SIZE}"
             elif _SizedAnswers.of(runs, load) is None:
                 yield f"{model.name} on {name}: no image with a label was read at every input size"
-            lacking = listed(str(side) for side in sorted(set(self.wanted) - {one.side for one in runs}))
+            at_hand = {short_size(one.size) for one in runs}
+            lacking = listed(str(Sized(size, model).said) for size in self.wanted if short_size(size) not in at_hand)
             if lacking and runs:
                 yield f"{model.name} on {name}: nothing at {lacking}, which it does not take or was not asked at"
+
+    def why_nothing(self, known: Known) -> str | None:
+        """Sizes need several of a model, and accuracy needs labels."""
+        refs, ref = model_refs(self.models), image_set_ref(self.image_set)
+        if not any(self._runs(model) for model in refs):
+            return f"{listed(model.name for model in refs)} on {ref.name}: {ONE_SIZE}"
+        return known.unlabelled(ref, "accuracy by input size")
 
     def _runs(self, model: ModelRef) -> dict[Sized, Run]:
         some = self.sizes.get(model.name, ())
@@ -105,6 +132,7 @@ class _SizedAnswers:
     ids: tuple[str, ...]
     correct: Mapping[Sized, NDArray[np.bool_]]  # smallest first
     convention: Mapping[str, str]
+    clusters: Clusters
 
     @classmethod
     def of(cls, runs: Mapping[Sized, Run], load: Callable[[Run], Predictions]) -> _SizedAnswers | None:
@@ -121,29 +149,18 @@ class _SizedAnswers:
             row_of = {image: row for row, image in enumerate(found.ids)}
             rows = np.array([row_of[image] for image in ids], np.intp)
             correct[one] = is_correct(found.labels[rows], found.top5.classes[rows])
-        return cls(ids, correct, evidence.convention_of(next(iter(runs.values())), first))
+        clusters = first.clusters.take(np.array([one in common for one in first.ids], bool))
+        return cls(ids, correct, evidence.convention_of(next(iter(runs.values())), first), clusters)
 
 
 def _accuracies(answers: _SizedAnswers, about: About) -> Iterator[Finding]:
-    sized, images = list(answers.correct), len(answers.ids)
-    right = np.array([int(correct.sum()) for correct in answers.correct.values()])
-    for one, count in zip(sized, right.tolist(), strict=True):
-        named = {**about, "input_size": one.side}
-        yield evidence.share("input_size_accuracy", count, images, named, {**answers.convention, **_said(one)})
-    low, high = clopper_pearson(right, np.full(len(right), images))
-    yield Curve(
-        "input_size_curve",
-        about,
-        "side of the input, pixels",
-        "accuracy",
-        x=tuple(float(one.side) for one in sized),
-        y=tuple((right / images).tolist()),
-        images=images,
-        convention={**answers.convention, **evidence.EXACT},
-        counts=(images,) * len(sized),
-        low=tuple(low.tolist()),
-        high=tuple(high.tolist()),
-    )
+    for one, correct in answers.correct.items():
+        named = {**about, "input_size": one.said}
+        told = {**answers.convention, **_said(one)}
+        yield evidence.share("input_size_accuracy", correct, named, told, answers.clusters)
+    points = [evidence.Point(one.side, correct, answers.clusters) for one, correct in answers.correct.items()]
+    across = X_LABEL + ("" if all(isinstance(one.said, int) for one in answers.correct) else SAME_AREA)
+    yield evidence.share_curve("input_size_curve", about, (across, "accuracy"), points, answers.convention)
 
 
 def _against_own(answers: _SizedAnswers, model: ModelRef, about: About) -> Iterator[Measurement]:
@@ -152,20 +169,22 @@ def _against_own(answers: _SizedAnswers, model: ModelRef, about: About) -> Itera
     if own is None:
         return
     pairs = [
-        ({**about, "input_size": one.side, "versus": own.side}, paired_counts(correct, answers.correct[own]))
+        ({**about, "input_size": one.said, "versus": own.said}, (correct, answers.correct[own]))
         for one, correct in answers.correct.items()
         if one != own
     ]
-    p_values: dict[int, float] = {own.side: 1.0}
-    found = paired_differences(pairs, answers.convention, metrics=("input_size_difference", "input_size_p"))
-    for difference, chance in found:
-        p_values[int(chance.about["input_size"])] = chance.value
-        yield from (difference, chance)
+    p_values: dict[str | int, float] = {own.said: 1.0}
+    metrics = ("input_size_difference", "input_size_p")
+    for numbers in paired_differences(pairs, answers.convention, metrics=metrics, clusters=answers.clusters):
+        p_values |= {one.about["input_size"]: one.value for one in numbers if one.metric == "input_size_p"}
+        yield from numbers
     # of sizes that do equally well the model's own, then the smallest
     best = max(answers.correct, key=lambda one: (answers.correct[one].sum(), one == own, -one.side))
-    sure = "more than chance" if p_values[best.side] < 0.05 else "may be chance"
-    told = "the model's own" if best == own else f"its lead over {own.side} {sure} (p = {p_values[best.side]:.2g})"
-    yield Measurement("best_input_size", float(best.side), about, len(answers.ids), {**answers.convention, "best": told})
+    chance = p_values.get(best.said, 1.0)
+    sure = "more than chance" if chance < 0.05 else "may be chance"
+    told = "the model's own" if best == own else f"its lead over {own.said} {sure} (p = {chance:.2g})"
+    stated = {**answers.convention, "best": told, "size": size_name(best.size)}
+    yield Measurement("best_input_size", best.side, about, len(answers.ids), stated)
 
 
 def _by_scale(answers: _SizedAnswers, factors: Mapping[str, float], about: About) -> Iterator[Measurement]:
@@ -175,9 +194,10 @@ def _by_scale(answers: _SizedAnswers, factors: Mapping[str, float], about: About
         return
     of_images = np.array([factors[answers.ids[place]] for place in places.tolist()])
     for one, correct in answers.correct.items():
-        named = {**about, "input_size": one.side}
+        named = {**about, "input_size": one.said}
         stated = {**answers.convention, **_said(one), "object": "the largest of its image"}
-        yield from accuracies_by_scale("input_size_scale_accuracy", correct[places], of_images, named, stated)
+        clusters = answers.clusters.take(places)
+        yield from accuracies_by_scale("input_size_scale_accuracy", correct[places], of_images, named, stated, clusters)
 
 
 def _said(one: Sized) -> dict[str, str]:

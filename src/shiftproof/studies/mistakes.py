@@ -68,10 +68,12 @@ def severity_of_mistakes(
         told["not in the tree"] = f"{len(wrong) - len(found.rows)} of {len(wrong)} wrong answers, left out"
     far = {"egregious": f"no more in common with the truth than a tool with an animal: {', '.join(GENERAL.values())}"}
     about = run.about()
-    yield evidence.mean("mistake_distance", found.steps.astype(float), about, {**told, "by chance": f"{steps:.1f} steps"})
+    clusters = predictions.clusters.take(found.rows)
+    by_chance = {"by chance": f"{steps:.1f} steps"}
+    yield evidence.mean("mistake_distance", found.steps.astype(float), about, {**told, **by_chance}, clusters)
     by_chance = {"by chance": f"{100 * egregious:.0f} %"}
     worst = found.rows[found.egregious]
-    yield evidence.share("egregious_share", len(worst), len(found.rows), about, {**told, **far, **by_chance})
+    yield evidence.share("egregious_share", found.egregious, about, {**told, **far, **by_chance}, clusters)
     apart = dict(zip(found.rows.tolist(), found.steps.tolist(), strict=True))
     items = _items(predictions, _surest_first(predictions, worst)[:shown], apart)
     if items:

@@ -12,6 +12,9 @@ from shiftproof.types import About, Measurement
 AVERAGED = ("auroc", "aupr_out", "fpr_at_tpr", "aurc", "correct_discarded")
 
 
+NO_INTERVAL = {"interval": "none: these models are all that there are; their spread stands beside it"}
+
+
 def averages_over_models(found: Sequence[Measurement]) -> Iterator[Measurement]:
     """Mean and standard deviation of every main number that two models or more have."""
     for metric in AVERAGED:
@@ -33,6 +36,7 @@ def _mean_and_spread(metric: str, common: About, several: Sequence[Measurement])
 
 
 def _shared(conventions: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    """What is said alike of all of them; the parameters a detector found are each model's own."""
+    """What is said alike of all of them; the parameters a detector found are each model's own, and so are intervals."""
     first, *others = conventions
-    return {key: text for key, text in first.items() if all(other.get(key) == text for other in others)}
+    alike = {key: text for key, text in first.items() if all(other.get(key) == text for other in others)}
+    return {key: text for key, text in alike.items() if key not in ("interval", "cases")} | NO_INTERVAL

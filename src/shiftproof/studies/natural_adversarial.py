@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftproof.detectors import ready
-from shiftproof.errors import NotKept, listed
+from shiftproof.detectors import needs_training
+from shiftproof.errors import listed
 from shiftproof.image_sets.class_matching import with_wnids
 from shiftproof.image_sets.label_spaces import choose_classes
 from shiftproof.metrics import aupr, is_correct, response_rate_accuracy, rms_calibration_error
 from shiftproof.metrics.score_counts import counted_average_precision
 from shiftproof.metrics.two_sample import two_sample_bootstrap
+from shiftproof.planning import Known
 from shiftproof.reference import wnids_of
 from shiftproof.studies import evidence
 from shiftproof.studies.clean_study import image_set_ref, model_refs
+from shiftproof.studies.novelty_scores import DetectorPanel, check_detectors
+from shiftproof.studies.telling import Load, TellingStudy, Told
 from shiftproof.types import (
     About,
-    AnomalyScores,
     Classes,
     Classifier,
     Curve,
+    Fact,
     Finding,
+    Head,
     ImageSet,
     ImageSetRef,
     Keep,
@@ -35,22 +40,26 @@ from shiftproof.types import (
     Predictions,
     Reading,
     Run,
+    Training,
 )
 
 PUBLISHED_DETECTORS = ("msp", "max_logit")
 """Those of the paper: minus the highest probability, and minus the highest logit, of the 200 classes."""
+
+TOP_FIVE = {"imagenet_a_accuracy": "imagenet_a_top5_accuracy", "ordinary_accuracy": "ordinary_top5_accuracy"}
 
 POINTS = 200
 """Of a curve; more cannot be told apart."""
 
 
 @dataclass(frozen=True)
-class NaturalAdversarialStudy:
+class NaturalAdversarialStudy(TellingStudy):
     """Accuracy and calibration on ImageNet-A, AUPR on ImageNet-O, scored among their 200 classes (Hendrycks et al., 2021).
 
     `image_set` holds hard photos of classes the model knows, `ordinary` other photos of such classes (the validation
     images), `novel` photos of none of them. Any set of each kind will do; without `novel` or `ordinary` what needs them is
-    left out. The classes are lists of wnids or the names of published ones.
+    left out. The classes are lists of wnids or the names of published ones. Detectors see those classes alone; those that
+    learn do so from what the model says of the `training` images of these classes.
     """
 
     models: Sequence[ModelRef | Classifier]
@@ -59,41 +68,52 @@ class NaturalAdversarialStudy:
     novel: ImageSetRef | ImageSet | None = None
     hard_classes: Sequence[str] = dataclasses.field(default_factory=lambda: wnids_of("imagenet_a_classes"))
     novel_classes: Sequence[str] = dataclasses.field(default_factory=lambda: wnids_of("imagenet_o_classes"))
+    detectors: Sequence[str] = PUBLISHED_DETECTORS  # who looks for novel photos; any of the catalog
+    training: ImageSetRef | ImageSet | None = None  # what detectors that learn do so from
+    preset: str = "authors"
+    parameters: Mapping[str, Mapping[str, Fact]] = dataclasses.field(default_factory=dict, hash=False)  # by detector
     bin_size: int = 100  # images a bin of the RMS calibration error
     published_bins: bool = False
+    keep: Keep = "logits"  # features, for detectors that need them
 
-    keep: ClassVar[Keep] = "logits"
     by_default: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "models", model_refs(self.models))
-        for name in ("image_set", "ordinary", "novel"):
+        for name in ("image_set", "ordinary", "novel", "training"):
             images = getattr(self, name)
             object.__setattr__(self, name, images and image_set_ref(images))
+        object.__setattr__(self, "detectors", tuple(dict.fromkeys(self.detectors)))
+        check_detectors(self.detectors, preset=self.preset, parameters=self.parameters)
 
     def runs(self) -> list[Run]:
         """Every model on every set."""
-        sets = dict.fromkeys(self._sets.values())
+        sets = dict.fromkeys([*self._sets.values(), *self._training])
         return [Run(model, images) for model in model_refs(self.models) for images in sets]
 
     def reading(self, run: Run) -> Reading | None:
         """Novel images have no class that the model knows."""
         return Reading(image_set_ref(self.image_set), labelled=False) if run.image_set == self.novel else None
 
-    def measure(self, load: Callable[[Run], Predictions]) -> Iterator[Finding]:
+    def findings(self, load: Load, told: Told) -> Iterator[Finding]:
+        if self.novel is None:
+            why = "no novel photos were given (--out-images), so there is no AUPR of ImageNet-O"
+            told.left_out.append(f"natural-adversarial: {why}")
+        elif self.ordinary is None:
+            why = "the AUPR of ImageNet-O needs ordinary photos of its classes (--clean-images)"
+            told.left_out.append(f"natural-adversarial: {why}")
         for model in model_refs(self.models):
             runs = {role: Run(model, images) for role, images in self._sets.items()}
+            for run in runs.values():
+                told.left_out.extend(self._why_nothing(run, load(run)))
             yield from self._of_hard(runs, load)
             if "novel" in runs and "ordinary" in runs:
-                yield from self._of_novel(runs["ordinary"], runs["novel"], load)
+                yield from self._of_novel(runs["ordinary"], runs["novel"], load, told)
 
-    def skipped(self, load: Callable[[Run], Predictions]) -> Iterator[str]:
-        if self.novel is None:
-            yield "natural-adversarial: no novel photos were given (--out-images), so there is no AUPR of ImageNet-O"
-        elif self.ordinary is None:
-            yield "natural-adversarial: the AUPR of ImageNet-O needs ordinary photos of its classes (--clean-images)"
-        for run in self.runs():
-            yield from self._why_nothing(run, load(run))
+    def why_nothing(self, known: Known) -> str | None:
+        """Every number is of images whose class is known."""
+        unlabelled = [known.unlabelled(images, "accuracy") for role, images in self._sets.items() if role != "novel"]
+        return unlabelled[0] if all(unlabelled) else None
 
     def _why_nothing(self, run: Run, predictions: Predictions) -> Iterator[str]:
         """Why the images of one set say nothing, if they do not."""
@@ -115,7 +135,12 @@ class NaturalAdversarialStudy:
         named = {"hard": self.image_set, "ordinary": self.ordinary, "novel": self.novel}
         return {role: image_set_ref(images) for role, images in named.items() if images is not None}
 
-    def _of_hard(self, runs: Mapping[str, Run], load: Callable[[Run], Predictions]) -> Iterator[Finding]:
+    @property
+    def _training(self) -> list[ImageSetRef]:
+        """The training images, where there are some and a detector learns."""
+        return [image_set_ref(self.training)] if self.training and any(map(needs_training, self.detectors)) else []
+
+    def _of_hard(self, runs: Mapping[str, Run], load: Load) -> Iterator[Finding]:
         for role, metric in (("hard", "imagenet_a_accuracy"), ("ordinary", "ordinary_accuracy")):
             if role not in runs:
                 continue
@@ -130,7 +155,9 @@ class NaturalAdversarialStudy:
                 correct = is_correct(answers.predictions.labels, answers.predictions.top5.classes)
                 about: About = {**run.about(), "scored": answers.scored}
                 stated = {**convention, "classes": answers.scored}
-                yield evidence.share(metric, int(correct.sum()), len(correct), about, stated)
+                yield evidence.share(metric, correct, about, stated, rows.clusters)
+                in_five = is_correct(answers.predictions.labels, answers.predictions.top5.classes, k=5)
+                yield evidence.share(TOP_FIVE[metric], in_five, about, stated, rows.clusters)
                 if role == "hard":
                     yield from self._confidence(answers.predictions, correct, about, stated)
 
@@ -149,7 +176,8 @@ class NaturalAdversarialStudy:
             last = "left out, as published" if self.published_bins else "counted"
             bins = f"{images // self.bin_size} of {self.bin_size} images, the last {last}"
             yield Measurement("imagenet_a_calibration_error", error, about, images, {**convention, "bins": bins})
-        yield evidence.mean_accuracy_answered("imagenet_a_aurra", confidence, correct, about, convention)
+        clusters = predictions.clusters.take(counted)
+        yield evidence.mean_accuracy_answered("imagenet_a_aurra", confidence, correct, about, convention, clusters)
         curve = response_rate_accuracy(confidence, correct)
         places = np.unique(np.linspace(0, images - 1, POINTS).round().astype(int))
         yield Curve(
@@ -163,22 +191,25 @@ class NaturalAdversarialStudy:
             convention=dict(convention),
         )
 
-    def _of_novel(self, inside: Run, outside: Run, load: Callable[[Run], Predictions]) -> Iterator[Finding]:
+    def _of_novel(self, inside: Run, outside: Run, load: Load, told: Told) -> Iterator[Measurement]:
         known, new = load(inside), load(outside)
         if _unscored(known.classes, self.novel_classes) or _unscored(new.classes, self.novel_classes):
             return
         known = known.take(_of_classes(known, self.novel_classes))
         if not len(known) or not len(new):
             return
-        for name in PUBLISHED_DETECTORS:
-            try:
-                in_scores, out_scores = (_scores(name, _among(rows, self.novel_classes)) for rows in (known, new))
-            except NotKept:  # a model that gives probabilities has no logits to take the highest of
-                continue
-            interval = two_sample_bootstrap(in_scores, out_scores, counted_average_precision)
+        panel = self._panel(inside.model, load)
+        ordinary, novel = (_among(rows, self.novel_classes) for rows in (known, new))
+        in_scores, out_scores = (panel.scores(answers.predictions) for answers in (ordinary, novel))
+        told.leave_out(panel.left_out, of=inside.model.name)
+        told.pass_on(panel.ready, of=inside.model.name)
+        for name, detector in panel.ready.items():
+            sides = in_scores[name], out_scores[name]
+            interval = two_sample_bootstrap(*sides, counted_average_precision)
             convention = {
                 **evidence.convention_of(outside, new),
-                "classes": _among(new, self.novel_classes).scored,
+                **detector.convention(),
+                "classes": novel.scored,
                 "positive": "outside",
                 "area": "average precision",
                 "inside": f"{len(known):,} images of {inside.image_set.name}",
@@ -186,9 +217,15 @@ class NaturalAdversarialStudy:
                 **({"interval": "95 %, bootstrap over images of either side"} if interval else {}),
             }
             about = {**outside.about(), "detector": name, "inside": inside.image_set.name}
-            yield Measurement(
-                "imagenet_o_aupr", aupr(in_scores, out_scores), about, len(known) + len(new), convention, interval
-            )
+            yield Measurement("imagenet_o_aupr", aupr(*sides), about, len(known) + len(new), convention, interval)
+
+    def _panel(self, model: ModelRef, load: Load) -> DetectorPanel:
+        """The detectors of one model; those that learn do so from training images of the same classes as are scored."""
+        training: Training | None = None
+        for images in self._training:
+            learned = getattr(load, "training", load)(Run(model, images))
+            training = _TrainingAmong(learned, tuple(self.novel_classes))
+        return DetectorPanel(self.detectors, training, preset=self.preset, parameters=self.parameters)
 
 
 class _Answers(NamedTuple):
@@ -196,6 +233,31 @@ class _Answers(NamedTuple):
 
     predictions: Predictions
     scored: str
+
+
+@dataclass(frozen=True)
+class _TrainingAmong:
+    """Training images of some classes, with those classes alone competing."""
+
+    training: Training
+    wnids: tuple[str, ...]
+
+    @cached_property
+    def head(self) -> Head | None:
+        return next((block.head for block in self.blocks()), None)
+
+    def __len__(self) -> int:
+        return self._images
+
+    @cached_property
+    def _images(self) -> int:
+        return sum(len(block) for block in self.blocks())
+
+    def blocks(self) -> Iterator[Predictions]:
+        for block in self.training.blocks():
+            rows = block.take(_of_classes(block, self.wnids))
+            if len(rows) and not _unscored(rows.classes, self.wnids):
+                yield _among(rows, self.wnids).predictions
 
 
 def _all_of(predictions: Predictions) -> str:
@@ -227,7 +289,3 @@ def _unscored(classes: Classes | None, wnids: Sequence[str]) -> str | None:
 def _columns(classes: Classes | None, wnids: Sequence[str]) -> NDArray[np.integer]:
     known = with_wnids(classes or Classes(())).keys
     return np.flatnonzero(np.isin(known, wnids))
-
-
-def _scores(name: str, answers: _Answers) -> AnomalyScores:
-    return ready(name)(answers.predictions)

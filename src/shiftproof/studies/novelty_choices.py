@@ -4,18 +4,56 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, TypedDict, get_args
+
+import numpy as np
+from numpy.typing import NDArray
 
 from shiftproof.errors import BadInput
 from shiftproof.metrics.delong import auroc_interval
 from shiftproof.metrics.separation import Area, auroc
 from shiftproof.metrics.two_sample import bootstrap_auroc_interval
-from shiftproof.types import About, AnomalyScores, Measurement
+from shiftproof.studies import evidence
+from shiftproof.types import About, AnomalyScores, Clusters, Measurement, joined_clusters
 
 AurocInterval: TypeAlias = Literal["delong", "bootstrap"]
 
 RESAMPLED = {"interval": "95 %, bootstrap over the images of either side"}
-INTERVALS: Mapping[AurocInterval, Mapping[str, str]] = {"delong": {"interval": "95 %, DeLong"}, "bootstrap": RESAMPLED}
+
+
+class BySide(TypedDict):
+    """Clusters as metrics of two sides take them."""
+
+    in_clusters: NDArray[np.intp] | None
+    out_clusters: NDArray[np.intp] | None
+
+
+@dataclass(frozen=True)
+class Cases:
+    """The cases behind two sides in one numbering: a photo and its blurred copy may stand on both."""
+
+    joint: Clusters  # of the inside images, and behind them of the outside ones
+    insides: int  # how many of them are inside
+
+    @classmethod
+    def of(cls, inside: Clusters, outside: Clusters) -> Cases:
+        return cls(joined_clusters([inside, outside]), len(inside))
+
+    @property
+    def count(self) -> int:
+        return self.joint.count
+
+    @property
+    def by_side(self) -> BySide:
+        """None where every image is a case of its own, on either side."""
+        numbers = self.joint.numbers
+        if numbers is None:
+            return {"in_clusters": None, "out_clusters": None}
+        return {"in_clusters": numbers[: self.insides], "out_clusters": numbers[self.insides :]}
+
+    def told(self, method: str, within: tuple[float, float] | None) -> dict[str, str]:
+        """The method of an interval, and by which cases where these are not the images."""
+        return evidence.interval_told(method, self.joint, within)
 
 
 @dataclass(frozen=True)
@@ -37,12 +75,21 @@ class Choices:
                 raise BadInput(f"{name} should be {' or '.join(get_args(known))}, got {chosen!r}")
 
     def auroc(
-        self, metric: str, inside: AnomalyScores, outside: AnomalyScores, about: About, convention: Mapping[str, str]
+        self,
+        metric: str,
+        inside: AnomalyScores,
+        outside: AnomalyScores,
+        about: About,
+        convention: Mapping[str, str],
+        cases: Cases,
     ) -> Measurement:
         """AUROC with its interval; where the sides do not overlap, drawing images again tells none."""
-        within = (auroc_interval if self.interval == "delong" else bootstrap_auroc_interval)(inside, outside)
-        told = {**convention, **(INTERVALS[self.interval] if within else {})}
-        return Measurement(metric, auroc(inside, outside), about, len(inside) + len(outside), told, within)
+        if self.interval == "delong" or cases.joint.numbers is not None:  # drawing images again knows no clusters
+            within, method = auroc_interval(inside, outside, **cases.by_side), "Wilson with DeLong's variance"
+        else:
+            within, method = bootstrap_auroc_interval(inside, outside), "bootstrap over the images of either side"
+        told, images = {**convention, **cases.told(method, within)}, len(inside) + len(outside)
+        return Measurement(metric, auroc(inside, outside), about, images, told, within, cases.count)
 
 
 def percent(share: float) -> str:

@@ -9,23 +9,20 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftproof.metrics.delong import auroc_difference
-from shiftproof.metrics.paired import holm
+from shiftproof.metrics.delong import auroc_differences
 from shiftproof.metrics.roc import roc_curve
 from shiftproof.metrics.selective import augrc, aurc, coverage_at_risk, e_aurc, risk_coverage
 from shiftproof.metrics.separation import auroc, separation
 from shiftproof.metrics.two_sample import fpr_interval
-from shiftproof.studies.novelty_choices import RESAMPLED, Choices, percent
+from shiftproof.studies.novelty_choices import RESAMPLED, Cases, Choices, percent
 from shiftproof.studies.novelty_scores import Judged, Scored
 from shiftproof.studies.novelty_variants import MISTAKES_ALONE
-from shiftproof.types import About, AnomalyScores, Curve, Finding, Measurement
+from shiftproof.types import About, AnomalyScores, Curve, Finding, Measurement, joined_clusters
 
 Goal = Literal["new-class", "failure"]
 
 MOST_POINTS = 200
 """Of a curve: more than a screen can show."""
-
-PAIRED = {"interval": "95 %, DeLong for two detectors on the same images"}
 
 
 @dataclass(frozen=True)
@@ -38,6 +35,7 @@ class Sides:
     familiar: Mapping[str, AnomalyScores]  # by detector
     foreign: Mapping[str, AnomalyScores]
     told: Mapping[str, str]
+    cases: Cases
 
     @property
     def images(self) -> int:
@@ -60,7 +58,8 @@ def goals_of(judged: Judged) -> Iterator[Sides]:
 def new_class(inside: Scored, outside: Scored) -> Sides:
     """Every image of the known classes against every image of others."""
     told = {"positive": "outside", "inside": inside.told(), "outside": outside.told()}
-    return Sides("new-class", inside, outside.name, inside.scores, outside.scores, told)
+    cases = Cases.of(inside.clusters, outside.clusters)
+    return Sides("new-class", inside, outside.name, inside.scores, outside.scores, told, cases)
 
 
 def failure(inside: Scored, outside: Scored | None) -> Sides | None:
@@ -75,7 +74,9 @@ def failure(inside: Scored, outside: Scored | None) -> Sides | None:
     parts = f" (failure: {wrong:,} wrong + {new:,} new)" if outside else ""
     told = {"positive": "outside", "inside": f"{correct:,} correct images", "outside": f"{wrong + new:,} images{parts}"}
     familiar = {name: scores[inside.correct] for name, scores in inside.scores.items()}
-    return Sides("failure", inside, outside.name if outside else MISTAKES_ALONE, familiar, foreign, told)
+    beyond = [inside.clusters.take(inside.wrong), *([outside.clusters] if outside else [])]
+    cases = Cases.of(inside.clusters.take(inside.correct), joined_clusters(beyond))
+    return Sides("failure", inside, outside.name if outside else MISTAKES_ALONE, familiar, foreign, told, cases)
 
 
 def why_no_failure(judged: Judged) -> Iterator[str]:
@@ -114,7 +115,7 @@ def _separation(
     familiar, foreign = sides.familiar[name], sides.foreign[name]
     tpr, area, images = choices.tpr, choices.area, sides.images
     found = separation(familiar, foreign, tpr=tpr, area=area)
-    yield choices.auroc("auroc", familiar, foreign, about, convention)
+    yield choices.auroc("auroc", familiar, foreign, about, convention, sides.cases)
     told = {**convention, "area": area.replace("-", " ")}
     yield Measurement("aupr_out", found.aupr_out, about, images, told)
     yield Measurement("aupr_in", found.aupr_in, about, images, {**told, "positive": "inside"})
@@ -142,23 +143,22 @@ def _answers(sides: Sides, name: str) -> tuple[NDArray[np.floating], NDArray[np.
 
 
 def _differences(sides: Sides, judged: Judged) -> Iterator[Measurement]:
-    """Every detector beside the baseline, and beside the best one."""
+    """Every detector beside the baseline, and beside the best one: intervals and p-values that hold for all together."""
     for versus in dict.fromkeys([judged.baseline, best_detector(sides)]):
         others = [name for name in judged.detectors if name != versus]
         if versus not in judged.detectors or not others:
             continue
-        pairs = [
-            (sides.familiar[name], sides.foreign[name], sides.familiar[versus], sides.foreign[versus]) for name in others
-        ]
-        found = [auroc_difference(*pair) for pair in pairs]
-        corrected = holm(np.array([one.p for one in found]))
-        test = {"test": f"DeLong for two detectors on the same images, Holm's correction for {len(found)} comparisons"}
-        for name, one, p_value in zip(others, found, corrected.tolist(), strict=True):
+        inside, outside = (np.stack([side[name] for name in (versus, *others)]) for side in (sides.familiar, sides.foreign))
+        found = auroc_differences(inside, outside, **sides.cases.by_side)
+        together = f"DeLong, for all {len(found)} comparisons together by max-T"
+        for name, one in zip(others, found, strict=True):
             about = {**judged.about, **sides.about(name), "versus": versus}
             convention = {**judged.convention(sides.inside, name), **sides.told}
-            told = {**convention, **PAIRED}
-            yield Measurement("auroc_difference", one.difference, about, sides.images, told, one.interval)
-            yield Measurement("auroc_difference_p", p_value, about, sides.images, {**convention, **test})
+            told, cases = {**convention, **sides.cases.told(together, one.interval)}, sides.cases.count
+            yield Measurement("auroc_difference", one.difference, about, sides.images, told, one.interval, cases)
+            if one.p is not None:
+                told = {**convention, "test": f"{together}, by the same draws as its interval"}
+                yield Measurement("auroc_difference_p", one.p, about, sides.images, told, clusters=cases)
 
 
 def _curves(sides: Sides, judged: Judged) -> Iterator[Curve]:

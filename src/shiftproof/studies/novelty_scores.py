@@ -15,7 +15,7 @@ from shiftproof.errors import BadInput, NotKept
 from shiftproof.metrics import is_correct
 from shiftproof.studies import evidence
 from shiftproof.studies.novelty_variants import ALL_OUTSIDE, Role, Variant
-from shiftproof.types import About, AnomalyScores, Fact, ModelRef, Predictions, Training
+from shiftproof.types import About, AnomalyScores, Clusters, Fact, ModelRef, Predictions, Training, joined_clusters
 
 ODIN_EPS = "odin_eps"
 """What ODIN is called where the model's inputs were perturbed for it."""
@@ -31,6 +31,7 @@ class Scored:
     correct: NDArray[np.bool_]  # (images,); False where there is no label
     labelled: NDArray[np.bool_]  # (images,)
     convention: Mapping[str, str]
+    clusters: Clusters
     set_aside: int = 0
 
     @classmethod
@@ -45,6 +46,7 @@ class Scored:
             correct,
             predictions.labelled,
             evidence.convention_of(variant.run(model), predictions),
+            _apart(predictions.clusters, variant),
             len(predictions.set_aside),
         )
 
@@ -64,10 +66,17 @@ class Scored:
         """The images in words.
 
         >>> nothing = np.zeros(2, bool)
-        >>> Scored("dresses", ("a", "b"), {}, nothing, nothing, {}, set_aside=1).told()
+        >>> Scored("dresses", ("a", "b"), {}, nothing, nothing, {}, Clusters("image", ("a", "b")), 1).told()
         '2 images (1 set aside)'
         """
         return f"{len(self):,} images" + (f" ({self.set_aside:,} set aside)" if self.set_aside else "")
+
+
+def _apart(clusters: Clusters, variant: Variant) -> Clusters:
+    """The cases of a variant; images of new classes are other images, even where they are called the same."""
+    if variant.role != "outside":
+        return clusters
+    return Clusters(clusters.unit, tuple(f"{variant.name}: {key}" for key in clusters.keys))
 
 
 def pooled(name: str, parts: Sequence[Scored]) -> Scored:
@@ -80,6 +89,7 @@ def pooled(name: str, parts: Sequence[Scored]) -> Scored:
         np.concatenate([part.correct for part in parts]),
         np.concatenate([part.labelled for part in parts]),
         first.convention,
+        joined_clusters([part.clusters for part in parts]),
         sum(part.set_aside for part in parts),
     )
 

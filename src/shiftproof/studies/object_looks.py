@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from shiftproof.image_sets.crops import image_of
 from shiftproof.metrics import is_correct
-from shiftproof.types import Fact, Predictions, Run
+from shiftproof.types import Clusters, Fact, Predictions, Run
 
 WHOLE = "image"
 """The look of an object whose image is as it was."""
@@ -40,7 +40,7 @@ class ObjectLooks:
             **runs[WHOLE].convention(),
             **loaded[WHOLE].convention,
             **({"left out": f"{len(known) - len(ids)} of {len(known)} objects"} if len(ids) < len(known) else {}),
-            "objects": f"{len(ids):,} in {images:,} images" + (", counted as independent" if images < len(ids) else ""),
+            "objects": f"{len(ids):,} in {images:,} images",
             "whole image": "right where any class of its objects is named",
         }
         return cls({look: loaded[look].take(np.array(places[look], np.intp)) for look in loaded}, convention)
@@ -49,6 +49,12 @@ class ObjectLooks:
     def correct(self) -> Mapping[str, NDArray[np.bool_]]:
         """By look, which objects are named right, (objects,)."""
         return {look: is_correct(found.labels, found.top5.classes) for look, found in self.predictions.items()}
+
+    @property
+    def clusters(self) -> Clusters:
+        """Which objects are one case: those of one image, or of what images are clustered by."""
+        cut = self.cut
+        return cut.clusters if cut.grouped else Clusters("source image", tuple(map(image_of, cut.ids)))
 
     @property
     def cut(self) -> Predictions:

@@ -1,45 +1,84 @@
-"""Objects by how large a model sees them: accuracy by scale factor."""
+"""Accuracy by the scale factor of objects, in their images and as crops of the size that the factor gives."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftproof.metrics.scale_factors import INPUT_SIDE, accuracy_by_scale, scale_factor
+from shiftproof.errors import listed
+from shiftproof.metrics import is_correct
+from shiftproof.metrics.scale_factors import SCALE_FACTORS, accuracy_by_scale, scale_factor
+from shiftproof.models.input_sizes import Sizing
 from shiftproof.studies import evidence
-from shiftproof.types import About, Fact, ImageSet, Measurement, Truths
-
-SEEN = 0.875
-"""Share of an image's shorter side that a crop of 224 sees of 256, and that the inputs of most models are."""
+from shiftproof.studies.clean_study import image_set_ref, model_ref
+from shiftproof.types import (
+    About,
+    Classifier,
+    Clusters,
+    Fact,
+    ImageSet,
+    ImageSetRef,
+    Measurement,
+    ModelRef,
+    Predictions,
+    Run,
+    Sample,
+    Truths,
+    joined_clusters,
+)
 
 CONVENTION = {
     "scale factor": (
-        f"longer side of the box over {SEEN:g} of the image's shorter side, which is what a centre crop sees, as the next "
-        "lower power of two; the published bins hold both their ends, so that objects of exactly half count twice there"
+        "the power of two, 1 to 1/16, at or above the larger of the box's width and height as shares of the image's; the "
+        "published bins hold both their ends, so that objects of exactly half count twice there"
     )
 }
 
 
-def seen_scale_factors(longer_sides: NDArray[np.floating], sizes: NDArray[np.floating]) -> NDArray[np.floating]:
-    """The scale factor of objects with these longer sides in images of these widths and heights, (objects, 2).
+class ScaledCrops(NamedTuple):
+    """The crops of one scale factor, shown to a model at that factor times a side (Li et al., 2021, section 5)."""
 
-    >>> seen_scale_factors(np.array([350.0, 175.0, 174.0]), np.array([[500, 400]] * 3))  # the crop sees 350 of 400
-    array([1.  , 0.5 , 0.25])
+    factor: float
+    times: int  # 224 or 448
+    model: ModelRef | Classifier  # at this size
+    image_set: ImageSetRef | ImageSet
+    sizing: Sizing = "input"
+
+    @property
+    def side(self) -> int:
+        """Of the square that the crops are resized to."""
+        return side_of(self.factor, self.times)
+
+    @property
+    def run(self) -> Run:
+        return Run(model_ref(self.model), image_set_ref(self.image_set))
+
+
+def side_of(factor: float, times: int) -> int:
+    """Side of the square that a crop of this scale factor is shown at.
+
+    >>> side_of(1 / 2, 224), side_of(1 / 16, 448)
+    (112, 28)
     """
-    boxes = np.zeros((len(longer_sides), 4))
-    boxes[:, 2] = INPUT_SIDE * longer_sides / (SEEN * sizes.min(axis=1))
-    return scale_factor(boxes)
+    return round(factor * times)
+
+
+def samples_by_factor(crops: ImageSet) -> dict[float, list[Sample]]:
+    """The crops of each scale factor that has any, largest first; those of images without a size are in none."""
+    found = {
+        factor: [sample for sample in crops.samples if sample.facts.get("scale_factor") == factor]
+        for factor in SCALE_FACTORS
+    }
+    return {factor: some for factor, some in found.items() if some}
 
 
 def factors_from_facts(facts: Mapping[str, Sequence[Fact]]) -> NDArray[np.floating] | None:
     """The scale factors of crops, (objects,); None where the sizes of their images are not known."""
-    if not {"longer_side", "width", "height"} <= set(facts):
-        return None
-    columns = [np.array([np.nan if one is None else one for one in facts[name]], float) for name in ("width", "height")]
-    sizes, longer = np.stack(columns, axis=1), np.array(facts["longer_side"], float)
-    return seen_scale_factors(longer, sizes) if np.isfinite(sizes).all() else None
+    told = facts.get("scale_factor", ())
+    return np.array(told, float) if len(told) and None not in told else None
 
 
 def largest_factors(images: ImageSet) -> dict[str, float]:
@@ -47,13 +86,12 @@ def largest_factors(images: ImageSet) -> dict[str, float]:
     truths: Truths | None = getattr(images, "truths", None)
     if truths is None:
         return {}
-    longer = np.zeros(len(truths.ids))
-    np.maximum.at(longer, truths.image, (truths.boxes[:, 2:] - truths.boxes[:, :2]).max(axis=1, initial=0))
     facts = {sample.id: sample.facts for sample in images.samples}
-    sizes = np.array([[facts[one].get(side) for side in ("width", "height")] for one in truths.ids], float)
-    told = np.flatnonzero(np.isfinite(sizes).all(axis=1) & (longer > 0))
-    factors = seen_scale_factors(longer[told], sizes[told]).tolist()
-    return {truths.ids[place]: factor for place, factor in zip(told.tolist(), factors, strict=True)}
+    sizes = np.array([[facts[one].get(side) for side in ("width", "height")] for one in truths.ids], float)[truths.image]
+    told = np.isfinite(sizes).all(axis=1)
+    largest = np.zeros(len(truths.ids))
+    np.maximum.at(largest, truths.image[told], scale_factor(truths.boxes[told], sizes=sizes[told]))
+    return {one: factor for one, factor in zip(truths.ids, largest.tolist(), strict=True) if factor}
 
 
 def accuracies_by_scale(
@@ -62,22 +100,55 @@ def accuracies_by_scale(
     factors: NDArray[np.floating],
     about: About,
     convention: Mapping[str, str],
+    clusters: Clusters,
 ) -> Iterator[Measurement]:
-    """Accuracy on the objects of each scale factor that has any; inputs of the side `kept_at` keep such objects as large."""
+    """Accuracy on the objects of each scale factor that has any; `kept_at` is the side of the input that it stands for."""
     table = accuracy_by_scale(correct, factors)
-    counted = zip(table.factors, table.input_sizes, table.tally.right.tolist(), table.tally.total.tolist(), strict=True)
-    for factor, side, right, total in counted:
+    for factor, side, total in zip(table.factors, table.input_sizes, table.tally.total.tolist(), strict=True):
         if total:
-            named = {**about, "scale_factor": factor_name(factor), "kept_at": side or "none"}
-            yield evidence.share(metric, right, total, named, {**convention, **CONVENTION})
+            named, rows = {**about, "scale_factor": factor_name(factor), "kept_at": side}, factors == factor
+            yield evidence.share(metric, correct[rows], named, {**convention, **CONVENTION}, clusters.take(rows))
+
+
+def scaled_accuracies(
+    crops: Sequence[ScaledCrops], factors: Sequence[float], about: About, load: Callable[[Run], Predictions]
+) -> Iterator[Measurement]:
+    """Accuracy on the crops of each scale factor at that factor times each side, and of all crops together.
+
+    The total counts images, not rows of the table; it stands only where the crops of all `factors` were shown.
+    """
+    for times in dict.fromkeys(one.times for one in crops):
+        shown = {one: evidence.labelled_only(load(one.run)) for one in crops if one.times == times}
+        right = {one: is_correct(found.labels, found.top5.classes) for one, found in shown.items() if len(found)}
+        for one, correct in right.items():
+            named = {**about, "scale_factor": factor_name(one.factor), "times": times, "side": one.side}
+            told = _convention(one, shown[one])
+            yield evidence.share("scaled_crop_accuracy", correct, named, told, shown[one].clusters)
+        if right and {one.factor for one in shown} == set(factors):
+            first = next(iter(right))
+            stated = {**_convention(first, shown[first]), "total": "pooled over images"}
+            clusters = joined_clusters([shown[one].clusters for one in right])
+            total = np.concatenate(list(right.values()))
+            yield evidence.share("scaled_crop_total", total, {**about, "times": times}, stated, clusters)
+
+
+def _convention(one: ScaledCrops, found: Predictions) -> dict[str, str]:
+    enlarged = ", then enlarged to the model's own input" if one.sizing == "picture" else ""
+    shown = f"the whole crop, resized to a square of the scale factor times {one.times}{enlarged}"
+    return {**evidence.convention_of(one.run, found), **CONVENTION, "shown": shown}
+
+
+def lacking_scales(crops: Sequence[ScaledCrops], factors: Sequence[float], sides: Sequence[int]) -> str | None:
+    """Which crops a model was not shown, in words; None where it was shown all."""
+    shown = {(one.factor, one.times) for one in crops}
+    lacking = [f"{factor_name(factor)} x {times}" for times in sides for factor in factors if (factor, times) not in shown]
+    return listed(lacking) if lacking else None
 
 
 def factor_name(factor: float) -> str:
     """A scale factor as people write it.
 
-    >>> factor_name(1.0), factor_name(0.125), factor_name(0.0)
-    ('1', '1/8', 'below 1/32')
+    >>> factor_name(1.0), factor_name(0.125)
+    ('1', '1/8')
     """
-    if factor == 0:
-        return "below 1/32"
     return "1" if factor == 1 else f"1/{round(1 / factor)}"

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from shiftproof.image_sets.crops import image_of
 from shiftproof.metrics.object_size import compare_shares
 from shiftproof.studies import evidence
 from shiftproof.studies.class_names import ClassNames
-from shiftproof.types import Curve, Finding, ImageSet, Measurement
+from shiftproof.types import Clusters, Curve, Finding, ImageSet, Measurement
 
 BINS = 20
 
@@ -28,9 +29,10 @@ def share_findings(objects: ImageSet, *, of: str, beside: ImageSet | None) -> It
         return
     labels, names = np.array([sample.labels[0] for sample in objects.samples]), ClassNames(objects.classes)
     convention = {"share": "area of the box over that of its image"}
+    clusters = Clusters("source image", tuple(image_of(sample.id) for sample in objects.samples))
     for label in np.unique(labels[known]).tolist():
-        about = {"image_set": of, "class": names[label]}
-        yield evidence.mean("class_object_share", shares[known & (labels == label)], about, convention)
+        about, rows = {"image_set": of, "class": names[label]}, known & (labels == label)
+        yield evidence.mean("class_object_share", shares[rows], about, convention, clusters.take(rows))
     others = shares_of(beside) if beside is not None else shares
     others = others[np.isfinite(others)]
     compared = compare_shares(shares[known], others if len(others) else shares[known], bins=BINS)

@@ -17,11 +17,11 @@ from shiftproof.studies.distance_analysis import LEAST_GROUPS, Surroundings, dis
 from shiftproof.studies.model_averages import AVERAGED, averages_over_models
 from shiftproof.studies.novelty_analyses import analysis_findings
 from shiftproof.studies.novelty_choices import AurocInterval, Choices
-from shiftproof.studies.novelty_galleries import disagreements, nearest_pairs
+from shiftproof.studies.novelty_galleries import disagreements, nearest_pairs, scored_examples
 from shiftproof.studies.novelty_goals import goal_findings, why_no_failure
 from shiftproof.studies.novelty_scores import ODIN_EPS, DetectorPanel, Judged, Scored, check_detectors
 from shiftproof.studies.novelty_variants import Variant, check_variants
-from shiftproof.studies.random_networks import means_over_networks, random_network_aurocs
+from shiftproof.studies.random_networks import means_over_networks, random_network_aurocs, random_network_failures
 from shiftproof.studies.telling import Load, TellingStudy, Told
 from shiftproof.types import (
     CLEAN,
@@ -71,7 +71,9 @@ class OutOfDistributionStudy(TellingStudy):
     groups: int | None = None  # of images alike in distance; None: up to 100 of at least 50 images, but no fewer than 5
     pairs_at: Sequence[float] = (0, 25, 50, 75, 100)  # percentiles of the distance at which nearest pairs are shown
     disagree: tuple[str, str] | None = None  # detectors whose disagreements are shown; None: the best and the baseline
-    shown: int = 24  # images in a gallery
+    shown: int = 24  # images in the gallery of disagreements
+    examples: int = 6  # images of each set and direction in the galleries of disagreements by set
+    scores_at: Sequence[float] = (0, 25, 50, 75, 100)  # percentiles of a score at which examples of each set are shown
     keep: Keep = "features"
     _choices: Choices = field(init=False, compare=False, repr=False)
 
@@ -92,6 +94,7 @@ class OutOfDistributionStudy(TellingStudy):
             "odin": {name: model_ref(model) for name, model in self.odin.items()},
             "distance_model": None if self.distance_model is None else model_ref(self.distance_model),
             "pairs_at": tuple(self.pairs_at),
+            "scores_at": tuple(self.scores_at),
             "_choices": Choices(self.tpr, self.risk, self.rejected, self.area, self.auroc_interval),
         }
         for name, value in settled.items():
@@ -146,9 +149,10 @@ class OutOfDistributionStudy(TellingStudy):
                 averaged += [found] if isinstance(found, Measurement) and found.metric in AVERAGED else []
                 yield found
             yield from distance_findings(judged, surroundings, groups=self.groups)
-            refs = {variant.name: variant.image_set for variant in self.variants}
-            yield from disagreements(judged, refs, shown=self.shown, between=self.disagree)
-            yield from nearest_pairs(judged, surroundings, refs, percentiles=self.pairs_at)
+            variants = {variant.name: variant for variant in self.variants}
+            yield from disagreements(judged, variants, shown=self.shown, each=self.examples, between=self.disagree)
+            yield from scored_examples(judged, variants, percentiles=self.scores_at, of=self.disagree)
+            yield from nearest_pairs(judged, surroundings, variants, percentiles=self.pairs_at)
             yield from self._random_network_findings(model, judged, load, told)
         yield from averages_over_models(averaged)
 
@@ -180,6 +184,7 @@ class OutOfDistributionStudy(TellingStudy):
     def _random_network_findings(self, model: ModelRef, judged: Judged, load: Load, told: Told) -> Iterator[Measurement]:
         """What networks of the same architecture say that never learned anything, and their means."""
         aurocs: list[Measurement] = []
+        failures: list[Measurement] = []
         lacking: dict[tuple[str, str], list[str]] = {}
         read = {scored.name for scored in (*judged.insides, *judged.outside)}
         variants = [variant for variant in self._apart if variant.name in read]
@@ -190,10 +195,12 @@ class OutOfDistributionStudy(TellingStudy):
                 if name in judged.detectors:
                     lacking.setdefault((name, why), []).append(network.name)
             aurocs += random_network_aurocs(judged, panel, scores, network=number)
+            failures += random_network_failures(judged, panel, scores, network=number)
         for (name, why), some in lacking.items():
             told.leave_out({name: why}, of=listed(some))
-        yield from aurocs
-        yield from means_over_networks(aurocs)
+        for found in (aurocs, failures):
+            yield from found
+            yield from means_over_networks(found)
 
     def _panel(self, network: ModelRef, load: Load, perturbed: str | None = None) -> DetectorPanel:
         """The detectors of one network, fitted on what that network says of the training images."""
@@ -225,8 +232,9 @@ class OutOfDistributionStudy(TellingStudy):
     def _check_numbers(self) -> None:
         if self.groups is not None and self.groups < LEAST_GROUPS:
             raise BadInput(f"distance is looked at in {LEAST_GROUPS} groups or more, got {self.groups}")
-        if not all(0 <= percentile <= 100 for percentile in self.pairs_at):
-            raise BadInput(f"pairs are shown at percentiles from 0 to 100, got {listed(map(str, self.pairs_at))}")
+        for what, percentiles in (("pairs", self.pairs_at), ("examples", self.scores_at)):
+            if not all(0 <= percentile <= 100 for percentile in percentiles):
+                raise BadInput(f"{what} are shown at percentiles from 0 to 100, got {listed(map(str, percentiles))}")
         if self.disagree is not None and len(set(self.disagree)) != 2:
             raise BadInput(f"two detectors can disagree, as vim and knn; got {listed(self.disagree)}")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -10,9 +10,13 @@ import numpy as np
 
 from shiftproof.corruptions import IMAGENET_P
 from shiftproof.errors import BadInput, UnknownName, listed
+from shiftproof.metrics.meanings import unseen
 from shiftproof.metrics.resampling import RESAMPLES, Resampled, interval_of, resampled_means
+from shiftproof.planning import Known
 from shiftproof.studies import evidence
+from shiftproof.studies.cell_study import seen_in_training
 from shiftproof.studies.clean_study import image_set_ref, model_ref, model_refs
+from shiftproof.studies.corruption_numbers import seen_told
 from shiftproof.studies.published_baselines import ALEXNET, alexnet_flips
 from shiftproof.studies.sequences import NEEDED
 from shiftproof.studies.stability import Cell, Gathered, Stability
@@ -38,7 +42,7 @@ WHOLE = Condition("clean", picture="whole")
 LIKE_IMAGENET_P = 10_000
 """Images that published flip probabilities, which are of all 50,000, need before they are said to be of these videos."""
 
-JOINT = {"interval": f"95 %, BCa bootstrap over images, {RESAMPLES} draws, each image in all its sequences together"}
+JOINT = f"BCa bootstrap, {RESAMPLES} draws, each in all its sequences together,"
 Load = Callable[[Run], Predictions]
 
 
@@ -48,6 +52,8 @@ KINDS = {
     "zipf_distance": ("mean_zipf_distance", None, None),
 }
 """What is measured along sequences: its mean over perturbations, and both in multiples of a baseline's."""
+
+NO_SEQUENCES = f"stability needs sequences, images with the facts {', '.join(NEEDED)}; see shiftproof perturb"
 
 
 @dataclass(frozen=True)
@@ -108,7 +114,8 @@ class PerturbationStudy:
             table, other = _shared(found.table, baseline.table)
             if len(table):
                 about = {"model": model.name, "image_set": str(self.name)}
-                yield from _numbers(table, other, baseline, about, found.convention)
+                seen = seen_in_training(load, self._runs_of(model)[0])
+                yield from _numbers(table, other, baseline, about, found.convention, seen)
                 yield from _unstable_photos(table, about, shown=self.shown)
 
     def skipped(self, load: Load) -> Iterator[str]:
@@ -120,6 +127,11 @@ class PerturbationStudy:
             else:
                 reasons = [*found.reasons, *_undefined(found.table, given or self._published(found.table))]
             yield from (f"{self.name}: {reason}" for reason in reasons)
+
+    def why_nothing(self, known: Known) -> str | None:
+        """Stability is of sequences."""
+        told = any(known.has_facts(image_set_ref(images), NEEDED) for images in self.image_sets)
+        return None if told else f"{self.name}: {NO_SEQUENCES}"
 
     def _runs_of(self, model: ModelRef) -> list[Run]:
         return [Run(model, image_set_ref(images), WHOLE) for images in self.image_sets]
@@ -160,7 +172,7 @@ class PerturbationStudy:
             return f"nothing to measure, {f'all {aside} images were set aside' if aside else 'there are no images'}"
         table = gathered.table()
         if not table.cells:
-            return f"stability needs sequences, images with the facts {', '.join(NEEDED)}; see shiftproof perturb"
+            return NO_SEQUENCES
         if not len(table):
             return f"no image was read by {model.name} in all of its sequences"
         told |= evidence.left_out(set_aside=aside, read=read, labelled=0)
@@ -212,23 +224,28 @@ def _undefined(table: Stability, baseline: _Baseline) -> list[str]:
 
 
 def _numbers(
-    table: Stability, other: Stability | None, baseline: _Baseline, about: About, convention: Mapping[str, str]
+    table: Stability,
+    other: Stability | None,
+    baseline: _Baseline,
+    about: About,
+    convention: Mapping[str, str],
+    seen: Collection[str],
 ) -> Iterator[Measurement]:
     for kind, metric in enumerate(list(KINDS)[: table.values.shape[2]]):
         mean, ratio, mean_ratio = KINDS[metric]
-        means = resampled_means(table.values[:, :, kind])
-        yield from _each_and_mean(metric, mean, means, table, about, convention)
+        means = resampled_means(table.values[:, :, kind], clusters=table.clusters.numbers)
+        yield from _each_and_mean(metric, mean, means, table, about, convention, seen)
         if ratio is None:
             continue
         divided, told = _divided(means, table, other, baseline, kind), {**convention, "baseline": baseline.told}
-        yield from _each_and_mean(ratio, mean_ratio, divided, table, about, told)
+        yield from _each_and_mean(ratio, mean_ratio, divided, table, about, told, seen)
 
 
 def _divided(means: Resampled, table: Stability, other: Stability | None, baseline: _Baseline, kind: int) -> Resampled:
     """The same in multiples of the baseline's, not a number where it has none; images are drawn alike for both."""
     if other is not None:
         columns = [other.cells.index(cell) if cell in other.cells else -1 for cell in table.cells]
-        theirs = resampled_means(other.values[:, :, kind])
+        theirs = resampled_means(other.values[:, :, kind], clusters=table.clusters.numbers)
         divisors = [np.where(np.array(columns) < 0, np.nan, part[:, columns]) for part in theirs]
     else:
         # published at the first difficulty alone, and of flips alone
@@ -240,30 +257,42 @@ def _divided(means: Resampled, table: Stability, other: Stability | None, baseli
 
 
 def _each_and_mean(
-    metric: str, mean: str | None, means: Resampled, table: Stability, about: About, convention: Mapping[str, str]
+    metric: str,
+    mean: str | None,
+    means: Resampled,
+    table: Stability,
+    about: About,
+    convention: Mapping[str, str],
+    seen: Collection[str],
 ) -> Iterator[Measurement]:
-    """One number a cell, and the mean over the perturbations of each difficulty."""
+    """One number a cell, and the mean over the perturbations of each difficulty: all of them, and those not seen before."""
     for place, cell in enumerate(table.cells):
         named = {**about, "perturbation": cell.perturbation, "difficulty": cell.difficulty}
         told = {**convention, "frames": str(table.frames[place]), "compared": cell.told}
-        yield from _measured(metric, Resampled(*(part[:, place] for part in means)), named, len(table), told)
+        told |= seen_told([cell.perturbation], seen)
+        yield from _measured(metric, Resampled(*(part[:, place] for part in means)), named, table, told)
     for difficulty in dict.fromkeys(cell.difficulty for cell in table.cells):
-        places = _averaged(table.cells, difficulty)
-        names = [table.cells[place].perturbation for place in places]
-        told = {**convention, "perturbations": averaged_perturbations(names), "difficulty": str(difficulty)}
+        every = _averaged(table.cells, difficulty)
+        left = [place for place in every if table.cells[place].perturbation not in seen]
         # the published means are of the first difficulty, so that one needs no further name
         named = dict(about) if difficulty == 1 else {**about, "difficulty": difficulty}
-        if mean is not None:
-            yield from _measured(mean, Resampled(*(part[:, places].mean(axis=1) for part in means)), named, len(table), told)
+        for name, places in [(mean, every), *([(mean and unseen(mean), left)] if left and left != every else [])]:
+            names = [table.cells[place].perturbation for place in places]
+            told = {**convention, "perturbations": averaged_perturbations(names), "difficulty": str(difficulty)}
+            told |= seen_told(names, seen)
+            if name is not None:
+                over = Resampled(*(part[:, places].mean(axis=1) for part in means))
+                yield from _measured(name, over, named, table, told)
 
 
 def _measured(
-    metric: str, means: Resampled, about: About, images: int, convention: Mapping[str, str]
+    metric: str, means: Resampled, about: About, table: Stability, convention: Mapping[str, str]
 ) -> Iterator[Measurement]:
     if np.isfinite(means.seen[0]):
-        interval = interval_of(*means)
-        told = {**convention, **({} if interval is None else JOINT)}
-        yield Measurement(metric, float(means.seen[0]), about, images, told, interval)
+        cases = table.clusters.count
+        interval = interval_of(*means, cases=cases)
+        told = {**convention, **evidence.resampled_told(table.clusters, interval, what=JOINT)}
+        yield Measurement(metric, float(means.seen[0]), about, len(table), told, interval, cases)
 
 
 def _averaged(cells: Sequence[Cell], difficulty: int) -> list[int]:

@@ -16,6 +16,7 @@ from shiftproof.corruptions import GROUPS, IMAGENET_C
 from shiftproof.errors import listed
 from shiftproof.image_sets.layouts import clean_id
 from shiftproof.image_sets.listing import IMAGE_ENDINGS
+from shiftproof.planning import Known
 from shiftproof.studies import evidence
 from shiftproof.studies.cell_study import Answers, CellStudy, Load, alexnet_told, checked_baseline, why_unnormalised
 from shiftproof.studies.cells import Baseline, Part, common_cells, left_out, right_classes
@@ -41,6 +42,7 @@ LIKE_IMAGENET_C = 10_000
 """Images a cell needs before published errors, which are of all 50,000, are said to be of these images."""
 
 NEEDED = ("corruption", "severity")
+NOT_TOLD = f"its images do not say how they were corrupted; they need the facts {' and '.join(NEEDED)}"
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,11 @@ class PublishedCorruptionStudy(CellStudy):
             refs.append(self.baseline)
         return [run for ref in refs for run in self._runs_of(ref)]
 
+    def why_nothing(self, known: Known) -> str | None:
+        """Errors need labels, and images must say how they were corrupted."""
+        ref = super().runs()[0].image_set
+        return super().why_nothing(known) or (None if known.has_facts(ref, NEEDED) else f"{ref.name}: {NOT_TOLD}")
+
     @property
     def most_shown(self) -> int:
         return self.shown
@@ -93,7 +100,7 @@ class PublishedCorruptionStudy(CellStudy):
         if reason:
             return reason.removeprefix(f"{corrupted.image_set.name}: ")
         if any(fact not in predictions.facts for fact in NEEDED):
-            return f"its images do not say how they were corrupted; they need the facts {' and '.join(NEEDED)}"
+            return NOT_TOLD
         held = _Held(predictions)
         if not held.cells:
             return "there is no severity at which every corruption has images"

@@ -40,6 +40,7 @@ class ModelCard:
     seen: Seen = field(default_factory=Seen)
     classes: int | None = None
     notes: tuple[str, ...] = ()
+    companion: str | None = None  # how it was made of another model; None: it is a model of its own
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,8 @@ class ImageSetCard:
     set_aside: tuple[SetAside, ...] = ()
     notes: tuple[str, ...] = ()
     credits: tuple[str, ...] = ()  # source and licence of the images, where known
+    clusters: int | None = None  # independent cases; None: every image is one
+    unit: str = "image"  # what one case is
 
 
 @dataclass(frozen=True)
@@ -115,6 +118,7 @@ class Results:
                 "low": found.interval[0] if found.interval else None,
                 "high": found.interval[1] if found.interval else None,
                 "images": found.images,
+                "clusters": found.images if found.clusters is None else found.clusters,
                 **{f"convention_{key}": found.convention.get(key) for key in conventions},
             }
             for found in self.measurements

@@ -13,7 +13,7 @@ from shiftproof.corruptions import IMAGENET_P, IMAGENET_P_VALIDATION
 from shiftproof.metrics import sequence_flip_probability, sequence_top5_distance, sequence_zipf_distance
 from shiftproof.metrics.stability import Against
 from shiftproof.studies.sequences import Sequences, all_sequences
-from shiftproof.types import ImageSetRef, Predictions
+from shiftproof.types import Clusters, ImageSetRef, Predictions, joined_clusters
 
 DIFFICULTIES = (1, 2, 3)
 
@@ -55,6 +55,7 @@ class Along(NamedTuple):
     values: NDArray[np.floating]  # (images, kinds): share of flips, mean distance, where asked the Zipf distance
     first: tuple[Frame, ...]  # of each sequence
     frames: int  # in a sequence
+    clusters: Clusters
 
 
 @dataclass
@@ -77,7 +78,7 @@ class Gathered:
                     self.too_short.append(f"{cell.perturbation} at difficulty {cell.difficulty}")
                     continue
                 values = np.column_stack(list(_values(cell, sequences, predictions, zipf=self.zipf)))
-                along = Along(sequences.sources, values, first, frames)
+                along = Along(sequences.sources, values, first, frames, predictions.clusters.take(sequences.rows[:, 0]))
                 self.cells[cell] = _joined(self.cells[cell], along) if cell in self.cells else along
 
     def table(self) -> Stability:
@@ -96,6 +97,7 @@ class Gathered:
             tuple(zip(*first, strict=True)),
             tuple(answer.frames for answer in answers),
             len(frozenset[str]().union(*known)) - len(sources),
+            answers[0].clusters.take(rows[0]) if answers else Clusters("source image", ()),
         )
 
 
@@ -111,6 +113,7 @@ def _joined(first: Along, second: Along) -> Along:
         np.concatenate([first.values, second.values]),
         first.first + second.first,
         max(first.frames, second.frames),
+        joined_clusters([first.clusters, second.clusters]),
     )
 
 
@@ -124,6 +127,7 @@ class Stability:
     first_frames: tuple[tuple[Frame, ...], ...]  # of each image in each cell
     frames: tuple[int, ...]  # in a sequence of each cell
     partial: int  # images left out because they lack some sequence
+    clusters: Clusters  # of the images
 
     def __len__(self) -> int:
         return len(self.sources)
@@ -134,7 +138,8 @@ class Stability:
             return self
         rows = _rows_of(sources, self.sources)
         first = tuple(self.first_frames[row] for row in rows.tolist())
-        return Stability(tuple(sources), self.cells, self.values[rows], first, self.frames, self.partial)
+        clusters = self.clusters.take(rows)
+        return Stability(tuple(sources), self.cells, self.values[rows], first, self.frames, self.partial, clusters)
 
 
 def _order(cell: Cell) -> tuple[int, str, int]:

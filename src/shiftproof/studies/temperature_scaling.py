@@ -29,7 +29,7 @@ def before_and_after(
     """The temperature, and of the images it was not fitted on every number without it and with it."""
     if too_few(predictions):
         return
-    fitting = split_half(predictions.ids)
+    fitting = split_half(predictions.clusters.keys)
     learnt, held_out = predictions.take(fitting), predictions.take(~fitting)
     temperature = fit_temperature(learnt.labels, _logits(learnt))
     interval = temperature_interval(learnt.labels, _logits(learnt), temperature)
@@ -50,13 +50,14 @@ def likelihood(predictions: Predictions, about: About, convention: Mapping[str, 
     missing = int((~known).sum())
     told = {"without likelihood": f"{missing} of {len(known)}, left out: no chance for the right class"} if missing else {}
     if known.any():
-        yield evidence.mean("negative_log_likelihood", surprise[known], about, {**convention, **told})
+        stated, clusters = {**convention, **told}, predictions.clusters.take(known)
+        yield evidence.mean("negative_log_likelihood", surprise[known], about, stated, clusters)
 
 
 def too_few(predictions: Predictions) -> str | None:
     """Why no temperature can be fitted and judged, or None."""
     possible = np.isfinite(best_right(predictions.labels, _logits(predictions)))
-    first = split_half(predictions.ids)
+    first = split_half(predictions.clusters.keys)
     if min((possible & first).sum(), (possible & ~first).sum()) >= AT_LEAST:
         return None
     return f"a temperature needs at least {AT_LEAST} images to be fitted on and as many others to be judged on"

@@ -24,12 +24,12 @@ class Verdict(NamedTuple):
 def verdicts(measurements: Iterable[Measurement]) -> list[Verdict]:
     """A verdict on every pair of models that was compared, in the order of their measurements."""
     measurements = list(measurements)
-    p_values = {_pair(found): found.value for found in measurements if found.metric == "mcnemar_p"}
-    return [verdict(found, p_values[_pair(found)]) for found in measurements if found.metric == "accuracy_difference"]
+    p_values = {_pair(found): found.value for found in measurements if found.metric == "accuracy_difference_p"}
+    return [verdict(found, p_values.get(_pair(found))) for found in measurements if found.metric == "accuracy_difference"]
 
 
-def verdict(difference: Measurement, p_value: float) -> Verdict:
-    """A verdict from an `accuracy_difference` and its `mcnemar_p`, both corrected for the number of comparisons.
+def verdict(difference: Measurement, p_value: float | None) -> Verdict:
+    """A verdict from an `accuracy_difference` and its p-value, both corrected for the number of comparisons.
 
     >>> about = {"model": "old", "versus": "new", "image_set": "photos"}
     >>> sure = Measurement("accuracy_difference", -0.12, about, 500, {}, interval=(-0.16, -0.08))
@@ -40,7 +40,12 @@ def verdict(difference: Measurement, p_value: float) -> Verdict:
     'old and new cannot be told apart on photos: +1.0 points (-2.0 to +4.0; p = 0.62; 500 images)'
     """
     image_set, model, versus = _pair(difference)
-    low, high = difference.interval or (-1.0, 1.0)
+    if p_value is None or difference.interval is None:
+        text = (
+            f"{model} and {versus} cannot be told apart on {image_set}: {difference.convention.get('interval', 'too few')}"
+        )
+        return Verdict(image_set, model, versus, None, text)
+    low, high = difference.interval
     chance = "p < 0.001" if p_value < 0.001 else f"p = {p_value:.2g}"
     behind = f"{chance}; {difference.images} images"
     if p_value >= FALSE_ALARMS or low <= 0 <= high:

@@ -17,13 +17,23 @@ function followTheme() {
   offer();
 }
 
+async function draw(drawing) {
+  const spec = JSON.parse(drawing.previousElementSibling.textContent);
+  // ast: expressions are interpreted, so the page needs no right to make code from text
+  await window.vegaEmbed(drawing, spec, { actions: false, renderer: "svg", ast: true, defaultStyle: false });
+}
+
 async function drawCharts() {
-  for (const drawing of all(".drawing")) {
-    const spec = JSON.parse(drawing.previousElementSibling.textContent);
-    // ast: expressions are interpreted, so the page needs no right to make code from text
-    await window.vegaEmbed(drawing, spec, { actions: false, renderer: "svg", ast: true, defaultStyle: false });
-  }
+  const folded = (drawing) => drawing.closest("details:not([open])");
+  for (const drawing of all(".drawing").filter((one) => !folded(one))) await draw(drawing);
   document.documentElement.dataset.drawn = "yes";
+  for (const details of all("details")) {
+    // what is folded has no width to be drawn in
+    details.addEventListener("toggle", async () => {
+      const waiting = all(".drawing:not(.vega-embed)", details).filter((one) => !folded(one));
+      for (const drawing of waiting) await draw(drawing);
+    });
+  }
 }
 
 function orderOf(row, column) {
@@ -116,7 +126,7 @@ function measurementsAsCsv() {
   const found = results.findings.filter((finding) => finding.kind === "Measurement");
   const keys = (field) => [...new Set(found.flatMap((finding) => Object.keys(finding[field])))];
   const [abouts, conventions] = [keys("about"), keys("convention")];
-  const head = ["metric", ...abouts, "value", "low", "high", "images", ...conventions.map((key) => `convention_${key}`)];
+  const head = ["metric", ...abouts, "value", "low", "high", "images", "clusters", ...conventions.map((key) => `convention_${key}`)];
   const rows = found.map((finding) => [
     finding.metric,
     ...abouts.map((key) => finding.about[key]),
@@ -124,6 +134,7 @@ function measurementsAsCsv() {
     finding.interval?.[0],
     finding.interval?.[1],
     finding.images,
+    finding.clusters ?? finding.images,
     ...conventions.map((key) => finding.convention[key]),
   ]);
   return [head, ...rows].map((row) => row.map(quoted).join(",") + "\n").join("");

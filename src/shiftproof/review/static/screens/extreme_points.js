@@ -140,5 +140,5 @@ function sizeOf(points) {
 
 function toldOf(around, part, size) {
   const pixels = [part.width, part.height].map(Math.round).join(" × ");
-  return `Scale factor ${factorName(scaleFactor(around, size))}: ${pixels} of ${size.join(" × ")} pixels.`;
+  return `Scale factor ${factorName(scaleFactor(around))}: ${pixels} of ${size.join(" × ")} pixels.`;
 }

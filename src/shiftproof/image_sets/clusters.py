@@ -1,0 +1,174 @@
+"""What counts as one case among the images of a set: the unit of evidence that every interval and test is about.
+
+Frames of a clip, corrupted versions of a photo or crops of it are not so many independent images. Where a set tells where
+its images come from, that is used by itself; otherwise a fact of the images is named, or a table.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from shiftproof.errors import BadInput, UnknownName
+from shiftproof.image_sets.crops import image_of
+from shiftproof.image_sets.layouts import clean_id
+from shiftproof.types import Clusters, ImageSet, Sample
+
+EACH_IMAGE = "image"
+"""What to name where images are independent although their set says otherwise."""
+
+
+class _Source(NamedTuple):
+    """A way in which sets tell where an image comes from."""
+
+    facts: tuple[str, ...]  # that such images have
+    unit: str
+    key: Callable[[Sample], str]
+
+
+SOURCES = (
+    _Source(("clip",), "clip", lambda sample: str(sample.facts["clip"])),
+    _Source(("anchor", "offset"), "clip", lambda sample: _folder(str(sample.facts["anchor"]))),
+    _Source(("sequence", "perturbation"), "source image", lambda sample: str(sample.facts["sequence"])),
+    _Source(("sequence",), "clip", lambda sample: str(sample.facts["sequence"])),
+    _Source(("corruption", "severity"), "source image", lambda sample: image_behind(sample)),
+    _Source(("photo", "varied"), "source image", lambda sample: str(sample.facts["photo"])),
+    _Source(("cut",), "source image", lambda sample: image_of(sample.id)),
+)
+"""The first that an image has the facts of says what it is a part of."""
+
+
+@dataclass(frozen=True)
+class Clustering:
+    """What counts as one case: what the set says by itself, a fact of its images, or a table of ids and clusters."""
+
+    by: str | None = None
+    table: Mapping[str, str] | None = None  # cluster by image id
+
+    def of(self, samples: Sequence[Sample]) -> Clusters | None:
+        """The case that each of these images belongs to; None where nothing says that any belong together."""
+        if self.by == EACH_IMAGE:
+            return Clusters("image", tuple(sample.id for sample in samples))
+        if self.table is not None:
+            return Clusters("cluster", tuple(self.table.get(sample.id, sample.id) for sample in samples))
+        if self.by is not None:
+            return Clusters(self.by, tuple(_named(sample, self.by) for sample in samples))
+        sources = [_source_of(sample) for sample in samples]
+        units = list(dict.fromkeys(source.unit for source in sources if source is not None))
+        if not units:
+            return None
+        keys = (sample.id if source is None else source.key(sample) for sample, source in zip(samples, sources, strict=True))
+        return Clusters(" or ".join(units), tuple(keys))
+
+    def check(self, image_sets: Iterable[ImageSet]) -> None:
+        """UnknownName where none of the sets has the fact that was named."""
+        sets = list(image_sets)
+        if self.by in (None, EACH_IMAGE) or self.table is not None:
+            return
+        known = dict.fromkeys(fact for images in sets for sample in images.samples for fact in sample.facts)
+        if self.by not in known:
+            raise UnknownName("fact of these images to cluster them by", str(self.by), [*known, EACH_IMAGE])
+
+
+def clustering(by: str | None) -> Clustering:
+    """The cases as `--cluster` names them: a fact, `image` for each by itself, or a CSV file of ids.
+
+    A file has the columns `id` and `cluster`, or `id` and `other`, as `shiftproof curate duplicates` writes of images that
+    look alike.
+    """
+    if by is None or not os.path.isfile(by):
+        return Clustering(by)
+    try:
+        with open(by, encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+    except (OSError, UnicodeDecodeError, csv.Error) as problem:
+        raise BadInput(f"{by} cannot be read as a table of clusters: {problem}") from problem
+    columns = set(rows[0]) if rows else set()
+    if {"id", "cluster"} <= columns:
+        return Clustering(by, {str(row["id"]): str(row["cluster"]) for row in rows})
+    if {"id", "other"} <= columns:
+        return Clustering(by, _joined((str(row["id"]), str(row["other"])) for row in rows if row["other"]))
+    raise BadInput(
+        f"{by} should have the columns id and cluster, or id and other as duplicates.csv has; "
+        f"got {', '.join(sorted(columns)) or 'an empty file'}"
+    )
+
+
+def image_behind(sample: Sample) -> str:
+    """The id of the image that a corrupted one was made from.
+
+    >>> image_behind(Sample("noise/shot_noise/4/n01440764/a.JPEG", facts={"corruption": "shot_noise", "severity": 4}))
+    'n01440764/a.JPEG'
+    """
+    severity = sample.facts.get("severity")
+    return (clean_id(sample.id, severity) if isinstance(severity, int) else "") or sample.id
+
+
+def looks_clustered(samples: Sequence[Sample]) -> str | None:
+    """Why these images look as if several came from one source, from their names alone; None where they do not.
+
+    >>> frames = [Sample(f"ward/patient{p:02d}_{slice_:03d}.png", (0,)) for p in range(8) for slice_ in range(5)]
+    >>> looks_clustered(frames)
+    '40 images look like 8 series of numbered pictures, such as ward/patient00_000.png'
+    >>> looks_clustered([Sample(f"cat/IMG_{number}.jpg", (0,)) for number in range(40)]) is None
+    True
+    """
+    names = Counter((sample.labels, os.path.basename(sample.id)) for sample in samples if sample.labels)
+    repeated = sum(count for count in names.values() if count > 1)
+    if names and repeated > len(samples) / 2:
+        shown = next(name for (_, name), count in names.items() if count > 1)
+        return f"{repeated:,} of {len(samples):,} images share their name and class with another, such as {shown}"
+    series = Counter(_series(sample.id) for sample in samples)
+    folders = Counter(os.path.dirname(folder) for folder in series)
+    # IMG_0001 to IMG_0999 are one series of a folder, and no sign of anything; dozens of short ones are
+    many = [name for name, count in series.items() if count > 1 and folders[os.path.dirname(name)] > 2]
+    pictures = sum(series[name] for name in many)
+    if len(many) > 4 and pictures > 0.8 * len(samples):
+        shown = next(sample.id for sample in samples if _series(sample.id) == many[0])
+        return f"{len(samples):,} images look like {len(series):,} series of numbered pictures, such as {shown}"
+    return None
+
+
+_COUNTER = re.compile(r"[ _.-]*(frame|slice|crop|view)?[ _.-]*(?<![0-9])[0-9]+$", re.IGNORECASE)
+
+
+def _series(image_id: str) -> str:
+    """An id without its ending and the last number in it, as far as something is left."""
+    stem = os.path.splitext(image_id)[0]
+    folder, name = os.path.split(stem)
+    shorter = _COUNTER.sub("", name)
+    return f"{folder}/{shorter}" if shorter and shorter != name else stem
+
+
+def _folder(anchor: str) -> str:
+    return os.path.dirname(anchor) or anchor
+
+
+def _source_of(sample: Sample) -> _Source | None:
+    held = [source for source in SOURCES if all(sample.facts.get(fact) is not None for fact in source.facts)]
+    return held[0] if held else None
+
+
+def _named(sample: Sample, fact: str) -> str:
+    """The fact of an image; one that lacks it stands for itself."""
+    value = sample.facts.get(fact)
+    return sample.id if value is None else str(value)
+
+
+def _joined(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Clusters of what is linked, however many steps lie between, named after one of their members."""
+    above: dict[str, str] = {}
+
+    def top(key: str) -> str:
+        while above.setdefault(key, key) != key:
+            above[key] = key = above[above[key]]
+        return key
+
+    for first, second in pairs:
+        above[top(first)] = top(second)
+    return {key: top(key) for key in list(above)}

@@ -1,0 +1,124 @@
+"""What counts as one case: found from what sets say of their images, named, or read from a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import shiftproof as sp
+from shiftproof.errors import BadInput, UnknownName
+from shiftproof.image_sets.clusters import Clustering, clustering, looks_clustered
+from shiftproof.image_sets.views import View
+from shiftproof.types import Clusters, Fact, Sample
+
+
+def sample(image_id: str, **facts: Fact) -> Sample:
+    return Sample(image_id, (0,), facts)
+
+
+@pytest.mark.parametrize(
+    ("samples", "unit", "keys"),
+    [
+        (
+            [sample("a.mp4/1", clip="a.mp4", anchor="x", offset=0), sample("b.mp4/1", clip="b.mp4")],
+            "clip",
+            ("a.mp4", "b.mp4"),
+        ),
+        (
+            [
+                sample("fog/1/cat/a.png", corruption="fog", severity=1),
+                sample("snow/5/cat/a.png", corruption="snow", severity=5),
+            ],
+            "source image",
+            ("cat/a.png", "cat/a.png"),
+        ),
+        ([sample("a.png/tilt/00", sequence="a.png", frame=0, perturbation="tilt", level=1)], "source image", ("a.png",)),
+        ([sample("v/000001.JPEG", sequence="v", frame=1)], "clip", ("v",)),
+        (
+            [sample("v/1.png", anchor="v/3.png", offset=-2), sample("v/3.png", anchor="v/3.png", offset=0)],
+            "clip",
+            ("v", "v"),
+        ),
+        ([sample("a.jpg/000", cut="crop"), sample("a.jpg/001", cut="crop")], "source image", ("a.jpg", "a.jpg")),
+        ([sample("x.png", photo="p.jpg", varied="brightness", strength=2)], "source image", ("p.jpg",)),
+    ],
+)
+def test_sets_that_tell_where_images_come_from_are_clustered_by_it(
+    samples: list[Sample], unit: str, keys: tuple[str, ...]
+) -> None:
+    assert Clustering().of(samples) == Clusters(unit, keys)
+    alone = Clustering("image").of(samples)
+    assert alone is not None
+    assert alone.numbers is None
+
+
+def test_photos_of_which_nothing_is_known_are_cases_of_their_own() -> None:
+    assert Clustering().of([sample("a.png"), sample("b.png", camera="left")]) is None
+
+
+def test_a_fact_that_is_named_is_the_case_and_who_lacks_it_stands_alone() -> None:
+    samples = [sample("a", patient="p1"), sample("b", patient="p1"), sample("c"), sample("d", patient=None)]
+    found = Clustering("patient").of(samples)
+    assert found == Clusters("patient", ("p1", "p1", "c", "d"))
+    assert found.count == 3
+
+
+def test_a_fact_that_no_image_has_is_an_error_that_names_those_there_are() -> None:
+    images = View(None, None, [sample("a", patient="p1")])  # type: ignore[arg-type]
+    Clustering("patient").check([images])
+    with pytest.raises(UnknownName, match="patient"):
+        Clustering("pateint").check([images])
+
+
+def test_images_that_look_alike_are_one_case_however_many_steps_lie_between(tmp_path: Path) -> None:
+    table = tmp_path / "duplicates.csv"
+    table.write_text("id,step,reason,other\nb,x,y,a\nc,x,y,b\nbad,can be read,broken,\n", encoding="utf-8")
+    found = clustering(str(table)).of([sample("a"), sample("b"), sample("c"), sample("d"), sample("bad")])
+    assert found is not None
+    assert found.count == 3
+    assert len(set(found.keys[:3])) == 1
+
+
+def test_a_table_of_clusters_is_taken_at_its_word_and_another_is_refused(tmp_path: Path) -> None:
+    table = tmp_path / "wards.csv"
+    table.write_text("id,cluster\na,north\nb,north\n", encoding="utf-8")
+    found = clustering(str(table)).of([sample("a"), sample("b"), sample("c")])
+    assert found is not None
+    assert found.keys == ("north", "north", "c")
+    table.write_text("image,ward\na,north\n", encoding="utf-8")
+    with pytest.raises(BadInput, match="columns id and cluster"):
+        clustering(str(table))
+
+
+@pytest.mark.parametrize(
+    ("ids", "warned"),
+    [
+        ([f"n{label:08d}/n{label:08d}_{number}.JPEG" for label in range(9) for number in range(20)], False),
+        ([f"cat/IMG_{number:04d}.jpg" for number in range(90)], False),
+        ([f"ILSVRC2012_val_{number:08d}.JPEG" for number in range(90)], False),
+        ([f"cat/{number}.png" for number in range(90)], False),
+        ([f"ward/patient{person:02d}_{slice_:03d}.png" for person in range(9) for slice_ in range(10)], True),
+        ([f"cat/clip{clip}-frame{frame}.jpg" for clip in range(9) for frame in range(10)], True),
+        ([f"{change}/cat/{number}.png" for change in ("fog", "snow") for number in range(30)], True),
+    ],
+)
+def test_names_that_give_a_common_source_away_are_warned_about(ids: list[str], warned: bool) -> None:
+    folders = sorted({Path(image_id).parent.name for image_id in ids})
+    samples = [Sample(image_id, (folders.index(Path(image_id).parent.name),)) for image_id in ids]
+    assert (looks_clustered(samples) is not None) == warned
+
+
+def test_corrupted_versions_opened_as_one_set_are_as_many_cases_as_photos(tmp_path: Path) -> None:
+    from PIL import Image
+
+    for corruption in ("fog", "snow"):
+        for severity in range(1, 6):
+            folder = tmp_path / "photos-c" / corruption / str(severity) / "cat"
+            folder.mkdir(parents=True)
+            for number in range(7):
+                Image.new("RGB", (8, 8), (number, severity, 0)).save(folder / f"{number}.png")
+    images = sp.open_images(str(tmp_path / "photos-c"))
+    found = Clustering().of(images.samples)
+    assert found is not None
+    assert (found.unit, len(found), found.count) == ("source image", 70, 7)

@@ -1,0 +1,75 @@
+"""The photos that crops were cut out of, found again by the names of the crops."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import shiftproof as sp
+from boxed_shapes import CLASSES, Shape, draw_boxed
+from shiftproof.curation.crop_set import curate_crops
+from shiftproof.curation.usual_shares import UsualShares
+from shiftproof.errors import BadInput
+from shiftproof.image_sets import ImageList, open_images
+from shiftproof.types import Classes, Classifier
+
+MIDDLE = (40, 40, 60, 60)
+SCENES = {
+    "a.png": ("green", [Shape(MIDDLE, "red", "red")]),
+    "b.png": ("green", [Shape(MIDDLE, "red", "red"), Shape((5, 5, 20, 20), "blue", "blue")]),
+    "c.png": ("green", []),
+}
+USUAL = UsualShares("by hand", Classes(tuple(CLASSES)), np.array([0.9, 0.9, 0.9]))
+
+
+@pytest.fixture
+def boxes(tmp_path: Path) -> Path:
+    return draw_boxed(tmp_path / "photos", SCENES)
+
+
+def named(images: ImageList) -> dict[str, list[str]]:
+    assert images.classes is not None
+    return {sample.id: [images.classes.names[label] for label in sample.labels] for sample in images.samples}
+
+
+def test_every_photo_with_a_crop_is_there_once_with_the_classes_of_its_crops(boxes: Path, tmp_path: Path) -> None:
+    curate_crops(open_images(boxes), tmp_path / "hard", USUAL, times_smaller=1000, workers=0)
+    photos = open_images(f"crop-sources:{tmp_path / 'hard'}")
+    assert named(photos) == {"a.png": ["red"], "b.png": ["blue", "red"]}
+    assert photos.name == "photos of hard"
+    source = photos.source(photos.samples[0])
+    assert source.read() == (boxes.parent / "a.png").read_bytes(), "the photo itself, uncropped"
+    assert named(open_images(f"crop-sources:crops:{boxes}")) == named(photos)
+
+
+def test_a_model_is_asked_about_the_same_photos_with_and_without_what_is_around_their_objects(
+    boxes: Path, tmp_path: Path, colour_model: Classifier
+) -> None:
+    """As in Table 5 of Li et al. (2021): cut out, every object is named; in its photo the green around it is."""
+    curate_crops(open_images(boxes), tmp_path / "hard", USUAL, times_smaller=1000, workers=0)
+    right = {}
+    for location in (str(tmp_path / "hard"), f"crop-sources:{tmp_path / 'hard'}"):
+        said = sp.predict(colour_model, open_images(location), store=tmp_path / "runs", workers=0)
+        right[said.ids] = (said.top5.classes[:, :1] == said.labels).any(axis=1).tolist()
+    assert right == {("a.png/000", "b.png/000", "b.png/001"): [True] * 3, ("a.png", "b.png"): [False] * 2}
+
+
+def test_photos_that_lie_elsewhere_are_matched_by_their_names(tmp_path: Path, boxes: Path) -> None:
+    """As ImageNet-A-Plus and ImageNet-A: folders of classes with files of the same name, whatever their endings."""
+    for path in ("crops/red/a.png", "crops/blue/b.png", "crops/blue/lost.png"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_bytes((boxes.parent / "a.png").read_bytes())
+    found = open_images(f"crop-sources:{tmp_path / 'crops'}?images={boxes.parent}")
+    assert named(found) == {"a.png": ["red"], "b.png": ["blue"]}
+    assert any("1 crops are of no photo there: blue/lost.png" in note for note in found.notes)
+
+
+def test_crops_whose_photos_cannot_be_told_are_answered_with_what_to_say(tmp_path: Path, boxes: Path) -> None:
+    (tmp_path / "crops" / "red").mkdir(parents=True)
+    (tmp_path / "crops" / "red" / "z.png").write_bytes((boxes.parent / "a.png").read_bytes())
+    with pytest.raises(BadInput, match=r"does not say where its photos are; say it, as in crop-sources:.*\?images=photos"):
+        open_images(f"crop-sources:{tmp_path / 'crops'}")
+    with pytest.raises(BadInput, match="none of the 1 crops of crops is of a photo of photos"):
+        open_images(f"crop-sources:{tmp_path / 'crops'}?images={boxes.parent}")
