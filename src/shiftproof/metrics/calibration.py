@@ -299,7 +299,8 @@ def overconfidence_interval(
     if right is None or sure is None:
         return None
     means = float(confidence.mean()), float(np.mean(correct))
-    sums = [np.bincount(groups, values - mean) for values, mean in zip((confidence, correct), means, strict=True)]
+    both = np.asarray(confidence, dtype=float), np.asarray(correct, dtype=float)
+    sums = [np.bincount(groups, values - mean) for values, mean in zip(both, means, strict=True)]
     scale = float(np.sqrt((sums[0] ** 2).sum() * (sums[1] ** 2).sum()))
     common = float(sums[0] @ sums[1]) / scale if scale > 0 else 0.0
 

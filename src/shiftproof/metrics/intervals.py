@@ -100,12 +100,24 @@ def cluster_share_interval(
         return clopper_pearson(int(right.sum()), images, level=level)
     if len(sizes) < LEAST_CLUSTERS:
         return None
+    return _fractional_clopper_pearson(float(right.mean()), effective_images(right, clusters, level=level), level)
+
+
+def effective_images(right: NDArray[np.bool_], clusters: Groups | None, *, level: float = 0.95) -> float:
+    """Independent images that would tell a share as well as these: their number over the design effect.
+
+    It allows for how few clusters the design effect is known from (Korn & Graubard, 1998), and is never more than the images
+    there are. Of answers that are all alike nothing tells how far clusters differ, so each may be no more than one image.
+    """
+    images = len(right)
+    if clusters is None:
+        return float(images)
+    count = len(cluster_sizes(clusters))
     found = cluster_spread(right.astype(float), clusters, lowest=0.0)
-    rarer = student_quantile(1 - tail_of(level), images - 1) / student_quantile(1 - tail_of(level), len(sizes) - 1)
+    rarer = student_quantile(1 - tail_of(level), images - 1) / student_quantile(1 - tail_of(level), count - 1)
     design_effect = found.variance * found.images / (found.mean * (1 - found.mean))
-    # of answers that are all alike nothing tells how far clusters differ, so each may be no more than one image
-    most = images if 0 < right.sum() < images else len(sizes)
-    return _fractional_clopper_pearson(float(right.mean()), min(most, images / design_effect * rarer**2), level)
+    most = images if 0 < right.sum() < images else count
+    return float(min(most, images / design_effect * rarer**2))
 
 
 class ClusterSpread(NamedTuple):

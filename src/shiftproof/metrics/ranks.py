@@ -70,7 +70,7 @@ def rank_shift_interval(
     ]
     lowered = members[0] - members[1]
     own = np.where(group, shift - seen, 0.0) / group.sum()
-    changes = np.bincount(groups, own + (lowered - lowered.mean()) / images)
+    changes = np.asarray(np.bincount(groups, own + (lowered - lowered.mean()) / images), dtype=float)
     shares = Shares(changes, sizes, np.arange(len(sizes)), float(images**2 / (sizes**2).sum()))
     return interval_of_shares(seen, [shares], level=level) or (seen, seen)
 

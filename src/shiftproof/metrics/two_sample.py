@@ -180,7 +180,7 @@ def fpr_interval(
     flagged, missed = sides[0] >= threshold, sides[1] < threshold
     exact = cluster_share_interval(flagged, clusters=groups[0], level=level) or (0.0, 1.0)
     independent = [
-        effective_images(hit - hit.mean(), each if count < len(hit) else None, hit.mean() * (1 - hit.mean()), level=level)
+        effective_images(hit, each if count < len(hit) else None, level=level)
         for hit, each, count in zip((flagged, missed), groups, cases, strict=True)
     ]
     drawn = _drawn_fprs(mistaken, setting, independent, tpr, resamples, seed)
@@ -254,7 +254,7 @@ def _numbered(first: Groups | None, second: Groups | None, images: int, others: 
 
 def _cluster_drawings(
     places: list[NDArray[np.intp]], groups: list[Groups], scores: int, resamples: int, seed: int
-) -> Iterator[list[NDArray[np.floating]]]:
+) -> Iterator[list[Counts]]:
     """Images drawn at each score with clusters drawn whole, (drawings, scores) for either sample."""
     generator = np.random.default_rng(seed)
     numbers = [np.unique(each, return_inverse=True) for each in groups]
@@ -272,7 +272,7 @@ def _cluster_drawings(
                 for number, _ in numbers
             ]
         yield [
-            np.bincount(place, times[of], minlength=scores)[None]
+            np.bincount(place, times[of], minlength=scores)[None].astype(int)
             for place, times, of in zip(places, drawn, of_image, strict=True)
         ]
 

@@ -12,22 +12,46 @@ from shiftproof.metrics import (
     chance_calibration_error,
     clopper_pearson,
     debiased_calibration_error,
+    debiased_calibration_interval,
     expected_calibration_error,
+    expected_calibration_interval,
     is_correct,
+    overconfidence_interval,
     reliability,
     rms_calibration_error,
+    rms_calibration_interval,
     to_probabilities,
 )
 from shiftproof.metrics.calibration import brier_scores, confidence_bins
 from shiftproof.metrics.surest_first import answered_levels
 from shiftproof.studies import evidence, temperature_scaling
 from shiftproof.studies.clean_study import CleanStudy
-from shiftproof.types import About, Curve, Finding, Keep, Measurement, Predictions, Run
+from shiftproof.types import About, Clusters, Curve, Finding, Keep, Measurement, Predictions, Run
 
 IMAGES_A_POINT = 8
 """How many images a point of the reliability diagram should have, on average."""
 RESPONSE_RATES = 50
 """Points of the response-rate accuracy curve, at most."""
+
+
+WITHOUT_CHANCE = "of the error without what chance adds to the number, which is biased upwards; may lie below it,"
+A_QUANTILE = {"interval": "none: it is itself the value that chance stays below 95 times in 100"}
+
+
+def rms_measurement(
+    metric: str,
+    error: float,
+    confidence: NDArray[np.floating],
+    correct: NDArray[np.bool_],
+    about: About,
+    convention: Mapping[str, str],
+    clusters: Clusters,
+    bin_size: int,
+) -> Measurement:
+    """An RMS calibration error with the interval of what it would be without chance, over the same bins."""
+    within = rms_calibration_interval(confidence, correct, bin_size=bin_size, clusters=clusters.numbers)
+    told = {**convention, **evidence.resampled_told(clusters, within, what=WITHOUT_CHANCE)}
+    return Measurement(metric, error, about, len(correct), told, within, clusters.count)
 
 
 @dataclass(frozen=True)
@@ -56,7 +80,7 @@ class CalibrationStudy(CleanStudy):
                 continue
             convention = {**evidence.convention_of(run, predictions), **_without_confidence(confidence)}
             clusters = predictions.clusters.take(counted)
-            yield evidence.mean("mean_confidence", confidence[counted], run.about(), convention, clusters)
+            yield evidence.mean("mean_confidence", confidence[counted], run.about(), convention, clusters, bounds=(0.0, 1.0))
             yield self._histogram(confidence[counted], run.about(), convention)
             if predictions.labelled.any():
                 yield from self._errors(run.about(), predictions.take(counted), confidence[counted], convention)
@@ -88,7 +112,7 @@ class CalibrationStudy(CleanStudy):
             scores = brier_scores(predictions.labels, to_probabilities(predictions.need_logits(), predictions.gives))
             yield evidence.mean("brier_score", scores, about, convention, predictions.clusters)
         if self.thorough:
-            yield self._debiased(confidence, correct, about, convention)
+            yield self._debiased(confidence, correct, about, convention, predictions.clusters)
             yield from temperature_scaling.likelihood(predictions, about, convention)
             yield from temperature_scaling.before_and_after(predictions, about, convention, self._gaps)
         yield self._reliability(confidence, correct, about, convention)
@@ -99,25 +123,37 @@ class CalibrationStudy(CleanStudy):
         """How far confidence is from accuracy, in every way that the first answers alone can tell."""
         confidence = evidence.confidence_or_nan(predictions)
         correct = is_correct(predictions.labels, predictions.top5.classes)
-        images = len(correct)
+        images, clusters = len(correct), predictions.clusters
         if images >= self.bin_size or not self.published_bins:
             size, published = self.bin_size, self.published_bins
             stated = {**convention, "bins": self._equal_count(images)}
             error = rms_calibration_error(confidence, correct, bin_size=size, published_bins=published)
-            yield Measurement("rms_calibration_error", error, about, images, stated)
+            yield rms_measurement("rms_calibration_error", error, confidence, correct, about, stated, clusters, size)
             by_chance = chance_calibration_error(confidence, bin_size=size, published_bins=published)
-            yield Measurement("chance_calibration_error", by_chance, about, images, stated)
+            yield Measurement("chance_calibration_error", by_chance, about, images, {**stated, **A_QUANTILE})
         stated = {**convention, "bins": f"{self.bins} of equal width"}
         error = expected_calibration_error(confidence, correct, bins=self.bins)
-        yield Measurement("expected_calibration_error", error, about, images, stated)
-        yield evidence.mean("overconfidence", confidence - correct, about, convention, predictions.clusters)
+        within = expected_calibration_interval(confidence, correct, bins=self.bins, clusters=clusters.numbers)
+        told = {**stated, **evidence.resampled_told(clusters, within, what=WITHOUT_CHANCE)}
+        yield Measurement("expected_calibration_error", error, about, images, told, within, clusters.count)
+        within = overconfidence_interval(confidence, correct, clusters=clusters.numbers)
+        told = {**convention, **evidence.resampled_told(clusters, within, what="Zou-Donner")}
+        gap = float((confidence - correct).mean())
+        yield Measurement("overconfidence", gap, about, images, told, within, clusters.count)
 
     def _debiased(
-        self, confidence: NDArray[np.floating], correct: NDArray[np.bool_], about: About, convention: Mapping[str, str]
+        self,
+        confidence: NDArray[np.floating],
+        correct: NDArray[np.bool_],
+        about: About,
+        convention: Mapping[str, str],
+        clusters: Clusters,
     ) -> Measurement:
         error = debiased_calibration_error(confidence, correct, bins=self.bins)
-        stated = {**convention, "bins": f"{self.bins} of about equal count"}
-        return Measurement("debiased_calibration_error", error, about, len(correct), stated)
+        within = debiased_calibration_interval(confidence, correct, bins=self.bins, clusters=clusters.numbers)
+        told = evidence.resampled_told(clusters, within, what=WITHOUT_CHANCE)
+        stated = {**convention, "bins": f"{self.bins} of about equal count", **told}
+        return Measurement("debiased_calibration_error", error, about, len(correct), stated, within, clusters.count)
 
     def _equal_count(self, images: int) -> str:
         bins = max(1, images // self.bin_size)

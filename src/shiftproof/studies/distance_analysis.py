@@ -155,6 +155,7 @@ def _frechet(judged: Judged, other: Scored, surroundings: Surroundings) -> Itera
     told = {"features": f"{surroundings.features:,} of {surroundings.space}"}
     if min(len(judged.inside), len(other)) <= surroundings.features:
         told["few images"] = "rank-deficient: fewer images than features, so the number is too high and compares badly"
+    told["interval"] = "none: of few images the distance comes out too high, which no interval about it would tell"
     about = {**judged.about, "set": other.name}
     images = len(judged.inside) + len(other)
     yield Measurement("frechet_distance", surroundings.frechet[other.name], about, images, {**other.convention, **told})

@@ -18,7 +18,7 @@ from shiftproof.metrics import (
     top_confidence,
 )
 from shiftproof.metrics.intervals import LEAST_CLUSTERS
-from shiftproof.metrics.resampling import interval_of, resampled_means
+from shiftproof.metrics.jackknife import cluster_mean_interval
 from shiftproof.types import About, Clusters, Curve, FoundObjects, Measurement, Predictions, Run, joined_clusters
 
 EXACT = {"interval": "95 %, Clopper-Pearson"}
@@ -93,12 +93,17 @@ def share(
 
 
 def mean(
-    metric: str, values: NDArray[np.floating], about: About, convention: Mapping[str, str], clusters: Clusters
+    metric: str,
+    values: NDArray[np.floating],
+    about: About,
+    convention: Mapping[str, str],
+    clusters: Clusters,
+    *,
+    bounds: tuple[float, float] | None = None,
 ) -> Measurement:
-    """A mean over images with its interval, where there are cases enough for one."""
-    means = resampled_means(values[:, None], clusters=clusters.numbers)
-    interval = interval_of(*(part[:, 0] for part in means), cases=clusters.count)
-    told = {**convention, **resampled_told(clusters, interval)}
+    """A mean over images, of values between the `bounds` where there are any, with its interval."""
+    interval = cluster_mean_interval(values, clusters=clusters.numbers, bounds=bounds)
+    told = {**convention, **resampled_told(clusters, interval, what="Student's t" if bounds is None else "Wilson")}
     return Measurement(metric, float(values.mean()), about, len(values), told, interval, clusters.count)
 
 
@@ -161,8 +166,8 @@ def interval_told(
     return {"interval": f"95 %, {in_clusters or method}, by {clusters.unit}", "cases": cases}
 
 
-def resampled_told(clusters: Clusters, interval: tuple[float, float] | None, *, what: str = "bootstrap") -> dict[str, str]:
-    """The same for what is drawn again: images, or the clusters they come in."""
+def resampled_told(clusters: Clusters, interval: tuple[float, float] | None, *, what: str) -> dict[str, str]:
+    """The same for what is drawn again or left out: images, or the clusters they come in."""
     cases = counted(clusters.count, clusters.unit)
     if interval is None:
         return {"interval": too_few(cases)} if clusters.count < LEAST_CLUSTERS else {}
@@ -193,10 +198,10 @@ def mean_accuracy_answered(
     clusters: Clusters,
 ) -> Measurement:
     """AURRA with its interval, and how far the order of equally sure answers could move it."""
-    interval = aurra_interval(confidence, correct)
+    interval = aurra_interval(confidence, correct, clusters=clusters.numbers)
     low, high = (f"{100 * bound:.2f} %" for bound in aurra_bounds(confidence, correct))
     ties = {"ties": f"mean over their orders; between {low} and {high}"} if low != high else {}
-    told = {**convention, **ties, **resampled_told(clusters, interval)}
+    told = {**convention, **ties, **resampled_told(clusters, interval, what="jackknife")}
     return Measurement(metric, aurra(confidence, correct), about, len(correct), told, interval, clusters.count)
 
 

@@ -129,7 +129,7 @@ class HeatMapStudy(CleanStudy):
             off_region = ~hot_region_meets(heat, inside, share=self.hottest)
             yield evidence.share("hot_point_miss_rate", ~hot_point_inside(heat, inside), subject, stated, cases)
             yield evidence.share("hot_region_miss_rate", off_region, subject, stated, cases)
-            yield evidence.mean("heat_inside_share", heat_inside(heat, inside), subject, stated, cases)
+            yield evidence.mean("heat_inside_share", heat_inside(heat, inside), subject, stated, cases, bounds=(0.0, 1.0))
 
     def _stated(self, told: int, looked_at: int, inside: float) -> dict[str, str]:
         silent = looked_at - told

@@ -16,13 +16,14 @@ from shiftproof.errors import listed
 from shiftproof.image_sets.class_matching import with_wnids
 from shiftproof.image_sets.label_spaces import choose_classes
 from shiftproof.metrics import aupr, is_correct, response_rate_accuracy, rms_calibration_error
-from shiftproof.metrics.score_counts import counted_average_precision
-from shiftproof.metrics.two_sample import two_sample_bootstrap
+from shiftproof.metrics.two_sample import aupr_interval
 from shiftproof.planning import Known
 from shiftproof.reference import wnids_of
 from shiftproof.studies import evidence
+from shiftproof.studies.calibration import rms_measurement
 from shiftproof.studies.clean_study import image_set_ref, model_refs
-from shiftproof.studies.novelty_scores import DetectorPanel, check_detectors
+from shiftproof.studies.novelty_choices import Cases
+from shiftproof.studies.novelty_scores import DetectorPanel, apart_from_inside, check_detectors
 from shiftproof.studies.telling import Load, TellingStudy, Told
 from shiftproof.types import (
     About,
@@ -168,15 +169,15 @@ class NaturalAdversarialStudy(TellingStudy):
         confidence = evidence.confidence_or_nan(predictions)
         counted = np.isfinite(confidence)
         confidence, correct = confidence[counted], correct[counted]
-        images = len(correct)
+        images, clusters = len(correct), predictions.clusters.take(counted)
         if not images:
             return
         if images >= self.bin_size:
             error = rms_calibration_error(confidence, correct, bin_size=self.bin_size, published_bins=self.published_bins)
             last = "left out, as published" if self.published_bins else "counted"
-            bins = f"{images // self.bin_size} of {self.bin_size} images, the last {last}"
-            yield Measurement("imagenet_a_calibration_error", error, about, images, {**convention, "bins": bins})
-        clusters = predictions.clusters.take(counted)
+            stated = {**convention, "bins": f"{images // self.bin_size} of {self.bin_size} images, the last {last}"}
+            metric, size = "imagenet_a_calibration_error", self.bin_size
+            yield rms_measurement(metric, error, confidence, correct, about, stated, clusters, size)
         yield evidence.mean_accuracy_answered("imagenet_a_aurra", confidence, correct, about, convention, clusters)
         curve = response_rate_accuracy(confidence, correct)
         places = np.unique(np.linspace(0, images - 1, POINTS).round().astype(int))
@@ -205,7 +206,8 @@ class NaturalAdversarialStudy(TellingStudy):
         told.pass_on(panel.ready, of=inside.model.name)
         for name, detector in panel.ready.items():
             sides = in_scores[name], out_scores[name]
-            interval = two_sample_bootstrap(*sides, counted_average_precision)
+            cases = Cases.of(known.clusters, apart_from_inside(new.clusters, outside.image_set.name))
+            interval = aupr_interval(*sides, **cases.by_side)
             convention = {
                 **evidence.convention_of(outside, new),
                 **detector.convention(),
@@ -214,10 +216,10 @@ class NaturalAdversarialStudy(TellingStudy):
                 "area": "average precision",
                 "inside": f"{len(known):,} images of {inside.image_set.name}",
                 "blind": f"{100 * len(new) / (len(new) + len(known)):.2f} %",
-                **({"interval": "95 %, bootstrap over images of either side"} if interval else {}),
+                **cases.told("jackknife", interval),
             }
-            about = {**outside.about(), "detector": name, "inside": inside.image_set.name}
-            yield Measurement("imagenet_o_aupr", aupr(*sides), about, len(known) + len(new), convention, interval)
+            about, images = {**outside.about(), "detector": name, "inside": inside.image_set.name}, len(known) + len(new)
+            yield Measurement("imagenet_o_aupr", aupr(*sides), about, images, convention, interval, cases.count)
 
     def _panel(self, model: ModelRef, load: Load) -> DetectorPanel:
         """The detectors of one model; those that learn do so from training images of the same classes as are scored."""

@@ -8,11 +8,11 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftproof.metrics.ranks import rank_shift
+from shiftproof.metrics.ranks import rank_shift, rank_shift_interval
 from shiftproof.metrics.separation import share_discarded
 from shiftproof.metrics.two_sample import discarded_interval
 from shiftproof.studies import evidence
-from shiftproof.studies.novelty_choices import RESAMPLED, Cases, Choices, percent
+from shiftproof.studies.novelty_choices import Cases, Choices, percent
 from shiftproof.studies.novelty_scores import Judged, Scored
 from shiftproof.types import About, Curve, Finding, Measurement
 
@@ -68,13 +68,18 @@ def _discarded(judged: Judged, inside: Scored, name: str, *, rejected: float) ->
     for outside in judged.outsides if len(correct) else ():
         foreign = outside.scores[name]
         about = {**judged.about, "detector": name, "inside": inside.name, "outside": outside.name}
+        cases = Cases.of(inside.clusters.take(inside.correct), outside.clusters)
+        kept, beyond = cases.by_side["in_clusters"], cases.by_side["out_clusters"]
+        within = discarded_interval(correct, foreign, rejected=rejected, kept_clusters=kept, out_clusters=beyond)
+        told = {"outside": outside.told(), **cases.told("of the threshold and of what it flags", within)}
         yield Measurement(
             "correct_discarded",
             share_discarded(correct, foreign, rejected=rejected),
             {**about, "rejected": percent(rejected)},
             len(correct) + len(foreign),
-            {**judged.convention(inside, name), "outside": outside.told(), **RESAMPLED},
-            discarded_interval(correct, foreign, rejected=rejected),
+            {**judged.convention(inside, name), **told},
+            within,
+            cases.count,
         )
 
 
@@ -103,6 +108,7 @@ def _rank_shifts(judged: Judged) -> Iterator[Finding]:
         "outside": np.append(np.zeros(len(inside), bool), ~beyond),
     }
     together = {name: np.append(inside.scores[name], outside.scores[name]) for name in judged.detectors}
+    cases = Cases.of(inside.clusters, outside.clusters)
     rivals = [name for name in judged.detectors if name != judged.baseline]
     moved = {name: rank_shift(together[judged.baseline], together[name]) for name in rivals}
     farthest = max((float(np.percentile(np.abs(one), 99)) for one in moved.values()), default=0.0)
@@ -113,7 +119,10 @@ def _rank_shifts(judged: Judged) -> Iterator[Finding]:
             about = {**judged.about, "detector": name, "versus": judged.baseline, "group": group}
             about |= {"inside": inside.name, "outside": outside.name}
             told = {**judged.convention(inside, name), "order": f"of {inside.told()} inside and {outside.told()} outside"}
-            yield Measurement("rank_shift", float(shifts.mean()), about, len(shifts), told)
+            own, theirs = together[judged.baseline], together[name]
+            within = rank_shift_interval(own, theirs, rows, clusters=cases.joint.numbers)
+            stated = {**told, **cases.told("Student's t", within)}
+            yield Measurement("rank_shift", float(shifts.mean()), about, len(shifts), stated, within)
             yield _distribution("rank_shift_distribution", shifts, edges, about, told, "places moved up, as a share of all")
 
 

@@ -18,8 +18,6 @@ from shiftproof.types import About, AnomalyScores, Clusters, Measurement, joined
 
 AurocInterval: TypeAlias = Literal["delong", "bootstrap"]
 
-RESAMPLED = {"interval": "95 %, bootstrap over the images of either side"}
-
 
 class BySide(TypedDict):
     """Clusters as metrics of two sides take them."""
@@ -56,6 +54,12 @@ class Cases:
         return evidence.interval_told(method, self.joint, within)
 
 
+INTERVALS = {
+    "delong": (auroc_interval, "Wilson with DeLong's variance"),
+    "bootstrap": (bootstrap_auroc_interval, "bootstrap over the images of either side"),
+}
+
+
 @dataclass(frozen=True)
 class Choices:
     """How the numbers of one study are made."""
@@ -84,10 +88,8 @@ class Choices:
         cases: Cases,
     ) -> Measurement:
         """AUROC with its interval; where the sides do not overlap, drawing images again tells none."""
-        if self.interval == "delong" or cases.joint.numbers is not None:  # drawing images again knows no clusters
-            within, method = auroc_interval(inside, outside, **cases.by_side), "Wilson with DeLong's variance"
-        else:
-            within, method = bootstrap_auroc_interval(inside, outside), "bootstrap over the images of either side"
+        find, method = INTERVALS[self.interval]
+        within = find(inside, outside, **cases.by_side)
         told, images = {**convention, **cases.told(method, within)}, len(inside) + len(outside)
         return Measurement(metric, auroc(inside, outside), about, images, told, within, cases.count)
 

@@ -11,10 +11,20 @@ from numpy.typing import NDArray
 
 from shiftproof.metrics.delong import auroc_differences
 from shiftproof.metrics.roc import roc_curve
-from shiftproof.metrics.selective import augrc, aurc, coverage_at_risk, e_aurc, risk_coverage
-from shiftproof.metrics.separation import auroc, separation
-from shiftproof.metrics.two_sample import fpr_interval
-from shiftproof.studies.novelty_choices import RESAMPLED, Cases, Choices, percent
+from shiftproof.metrics.selective import (
+    augrc,
+    augrc_interval,
+    aurc,
+    aurc_interval,
+    coverage_at_risk,
+    coverage_interval,
+    e_aurc,
+    e_aurc_interval,
+    risk_coverage,
+)
+from shiftproof.metrics.separation import Side, auroc, separation
+from shiftproof.metrics.two_sample import aupr_interval, fpr_interval
+from shiftproof.studies.novelty_choices import Cases, Choices, percent
 from shiftproof.studies.novelty_scores import Judged, Scored
 from shiftproof.studies.novelty_variants import MISTAKES_ALONE
 from shiftproof.types import About, AnomalyScores, Curve, Finding, Measurement, joined_clusters
@@ -117,23 +127,37 @@ def _separation(
     found = separation(familiar, foreign, tpr=tpr, area=area)
     yield choices.auroc("auroc", familiar, foreign, about, convention, sides.cases)
     told = {**convention, "area": area.replace("-", " ")}
-    yield Measurement("aupr_out", found.aupr_out, about, images, told)
-    yield Measurement("aupr_in", found.aupr_in, about, images, {**told, "positive": "inside"})
-    about, told = {**about, "tpr": percent(tpr)}, {**convention, "tpr": percent(tpr), **RESAMPLED}
-    within = fpr_interval(familiar, foreign, tpr=tpr)
-    yield Measurement("fpr_at_tpr", found.fpr, about, images, told, within)
-    within = fpr_interval(familiar, foreign, tpr=tpr, positive="in")
-    yield Measurement("fpr_in_at_tpr", found.fpr_in, about, images, {**told, "positive": "inside"}, within)
+    cases, clusters = sides.cases, sides.cases.by_side
+    precision: list[tuple[str, float, Side]] = [("aupr_out", found.aupr_out, "out"), ("aupr_in", found.aupr_in, "in")]
+    for metric, value, positive in precision:
+        within = aupr_interval(familiar, foreign, positive=positive, area=area, **clusters)
+        beside = {"positive": f"{positive}side", **cases.told("jackknife", within)}
+        yield Measurement(metric, value, about, images, {**told, **beside}, within, cases.count)
+    about, told = {**about, "tpr": percent(tpr)}, {**convention, "tpr": percent(tpr)}
+    alarms: list[tuple[str, float, Side]] = [("fpr_at_tpr", found.fpr, "out"), ("fpr_in_at_tpr", found.fpr_in, "in")]
+    for metric, value, positive in alarms:
+        within = fpr_interval(familiar, foreign, tpr=tpr, positive=positive, **clusters)
+        beside = {"positive": f"{positive}side", **cases.told("of the threshold and of what it flags", within)}
+        yield Measurement(metric, value, about, images, {**told, **beside}, within, cases.count)
 
 
 def _selection(
     sides: Sides, name: str, about: About, convention: Mapping[str, str], *, risk: float
 ) -> Iterator[Measurement]:
     sureness, correct = _answers(sides, name)
-    for metric, area in (("aurc", aurc), ("e_aurc", e_aurc), ("augrc", augrc)):
-        yield Measurement(metric, area(sureness, correct), about, sides.images, convention)
-    answered = coverage_at_risk(sureness, correct, risk)
-    yield Measurement("coverage_at_risk", answered, {**about, "risk": percent(risk)}, sides.images, convention)
+    cases, clusters, images = sides.cases, sides.cases.joint.numbers, sides.images
+    for metric, area, interval in (
+        ("aurc", aurc, aurc_interval),
+        ("e_aurc", e_aurc, e_aurc_interval),
+        ("augrc", augrc, augrc_interval),
+    ):
+        within = interval(sureness, correct, clusters=clusters)
+        told = {**convention, **cases.told("jackknife", within)}
+        yield Measurement(metric, area(sureness, correct), about, images, told, within, cases.count)
+    answered, about = coverage_at_risk(sureness, correct, risk), {**about, "risk": percent(risk)}
+    within = coverage_interval(sureness, correct, risk, clusters=clusters)
+    told = {**convention, **cases.told("exact tests of the share wrong", within)}
+    yield Measurement("coverage_at_risk", answered, about, images, told, within, cases.count)
 
 
 def _answers(sides: Sides, name: str) -> tuple[NDArray[np.floating], NDArray[np.bool_]]:

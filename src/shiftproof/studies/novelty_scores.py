@@ -46,7 +46,7 @@ class Scored:
             correct,
             predictions.labelled,
             evidence.convention_of(variant.run(model), predictions),
-            _apart(predictions.clusters, variant),
+            apart_from_inside(predictions.clusters, variant.name) if variant.role == "outside" else predictions.clusters,
             len(predictions.set_aside),
         )
 
@@ -72,11 +72,9 @@ class Scored:
         return f"{len(self):,} images" + (f" ({self.set_aside:,} set aside)" if self.set_aside else "")
 
 
-def _apart(clusters: Clusters, variant: Variant) -> Clusters:
-    """The cases of a variant; images of new classes are other images, even where they are called the same."""
-    if variant.role != "outside":
-        return clusters
-    return Clusters(clusters.unit, tuple(f"{variant.name}: {key}" for key in clusters.keys))
+def apart_from_inside(clusters: Clusters, name: str) -> Clusters:
+    """The cases of an outside set: images of new classes are other images, even where they are called the same."""
+    return Clusters(clusters.unit, tuple(f"{name}: {key}" for key in clusters.keys))
 
 
 def pooled(name: str, parts: Sequence[Scored]) -> Scored:

@@ -32,7 +32,7 @@ def share_findings(objects: ImageSet, *, of: str, beside: ImageSet | None) -> It
     clusters = Clusters("source image", tuple(image_of(sample.id) for sample in objects.samples))
     for label in np.unique(labels[known]).tolist():
         about, rows = {"image_set": of, "class": names[label]}, known & (labels == label)
-        yield evidence.mean("class_object_share", shares[rows], about, convention, clusters.take(rows))
+        yield evidence.mean("class_object_share", shares[rows], about, convention, clusters.take(rows), bounds=(0.0, 1.0))
     others = shares_of(beside) if beside is not None else shares
     others = others[np.isfinite(others)]
     compared = compare_shares(shares[known], others if len(others) else shares[known], bins=BINS)
