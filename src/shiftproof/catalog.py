@@ -233,6 +233,7 @@ METRICS = Registry(
         "errors_by_offset": "shiftproof.metrics.by_offset:errors_by_offset",
         "hardest_frames": "shiftproof.metrics.hardest_frames:hardest_frames",
         "effective_robustness": "shiftproof.metrics.effective_robustness:effective_robustness",
+        "measured_effective_robustness": "shiftproof.metrics.effective_robustness:measured_effective_robustness",
         "l_infinity_distance": "shiftproof.metrics.frame_distance:l_infinity_distance",
         "empirical_cdf": "shiftproof.metrics.frame_distance:empirical_cdf",
         "auroc": "shiftproof.metrics.separation:auroc",

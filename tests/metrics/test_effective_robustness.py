@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from shiftproof.errors import BadInput
-from shiftproof.metrics import effective_robustness
-from shiftproof.metrics.effective_robustness import Axes
+from shiftproof.metrics import clopper_pearson, effective_robustness, measured_effective_robustness
+from shiftproof.metrics.effective_robustness import LEAST_CASES, Axes
 from shiftproof.reference import load_table
 
 TABLES = {"imagenet_vid_robust_models": 45, "ytbb_robust_models": 60}
@@ -93,3 +93,78 @@ def test_two_others_make_a_line_from_which_nothing_can_be_said_to_stand_out() ->
 def test_what_has_no_place_on_the_axes_is_refused(original: float, axes: Axes, words: str) -> None:
     with pytest.raises(BadInput, match=words):
         effective_robustness(original, 0.5, np.array([0.4, 0.6, 0.7]), np.array([0.3, 0.5, 0.55]), axes=axes)
+
+
+def model_like_the_published(
+    generator: np.random.Generator, clips: int, frames: int, axes: Axes
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.integer], NDArray[np.floating]]:
+    """Answers of one more model on a line, on clips that are hard or easy as a whole, and the models of it, (2, 45)."""
+    x = generator.uniform(0.4, 0.9, 46)
+    heights = (
+        norm.cdf(0.9 * norm.ppf(x) - 0.4 + generator.normal(scale=0.08, size=46))
+        if axes == "probit"
+        else (0.9 * x - 0.1 + generator.normal(scale=0.025, size=46))
+    )
+    clip = np.repeat(np.arange(clips), frames)
+    ease = np.sqrt(1 / 3) * generator.normal(size=clips)[clip] + np.sqrt(2 / 3) * generator.normal(size=len(clip))
+    before = ease < norm.ppf(x[0])
+    after = ease < norm.ppf(heights[0])  # who is right after the shift was right before it
+    return before, after, clip, np.array([x[1:], heights[1:]])
+
+
+@pytest.mark.parametrize("axes", get_args(Axes))
+@pytest.mark.parametrize(("clips", "frames"), [(26, 1), (26, 12), (100, 1)])
+def test_a_model_like_the_others_has_no_effective_robustness_95_times_in_100(axes: Axes, clips: int, frames: int) -> None:
+    generator = np.random.default_rng(3)
+    held, told, stood_out = 0, 0, 0
+    for _ in range(500):
+        before, after, clip, others = model_like_the_published(generator, clips, frames, axes)
+        found = measured_effective_robustness(before, after, *others, clusters=clip, axes=axes)
+        if found is not None:
+            assert found.interval is not None
+            told += 1
+            held += found.interval[0] <= 0 <= found.interval[1]
+            stood_out += found.stands_out
+    assert told > 480
+    # the line's scatter alone calls far more of them unlike the others, for what are the accidents of few images
+    assert stood_out > 2 * (told - held)
+    assert 0.92 <= held / told <= 0.985
+
+
+def test_five_anchors_have_no_effective_robustness() -> None:
+    original, perturbed = published("imagenet_vid_robust_models")
+    # all five right, all five lost: at its accuracy the line expects 83.9 points more
+    before, after = np.ones(5, dtype=bool), np.zeros(5, dtype=bool)
+    assert measured_effective_robustness(before, after, original, perturbed) is None
+    frames = np.repeat(np.arange(5), 20)
+    assert (
+        measured_effective_robustness(np.repeat(before, 20), np.repeat(after, 20), original, perturbed, clusters=frames)
+        is None
+    )
+    enough = measured_effective_robustness(
+        np.resize(before, LEAST_CASES), np.resize(after, LEAST_CASES), original, perturbed
+    )
+    assert enough is not None
+    assert enough.interval is not None
+    # none of ten right may be three in ten, and ten of ten right as few as seven
+    assert enough.interval[1] - enough.interval[0] > clopper_pearson(0, LEAST_CASES)[1]
+
+
+def test_many_images_leave_the_scatter_of_the_others_alone() -> None:
+    original, perturbed = published("imagenet_vid_robust_models")
+    before, after = np.arange(200_000) % 100 < 70, np.arange(200_000) % 100 < 55
+    found = measured_effective_robustness(before, after, original, perturbed)
+    assert found is not None
+    low, high = found.expected_interval
+    assert found.interval == pytest.approx((0.55 - high, 0.55 - low), abs=1e-4)
+
+
+def test_clusters_widen_what_the_models_images_leave_open() -> None:
+    original, perturbed = published("ytbb_robust_models")
+    before, after = np.arange(600) % 30 < 20, np.arange(600) % 30 < 15
+    alone = measured_effective_robustness(before, after, original, perturbed)
+    in_clips = measured_effective_robustness(before, after, original, perturbed, clusters=np.arange(600) % 30)
+    assert alone is not None
+    assert in_clips is not None
+    assert np.diff(in_clips.interval or (0, 0))[0] > 1.5 * np.diff(alone.interval or (0, 9))[0]
+    assert in_clips.difference == alone.difference

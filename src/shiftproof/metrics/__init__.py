@@ -51,7 +51,11 @@ from shiftproof.metrics.detection import (
     matched_average_precision,
     mean_average_precision,
 )
-from shiftproof.metrics.effective_robustness import EffectiveRobustness, effective_robustness
+from shiftproof.metrics.effective_robustness import (
+    EffectiveRobustness,
+    effective_robustness,
+    measured_effective_robustness,
+)
 from shiftproof.metrics.frame_distance import Spread, empirical_cdf, l_infinity_distance
 from shiftproof.metrics.frechet import Moments, frechet_distance, moments_of
 from shiftproof.metrics.hardest_frames import hardest_frames
@@ -219,6 +223,7 @@ __all__ = [
     "mean_performance_under_corruption",
     "mean_share_by_class",
     "meaning_of",
+    "measured_effective_robustness",
     "moments_of",
     "negative_log_likelihood",
     "object_share",

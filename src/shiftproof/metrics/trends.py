@@ -120,11 +120,20 @@ def predicted_interval(
     2.2361
     """
     line = fit_line(x, y, level=level)
+    height, reach = line.intercept + line.slope * place, _student_quantile(level, len(x) - 2) * predicted_error(x, y, place)
+    return height - reach, height + reach
+
+
+def predicted_error(x: NDArray[np.floating], y: NDArray[np.floating], place: float) -> float:
+    """Standard error of one more point at this place about the line of least squares, with len(x) - 2 degrees of freedom.
+
+    >>> round(predicted_error(np.array([0.0, 1.0, 2.0]), np.array([1.0, 4.0, 4.0]), 3.0) ** 2, 4)  # 1.5 * (1 + 1/3 + 2)
+    5.0
+    """
+    line = fit_line(x, y)
     across, free = x - x.mean(), len(x) - 2
     scatter = float(((y - line.at(x)) ** 2).sum()) / free if free else float("nan")
-    error = np.sqrt(scatter * (1 + 1 / len(x) + (place - x.mean()) ** 2 / (across @ across)))
-    height, reach = line.intercept + line.slope * place, _student_quantile(level, free) * float(error)
-    return height - reach, height + reach
+    return float(np.sqrt(scatter * (1 + 1 / len(x) + (place - x.mean()) ** 2 / (across @ across))))
 
 
 def _student_quantile(level: float, free: float) -> float:
