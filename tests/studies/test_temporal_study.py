@@ -288,7 +288,8 @@ def test_the_published_intervals_take_every_anchor_for_a_case() -> None:
 
 
 def test_the_line_through_published_models_is_that_of_least_squares() -> None:
-    linear, probit = numbers(found(frames()), "effective_robustness")
+    before, after = [place < 16 for place in range(20)], [place < 8 for place in range(20)]
+    linear, probit = numbers(found(anchors_alone(before, after)), "effective_robustness")
     rows = load_table("imagenet_vid_robust_models")
     line = linregress([float(row["original"]) for row in rows], [float(row["perturbed"]) for row in rows])
     assert linear.about["axes"] == "linear"
@@ -296,6 +297,25 @@ def test_the_line_through_published_models_is_that_of_least_squares() -> None:
     assert probit.about["axes"] == "probit"
     assert linear.interval is not None
     assert linear.interval[0] < linear.value < linear.interval[1]
+
+
+def test_of_few_clips_there_is_no_effective_robustness_and_that_is_told() -> None:
+    """Five anchors once gave -83.9 points, -88.2 to -79.5."""
+    few = anchors_alone([True, False] * 5, [False] * 10, tuple(f"{place % 9}.mp4" for place in range(10)))
+    assert not numbers(found(few), "effective_robustness")
+    (reason,) = TemporalStudy([MODEL], CLIPS).skipped(lambda _: few)
+    assert reason == "clips: effective robustness: too few images: 9 clips, at least 10 are needed"
+
+
+def test_the_models_own_images_are_in_the_interval_of_its_robustness() -> None:
+    """The line's part alone reaches 4.4 points either way; twenty anchors leave far more open."""
+    before, after = [place < 16 for place in range(20)], [place < 8 for place in range(20)]
+    linear, _ = numbers(found(anchors_alone(before, after)), "effective_robustness")
+    low, high = linear.interval or (0, 0)
+    assert high - low > 0.3
+    hundredfold, _ = numbers(found(anchors_alone(before * 100, after * 100)), "effective_robustness")
+    closer = hundredfold.interval or (0, 1)
+    assert 0.08 < closer[1] - closer[0] < 0.14
 
 
 def test_frames_whose_anchor_was_not_read_are_left_out_and_told() -> None:

@@ -9,7 +9,7 @@ from typing import ClassVar, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftproof.metrics.effective_robustness import Axes, effective_robustness
+from shiftproof.metrics.effective_robustness import LEAST_CASES, Axes, measured_effective_robustness
 from shiftproof.metrics.frame_sets import frame_sets
 from shiftproof.metrics.intervals import LEAST_CLUSTERS
 from shiftproof.metrics.temporal import AnchorAnswers, pm_k_correct
@@ -79,7 +79,16 @@ class TemporalStudy(CleanStudy):
             reasons = [evidence.nothing_read(run, predictions), evidence.nothing_labelled(run, predictions, "pm-k accuracy")]
             if not any(reasons) and Frames.of(predictions) is None:
                 reasons = [f"{run.image_set.name}: {NO_ANCHOR}"]
+            elif not any(reasons):
+                reasons = [self._too_few_for_a_line(run, predictions)]
             yield from (reason for reason in reasons if reason)
+
+    def _too_few_for_a_line(self, run: Run, predictions: Predictions) -> str | None:
+        frames = self._frames(predictions)
+        if frames is None or (cases := frames.places.clusters).count >= LEAST_CASES:
+            return None
+        told = evidence.counted(cases.count, cases.unit)
+        return f"{run.image_set.name}: effective robustness: too few images: {told}, at least {LEAST_CASES} are needed"
 
     def why_nothing(self, known: Known) -> str | None:
         """Frames need anchors, and these need labels."""
@@ -132,31 +141,34 @@ class TemporalStudy(CleanStudy):
             key = {**about, "k": self.largest_k}
             cases = clusters.take(anchors)
             yield evidence.difference("pm_k_drop", frames.correct[anchors], right, key, convention, cases)
-            yield from self._beside_published(answers[0].right, right, about, convention)
+            yield from self._beside_published(frames.correct[anchors], right, cases, about, convention)
 
     def _answers(self, correct: NDArray[np.bool_], places: FramePlaces, k: int) -> AnchorAnswers:
         return pm_k_correct(correct, places.offsets, places.anchors, k=k, include_anchor=self.include_anchor)
 
     def _beside_published(
-        self, anchor_right: NDArray[np.bool_], right: NDArray[np.bool_], about: About, convention: Mapping[str, str]
+        self,
+        anchor_right: NDArray[np.bool_],
+        right: NDArray[np.bool_],
+        clusters: Clusters,
+        about: About,
+        convention: Mapping[str, str],
     ) -> Iterator[Measurement]:
         """How far above the line through published models the model lies, at its accuracy on the anchors."""
         rows = load_table(self.published)
         others = [np.array([float(row[name]) / 100 for row in rows]) for name in ("original", "perturbed")]
-        original, perturbed = float(anchor_right.mean()), float(right.mean())
         stated = {
             **convention,
             "published": f"{PUBLISHED_TABLES.get(self.published, self.published)}, which are other images",
-            "interval": f"95 %, of one more such model about the line; not what {len(right)} anchors leave open",
         }
+        method = "of the model's own images and of one more such model about the line"
         for axes in get_args(Axes):
-            if axes == "probit" and not 0 < original < 1:
+            found = measured_effective_robustness(anchor_right, right, *others, clusters=clusters.numbers, axes=axes)
+            if found is None:
                 continue
-            found = effective_robustness(original, perturbed, *others, axes=axes)
-            low, high = found.expected_interval
-            interval = (perturbed - high, perturbed - low)
-            key = {**about, "axes": axes}
-            yield Measurement("effective_robustness", found.difference, key, len(right), stated, interval)
+            told = {**stated, **evidence.interval_told(method, clusters, found.interval)}
+            key, within, cases = {**about, "axes": axes}, found.interval, clusters.count
+            yield Measurement("effective_robustness", found.difference, key, len(right), told, within, cases)
 
     def _by_offset(self, frames: Frames, about: About, convention: Mapping[str, str]) -> Iterator[Curve]:
         offsets, clusters = frames.places.offsets, frames.places.clusters
