@@ -417,3 +417,18 @@ def test_results_with_conditions_come_back_from_json(load: Any) -> None:
 
 def test_the_study_is_a_public_name() -> None:
     assert shiftproof.CorruptionStudy is CorruptionStudy
+
+
+def test_a_ratio_to_what_may_be_nothing_has_no_interval_and_says_so() -> None:
+    """Of 40 images the baseline gets one more wrong under fog: drawn again, it may as well lose none."""
+    clean, foggy = np.arange(40) < 8, np.arange(40) < 12
+    cells = Cells(tuple(map(str, range(40))), ("fog",), (1,), foggy[:, None, None], clean)
+    slight = Cells(cells.ids, ("fog",), (1,), (np.arange(40) < 9)[:, None, None], clean)
+    clear = Cells(cells.ids, ("fog",), (1,), (np.arange(40) < 30)[:, None, None], clean)
+    for theirs, bounded in ((slight, False), (clear, True)):
+        means = {one.number.metric: one for one in measured_means(cells, Baseline("base", cells=theirs))}
+        found = means["relative_mean_corruption_error"]
+        assert np.isfinite(found.value)
+        assert (found.interval is not None) == bounded
+        assert bool(found.why_none) != bounded
+        assert means["mean_corruption_error"].interval is not None

@@ -24,6 +24,9 @@ _LOSSES = ("relative_corrupted_error", "relative_corruption_error", "relative_me
 OF_LOSSES = frozenset([*_LOSSES, *map(unseen, _LOSSES)])
 """What is taken from errors under corruption and of clean images together."""
 
+_OF_BASELINE_LOSSES = OF_LOSSES - {"relative_corrupted_error", unseen("relative_corrupted_error")}
+UNBOUNDED = {"interval": "too few images: the baseline may lose nothing under a corruption, so nothing bounds the ratio"}
+
 _ROUNDING = 1e-12
 """Differences of means below this are none."""
 
@@ -90,6 +93,7 @@ class Measured(NamedTuple):
     number: Number
     value: float
     interval: tuple[float, float] | None
+    why_none: Mapping[str, str] = {}  # where there is no interval for another reason than too few cases
 
 
 def findings(
@@ -109,8 +113,8 @@ def findings(
         yield evidence.share("clean_error", cells.clean_wrong, about, clean_convention, cells.clusters)
     yield from _each_cell(cells, about, convention, seen)
     losses_told = clean_told(convention, clean_convention)
-    for number, value, interval in measured_means(cells, baseline, seen):
-        beside = evidence.resampled_told(cells.clusters, interval, what=JOINT)
+    for number, value, interval, why_none in measured_means(cells, baseline, seen):
+        beside = {**evidence.resampled_told(cells.clusters, interval, what=JOINT), **why_none}
         beside |= losses_told if number.metric in OF_LOSSES else {}
         told, named = {**convention, **number.convention, **beside}, {**about, **number.about}
         yield Measurement(number.metric, value, named, len(cells), told, interval, cells.clusters.count)
@@ -147,7 +151,18 @@ def measured_means(cells: Cells, baseline: Baseline | None, seen: Collection[str
     for number in _numbers(cells, baseline, seen):
         observed, drawn, left_out = (number.of(drawing) for drawing in drawings)
         if np.isfinite(observed[0]):
-            yield Measured(number, float(observed[0]), interval_of(observed, drawn, left_out, cases=clusters.count))
+            within = interval_of(observed, drawn, left_out, cases=clusters.count)
+            unbounded = within is not None and _may_divide_by_nothing(number, drawings[1], cells)
+            yield Measured(number, float(observed[0]), None if unbounded else within, UNBOUNDED if unbounded else {})
+
+
+def _may_divide_by_nothing(number: Number, drawn: _Both, cells: Cells) -> bool:
+    """Whether what the baseline loses may be nothing, as far as the images tell: then nothing bounds a ratio to it."""
+    if number.metric not in _OF_BASELINE_LOSSES:
+        return False
+    alone = number.about.get("corruption")
+    places = _counted(cells.corruptions) if alone is None else [cells.corruptions.index(str(alone))]
+    return bool(((drawn.baseline_losses[:, places] <= _ROUNDING).mean(axis=0) > 0.025).any())
 
 
 def slopes(number: Number, cells: Cells, baseline: Baseline | None) -> tuple[NDArray[np.floating], NDArray[np.floating]]:

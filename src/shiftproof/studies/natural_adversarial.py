@@ -130,6 +130,8 @@ class NaturalAdversarialStudy(TellingStudy):
             yield f"{run.model.name} on {run.image_set.name}: {unscored}"
         elif run.image_set == self.image_set and not _of_classes(predictions, wnids).any():
             yield f"{run.image_set.name}: no image of it is of the {len(wnids)} classes of ImageNet-A"
+        elif run.image_set == self.image_set and (count := int(_of_classes(predictions, wnids).sum())) < self.bin_size:
+            yield f"{run.image_set.name}: the RMS calibration error needs a bin of {self.bin_size} images, and has {count}"
 
     @property
     def _sets(self) -> dict[str, ImageSetRef]:
