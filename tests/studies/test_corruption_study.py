@@ -13,7 +13,7 @@ from shiftproof.corruptions import GROUPS, IMAGENET_C
 from shiftproof.corruptions.choosing import trained_with
 from shiftproof.errors import BadInput, UnknownName
 from shiftproof.metrics import mean_corruption_error, relative_mean_corruption_error
-from shiftproof.studies.cells import Cells
+from shiftproof.studies.cells import Baseline, Cells
 from shiftproof.studies.corruption import CorruptionStudy
 from shiftproof.studies.corruption_numbers import measured_means
 from shiftproof.studies.published_baselines import alexnet_errors
