@@ -152,7 +152,7 @@ def measured_means(cells: Cells, baseline: Baseline | None, seen: Collection[str
         observed, drawn, left_out = (number.of(drawing) for drawing in drawings)
         if np.isfinite(observed[0]):
             within = interval_of(observed, drawn, left_out, cases=clusters.count)
-            unbounded = within is not None and _may_divide_by_nothing(number, drawings[1], cells)
+            unbounded = _may_divide_by_nothing(number, drawings[1], cells)
             yield Measured(number, float(observed[0]), None if unbounded else within, UNBOUNDED if unbounded else {})
 
 
