@@ -22,7 +22,7 @@ from shiftproof.metrics import (
 )
 from shiftproof.studies.calibration import CalibrationStudy
 from shiftproof.studies.temperature_scaling import AFTER, BEFORE
-from shiftproof.types import Curve, ImageSetRef, Measurement, ModelRef, Predictions
+from shiftproof.types import Clusters, Curve, ImageSetRef, Measurement, ModelRef, Predictions
 
 MODEL, PHOTOS = ModelRef("toy", "1"), ImageSetRef("photos", "2")
 
@@ -277,3 +277,32 @@ def test_scores_have_nothing_thorough_about_them_either(predictions_of: Any) -> 
     predictions = predictions_of([0, 1] * 50, [0, 0] * 50, gives="scores", with_logits=True)
     assert numbers(predictions, thorough=True) == {}
     assert "gives scores" in reasons(predictions, thorough=True)[0]
+
+
+def test_bands_and_errors_go_by_case_where_images_are_not_cases_of_their_own(predictions_of: Any, stored: Any) -> None:
+    """Ten copies of every image: bands are about as wide as those of the images once, not of ten times as many."""
+    generator = np.random.default_rng(0)
+    confidence = generator.uniform(0.3, 1.0, 60)
+    labels, predicted = np.zeros(60, int), (generator.random(60) > confidence).astype(int)
+    once = predictions_of(labels, predicted, confidence)
+    copied = predictions_of(np.repeat(labels, 10), np.repeat(predicted, 10), np.repeat(confidence, 10))
+    keys = tuple(str(place // 10) for place in range(600))
+    by_photo = dataclasses.replace(copied, grouped=Clusters("source image", keys))
+
+    def widths(predictions: Predictions) -> dict[str, float]:
+        store = stored(toy=predictions)
+        found = list(CalibrationStudy(store.models, store.image_set, bins=3).measure(store.load))
+        bands = {
+            one.name: float(np.mean(np.subtract(one.high, one.low)))
+            for one in found
+            if isinstance(one, Curve) and one.low and one.high
+        }
+        numbers = {
+            one.metric: one.interval[1] - one.interval[0] for one in found if isinstance(one, Measurement) and one.interval
+        }
+        return {**bands, **numbers}
+
+    alone, as_images, as_photos = widths(once), widths(copied), widths(by_photo)
+    for name in ("reliability", "response_rate_accuracy", "overconfidence", "aurra", "mean_confidence"):
+        assert as_photos[name] == pytest.approx(alone[name], rel=0.35)
+        assert as_photos[name] > 1.8 * as_images[name]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from shiftproof.metrics import (
     chance_calibration_error,
     clopper_pearson,
+    cluster_share_interval,
     debiased_calibration_error,
     debiased_calibration_interval,
     expected_calibration_error,
@@ -116,9 +117,9 @@ class CalibrationStudy(CleanStudy):
             yield self._debiased(confidence, correct, about, convention, predictions.clusters)
             yield from temperature_scaling.likelihood(predictions, about, convention)
             yield from temperature_scaling.before_and_after(predictions, about, convention, self._gaps)
-        yield self._reliability(confidence, correct, about, convention)
+        yield self._reliability(confidence, correct, about, convention, predictions.clusters)
         yield evidence.mean_accuracy_answered("aurra", confidence, correct, about, convention, predictions.clusters)
-        yield _by_response_rate(confidence, correct, about, convention)
+        yield _by_response_rate(confidence, correct, about, convention, predictions.clusters)
 
     def _gaps(self, predictions: Predictions, about: About, convention: Mapping[str, str]) -> Iterator[Measurement]:
         """How far confidence is from accuracy, in every way that the first answers alone can tell."""
@@ -166,11 +167,19 @@ class CalibrationStudy(CleanStudy):
         return f"{text}, which is left out as published" if self.published_bins else text
 
     def _reliability(
-        self, confidence: NDArray[np.floating], correct: NDArray[np.bool_], about: About, convention: Mapping[str, str]
+        self,
+        confidence: NDArray[np.floating],
+        correct: NDArray[np.bool_],
+        about: About,
+        convention: Mapping[str, str],
+        clusters: Clusters,
     ) -> Curve:
         # with few images, few bins: a point of one image says nothing
         bins = min(self.bins, max(3, len(correct) // IMAGES_A_POINT))
         points = reliability(confidence, correct, bins=bins)
+        places = confidence_bins(confidence, bins)
+        band = _band_by_case(correct, [np.flatnonzero(places == place) for place in np.unique(places)], clusters)
+        low, high, told = band or (points.low, points.high, evidence.EXACT)
         return Curve(
             "reliability",
             about,
@@ -179,10 +188,10 @@ class CalibrationStudy(CleanStudy):
             x=tuple(points.confidence.tolist()),
             y=tuple(points.accuracy.tolist()),
             images=len(correct),
-            convention={**convention, **evidence.EXACT, "bins": f"{bins} of equal width"},
+            convention={**convention, **told, "bins": f"{bins} of equal width"},
             counts=tuple(points.images.tolist()),
-            low=tuple(points.low.tolist()),
-            high=tuple(points.high.tolist()),
+            low=tuple(low.tolist()),
+            high=tuple(high.tolist()),
         )
 
     def _histogram(self, confidence: NDArray[np.floating], about: About, convention: Mapping[str, str]) -> Curve:
@@ -201,10 +210,16 @@ class CalibrationStudy(CleanStudy):
 
 
 def _by_response_rate(
-    confidence: NDArray[np.floating], correct: NDArray[np.bool_], about: About, convention: Mapping[str, str]
+    confidence: NDArray[np.floating],
+    correct: NDArray[np.bool_],
+    about: About,
+    convention: Mapping[str, str],
+    clusters: Clusters,
 ) -> Curve:
     levels = answered_levels(confidence, correct, most=RESPONSE_RATES)
-    low, high = clopper_pearson(levels.right, levels.total)
+    order = np.argsort(-confidence, kind="stable")
+    band = _band_by_case(correct, [order[:count] for count in levels.total.tolist()], clusters)
+    low, high, told = band or (*clopper_pearson(levels.right, levels.total), evidence.EXACT)
     return Curve(
         "response_rate_accuracy",
         about,
@@ -213,11 +228,26 @@ def _by_response_rate(
         x=tuple((levels.total / len(correct)).tolist()),
         y=tuple(levels.accuracy.tolist()),
         images=len(correct),
-        convention={**convention, **evidence.EXACT},
+        convention={**convention, **told},
         counts=tuple(levels.total.tolist()),
         low=tuple(low.tolist()),
         high=tuple(high.tolist()),
     )
+
+
+def _band_by_case(
+    correct: NDArray[np.bool_], parts: Sequence[NDArray[np.integer]], clusters: Clusters
+) -> tuple[NDArray[np.floating], NDArray[np.floating], Mapping[str, str]] | None:
+    """Bounds of the share right of some images after others, by case; None where every image is one.
+
+    Of a part with too few cases anything may be true.
+    """
+    numbers = clusters.numbers
+    if numbers is None:
+        return None
+    bounds = [cluster_share_interval(correct[rows], clusters=numbers[rows]) or (0.0, 1.0) for rows in parts]
+    low, high = np.array(bounds).T
+    return low, high, evidence.interval_told(evidence.KORN_GRAUBARD, clusters, bounds[0])
 
 
 def published_ties(confidence: NDArray[np.floating], correct: NDArray[np.bool_], bin_size: int) -> dict[str, str]:
