@@ -164,12 +164,25 @@ MEANING = f"A 95{GAP}% CI (confidence interval) is about other images like these
 
 
 def unit_of_evidence(results: Results) -> str:
-    """What a CI means and which cases it counts, in two sentences."""
-    cases = [_cases_of(card) for card in results.image_sets]
-    return f"{MEANING} Unit of evidence: {'; '.join(cases) or 'the image'}."
+    """What a CI means, and what one case is, in a sentence each.
+
+    >>> photos, clips = ImageSetCard("photos", "f", 40, 40), ImageSetCard("clips", "f", 210, 210, clusters=4, unit="clip")
+    >>> unit_of_evidence(Results((), image_sets=(photos, clips))).rpartition("Unit of evidence: ")[2]
+    'the image; in clips: 4 clips.'
+    """
+    others: dict[str, list[str]] = {}
+    for card in results.image_sets:
+        if card.clusters is not None:
+            others.setdefault(f"{count(card.clusters)} {card.unit}{'' if card.clusters == 1 else 's'}", []).append(card.name)
+    told = [f"in {names_or_more(names)}: {cases}{' each' if len(names) > 1 else ''}" for cases, names in others.items()]
+    by_image = not results.image_sets or any(card.clusters is None for card in results.image_sets)
+    return f"{MEANING} Unit of evidence: {'; '.join([*(['the image'] if by_image else []), *told])}."
 
 
-def _cases_of(card: ImageSetCard) -> str:
-    if card.clusters is None:
-        return f"{card.name}, every image is one case"
-    return f"{card.name}, {images(card.images)} of {count(card.clusters)} {card.unit}s, each of which is one case"
+def names_or_more(names: Sequence[str]) -> str:
+    """Up to two names, or the first and how many more.
+
+    >>> names_or_more(["old", "new"]), names_or_more(["a", "b", "c"])
+    ('old and new', 'a and 2 more')
+    """
+    return " and ".join(names) if len(names) < 3 else f"{names[0]} and {len(names) - 1} more"
