@@ -9,7 +9,7 @@ from datetime import datetime
 
 from shiftproof.metrics.intervals import LEAST_CLUSTERS
 from shiftproof.metrics.meanings import Unit, meaning_of
-from shiftproof.studies.results import ImageSetCard, Results
+from shiftproof.studies.results import Results
 from shiftproof.types import Measurement
 
 GAP = "\u202f"  # a narrow space that no line breaks at
@@ -166,6 +166,7 @@ MEANING = f"A 95{GAP}% CI (confidence interval) is about other images like these
 def unit_of_evidence(results: Results) -> str:
     """What a CI means, and what one case is, in a sentence each.
 
+    >>> from shiftproof.studies.results import ImageSetCard
     >>> photos, clips = ImageSetCard("photos", "f", 40, 40), ImageSetCard("clips", "f", 210, 210, clusters=4, unit="clip")
     >>> unit_of_evidence(Results((), image_sets=(photos, clips))).rpartition("Unit of evidence: ")[2]
     'the image; in clips: 4 clips.'
