@@ -65,7 +65,9 @@ def compact_cell(found: Measurement | None) -> Cell:
     if found is None:
         return Cell("–")
     unit = meaning_of(found.metric).unit
-    return Cell(figure(found.value, unit), order_of(found.value), below=span(found.interval, unit) if found.interval else "")
+    missing = "too few cases" if has_too_few(found) else ""
+    below = span(found.interval, unit) if found.interval else missing
+    return Cell(figure(found.value, unit), order_of(found.value), below=below)
 
 
 def side_by_side(title: str, found: Sequence[Measurement], metrics: Sequence[str], page: Page) -> Table:
