@@ -1,7 +1,7 @@
 """How often our 95 % intervals hold the truth: coverage by simulation, the table of docs/intervals.md.
 
-    python benchmarks/coverage.py [--simulations 2000] [--quick] [--only auroc,fpr] [--clusters 26,100] [--json coverage.json]
-    python benchmarks/coverage.py --table coverage.json
+    python benchmarks/coverage.py [--simulations 2000] [--quick] [--only auroc,fpr] [--clusters 26,100] [--json figures.json]
+    python benchmarks/coverage.py --table figures.json
 
 Images are drawn from populations whose numbers are known, and the interval of each number is asked: at 26, 100 and 1,000
 clusters, where every image is a cluster of its own ("alone"), where clusters have 1 to 20 images that share a third of their
@@ -177,7 +177,7 @@ _CLEAN, _BETTER = (-1.3, -1.1), 0.3  # of the model and of the baseline; how muc
 
 
 def errors(sample: Sample) -> tuple[Numbers, Numbers]:
-    """Wrong answers of a model and of a baseline, (images, 16) each: clean, and shares of five severities of 15 corruptions."""
+    """Wrong answers of a model and of a baseline, (images, 16) each: clean, and shares of 5 severities of 15 corruptions."""
     easy = 0.7 * sample.normal()
     tables = []
     for clean, better in zip(_CLEAN, (_BETTER, 0.0), strict=True):
@@ -213,7 +213,9 @@ def relative_mce(sample: Sample) -> tuple[Interval, float]:
     def ratio(kept: NDArray[np.bool_]) -> float:
         with np.errstate(all="ignore"):
             one, base = own[kept].mean(axis=0), other[kept].mean(axis=0)
-            return float(((one[1:] - one[0]) / (base[1:] - base[0])).mean())
+            lost = base[1:] - base[0]
+            # of a baseline that loses nothing nothing can be said, whatever rounding makes of it
+            return float(((one[1:] - one[0]) / np.where(np.abs(lost) < 1e-9, np.nan, lost)).mean())
 
     return metrics.jackknife_interval(ratio, sample.clusters), _mce_truth(True)
 
