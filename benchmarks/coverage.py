@@ -143,7 +143,7 @@ def loss(sample: Sample) -> Numbers:
 
 
 def flips(sample: Sample) -> Numbers:
-    return sample.generator.binomial(30, expit(-3 + 1.5 * sample.normal())) / 30
+    return np.asarray(sample.generator.binomial(30, expit(-3 + 1.5 * sample.normal())) / 30)
 
 
 def brier(sample: Sample) -> Numbers:
@@ -234,7 +234,7 @@ def _mce_truth(relative: bool) -> float:
 def pm_k(sample: Sample) -> tuple[Interval, float]:
     """Anchors that are right on all of five frames, which vary about the anchor."""
     frames = sample.normal()[:, None] + 0.3 * sample.generator.normal(size=(len(sample), 5))
-    return metrics.cluster_share_interval((frames < 0.8).all(axis=1), clusters=sample.groups), _pm_k_truth()
+    return metrics.cluster_share_interval(np.asarray(frames.max(axis=1) < 0.8), clusters=sample.groups), _pm_k_truth()
 
 
 @cache
@@ -525,8 +525,8 @@ def simulate(row: Row, cases: int, design: str, simulations: int) -> Tally:
         width += high - low
     told = simulations - none
     held = told - below - above
-    shares = (count / max(told, 1) for count in (held, below, above))
-    return Tally(simulations, *shares, width / max(told, 1), none / simulations)
+    shares = [count / max(told, 1) for count in (held, below, above)]
+    return Tally(simulations, shares[0], shares[1], shares[2], width / max(told, 1), none / simulations)
 
 
 def table(cells: dict[str, dict[str, Any]]) -> str:

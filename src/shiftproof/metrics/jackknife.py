@@ -229,6 +229,6 @@ def _left_out(
 def _together(first: Shares, second: Shares) -> Shares:
     """Shares of blocks that two samples have in common: what a block adds in both is one case."""
     blocks, places = np.unique(np.append(first.blocks, second.blocks), return_inverse=True)
-    changes = np.bincount(places, np.append(first.centred, second.centred))
+    changes = np.bincount(places, np.append(first.centred, second.centred)).astype(np.float64)
     sizes = np.bincount(places, np.append(first.sizes, second.sizes)).astype(np.int64)
     return Shares(changes, sizes, blocks, min(first.cases, second.cases))
