@@ -1,13 +1,13 @@
 """How often our 95 % intervals hold the truth: coverage by simulation, the table of docs/intervals.md.
 
     python benchmarks/coverage.py [--simulations 2000] [--quick] [--only auroc,fpr] [--clusters 26,100] [--json figures.json]
-    python benchmarks/coverage.py --table figures.json
+    python benchmarks/coverage.py --table figures.json more.json --json benchmarks/coverage.json --docs docs/intervals.md
 
 Images are drawn from populations whose numbers are known, and the interval of each number is asked: at 26, 100 and 1,000
 clusters, where every image is a cluster of its own ("alone"), where clusters have 1 to 20 images that share a third of their
 variance ("clusters"), and where scores are rounded so that many are equal ("ties"). `--only` takes the beginnings of names;
-what is found is added to what the JSON file has, and `--table` prints such files as the table of the docs. A budget's
-intervals have a script of their own, coverage_budget.py.
+what is found is added to what the JSON file has. `--table` simulates nothing: it puts such files together, those of a run in
+parts, and writes the table of the docs. A budget's intervals have a script of their own, coverage_budget.py.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ Numbers = NDArray[np.floating]
 Interval = tuple[float, float] | None
 
 CLUSTERS = (26, 100, 1000)
+BEGINS, ENDS = "<!-- made by benchmarks/coverage.py --table -->", "<!-- end of the table -->"
 SHARED = 1 / 3  # of the variance, within a cluster
 MANY = 1_000_000  # images that stand for the whole population where no formula tells the truth
 
@@ -172,17 +173,17 @@ def _flip_rate_truth() -> float:
 
 # ---- corruptions ------------------------------------------------------------------------------------------------------
 
-_HARD = np.linspace(-0.6, 0.2, 15)[:, None] + np.linspace(-0.5, 0.5, 5)  # a baseline's corruptions and severities
+_HARD = np.linspace(-0.6, 0.2, 5)[:, None] + np.linspace(-0.5, 0.5, 5)  # a baseline's corruptions and severities
 _CLEAN, _BETTER = (-1.3, -1.1), 0.3  # of the model and of the baseline; how much better the model is under corruption
 
 
 def errors(sample: Sample) -> tuple[Numbers, Numbers]:
-    """Wrong answers of a model and of a baseline, (images, 16) each: clean, and shares of 5 severities of 15 corruptions."""
+    """Wrong answers of a model and of a baseline, (images, 6) each: clean, and shares of 5 severities of 5 corruptions."""
     easy = 0.7 * sample.normal()
     tables = []
     for clean, better in zip(_CLEAN, (_BETTER, 0.0), strict=True):
-        own = easy[:, None] + 0.5 * sample.normal(15)
-        noise = sample.generator.normal(scale=_NOISE, size=(len(sample), 15, 5))
+        own = easy[:, None] + 0.5 * sample.normal(5)
+        noise = sample.generator.normal(scale=_NOISE, size=(len(sample), 5, 5))
         wrong = (own[:, :, None] + noise < _HARD - better).mean(axis=2)
         plain = easy + np.sqrt(0.25 + _NOISE**2) * sample.normal() < clean
         tables.append(np.column_stack([plain, wrong]))
@@ -193,7 +194,7 @@ _NOISE = 0.5
 
 
 def _expected(clean: float, better: float) -> Numbers:
-    """The mean of what `errors` gives, (16,)."""
+    """The mean of what `errors` gives, (6,)."""
     spread = np.sqrt(0.49 + 0.25 + _NOISE**2)
     return np.append(ndtr(clean / spread), ndtr((_HARD - better) / spread).mean(axis=1))
 
@@ -563,7 +564,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     if options.table:
         files = [json.loads(path.read_text())["coverage"] for path in options.table]
-        print(table({key: cell for cells in files for key, cell in cells.items()}))
+        together = {key: cell for cells in files for key, cell in sorted(cells.items())}
+        if options.json:
+            options.json.write_text(json.dumps({"coverage": together}, indent=1) + "\n")
+        if options.docs:
+            page = options.docs.read_text()
+            before, after = page.split(BEGINS)[0], page.split(ENDS)[1]
+            options.docs.write_text(f"{before}{BEGINS}\n{table(together)}\n{ENDS}{after}")
+        print(table(together))
         return
     known = json.loads(options.json.read_text())["coverage"] if options.json and options.json.exists() else {}
     wanted, counts = tuple(options.only.split(",")), {int(count) for count in options.clusters.split(",")}
