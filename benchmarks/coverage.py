@@ -558,9 +558,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--only", default="", help="beginnings of names, such as auroc,fpr")
     parser.add_argument("--clusters", default=",".join(map(str, CLUSTERS)), help="such as 26,100")
     parser.add_argument("--json", type=Path, help="where figures are kept, and added to")
-    parser.add_argument(
-        "--table", type=Path, nargs="+", help="print these files of figures as a table, and simulate nothing"
-    )
+    parser.add_argument("--table", type=Path, nargs="+", help="put these files of figures together, and simulate nothing")
+    parser.add_argument("--docs", type=Path, help="the page whose table is written anew")
     options = parser.parse_args(arguments)
     if options.table:
         files = [json.loads(path.read_text())["coverage"] for path in options.table]
