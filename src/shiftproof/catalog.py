@@ -201,6 +201,7 @@ METRICS = Registry(
         "coverage_at_risk": "shiftproof.metrics.selective:coverage_at_risk",
         "risk_coverage": "shiftproof.metrics.selective:risk_coverage",
         "frechet_distance": "shiftproof.metrics.frechet:frechet_distance",
+        "frechet_interval": "shiftproof.metrics.frechet:frechet_interval",
         "moments_of": "shiftproof.metrics.frechet:moments_of",
         "fit_line": "shiftproof.metrics.trends:fit_line",
         "predicted_interval": "shiftproof.metrics.trends:predicted_interval",

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.linalg import sqrtm
 
 from shiftproof.errors import BadInput
-from shiftproof.metrics import frechet_distance, moments_of
+from shiftproof.metrics import frechet_distance, frechet_interval, moments_of
 
 
 def drawn_features(images: int, features: int, seed: int) -> NDArray[np.floating]:
@@ -85,3 +85,27 @@ def test_what_has_no_spread_or_no_common_space_is_refused() -> None:
         moments_of([])
     with pytest.raises(BadInput, match="got shape"):
         moments_of([np.ones(3)])
+
+
+@pytest.mark.parametrize("copies", [1, 3])
+def test_the_interval_holds_the_distance_of_the_distributions(copies: int) -> None:
+    # normal in three features: means 1 apart in one, and twice as wide in another, so 1 + (2 - 1)^2
+    generator, held, beyond = np.random.default_rng(51), 0, 0
+    for _ in range(300):
+        first = np.repeat(generator.normal(size=(150, 3)), copies, axis=0)
+        second = np.repeat(generator.normal([1, 0, 0], [1, 2, 1], size=(150, 3)), copies, axis=0)
+        clusters = np.repeat(np.arange(150), copies)
+        low, high = frechet_interval(first, second, first_clusters=clusters, second_clusters=clusters) or (np.nan, np.nan)
+        held += low <= 2 <= high
+        beyond += frechet_distance(first, second) > 2
+    assert 0.91 <= held / 300 <= 0.985
+    assert beyond > 160  # the number itself is too large more often than not
+
+
+def test_sets_too_small_for_their_features_have_no_interval() -> None:
+    generator = np.random.default_rng(52)
+    first, second = generator.normal(size=(60, 40)), generator.normal(size=(60, 40))
+    assert frechet_interval(first, second) is None
+    few = np.arange(60) % 4
+    assert frechet_interval(first[:, :2], second[:, :2], first_clusters=few) is None
+    assert frechet_interval(first[:, :2], second[:, :2] + 1) is not None

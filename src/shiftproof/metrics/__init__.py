@@ -57,7 +57,7 @@ from shiftproof.metrics.effective_robustness import (
     measured_effective_robustness,
 )
 from shiftproof.metrics.frame_distance import Spread, empirical_cdf, l_infinity_distance
-from shiftproof.metrics.frechet import Moments, frechet_distance, moments_of
+from shiftproof.metrics.frechet import Moments, frechet_distance, frechet_interval, moments_of
 from shiftproof.metrics.hardest_frames import hardest_frames
 from shiftproof.metrics.hot_regions import heat_inside, hot_point_inside, hot_region, hot_region_meets
 from shiftproof.metrics.intervals import bootstrap_interval, clopper_pearson, cluster_share_interval, wilson
@@ -204,6 +204,7 @@ __all__ = [
     "fpr_at_tpr",
     "fpr_interval",
     "frechet_distance",
+    "frechet_interval",
     "grouped_accuracy",
     "hardest_frames",
     "heat_inside",

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftproof.errors import BadInput
+from shiftproof.metrics.intervals import LEAST_CLUSTERS, Groups, student_quantile, tail_of
 from shiftproof.types import Features
 
 
@@ -77,6 +78,79 @@ def frechet_distance(first: Features | Moments, second: Features | Moments) -> f
     overlap = np.linalg.svd(roots[0] @ roots[1].T, compute_uv=False).sum()
     spread = sum((root**2).sum() for root in roots) - 2 * overlap
     return float(((one.mean - other.mean) ** 2).sum() + max(spread, 0.0))
+
+
+def frechet_interval(
+    first: Features,
+    second: Features,
+    *,
+    first_clusters: Groups | None = None,
+    second_clusters: Groups | None = None,
+    level: float = 0.95,
+) -> tuple[float, float] | None:
+    """Interval of the squared Fréchet distance that sets without end would have; None where these are too small to tell.
+
+    `frechet_distance` comes out too large of few images, by about as much as it grows when each set is cut in half; that is
+    taken off first, so the interval may lie below the number. Its width is that of what every image adds to the distance, by
+    cluster, to first order: sets that are alike, of distance 0, it does not fit. Each half needs more images than there are
+    features, and each set `LEAST_CLUSTERS` clusters. The two sets should share no cluster.
+
+    >>> generator = np.random.default_rng(0)
+    >>> first, second = generator.normal(size=(400, 2)), generator.normal(1, size=(400, 2))
+    >>> low, high = frechet_interval(first, second)
+    >>> low < 2 < high  # both features are moved by 1
+    True
+    """
+    tail = tail_of(level)
+    sides = [np.asarray(side, dtype=np.float64) for side in (first, second)]
+    seen = frechet_distance(sides[0], sides[1])
+    groups = [
+        np.arange(len(side)) if clusters is None else np.unique(clusters, return_inverse=True)[1]
+        for side, clusters in zip(sides, (first_clusters, second_clusters), strict=True)
+    ]
+    halves = [np.random.default_rng(0).permutation(int(group.max()) + 1)[group] % 2 == 0 for group in groups]
+    least = min(min(int(half.sum()), int((~half).sum())) for half in halves)
+    if least <= sides[0].shape[1] or min(int(group.max()) + 1 for group in groups) < LEAST_CLUSTERS:
+        return None
+    cut = [
+        frechet_distance(*(side[half == part] for side, half in zip(sides, halves, strict=True))) for part in (True, False)
+    ]
+    middle = seen - (float(np.mean(cut)) - seen)
+    variances, free = [], []
+    for values, group in zip(_added(*sides), groups, strict=True):
+        sizes = np.bincount(group)
+        sums = np.bincount(group, values - values.mean()) / len(values)
+        variances.append(float((sums**2).sum()) * len(sizes) / (len(sizes) - 1))
+        free.append(max(len(group) ** 2 / float((sizes**2).sum()) - 1, 1.0))
+    variance = sum(variances)
+    if variance <= 0:
+        return None
+    degrees = variance**2 / sum(part**2 / each for part, each in zip(variances, free, strict=True))
+    reach = student_quantile(1 - tail, degrees) * float(np.sqrt(variance))
+    return max(0.0, middle - reach), max(0.0, middle + reach)
+
+
+def _added(first: Features, second: Features) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+    """What each image adds to the distance, but for a constant, (images,) of either set."""
+    means = first.mean(axis=0), second.mean(axis=0)
+    apart = means[0] - means[1]
+    covariances = [np.atleast_2d(np.cov(side.T)) for side in (first, second)]
+    root = _power(covariances[0], 0.5)
+    # the linear map that takes the first normal distribution to the second, and the one back
+    there = _power(covariances[0], -0.5) @ _power(root @ covariances[1] @ root, 0.5) @ _power(covariances[0], -0.5)
+    back = root @ _power(root @ covariances[1] @ root, -0.5) @ root
+    added = []
+    for side, mean, sign, moved in ((first, means[0], 1, there), (second, means[1], -1, back)):
+        around = side - mean
+        added.append(2 * sign * around @ apart + (around * (around - around @ moved)).sum(axis=1))
+    return added[0], added[1]
+
+
+def _power(matrix: NDArray[np.floating], power: float) -> NDArray[np.floating]:
+    """A power of a covariance, over the directions in which it has any spread."""
+    values, vectors = np.linalg.eigh(matrix)
+    spread = values > 1e-10 * max(float(values.max()), 1e-300)
+    return np.asarray((vectors[:, spread] * values[spread] ** power) @ vectors[:, spread].T)
 
 
 def _checked(moments: Moments) -> Moments:

@@ -103,8 +103,7 @@ def jackknife_interval(
         if found is None:
             return None
         shares.append(found)
-    across = _across(*shares) if shared else 0.0
-    return interval_of_shares(seen, shares, across=across, bounds=bounds, level=level)
+    return interval_of_shares(seen, [_together(*shares)] if shared else shares, bounds=bounds, level=level)
 
 
 def cluster_mean_interval(
@@ -143,27 +142,24 @@ def interval_of_shares(
     seen: float,
     shares: Sequence[Shares],
     *,
-    across: float = 0.0,
     bounds: tuple[float, float] | None = None,
     level: float = 0.95,
 ) -> tuple[float, float] | None:
-    """Interval of a number from what each block of clusters adds to it; `across` is the covariance between two samples."""
+    """Interval of a number from what each block of clusters adds to it, in samples that have none in common."""
     tail = tail_of(level)
     if bounds is not None:
-        return _within(seen, shares, across, bounds, tail)
+        return _within(seen, shares, bounds, tail)
     variances = [one.variance for one in shares]
-    variance = sum(variances) + 2 * across
+    variance = sum(variances)
     if variance <= 1e-24:
         return None
-    degrees = sum(variances) ** 2 / sum(part**2 / one.degrees for part, one in zip(variances, shares, strict=True))
+    degrees = variance**2 / sum(part**2 / one.degrees for part, one in zip(variances, shares, strict=True))
     quantile, error = student_quantile(1 - tail, degrees), float(np.sqrt(variance))
     skew = sum(one.third for one in shares) / error**3
     return seen - error * _unskewed(quantile, skew), seen - error * _unskewed(-quantile, skew)
 
 
-def _within(
-    seen: float, shares: Sequence[Shares], across: float, bounds: tuple[float, float], tail: float
-) -> tuple[float, float]:
+def _within(seen: float, shares: Sequence[Shares], bounds: tuple[float, float], tail: float) -> tuple[float, float]:
     """Wilson's interval of a number between two bounds, at as many cases as its variance is that of."""
     low, width = bounds[0], bounds[1] - bounds[0]
     share = min(max((seen - low) / width, 0.0), 1.0)
@@ -172,11 +168,8 @@ def _within(
         independent = min(one.cases for one in shares)
         quantile = student_quantile(1 - tail, max(independent - 1, 1.0))
     else:
-        plain = [one.variance / width**2 for one in shares]
-        raised = [_raised(one, part, share, width) for one, part in zip(shares, plain, strict=True)]
-        related = 0.0 if across == 0 else across / width**2 / float(np.sqrt(plain[0] * plain[1]))
-        variance = sum(raised) + (2 * related * float(np.sqrt(raised[0] * raised[1])) if related else 0.0)
-        independent = spread / max(variance, 1e-12)
+        raised = [_raised(one, one.variance / width**2, share, width) for one in shares]
+        independent = spread / max(sum(raised), 1e-12)
         squares = sum(part**2 / one.degrees for part, one in zip(raised, shares, strict=True))
         quantile = student_quantile(1 - tail, sum(raised) ** 2 / squares)
     weight = independent + quantile**2
@@ -233,8 +226,9 @@ def _left_out(
     return Shares(changes[filled], sizes[filled], filled, float(len(clusters) ** 2 / (of_cluster**2).sum()))
 
 
-def _across(first: Shares, second: Shares) -> float:
-    """Covariance of what the blocks that both samples have add to the number in either."""
-    _, ours, theirs = np.intersect1d(first.blocks, second.blocks, assume_unique=True, return_indices=True)
-    every = len(first.blocks) + len(second.blocks) - len(ours)
-    return float(first.centred[ours] @ second.centred[theirs]) * every / (every - 1)
+def _together(first: Shares, second: Shares) -> Shares:
+    """Shares of blocks that two samples have in common: what a block adds in both is one case."""
+    blocks, places = np.unique(np.append(first.blocks, second.blocks), return_inverse=True)
+    changes = np.bincount(places, np.append(first.centred, second.centred)).astype(np.float64)
+    sizes = np.bincount(places, np.append(first.sizes, second.sizes)).astype(np.int64)
+    return Shares(changes, sizes, blocks, min(first.cases, second.cases))
