@@ -115,6 +115,7 @@ def test_curves_by_offset_are_those_of_the_metrics() -> None:
     curves = {one.name: one for one in findings if isinstance(one, Curve)}
     for name, (shares, counts) in expected.items():
         assert (curves[name].y, curves[name].counts) == (tuple(shares.tolist()), tuple(counts.tolist()))
+        assert curves[name].images == counts.sum()  # no frame is at two distances
 
 
 def test_classes_and_kinds_of_frames_are_told_apart_by_the_anchor() -> None:

@@ -130,9 +130,18 @@ class Point(NamedTuple):
 
 
 def share_curve(
-    name: str, about: About, axes: tuple[str, str], points: Sequence[Point], convention: Mapping[str, str]
+    name: str,
+    about: About,
+    axes: tuple[str, str],
+    points: Sequence[Point],
+    convention: Mapping[str, str],
+    *,
+    apart: bool = False,
 ) -> Curve:
-    """Shares with a band as `share` has its interval; no band where any of the points has too few cases for one."""
+    """Shares with a band as `share` has its interval; no band where any of the points has too few cases for one.
+
+    Points share their images, or have each their own and stand `apart`, as frames by their distance do.
+    """
     found = [
         share(name, flags.ravel(), about, convention, joined_clusters([clusters] * len(flags)))
         for flags, clusters in ((np.atleast_2d(point.flags), point.clusters) for point in points)
@@ -140,15 +149,16 @@ def share_curve(
     bounds = [one.interval for one in found if one.interval is not None]
     banded = len(bounds) == len(found)
     told = next((one.convention for one in found if one.interval is None or banded), convention)
+    counts = tuple(len(point.clusters) for point in points)
     return Curve(
         name,
         about,
         *axes,
         x=tuple(float(point.x) for point in points),
         y=tuple(one.value for one in found),
-        images=max((len(point.clusters) for point in points), default=0),
+        images=sum(counts) if apart else max(counts, default=0),
         convention=told,
-        counts=tuple(len(point.clusters) for point in points),
+        counts=counts,
         low=tuple(low for low, _ in bounds) if banded else None,
         high=tuple(high for _, high in bounds) if banded else None,
     )

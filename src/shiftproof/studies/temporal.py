@@ -179,7 +179,7 @@ class TemporalStudy(CleanStudy):
         ]
         if points:
             axes = ("frames away", "share right")
-            yield evidence.share_curve("conditional_robustness", about, axes, points, convention)
+            yield evidence.share_curve("conditional_robustness", about, axes, points, convention, apart=True)
         yield self._errors(frames.correct, frames.places, about, convention)
 
     def _errors(self, correct: NDArray[np.bool_], places: FramePlaces, about: About, convention: Mapping[str, str]) -> Curve:
@@ -188,7 +188,7 @@ class TemporalStudy(CleanStudy):
         rows = {offset: np.flatnonzero(places.offsets == offset) for offset in near}
         points = [evidence.Point(offset, ~correct[..., at], places.clusters.take(at)) for offset, at in rows.items()]
         axes = ("offset from the anchor, frames", "share wrong")
-        return evidence.share_curve("offset_errors", about, axes, points, convention)
+        return evidence.share_curve("offset_errors", about, axes, points, convention, apart=True)
 
     def _over_models(
         self, answered: Mapping[Run, Frames], before_review: Mapping[Run, Frames], stated: Mapping[Run, Mapping[str, str]]
