@@ -9,6 +9,7 @@ from datetime import datetime
 
 from shiftproof.metrics.intervals import LEAST_CLUSTERS
 from shiftproof.metrics.meanings import Unit, meaning_of
+from shiftproof.studies.evidence import counted
 from shiftproof.studies.results import ImageSetCard, Results
 from shiftproof.types import Measurement
 
@@ -172,4 +173,4 @@ def unit_of_evidence(results: Results) -> str:
 def _cases_of(card: ImageSetCard) -> str:
     if card.clusters is None:
         return f"{card.name}, every image is one case"
-    return f"{card.name}, {images(card.images)} of {count(card.clusters)} {card.unit}s, each of which is one case"
+    return f"{card.name}, {images(card.images)} of {counted(card.clusters, card.unit)}, each of which is one case"
