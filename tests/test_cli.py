@@ -361,6 +361,16 @@ def test_what_cannot_be_measured_is_told_before_the_first_pass(
     assert "note: no image of red has a label" in predicted.err
 
 
+def test_a_cluster_that_is_not_there_is_told_before_the_first_pass(
+    shiftproof: Shiftproof, network: list[str], draw_photos: Draw, passes: list[int]
+) -> None:
+    photos = draw_photos(2)
+    for cluster, told in (("none.csv", "no file none.csv"), ("patint", "no fact of these images to cluster them by")):
+        said = shiftproof("run", *arguments(network, photos), "--cluster", cluster, "--studies", "accuracy", "--quiet")
+        assert (said.code, passes) == (1, [])
+        assert told in said.err
+
+
 def test_labels_that_no_model_knows_are_none(
     shiftproof: Shiftproof, network: list[str], draw_photos: Draw, passes: list[int]
 ) -> None:

@@ -214,8 +214,8 @@ def plan(model: str, images: str, **options: Any) -> None:
 
     asked, image_set = model_asked(model, options), images_asked(images, options)
     bench = bench_of([asked], image_set, options)
-    say_editions(bench, options)
     studies = tell_unmeasurable(bench, [asked], options)
+    say_editions(bench, options)
     rows = plan_runs(studies, bench.image_sets, store=Store(options["store"]), scoring=scoring_of(options))
     if options["as_json"]:
         say_json(rows)

@@ -194,6 +194,7 @@ def _benches(models: Sequence[Model | ModelRef], images: ImageSet, options: Opti
 def fill_bench(model: Model, bench: Bench, options: Options) -> None:
     """Every run of this model and its companions that the studies name, and those of others checked to be there."""
     from shiftproof.console import Bar
+    from shiftproof.image_sets.clusters import clustering
     from shiftproof.prediction import check_stored, fill_studies
     from shiftproof.store import Store
     from shiftproof.types import richest
@@ -201,6 +202,7 @@ def fill_bench(model: Model, bench: Bench, options: Options) -> None:
     store = Store(options["store"])
     asked: list[Model] = [model, *bench.companions]
     studies = tell_unmeasurable(bench, [model], options)
+    clustering(options.get("cluster")).check(bench.image_sets)
     check_stored(studies, bench.image_sets, store=store, besides=[one.ref for one in asked])
     say_preparation(model, bench.image_sets, options)
     say_editions(bench, options)

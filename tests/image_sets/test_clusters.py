@@ -91,6 +91,42 @@ def test_a_table_of_clusters_is_taken_at_its_word_and_another_is_refused(tmp_pat
         clustering(str(table))
 
 
+def test_a_table_as_a_spreadsheet_writes_it_is_read_and_blanks_are_no_cluster(tmp_path: Path) -> None:
+    table = tmp_path / "wards.csv"
+    table.write_text("id,cluster\na,north\nb,\nc,\nd\n", encoding="utf-8-sig")
+    found = clustering(str(table))
+    images = [sample(name) for name in "abcde"]
+    assert found.of(images) == Clusters("cluster", ("north", "b", "c", "d", "e"))
+    assert found.without(images) == 4
+
+
+def test_a_table_that_contradicts_itself_or_lists_other_images_is_refused(tmp_path: Path) -> None:
+    table = tmp_path / "wards.csv"
+    table.write_text("id,cluster\na,north\na,south\n", encoding="utf-8")
+    with pytest.raises(BadInput, match="a into two clusters, north and south"):
+        clustering(str(table))
+    table.write_text("id,cluster\nphotos/a.png,north\n", encoding="utf-8")
+    with pytest.raises(BadInput, match=r"ids such as photos/a\.png, they have ids such as a\.png"):
+        clustering(str(table)).check([View(None, None, [sample("a.png")])])  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match="no file"):
+        clustering(str(tmp_path / "none.csv"))
+
+
+def test_a_table_without_a_single_duplicate_says_that_images_are_cases_of_their_own(tmp_path: Path) -> None:
+    table = tmp_path / "duplicates.csv"
+    table.write_text("id,step,reason,other\n", encoding="utf-8")
+    found = clustering(str(table))
+    found.check([View(None, None, [sample("a")])])  # type: ignore[arg-type]
+    grouped = found.of([sample("a"), sample("b")])
+    assert grouped is not None
+    assert grouped.numbers is None
+    assert found.without([sample("a")]) == 0
+
+
+def test_images_that_lack_the_fact_that_was_named_are_counted() -> None:
+    assert Clustering("patient").without([sample("a", patient="p1"), sample("b"), sample("c", patient=None)]) == 2
+
+
 @pytest.mark.parametrize(
     ("ids", "warned"),
     [
@@ -98,6 +134,16 @@ def test_a_table_of_clusters_is_taken_at_its_word_and_another_is_refused(tmp_pat
         ([f"cat/IMG_{number:04d}.jpg" for number in range(90)], False),
         ([f"ILSVRC2012_val_{number:08d}.JPEG" for number in range(90)], False),
         ([f"cat/{number}.png" for number in range(90)], False),
+        # styles of ImageNet-R, in every folder alike
+        (
+            [
+                f"n{label}/{style}_{number}.jpg"
+                for label in range(9)
+                for style in ("art", "toy", "tattoo")
+                for number in range(9)
+            ],
+            False,
+        ),
         ([f"ward/patient{person:02d}_{slice_:03d}.png" for person in range(9) for slice_ in range(10)], True),
         ([f"cat/clip{clip}-frame{frame}.jpg" for clip in range(9) for frame in range(10)], True),
         ([f"{change}/cat/{number}.png" for change in ("fog", "snow") for number in range(30)], True),
@@ -107,6 +153,14 @@ def test_names_that_give_a_common_source_away_are_warned_about(ids: list[str], w
     folders = sorted({Path(image_id).parent.name for image_id in ids})
     samples = [Sample(image_id, (folders.index(Path(image_id).parent.name),)) for image_id in ids]
     assert (looks_clustered(samples) is not None) == warned
+
+
+def test_series_that_are_named_after_their_class_are_no_sources() -> None:
+    breeds = ["Abyssinian", "beagle", "Bengal", "boxer", "pug", "Sphynx"]
+    pets = [Sample(f"{breed}_{number}.jpg", (label,)) for label, breed in enumerate(breeds) for number in range(9)]
+    assert looks_clustered(pets) is None
+    alike = [Sample(one.id, (0,)) for one in pets]  # six numbered series of one class: clips, patients
+    assert looks_clustered(alike) is not None
 
 
 def test_corrupted_versions_opened_as_one_set_are_as_many_cases_as_photos(tmp_path: Path) -> None:

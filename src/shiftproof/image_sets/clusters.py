@@ -42,6 +42,9 @@ SOURCES = (
 )
 """The first that an image has the facts of says what it is a part of."""
 
+FOUND_UNITS = frozenset([EACH_IMAGE, *(source.unit for source in SOURCES)])
+"""What a case is where nobody named it; its key then comes from an image's name, which another set may use too."""
+
 
 @dataclass(frozen=True)
 class Clustering:
@@ -49,6 +52,7 @@ class Clustering:
 
     by: str | None = None
     table: Mapping[str, str] | None = None  # cluster by image id
+    links: bool = False  # whether the table lists only what looks like another
 
     def of(self, samples: Sequence[Sample]) -> Clusters | None:
         """The case that each of these images belongs to; None where nothing says that any belong together."""
@@ -66,13 +70,28 @@ class Clustering:
         return Clusters(" or ".join(units), tuple(keys))
 
     def check(self, image_sets: Iterable[ImageSet]) -> None:
-        """UnknownName where none of the sets has the fact that was named."""
+        """UnknownName where no set has the fact that was named, BadInput where a table lists none of their images."""
         sets = list(image_sets)
+        if self.table:
+            ids = [sample.id for images in sets for sample in images.samples]
+            if ids and self.table.keys().isdisjoint(ids):
+                raise BadInput(
+                    f"{self.by} lists no image of these sets: it has ids such as {next(iter(self.table))}, "
+                    f"they have ids such as {ids[0]}"
+                )
         if self.by in (None, EACH_IMAGE) or self.table is not None:
             return
         known = dict.fromkeys(fact for images in sets for sample in images.samples for fact in sample.facts)
         if self.by not in known:
             raise UnknownName("fact of these images to cluster them by", str(self.by), [*known, EACH_IMAGE])
+
+    def without(self, samples: Sequence[Sample]) -> int:
+        """Images that what was named says nothing of, so that each stands for itself; of look-alikes most have none."""
+        if self.by in (None, EACH_IMAGE) or self.links:
+            return 0
+        if self.table is not None:
+            return sum(sample.id not in self.table for sample in samples)
+        return sum(sample.facts.get(str(self.by)) is None for sample in samples)
 
 
 def clustering(by: str | None) -> Clustering:
@@ -82,17 +101,19 @@ def clustering(by: str | None) -> Clustering:
     look alike.
     """
     if by is None or not os.path.isfile(by):
+        if by is not None and by.lower().endswith(".csv"):
+            raise BadInput(f"there is no file {by} to take clusters from")
         return Clustering(by)
     try:
-        with open(by, encoding="utf-8", newline="") as file:
-            rows = list(csv.DictReader(file))
+        with open(by, encoding="utf-8-sig", newline="") as file:  # as spreadsheets write it
+            reader = csv.DictReader(file)
+            rows, columns = list(reader), {column for column in reader.fieldnames or () if column}
     except (OSError, UnicodeDecodeError, csv.Error) as problem:
         raise BadInput(f"{by} cannot be read as a table of clusters: {problem}") from problem
-    columns = set(rows[0]) if rows else set()
     if {"id", "cluster"} <= columns:
-        return Clustering(by, {str(row["id"]): str(row["cluster"]) for row in rows})
+        return Clustering(by, _listed(by, ((row["id"], row["cluster"]) for row in rows)))
     if {"id", "other"} <= columns:
-        return Clustering(by, _joined((str(row["id"]), str(row["other"])) for row in rows if row["other"]))
+        return Clustering(by, _joined((row["id"], row["other"]) for row in rows if row["id"] and row["other"]), links=True)
     raise BadInput(
         f"{by} should have the columns id and cluster, or id and other as duplicates.csv has; "
         f"got {', '.join(sorted(columns)) or 'an empty file'}"
@@ -125,8 +146,9 @@ def looks_clustered(samples: Sequence[Sample]) -> str | None:
         return f"{repeated:,} of {len(samples):,} images share their name and class with another, such as {shown}"
     series = Counter(_series(sample.id) for sample in samples)
     folders = Counter(os.path.dirname(folder) for folder in series)
+    kinds = _kinds(samples)
     # IMG_0001 to IMG_0999 are one series of a folder, and no sign of anything; dozens of short ones are
-    many = [name for name, count in series.items() if count > 1 and folders[os.path.dirname(name)] > 2]
+    many = [name for name, count in series.items() if count > 1 and folders[os.path.dirname(name)] > 2 and name not in kinds]
     pictures = sum(series[name] for name in many)
     if len(many) > 4 and pictures > 0.8 * len(samples):
         shown = next(sample.id for sample in samples if _series(sample.id) == many[0])
@@ -145,6 +167,24 @@ def _series(image_id: str) -> str:
     return f"{folder}/{shorter}" if shorter and shorter != name else stem
 
 
+def _kinds(samples: Sequence[Sample]) -> set[str]:
+    """Series that are named after what their pictures show or are, as beagle_12 and art_3 are, and not after a source.
+
+    Their name has no number in it, and is found in several folders, or is the only one of its class.
+    """
+    of_class: dict[tuple[int, ...], set[str]] = {}
+    for sample in samples:
+        of_class.setdefault(sample.labels, set()).add(_series(sample.id))
+    every = set().union(*of_class.values())
+    homes = Counter(os.path.basename(name) for name in every)
+    alone = {name for names in of_class.values() if len(names) == 1 < len(of_class) for name in names}
+    return {
+        name
+        for name in every
+        if not re.search("[0-9]", os.path.basename(name)) and (homes[os.path.basename(name)] > 1 or name in alone)
+    }
+
+
 def _folder(anchor: str) -> str:
     return os.path.dirname(anchor) or anchor
 
@@ -158,6 +198,15 @@ def _named(sample: Sample, fact: str) -> str:
     """The fact of an image; one that lacks it stands for itself."""
     value = sample.facts.get(fact)
     return sample.id if value is None else str(value)
+
+
+def _listed(name: str, rows: Iterable[tuple[str | None, str | None]]) -> dict[str, str]:
+    """Clusters as a table lists them; an image without one is left out, and stands for itself."""
+    found: dict[str, str] = {}
+    for image, cluster in rows:
+        if image and cluster and found.setdefault(image, cluster) != cluster:
+            raise BadInput(f"{name} puts {image} into two clusters, {found[image]} and {cluster}; an image is of one")
+    return found
 
 
 def _joined(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:

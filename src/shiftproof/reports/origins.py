@@ -6,6 +6,7 @@ from shiftproof.metrics.meanings import meaning_of
 from shiftproof.reports.page import name_of
 from shiftproof.reports.parts import Cell, Code, Column, Definitions, Part, Section, Table
 from shiftproof.reports.words import count, moment
+from shiftproof.studies.evidence import counted
 from shiftproof.studies.results import ImageSetCard, ModelCard, Results
 from shiftproof.types import Gallery
 
@@ -45,7 +46,7 @@ def _model(card: ModelCard) -> Definitions:
 def _image_set(card: ImageSetCard) -> Definitions:
     entries = {
         "Images": f"{count(card.images)}, {count(card.labelled)} of them labelled",
-        "Cases": f"{count(card.clusters)} {card.unit}s" if card.clusters is not None else "every image is one",
+        "Cases": counted(card.clusters, card.unit) if card.clusters is not None else "every image is one",
         "Set aside": count(len(card.set_aside)),
         "Classes": "not declared" if card.classes is None else count(card.classes),
         "Location": card.location or "in memory",

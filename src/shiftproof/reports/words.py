@@ -9,6 +9,7 @@ from datetime import datetime
 
 from shiftproof.metrics.intervals import LEAST_CLUSTERS
 from shiftproof.metrics.meanings import Unit, meaning_of
+from shiftproof.studies.evidence import counted
 from shiftproof.studies.results import Results
 from shiftproof.types import Measurement
 
@@ -174,7 +175,7 @@ def unit_of_evidence(results: Results) -> str:
     others: dict[str, list[str]] = {}
     for card in results.image_sets:
         if card.clusters is not None:
-            others.setdefault(f"{count(card.clusters)} {card.unit}{'' if card.clusters == 1 else 's'}", []).append(card.name)
+            others.setdefault(counted(card.clusters, card.unit), []).append(card.name)
     told = [f"in {names_or_more(names)}: {cases}{' each' if len(names) > 1 else ''}" for cases, names in others.items()]
     by_image = not results.image_sets or any(card.clusters is None for card in results.image_sets)
     return f"{MEANING} Unit of evidence: {'; '.join([*(['the image'] if by_image else []), *told])}."

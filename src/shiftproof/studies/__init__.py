@@ -175,6 +175,13 @@ class _Loader:
                     f"{run.image_set.name}: {why}. If they come from one source they are one case: say which with --cluster "
                     "(a fact of the images, or a table), or intervals are too narrow; --cluster image says they do not"
                 )
+        if run.condition == CLEAN and (
+            lacking := self._clustering.without(samples := self.image_set(run.image_set).samples)
+        ):
+            yield (
+                f"{run.image_set.name}: {lacking:,} of {len(samples):,} images have nothing in {self._clustering.by} to "
+                "cluster them by; each counts as a case of its own"
+            )
         hints = [
             *(accuracy_hint(one.value, self._scored.get(run) or model.outputs or 0, one.images) for one in accuracies),
             precision_hint([one.value for one in precisions], max((one.images for one in precisions), default=0)),

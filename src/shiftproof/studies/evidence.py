@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -181,7 +182,7 @@ def resampled_told(clusters: Clusters, interval: tuple[float, float] | None, *, 
     cases = counted(clusters.count, clusters.unit)
     if interval is None:
         return {"interval": too_few(cases)} if clusters.count < LEAST_CLUSTERS else {}
-    told = {"interval": f"95 %, {what} over {clusters.unit}s"}
+    told = {"interval": f"95 %, {what} over {several(clusters.unit)}"}
     return told if clusters.numbers is None else {**told, "cases": cases}
 
 
@@ -196,7 +197,17 @@ def counted(number: int, unit: str) -> str:
     >>> counted(1, "clip"), counted(1200, "source image")
     ('1 clip', '1,200 source images')
     """
-    return f"{number:,} {unit}" + ("" if number == 1 else "s")
+    return f"{number:,} {unit if number == 1 else several(unit)}"
+
+
+def several(unit: str) -> str:
+    """The plural of what one case is.
+
+    >>> several("image or source image"), several("body")
+    ('images or source images', 'bodies')
+    """
+    words = (re.sub("([^aeiou])y$", r"\1ie", word) for word in unit.split(" or "))
+    return " or ".join(word if word.endswith("s") else f"{word}s" for word in words)
 
 
 def mean_accuracy_answered(

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from shiftproof.detectors import ReadyDetector, as_one, parameters_of, ready
 from shiftproof.errors import BadInput, NotKept
+from shiftproof.image_sets.clusters import FOUND_UNITS
 from shiftproof.metrics import is_correct
 from shiftproof.studies import evidence
 from shiftproof.studies.novelty_variants import ALL_OUTSIDE, Role, Variant
@@ -73,7 +74,15 @@ class Scored:
 
 
 def apart_from_inside(clusters: Clusters, name: str) -> Clusters:
-    """The cases of an outside set: images of new classes are other images, even where they are called the same."""
+    """The cases of an outside set: images of new classes are other images, even where they are called the same.
+
+    A patient or camera that was named as the case is the same one on either side.
+
+    >>> [apart_from_inside(Clusters(unit, ("1",)), "dresses").keys for unit in ("image", "patient")]
+    [('dresses: 1',), ('1',)]
+    """
+    if not FOUND_UNITS.issuperset(clusters.unit.split(" or ")):
+        return clusters
     return Clusters(clusters.unit, tuple(f"{name}: {key}" for key in clusters.keys))
 
 
