@@ -367,3 +367,10 @@ def test_a_detector_of_the_same_order_stands_apart_from_the_draws() -> None:
     assert (found[2].difference, found[2].p) == (0.0, 1.0)
     assert bounds(found[2])[0] == -bounds(found[2])[1]
     assert auroc_differences(inside[:1], outside[:1]) == []
+
+
+def test_copies_of_the_same_images_on_both_sides_leave_nothing_but_rounding() -> None:
+    for seed in range(20):
+        scores = np.random.default_rng(seed).normal(size=17)
+        low, high = auroc_interval(scores, scores, in_clusters=np.arange(17), out_clusters=np.arange(17)) or (1, 0)
+        assert 0 <= low < 0.5 < high <= 1

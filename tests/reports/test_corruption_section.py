@@ -59,7 +59,7 @@ def sampled(model: str) -> list[Finding]:
 def test_what_cells_that_were_not_run_leave_open_is_a_column_of_its_own(alone: list[Part]) -> None:
     parts = parts_of(*sampled("lite0"))
     short = next(part for part in parts if isinstance(part, Table) and part.title == "In short")
-    assert [column.title for column in short.columns][-3:] == ["Interval", "Images", "For exactly these photos"]
+    assert [column.title for column in short.columns][-3:] == ["95 % CI", "Images", "For exactly these photos"]
     cells = {row[0].text: row[-1].text for row in short.rows}
     assert cells["Error on clean images"] == "–"
     mean = next(one for one in sampled("lite0") if isinstance(one, Measurement) and one.metric == "mean_corrupted_error")

@@ -22,7 +22,19 @@ from shiftproof.studies.evidence import share
 from shiftproof.studies.input_sizes import InputSizeStudy, Sized
 from shiftproof.studies.objects import ObjectStudy
 from shiftproof.studies.results import Results
-from shiftproof.types import Classes, Image, ImageSet, ImageSetRef, ModelRef, Predictions, Run, Study
+from shiftproof.types import (
+    About,
+    Classes,
+    Clusters,
+    Image,
+    ImageSet,
+    ImageSetRef,
+    Measurement,
+    ModelRef,
+    Predictions,
+    Run,
+    Study,
+)
 
 IMAGES, SIDES = 40, (96, 160, 224)
 CLASSES = Classes(("otter", "tabby", "crane"))
@@ -121,12 +133,16 @@ def test_the_scale_table_counts_every_object_once(sets: dict[str, ImageList]) ->
 def test_crops_at_their_scale_have_a_row_for_each_factor_and_one_for_all() -> None:
     about = {"model": "net", "image_set": "photos"}
     rows = [("1", 224, 12, 100), ("1/16", 224, 1, 50), ("1", 448, 14, 100), ("1/16", 448, 3, 50)]
+
+    def counted(metric: str, right: int, total: int, about: About) -> Measurement:
+        return share(metric, np.arange(total) < right, about, {}, Clusters("image", tuple(map(str, range(total)))))
+
     found = [
         *(
-            share("scaled_crop_accuracy", right, total, {**about, "scale_factor": factor, "times": times, "side": 9}, {})
+            counted("scaled_crop_accuracy", right, total, {**about, "scale_factor": factor, "times": times, "side": 9})
             for factor, times, right, total in rows
         ),
-        *(share("scaled_crop_total", right, 150, {**about, "times": times}, {}) for times, right in ((224, 13), (448, 17))),
+        *(counted("scaled_crop_total", right, 150, {**about, "times": times}) for times, right in ((224, 13), (448, 17))),
     ]
     table = tables_of(section_of(Results(tuple(found)), "objects"))["Crops at their scale"]
     assert [column.title for column in table.columns] == ["Scale factor", "SF × 224", "SF × 448", "Crops"]

@@ -71,10 +71,11 @@ def auroc_interval(
         return 0.0, 1.0
     if one.too_few:
         return None
-    if one.is_flat:
+    cautious = 0.0 if one.is_flat else float(one.cautious_variances()[0])
+    # of the same images on both sides, placements may vary and yet cancel: what is left is rounding
+    if cautious < 1e-15:
         alike = float(tail ** (1 / cases))
         return seen * alike, 1 - (1 - seen) * alike
-    cautious = one.cautious_variances()[0]
     if seen * (1 - seen) < 1e-12:
         return 0.0, 1.0  # one side is at its end, and yet placements differ: rounding alone
     independent = seen * (1 - seen) / cautious
