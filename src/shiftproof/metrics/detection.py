@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from shiftproof.metrics.box_overlap import Overlap, Size
-from shiftproof.metrics.intervals import bca_interval
+from shiftproof.metrics.intervals import Groups
 from shiftproof.metrics.matching import Matches, match
 from shiftproof.metrics.ranked_hits import Area, Ranking, Times, areas_of, rank_by_class
 from shiftproof.metrics.resampled_precision import over_classes, resampled_precision
+from shiftproof.metrics.resampling import left_out_interval
 from shiftproof.types import Detections, Truths
 
 
@@ -65,26 +66,25 @@ def average_precision_interval(
     *,
     area: Area = "coco",
     times: Times | None = None,
+    clusters: Groups | None = None,
     level: float = 0.95,
-    resamples: int = 1000,
-    seed: int = 0,
-) -> tuple[float, float]:
-    """Interval of the mean average precision, by drawing images again with replacement, each with all its boxes (BCa).
+) -> tuple[float, float] | None:
+    """Interval of the mean average precision by leaving out images, each with all its boxes, or clusters of them.
 
-    An image that counts twice is in the pot twice. The bounds are nan of fewer than two images, and where some drawing has
-    nothing to find.
+    An image that counts twice is one case all the same. None of fewer than `LEAST_CLUSTERS` cases, and where nothing is to
+    be found without some of them.
 
     >>> squares, none = np.array([[0.0, 0, 4, 4]] * 100), np.zeros(100, dtype=bool)
     >>> ids = tuple(str(place) for place in range(100))
     >>> truths = Truths(ids, np.arange(100), squares, np.zeros(100, int), none, none, np.full(100, 16.0))
     >>> found = Detections(ids, np.arange(0, 100, 2), squares[::2], np.ones(50), np.zeros(50, int))
     >>> low, high = average_precision_interval(match(found, truths), area="voc")
-    >>> round(low, 1), round(high, 1)  # half of 100 objects are found: 0.5 +- 1.96 * 0.05
+    >>> round(low, 1), round(high, 1)  # half of 100 objects are found: 0.5 +- 1.98 * 0.05
     (0.4, 0.6)
     """
-    pot = None if times is None else np.repeat(np.arange(len(matches.ids)), times.astype(np.int64))
-    again = resampled_precision(matches, pot, area=area, resamples=resamples, seed=seed)
-    seen, drawn, left_out = (part[:, 0] for part in over_classes(again))
-    if len(left_out) < 2 or not np.isfinite([*drawn, *left_out]).all():
-        return float("nan"), float("nan")
-    return bca_interval(float(seen[0]), drawn, left_out, level=level, cases=len(matches.ids) if pot is None else len(pot))
+    every = np.arange(len(matches.ids))
+    pot = every if times is None else np.repeat(every, times.astype(np.int64))
+    groups = (every if clusters is None else clusters)[pot]
+    found = over_classes(resampled_precision(matches, pot, clusters=groups, area=area, resamples=0))
+    cases = len(np.unique(groups))
+    return left_out_interval(found.seen[:, 0], found.left_out[:, 0], bounds=(0.0, 1.0), level=level, cases=cases)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from shiftproof.corruptions import GROUPS, IMAGENET_C
 from shiftproof.errors import listed
 from shiftproof.metrics.meanings import unseen
-from shiftproof.metrics.resampling import RESAMPLES, interval_of, resampled_means
+from shiftproof.metrics.resampling import RESAMPLES, interval_of, left_out_interval, resampled_means
 from shiftproof.studies import evidence
 from shiftproof.studies.cells import Baseline, Cells
 from shiftproof.types import About, Curve, Finding, Measurement
@@ -151,8 +151,11 @@ def measured_means(cells: Cells, baseline: Baseline | None, seen: Collection[str
     for number in _numbers(cells, baseline, seen):
         observed, drawn, left_out = (number.of(drawing) for drawing in drawings)
         if np.isfinite(observed[0]):
-            within = interval_of(observed, drawn, left_out, cases=clusters.count)
             unbounded = _may_divide_by_nothing(number, drawings[1], cells)
+            if number.metric in _OF_BASELINE_LOSSES:  # drawings of a ratio to a small number have long tails
+                within = left_out_interval(observed, left_out, cases=clusters.count)
+            else:
+                within = interval_of(observed, drawn, left_out, cases=clusters.count)
             yield Measured(number, float(observed[0]), None if unbounded else within, UNBOUNDED if unbounded else {})
 
 

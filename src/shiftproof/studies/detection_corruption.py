@@ -37,7 +37,6 @@ from shiftproof.studies.found_boxes import (
     measured,
     nothing_to_find,
     overlap_told,
-    resamples_for,
     truths_of,
     why_no_precision,
 )
@@ -74,15 +73,15 @@ class DetectionCorruptionStudy(CorruptedStudy):
             unchanged = self._judged(load, clean, ids)
             if unchanged is None:
                 continue
-            resamples, shown = resamples_for(unchanged.matches), _best_image(unchanged)
+            shown = _best_image(unchanged)
             columns, items = [], [self._item(unchanged, clean, shown)]
             for cell in cells:
                 judged = self._judged(load, cell, ids)
                 if judged is not None:
-                    columns.append(_precision(judged, resamples))
+                    columns.append(_precision(judged))
                     if cell.condition.severity == max(self.severities):
                         items.append(self._item(judged, cell, shown))
-            table = _side_by_side([*columns, _precision(unchanged, resamples)])
+            table = _side_by_side([*columns, _precision(unchanged)])
             told = {"boxes": "the 100 surest of each image and class", **overlap_told(self.iou)}
             made = {**self._edition_told(), **self._frost_told()}
             corrupted_told = {**convention_of(cells[0], unchanged.found), **made, **told}
@@ -180,8 +179,8 @@ def _best_image(judged: Judged) -> str:
     return judged.found.detections.ids[int(best)]
 
 
-def _precision(judged: Judged, resamples: int) -> Resampled:
-    return over_classes(judged.drawn_again(judged.matches, resamples=resamples))
+def _precision(judged: Judged) -> Resampled:
+    return over_classes(judged.left_out(judged.matches))
 
 
 def _side_by_side(columns: Sequence[Resampled]) -> Resampled:

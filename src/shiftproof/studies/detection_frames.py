@@ -14,9 +14,9 @@ from shiftproof.metrics.average_precision import image_average_precision
 from shiftproof.metrics.matching import Matches
 from shiftproof.metrics.pm_k_detection import worst_frames_sweep
 from shiftproof.metrics.resampled_precision import over_classes, resampled_precision
-from shiftproof.metrics.resampling import Resampled, interval_of
+from shiftproof.metrics.resampling import Resampled
 from shiftproof.studies.detection_galleries import judged_item
-from shiftproof.studies.found_boxes import Judged, difference, measured, resamples_for
+from shiftproof.studies.found_boxes import Judged, difference, measured, precision_interval
 from shiftproof.studies.frame_review import verdicts_of
 from shiftproof.studies.frames import FramePlaces, frames_left_out, places_of, subsets_of
 from shiftproof.types import About, Clusters, Curve, Finding, FoundObjects, Gallery, Measurement, Run
@@ -120,8 +120,8 @@ class _Frames:
         """Mean average precision over these images, and over some drawn again; None where they leave nothing to find."""
         key = images.tobytes()  # the worst frames are often the same for the next k
         if key not in self.known:
-            clusters, resamples = self.clusters.take(images).numbers, resamples_for(self.matches)
-            self.known[key] = over_classes(resampled_precision(self.matches, images, clusters=clusters, resamples=resamples))
+            clusters = self.clusters.take(images).numbers
+            self.known[key] = over_classes(resampled_precision(self.matches, images, clusters=clusters, resamples=0))
         again = self.known[key]
         return again if np.isfinite(again.seen).all() else None
 
@@ -144,10 +144,7 @@ def _over_k(frames: _Frames, about: About, told: Mapping[str, str]) -> Iterator[
 
 def _curve(precision: Mapping[int, Resampled], images: list[Clusters], about: About, told: Mapping[str, str]) -> Curve:
     counts = [len(clusters) for clusters in images]
-    bounds = [
-        interval_of(*(part[:, 0] for part in again), cases=clusters.count)
-        for again, clusters in zip(precision.values(), images, strict=True)
-    ]
+    bounds = [precision_interval(again, clusters) for again, clusters in zip(precision.values(), images, strict=True)]
     low, high = zip(*bounds, strict=True) if all(bounds) else (None, None)
     return Curve(
         "pm_k_precision_curve",

@@ -9,10 +9,9 @@ from numpy.typing import NDArray
 
 from shiftproof.metrics.average_precision import average_recall, precision_at_recall
 from shiftproof.metrics.box_overlap import SIZES, Overlap
-from shiftproof.metrics.matching import Matches, match
+from shiftproof.metrics.matching import match
 from shiftproof.metrics.ranked_hits import RECALLS
 from shiftproof.metrics.resampled_precision import over_classes
-from shiftproof.metrics.resampling import Resampled
 from shiftproof.studies.class_names import ClassNames
 from shiftproof.studies.found_boxes import Judged, column_of, measured, overlap_name, overlap_told
 from shiftproof.types import About, Curve, FoundObjects, Measurement
@@ -32,7 +31,7 @@ def at_overlap(judged: Judged, iou: Overlap, about: About, told: Mapping[str, st
     """Mean average precision and average recall at an overlap."""
     key, convention = {**about, "iou": overlap_name(iou)}, {**told, **overlap_told(iou)}
     matches = judged.matches if iou == judged.iou else judged.at(iou)
-    again = judged.by_class if iou == judged.iou else _drawn_again(matches, judged)
+    again = judged.by_class if iou == judged.iou else judged.left_out(matches)
     yield measured("mean_average_precision", over_classes(again), key, len(judged.counted), convention, judged.clusters)
     recall = float(np.nanmean(average_recall(matches, times=judged.times)))
     yield Measurement("mean_average_recall", recall, key, len(judged.counted), convention)
@@ -43,7 +42,7 @@ def by_size(judged: Judged, about: About, told: Mapping[str, str]) -> Iterator[M
     for size in [size for size in SIZES if size != "all"]:
         matches = match(judged.found.detections, judged.truths, iou=judged.iou, size=size)
         if (judged.times[matches.object_image] > 0).any():
-            again = over_classes(_drawn_again(matches, judged))
+            again = over_classes(judged.left_out(matches))
             yield measured(
                 "size_average_precision", again, {**about, "size": size}, len(judged.counted), told, judged.clusters
             )
@@ -51,7 +50,7 @@ def by_size(judged: Judged, about: About, told: Mapping[str, str]) -> Iterator[M
 
 def localization(judged: Judged, about: About, told: Mapping[str, str]) -> Measurement:
     """Average precision of all boxes in one order, whatever class they name."""
-    again = over_classes(_drawn_again(judged.blind, judged))
+    again = over_classes(judged.left_out(judged.blind))
     return measured("localization_precision", again, about, len(judged.counted), told, judged.clusters)
 
 
@@ -89,10 +88,6 @@ def boxes_by_class(
         chosen = sure & (boxes.classes == kind)
         key, images = {**about, "class": names[kind]}, len(np.unique(boxes.image[chosen]))
         yield Measurement("class_boxes", int(chosen.sum()), key, images, told)
-
-
-def _drawn_again(matches: Matches, judged: Judged) -> Resampled:
-    return judged.drawn_again(matches)
 
 
 def _recall_curve(precision: NDArray[np.floating], about: About, images: int, convention: Mapping[str, str]) -> Curve:

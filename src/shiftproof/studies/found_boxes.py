@@ -12,16 +12,13 @@ from numpy.typing import NDArray
 
 from shiftproof.metrics.box_overlap import Overlap
 from shiftproof.metrics.matching import Matches, match
+from shiftproof.metrics.meanings import meaning_of
 from shiftproof.metrics.resampled_precision import resampled_precision
-from shiftproof.metrics.resampling import RESAMPLES, Resampled, interval_of
+from shiftproof.metrics.resampling import Resampled, left_out_interval
 from shiftproof.studies import evidence
 from shiftproof.types import About, Clusters, FoundObjects, Measurement, Predictions, Run, Truths
 
 Load = Callable[[Run], Predictions]
-
-MANY_BOXES = 300_000
-"""Boxes times thresholds; above this images are drawn again fewer times, which moves the ends of an interval a little."""
-FEW_RESAMPLES = 200
 
 
 class LoadsFound(Protocol):
@@ -51,17 +48,16 @@ class Judged:
     @cached_property
     def by_class(self) -> Resampled:
         """Average precision of each class that has something to find, in the images that count and in drawings of them."""
-        return self.drawn_again(self.matches)
+        return self.left_out(self.matches)
 
     @cached_property
     def clusters(self) -> Clusters:
         """Which of the images that count are one case."""
         return self.found.clusters.take(self.counted)
 
-    def drawn_again(self, matches: Matches, *, resamples: int | None = None) -> Resampled:
-        """Average precision of each class at some matches, in the images that count and in drawings of them by case."""
-        times = resamples_for(matches) if resamples is None else resamples
-        return resampled_precision(matches, self.counted, clusters=self.clusters.numbers, resamples=times)
+    def left_out(self, matches: Matches) -> Resampled:
+        """Average precision of each class at some matches, in the images that count and without some of them, by case."""
+        return resampled_precision(matches, self.counted, clusters=self.clusters.numbers, resamples=0)
 
     def at(self, iou: Overlap) -> Matches:
         """What became of each box at another overlap."""
@@ -152,19 +148,21 @@ def overlap_told(iou: Overlap) -> dict[str, str]:
     return {"overlap": OVERLAP_TOLD.get(overlap_name(iou), overlap_name(iou))}
 
 
-def resamples_for(matches: Matches) -> int:
-    """How often images are drawn again."""
-    return RESAMPLES if matches.hit.size <= MANY_BOXES else FEW_RESAMPLES
-
-
 def measured(
     metric: str, column: Resampled, about: About, images: int, convention: Mapping[str, str], clusters: Clusters
 ) -> Measurement:
     """A number with its interval from drawings of images, or of the clusters they come in; one column of them."""
-    interval = interval_of(*(part[:, 0] for part in column), cases=clusters.count)
-    what = f"BCa bootstrap, {len(column.drawn)} draws,"
-    told = {**convention, **evidence.resampled_told(clusters, interval, what=what)}
+    bounds = (0.0, 1.0) if meaning_of(metric).unit == "share" and not metric.startswith("relative") else None
+    interval = precision_interval(column, clusters, bounds=bounds)
+    told = {**convention, **evidence.resampled_told(clusters, interval, what="jackknife")}
     return Measurement(metric, float(column.seen[0, 0]), about, images, told, interval, min(images, clusters.count))
+
+
+def precision_interval(
+    column: Resampled, clusters: Clusters, *, bounds: tuple[float, float] | None = (0.0, 1.0)
+) -> tuple[float, float] | None:
+    """Of one number by leaving out images, or the clusters they come in."""
+    return left_out_interval(column.seen[:, 0], column.left_out[:, 0], bounds=bounds, cases=clusters.count)
 
 
 def column_of(resampled: Resampled, place: int) -> Resampled:

@@ -12,7 +12,7 @@ from shiftproof.corruptions import IMAGENET_P
 from shiftproof.corruptions.editions import Fit
 from shiftproof.errors import BadInput, UnknownName, listed
 from shiftproof.metrics.meanings import unseen
-from shiftproof.metrics.resampling import RESAMPLES, Resampled, interval_of, resampled_means
+from shiftproof.metrics.resampling import Resampled, left_out_interval, resampled_means
 from shiftproof.planning import Known
 from shiftproof.studies import evidence
 from shiftproof.studies.cell_study import seen_in_training
@@ -43,7 +43,9 @@ WHOLE = Condition("clean", picture="whole")
 LIKE_IMAGENET_P = 10_000
 """Images that published flip probabilities, which are of all 50,000, need before they are said to be of these videos."""
 
-JOINT = f"BCa bootstrap, {RESAMPLES} draws, each in all its sequences together,"
+JOINT = "jackknife, each in all its sequences together,"
+BOUNDS = {metric: (0.0, 1.0) for name in ("flip_probability", "mean_flip_probability") for metric in (name, unseen(name))}
+"""Of numbers that are shares."""
 Load = Callable[[Run], Predictions]
 
 
@@ -246,7 +248,7 @@ def _numbers(
 ) -> Iterator[Measurement]:
     for kind, metric in enumerate(list(KINDS)[: table.values.shape[2]]):
         mean, ratio, mean_ratio = KINDS[metric]
-        means = resampled_means(table.values[:, :, kind], clusters=table.clusters.numbers)
+        means = resampled_means(table.values[:, :, kind], clusters=table.clusters.numbers, resamples=0)
         yield from _each_and_mean(metric, mean, means, table, about, convention, seen)
         if ratio is None:
             continue
@@ -258,7 +260,7 @@ def _divided(means: Resampled, table: Stability, other: Stability | None, baseli
     """The same in multiples of the baseline's, not a number where it has none; images are drawn alike for both."""
     if other is not None:
         columns = [other.cells.index(cell) if cell in other.cells else -1 for cell in table.cells]
-        theirs = resampled_means(other.values[:, :, kind], clusters=table.clusters.numbers)
+        theirs = resampled_means(other.values[:, :, kind], clusters=table.clusters.numbers, resamples=0)
         divisors = [np.where(np.array(columns) < 0, np.nan, part[:, columns]) for part in theirs]
     else:
         # published at the first difficulty alone, and of flips alone
@@ -303,7 +305,7 @@ def _measured(
 ) -> Iterator[Measurement]:
     if np.isfinite(means.seen[0]):
         cases = table.clusters.count
-        interval = interval_of(*means, cases=cases)
+        interval = left_out_interval(means.seen, means.left_out, bounds=BOUNDS.get(metric), cases=cases)
         told = {**convention, **evidence.resampled_told(table.clusters, interval, what=JOINT)}
         yield Measurement(metric, float(means.seen[0]), about, len(table), told, interval, cases)
 
