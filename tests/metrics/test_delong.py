@@ -367,3 +367,25 @@ def test_a_detector_of_the_same_order_stands_apart_from_the_draws() -> None:
     assert (found[2].difference, found[2].p) == (0.0, 1.0)
     assert bounds(found[2])[0] == -bounds(found[2])[1]
     assert auroc_differences(inside[:1], outside[:1]) == []
+
+
+def test_photos_whose_copies_are_all_farther_out_by_the_same_leave_an_interval_of_some_width() -> None:
+    """Placements of a photo and its copy add up to the same in every cluster, so nothing varies: exact, of 20 pairs."""
+    photos = np.arange(20)
+    low, high = auroc_interval(photos, photos + 0.5, in_clusters=photos, out_clusters=photos)  # type: ignore[misc]
+    seen, alike = auroc(photos, photos + 0.5), 0.025 ** (1 / 20)
+    assert (low, high) == pytest.approx((seen * alike, 1 - (1 - seen) * alike))
+    inside, outside = np.stack([photos, photos, photos]), np.stack([photos + 0.5, photos + 5.5, photos + 9.5])
+    for found in auroc_differences(inside, outside, in_clusters=photos, out_clusters=photos):
+        assert found.interval is not None
+        assert found.p is not None
+        assert found.interval[0] < found.difference < found.interval[1]
+        assert (found.p < 0.05) <= (found.interval[0] > 0)
+
+
+def test_numbers_of_clusters_are_names_alone() -> None:
+    inside, outside = detectors(ties=False)
+    own, theirs = np.arange(40) // 4, 7 + np.arange(25) // 3
+    plain = auroc_interval(inside[0], outside[0], in_clusters=own, out_clusters=theirs)
+    other = auroc_interval(inside[0], outside[0], in_clusters=-1000 * own, out_clusters=-1000 * theirs)
+    assert plain == pytest.approx(other)
