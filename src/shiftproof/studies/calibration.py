@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from shiftproof.metrics import (
     chance_calibration_error,
     clopper_pearson,
+    cluster_share_interval,
     debiased_calibration_error,
     debiased_calibration_interval,
     expected_calibration_error,
@@ -116,9 +118,9 @@ class CalibrationStudy(CleanStudy):
             yield self._debiased(confidence, correct, about, convention, predictions.clusters)
             yield from temperature_scaling.likelihood(predictions, about, convention)
             yield from temperature_scaling.before_and_after(predictions, about, convention, self._gaps)
-        yield self._reliability(confidence, correct, about, convention)
+        yield self._reliability(confidence, correct, about, convention, predictions.clusters)
         yield evidence.mean_accuracy_answered("aurra", confidence, correct, about, convention, predictions.clusters)
-        yield _by_response_rate(confidence, correct, about, convention)
+        yield _by_response_rate(confidence, correct, about, convention, predictions.clusters)
 
     def _gaps(self, predictions: Predictions, about: About, convention: Mapping[str, str]) -> Iterator[Measurement]:
         """How far confidence is from accuracy, in every way that the first answers alone can tell."""
@@ -130,9 +132,10 @@ class CalibrationStudy(CleanStudy):
             stated = {**convention, "bins": self._equal_count(images), **self._ties(confidence, correct)}
             error = rms_calibration_error(confidence, correct, bin_size=size, published_bins=published)
             yield rms_measurement("rms_calibration_error", error, confidence, correct, about, stated, clusters, size)
-            by_chance = chance_calibration_error(confidence, bin_size=size, published_bins=published)
-            stated = {**convention, "bins": self._equal_count(images)}
-            yield Measurement("chance_calibration_error", by_chance, about, images, {**stated, **A_QUANTILE})
+            if clusters.numbers is None:  # chance adds more to images that are right and wrong together
+                by_chance = chance_calibration_error(confidence, bin_size=size, published_bins=published)
+                stated = {**convention, "bins": self._equal_count(images)}
+                yield Measurement("chance_calibration_error", by_chance, about, images, {**stated, **A_QUANTILE})
         stated = {**convention, "bins": f"{self.bins} of equal width"}
         error = expected_calibration_error(confidence, correct, bins=self.bins)
         within = expected_calibration_interval(confidence, correct, bins=self.bins, clusters=clusters.numbers)
@@ -166,11 +169,19 @@ class CalibrationStudy(CleanStudy):
         return f"{text}, which is left out as published" if self.published_bins else text
 
     def _reliability(
-        self, confidence: NDArray[np.floating], correct: NDArray[np.bool_], about: About, convention: Mapping[str, str]
+        self,
+        confidence: NDArray[np.floating],
+        correct: NDArray[np.bool_],
+        about: About,
+        convention: Mapping[str, str],
+        clusters: Clusters,
     ) -> Curve:
         # with few images, few bins: a point of one image says nothing
         bins = min(self.bins, max(3, len(correct) // IMAGES_A_POINT))
         points = reliability(confidence, correct, bins=bins)
+        places = confidence_bins(confidence, bins)
+        exact = (points.low, points.high)
+        band = _band([places == place for place in np.unique(places)], exact, correct, clusters)
         return Curve(
             "reliability",
             about,
@@ -179,10 +190,10 @@ class CalibrationStudy(CleanStudy):
             x=tuple(points.confidence.tolist()),
             y=tuple(points.accuracy.tolist()),
             images=len(correct),
-            convention={**convention, **evidence.EXACT, "bins": f"{bins} of equal width"},
+            convention={**convention, **band.told, "bins": f"{bins} of equal width"},
             counts=tuple(points.images.tolist()),
-            low=tuple(points.low.tolist()),
-            high=tuple(points.high.tolist()),
+            low=band.low,
+            high=band.high,
         )
 
     def _histogram(self, confidence: NDArray[np.floating], about: About, convention: Mapping[str, str]) -> Curve:
@@ -200,11 +211,44 @@ class CalibrationStudy(CleanStudy):
         )
 
 
+class _Band(NamedTuple):
+    """Bounds of the points of a curve; none where any of them has too few cases."""
+
+    low: tuple[float, ...] | None
+    high: tuple[float, ...] | None
+    told: dict[str, str]
+
+
+def _band(
+    members: Sequence[NDArray[np.bool_] | NDArray[np.integer]],
+    exact: tuple[NDArray[np.floating], NDArray[np.floating]],
+    correct: NDArray[np.bool_],
+    clusters: Clusters,
+) -> _Band:
+    """The exact bounds, or those by cluster of the images at each point where images are not cases of their own."""
+    numbers = clusters.numbers
+    if numbers is None:
+        return _Band(tuple(exact[0].tolist()), tuple(exact[1].tolist()), evidence.EXACT)
+    found = [cluster_share_interval(correct[rows], clusters=numbers[rows]) for rows in members]
+    for rows, interval in zip(members, found, strict=True):
+        if interval is None:
+            return _Band(None, None, evidence.interval_told("Clopper-Pearson", clusters.take(rows), None))
+    bounds = [interval for interval in found if interval is not None]
+    told = evidence.interval_told("Clopper-Pearson", clusters, bounds[0], in_clusters=evidence.KORN_GRAUBARD)
+    return _Band(tuple(low for low, _ in bounds), tuple(high for _, high in bounds), told)
+
+
 def _by_response_rate(
-    confidence: NDArray[np.floating], correct: NDArray[np.bool_], about: About, convention: Mapping[str, str]
+    confidence: NDArray[np.floating],
+    correct: NDArray[np.bool_],
+    about: About,
+    convention: Mapping[str, str],
+    clusters: Clusters,
 ) -> Curve:
     levels = answered_levels(confidence, correct, most=RESPONSE_RATES)
-    low, high = clopper_pearson(levels.right, levels.total)
+    surest = np.argsort(-confidence, kind="stable")
+    exact = clopper_pearson(levels.right, levels.total)
+    band = _band([surest[:images] for images in levels.total], exact, correct, clusters)
     return Curve(
         "response_rate_accuracy",
         about,
@@ -213,10 +257,10 @@ def _by_response_rate(
         x=tuple((levels.total / len(correct)).tolist()),
         y=tuple(levels.accuracy.tolist()),
         images=len(correct),
-        convention={**convention, **evidence.EXACT},
+        convention={**convention, **band.told},
         counts=tuple(levels.total.tolist()),
-        low=tuple(low.tolist()),
-        high=tuple(high.tolist()),
+        low=band.low,
+        high=band.high,
     )
 
 
