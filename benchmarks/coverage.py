@@ -26,10 +26,8 @@ from numpy.typing import NDArray
 from scipy.special import expit, ndtr, ndtri
 
 from shiftproof import metrics
-from shiftproof.metrics.detection import ranked_average_precision
 from shiftproof.metrics.matching import match
-from shiftproof.metrics.ranked_hits import rank_by_class
-from shiftproof.metrics.resampling import interval_of, resampled_means
+from shiftproof.metrics.resampling import interval_of, left_out_interval, resampled_means
 from shiftproof.types import Detections, Truths
 
 Numbers = NDArray[np.floating]
@@ -156,11 +154,10 @@ def flip_rate(sample: Sample) -> tuple[Interval, float]:
     levels = (level + 1.2 * easy + 0.6 * sample.normal() for level in (-3, -2.3))
     values = np.array([sample.generator.binomial(30, expit(level)) / 30 for level in levels])
 
-    def ratio(kept: NDArray[np.bool_]) -> float:
-        own, baseline = values[:, kept].mean(axis=1)
-        return float(own / baseline) if baseline > 0 else float("nan")
-
-    return metrics.jackknife_interval(ratio, sample.clusters), _flip_rate_truth()
+    means = resampled_means(values.T, clusters=sample.groups, resamples=0)
+    with np.errstate(all="ignore"):
+        seen, left_out = (part[:, 0] / part[:, 1] for part in (means.seen, means.left_out))
+    return left_out_interval(seen, left_out, cases=int(sample.clusters[-1]) + 1), _flip_rate_truth()
 
 
 @cache
@@ -209,16 +206,18 @@ def mce(sample: Sample) -> tuple[Interval, float]:
 
 
 def relative_mce(sample: Sample) -> tuple[Interval, float]:
+    """As the study does: none where what the baseline loses may be nothing, as far as the images tell."""
     own, other = errors(sample)
-
-    def ratio(kept: NDArray[np.bool_]) -> float:
-        with np.errstate(all="ignore"):
-            one, base = own[kept].mean(axis=0), other[kept].mean(axis=0)
-            lost = base[1:] - base[0]
-            # of a baseline that loses nothing nothing can be said, whatever rounding makes of it
-            return float(((one[1:] - one[0]) / np.where(np.abs(lost) < 1e-9, np.nan, lost)).mean())
-
-    return metrics.jackknife_interval(ratio, sample.clusters), _mce_truth(True)
+    means = [resampled_means(table, clusters=sample.groups, resamples=200) for table in (own, other)]
+    lost = means[1].drawn[:, 1:] - means[1].drawn[:, :1]
+    if ((lost <= 1e-9).mean(axis=0) > 0.025).any():
+        return None, _mce_truth(True)
+    with np.errstate(all="ignore"):
+        seen, left_out = (
+            ((one[:, 1:] - one[:, :1]) / (base[:, 1:] - base[:, :1])).mean(axis=1)
+            for one, base in ((means[0].seen, means[1].seen), (means[0].left_out, means[1].left_out))
+        )
+    return left_out_interval(seen, left_out, cases=int(sample.clusters[-1]) + 1), _mce_truth(True)
 
 
 @cache
@@ -336,10 +335,10 @@ def area_of_precision(distance: float) -> Draw:
     return draw
 
 
-def false_alarms(few: bool = False) -> Draw:
+def false_alarms(few: bool = False, tpr: float = 0.95) -> Draw:
     def draw(sample: Sample) -> tuple[Interval, float]:
         inside, outside, groups = sides(sample, 2.0, few)
-        return metrics.fpr_interval(inside, outside, **groups), float(ndtr(-(2.0 + ndtri(0.05))))
+        return metrics.fpr_interval(inside, outside, tpr=tpr, **groups), float(ndtr(-(2.0 + ndtri(1 - tpr))))
 
     return draw
 
@@ -441,12 +440,7 @@ def scenes(sample: Sample) -> tuple[Detections, Truths]:
 
 
 def mean_precision(sample: Sample) -> tuple[Interval, float]:
-    ranking = rank_by_class(match(*scenes(sample)))
-
-    def number(kept: NDArray[np.bool_]) -> float:
-        return ranked_average_precision(ranking, times=kept.astype(np.int64))
-
-    return metrics.jackknife_interval(number, sample.clusters, bounds=(0.0, 1.0)), _mean_precision_truth()
+    return metrics.average_precision_interval(match(*scenes(sample)), clusters=sample.groups), _mean_precision_truth()
 
 
 @cache
@@ -471,6 +465,7 @@ def rows() -> Iterator[Row]:
     yield Row("aupr", "AUPR", area_of_precision(1.5), ALL)
     yield Row("fpr", "FPR at 95 % TPR", false_alarms())
     yield Row("fpr-few", "FPR at 95 % TPR, 1000 inside against", false_alarms(few=True), cases=(26,))
+    yield Row("discarded", "share discarded where 75 % are found", false_alarms(tpr=0.75))
     yield Row("aurra", "AURRA", selective(metrics.aurra_interval, metrics.aurra), ALL)
     yield Row("aurc", "AURC, 3 % wrong", selective(metrics.aurc_interval, metrics.aurc, 4.0), ALL)
     yield Row("e-aurc", "E-AURC", selective(metrics.e_aurc_interval, metrics.e_aurc), ALL)

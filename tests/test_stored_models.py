@@ -243,7 +243,11 @@ def test_models_are_listed_renamed_and_forgotten(
 
 def test_a_name_that_is_taken_is_refused(network: Callable[..., LoadedClassifier], images: ImageList, store: Store) -> None:
     fill(store, images, network("a"), network("b", "unit"))
-    for taken, words in [("b", "'b' is the name of another stored model"), (" ", "needs a name")]:
+    for taken, words in [
+        ("b", "'b' is the name of another stored model"),
+        (" ", "needs a name"),
+        ("b@1c0ffee1", "looks like a version"),
+    ]:
         with pytest.raises(BadInput, match=words):
             rename_model("a", taken, store)
     assert [one.name for one in versions(store)] == ["a", "b"]

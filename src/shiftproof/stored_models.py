@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -148,6 +149,8 @@ def rename_model(old: str, new: str, store: Store) -> list[str]:
     everything = store.models(companions=True)
     if not new.strip():
         raise BadInput("a model needs a name; got an empty one")
+    if re.search("@[0-9a-f]+$", new):
+        raise BadInput(f"{new!r} looks like a version, as NAME@FINGERPRINT is one; choose a name that does not")
     if any(model.ref.name == new for model in everything):
         raise BadInput(f"{new!r} is the name of another stored model; choose one that is free")
     before = chosen[0].model.ref.name

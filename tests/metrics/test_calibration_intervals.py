@@ -115,3 +115,12 @@ def test_the_interval_of_overconfidence_holds_the_truth_of_nearly_perfect_models
         held += low <= truth <= high
     # drawing again holds it 70 times in a hundred at 26 images, a quarter of which come out all right
     assert held >= 0.92 * 400
+
+
+@pytest.mark.parametrize("clusters", [None, np.arange(12) // 2])
+def test_no_calibration_error_is_more_than_one(clusters: Any) -> None:
+    confidence, correct = np.array([0.0, 1.0] * 6), np.array([True, False] * 6)  # sure, and always wrong
+    for interval in (rms_calibration_interval, debiased_calibration_interval, expected_calibration_interval):
+        found = interval(confidence, correct, clusters=clusters)
+        assert found is not None
+        assert found[0] <= found[1] <= 1

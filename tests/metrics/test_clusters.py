@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from shiftproof.metrics import clopper_pearson, cluster_share_interval, mcnemar_p, paired_difference
+from shiftproof.metrics import clopper_pearson, cluster_mean_interval, cluster_share_interval, mcnemar_p, paired_difference
 from shiftproof.metrics.intervals import LEAST_CLUSTERS, bca_interval, cluster_spread
 from shiftproof.metrics.resampling import interval_of, resampled_means
 
@@ -162,3 +162,16 @@ def test_differences_by_cluster_hold_the_truth(truth: float, clusters: int, size
         low, high = paired_difference(np.ones(len(lost), bool), ~lost, clusters=numbers).interval or (1, 0)
         held += low <= truth <= high
     assert held >= 0.915 * 400  # 95 % less three standard errors
+
+
+@pytest.mark.parametrize("endless", [np.inf, -np.inf, np.nan])
+def test_a_mean_that_is_no_number_has_no_interval(endless: float) -> None:
+    assert cluster_mean_interval(np.append(np.arange(9.0), endless)) is None
+
+
+def test_a_mean_by_cluster_is_that_of_the_clusters_means_where_all_are_of_one_size() -> None:
+    """Of values without skew: Student's t of the clusters' means, by scipy."""
+    values = np.repeat(np.arange(-6.0, 7.0), 4) + np.tile([-1.0, 1.0, -0.5, 0.5], 13)
+    means = values.reshape(13, 4).mean(axis=1)
+    wanted = stats.t.interval(0.95, 12, means.mean(), stats.sem(means))
+    assert cluster_mean_interval(values, clusters=np.repeat(np.arange(13), 4)) == pytest.approx(wanted)

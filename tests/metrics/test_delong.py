@@ -374,3 +374,25 @@ def test_copies_of_the_same_images_on_both_sides_leave_nothing_but_rounding() ->
         scores = np.random.default_rng(seed).normal(size=17)
         low, high = auroc_interval(scores, scores, in_clusters=np.arange(17), out_clusters=np.arange(17)) or (1, 0)
         assert 0 <= low < 0.5 < high <= 1
+
+
+def test_photos_whose_copies_are_all_farther_out_by_the_same_leave_an_interval_of_some_width() -> None:
+    """Placements of a photo and its copy add up to the same in every cluster, so nothing varies: exact, of 20 pairs."""
+    photos = np.arange(20)
+    low, high = auroc_interval(photos, photos + 0.5, in_clusters=photos, out_clusters=photos)  # type: ignore[misc]
+    seen, alike = auroc(photos, photos + 0.5), 0.025 ** (1 / 20)
+    assert (low, high) == pytest.approx((seen * alike, 1 - (1 - seen) * alike))
+    inside, outside = np.stack([photos, photos, photos]), np.stack([photos + 0.5, photos + 5.5, photos + 9.5])
+    for found in auroc_differences(inside, outside, in_clusters=photos, out_clusters=photos):
+        assert found.interval is not None
+        assert found.p is not None
+        assert found.interval[0] < found.difference < found.interval[1]
+        assert (found.p < 0.05) <= (found.interval[0] > 0)
+
+
+def test_numbers_of_clusters_are_names_alone() -> None:
+    inside, outside = detectors(ties=False)
+    own, theirs = np.arange(40) // 4, 7 + np.arange(25) // 3
+    plain = auroc_interval(inside[0], outside[0], in_clusters=own, out_clusters=theirs)
+    other = auroc_interval(inside[0], outside[0], in_clusters=-1000 * own, out_clusters=-1000 * theirs)
+    assert plain == pytest.approx(other)

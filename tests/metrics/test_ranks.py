@@ -73,3 +73,11 @@ def test_a_group_that_does_not_move_has_an_interval_without_width_and_few_cluste
     assert rank_shift_interval(scores, -scores, group, clusters=np.arange(50) % 3) is None
     with pytest.raises(BadInput, match="whether it belongs"):
         rank_shift_interval(scores, -scores, np.zeros(50, bool))
+
+
+def test_a_group_of_few_images_has_no_interval_however_many_others_there_are() -> None:
+    generator = np.random.default_rng(5)
+    first, second = generator.normal(size=(2, 300))
+    assert rank_shift_interval(first, second, np.arange(300) < 4) is None
+    assert rank_shift_interval(first, second, np.arange(300) < 5) is not None
+    assert rank_shift_interval(first, second, np.arange(300) < 40, clusters=np.arange(300) // 10) is None  # four clusters

@@ -266,3 +266,9 @@ def test_what_has_no_order_is_refused() -> None:
         augrc(np.array([]), np.array([], dtype=bool))
     with pytest.raises(BadInput, match="2 confidences but correct has shape"):
         aurra(np.array([0.5, 0.4]), np.array([True]))
+
+
+def test_of_no_images_no_area_is_told() -> None:
+    for area in (aurc, e_aurc, augrc):
+        with pytest.raises(BadInput, match="at least one image"):
+            area(np.zeros(0), np.zeros(0, bool))

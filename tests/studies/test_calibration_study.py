@@ -12,6 +12,7 @@ from shiftproof.errors import NotKept
 from shiftproof.metrics import (
     aurra,
     brier_score,
+    clopper_pearson,
     debiased_calibration_error,
     fit_temperature,
     negative_log_likelihood,
@@ -306,3 +307,42 @@ def test_bands_and_errors_go_by_case_where_images_are_not_cases_of_their_own(pre
     for name in ("reliability", "response_rate_accuracy", "overconfidence", "aurra", "mean_confidence"):
         assert as_photos[name] == pytest.approx(alone[name], rel=0.35)
         assert as_photos[name] > 1.8 * as_images[name]
+
+
+def in_copies(predictions: Predictions, copies: int) -> Predictions:
+    """Every image several times over, and said to be one case."""
+    many = predictions.take(np.repeat(np.arange(len(predictions)), copies))
+    ids = tuple(f"{name}/{place}" for place, name in enumerate(many.ids))
+    return dataclasses.replace(many, ids=ids, grouped=Clusters("photo", many.ids))
+
+
+def test_copies_of_every_image_make_no_interval_and_no_band_narrower(answers: Predictions) -> None:
+    few = answers.take(np.arange(100, 200))
+    many = in_copies(few, 6)
+    alone = list(CalibrationStudy([MODEL], PHOTOS).measure(lambda run: few))
+    copied = list(CalibrationStudy([MODEL], PHOTOS).measure(lambda run: many))
+    numbers_of = [{one.metric: one for one in found if isinstance(one, Measurement)} for found in (alone, copied)]
+    for metric, one in numbers_of[1].items():
+        before = numbers_of[0][metric].interval
+        assert before is not None
+        assert one.interval is not None, metric
+        # bins of 100 images are six times as many, and so are told apart six times as well
+        if metric != "rms_calibration_error":
+            assert one.interval[1] - one.interval[0] > 0.9 * (before[1] - before[0]), metric
+        assert (one.images, one.clusters) == (6 * (numbers_of[0][metric].images), numbers_of[0][metric].clusters)
+    bands = [{one.name: one for one in found if isinstance(one, Curve)} for found in (alone, copied)]
+    for name in ("reliability", "response_rate_accuracy"):
+        one = bands[1][name]
+        if one.low is None:
+            assert "too few" in one.convention["interval"]
+            continue
+        assert "by photo" in one.convention["interval"]
+        assert one.high is not None
+        for low, high, share, images in zip(one.low, one.high, one.y, one.counts or (), strict=True):
+            exact = clopper_pearson(round(share * images / 6), images // 6)
+            assert high - low > 0.9 * (exact[1] - exact[0]), name
+
+
+def test_what_chance_alone_gives_is_not_told_of_images_that_are_right_and_wrong_together(answers: Predictions) -> None:
+    assert "chance_calibration_error" in numbers(answers)
+    assert "chance_calibration_error" not in numbers(in_copies(answers, 2))

@@ -406,7 +406,7 @@ def _squared_gap_interval(found: _Gaps | None, level: float) -> tuple[float, flo
     low = 0.0 if below(0.0, square) <= quantile else _where_zero(lambda truth: below(truth, square) - quantile, far)
     # smaller gaps than chance makes on average say nothing of how much smaller the true ones are
     high = _where_zero(lambda truth: below(truth, max(square, first)) + quantile, far)
-    return float(np.sqrt(low)), float(np.sqrt(high))
+    return min(float(np.sqrt(low)), 1.0), min(float(np.sqrt(high)), 1.0)
 
 
 def _noncentral_quantile(value: float, degrees: float, centre: float) -> float:
@@ -456,7 +456,7 @@ def _absolute_gap_interval(found: _Gaps | None, level: float) -> tuple[float, fl
     far = (number + 20 * float(weights @ errors) + 1e-9) / unit
     low = 0.0 if apart(0.0, number) <= quantile else _where_zero(lambda times: apart(times, number) - quantile, far)
     high = _where_zero(lambda times: apart(times, max(number, chance)) + quantile, far)
-    return unit * low, unit * high
+    return min(unit * low, 1.0), min(unit * high, 1.0)
 
 
 def _where_zero(falling: Callable[[float], float], far: float) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -24,6 +25,9 @@ from shiftproof.types import AnomalyScores
 
 Placements: TypeAlias = NDArray[np.floating]
 """For each image the share of the other side's images it is on the right side of, equal scores by half, (images,)."""
+
+_NO_VARIANCE = 1e-15
+"""Below it a variance of placements is rounding."""
 
 
 class AurocDifference(NamedTuple):
@@ -49,9 +53,10 @@ def auroc_interval(
     small more often than not, and is raised; such intervals err on the wide side. Clusters are numbers that both sides
     share.
 
-    Where the sides do not overlap, or all scores are equal, placements have no spread. The interval is then the exact one
-    of as many pairs as the smaller side has cases, since pairs without a common image are independent. Of a single image
-    on a side it is the whole range.
+    Where the sides do not overlap, all scores are equal, or placements add up to the same in every cluster, as where each
+    photo's copy is farther out by the same, nothing varies. The interval is then the exact one of as many pairs as the
+    smaller side has cases, since pairs without a common image are independent. Of a single image on a side it is the whole
+    range.
 
     >>> low, high = auroc_interval(np.arange(40), np.arange(40) + 20)  # 0.875 with a standard error of 0.037
     >>> round(low, 2), round(high, 2)
@@ -263,7 +268,9 @@ class _Side:
             losses.sum(axis=1) ** 2, (losses**2).sum(axis=1), out=np.zeros(len(seen)), where=seen * (1 - seen) > 0
         )
         alone = self.placed.var(axis=1) / images
-        design = np.divide(variances, alone, out=np.full(len(seen), images / self.effective_cases()), where=alone > 1e-15)
+        design = np.divide(
+            variances, alone, out=np.full(len(seen), images / self.effective_cases()), where=alone > _NO_VARIANCE
+        )
         outright = seen * (1 - seen) / images * np.maximum(design, 1.0)
         missing = UNSEEN / (UNSEEN + losing)
         return np.asarray(np.maximum(variances, variances + missing * (outright - variances)))
@@ -294,21 +301,22 @@ class _Placed:
         return self.clustered and self.least < LEAST_CLUSTERS
 
     def flat(self) -> NDArray[np.bool_]:
-        """Where all placements of either side are alike, (detectors,)."""
+        """Where all placements of either side are alike, or add up to the same in every cluster, (detectors,)."""
         # placements are multiples of half an image's share: less than that is rounding
-        return np.asarray((np.ptp(self.inside.placed, axis=1) < 1e-12) & (np.ptp(self.outside.placed, axis=1) < 1e-12))
+        alike = (np.ptp(self.inside.placed, axis=1) < 1e-12) & (np.ptp(self.outside.placed, axis=1) < 1e-12)
+        return np.asarray(alike | (np.diag(self.covariance()) < _NO_VARIANCE))
 
     @property
     def is_flat(self) -> bool:
         return bool(self.flat().all())
 
     def covariance(self) -> NDArray[np.floating]:
-        within, across = self._parts()
+        within, across = self._parts
         return np.asarray(within[0] + within[1] + across + across.T)
 
     def cautious_variances(self) -> NDArray[np.floating]:
         """Variances of the AUROCs, raised where few cases make up all that is lost, (detectors,)."""
-        (inside, outside), across = self._parts()
+        (inside, outside), across = self._parts
         plain = [np.diag(inside), np.diag(outside)]
         raised = [side.raised(variances) for side, variances in zip((self.inside, self.outside), plain, strict=True)]
         scale = np.sqrt(plain[0] * plain[1])
@@ -321,7 +329,7 @@ class _Placed:
         covariance, cautious = self.covariance(), self.cautious_variances()
         # rounding apart, a detector that is never wrong has no variance, and none to share
         plain = np.diag(covariance)
-        factors = np.sqrt(np.divide(cautious, plain, out=np.ones(len(plain)), where=plain > 1e-15))
+        factors = np.sqrt(np.divide(cautious, plain, out=np.ones(len(plain)), where=plain > _NO_VARIANCE))
         raised = covariance * np.outer(factors, factors)
         np.fill_diagonal(raised, cautious)
         apart = (
@@ -332,7 +340,7 @@ class _Placed:
         )
         # never surer than the differences' own placements
         own = np.diag(self.differences(others, versus).covariance())
-        wider = np.sqrt(np.maximum(own / np.maximum(np.diag(apart), 1e-15), 1.0))
+        wider = np.sqrt(np.maximum(own / np.maximum(np.diag(apart), _NO_VARIANCE), 1.0))
         return np.asarray(apart * np.outer(wider, wider))
 
     def differences(self, others: NDArray[np.integer], versus: int, *, turned: bool = False) -> _Placed:
@@ -347,7 +355,7 @@ class _Placed:
 
     def degrees(self) -> NDArray[np.floating]:
         """Degrees of freedom of the variances (Satterthwaite, 1946), (detectors,)."""
-        (inside, outside), _ = self._parts()
+        (inside, outside), _ = self._parts
         free = [max(side.effective_cases() - 1, 1.0) for side in (self.inside, self.outside)]
         total = np.diag(inside) + np.diag(outside)
         each = np.diag(inside) ** 2 / free[0] + np.diag(outside) ** 2 / free[1]
@@ -365,6 +373,7 @@ class _Placed:
         places = np.intersect1d(self.inside.numbers, self.outside.numbers, assume_unique=True, return_indices=True)[1:]
         return places[0], places[1]
 
+    @cached_property
     def _parts(self) -> tuple[tuple[NDArray[np.floating], NDArray[np.floating]], NDArray[np.floating]]:
         """Covariances by the cases of each side, and between the sides, all (detectors, detectors)."""
         deviations = [side.deviations() for side in (self.inside, self.outside)]

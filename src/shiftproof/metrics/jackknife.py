@@ -87,17 +87,18 @@ def jackknife_interval(
     tail_of(level)
     number, groups = np.unique(clusters, return_inverse=True)
     samples = [np.ones(len(groups), bool)] if second is None else [~second, second]
-    if any(len(np.unique(groups[sample])) < LEAST_CLUSTERS for sample in samples):
+    held = [np.bincount(groups[sample], minlength=len(number)) > 0 for sample in samples]
+    if any(int(one.sum()) < LEAST_CLUSTERS for one in held):
         return None
-    shared = second is not None and len(np.intersect1d(groups[~second], groups[second])) > 0
+    shared = second is not None and bool((held[0] & held[1]).any())
     most = blocks // len(samples)
     seen = statistic(np.ones(len(groups), bool))
     if not np.isfinite(seen):
         return None
     places = _blocks_of(len(number), most)[groups] if shared else None
     shares = []
-    for sample in samples:
-        own = np.unique(groups[sample], return_inverse=True)[1]
+    for sample, one in zip(samples, held, strict=True):
+        own = (np.cumsum(one) - 1)[groups[sample]]
         which = _blocks_of(int(own.max()) + 1, most)[own] if places is None else places[sample]
         found = _left_out(statistic, seen, sample, which, own)
         if found is None:
@@ -113,7 +114,8 @@ def cluster_mean_interval(
     bounds: tuple[float, float] | None = None,
     level: float = 0.95,
 ) -> tuple[float, float] | None:
-    """Interval of the mean of values; None of too few clusters, or where nothing varies and no bounds are known.
+    """Interval of the mean of values; None of too few clusters, of values that have no end, or where nothing varies and no
+    bounds are known.
 
     Student's t by cluster, corrected for skew (Hall, 1992), as of losses and distances that are mostly small and sometimes
     large. Of shares between two `bounds` it is as in `jackknife_interval`. No image is drawn again.
@@ -132,7 +134,9 @@ def cluster_mean_interval(
     sizes = np.bincount(groups)
     if len(sizes) < LEAST_CLUSTERS:
         return None
-    seen = float(values.mean())
+    seen = float(values.mean(dtype=float))
+    if not np.isfinite(seen):
+        return None
     sums = np.bincount(groups, values - seen) / len(values)
     shares = Shares(sums, sizes, np.arange(len(sizes)), float(sizes.sum() ** 2 / (sizes**2).sum()))
     return interval_of_shares(seen, [shares], bounds=bounds, level=level)
@@ -212,12 +216,16 @@ def _left_out(
     """Shares of the blocks of one sample; None where the number does not exist without one of them."""
     sizes = np.bincount(blocks)
     changes = np.zeros(len(sizes))
+    by_block = np.flatnonzero(sample)[np.argsort(blocks, kind="stable")]
+    ends = np.cumsum(sizes)
+    kept = np.ones(len(sample), bool)
     for block in np.flatnonzero(sizes):
-        kept = np.ones(len(sample), bool)
-        kept[np.flatnonzero(sample)[blocks == block]] = False
         if sizes[block] == len(blocks):
             return None
+        rows = by_block[ends[block] - sizes[block] : ends[block]]
+        kept[rows] = False
         without = statistic(kept)
+        kept[rows] = True
         if not np.isfinite(without):
             return None
         changes[block] = (seen - without) * (1 - sizes[block] / len(blocks))

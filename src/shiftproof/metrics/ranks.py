@@ -43,7 +43,7 @@ def rank_shift_interval(
     clusters: Groups | None = None,
     level: float = 0.95,
 ) -> tuple[float, float] | None:
-    """Interval of the mean `rank_shift` of the images of a group; None of fewer than `LEAST_CLUSTERS` clusters.
+    """Interval of the mean `rank_shift` of the images of a group; None of fewer than `LEAST_CLUSTERS` clusters in it.
 
     An image counts twice: by its own shift, and by the places it gives or takes to the others. Student's t by cluster,
     corrected for skew.
@@ -62,7 +62,7 @@ def rank_shift_interval(
     seen, images = float(shift[group].mean()), len(shift)
     groups = np.arange(images) if clusters is None else np.unique(clusters, return_inverse=True)[1]
     sizes = np.bincount(groups)
-    if len(sizes) < LEAST_CLUSTERS:
+    if len(np.unique(groups[group])) < LEAST_CLUSTERS:
         return None
     # the share of the group that each image has below it, by which it lowers their places
     members = [
@@ -81,6 +81,9 @@ def images_below(scores: AnomalyScores, others: AnomalyScores) -> NDArray[np.flo
     >>> images_below(np.array([0.5, 0.9]), np.array([0.5, 0.1]))
     array([1.5, 2. ])
     """
-    ordered = np.sort(others)
-    below, not_above = (np.searchsorted(ordered, scores, side) for side in ("left", "right"))
-    return np.asarray((below + not_above) / 2)
+    ordered, order = np.sort(others), np.argsort(scores)
+    # looked up in their own order they lie near one another: several times as fast
+    below, not_above = (np.searchsorted(ordered, scores[order], side) for side in ("left", "right"))
+    found = np.empty(len(order))
+    found[order] = (below + not_above) / 2
+    return found

@@ -192,13 +192,13 @@ def e_aurc(confidence: Sureness, correct: NDArray[np.bool_], *, published_optimu
     >>> round(e_aurc(confidence, correct), 4)  # perfect is (0 + 0 + 1/3) / 3
     0.1667
     """
-    right, images = int(np.count_nonzero(correct)), len(confidence)
+    area, right, images = aurc(confidence, correct), int(np.count_nonzero(correct)), len(confidence)
     wrong = images - right
     if published_optimum:
         best = (wrong + (right * np.log(right / images) if right else 0.0)) / images
     else:
         best = (wrong - right * (1 / np.arange(right + 1, images + 1)).sum()) / images
-    return float(aurc(confidence, correct) - best)
+    return float(area - best)
 
 
 def augrc(confidence: Sureness, correct: NDArray[np.bool_]) -> float:

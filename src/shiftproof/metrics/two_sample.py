@@ -131,9 +131,17 @@ def aupr_interval(
     outside = np.arange(len(places)) >= len(in_scores)
     groups = np.concatenate(_numbered(in_clusters, out_clusters, len(in_scores), len(out_scores)))
 
+    every = [np.bincount(places[side], minlength=len(scores)) for side in (~outside, outside)]
+
     def area_of(kept: NDArray[np.bool_]) -> float:
-        counts = (np.bincount(places[kept & side], minlength=len(scores)) for side in (~outside, outside))
-        return precision(*counts)
+        out = np.flatnonzero(~kept)
+        sides = (out[out < len(in_scores)], out[out >= len(in_scores)])
+        return precision(
+            *(
+                counts - np.bincount(places[rows], minlength=len(scores)) if len(rows) else counts
+                for counts, rows in zip(every, sides, strict=True)
+            )
+        )
 
     return jackknife_interval(area_of, groups, second=outside, bounds=(0.0, 1.0), level=level)
 

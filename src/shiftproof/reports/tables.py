@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from shiftproof.metrics.meanings import Unit, meaning_of
 from shiftproof.reports.page import Page, by_subject, name_of
 from shiftproof.reports.parts import Cell, Column, Table
-from shiftproof.reports.words import count, figure, has_too_few, span
+from shiftproof.reports.words import cases, count, figure, has_too_few, span
 from shiftproof.types import Curve, Finding, Measurement
 
 NUMBER_COLUMNS = (Column("Value", True), Column("95 % CI", True), Column("Images", True))
@@ -57,7 +57,7 @@ def interval_cell(found: Measurement, unit: Unit) -> Cell:
 def images_cell(found: Measurement) -> Cell:
     """How many images, and below it how many cases where these are fewer."""
     fewer = found.clusters is not None and found.clusters < found.images
-    return Cell(count(found.images), found.images, below=f"{count(found.clusters or 0)} cases" if fewer else "")
+    return Cell(count(found.images), found.images, below=cases(found.clusters or 0) if fewer else "")
 
 
 def compact_cell(found: Measurement | None) -> Cell:

@@ -66,6 +66,15 @@ def images(number: int) -> str:
     return "1 image" if number == 1 else f"{count(number)} images"
 
 
+def cases(number: int) -> str:
+    """A number of cases.
+
+    >>> cases(1), cases(31)
+    ('1 case', '31 cases')
+    """
+    return "1 case" if number == 1 else f"{count(number)} cases"
+
+
 def spoken(name: str) -> str:
     """A name of the catalog as people say it.
 
@@ -147,12 +156,12 @@ def evidence(found: Measurement) -> str:
     'too few cases for an interval, 50 images in 2 cases'
     """
     bounds = span(found.interval, meaning_of(found.metric).unit)
-    cases = "" if found.clusters in (None, found.images) else f" in {count(found.clusters)} cases"
+    among = "" if found.clusters in (None, found.images) else f" in {cases(found.clusters or 0)}"
     if found.interval:
         bounds = f"95{GAP}% CI {bounds}"
     elif has_too_few(found):
         bounds = "too few cases for an interval"
-    return f"{bounds}, {images(found.images)}{cases}"
+    return f"{bounds}, {images(found.images)}{among}"
 
 
 def has_too_few(found: Measurement) -> bool:

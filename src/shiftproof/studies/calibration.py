@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ from shiftproof.metrics import (
     to_probabilities,
 )
 from shiftproof.metrics.calibration import brier_scores, confidence_bins
+from shiftproof.metrics.intervals import LEAST_CLUSTERS
 from shiftproof.metrics.surest_first import answered_levels
 from shiftproof.studies import evidence, temperature_scaling
 from shiftproof.studies.clean_study import CleanStudy
@@ -131,9 +133,10 @@ class CalibrationStudy(CleanStudy):
             stated = {**convention, "bins": self._equal_count(images), **self._ties(confidence, correct)}
             error = rms_calibration_error(confidence, correct, bin_size=size, published_bins=published)
             yield rms_measurement("rms_calibration_error", error, confidence, correct, about, stated, clusters, size)
-            by_chance = chance_calibration_error(confidence, bin_size=size, published_bins=published)
-            stated = {**convention, "bins": self._equal_count(images)}
-            yield Measurement("chance_calibration_error", by_chance, about, images, {**stated, **A_QUANTILE})
+            if clusters.numbers is None:  # chance adds more to images that are right and wrong together
+                by_chance = chance_calibration_error(confidence, bin_size=size, published_bins=published)
+                stated = {**convention, "bins": self._equal_count(images)}
+                yield Measurement("chance_calibration_error", by_chance, about, images, {**stated, **A_QUANTILE})
         stated = {**convention, "bins": f"{self.bins} of equal width"}
         error = expected_calibration_error(confidence, correct, bins=self.bins)
         within = expected_calibration_interval(confidence, correct, bins=self.bins, clusters=clusters.numbers)
@@ -178,8 +181,8 @@ class CalibrationStudy(CleanStudy):
         bins = min(self.bins, max(3, len(correct) // IMAGES_A_POINT))
         points = reliability(confidence, correct, bins=bins)
         places = confidence_bins(confidence, bins)
-        band = _band_by_case(correct, [np.flatnonzero(places == place) for place in np.unique(places)], clusters)
-        low, high, told = band or (points.low, points.high, evidence.EXACT)
+        exact = (points.low, points.high)
+        band = _band([places == place for place in np.unique(places)], exact, correct, clusters)
         return Curve(
             "reliability",
             about,
@@ -188,10 +191,10 @@ class CalibrationStudy(CleanStudy):
             x=tuple(points.confidence.tolist()),
             y=tuple(points.accuracy.tolist()),
             images=len(correct),
-            convention={**convention, **told, "bins": f"{bins} of equal width"},
+            convention={**convention, **band.told, "bins": f"{bins} of equal width"},
             counts=tuple(points.images.tolist()),
-            low=tuple(low.tolist()),
-            high=tuple(high.tolist()),
+            low=band.low,
+            high=band.high,
         )
 
     def _histogram(self, confidence: NDArray[np.floating], about: About, convention: Mapping[str, str]) -> Curve:
@@ -209,6 +212,34 @@ class CalibrationStudy(CleanStudy):
         )
 
 
+class _Band(NamedTuple):
+    """Bounds of the points of a curve; none where any of them has too few cases."""
+
+    low: tuple[float, ...] | None
+    high: tuple[float, ...] | None
+    told: dict[str, str]
+
+
+def _band(
+    members: Sequence[NDArray[np.bool_] | NDArray[np.integer]],
+    exact: tuple[NDArray[np.floating], NDArray[np.floating]],
+    correct: NDArray[np.bool_],
+    clusters: Clusters,
+) -> _Band:
+    """The exact bounds, or those by cluster of the images at each point where images are not cases of their own.
+
+    Of a point with too few cases anything may be true; of too few in all there is no band.
+    """
+    numbers = clusters.numbers
+    if numbers is None:
+        return _Band(tuple(exact[0].tolist()), tuple(exact[1].tolist()), evidence.EXACT)
+    if clusters.count < LEAST_CLUSTERS:
+        return _Band(None, None, evidence.interval_told("Clopper-Pearson", clusters, None))
+    bounds = [cluster_share_interval(correct[rows], clusters=numbers[rows]) or (0.0, 1.0) for rows in members]
+    told = evidence.interval_told("Clopper-Pearson", clusters, bounds[0], in_clusters=evidence.KORN_GRAUBARD)
+    return _Band(tuple(low for low, _ in bounds), tuple(high for _, high in bounds), told)
+
+
 def _by_response_rate(
     confidence: NDArray[np.floating],
     correct: NDArray[np.bool_],
@@ -217,9 +248,9 @@ def _by_response_rate(
     clusters: Clusters,
 ) -> Curve:
     levels = answered_levels(confidence, correct, most=RESPONSE_RATES)
-    order = np.argsort(-confidence, kind="stable")
-    band = _band_by_case(correct, [order[:count] for count in levels.total.tolist()], clusters)
-    low, high, told = band or (*clopper_pearson(levels.right, levels.total), evidence.EXACT)
+    surest = np.argsort(-confidence, kind="stable")
+    exact = clopper_pearson(levels.right, levels.total)
+    band = _band([surest[:images] for images in levels.total], exact, correct, clusters)
     return Curve(
         "response_rate_accuracy",
         about,
@@ -228,26 +259,11 @@ def _by_response_rate(
         x=tuple((levels.total / len(correct)).tolist()),
         y=tuple(levels.accuracy.tolist()),
         images=len(correct),
-        convention={**convention, **told},
+        convention={**convention, **band.told},
         counts=tuple(levels.total.tolist()),
-        low=tuple(low.tolist()),
-        high=tuple(high.tolist()),
+        low=band.low,
+        high=band.high,
     )
-
-
-def _band_by_case(
-    correct: NDArray[np.bool_], parts: Sequence[NDArray[np.integer]], clusters: Clusters
-) -> tuple[NDArray[np.floating], NDArray[np.floating], Mapping[str, str]] | None:
-    """Bounds of the share right of some images after others, by case; None where every image is one.
-
-    Of a part with too few cases anything may be true.
-    """
-    numbers = clusters.numbers
-    if numbers is None:
-        return None
-    bounds = [cluster_share_interval(correct[rows], clusters=numbers[rows]) or (0.0, 1.0) for rows in parts]
-    low, high = np.array(bounds).T
-    return low, high, evidence.interval_told(evidence.KORN_GRAUBARD, clusters, bounds[0])
 
 
 def published_ties(confidence: NDArray[np.floating], correct: NDArray[np.bool_], bin_size: int) -> dict[str, str]:

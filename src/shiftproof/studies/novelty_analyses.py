@@ -85,11 +85,12 @@ def _discarded(judged: Judged, inside: Scored, name: str, *, rejected: float) ->
 
 def _shifts(judged: Judged, choices: Choices) -> Iterator[Measurement]:
     """The unchanged images against each shifted and each outside set, which random networks are held against."""
-    for other, name in product((*judged.shifted, *judged.outside), judged.detectors):
-        convention = {**judged.convention(other, name), "inside": judged.inside.told(), "shift": other.told()}
-        about = {**judged.about, "detector": name, "shift": other.name}
+    for other in (*judged.shifted, *judged.outside):
         cases = Cases.of(judged.inside.clusters, other.clusters)
-        yield choices.auroc("shift_auroc", judged.inside.scores[name], other.scores[name], about, convention, cases)
+        for name in judged.detectors:
+            convention = {**judged.convention(other, name), "inside": judged.inside.told(), "shift": other.told()}
+            about = {**judged.about, "detector": name, "shift": other.name}
+            yield choices.auroc("shift_auroc", judged.inside.scores[name], other.scores[name], about, convention, cases)
 
 
 def _rank_shifts(judged: Judged) -> Iterator[Finding]:
@@ -121,8 +122,9 @@ def _rank_shifts(judged: Judged) -> Iterator[Finding]:
             told = {**judged.convention(inside, name), "order": f"of {inside.told()} inside and {outside.told()} outside"}
             own, theirs = together[judged.baseline], together[name]
             within = rank_shift_interval(own, theirs, rows, clusters=cases.joint.numbers)
-            stated = {**told, **cases.told("Student's t", within)}
-            yield Measurement("rank_shift", float(shifts.mean()), about, len(shifts), stated, within)
+            clusters = cases.joint.take(rows)
+            stated = {**told, **evidence.resampled_told(clusters, within, what="Student's t")}
+            yield Measurement("rank_shift", float(shifts.mean()), about, len(shifts), stated, within, clusters.count)
             yield _distribution("rank_shift_distribution", shifts, edges, about, told, "places moved up, as a share of all")
 
 
