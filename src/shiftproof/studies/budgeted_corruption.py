@@ -279,7 +279,7 @@ class _Sampled:
             self._names, self._each_like_these, self.progress.cells.each(), self._passes_by_cell, strict=True
         ):
             cell = {**about, "corruption": corruption, "severity": severity}
-            bounds = self._bounds(like_these)
+            bounds = self._bounds(like_these, these)
             told = {**self.convention, **self._passes, **seen_told([corruption], seen), **self._told_of_cells(bounds)}
             cases = min(run, self.clusters.count)
             yield Measurement("corrupted_error", like_these.value, cell, run, told, bounds, cases)
@@ -319,10 +319,10 @@ class _Sampled:
     def _each_like_these(self) -> list[Estimate]:
         return self.progress.cells.each_like_these(clusters=self.clusters.numbers)
 
-    def _bounds(self, found: Estimate) -> tuple[float, float] | None:
-        """The interval of a cell, where there are cases enough to tell how cases differ."""
+    def _bounds(self, like_these: Estimate, these: Estimate) -> tuple[float, float] | None:
+        """The interval of a cell, never narrower than that of exactly these photos; none of too few cases."""
         few = self.clusters.numbers is not None and self.clusters.count < LEAST_CLUSTERS
-        return None if few else (found.low, found.high)
+        return None if few else (min(like_these.low, these.low), max(like_these.high, these.high))
 
     def _told_of_cells(self, bounds: tuple[float, float] | None) -> dict[str, str]:
         return evidence.interval_told(LIKE_THESE_CELLS, self.clusters, bounds)
@@ -349,7 +349,8 @@ class _Sampled:
         clean = evidence.share("clean_error", np.asarray(self.cells.clean_wrong, bool), about, {}, self.cells.clusters)
         for place, corruption in enumerate(self.corruptions):
             cells = self._each_like_these[place * len(self.severities) : (place + 1) * len(self.severities)]
-            bounds = [clean.interval, *map(self._bounds, cells)]
+            these = self.progress.cells.each()[place * len(self.severities) : (place + 1) * len(self.severities)]
+            bounds = [clean.interval, *map(self._bounds, cells, these)]
             known = [one for one in bounds if one is not None]
             banded = len(known) == len(bounds)
             yield Curve(

@@ -34,7 +34,8 @@ def at_overlap(judged: Judged, iou: Overlap, about: About, told: Mapping[str, st
     again = judged.by_class if iou == judged.iou else judged.left_out(matches)
     yield measured("mean_average_precision", over_classes(again), key, len(judged.counted), convention, judged.clusters)
     recall = float(np.nanmean(average_recall(matches, times=judged.times)))
-    yield Measurement("mean_average_recall", recall, key, len(judged.counted), convention)
+    told = {**convention, "interval": "none: that of the average precision beside it tells as much"}
+    yield Measurement("mean_average_recall", recall, key, len(judged.counted), told)
 
 
 def by_size(judged: Judged, about: About, told: Mapping[str, str]) -> Iterator[Measurement]:

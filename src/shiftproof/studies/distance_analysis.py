@@ -124,7 +124,11 @@ def _heights(judged: Judged, lines: Mapping[tuple[str, str], Line]) -> Iterator[
             "distance_intercept_difference", higher.value, about, images, {**convention, **WELCH}, higher.interval
         )
         gap = interval_gap(one.intercept_interval, other.intercept_interval)
-        told = {**convention, "between": "the 95 % intervals of either intercept; below 0 they overlap"}
+        told = {
+            **convention,
+            "between": "the 95 % intervals of either intercept; below 0 they overlap",
+            "interval": "none: of intervals",
+        }
         yield Measurement("distance_intercept_gap", gap, about, images, told)
 
 

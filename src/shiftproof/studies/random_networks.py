@@ -16,7 +16,10 @@ from shiftproof.types import AnomalyScores, Measurement
 VariantScores = Mapping[str, Mapping[str, AnomalyScores]]
 """By variant, then by detector."""
 
-FITTED_AGAIN = {"network": "same architecture, weights drawn anew; detectors that learn were fitted on it again"}
+FITTED_AGAIN = {
+    "network": "same architecture, weights drawn anew; detectors that learn were fitted on it again",
+    "interval": "none: of one network; the mean over networks has one",
+}
 
 
 def random_network_aurocs(
@@ -69,7 +72,7 @@ def means_over_networks(aurocs: Sequence[Measurement]) -> Iterator[Measurement]:
     """The mean over networks of one metric, with an interval from how far two or more of them lie apart."""
     for common, several in evidence.alike_but_for("network", aurocs):
         values = np.array([found.value for found in several])
-        told = {**several[0].convention, "networks": str(len(several))}
+        told = {**several[0].convention, "networks": str(len(several)), "interval": "none: of one network"}
         if len(several) > 1:
             told["interval"] = "95 %, Student's t over networks"
         mean = f"mean_{several[0].metric}"
