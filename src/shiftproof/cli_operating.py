@@ -130,9 +130,7 @@ def _row(name: str, shares: Mapping[str, Share]) -> dict[str, str]:
     return {
         "images": name,
         **{
-            side: f"{figure(share.value, 'share')} ({span((share.low, share.high), 'share')}) of {share.images:,}"
-            if share
-            else ""
+            side: f"{figure(share.value, 'share')} ({span(share.interval, 'share')}) of {share.images:,}" if share else ""
             for side, share in sides.items()
         },
     }

@@ -124,3 +124,22 @@ def test_no_calibration_error_is_more_than_one(clusters: Any) -> None:
         found = interval(confidence, correct, clusters=clusters)
         assert found is not None
         assert found[0] <= found[1] <= 1
+
+
+@pytest.mark.parametrize(
+    "interval", [rms_calibration_interval, debiased_calibration_interval, expected_calibration_interval]
+)
+def test_clusters_of_one_image_each_are_no_clusters(interval: Any) -> None:
+    generator = np.random.default_rng(6)
+    confidence = generator.uniform(0.3, 1, 400)
+    correct = generator.random(400) < confidence**2
+    alone, numbered = interval(confidence, correct), interval(confidence, correct, clusters=generator.permutation(400))
+    assert numbered == pytest.approx(alone, rel=0.005)
+
+
+def test_overconfidence_is_better_known_where_the_sure_answers_are_right() -> None:
+    correct = np.arange(200) % 4 > 0
+    confidence = np.where(correct, 0.9, 0.4) + np.linspace(-0.05, 0.05, 200)
+    found = [overconfidence_interval(one, correct) for one in (confidence, np.roll(confidence, 1))]
+    alike, otherwise = (high - low for low, high in found)  # type: ignore[misc]
+    assert alike < 0.75 * otherwise

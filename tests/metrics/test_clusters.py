@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from scipy import stats
 
-from shiftproof.metrics import clopper_pearson, cluster_mean_interval, cluster_share_interval, mcnemar_p, paired_difference
+from shiftproof.metrics import (
+    clopper_pearson,
+    cluster_mean_interval,
+    cluster_share_interval,
+    jackknife_interval,
+    mcnemar_p,
+    paired_difference,
+)
 from shiftproof.metrics.intervals import LEAST_CLUSTERS, bca_interval, cluster_spread
 from shiftproof.metrics.resampling import interval_of, resampled_means
 
@@ -175,3 +183,41 @@ def test_a_mean_by_cluster_is_that_of_the_clusters_means_where_all_are_of_one_si
     means = values.reshape(13, 4).mean(axis=1)
     wanted = stats.t.interval(0.95, 12, means.mean(), stats.sem(means))
     assert cluster_mean_interval(values, clusters=np.repeat(np.arange(13), 4)) == pytest.approx(wanted)
+
+
+def test_five_cases_are_enough_for_an_interval_and_four_are_not() -> None:
+    right = np.arange(20) % 3 > 0
+    assert cluster_share_interval(right, clusters=np.arange(20) % LEAST_CLUSTERS) is not None
+    assert cluster_share_interval(right, clusters=np.arange(20) % (LEAST_CLUSTERS - 1)) is None
+
+
+@pytest.mark.parametrize("bounds", [None, (0.0, 1.0)])
+def test_leaving_clusters_of_any_size_out_of_a_mean_is_what_their_sums_say(bounds: tuple[float, float] | None) -> None:
+    """A mean is linear in the images: what it loses without a cluster is that cluster's part in it."""
+    generator = np.random.default_rng(3)
+    clusters = np.repeat(np.arange(20), generator.integers(1, 9, 20))
+    values = np.clip(0.5 + 0.2 * generator.normal(size=20)[clusters] + 0.1 * generator.normal(size=len(clusters)), 0, 1)
+    left_out = jackknife_interval(lambda kept: float(values[kept].mean()), clusters, bounds=bounds)
+    assert left_out == pytest.approx(cluster_mean_interval(values, clusters=clusters, bounds=bounds))
+
+
+@pytest.mark.parametrize("bounds", [None, (-1.0, 1.0)])
+def test_what_a_cluster_has_in_both_samples_counts_together(bounds: tuple[float, float] | None) -> None:
+    """The difference of two means of the same photos: known well where photos vary alike, badly where they vary against."""
+    generator = np.random.default_rng(4)
+    photos, noise = generator.uniform(-0.4, 0.4, 30), generator.uniform(-0.05, 0.05, 30)
+    second = np.arange(60) >= 30
+
+    def width(other: NDArray[np.floating], clusters: NDArray[np.integer]) -> float:
+        values = np.concatenate([photos, other])
+
+        def apart(kept: NDArray[np.bool_]) -> float:
+            return float(values[kept & second].mean() - values[kept & ~second].mean())
+
+        found = jackknife_interval(apart, clusters, second=second, bounds=bounds)
+        assert found is not None
+        return found[1] - found[0]
+
+    each, shared = np.arange(60), np.arange(60) % 30
+    assert width(photos + noise, shared) < 0.4 * width(photos + noise, each)
+    assert width(-photos + noise, shared) > 1.2 * width(-photos + noise, each)

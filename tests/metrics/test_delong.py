@@ -378,12 +378,12 @@ def test_copies_of_the_same_images_on_both_sides_leave_nothing_but_rounding() ->
 
 def test_photos_whose_copies_are_all_farther_out_by_the_same_leave_an_interval_of_some_width() -> None:
     """Placements of a photo and its copy add up to the same in every cluster, so nothing varies: exact, of 20 pairs."""
-    photos = np.arange(20)
-    low, high = auroc_interval(photos, photos + 0.5, in_clusters=photos, out_clusters=photos)  # type: ignore[misc]
+    numbers, photos = np.arange(20), np.arange(20.0)
+    low, high = auroc_interval(photos, photos + 0.5, in_clusters=numbers, out_clusters=numbers)  # type: ignore[misc]
     seen, alike = auroc(photos, photos + 0.5), 0.025 ** (1 / 20)
     assert (low, high) == pytest.approx((seen * alike, 1 - (1 - seen) * alike))
     inside, outside = np.stack([photos, photos, photos]), np.stack([photos + 0.5, photos + 5.5, photos + 9.5])
-    for found in auroc_differences(inside, outside, in_clusters=photos, out_clusters=photos):
+    for found in auroc_differences(inside, outside, in_clusters=numbers, out_clusters=numbers):
         assert found.interval is not None
         assert found.p is not None
         assert found.interval[0] < found.difference < found.interval[1]
@@ -396,3 +396,30 @@ def test_numbers_of_clusters_are_names_alone() -> None:
     plain = auroc_interval(inside[0], outside[0], in_clusters=own, out_clusters=theirs)
     other = auroc_interval(inside[0], outside[0], in_clusters=-1000 * own, out_clusters=-1000 * theirs)
     assert plain == pytest.approx(other)
+
+
+def test_what_both_sides_share_is_no_second_case() -> None:
+    """Eight photos on either side, the same ones: Student's t has the degrees of freedom of eight, not of sixteen."""
+    generator = np.random.default_rng(8)
+    sides = [generator.normal(size=8) + shift for shift in (0.0, 0.8, 0.0, 0.4)]
+    photos = np.arange(8)
+
+    def widths(**clusters: Scores) -> list[float]:
+        found = [auroc_difference(*sides, level=level, **clusters).interval for level in (0.95, 0.5)]
+        return [high - low for low, high in found if high < 1 and low > -1]  # type: ignore[misc]
+
+    wide, narrow = widths(in_clusters=photos, out_clusters=photos)
+    assert wide / narrow == pytest.approx(stats.t.ppf(0.975, 8) / stats.t.ppf(0.75, 8), rel=0.01)
+    wide, narrow = widths()
+    assert wide / narrow < stats.t.ppf(0.975, 10) / stats.t.ppf(0.75, 10)
+
+
+def test_of_detectors_that_are_always_right_or_wrong_all_comparisons_are_corrected_for() -> None:
+    inside, outside = np.arange(10.0), np.arange(10.0, 20)
+    one = auroc_difference(outside, inside, inside, outside, level=1 - 0.05 / 3)
+    found = auroc_differences(np.stack([inside, *[outside] * 3]), np.stack([outside, *[inside] * 3]))
+    assert one.p is not None
+    assert one.interval is not None
+    for each in found:
+        assert each.p == pytest.approx(3 * one.p)
+        assert each.interval == pytest.approx(one.interval)

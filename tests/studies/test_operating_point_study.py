@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from collections.abc import Callable, Mapping
@@ -14,12 +15,12 @@ from shiftproof.catalog import DETECTORS
 from shiftproof.detectors import ready
 from shiftproof.errors import BadInput, UnknownName
 from shiftproof.metrics import split_half
-from shiftproof.studies.exported_threshold import ExportedThreshold
+from shiftproof.studies.exported_threshold import ExportedThreshold, Share
 from shiftproof.studies.operating_point import HELD_OUT, WHERE_PICKED, OperatingPointStudy
 from shiftproof.studies.out_of_distribution import OutOfDistributionStudy
 from shiftproof.studies.results import ImageSetCard, ModelCard, Results
 from shiftproof.studies.threshold_choice import ThresholdChoice
-from shiftproof.types import Fact, ImageSetRef, Predictions, Run
+from shiftproof.types import Fact, ImageSetRef, Measurement, Predictions, Run
 from studies.novel_world import ALL_SETS, HATS, OTHER, PHOTOS, SHOES, SKETCHES, TOY, TRAINING, World, numbers, value
 
 FEW_ALARMS = ThresholdChoice(false_alarms=0.1)
@@ -242,3 +243,12 @@ def test_shifted_images_take_no_part_in_picking() -> None:
         for more in sets
     )
     assert alone == beside
+
+
+def test_a_share_of_too_few_cases_has_no_interval_in_the_file() -> None:
+    found = Measurement("operating_false_alarms", 0.1, {}, 90, {}, None, clusters=3)
+    share = Share.of(found)
+    assert (share.interval, json.dumps(dataclasses.asdict(share))) == (
+        None,
+        '{"value": 0.1, "low": null, "high": null, "images": 90}',
+    )

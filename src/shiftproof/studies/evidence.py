@@ -24,7 +24,7 @@ from shiftproof.types import About, Clusters, Curve, FoundObjects, Measurement, 
 
 EXACT = {"interval": "95 %, Clopper-Pearson"}
 KORN_GRAUBARD = "Korn-Graubard"
-NOTHING_TELLS = "none: the number is the same whichever images are left out, or is none without some of them"
+NOT_TOLD = "none: drawn again or left out, these images always give the same number, or sometimes none at all"
 
 
 def convention_of(run: Run, predictions: Predictions) -> dict[str, str]:
@@ -182,7 +182,7 @@ def resampled_told(clusters: Clusters, interval: tuple[float, float] | None, *, 
     """The same for what is drawn again or left out: images, or the clusters they come in."""
     cases = counted(clusters.count, clusters.unit)
     if interval is None:
-        return {"interval": too_few(cases) if clusters.count < LEAST_CLUSTERS else NOTHING_TELLS}
+        return {"interval": too_few(cases) if clusters.count < LEAST_CLUSTERS else NOT_TOLD}
     told = {"interval": f"95 %, {what} over {several(clusters.unit)}"}
     return told if clusters.numbers is None else {**told, "cases": cases}
 

@@ -25,14 +25,18 @@ class Share:
     """A share of images with its interval."""
 
     value: float
-    low: float
-    high: float
+    low: float | None  # neither of too few cases
+    high: float | None
     images: int
 
     @classmethod
     def of(cls, found: Measurement) -> Share:
-        low, high = found.interval or (math.nan, math.nan)
+        low, high = found.interval or (None, None)
         return cls(found.value, low, high, found.images)
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        return None if self.low is None or self.high is None else (self.low, self.high)
 
 
 @dataclass(frozen=True)
