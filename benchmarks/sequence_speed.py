@@ -18,7 +18,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from corruptions.reference_sequences import cropped, picture, resize_256, sequence
+from corruptions.reference_sequences import cropped, picture, resize_shorter, sequence
 from harness import race, save
 from shiftproof import catalog
 from shiftproof.corruptions.sequence_geometry import tilted
@@ -51,7 +51,7 @@ def straightforward(name: str, image: Image) -> Callable[[], object]:
         case "speckle_noise":
             moved = lambda: clean + clean * rng.normal(0, parameters["spread"], clean.shape)  # noqa: E731
         case "tilt":
-            large = resize_256(image)
+            large = resize_shorter(image, 256)
             height, width = large.shape[:2]
             maps = [tilted(height, width, frame - 15) for frame in range(31)]
             warp: Callable[[NDArray[np.float64]], Image] = lambda one: np.asarray(  # noqa: E731

@@ -58,7 +58,7 @@ def test_every_cell_and_the_clean_images_have_their_precision() -> None:
     (clean,) = numbers(findings, "clean_average_precision")
     assert (clean.value, clean.images) == (1.0, IMAGES)
     # of 40 images in which everything is found, Wilson's at 40 cases: t^2 / (40 + t^2) may be missed
-    assert clean.interval == (pytest.approx(40 / (40 + 2.0227**2), abs=1e-4), 1.0)
+    assert clean.interval == pytest.approx((40 / (40 + 2.0227**2), 1.0), abs=1e-4)
 
 
 def test_every_cell_is_judged_at_the_overlap_that_was_asked_for() -> None:
