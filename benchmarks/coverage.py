@@ -206,12 +206,9 @@ def mce(sample: Sample) -> tuple[Interval, float]:
 
 
 def relative_mce(sample: Sample) -> tuple[Interval, float]:
-    """As the study does: none where what the baseline loses may be nothing, as far as the images tell."""
+    """As the study does: images left out jointly for the model and the baseline."""
     own, other = errors(sample)
-    means = [resampled_means(table, clusters=sample.groups, resamples=200) for table in (own, other)]
-    lost = means[1].drawn[:, 1:] - means[1].drawn[:, :1]
-    if ((lost <= 1e-9).mean(axis=0) > 0.025).any():
-        return None, _mce_truth(True)
+    means = [resampled_means(table, clusters=sample.groups, resamples=0) for table in (own, other)]
     with np.errstate(all="ignore"):
         seen, left_out = (
             ((one[:, 1:] - one[:, :1]) / (base[:, 1:] - base[:, :1])).mean(axis=1)

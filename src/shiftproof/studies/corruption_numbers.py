@@ -24,8 +24,8 @@ _LOSSES = ("relative_corrupted_error", "relative_corruption_error", "relative_me
 OF_LOSSES = frozenset([*_LOSSES, *map(unseen, _LOSSES)])
 """What is taken from errors under corruption and of clean images together."""
 
-_OF_BASELINE_LOSSES = OF_LOSSES - {"relative_corrupted_error", unseen("relative_corrupted_error")}
-UNBOUNDED = {"interval": "too few images: the baseline may lose nothing under a corruption, so nothing bounds the ratio"}
+OF_BASELINE_LOSSES = OF_LOSSES - {"relative_corrupted_error", unseen("relative_corrupted_error")}
+LEFT_OUT = "jackknife, each in all its cells together,"
 
 _ROUNDING = 1e-12
 """Differences of means below this are none."""
@@ -93,7 +93,6 @@ class Measured(NamedTuple):
     number: Number
     value: float
     interval: tuple[float, float] | None
-    why_none: Mapping[str, str] = {}  # where there is no interval for another reason than too few cases
 
 
 def findings(
@@ -113,8 +112,9 @@ def findings(
         yield evidence.share("clean_error", cells.clean_wrong, about, clean_convention, cells.clusters)
     yield from _each_cell(cells, about, convention, seen)
     losses_told = clean_told(convention, clean_convention)
-    for number, value, interval, why_none in measured_means(cells, baseline, seen):
-        beside = {**evidence.resampled_told(cells.clusters, interval, what=JOINT), **why_none}
+    for number, value, interval in measured_means(cells, baseline, seen):
+        method = LEFT_OUT if number.metric in OF_BASELINE_LOSSES else JOINT
+        beside = evidence.resampled_told(cells.clusters, interval, what=method)
         beside |= losses_told if number.metric in OF_LOSSES else {}
         told, named = {**convention, **number.convention, **beside}, {**about, **number.about}
         yield Measurement(number.metric, value, named, len(cells), told, interval, cells.clusters.count)
@@ -151,21 +151,11 @@ def measured_means(cells: Cells, baseline: Baseline | None, seen: Collection[str
     for number in _numbers(cells, baseline, seen):
         observed, drawn, left_out = (number.of(drawing) for drawing in drawings)
         if np.isfinite(observed[0]):
-            unbounded = _may_divide_by_nothing(number, drawings[1], cells)
-            if number.metric in _OF_BASELINE_LOSSES:  # drawings of a ratio to a small number have long tails
+            if number.metric in OF_BASELINE_LOSSES:  # drawings of a ratio to a small number have long tails
                 within = left_out_interval(observed, left_out, cases=clusters.count)
             else:
                 within = interval_of(observed, drawn, left_out, cases=clusters.count)
-            yield Measured(number, float(observed[0]), None if unbounded else within, UNBOUNDED if unbounded else {})
-
-
-def _may_divide_by_nothing(number: Number, drawn: _Both, cells: Cells) -> bool:
-    """Whether what the baseline loses may be nothing, as far as the images tell: then nothing bounds a ratio to it."""
-    if number.metric not in _OF_BASELINE_LOSSES:
-        return False
-    alone = number.about.get("corruption")
-    places = _counted(cells.corruptions) if alone is None else [cells.corruptions.index(str(alone))]
-    return bool(((drawn.baseline_losses[:, places] <= _ROUNDING).mean(axis=0) > 0.025).any())
+            yield Measured(number, float(observed[0]), within)
 
 
 def slopes(number: Number, cells: Cells, baseline: Baseline | None) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
