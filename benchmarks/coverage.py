@@ -209,11 +209,13 @@ def relative_mce(sample: Sample) -> tuple[Interval, float]:
     """As the study does: images left out jointly for the model and the baseline."""
     own, other = errors(sample)
     means = [resampled_means(table, clusters=sample.groups, resamples=0) for table in (own, other)]
-    with np.errstate(all="ignore"):
-        seen, left_out = (
-            ((one[:, 1:] - one[:, :1]) / (base[:, 1:] - base[:, :1])).mean(axis=1)
-            for one, base in ((means[0].seen, means[1].seen), (means[0].left_out, means[1].left_out))
-        )
+
+    def ratio(one: Numbers, base: Numbers) -> Numbers:
+        lost = base[:, 1:] - base[:, :1]
+        # of a baseline that loses nothing nothing can be said, whatever rounding makes of it
+        return np.asarray(((one[:, 1:] - one[:, :1]) / np.where(np.abs(lost) < 1e-12, np.nan, lost)).mean(axis=1))
+
+    seen, left_out = ratio(means[0].seen, means[1].seen), ratio(means[0].left_out, means[1].left_out)
     return left_out_interval(seen, left_out, cases=int(sample.clusters[-1]) + 1), _mce_truth(True)
 
 
