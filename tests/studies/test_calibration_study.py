@@ -332,13 +332,13 @@ def test_copies_of_every_image_make_no_interval_and_no_band_narrower(answers: Pr
         assert (one.images, one.clusters) == (6 * (numbers_of[0][metric].images), numbers_of[0][metric].clusters)
     bands = [{one.name: one for one in found if isinstance(one, Curve)} for found in (alone, copied)]
     for name in ("reliability", "response_rate_accuracy"):
-        one = bands[1][name]
-        if one.low is None:
-            assert "too few" in one.convention["interval"]
+        curve = bands[1][name]
+        if curve.low is None:
+            assert "too few" in curve.convention["interval"]
             continue
-        assert "by photo" in one.convention["interval"]
-        assert one.high is not None
-        for low, high, share, images in zip(one.low, one.high, one.y, one.counts or (), strict=True):
+        assert "by photo" in curve.convention["interval"]
+        assert curve.high is not None
+        for low, high, share, images in zip(curve.low, curve.high, curve.y, curve.counts or (), strict=True):
             exact = clopper_pearson(round(share * images / 6), images // 6)
             assert high - low > 0.9 * (exact[1] - exact[0]), name
 
