@@ -412,19 +412,16 @@ class Clusters:
         return len(self.keys)
 
     @cached_property
-    def _numbered(self) -> tuple[NDArray[np.intp], int]:
-        places = {key: place for place, key in enumerate(dict.fromkeys(self.keys))}
-        return np.fromiter(map(places.__getitem__, self.keys), np.intp, len(self.keys)), len(places)
-
-    @property
     def count(self) -> int:
-        return self._numbered[1]
+        return len(set(self.keys))
 
-    @property
+    @cached_property
     def numbers(self) -> NDArray[np.intp] | None:
         """The case of each image as a number, (images,); None where every image is one, as metrics take it."""
-        numbers, count = self._numbered
-        return None if count == len(numbers) else numbers
+        if self.count == len(self.keys):
+            return None
+        places = {key: place for place, key in enumerate(dict.fromkeys(self.keys))}
+        return np.fromiter(map(places.__getitem__, self.keys), np.intp, len(self.keys))
 
     def take(self, rows: NDArray[np.integer] | NDArray[np.bool_]) -> Clusters:
         """The same for some of the images."""
@@ -485,7 +482,7 @@ class Predictions:
     def __len__(self) -> int:
         return len(self.ids)
 
-    @property
+    @cached_property
     def clusters(self) -> Clusters:
         """Which images are one case."""
         return self.grouped or Clusters("image", self.ids)

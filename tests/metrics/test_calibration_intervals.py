@@ -18,7 +18,7 @@ from shiftproof.metrics import (
     rms_calibration_error,
     rms_calibration_interval,
 )
-from shiftproof.metrics.calibration import _noncentral_quantile
+from shiftproof.metrics.calibration import _gaps_of, _noncentral_quantile
 
 Drawn = tuple[NDArray[np.floating], NDArray[np.bool_], NDArray[np.integer]]
 INTERVALS = (rms_calibration_interval, debiased_calibration_interval, expected_calibration_interval)
@@ -143,3 +143,20 @@ def test_overconfidence_is_better_known_where_the_sure_answers_are_right() -> No
     found = [overconfidence_interval(one, correct) for one in (confidence, np.roll(confidence, 1))]
     alike, otherwise = (high - low for low, high in found)  # type: ignore[misc]
     assert alike < 0.75 * otherwise
+
+
+@pytest.mark.parametrize(("bins", "cases"), [(4, 30), (60, 12)])
+def test_covariances_of_bins_need_no_table_of_all_bins_by_all_bins(bins: int, cases: int) -> None:
+    """ImageNet-C as one set has 37,500 bins: their covariances would take 11 GB."""
+    generator = np.random.default_rng(7)
+    confidence, clusters = generator.uniform(0.3, 1, 1200), generator.integers(0, cases, 1200)
+    correct = generator.random(1200) < generator.uniform(0.4, 1, cases)[clusters]
+    found = _gaps_of(confidence, correct, np.arange(1200) % bins, clusters)
+    assert found is not None
+    assert found.common is not None
+    table = np.diag(found.alone) + found.common @ found.common.T
+    weighted = found.weights[:, None] * table
+    assert found.variances == pytest.approx(np.diag(table))
+    assert found.squares() == pytest.approx((weighted * weighted.T).sum())
+    slopes = generator.normal(size=bins)
+    assert found.variance_of(slopes) == pytest.approx(slopes @ table @ slopes)

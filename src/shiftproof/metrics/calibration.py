@@ -336,13 +336,35 @@ class _Gaps(NamedTuple):
 
     gaps: NDArray[np.floating]  # (bins,)
     weights: NDArray[np.floating]  # shares of all images, (bins,)
-    covariance: NDArray[np.floating]  # (bins, bins), or variances (bins,) where every image is a case of its own
+    alone: NDArray[np.floating]  # variances that bins have each for itself, (bins,)
+    common: NDArray[np.floating] | None  # (bins, clusters): times itself, what clusters add to their covariance
     cases: float  # clusters of equal size that would weigh as much
+
+    @property
+    def variances(self) -> NDArray[np.floating]:
+        return self.alone if self.common is None else np.asarray(self.alone + (self.common**2).sum(axis=1))
+
+    def variance_of(self, slopes: NDArray[np.floating]) -> float:
+        """Of the sum of the gaps times these, (bins,)."""
+        together = 0.0 if self.common is None else float(((slopes @ self.common) ** 2).sum())
+        return float(slopes**2 @ self.alone) + together
+
+    def squares(self) -> float:
+        """Sum of the squares of all covariances, times the weights of both bins."""
+        own = float(self.weights**2 @ (self.alone**2))
+        if self.common is None:
+            return own
+        # of many bins there may be more than clusters: the smaller of both products has the same squares
+        scaled = np.sqrt(self.weights)[:, None] * self.common
+        product = scaled.T @ scaled if len(scaled) > scaled.shape[1] else scaled @ scaled.T
+        across = 2 * float(self.weights**2 @ (self.alone * (self.common**2).sum(axis=1)))
+        return own + across + float((product**2).sum())
 
 
 _ANSWERS_MORE = 5
 _CASES_AT_ONCE = 2000
 """Clusters, or blocks of them, whose sums in every bin are in memory together."""
+_SUMS_AT_ONCE = 10_000_000  # 80 MB
 
 
 def _gaps_of(
@@ -361,33 +383,30 @@ def _gaps_of(
     if clusters is None:
         if len(confidence) < LEAST_CLUSTERS:
             return None
-        return _Gaps(gaps, weights, np.bincount(places, around**2) / counts**2 * shrunk + least, float(len(confidence)))
+        return _Gaps(
+            gaps, weights, np.bincount(places, around**2) / counts**2 * shrunk + least, None, float(len(confidence))
+        )
     groups = np.unique(clusters, return_inverse=True)[1]
     sizes = np.bincount(groups)
     cases, effective = len(sizes), float(len(groups) ** 2 / (sizes**2).sum())
     if cases < LEAST_CLUSTERS:
         return None
-    if cases > _CASES_AT_ONCE:
-        groups = (np.random.default_rng(0).permutation(cases) * _CASES_AT_ONCE // cases)[groups]
-        cases = _CASES_AT_ONCE
+    most = max(min(_CASES_AT_ONCE, _SUMS_AT_ONCE // len(counts)), 100)
+    if cases > most:
+        groups = (np.random.default_rng(0).permutation(cases) * most // cases)[groups]
+        cases = most
     sums = np.bincount(places * cases + groups, around, len(counts) * cases).reshape(len(counts), cases) / counts[:, None]
-    sums *= np.sqrt(shrunk)[:, None]
-    return _Gaps(gaps, weights, sums @ sums.T * cases / (cases - 1) + np.diag(least), effective)
+    sums *= np.sqrt(shrunk * cases / (cases - 1))[:, None]
+    return _Gaps(gaps, weights, least, sums, effective)
 
 
 def _squared_gap_interval(found: _Gaps | None, level: float) -> tuple[float, float] | None:
     tail = tail_of(level)
     if found is None:
         return None
-    gaps, weights, covariance, cases = found
-    weighted, square = weights * gaps, float(weights @ gaps**2)
-    if covariance.ndim == 1:
-        first, second, along = (
-            float(part) for part in (weights @ covariance, weights**2 @ covariance**2, weighted**2 @ covariance)
-        )
-    else:
-        both = weights[:, None] * covariance
-        first, second, along = float(np.trace(both)), float((both * both.T).sum()), float(weighted @ covariance @ weighted)
+    gaps, weights, cases = found.gaps, found.weights, found.cases
+    square = float(weights @ gaps**2)
+    first, second, along = float(weights @ found.variances), found.squares(), found.variance_of(weights * gaps)
     if first <= 0:
         return float(np.sqrt(square)), float(np.sqrt(square))
     along = along / square if square > 0 else second / first
@@ -430,8 +449,8 @@ def _absolute_gap_interval(found: _Gaps | None, level: float) -> tuple[float, fl
     tail = tail_of(level)
     if found is None:
         return None
-    gaps, weights, covariance, cases = found
-    variances = np.maximum(covariance if covariance.ndim == 1 else np.diag(covariance), 1e-18)
+    gaps, weights, cases = found.gaps, found.weights, found.cases
+    variances = np.maximum(found.variances, 1e-18)
     errors = np.sqrt(variances)
     # bins that chance may explain are taken to be off as all are on average
     alike = max(float(weights @ (gaps**2 - variances)), 0.0)
@@ -439,9 +458,9 @@ def _absolute_gap_interval(found: _Gaps | None, level: float) -> tuple[float, fl
     shape = np.sqrt(known * np.maximum(gaps**2 - variances, 0.0) + (1 - known) * alike) if alike > 0 else errors
     # what bins have in common, as clusters in several of them do, widens the sum as it does that of the gaps themselves
     together = 1.0
-    if covariance.ndim == 2:
+    if found.common is not None:
         signed = weights * np.where(gaps < 0, -1.0, 1.0)
-        together = max(float(signed @ covariance @ signed) / float(weights**2 @ variances), 1.0)
+        together = max(found.variance_of(signed) / float(weights**2 @ variances), 1.0)
     quantile = student_quantile(1 - tail, max(cases - 1, 1.0))
 
     def apart(times: float, number: float) -> float:

@@ -78,7 +78,7 @@ MEANINGS: Mapping[str, Meaning] = {
     ),
     "accuracy_difference_p": Meaning(
         "P-value of the difference",
-        "Chance of a split at least this uneven if both models were equally good, corrected for all comparisons made.",
+        "Chance of a difference at least this large if both models were equally good, corrected for all comparisons made.",
         "number",
         None,
     ),
