@@ -21,6 +21,7 @@ from shiftproof.types import Curve, Features, Finding, Measurement, Predictions
 MOST_GROUPS, LEAST_GROUPS, IMAGES_A_GROUP = 100, 5, 50
 WELCH = {"interval": "95 %, Welch's t over the groups of either set"}
 STUDENT = {"interval": "95 %, least squares with Student's t over groups"}
+MIXED = {"interval": "none: groups alike in distance mix images of one case, so groups are not independent"}
 
 DISTANCES, FRECHET = "the distance analysis", "the Fréchet distance"
 
@@ -116,6 +117,8 @@ def _heights(judged: Judged, lines: Mapping[tuple[str, str], Line]) -> Iterator[
     for name, shifted, outside in product(judged.detectors, judged.shifted, judged.outside):
         if not {(name, shifted.name), (name, outside.name)} <= lines.keys():
             continue
+        if any(one.clusters.numbers is not None for one in (shifted, outside)):
+            continue  # their intercepts have no intervals to hold against each other
         one, other = lines[name, shifted.name], lines[name, outside.name]
         about = {**judged.about, "detector": name, "set": shifted.name, "versus": outside.name}
         images, convention = len(shifted) + len(outside), judged.convention(shifted, name)
@@ -189,6 +192,10 @@ def _line(
         counts=tuple(counts),
     )
     if line is not None:
-        stated = {**convention, **STUDENT}
-        yield Measurement("distance_slope", line.slope, about, images, stated, line.slope_interval)
-        yield Measurement("distance_intercept", line.intercept, about, images, stated, line.intercept_interval)
+        alone = other.clusters.numbers is None
+        stated = {**convention, **(STUDENT if alone else MIXED)}
+        for metric, value, within in (
+            ("distance_slope", line.slope, line.slope_interval),
+            ("distance_intercept", line.intercept, line.intercept_interval),
+        ):
+            yield Measurement(metric, value, about, images, stated, within if alone else None, other.clusters.count)

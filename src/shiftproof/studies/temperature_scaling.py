@@ -32,10 +32,14 @@ def before_and_after(
     fitting = split_half(predictions.clusters.keys)
     learnt, held_out = predictions.take(fitting), predictions.take(~fitting)
     temperature = fit_temperature(learnt.labels, _logits(learnt))
-    interval = temperature_interval(learnt.labels, _logits(learnt), temperature)
-    half = {"half": "by the images' ids, so that an image stays in its half"}
-    bounds = {"interval": "95 %, for large samples"} if interval else {"bound": f"between {LEAST:g} and {MOST:g}"}
-    yield Measurement("temperature", temperature, about, len(learnt), {**convention, **half, **bounds}, interval)
+    half = {"half": "by the images' ids, or those of their cases, so that a case stays in its half"}
+    if learnt.clusters.numbers is None:
+        interval = temperature_interval(learnt.labels, _logits(learnt), temperature)
+        bounds = {"interval": "95 %, for large samples"} if interval else {"bound": f"between {LEAST:g} and {MOST:g}"}
+    else:
+        interval, bounds = None, {"interval": "none: its likelihood takes images of one case for independent"}
+    stated, cases = {**convention, **half, **bounds}, learnt.clusters.count
+    yield Measurement("temperature", temperature, about, len(learnt), stated, interval, cases)
     told = {**convention, **half, "temperature": f"{temperature:.3g}, fitted on the other {len(learnt)} images"}
     for when, answers in ((BEFORE, held_out), (AFTER, _scaled(held_out, temperature))):
         named = {**about, "scaling": when}
