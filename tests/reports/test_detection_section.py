@@ -14,7 +14,6 @@ from shiftproof.reports.page import Page
 from shiftproof.reports.parts import Chart, Pictures, Section, Table
 from shiftproof.reports.sections import draw_sections
 from shiftproof.reports.summary import summarise
-from shiftproof.studies import found_boxes
 from shiftproof.studies.detection import DetectionStudy
 from shiftproof.studies.detection_corruption import DetectionCorruptionStudy
 from shiftproof.studies.results import Results
@@ -31,11 +30,6 @@ FRAMES: dict[str, list[Any]] = {
     "offset": [place % 3 - 1 for place in range(30)],
     "frame_type": ["IP"[place // 3 % 2] for place in range(30)],
 }
-
-
-@pytest.fixture(autouse=True)
-def _few_drawings(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(found_boxes, "RESAMPLES", 50)
 
 
 def scene(skill: float, **more: Any) -> FoundObjects:

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from shiftproof import catalog
-from shiftproof.studies import found_boxes
 from shiftproof.types import Curve, FoundObjects, Gallery, ImageSetRef, Measurement, ModelRef, Study
 from studies.contracts import check_number
 from studies.found_world import ANIMALS, Loads, world
@@ -51,12 +50,6 @@ CASES = [
     "nothing to find",
     "frames",
 ]
-
-
-@pytest.fixture(autouse=True)
-def _few_drawings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is promised here does not hang on how often images are drawn again."""
-    monkeypatch.setattr(found_boxes, "RESAMPLES", 50)
 
 
 @pytest.fixture(params=CASES)

@@ -114,11 +114,11 @@ def cluster_mean_interval(
     bounds: tuple[float, float] | None = None,
     level: float = 0.95,
 ) -> tuple[float, float] | None:
-    """Interval of the mean of values; None of too few clusters, of values that have no end, or where nothing varies and no
-    bounds are known.
+    """Interval of the mean of values; None where the images cannot tell it.
 
-    Student's t by cluster, corrected for skew (Hall, 1992), as of losses and distances that are mostly small and sometimes
-    large. Of shares between two `bounds` it is as in `jackknife_interval`. No image is drawn again.
+    That is of too few clusters, of values that have no end, and where nothing varies and no bounds are known. Student's t by
+    cluster, corrected for skew (Hall, 1992), as of losses and distances that are mostly small and sometimes large. Of shares
+    between two `bounds` it is as in `jackknife_interval`. No image is drawn again.
 
     >>> low, high = cluster_mean_interval(np.array([0.0, 1.0] * 50))
     >>> round(low, 1), round(high, 1)  # half of 100 images: 0.5 +- 1.98 * 0.05
