@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, ndtr, ndtri
+from scipy.special import expit, ndtr, ndtri, softmax
 
 from shiftproof import metrics
 from shiftproof.metrics.matching import match
@@ -293,6 +293,26 @@ def auroc(truth: float, few: bool = False) -> Draw:
     return draw
 
 
+def auroc_drawn_again(sample: Sample) -> tuple[Interval, float]:
+    """Of `--auroc-interval bootstrap`."""
+    inside, outside, groups = sides(sample, float(np.sqrt(2) * ndtri(0.9)), False)
+    return metrics.bootstrap_auroc_interval(inside, outside, resamples=500, **groups), 0.9
+
+
+def slope(sample: Sample) -> tuple[Interval, float]:
+    """Of the line through groups of images, a group for each case."""
+    distances = np.sort(sample.generator.uniform(0.2, 0.8, len(sample)))
+    line = metrics.fit_line(distances, 0.5 + 0.4 * distances + 0.05 * sample.normal())
+    return line.slope_interval, 0.4
+
+
+def temperature(sample: Sample) -> tuple[Interval, float]:
+    logits = 3 * sample.normal(5)
+    chances = softmax(logits / 1.5, axis=1).cumsum(axis=1)
+    labels = (sample.generator.random(len(sample))[:, None] > chances).sum(axis=1)
+    return metrics.temperature_interval(labels, logits, metrics.fit_temperature(labels, logits)), 1.5
+
+
 def auroc_differences(together: bool) -> Draw:
     """Of one other detector, or whether all of four hold at once."""
     distances = np.array([1.5, 1.7, 1.5, 1.2, 2.0])
@@ -459,6 +479,7 @@ def rows() -> Iterator[Row]:
         yield Row(f"auroc-{truth}", f"AUROC {truth:.2f}, as many outside", auroc(truth), ALL)
     for truth in (0.9, 0.95, 0.97, 0.99):
         yield Row(f"auroc-few-{truth}", f"AUROC {truth:.2f}, 1000 inside against", auroc(truth, few=True), ALL, (26,))
+    yield Row("auroc-bootstrap", "AUROC 0.90, images drawn again", auroc_drawn_again, cases=(26, 100))
     yield Row("auroc-difference", "difference of AUROCs", auroc_differences(together=False), ALL)
     yield Row("auroc-together", "four differences of AUROCs, all at once", auroc_differences(together=True), ALL)
     yield Row("aupr", "AUPR", area_of_precision(1.5), ALL)
@@ -500,6 +521,8 @@ def rows() -> Iterator[Row]:
             calibration(metrics.debiased_calibration_interval, "rms", *shape),
         )
         yield Row(f"ece-{name}", f"ECE, {title}", calibration(metrics.expected_calibration_interval, "ece", *shape))
+    yield Row("temperature", "temperature", temperature, ("alone",), (100, 1000))
+    yield Row("distance-slope", "slope of AUROC over distance, by group", slope, ("alone",), (26, 100))
     yield Row("overconfidence", "overconfidence", calibration(metrics.overconfidence_interval, "mean", 0.8, 0.3))
     yield Row("nll", "negative log-likelihood", mean_of(loss))
     yield Row("brier", "Brier score", mean_of(brier, (0.0, 2.0)))
