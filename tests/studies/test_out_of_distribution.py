@@ -406,6 +406,37 @@ def test_intervals_and_p_values_hold_for_all_detectors_that_are_compared_at_once
         assert "all 3 comparisons together by max-T" in chances[name].convention["test"]
 
 
+def test_a_difference_of_detectors_leaves_out_0_only_where_its_p_is_small() -> None:
+    """Of six detectors of eight drawn networks some differ from the first in a test of their own and not among all."""
+    names, seen = ["msp", "max_logit", "energy", "margin", "entropy", "gen"], set()
+    for drawing in range(8):
+        toy = ModelRef("toy", f"drawing {drawing}")
+        study = OutOfDistributionStudy([toy], PHOTOS, out_sets={"hats": HATS}, detectors=names)
+        findings = list(study.measure(World()))
+        for one in numbers(findings, "auroc_difference"):
+            p = value(findings, "auroc_difference_p", **one.about)
+            assert one.interval is not None
+            apart = one.interval[0] > 0 or one.interval[1] < 0
+            assert apart == (p < 0.05), (one.about, one.value, one.interval, p)
+            seen.add(apart)
+    assert seen == {False, True}
+
+
+def test_every_number_has_an_interval_or_says_why_it_has_none(full: Any) -> None:
+    findings, _, _ = full
+    asked = ("aupr_out", "aupr_in", "aurc", "e_aurc", "augrc", "coverage_at_risk", "rank_shift", "frechet_distance")
+    for metric in asked:
+        found = numbers(findings, metric)
+        assert found
+        for one in found:
+            if one.interval is None:
+                assert one.convention.get("interval", "").startswith("none: "), (metric, one.about)
+            else:
+                assert one.interval[0] <= one.value <= one.interval[1], (metric, one.about)
+    told = {metric for metric in asked if any(one.interval for one in numbers(findings, metric))}
+    assert set(asked) - told == {"frechet_distance"}  # of so few images for their features it comes out too high
+
+
 def test_photos_under_corruption_on_both_sides_are_as_many_cases_as_photos() -> None:
     """Shifted copies of the inside images are no further evidence: the interval knows which belong together."""
     world = World()

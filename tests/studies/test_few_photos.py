@@ -1,0 +1,121 @@
+"""Intervals of 26 photos, as the studies tell them, hold the truth of what the photos were drawn from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.special import expit, ndtr
+
+from shiftproof.studies.calibration import CalibrationStudy
+from shiftproof.studies.corruption import CorruptionStudy
+from shiftproof.studies.perturbation import PerturbationStudy
+from shiftproof.types import Classes, Finding, ImageSetRef, Measurement, ModelRef, Run
+
+PHOTOS, ROUNDS = 26, 400
+MODEL, BASE, SET = ModelRef("model", "1"), ModelRef("base", "2"), ImageSetRef("photos", "3")
+
+
+def the(findings: Iterable[Finding], metric: str) -> Measurement | None:
+    """The first number of this name, if there is any."""
+    return next((one for one in findings if isinstance(one, Measurement) and one.metric == metric), None)
+
+
+def shares(draw: Callable[[np.random.Generator], Measurement | None], truth: float) -> tuple[float, float]:
+    """Of some hundred sets of photos, how many have an interval, and how many of these hold the truth."""
+    generator = np.random.default_rng(26)
+    intervals = [found.interval for _ in range(ROUNDS) if (found := draw(generator)) and found.interval]
+    return len(intervals) / ROUNDS, float(np.mean([low <= truth <= high for low, high in intervals]))
+
+
+def sure_and_right(generator: np.random.Generator, photos: int) -> tuple[NDArray[np.floating], NDArray[np.bool_]]:
+    """Confidence, and answers that are right as often as it says."""
+    sure = expit(2 + 2.5 * generator.normal(size=photos))
+    return sure, generator.random(photos) < sure
+
+
+def test_overconfidence(predictions_of: Any) -> None:
+    def draw(generator: np.random.Generator) -> Measurement | None:
+        sure, right = sure_and_right(generator, PHOTOS)
+        answers = predictions_of(np.zeros(PHOTOS, int), np.where(right, 0, 1), sure)
+        return the(CalibrationStudy([MODEL], SET).measure(lambda _: answers), "overconfidence")
+
+    told, held = shares(draw, 0.0)
+    assert told == 1
+    assert held >= 0.93
+
+
+def test_likelihood(predictions_of: Any) -> None:
+    """Of two classes the right one has a chance whose log-odds are normal; no answer hangs on chance."""
+
+    def draw(generator: np.random.Generator) -> Measurement | None:
+        chance = expit(2 + 2.5 * generator.normal(size=PHOTOS))
+        named, sure = np.where(chance > 0.5, 0, 1), np.maximum(chance, 1 - chance)
+        answers = predictions_of(np.zeros(PHOTOS, int), named, sure, with_logits=True, classes=Classes(("cat", "dog")))
+        return the(CalibrationStudy([MODEL], SET, thorough=True).measure(lambda _: answers), "negative_log_likelihood")
+
+    truth = np.logaddexp(0, -(2 + 2.5 * np.random.default_rng(1).normal(size=1_000_000))).mean()
+    told, held = shares(draw, float(truth))
+    assert told == 1
+    assert held >= 0.93
+
+
+def test_calibration_errors_have_an_interval_that_need_not_hold_what_chance_adds(predictions_of: Any) -> None:
+    sure, right = sure_and_right(np.random.default_rng(2), PHOTOS)
+    answers = predictions_of(np.zeros(PHOTOS, int), np.where(right, 0, 1), sure)
+    findings = list(CalibrationStudy([MODEL], SET).measure(lambda _: answers))
+    for metric in ("rms_calibration_error", "expected_calibration_error"):
+        found = the(findings, metric)
+        assert found is not None
+        assert found.interval is not None, metric
+        assert "biased upwards" in found.convention["interval"]
+
+
+def test_flip_probability(predictions_of: Any) -> None:
+    steps = 15
+    facts = {
+        "perturbation": ["tilt"] * PHOTOS * (steps + 1),
+        "level": [1] * PHOTOS * (steps + 1),
+        "sequence": np.repeat([f"{photo}.png" for photo in range(PHOTOS)], steps + 1).tolist(),
+        "frame": list(range(steps + 1)) * PHOTOS,
+    }
+
+    def draw(generator: np.random.Generator) -> Measurement | None:
+        flips = generator.random((PHOTOS, steps)) < expit(-3 + 1.5 * generator.normal(size=(PHOTOS, 1)))
+        answers = np.cumsum(np.column_stack([np.zeros(PHOTOS, int), flips]), axis=1) % 2
+        shown = predictions_of([-1] * answers.size, answers.ravel(), ids=list(map(str, range(answers.size))), facts=facts)
+        return the(PerturbationStudy([MODEL], SET).measure(lambda _: shown), "flip_probability")
+
+    truth = expit(-3 + 1.5 * np.random.default_rng(1).normal(size=1_000_000)).mean()
+    told, held = shares(draw, float(truth))
+    assert told == 1
+    assert held >= 0.93
+
+
+def test_relative_mce(predictions_of: Any) -> None:
+    """Against a measured baseline; of some sets of photos the baseline loses nothing, and nothing can be told."""
+    hard = {"fog": -0.6, "snow": -0.2, "contrast": 0.2}
+    limits = {MODEL: {"clean": -1.3} | {name: one - 0.3 for name, one in hard.items()}, BASE: {"clean": -1.1} | hard}
+    study = CorruptionStudy([MODEL], SET, corruptions=tuple(hard), severities=(1,), baseline=BASE)
+
+    def draw(generator: np.random.Generator) -> Measurement | None:
+        easy = 0.7 * generator.normal(size=PHOTOS)
+        wrong = {
+            (model, name): easy + 0.7 * generator.normal(size=PHOTOS) < limit
+            for model, named in limits.items()
+            for name, limit in named.items()
+        }
+
+        def load(run: Run) -> Any:
+            return predictions_of(np.zeros(PHOTOS, int), wrong[run.model, run.condition.name].astype(int))
+
+        return the(study.measure(load), "relative_mean_corruption_error")
+
+    error = {model: {name: ndtr(limit / np.sqrt(0.98)) for name, limit in named.items()} for model, named in limits.items()}
+    lost = {model: np.array([named[name] - named["clean"] for name in hard]) for model, named in error.items()}
+    told, held = shares(draw, float((lost[MODEL] / lost[BASE]).mean()))
+    assert told > 0.75
+    assert held >= 0.93
