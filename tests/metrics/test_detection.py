@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from scenes import COCO_SIZES, coco_evaluation, coco_mean, random_scene
 from shiftproof.errors import BadInput
@@ -155,15 +156,28 @@ def test_the_ilsvrc_threshold_counts_the_pixels_of_both_corners_in() -> None:
     assert mean_average_precision(one_class([[3, 2, 7, 4]], [1.0]), truth, iou="ilsvrc") == 0
 
 
-def test_an_interval_is_that_of_a_share_where_each_image_is_found_or_not() -> None:
-    images = 200
+def found_or_not(found: int, images: int) -> tuple[Detections, Truths]:
+    """An object an image, of which some are found and nothing else: the mean average precision is their share."""
     ids, boxes, none = tuple(map(str, range(images))), np.tile([0.0, 0, 9, 9], (images, 1)), np.zeros(images, dtype=bool)
     zeros, each = np.zeros(images, dtype=int), np.arange(images)
     truths = Truths(ids, each, boxes, zeros, none, none, np.full(images, 81.0))
-    found = Detections(ids, each[:120], boxes[:120], np.ones(120), zeros[:120])
-    low, high = average_precision_interval(match(found, truths), area="voc") or (0, 1)
-    spread = 1.96 * np.sqrt(0.6 * 0.4 / images)
+    return Detections(ids, each[:found], boxes[:found], np.ones(found), zeros[:found]), truths
+
+
+def test_an_interval_is_that_of_a_share_where_each_image_is_found_or_not() -> None:
+    low, high = average_precision_interval(match(*found_or_not(120, 200)), area="voc") or (0, 1)
+    spread = 1.96 * np.sqrt(0.6 * 0.4 / 200)
     assert (low, high) == pytest.approx((0.6 - spread, 0.6 + spread), abs=0.015)
+
+
+@pytest.mark.parametrize("share", [0.8, 0.9])
+def test_intervals_of_26_images_hold_the_share_they_were_drawn_with(share: float) -> None:
+    """Exactly, over all counts that a binomial distribution gives."""
+    held = 0.0
+    for found in range(27):
+        low, high = average_precision_interval(match(*found_or_not(found, 26)), area="voc") or (np.nan, np.nan)
+        held += binom.pmf(found, 26, share) * (low <= share <= high)
+    assert held >= 0.93
 
 
 def test_without_objects_there_is_no_number_and_without_boxes_it_is_zero() -> None:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
-import pytest
 from numpy.typing import NDArray
 from scipy.special import expit, ndtr
 
