@@ -16,9 +16,9 @@ from scipy import stats
 import shiftproof as sp
 from corruptions.reference_sequences import SIZES, Draws, frame_count, picture, sequence
 from shiftproof import catalog
-from shiftproof.corruptions import IMAGENET_P, IMAGENET_P_VALIDATION
+from shiftproof.corruptions import IMAGENET_P, IMAGENET_P_VALIDATION, canvas
 from shiftproof.corruptions.affine import about_middle, warped
-from shiftproof.corruptions.canvas import canvas_for, to_frame, whole
+from shiftproof.corruptions.canvas import canvas_for, whole
 from shiftproof.corruptions.sequence_geometry import tilted
 from shiftproof.corruptions.sequences import LEVELS, SEQUENCES, Frames, parameters_of, perturb
 from shiftproof.corruptions.weather import snow_layer, spatter_layer
@@ -56,7 +56,7 @@ def made(name: str, edition: str, image: Image, seed: int, level: int = 1) -> Fr
     """The frames as `perturb` makes them, with a generator of ours."""
     make = catalog.PERTURBATIONS.load(name)
     frames = make(canvas_for(name, image, edition), np.random.default_rng(seed), **parameters_of(name, level, edition))
-    return np.stack([to_frame(frame, edition) for frame in frames])
+    return np.stack([canvas.to_frame(frame, edition) for frame in frames])
 
 
 def drawn_layer(name: str, edition: str, seed: int) -> Draws | None:

@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -69,28 +70,26 @@ def test_no_image_has_two_roles_and_every_round_takes_classes_alike(photos: Phot
     assert load_project(made.folder) == made
 
 
-def test_the_test_is_drawn_at_random_from_the_set_unless_classes_are_to_be_even(photos: Photos, tmp_path: Path) -> None:
-    """45 photos of a and 5 each of b and c: a random draw of 22 has 18 of a on average, even rounds have 12, 5 and 5."""
-    folder = photos("set", each=5)
+def classes_asked(photos: Photos, folder: Path, seed: int, **options: Any) -> Counter[str]:
+    """How often each class is asked about in a test of 22 images, from 45 photos of a and 5 each of b and c."""
+    images = photos(f"set {seed}", each=5)
     for number in range(5, 45):
         pixels = np.random.default_rng(number).integers(0, 256, (8, 8, 3), np.uint8)
-        Pillow.fromarray(pixels).save(folder / "a" / f"{number}.png")
-    images = open_images(folder)
-    counts = {
-        (even, seed): Counter(
-            right_class(item)
-            for item in human_test_project(
-                images, tmp_path / f"{even} {seed}", rounds=Rounds(0, 0, 22), even=even, seed=seed
-            ).items
-        )
-        for even in (False, True)
-        for seed in range(8)
-    }
-    assert {tuple(counts[True, seed][key] for key in "abc") for seed in range(8)} == {(12, 5, 5)}
-    at_random = [counts[False, seed]["a"] for seed in range(8)]
+        Pillow.fromarray(pixels).save(images / "a" / f"{number}.png")
+    made = human_test_project(open_images(images), folder / f"{seed}", rounds=Rounds(0, 0, 22), seed=seed, **options)
+    return Counter(map(right_class, made.items))
+
+
+def test_the_test_is_drawn_at_random_from_the_set(photos: Photos, tmp_path: Path) -> None:
+    at_random = [classes_asked(photos, tmp_path, seed)["a"] for seed in range(8)]
     assert len(set(at_random)) > 2
     # hypergeometric: mean 22 * 45 / 55 = 18, spread 1.4; the mean of eight lies within 2 of it
     assert abs(np.mean(at_random) - 18) < 2
+
+
+def test_classes_are_even_where_asked(photos: Photos, tmp_path: Path) -> None:
+    counts = [classes_asked(photos, tmp_path, seed, even=True) for seed in range(2)]
+    assert [tuple(count[key] for key in "abc") for count in counts] == [(12, 5, 5)] * 2
 
 
 def test_training_and_qualification_take_images_of_sets_of_their_own(photos: Photos, tmp_path: Path) -> None:

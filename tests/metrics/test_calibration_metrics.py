@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from shiftproof import metrics
 from shiftproof.errors import BadInput
 from shiftproof.metrics import (
     brier_score,
@@ -17,7 +18,6 @@ from shiftproof.metrics import (
     expected_calibration_error,
     reliability,
     rms_calibration_error,
-    rms_calibration_error_bounds,
     to_probabilities,
     top_confidence,
 )
@@ -79,9 +79,6 @@ def test_published_bins_of_tied_confidences_are_those_of_the_published_loop() ->
         confidence, correct = coarse_case(images, levels)
         error = rms_calibration_error(confidence, correct, published_bins=True)
         assert error == pytest.approx(rms_by_loop(confidence, correct, 100, last=False), abs=1e-12)
-        low, high = rms_calibration_error_bounds(confidence, correct, published_bins=True)
-        assert low <= error + 1e-12
-        assert error <= high + 1e-12
     # some 300 images a level: averaged over ties first, what chance adds to each bin of 100 would be gone
     assert rms_calibration_error(confidence, correct) < 0.8 * error
 
@@ -103,22 +100,31 @@ def test_bounds_are_the_extremes_over_all_orders_of_equals(published: bool) -> N
                 squares = [len(some[low:high]) * (confidence[some[low:high]].mean() - correct[some[low:high]].mean()) ** 2
                            for low, high in bins]  # fmt: skip
                 errors.append(float(np.sqrt(sum(squares) / images)))
-        bounds = rms_calibration_error_bounds(confidence, correct, bin_size=size, published_bins=published)
+        bounds = metrics.rms_calibration_error_bounds(confidence, correct, bin_size=size, published_bins=published)
         assert bounds == pytest.approx((min(errors), max(errors)), abs=1e-9)
+
+
+def test_the_published_error_of_tied_confidences_lies_between_its_bounds() -> None:
+    for images, levels in ((100, 256), (950, 256), (5000, 256), (5000, 16)):
+        confidence, correct = coarse_case(images, levels)
+        error = rms_calibration_error(confidence, correct, published_bins=True)
+        low, high = metrics.rms_calibration_error_bounds(confidence, correct, published_bins=True)
+        assert low <= error + 1e-12
+        assert error <= high + 1e-12
 
 
 def test_bounds_of_confidences_that_all_differ_are_the_error_itself() -> None:
     confidence, correct = calibrated_case(777)
     for published in (False, True):
         error = rms_calibration_error(confidence, correct, published_bins=published)
-        bounds = rms_calibration_error_bounds(confidence, correct, published_bins=published)
+        bounds = metrics.rms_calibration_error_bounds(confidence, correct, published_bins=published)
         assert bounds == pytest.approx((error, error), abs=1e-12)
 
 
 def test_bounds_where_most_images_are_certain_are_those_of_even_and_of_sorted_bins() -> None:
     # 1000 images at 1, of which 250 are wrong, in ten bins: 25 wrong in each, or two and a half bins wrong throughout
     confidence, correct = np.ones(1000), np.arange(1000) >= 250
-    low, high = rms_calibration_error_bounds(confidence, correct)
+    low, high = metrics.rms_calibration_error_bounds(confidence, correct)
     assert low == pytest.approx(0.25)
     assert high == pytest.approx(np.sqrt((2 + 0.5**2) / 10))
 

@@ -16,9 +16,9 @@ from shiftproof.metrics import (
     auroc,
     auroc_covariance,
     auroc_difference,
-    auroc_differences,
     auroc_interval,
     bootstrap_auroc_interval,
+    delong,
     mcnemar_p,
 )
 from shiftproof.metrics.delong import placements
@@ -229,7 +229,7 @@ def test_impossible_levels_are_refused(level: float) -> None:
     for call in (
         lambda: auroc_interval(np.ones(3), np.ones(2), level=level),
         lambda: auroc_difference(np.ones(3), np.ones(2), np.ones(3), np.ones(2), level=level),
-        lambda: auroc_differences(np.ones((2, 3)), np.ones((2, 2)), level=level),
+        lambda: delong.auroc_differences(np.ones((2, 3)), np.ones((2, 2)), level=level),
     ):
         with pytest.raises(BadInput, match="level should lie between 0 and 1"):
             call()
@@ -319,7 +319,7 @@ def test_one_clip_is_one_case() -> None:
     assert auroc_interval(inside[0], outside[0], **clips) is None
     found = auroc_difference(inside[0], outside[0], inside[1], outside[1], **clips)
     assert (found.interval, found.p) == (None, None)
-    assert [one.interval for one in auroc_differences(inside, outside, **clips)] == [None, None]
+    assert [one.interval for one in delong.auroc_differences(inside, outside, **clips)] == [None, None]
     with pytest.raises(BadInput, match="every image needs a cluster: 40 images"):
         auroc_interval(inside[0], outside[0], in_clusters=np.arange(39))
 
@@ -347,7 +347,7 @@ def test_comparisons_of_many_detectors_have_intervals_and_p_values_that_agree() 
     for _ in range(20):
         common = generator.normal(size=(1, 120)), generator.normal(1.2, size=(1, 60))
         inside, outside = (side + generator.normal(scale=0.7, size=(12, side.shape[1])) for side in common)
-        found = auroc_differences(inside, outside, versus=4)
+        found = delong.auroc_differences(inside, outside, versus=4)
         assert len(found) == 11
         assert all((bounds(one)[0] > 0 or bounds(one)[1] < 0) == (chance(one) < 0.05) for one in found)
         singly = [
@@ -363,10 +363,10 @@ def test_comparisons_of_many_detectors_have_intervals_and_p_values_that_agree() 
 
 def test_a_detector_of_the_same_order_stands_apart_from_the_draws() -> None:
     inside, outside = detectors(ties=False)
-    found = auroc_differences(np.vstack([inside, np.exp(inside[:1])]), np.vstack([outside, np.exp(outside[:1])]))
+    found = delong.auroc_differences(np.vstack([inside, np.exp(inside[:1])]), np.vstack([outside, np.exp(outside[:1])]))
     assert (found[2].difference, found[2].p) == (0.0, 1.0)
     assert bounds(found[2])[0] == -bounds(found[2])[1]
-    assert auroc_differences(inside[:1], outside[:1]) == []
+    assert delong.auroc_differences(inside[:1], outside[:1]) == []
 
 
 def test_copies_of_the_same_images_on_both_sides_leave_nothing_but_rounding() -> None:
@@ -383,7 +383,7 @@ def test_photos_whose_copies_are_all_farther_out_by_the_same_leave_an_interval_o
     seen, alike = auroc(photos, photos + 0.5), 0.025 ** (1 / 20)
     assert (low, high) == pytest.approx((seen * alike, 1 - (1 - seen) * alike))
     inside, outside = np.stack([photos, photos, photos]), np.stack([photos + 0.5, photos + 5.5, photos + 9.5])
-    for found in auroc_differences(inside, outside, in_clusters=numbers, out_clusters=numbers):
+    for found in delong.auroc_differences(inside, outside, in_clusters=numbers, out_clusters=numbers):
         assert found.interval is not None
         assert found.p is not None
         assert found.interval[0] < found.difference < found.interval[1]
@@ -417,7 +417,7 @@ def test_what_both_sides_share_is_no_second_case() -> None:
 def test_of_detectors_that_are_always_right_or_wrong_all_comparisons_are_corrected_for() -> None:
     inside, outside = np.arange(10.0), np.arange(10.0, 20)
     one = auroc_difference(outside, inside, inside, outside, level=1 - 0.05 / 3)
-    found = auroc_differences(np.stack([inside, *[outside] * 3]), np.stack([outside, *[inside] * 3]))
+    found = delong.auroc_differences(np.stack([inside, *[outside] * 3]), np.stack([outside, *[inside] * 3]))
     assert one.p is not None
     assert one.interval is not None
     for each in found:

@@ -13,7 +13,7 @@ from shiftproof.errors import BadInput, UnknownName
 from shiftproof.metrics.top5 import best_classes
 from shiftproof.models import ImagePreparation, wrap_detector, wrap_model
 from shiftproof.models.boxes_as_classes import NOTHING, boxes_as_classes
-from shiftproof.models.proposals import classes_of_crops, crops_of, proposals
+from shiftproof.models.proposals import crops_of, proposals
 from shiftproof.models.sliding_windows import Grid
 from shiftproof.types import Boxes, Classifier, Condition, Image, Inputs, Logits, ObjectDetector
 from toys import COLOURS
@@ -128,6 +128,8 @@ def test_what_no_crop_shows_follows_at_random_or_not_at_all() -> None:
 
 
 def test_crops_that_are_equally_sure_stand_in_the_order_of_their_boxes_even_in_single_floats() -> None:
+    from shiftproof.models.proposals import classes_of_crops
+
     found = classes_of_crops(np.array([4, 1, 3]), np.array([1.0, 1.0, 1 - 1e-12]))
     single = found.scores.astype(np.float32)
     assert found.classes.tolist() == [4, 1, 3]

@@ -10,13 +10,10 @@ from scipy.stats import t as student
 
 import shiftproof
 from shiftproof.corruptions import GROUPS, IMAGENET_C
-from shiftproof.corruptions.choosing import trained_with
 from shiftproof.errors import BadInput, UnknownName
 from shiftproof.metrics import mean_corruption_error, relative_mean_corruption_error
-from shiftproof.metrics.jackknife import jackknife_interval
 from shiftproof.studies.cells import Baseline, Cells
 from shiftproof.studies.corruption import CorruptionStudy
-from shiftproof.studies.corruption_numbers import measured_means
 from shiftproof.studies.published_baselines import alexnet_errors
 from shiftproof.studies.results import Results
 from shiftproof.types import Condition, Curve, FrostPictures, Gallery, GalleryItem, ImageSetRef, Measurement, ModelRef, Seen
@@ -146,6 +143,8 @@ def test_without_both_seen_and_unseen_corruptions_there_is_one_mean(load: Any, a
     ],
 )
 def test_augmentations_are_known_by_what_people_call_them(declared: str, names: set[str]) -> None:
+    from shiftproof.corruptions.choosing import trained_with
+
     assert trained_with([declared]) == names
 
 
@@ -330,6 +329,8 @@ def test_published_errors_are_constants_so_the_interval_is_that_of_the_error_alo
 @pytest.mark.parametrize("images", [26, 100])
 def test_intervals_of_few_photos_are_as_wide_as_students(images: int) -> None:
     """Of values that lie evenly there is no skew to correct, and Student's interval of a mean is the one to have."""
+    from shiftproof.studies.corruption_numbers import measured_means
+
     values, widths = np.linspace(0.1, 0.9, images), []
     for seed in range(20):  # in another order other photos are drawn; 1000 draws leave some noise
         wrong = np.random.default_rng(seed).permutation(values).reshape(images, 1, 1)
@@ -422,6 +423,9 @@ def test_the_study_is_a_public_name() -> None:
 
 def test_a_ratio_to_what_is_lost_has_the_interval_of_leaving_images_out() -> None:
     """Drawings of a ratio to a small number have long tails."""
+    from shiftproof.metrics.jackknife import jackknife_interval
+    from shiftproof.studies.corruption_numbers import measured_means
+
     clean, foggy, theirs = np.arange(40) < 8, np.arange(40) < 12, np.arange(40) < 30
     ids = tuple(map(str, range(40)))
     cells, other = (Cells(ids, ("fog",), (1,), wrong[:, None, None], clean) for wrong in (foggy, theirs))
