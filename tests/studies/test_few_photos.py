@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, ndtr
+from scipy.stats import norm
 
 from shiftproof.studies.calibration import CalibrationStudy
 from shiftproof.studies.corruption import CorruptionStudy
+from shiftproof.studies.out_of_distribution import OutOfDistributionStudy
 from shiftproof.studies.perturbation import PerturbationStudy
 from shiftproof.types import Classes, Finding, ImageSetRef, Measurement, ModelRef, Run
 
@@ -90,6 +93,27 @@ def test_flip_probability(predictions_of: Any) -> None:
 
     truth = expit(-3 + 1.5 * np.random.default_rng(1).normal(size=1_000_000)).mean()
     told, held = shares(draw, float(truth))
+    assert told == 1
+    assert held >= 0.93
+
+
+def test_false_alarms_where_95_of_100_are_found(predictions_of: Any) -> None:
+    """26 novel photos set the threshold, 200 ordinary ones are flagged by it; the scores of either are normal."""
+    novel = ImageSetRef("novel", "4")
+    study = OutOfDistributionStudy([MODEL], SET, out_sets={"novel": novel}, detectors=["msp"])
+
+    def draw(generator: np.random.Generator) -> Measurement | None:
+        sure = {SET: expit(3 + generator.normal(size=200)), novel: expit(1 + generator.normal(size=PHOTOS))}
+
+        def load(run: Run) -> Any:
+            count = len(sure[run.image_set])
+            answers = predictions_of(np.zeros(count, int), np.zeros(count, int), sure[run.image_set], with_logits=True)
+            return dataclasses.replace(answers, labels=np.full((count, 1), -1)) if run.image_set == novel else answers
+
+        return the(study.measure(load), "fpr_at_tpr")
+
+    # 95 of 100 novel photos lie 1.64 or less above their mean, which is two below that of the others
+    told, held = shares(draw, float(norm.cdf(norm.ppf(0.95) - 2)))
     assert told == 1
     assert held >= 0.93
 
