@@ -10,7 +10,8 @@ import pytest
 from scipy.special import log_softmax
 
 from detectors.made_up import outside
-from shiftproof.detectors.extra_outputs import confidence, rotation, rotation_upright
+from shiftproof.detectors import extra_outputs
+from shiftproof.detectors.extra_outputs import confidence, rotation
 from shiftproof.errors import NotKept
 from shiftproof.types import Predictions
 
@@ -25,9 +26,9 @@ def test_confidence_is_turned_round() -> None:
 
 def test_an_image_that_does_not_look_upright_is_foreign() -> None:
     rows = [[3.0, 0.0, 0.0, 0.0], [0.0, 3.0, 0.0, 0.0], [900.0, -900.0, 0.0, 0.0]]
-    upright = rotation_upright(with_extra(*rows))
+    upright = extra_outputs.rotation_upright(with_extra(*rows))
     np.testing.assert_allclose(upright, -log_softmax(rows, axis=1)[:, 0], rtol=1e-12, atol=1e-15)
-    assert rotation_upright(with_extra(*[row + [5.0] * 12 for row in rows])).tolist() == upright.tolist()
+    assert extra_outputs.rotation_upright(with_extra(*[row + [5.0] * 12 for row in rows])).tolist() == upright.tolist()
 
 
 def of_two_classes(logits: list[float], heads: list[list[float]], **options: Any) -> Predictions:
@@ -75,8 +76,12 @@ def test_an_output_that_is_missing_or_another_is_named() -> None:
     with pytest.raises(NotKept, match="one number of a confidence branch, and the extra output has 4 numbers"):
         confidence(with_extra([1.0, 2.0, 3.0, 4.0]))
     with pytest.raises(NotKept, match="four logits of a rotation head, and the extra output has 1 numbers"):
-        rotation_upright(with_extra([1.0]))
+        extra_outputs.rotation_upright(with_extra([1.0]))
     with pytest.raises(NotKept, match="each of four turned images, and the extra output has 1 numbers"):
         rotation(with_extra([1.0]))
+
+
+def test_what_a_head_says_of_the_upright_image_alone_is_not_the_score_of_the_paper() -> None:
+    """Hendrycks et al. (2019) add up a class term and four turns; the upright turn alone ranks images otherwise."""
     with pytest.raises(NotKept, match="only the upright ones were shown; predict again with --turned, or take rotation_up"):
         rotation(with_extra([1.0, 2.0, 3.0, 4.0]))
