@@ -210,6 +210,40 @@ def test_images_that_lose_their_label_are_counted_and_told(
     assert "10 of them labelled" in Path("report.html").read_text(encoding="utf-8")
 
 
+def test_compare_counts_no_network_that_a_study_made_of_another(
+    shiftproof: Shiftproof, network: list[str], draw_photos: Draw
+) -> None:
+    photos, other = draw_photos(), draw_photos(4, "other")
+    novel = ["--studies", "out-of-distribution", "--out-images", other, "--detectors", "msp", "--quiet", "--json"]
+    alone = []
+    for name, prepare in (("sharp", "unit,resize=squash"), ("swapped", "unit,resize=squash,channels=bgr")):
+        model = [network[0], photos, "--prepare", prepare, "--classes", "classes.txt", "--name", name]
+        said = shiftproof("run", *model, *novel, "--random-networks", 1)
+        assert said.code == 0, said.err
+        alone.append(next(one["value"] for one in json.loads(said.out)["findings"] if one.get("metric") == "auroc"))
+    compared = json.loads(shiftproof("compare", photos, *novel[:-2], "--json").out)
+    mean = next(one for one in compared["findings"] if one.get("metric") == "mean_auroc")
+    assert mean["value"] == pytest.approx(sum(alone) / 2)
+    assert [card["name"] for card in compared["models"]] == ["sharp", "swapped"]
+
+
+def test_a_model_that_was_prepared_wrongly_first_is_compared_as_it_was_last(
+    shiftproof: Shiftproof, network: list[str], draw_photos: Draw
+) -> None:
+    photos = draw_photos()
+    for name, prepare in (("mine", "unit,resize=squash,channels=bgr"), ("other", "unit"), ("mine", "unit,resize=squash")):
+        shiftproof("predict", network[0], photos, "--prepare", prepare, "--classes", "classes.txt", "--name", name)
+    said = shiftproof("compare", photos, "--json")
+    assert said.code == 0, said.err
+    accuracies = {
+        one["about"]["model"]: one["value"]
+        for one in json.loads(said.out)["findings"]
+        if one.get("metric") == "top1_accuracy"
+    }
+    assert set(accuracies) == {"mine", "other"}
+    assert accuracies["mine"] == 1  # blue and red change places otherwise, which leaves a third
+
+
 def test_compare_needs_only_the_store(shiftproof: Shiftproof, network: list[str], draw_photos: Draw, tmp_path: Path) -> None:
     photos = draw_photos()
     shiftproof("predict", *arguments(network, photos), "--name", "sharp")

@@ -52,6 +52,17 @@ def test_every_frame_around_an_anchor_is_shown_beside_it(images: ImageList, tmp_
     assert {one.key: len(one.references) for one in project.classes} == {"cat": 2, "dog": 1}
 
 
+def test_people_are_asked_the_two_questions_of_the_paper(images: ImageList, tmp_path: Path) -> None:
+    """Shankar et al. (2021): is the pair labelled correctly, and is it similar; if not, why."""
+    screen = pair_frames(images, tmp_path / "pairs").project.screen
+    assert "labelled correctly" in screen.question
+    assert "similar" in screen.question
+    reasons = [choice.title for choice in screen.choices if choice.title.startswith("Dissimilar")]
+    for title, words in zip(reasons, ("significant motion", "background change", "blur change", "other"), strict=True):
+        assert words in title
+    assert "unsure" in {choice.name for choice in screen.choices}
+
+
 def test_another_seed_draws_other_anchors_and_the_same_seed_the_same(film: Path, tmp_path: Path) -> None:
     drawn = [
         set(anchors_in(pair_frames(open_images(film, kind="frames", k=2, seed=seed), tmp_path / f"{turn}").project))
