@@ -242,6 +242,9 @@ def test_a_model_that_was_prepared_wrongly_first_is_compared_as_it_was_last(
     }
     assert set(accuracies) == {"mine", "other"}
     assert accuracies["mine"] == 1  # blue and red change places otherwise, which leaves a third
+    listed = shiftproof("models", "--json")
+    assert listed.code == 0, listed.err
+    assert sorted(one["name"].partition("@")[0] for one in json.loads(listed.out)) == ["mine", "mine", "other"]
 
 
 def test_compare_needs_only_the_store(shiftproof: Shiftproof, network: list[str], draw_photos: Draw, tmp_path: Path) -> None:

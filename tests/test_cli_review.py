@@ -109,7 +109,8 @@ def test_people_may_be_asked_about_some_classes_alone(shiftproof: Shiftproof, tm
     project = drawn_project(tmp_path / "set")
     label = next(item.label for item in project.items if item.label)
     with socket.create_server(("127.0.0.1", 0)) as taken:  # so that the command ends
-        shiftproof("review", "set", "--port", taken.getsockname()[1], "--reviewer-classes", f"Ada={label}")
+        said = shiftproof("review", "set", "--port", taken.getsockname()[1], "--reviewer-classes", f"Ada={label}")
+    assert "No such option" not in said.err
     assert load_project(tmp_path / "set").reviewer_classes == {"Ada": (label,)}
     said = shiftproof("review", "set", "--reviewer-classes", "Ada=whales")
     assert (said.code, "called 'whales'" in said.err) == (1, True), said.err

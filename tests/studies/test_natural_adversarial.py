@@ -116,6 +116,15 @@ def test_a_blind_model_has_the_published_chance_of_one_sixth() -> None:
         assert one.convention["blind"] == "16.67 %"
 
 
+def test_too_few_photos_for_a_bin_are_told_where_the_calibration_error_would_stand(answers: dict[str, Predictions]) -> None:
+    few = {"hard": answers["hard"].take(np.arange(99))}
+    study = NaturalAdversarialStudy([MODEL], HARD)
+    assert not found(study, few, "imagenet_a_calibration_error")
+    assert "hard: the RMS calibration error needs a bin of 100 images, and has 99" in list(
+        study.skipped(lambda run: few[run.image_set.name])
+    )
+
+
 def test_aurra_says_what_equally_sure_answers_could_make_of_it() -> None:
     """Two hard photos, answered alike and as surely; one is right, so either may come first."""
     logits = np.zeros((2, 1000))

@@ -292,6 +292,22 @@ def galleries(findings: Any, name: str, **about: str) -> list[Gallery]:
     return [one for one in findings if isinstance(one, Gallery) and one.name == name and about.items() <= one.about.items()]
 
 
+def test_every_figure_of_the_paper_has_its_numbers_without_being_asked_for() -> None:
+    """ImageNet-OOD: rank shifts (Fig. 5), answers apart (8, 9), where lines begin (10), galleries (2, 12, 13), App. F."""
+    study = OutOfDistributionStudy(
+        [TOY], PHOTOS, **ALL_SETS, detectors=["msp", "energy"], groups=9, random_networks={"toy": REDRAWN[:1]}
+    )
+    found = {getattr(one, "name", None) or getattr(one, "metric", "") for one in study.measure(World())}
+    assert {
+        "rank_shift_distribution",
+        "score_distribution_by_answer",
+        "distance_intercept_difference",
+        "score_percentiles",
+        "disagreement_by_set",
+        "random_network_failure_auroc",
+    } - found == set()
+
+
 def test_scores_of_shifted_images_are_split_into_right_and_wrong_answers(styles: Any) -> None:
     findings, world = styles
     for shifted, run in (("sketches", Run(TOY, SKETCHES)), ("fog 3", Run(TOY, PHOTOS, FOG))):
