@@ -18,8 +18,8 @@ from shiftproof.metrics.top5 import to_top5
 from shiftproof.models import wrap_model
 from shiftproof.prediction import fill_studies
 from shiftproof.store import Store
-from shiftproof.studies import measure
-from shiftproof.studies.object_scales import ScaledCrops, largest_factors, samples_by_factor
+from shiftproof.studies import measure, object_scales
+from shiftproof.studies.object_scales import largest_factors
 from shiftproof.studies.object_shares import share_findings
 from shiftproof.studies.objects import ObjectStudy
 from shiftproof.types import (
@@ -258,11 +258,11 @@ def test_crops_of_each_scale_are_shown_at_that_times_224_and_448_and_pooled_over
     load = Answers(images, looks)
     bins = {
         factor: View(looks["crop"], images.classes, some, f"crops {factor}")
-        for factor, some in samples_by_factor(looks["crop"]).items()
+        for factor, some in object_scales.samples_by_factor(looks["crop"]).items()
     }
     right = {224: {"a.png/000", "d.png/001"}, 448: {"a.png/000", "b.png/000", "d.png/000", "d.png/001"}}
     scaled = [
-        ScaledCrops(factor, times, ModelRef(f"net at {round(factor * times)}", str(times)), some)
+        object_scales.ScaledCrops(factor, times, ModelRef(f"net at {round(factor * times)}", str(times)), some)
         for times in right
         for factor, some in bins.items()
     ]

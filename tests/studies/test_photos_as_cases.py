@@ -22,7 +22,8 @@ def light(seed: int = 31) -> NDArray[np.integer]:
     """How light each photo is under each version, (photos, versions): the photo decides far more than the version."""
     generator = np.random.default_rng(seed)
     own, version = generator.normal(0, 40, (PHOTOS, 1)), np.array([8 * severity for _, severity in VERSIONS])
-    return np.clip(np.round(145 + own - version + generator.normal(0, 8, (PHOTOS, len(VERSIONS)))), 0, 255).astype(int)
+    drawn = 145 + own - version + generator.normal(0, 8, (PHOTOS, len(VERSIONS)))
+    return np.asarray(np.clip(np.round(drawn), 0, 255), int)
 
 
 OTHER_PHOTOS = np.concatenate([light(seed)[:, 0] for seed in range(32, 40)])
