@@ -7,6 +7,7 @@
       rows/<condition>-<key>/            key = model fingerprint (preparation included), condition, format
         run.json                         all of that in the open
         <time>-<writer>.safetensors      some rows; there whole or not at all
+      duplicates/<key>.json              images of a set that look alike, by the digests of their files; key = where it lies
 
 A row belongs to an image id and the digest of its file, so runs resume, shards merge by copying files together and folders
 grow without doing anything twice. Labels are not here: they may be corrected at any time.
@@ -45,6 +46,7 @@ from shiftproof.types import (
     Companion,
     Condition,
     Head,
+    ImageSetRef,
     Keep,
     ModelRef,
     ObjectDetector,
@@ -57,6 +59,9 @@ from shiftproof.types import (
 FORMAT = 1
 SEALED_BYTES = 8 * 2**20
 """Small files are joined into files of about this size when a run is complete; joining takes a few times as much memory."""
+
+ABSORBED = ("models/*/*", "rows/*/*", "looks/*/*", "duplicates/*")
+"""What stores are joined of."""
 
 TOP5 = ("top5_classes", "top5_scores", "log_total")
 
@@ -240,6 +245,21 @@ class Store:
                 counts.setdefault(of, []).append(len(run.contents("top5").rows) or len(run.contents("boxes").rows))
         return counts
 
+    def save_alike(self, images: ImageSetRef, pairs: Iterable[tuple[str, str]]) -> None:
+        """Remembers which files look alike, by their digests, in place of what was known of the same set."""
+        key = fingerprint_of(images.location or images.fingerprint)[:16]
+        about = {"images": images.name, "location": images.location, "alike": list(pairs)}
+        write_whole(self.root / "duplicates" / f"{key}.json", _json(about))
+
+    def alike(self) -> Iterator[tuple[str, str]]:
+        """Pairs of digests of files that look alike, of every set in which duplicates were looked for."""
+        for path in sorted(self.root.glob("duplicates/*.json")):
+            try:
+                found = json.loads(path.read_text(encoding="utf-8", errors="surrogateescape"))
+                yield from ((str(one), str(other)) for one, other in found["alike"])
+            except (ValueError, KeyError, TypeError) as error:
+                raise StoreError(f"{path} is damaged; delete it and look for duplicates again") from error
+
     @property
     def _changes(self) -> Path:
         return self.root / "changes.json"
@@ -257,7 +277,7 @@ class Store:
         new = 0
         other.settle()
         while True:
-            paths = sorted([*other.root.glob("models/*/*"), *other.root.glob("rows/*/*"), *other.root.glob("looks/*/*")])
+            paths = sorted(path for kept in ABSORBED for path in other.root.glob(kept))
             if not paths:
                 raise StoreError(f"no store at {other.root}: expected a folder made by shiftproof predict")
             try:

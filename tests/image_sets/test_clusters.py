@@ -127,6 +127,22 @@ def test_images_that_lack_the_fact_that_was_named_are_counted() -> None:
     assert Clustering("patient").without([sample("a", patient="p1"), sample("b"), sample("c", patient=None)]) == 2
 
 
+def test_cases_whose_images_look_alike_are_one_and_what_was_named_stays() -> None:
+    frames = [sample(f"{clip}/{number}", clip=clip) for clip in "abcd" for number in range(3)]
+    alike = {"a/1": "1", "c/0": "1", "c/2": "2", "d/2": "2", "b/0": "3"}
+    joined = Clustering().joining(frames, alike)
+    found = joined.of(frames)
+    assert found is not None
+    assert (found.count, found.case) == (2, "clip (near-duplicates joined)")
+    assert len({key for one, key in zip(frames, found.keys, strict=True) if one.facts["clip"] != "b"}) == 1
+    # of some of the images alone the same: that a and d belong together is told by frames of c
+    some = joined.of([frames[0], frames[-1]])
+    assert some is not None
+    assert some.count == 1
+    assert Clustering("clip").joining(frames, alike) == Clustering("clip")
+    assert Clustering().joining(frames, {"b/0": "3"}).of(frames) == Clustering().of(frames)
+
+
 @pytest.mark.parametrize(
     ("ids", "warned"),
     [

@@ -11,7 +11,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from shiftproof.errors import BadInput, UnknownName
@@ -53,9 +53,36 @@ class Clustering:
     by: str | None = None
     table: Mapping[str, str] | None = None  # cluster by image id
     links: bool = False  # whether the table lists only what looks like another
+    joined: Mapping[str, str] = field(
+        default_factory=dict
+    )  # case that another is part of: both look alike
 
     def of(self, samples: Sequence[Sample]) -> Clusters | None:
         """The case that each of these images belongs to; None where nothing says that any belong together."""
+        found = self.told(samples)
+        if not self.joined:
+            return found
+        unit, keys = ("image", (sample.id for sample in samples)) if found is None else (found.unit, found.keys)
+        return Clusters(unit, tuple(self.joined.get(key, key) for key in keys), near_duplicates=True)
+
+    def joining(self, samples: Sequence[Sample], alike: Mapping[str, str]) -> Clustering:
+        """The same for the set of these images, with cases joined whose images look alike; what was named stays as it is.
+
+        Images that are alike have one value in `alike`, which is by their ids.
+        """
+        if self.by is not None:
+            return self
+        found, first = self.told(samples), dict[str, str]()
+        keys = [sample.id for sample in samples] if found is None else found.keys
+        pairs = [
+            (key, first.setdefault(alike[sample.id], key))
+            for sample, key in zip(samples, keys, strict=True)
+            if sample.id in alike
+        ]
+        return replace(self, joined={key: case for key, case in linked(pairs).items() if key != case})
+
+    def told(self, samples: Sequence[Sample]) -> Clusters | None:
+        """The same by what was named or the set says of its images, whatever they look like."""
         if self.by == EACH_IMAGE:
             return Clusters("image", tuple(sample.id for sample in samples))
         if self.table is not None:
@@ -113,7 +140,7 @@ def clustering(by: str | None) -> Clustering:
     if {"id", "cluster"} <= columns:
         return Clustering(by, _listed(by, ((row["id"], row["cluster"]) for row in rows)))
     if {"id", "other"} <= columns:
-        return Clustering(by, _joined((row["id"], row["other"]) for row in rows if row["id"] and row["other"]), links=True)
+        return Clustering(by, linked((row["id"], row["other"]) for row in rows if row["id"] and row["other"]), links=True)
     raise BadInput(
         f"{by} should have the columns id and cluster, or id and other as duplicates.csv has; "
         f"got {', '.join(sorted(columns)) or 'an empty file'}"
@@ -209,7 +236,7 @@ def _listed(name: str, rows: Iterable[tuple[str | None, str | None]]) -> dict[st
     return found
 
 
-def _joined(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+def linked(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Clusters of what is linked, however many steps lie between, named after one of their members."""
     above: dict[str, str] = {}
 
