@@ -53,9 +53,7 @@ class Clustering:
     by: str | None = None
     table: Mapping[str, str] | None = None  # cluster by image id
     links: bool = False  # whether the table lists only what looks like another
-    joined: Mapping[str, str] = field(
-        default_factory=dict
-    )  # case that another is part of: both look alike
+    joined: Mapping[str, str] = field(default_factory=dict)  # case that another is part of: both look alike
 
     def of(self, samples: Sequence[Sample]) -> Clusters | None:
         """The case that each of these images belongs to; None where nothing says that any belong together."""
