@@ -150,6 +150,22 @@ def test_cases_whose_images_look_alike_are_one_and_what_was_named_stays() -> Non
         ([f"cat/IMG_{number:04d}.jpg" for number in range(90)], False),
         ([f"ILSVRC2012_val_{number:08d}.JPEG" for number in range(90)], False),
         ([f"cat/{number}.png" for number in range(90)], False),
+        ([f"cat/DSC{number:05d}.JPG" for number in range(1200, 1290)], False),
+        ([f"val2017/{number:012d}.jpg" for number in range(139, 9000, 99)], False),
+        # VOC: a year, and a number that has gaps or none
+        ([f"JPEGImages/{year}_{27 + 5 * number:06d}.jpg" for year in range(2007, 2013) for number in range(40)], False),
+        ([f"{year}_{number:06d}.jpg" for year in range(2007, 2013) for number in range(40)], False),
+        # photos of ILSVRC's training set without its folders
+        ([f"n{1440764 + label:08d}_{10026 + 7 * number}.JPEG" for label in range(9) for number in range(20)], False),
+        # most photos are of one camera, the others of some more
+        (
+            [f"IMG_{number:04d}.jpg" for number in range(90)]
+            + [f"{camera}{number:04d}.jpg" for camera in ("DSC", "DSCN", "GOPR", "P101", "SAM_") for number in range(10)],
+            False,
+        ),
+        # recordings that are named after their day are sources
+        ([f"20190{month}12_{frame:04d}.png" for month in range(1, 8) for frame in range(20)], True),
+        ([f"clip{letter}_{frame:04d}.jpg" for letter in "ABCDEFG" for frame in range(0, 300, 30)], True),
         # styles of ImageNet-R, in every folder alike
         (
             [

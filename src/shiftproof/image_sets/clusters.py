@@ -163,6 +163,8 @@ def looks_clustered(samples: Sequence[Sample]) -> str | None:
     '40 images look like 8 series of numbered pictures, such as ward/patient00_000.png'
     >>> looks_clustered([Sample(f"cat/IMG_{number}.jpg", (0,)) for number in range(40)]) is None
     True
+    >>> looks_clustered([Sample(f"{year}_{number:06d}.jpg") for year in range(2007, 2013) for number in range(40)]) is None
+    True
     """
     names = Counter((sample.labels, os.path.basename(sample.id)) for sample in samples if sample.labels)
     repeated = sum(count for count in names.values() if count > 1)
@@ -172,8 +174,12 @@ def looks_clustered(samples: Sequence[Sample]) -> str | None:
     series = Counter(_series(sample.id) for sample in samples)
     folders = Counter(os.path.dirname(folder) for folder in series)
     kinds = _kinds(samples)
-    # IMG_0001 to IMG_0999 are one series of a folder, and no sign of anything; dozens of short ones are
-    many = [name for name, count in series.items() if count > 1 and folders[os.path.dirname(name)] > 2 and name not in kinds]
+    # IMG_0001 to IMG_0999 are one series of a folder, or most of it, and no sign of anything; dozens of short ones are
+    many = [
+        name
+        for name, count in series.items()
+        if 1 < count <= len(samples) / 2 and folders[os.path.dirname(name)] > 2 and name not in kinds
+    ]
     pictures = sum(series[name] for name in many)
     if len(many) > 4 and pictures > 0.8 * len(samples):
         shown = next(sample.id for sample in samples if _series(sample.id) == many[0])
@@ -182,6 +188,9 @@ def looks_clustered(samples: Sequence[Sample]) -> str | None:
 
 
 _COUNTER = re.compile(r"[ _.-]*(frame|slice|crop|view)?[ _.-]*(?<![0-9])[0-9]+$", re.IGNORECASE)
+
+_NO_SOURCE = re.compile(r"(19|20)[0-9]{2}|n[0-9]{8}")
+"""Years, and wnids of classes: what pictures that have nothing else in common are named after."""
 
 
 def _series(image_id: str) -> str:
@@ -195,7 +204,8 @@ def _series(image_id: str) -> str:
 def _kinds(samples: Sequence[Sample]) -> set[str]:
     """Series that are named after what their pictures show or are, as beagle_12 and art_3 are, and not after a source.
 
-    Their name has no number in it, and is found in several folders, or is the only one of its class.
+    Their name is a year, as in 2007_000027 of VOC, or the wnid of a class, as in n01440764_10026; or it has no number in
+    it, and is found in several folders, or is the only one of its class.
     """
     of_class: dict[tuple[int, ...], set[str]] = {}
     for sample in samples:
@@ -206,7 +216,8 @@ def _kinds(samples: Sequence[Sample]) -> set[str]:
     return {
         name
         for name in every
-        if not re.search("[0-9]", os.path.basename(name)) and (homes[os.path.basename(name)] > 1 or name in alone)
+        if _NO_SOURCE.fullmatch(os.path.basename(name))
+        or (not re.search("[0-9]", os.path.basename(name)) and (homes[os.path.basename(name)] > 1 or name in alone))
     }
 
 
