@@ -167,7 +167,7 @@ def test_models_of_other_sizes_share_one_edition_and_are_warned_about_by_name(tm
     assert not list(whole.warnings(lambda _: None)), "of whole images the inputs do not count"
 
 
-def test_compare_says_the_edition_before_it_misses_what_was_run_under_another(
+def test_compare_says_its_edition_before_it_misses_what_was_run_under_another(
     tmp_path: Path, shiftproof: Shiftproof
 ) -> None:
     images = photos(tmp_path, *[(500, 400)] * 3)
