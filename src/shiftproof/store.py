@@ -23,7 +23,7 @@ import shutil
 import time
 import uuid
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -169,8 +169,36 @@ class Store:
         self._change({"rename": dict(names)})
 
     def forget(self, fingerprints: Iterable[str]) -> None:
-        """Deletes models with all their rows and heat maps; all of them or none, whenever it is killed."""
-        self._change({"forget": list(fingerprints)})
+        """Deletes models with all their rows and heat maps; all of them or none, whenever it is killed.
+
+        StoreError where another process is just storing answers of one: what it writes afterwards would be of no model.
+        """
+        gone = list(fingerprints)
+        with ExitStack() as held:
+            for folder in (self.root / "models" / fingerprint for fingerprint in gone):
+                if not held.enter_context(_locked(folder, alone=True)) and folder.exists():
+                    model = _read_model_if_there(folder / "model.json")
+                    raise StoreError(
+                        f"another process is storing answers of {model.ref.name if model else folder.name} in {self.root}; "
+                        "wait until it is done, or stop it, and then forget the model"
+                    )
+            self._change({"forget": gone})
+
+    @contextmanager
+    def in_use(self, ref: ModelRef) -> Iterator[None]:
+        """While this holds, no other process forgets the model, where the system has locks; any number may hold it."""
+        folder = self._model_folder(ref)
+        while True:
+            self.settle()
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise refusal(error, folder) from error
+            with _locked(folder, alone=False) as is_locked:
+                # it may have been forgotten, or that been decided, while we waited
+                if is_locked and not self._changes.exists():
+                    yield
+                    return
 
     def _change(self, change: Mapping[str, Any]) -> None:
         """Writes down what is to be done before doing it, so that whoever comes after a kill can finish it."""
@@ -442,6 +470,35 @@ def _read_tensor(path: Path, name: str) -> NDArray[Any]:
     with _reading(path) as file:
         found: NDArray[Any] = file.get_tensor(name)
     return found
+
+
+@contextmanager
+def _locked(folder: Path, *, alone: bool) -> Iterator[bool]:
+    """Whether a folder is locked, `alone` or with others; False where it is not there, or is others' and was to be alone.
+
+    A lock with others is waited for. It goes with the process, however that ends.
+    """
+    try:
+        import fcntl
+
+        descriptor = os.open(folder, os.O_RDONLY)
+    except ModuleNotFoundError:  # Windows
+        yield True
+        return
+    except FileNotFoundError:
+        yield False
+        return
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB if alone else fcntl.LOCK_SH)
+        except BlockingIOError:
+            yield False
+            return
+        except OSError:
+            pass  # a network folder without locks
+        yield folder.exists() and os.path.samestat(os.fstat(descriptor), folder.stat())
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager
