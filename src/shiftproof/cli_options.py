@@ -176,7 +176,8 @@ about_shifts = _options(
     click.option(
         "--precision",
         type=click.FloatRange(0, min_open=True),
-        help="Sampling error in points to reach: half-width of the mean's 95 % interval for exactly these photos.",
+        help="Sampling error in points to reach: half-width of the mean's 95 % interval for exactly these photos, without "
+        "what a --baseline that was sampled too leaves open.",
     ),
 )
 """What the studies of corruptions and perturbations can be told."""
