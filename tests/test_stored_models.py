@@ -288,7 +288,8 @@ def test_a_model_is_not_forgotten_while_another_process_stores_its_answers(
         process.wait()
     assert (process.returncode, told.strip()) == (0, "30"), problems
     assert forget_model("mine", store) == ["mine"]
-    assert list(store.folders_of_models()) == store.models() == []
+    assert list(store.folders_of_models()) == []
+    assert store.models() == []
 
 
 def test_a_process_that_was_killed_holds_no_model(draw_photos: Draw, store: Store) -> None:

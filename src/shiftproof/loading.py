@@ -245,8 +245,11 @@ def alike_in(images: ImageSet, store: Store) -> dict[str, str]:
     if not known:
         return {}
     sources = [images.source(sample) for sample in images.samples]
-    own, behind = (store.digests.digests(some) for some in (sources, [_innermost(source) for source in sources]))
-    pairs += [(made, of) for made, of in zip(own, behind, strict=True) if made and of and made != of and known & {made, of}]
+    behind = {place: inner for place, source in enumerate(sources) if (inner := _innermost(source)) is not source}
+    digests = store.digests.digests([*sources, *behind.values()])
+    own, stored = digests[: len(sources)], digests[len(sources) :]
+    made_of = ((own[place], digest) for place, digest in zip(behind, stored, strict=True))
+    pairs += [(made, of) for made, of in made_of if made and of and known & {made, of}]
     group_of = linked(pairs)
     return {
         sample.id: group_of[digest]

@@ -96,7 +96,9 @@ class CorruptedStudy(CleanStudy):
         from shiftproof.image_sets.picture_sizes import edition_for
 
         images = self.image_set if isinstance(self.image_set, ImageSet) else None
-        prepared = [(model.ref.name, model.preparation.describe()) for model in self.models if hasattr(model, "preparation")]
+        prepared = [
+            (model.ref.name, model.preparation.describe()) for model in self.models if not isinstance(model, ModelRef)
+        ]
         return edition_for(images, prepared, picture=self._at)
 
     @property
