@@ -12,6 +12,7 @@ from PIL import Image as Pillow
 import shiftproof as sp
 from blotches import blotches, darker, shrunk
 from command import Shiftproof
+from toys import COLOURS, save_colour_network
 
 ASKED = ("curate", "duplicates", "photos")
 
@@ -72,3 +73,42 @@ def test_mistakes_are_one_sentence(shiftproof: Shiftproof, typed: tuple[str, ...
     said = shiftproof(*ASKED, *typed)
     assert (said.code, said.err.count("\n")) == (1, 1)
     assert told in said.err
+
+
+def test_what_was_found_alike_is_one_case_for_studies_unless_another_is_named(
+    shiftproof: Shiftproof, tmp_path: Path
+) -> None:
+    save_colour_network(tmp_path / "colours.onnx")
+    Path("classes.txt").write_text("\n".join(sorted(COLOURS)))
+    for seed in range(6):
+        for copy, image in enumerate((blotches(seed), shrunk(blotches(seed)))):
+            path = Path("twins", sorted(COLOURS)[seed % 3], f"{copy}-{seed}.png")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Pillow.fromarray(image).save(path)
+    model = ["colours.onnx", "twins", "--prepare", "unit,resize=squash", "--classes", "classes.txt", "--quiet"]
+    asked = ["measure", *model[:-1], "--studies", "accuracy"]
+
+    def cases(*typed: str) -> tuple[int, int, str]:
+        told = json.loads(shiftproof(*asked, *typed, "--json").out)
+        (found,) = (one for one in told["findings"] if one.get("metric") == "top1_accuracy")
+        assert told["image_sets"][0]["clusters"] == (None if found["clusters"] == 12 else found["clusters"])
+        return found["images"], found["clusters"], found["convention"].get("cases", "")
+
+    shiftproof("predict", *model)
+    assert cases() == (12, 12, "")
+    shiftproof("curate", "duplicates", "twins", "-o", "distinct", "--quiet")
+    assert cases() == (12, 6, "6 images (near-duplicates joined)")
+    assert cases("--cluster", "image") == (12, 12, "")
+    assert cases("--cluster", "distinct/duplicates.csv") == (12, 6, "6 clusters")
+    Path("twins").rename("moved")  # files are known by what they hold
+    asked[2] = "moved"
+    assert cases() == (12, 6, "6 images (near-duplicates joined)")
+
+
+def test_the_last_look_for_duplicates_counts(shiftproof: Shiftproof) -> None:
+    from shiftproof.store import Store
+
+    shiftproof(*ASKED, "--quiet")
+    assert len(list(Store("runs").alike())) == 1
+    shiftproof(*ASKED, "--bits", "0", "--quiet")
+    assert list(Store("runs").alike()) == []

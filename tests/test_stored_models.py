@@ -18,6 +18,7 @@ import pytest
 
 import shiftproof as sp
 from command import Shiftproof
+from patience import PATIENCE, wait_until
 from shiftproof.errors import BadInput, UnknownName
 from shiftproof.image_sets.image_list import ImageList
 from shiftproof.models import perturbed_by_odin, redrawn
@@ -251,6 +252,54 @@ def test_a_name_that_is_taken_is_refused(network: Callable[..., LoadedClassifier
         with pytest.raises(BadInput, match=words):
             rename_model("a", taken, store)
     assert [one.name for one in versions(store)] == ["a", "b"]
+
+
+SLOW = """
+import sys, time
+import numpy as np
+import shiftproof as sp
+
+def slow(inputs):
+    time.sleep(0.2)
+    return np.zeros((len(inputs), 3), np.float32)
+
+model = sp.wrap_model(slow, name="mine", version="1", class_names=["blue", "green", "red"], size=(16, 16))
+said = sp.predict(model, sp.open_images(sys.argv[1]), store=sys.argv[2], batch_size=1, workers=0)
+print(len(said))
+"""
+
+
+def test_a_model_is_not_forgotten_while_another_process_stores_its_answers(
+    draw_photos: Draw, store: Store, shiftproof: Shiftproof
+) -> None:
+    photos = draw_photos(10)
+    process = subprocess.Popen(
+        [sys.executable, "-c", SLOW, str(photos), str(store.root)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        wait_until(lambda: len(list(store.root.glob("rows/*/*.safetensors"))) > 2 or process.poll() is not None)
+        said = shiftproof("models", "forget", "mine", "--store", store.root)
+        assert process.poll() is None, "it is still predicting"
+        assert (said.code, said.out) == (1, "")
+        assert "another process is storing answers of mine" in said.err
+        told, problems = process.communicate(timeout=PATIENCE)
+    finally:
+        process.kill()
+        process.wait()
+    assert (process.returncode, told.strip()) == (0, "30"), problems
+    assert forget_model("mine", store) == ["mine"]
+    assert list(store.folders_of_models()) == []
+    assert store.models() == []
+
+
+def test_a_process_that_was_killed_holds_no_model(draw_photos: Draw, store: Store) -> None:
+    process = subprocess.Popen([sys.executable, "-c", SLOW, str(draw_photos(10)), str(store.root)])
+    try:
+        wait_until(lambda: len(store.models()) == 1 or process.poll() is not None)
+    finally:
+        process.kill()
+        process.wait()
+    assert forget_model("mine", store) == ["mine"]
 
 
 KILLED = """

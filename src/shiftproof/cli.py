@@ -291,6 +291,7 @@ def compare(models: Sequence[str], images: str, report: str | None, **options: A
     image_set = images_asked(images, options)
     chosen = compared_models(models, image_set, Store(options["store"]))
     bench = bench_of(chosen, image_set, options)
+    say_editions(bench, options)  # before what was never run under this one is missed
     results = measured(bench, options)
     show(results, options)
     if report:

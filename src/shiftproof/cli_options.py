@@ -103,7 +103,7 @@ about_scoring = _options(
     click.option(
         "--cluster",
         help="What is one case for intervals and tests: a fact of the images such as patient, a CSV of id and cluster, "
-        "or image; clips and versions of one photo are found by themselves.",
+        "or image; clips, versions of one photo and duplicates that curate duplicates found are known by themselves.",
     ),
 )
 """Among which classes answers are scored, of which images, and which of these are one case."""
@@ -176,7 +176,8 @@ about_shifts = _options(
     click.option(
         "--precision",
         type=click.FloatRange(0, min_open=True),
-        help="Sampling error in points to reach: half-width of the mean's 95 % interval for exactly these photos.",
+        help="Sampling error in points to reach: half-width of the mean's 95 % interval for exactly these photos, without "
+        "what a --baseline that was sampled too leaves open.",
     ),
 )
 """What the studies of corruptions and perturbations can be told."""

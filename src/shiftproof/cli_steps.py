@@ -147,9 +147,13 @@ def fit_of(
     if options["edition"] is not None:
         return None
     store = Store(options["store"])
-    stored = [store.model(model) for model in models if isinstance(model, ModelRef)]
-    loaded = [model.preparation.describe() for model in models if not isinstance(model, ModelRef)]
-    return edition_for(images, [*loaded, *(model.preparation for model in stored if model)], picture=picture)
+    prepared = [
+        (model.name, stored.preparation if (stored := store.model(model)) else {})
+        if isinstance(model, ModelRef)
+        else (model.ref.name, model.preparation.describe())
+        for model in models
+    ]
+    return edition_for(images, prepared, picture=picture)
 
 
 def say_edition(fit: Fit | None, options: Options) -> None:
@@ -159,8 +163,8 @@ def say_edition(fit: Fit | None, options: Options) -> None:
     if fit is None or options.get("quiet"):
         return
     remark(f"edition {fit.edition}: {fit.why}")
-    if fit.warning is not None and not options.get("scale_strengths"):
-        remark(f"warning: {fit.warning}")
+    for warning in fit.warnings(scaled=bool(options.get("scale_strengths"))):
+        remark(f"warning: {warning}")
 
 
 def say_editions(bench: Bench, options: Options) -> None:

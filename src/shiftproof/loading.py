@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftproof.errors import MissingRuns, NotKept
-from shiftproof.image_sets.clusters import Clustering
+from shiftproof.image_sets.clusters import Clustering, linked
 from shiftproof.image_sets.label_spaces import LabelSpace, padded_labels
 from shiftproof.image_sets.scoring import Scoring
 from shiftproof.store import TOP5, Contents, Rows, Store, StoredModel, StoredRun, joined_rows
@@ -26,6 +26,7 @@ from shiftproof.types import (
     Gives,
     Head,
     ImageSet,
+    ImageSource,
     Keep,
     ModelRef,
     Precision,
@@ -231,6 +232,37 @@ def digests_of(images: ImageSet, store: Store) -> dict[str, str | None]:
     samples = images.samples
     digests = store.digests.digests([images.source(sample) for sample in samples])
     return dict(zip((sample.id for sample in samples), digests, strict=True))
+
+
+def alike_in(images: ImageSet, store: Store) -> dict[str, str]:
+    """Images that look like another, by id: those that are alike have the same value.
+
+    That is known where duplicates were looked for, among these images or others with the same bytes. What is made out of
+    an image, such as a crop, looks like what is made out of its near-duplicate.
+    """
+    pairs = list(store.alike())
+    known = {digest for pair in pairs for digest in pair}
+    if not known:
+        return {}
+    sources = [images.source(sample) for sample in images.samples]
+    behind = {place: inner for place, source in enumerate(sources) if (inner := _innermost(source)) is not source}
+    digests = store.digests.digests([*sources, *behind.values()])
+    own, stored = digests[: len(sources)], digests[len(sources) :]
+    made_of = ((own[place], digest) for place, digest in zip(behind, stored, strict=True))
+    pairs += [(made, of) for made, of in made_of if made and of and known & {made, of}]
+    group_of = linked(pairs)
+    return {
+        sample.id: group_of[digest]
+        for sample, digest in zip(images.samples, own, strict=True)
+        if digest is not None and digest in group_of
+    }
+
+
+def _innermost(source: ImageSource) -> ImageSource:
+    """The stored image that another is made out of when it is read; itself where it is stored as it is."""
+    while (inner := getattr(source, "source", None)) is not None:
+        source = inner
+    return source
 
 
 def _rows_of(arrays: Mapping[str, NDArray[Any]], name: str, model: StoredModel) -> NDArray[Any]:

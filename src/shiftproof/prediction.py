@@ -192,37 +192,38 @@ def fill_conditions(
     """Puts the rows of many conditions that are missing into the store; each image is decoded once for all of them."""
     for condition in chosen:
         check_condition(condition)
-    if isinstance(model, RecordedDetector):
-        return _recorded(model, images, list(chosen), store)
-    batch_size = batch_size or int(getattr(model, "good_batch", BATCH))
-    writer = RowWriter(model, store, keep, precision, sealed=shard == (1, 1))
-    digests = Digests(images, store)
-    plans = {
-        condition: plan_blocks(
-            images, writer.stored(condition).contents(keep), digests, batch_size=batch_size, shard=shard, only=ids
-        )
-        for condition, ids in chosen.items()
-    }
-    aside = [image for plan in plans.values() for image in plan.set_aside]
-    if strict and aside:
-        raise _refusal(aside[0])
-    if progress:
-        what = str(next(iter(plans))) if len(plans) == 1 else f"{len(plans)} conditions"
-        total, done = (sum(counts) for counts in zip(*((plan.total, plan.done) for plan in plans.values()), strict=True))
-        progress.begin(f"{model.ref.name} · {images.ref.name} · {what}", total, done)
-    with _pool(workers, model.preparation, images) as pool, writer:
-        jobs = _jobs(plans, images, model.preparation, batch_size)
-        for job, read, answers in _answers(pool, jobs, writer.ask, at_once=int(getattr(model, "at_once", 1))):
-            now_aside = writer.write(job, read, answers)
-            if strict and now_aside:
-                raise _refusal(now_aside[0])
-            aside += now_aside
-            if progress:
-                progress.advance(len(job.samples))
-    if progress:
-        progress.end()
-    before = sum(plan.done - len(plan.set_aside) for plan in plans.values())
-    return Tally(writer.written, before, tuple(dict.fromkeys(aside)))
+    with store.in_use(model.ref):
+        if isinstance(model, RecordedDetector):
+            return _recorded(model, images, list(chosen), store)
+        batch_size = batch_size or int(getattr(model, "good_batch", BATCH))
+        writer = RowWriter(model, store, keep, precision, sealed=shard == (1, 1))
+        digests = Digests(images, store)
+        plans = {
+            condition: plan_blocks(
+                images, writer.stored(condition).contents(keep), digests, batch_size=batch_size, shard=shard, only=ids
+            )
+            for condition, ids in chosen.items()
+        }
+        aside = [image for plan in plans.values() for image in plan.set_aside]
+        if strict and aside:
+            raise _refusal(aside[0])
+        if progress:
+            what = str(next(iter(plans))) if len(plans) == 1 else f"{len(plans)} conditions"
+            total, done = (sum(counts) for counts in zip(*((plan.total, plan.done) for plan in plans.values()), strict=True))
+            progress.begin(f"{model.ref.name} · {images.ref.name} · {what}", total, done)
+        with _pool(workers, model.preparation, images) as pool, writer:
+            jobs = _jobs(plans, images, model.preparation, batch_size)
+            for job, read, answers in _answers(pool, jobs, writer.ask, at_once=int(getattr(model, "at_once", 1))):
+                now_aside = writer.write(job, read, answers)
+                if strict and now_aside:
+                    raise _refusal(now_aside[0])
+                aside += now_aside
+                if progress:
+                    progress.advance(len(job.samples))
+        if progress:
+            progress.end()
+        before = sum(plan.done - len(plan.set_aside) for plan in plans.values())
+        return Tally(writer.written, before, tuple(dict.fromkeys(aside)))
 
 
 def _recorded(model: RecordedDetector, images: ImageSet, conditions: Iterable[Condition], store: Store) -> Tally:
@@ -306,7 +307,7 @@ def fill_studies(
     for run, least in keeps.items():
         if run.model == model.ref:
             together.setdefault((run.image_set, least), []).append(run.condition)
-    with _pool(workers, model.preparation, *sets.values()) as pool:
+    with store.in_use(model.ref), _pool(workers, model.preparation, *sets.values()) as pool:
 
         def fill_some(images: ImageSet, chosen: Chosen, least: Keep) -> Tally:
             return fill_conditions(
@@ -326,9 +327,9 @@ def fill_studies(
             fill_some(sets[ref], dict.fromkeys(conditions), least)
         for study in sampled:
             _fill_sampled(study, model.ref, sets, store, scoring, fill_some)
-    for looking in studies:
-        if isinstance(looking, LookingStudy) and isinstance(model, Classifier):
-            fill_looks(looking, model, sets, store=store, scoring=scoring, batch_size=batch_size, progress=progress)
+        for looking in studies:
+            if isinstance(looking, LookingStudy) and isinstance(model, Classifier):
+                fill_looks(looking, model, sets, store=store, scoring=scoring, batch_size=batch_size, progress=progress)
 
 
 @runtime_checkable

@@ -7,6 +7,7 @@
       rows/<condition>-<key>/            key = model fingerprint (preparation included), condition, format
         run.json                         all of that in the open
         <time>-<writer>.safetensors      some rows; there whole or not at all
+      duplicates/<key>.json              images of a set that look alike, by the digests of their files; key = where it lies
 
 A row belongs to an image id and the digest of its file, so runs resume, shards merge by copying files together and folders
 grow without doing anything twice. Labels are not here: they may be corrected at any time.
@@ -22,7 +23,7 @@ import shutil
 import time
 import uuid
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -45,6 +46,7 @@ from shiftproof.types import (
     Companion,
     Condition,
     Head,
+    ImageSetRef,
     Keep,
     ModelRef,
     ObjectDetector,
@@ -57,6 +59,9 @@ from shiftproof.types import (
 FORMAT = 1
 SEALED_BYTES = 8 * 2**20
 """Small files are joined into files of about this size when a run is complete; joining takes a few times as much memory."""
+
+ABSORBED = ("models/*/*", "rows/*/*", "looks/*/*", "duplicates/*")
+"""What stores are joined of."""
 
 TOP5 = ("top5_classes", "top5_scores", "log_total")
 
@@ -164,8 +169,36 @@ class Store:
         self._change({"rename": dict(names)})
 
     def forget(self, fingerprints: Iterable[str]) -> None:
-        """Deletes models with all their rows and heat maps; all of them or none, whenever it is killed."""
-        self._change({"forget": list(fingerprints)})
+        """Deletes models with all their rows and heat maps; all of them or none, whenever it is killed.
+
+        StoreError where another process is just storing answers of one: what it writes afterwards would be of no model.
+        """
+        gone = list(fingerprints)
+        with ExitStack() as held:
+            for folder in (self.root / "models" / fingerprint for fingerprint in gone):
+                if not held.enter_context(_locked(folder, alone=True)) and folder.exists():
+                    model = _read_model_if_there(folder / "model.json")
+                    raise StoreError(
+                        f"another process is storing answers of {model.ref.name if model else folder.name} in {self.root}; "
+                        "wait until it is done, or stop it, and then forget the model"
+                    )
+            self._change({"forget": gone})
+
+    @contextmanager
+    def in_use(self, ref: ModelRef) -> Iterator[None]:
+        """While this holds, no other process forgets the model, where the system has locks; any number may hold it."""
+        folder = self._model_folder(ref)
+        while True:
+            self.settle()
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise refusal(error, folder) from error
+            with _locked(folder, alone=False) as is_locked:
+                # it may have been forgotten, or that been decided, while we waited
+                if is_locked and not self._changes.exists():
+                    yield
+                    return
 
     def _change(self, change: Mapping[str, Any]) -> None:
         """Writes down what is to be done before doing it, so that whoever comes after a kill can finish it."""
@@ -240,6 +273,21 @@ class Store:
                 counts.setdefault(of, []).append(len(run.contents("top5").rows) or len(run.contents("boxes").rows))
         return counts
 
+    def save_alike(self, images: ImageSetRef, pairs: Iterable[tuple[str, str]]) -> None:
+        """Remembers which files look alike, by their digests, in place of what was known of the same set."""
+        key = fingerprint_of(images.location or images.fingerprint)[:16]
+        about = {"images": images.name, "location": images.location, "alike": list(pairs)}
+        write_whole(self.root / "duplicates" / f"{key}.json", _json(about))
+
+    def alike(self) -> Iterator[tuple[str, str]]:
+        """Pairs of digests of files that look alike, of every set in which duplicates were looked for."""
+        for path in sorted(self.root.glob("duplicates/*.json")):
+            try:
+                found = json.loads(path.read_text(encoding="utf-8", errors="surrogateescape"))
+                yield from ((str(one), str(other)) for one, other in found["alike"])
+            except (ValueError, KeyError, TypeError) as error:
+                raise StoreError(f"{path} is damaged; delete it and look for duplicates again") from error
+
     @property
     def _changes(self) -> Path:
         return self.root / "changes.json"
@@ -257,7 +305,7 @@ class Store:
         new = 0
         other.settle()
         while True:
-            paths = sorted([*other.root.glob("models/*/*"), *other.root.glob("rows/*/*"), *other.root.glob("looks/*/*")])
+            paths = sorted(path for kept in ABSORBED for path in other.root.glob(kept))
             if not paths:
                 raise StoreError(f"no store at {other.root}: expected a folder made by shiftproof predict")
             try:
@@ -422,6 +470,35 @@ def _read_tensor(path: Path, name: str) -> NDArray[Any]:
     with _reading(path) as file:
         found: NDArray[Any] = file.get_tensor(name)
     return found
+
+
+@contextmanager
+def _locked(folder: Path, *, alone: bool) -> Iterator[bool]:
+    """Whether a folder is locked, `alone` or with others; False where it is not there, or is others' and was to be alone.
+
+    A lock with others is waited for. It goes with the process, however that ends.
+    """
+    try:
+        import fcntl
+
+        descriptor = os.open(folder, os.O_RDONLY)
+    except ModuleNotFoundError:  # Windows
+        yield True
+        return
+    except FileNotFoundError:
+        yield False
+        return
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB if alone else fcntl.LOCK_SH)
+        except BlockingIOError:
+            yield False
+            return
+        except OSError:
+            pass  # a network folder without locks
+        yield folder.exists() and os.path.samestat(os.fstat(descriptor), folder.stat())
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager

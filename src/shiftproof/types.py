@@ -407,9 +407,19 @@ class Clusters:
 
     unit: str  # what one case is: "image", "clip", "source image", or a fact of the images such as "patient"
     keys: tuple[str, ...]  # (images,); the same key in two sets is the same case
+    near_duplicates: bool = False  # whether such cases are joined where their images look alike
 
     def __len__(self) -> int:
         return len(self.keys)
+
+    @property
+    def case(self) -> str:
+        """What one case is, in words.
+
+        >>> Clusters("image", ("a", "a", "b"), near_duplicates=True).case
+        'image (near-duplicates joined)'
+        """
+        return f"{self.unit} (near-duplicates joined)" if self.near_duplicates else self.unit
 
     @cached_property
     def count(self) -> int:
@@ -426,13 +436,14 @@ class Clusters:
     def take(self, rows: NDArray[np.integer] | NDArray[np.bool_]) -> Clusters:
         """The same for some of the images."""
         places = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
-        return Clusters(self.unit, tuple(self.keys[place] for place in places.tolist()))
+        return dataclasses.replace(self, keys=tuple(self.keys[place] for place in places.tolist()))
 
 
 def joined_clusters(parts: Sequence[Clusters]) -> Clusters:
     """The cases of several sets of images, one behind the other; the same key is the same case."""
     units = dict.fromkeys(part.unit for part in parts if len(part))
-    return Clusters(" or ".join(units) or "image", tuple(key for part in parts for key in part.keys))
+    alike = any(part.near_duplicates for part in parts if len(part))
+    return Clusters(" or ".join(units) or "image", tuple(key for part in parts for key in part.keys), alike)
 
 
 @dataclass(frozen=True)

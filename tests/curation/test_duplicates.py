@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -16,8 +17,11 @@ from shiftproof.curation.duplicates import FeatureDistances, Likeness, without_d
 from shiftproof.curation.listings import save_listing
 from shiftproof.errors import BadInput, MissingRuns
 from shiftproof.image_sets import ImageList, open_images
+from shiftproof.image_sets.clusters import Clustering
+from shiftproof.image_sets.perturbed import perturbed
+from shiftproof.loading import alike_in
 from shiftproof.store import Store
-from shiftproof.types import Classifier, Image
+from shiftproof.types import Classifier, Image, Sample
 
 Draw = Callable[[str, Mapping[str, Image]], ImageList]
 
@@ -74,6 +78,25 @@ def test_what_cannot_be_read_goes_with_its_reason(draw: Draw, tmp_path: Path) ->
     images = open_images(tmp_path / "photos")
     choice = without_duplicates(images, store=tmp_path / "runs", workers=0)
     assert [(gone.item, gone.step) for gone in choice.gone] == [("a/2.png", "can be read")]
+
+
+def test_what_is_made_of_images_that_look_alike_looks_alike(draw: Draw, tmp_path: Path) -> None:
+    images = draw("photos", {"1.png": blotches(1), "2.png": blotches(2), "3.png": darker(blotches(1))})
+    store = Store(tmp_path / "runs")
+    without_duplicates(images, store=store.root, workers=0)
+    for made in (images, perturbed(images, "tilt", edition="tiny-64"), cut_down(images, ["3.png", "1.png"])):
+        clusters = Clustering().joining(made.samples, alike_in(made, store)).of(made.samples)
+        assert clusters is not None
+        case_of = dict(zip((image_behind(sample) for sample in made.samples), clusters.keys, strict=True))
+        assert case_of["1.png"] == case_of["3.png"] != case_of.get("2.png")
+
+
+def image_behind(sample: Sample) -> str:
+    return str(sample.facts.get("sequence", sample.id))
+
+
+def cut_down(images: ImageList, ids: list[str]) -> ImageList:
+    return dataclasses.replace(images, samples=[one for one in images.samples if one.id in ids])
 
 
 def test_hashes_are_remembered_until_a_file_changes(draw: Draw, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -127,6 +127,22 @@ def test_images_that_lack_the_fact_that_was_named_are_counted() -> None:
     assert Clustering("patient").without([sample("a", patient="p1"), sample("b"), sample("c", patient=None)]) == 2
 
 
+def test_cases_whose_images_look_alike_are_one_and_what_was_named_stays() -> None:
+    frames = [sample(f"{clip}/{number}", clip=clip) for clip in "abcd" for number in range(3)]
+    alike = {"a/1": "1", "c/0": "1", "c/2": "2", "d/2": "2", "b/0": "3"}
+    joined = Clustering().joining(frames, alike)
+    found = joined.of(frames)
+    assert found is not None
+    assert (found.count, found.case) == (2, "clip (near-duplicates joined)")
+    assert len({key for one, key in zip(frames, found.keys, strict=True) if one.facts["clip"] != "b"}) == 1
+    # of some of the images alone the same: that a and d belong together is told by frames of c
+    some = joined.of([frames[0], frames[-1]])
+    assert some is not None
+    assert some.count == 1
+    assert Clustering("clip").joining(frames, alike) == Clustering("clip")
+    assert Clustering().joining(frames, {"b/0": "3"}).of(frames) == Clustering().of(frames)
+
+
 @pytest.mark.parametrize(
     ("ids", "warned"),
     [
@@ -134,6 +150,22 @@ def test_images_that_lack_the_fact_that_was_named_are_counted() -> None:
         ([f"cat/IMG_{number:04d}.jpg" for number in range(90)], False),
         ([f"ILSVRC2012_val_{number:08d}.JPEG" for number in range(90)], False),
         ([f"cat/{number}.png" for number in range(90)], False),
+        ([f"cat/DSC{number:05d}.JPG" for number in range(1200, 1290)], False),
+        ([f"val2017/{number:012d}.jpg" for number in range(139, 9000, 99)], False),
+        # VOC: a year, and a number that has gaps or none
+        ([f"JPEGImages/{year}_{27 + 5 * number:06d}.jpg" for year in range(2007, 2013) for number in range(40)], False),
+        ([f"{year}_{number:06d}.jpg" for year in range(2007, 2013) for number in range(40)], False),
+        # photos of ILSVRC's training set without its folders
+        ([f"n{1440764 + label:08d}_{10026 + 7 * number}.JPEG" for label in range(9) for number in range(20)], False),
+        # most photos are of one camera, the others of some more
+        (
+            [f"IMG_{number:04d}.jpg" for number in range(90)]
+            + [f"{camera}{number:04d}.jpg" for camera in ("DSC", "DSCN", "GOPR", "P101", "SAM_") for number in range(10)],
+            False,
+        ),
+        # recordings that are named after their day are sources
+        ([f"20190{month}12_{frame:04d}.png" for month in range(1, 8) for frame in range(20)], True),
+        ([f"clip{letter}_{frame:04d}.jpg" for letter in "ABCDEFG" for frame in range(0, 300, 30)], True),
         # styles of ImageNet-R, in every folder alike
         (
             [

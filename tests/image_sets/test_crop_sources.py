@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 import shiftproof as sp
 from boxed_shapes import CLASSES, Shape, draw_boxed
 from shiftproof.curation.crop_set import curate_crops
-from shiftproof.curation.usual_shares import UsualShares
+from shiftproof.curation.usual_shares import UsualShares, load_shares
 from shiftproof.errors import BadInput
 from shiftproof.image_sets import ImageList, open_images
 from shiftproof.types import Classes, Classifier
@@ -42,6 +43,36 @@ def test_every_photo_with_a_crop_is_there_once_with_the_classes_of_its_crops(box
     source = photos.source(photos.samples[0])
     assert source.read() == (boxes.parent / "a.png").read_bytes(), "the photo itself, uncropped"
     assert named(open_images(f"crop-sources:crops:{boxes}")) == named(photos)
+
+
+def test_crops_and_their_photos_may_move_together_and_say_nothing_of_where_they_were(boxes: Path, tmp_path: Path) -> None:
+    shares = tmp_path / "shares.csv"
+    shares.write_text("class,share\nred,0.9\nblue,0.9\ngreen,0.9\n")
+    told = f"coco:{boxes}?images={boxes.parent}"
+    for name, location in (("hard", str(boxes)), ("harder", told)):
+        curate_crops(open_images(location), tmp_path / "made" / name, load_shares(shares), times_smaller=1000, workers=0)
+        record = json.loads((tmp_path / "made" / name / "manifest.json").read_text())
+        assert str(tmp_path) not in json.dumps(record)
+        assert record["usual_shares"] == "../../shares.csv"
+    assert json.loads((tmp_path / "made" / "hard" / "manifest.json").read_text())["photos"] == "../../photos/boxes.json"
+    for home in ("", "elsewhere"):
+        if home:
+            (tmp_path / home).mkdir()
+            for folder in ("photos", "made"):
+                (tmp_path / folder).rename(tmp_path / home / folder)
+        for name in ("hard", "harder"):
+            found = open_images(f"crop-sources:{tmp_path / home / 'made' / name}")
+            assert named(found) == {"a.png": ["red"], "b.png": ["blue", "red"]}
+    (tmp_path / "elsewhere" / "photos").rename(tmp_path / "gone")
+    with pytest.raises(BadInput, match=r"photos of .*hard were at .*elsewhere.*, and are not there any more; say where"):
+        open_images(f"crop-sources:{tmp_path / 'elsewhere' / 'made' / 'hard'}")
+
+
+def test_records_with_the_whole_path_of_the_photos_are_still_read(boxes: Path, tmp_path: Path) -> None:
+    curate_crops(open_images(boxes), tmp_path / "hard", USUAL, times_smaller=1000, workers=0)
+    record = tmp_path / "hard" / "manifest.json"
+    record.write_text(json.dumps({**json.loads(record.read_text()), "photos": str(boxes)}))
+    assert named(open_images(f"crop-sources:{tmp_path / 'hard'}")) == {"a.png": ["red"], "b.png": ["blue", "red"]}
 
 
 def test_a_model_is_asked_about_the_same_photos_with_and_without_what_is_around_their_objects(

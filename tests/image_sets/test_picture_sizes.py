@@ -11,6 +11,7 @@ import pytest
 from PIL import Image as Pillow
 
 import shiftproof as sp
+from command import Shiftproof
 from shiftproof.corruptions.editions import fitting_edition
 from shiftproof.image_sets.boxed import upright_size
 from shiftproof.image_sets.image_list import FileImage, ImageList
@@ -115,11 +116,10 @@ def test_arrays_crops_and_broken_files_are_sized_too(tmp_path: Path) -> None:
 
 
 def test_what_is_corrupted_says_which_size_counts(tmp_path: Path) -> None:
-    images, prepared = photos(tmp_path, (500, 400)), [model_of(32).preparation.describe()]
+    images, prepared = photos(tmp_path, (500, 400)), [("small", model_of(32).preparation.describe())]
     assert edition_for(images, prepared).edition == "cifar-32"
     assert edition_for(images, prepared, picture="model-size").edition == "cifar-32"
     assert edition_for(images, prepared, picture="image").edition == "imagenet-224"
-    assert edition_for(images, [*prepared, model_of(224).preparation.describe()]).edition == "cifar-32"
     assert input_side(model_of(None).preparation.describe()) is None
 
 
@@ -151,6 +151,41 @@ def test_the_edition_and_its_warning_stand_in_the_results(tmp_path: Path) -> Non
         assert "chosen for pictures of" in error.convention["why this edition"]
         warned = [warning for warning in results.warnings if "no edition is made for" in warning]
         assert len(warned) == (edition != "cifar-32")
+
+
+def test_models_of_other_sizes_share_one_edition_and_are_warned_about_by_name(tmp_path: Path) -> None:
+    images = photos(tmp_path, *[(500, 400)] * 3)
+    small, large, larger = map(model_of, (32, 224, 240))
+    study = CorruptionStudy([small, large, larger], images, corruptions=["contrast"], severities=[1])
+    assert study.edition == "cifar-32"
+    (warning,) = study.warnings(lambda _: None)
+    assert "cifar-32 is for takes 32; imagenet-224 is for takes 224, takes 240." in warning
+    assert "all of these are of cifar-32" in warning
+    for alike in ([large, larger], [small]):
+        assert not list(CorruptionStudy(alike, images, corruptions=["contrast"], severities=[1]).warnings(lambda _: None))
+    whole = CorruptionStudy([small, large], images, corruptions=["contrast"], severities=[1], picture="image")
+    assert not list(whole.warnings(lambda _: None)), "of whole images the inputs do not count"
+
+
+def test_compare_says_its_edition_before_it_misses_what_was_run_under_another(
+    tmp_path: Path, shiftproof: Shiftproof
+) -> None:
+    images = photos(tmp_path, *[(500, 400)] * 3)
+    asked = ["compare", "takes 224", "takes 32", "photos", "--studies", "corruption", "--corruptions", "contrast"]
+    models = [model_of(size) for size in (224, 32)]
+    for model in models:
+        alone = CorruptionStudy([model], images, corruptions=["contrast"], severities=[1])
+        for condition in alone.conditions():
+            sp.predict(model, images, condition=condition, store=tmp_path / "runs", workers=0)
+    said = shiftproof(*asked, "--severities", "1")
+    assert said.code == 1
+    assert "edition cifar-32: chosen for pictures of 400 pixels and a model input of 32 pixels" in said.err
+    assert "imagenet-224 is for takes 224; cifar-32 is for takes 32." in said.err
+    study = CorruptionStudy(models, images, corruptions=["contrast"], severities=[1], edition="imagenet-224")
+    for condition in study.conditions():
+        sp.predict(models[1], images, condition=condition, store=tmp_path / "runs", workers=0)
+    said = shiftproof(*asked, "--severities", "1", "--edition", "imagenet-224")
+    assert (said.code, "inputs of different editions" in said.err) == (0, False)
 
 
 def test_sequences_take_the_edition_that_fits(tmp_path: Path) -> None:
@@ -186,5 +221,5 @@ def test_cifar_and_tiny_imagenet_are_known_by_their_pictures(real_data: Path, tm
                 (tmp_path / archive / Path(name).name).write_bytes(packed.read(name))
         images = sp.open_images(tmp_path / archive)
         assert shorter_side_of(images) == size
-        assert edition_for(images, [model_of(size).preparation.describe()]).edition == edition
+        assert edition_for(images, [("m", model_of(size).preparation.describe())]).edition == edition
     assert edition_for(sp.open_images(real_data / "ilsvrc-sample-1000")).edition == "imagenet-224"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
 
+from patience import PATIENCE, wait_until
 from review.browsing import WAITING_VOTES, Reviewing
+from shiftproof.curation.project import Item
 
 if TYPE_CHECKING:
     from playwright.sync_api import Route
@@ -70,6 +73,102 @@ def test_answers_that_wait_are_sent_in_the_order_they_were_given(sit_down: SitDo
     ada.page.reload()
     ada.saved()
     assert ada.answers() == {item: {"choice": "reject", "reasons": ["unclear"]} for item in seen}
+
+
+class Held:
+    """Votes that wait on their way to the server until they are let go."""
+
+    def __init__(self, ada: Reviewing) -> None:
+        self.page, self.is_over = ada.page, False
+        self.waiting: list[Route] = []
+        self.page.route(VOTES, lambda route: self.hold(route))
+
+    def hold(self, route: Route) -> None:
+        if self.is_over:
+            route.continue_()
+        else:
+            self.waiting.append(route)
+
+    def some(self) -> None:
+        """Waits until there are some."""
+        deadline = time.monotonic() + PATIENCE
+        while not self.waiting:
+            assert time.monotonic() < deadline, "no votes were sent"
+            self.page.wait_for_timeout(10)
+
+    def let_go(self) -> None:
+        self.is_over = True
+        for route in self.waiting:
+            route.continue_()
+
+
+def test_an_answer_taken_back_before_the_server_had_it_is_kept_with_its_undo(sit_down: SitDown) -> None:
+    ada = sit_down(count=4)
+    ada.begin()
+    ada.item()
+    held = Held(ada)
+    (first,) = ada.press("y")
+    held.some()
+    (second,) = ada.press("n")
+    third = ada.press("z")
+    assert ada.press("z") == [second]
+    assert ada.press("u") == [first]
+    assert ada.votes() == []
+    held.let_go()
+    kept, rejected, *undone, unsure = ada.saved()
+    assert [(vote.item, vote.choice) for vote in (kept, rejected, unsure)] == [
+        (first, "keep"),
+        (second, "reject"),
+        (first, "unsure"),
+    ]
+    assert [(vote.answer, vote.supersedes) for vote in undone] == [(None, rejected.id), (None, kept.id)]
+    assert ada.answers() == {first: {"choice": "unsure"}}
+    assert [*ada.press("y"), *ada.press("y")] == [second, *third]
+
+
+def test_a_training_answer_taken_back_before_the_server_had_it_is_asked_again(sit_down: SitDown) -> None:
+    training = [Item(f"training {n}", (f"{n}.png",), "bird", role="training", answer={"choice": "keep"}) for n in range(3)]
+    ada = sit_down(items=(*training, Item("asked", ("3.png",), "bird")))
+    ada.begin()
+    assert ada.item() == "training 0"
+    held = Held(ada)
+    ada.press("n")
+    held.some()
+    ada.page.keyboard.press("z")
+    assert ada.item() == "training 0"
+    held.let_go()
+    assert [vote.choice for vote in ada.saved()] == ["reject", None]
+    assert not ada.is_seen("#interlude"), "nobody answers it any more"
+    assert ada.press("y") == ["training 0"]
+    assert "Right" in ada.go_on()
+    assert ada.item() == "training 1"
+
+
+SLOW_PICTURES = """() => {
+  const { decode } = HTMLImageElement.prototype;
+  const late = new Promise((resolve) => (window.decodeAll = resolve));
+  HTMLImageElement.prototype.decode = function () { return late.then(() => decode.call(this)); };
+}"""
+
+
+def test_two_answers_taken_back_at_once_are_asked_once_each(sit_down: SitDown) -> None:
+    ada = sit_down(items=tuple(Item(f"item {number}", (f"{number}.png",), "bird") for number in range(5)))
+    ada.begin()
+    first, _ = ada.press("y", "y")
+    third = ada.item()
+    ada.saved()
+    ada.page.reload()
+    assert ada.item() == third
+    ada.page.evaluate(SLOW_PICTURES)
+    ada.page.keyboard.press("z")
+    wait_until(lambda: len(ada.votes()) == 3)
+    ada.page.keyboard.press("z")
+    wait_until(lambda: len(ada.votes()) == 4)
+    ada.page.evaluate("() => decodeAll()")
+    seen = ada.press(*"nnnnn")
+    assert seen[0] == first
+    assert len(set(seen)) == 5
+    assert "All done" in ada.go_on()
 
 
 def test_an_answer_that_was_taken_but_not_acknowledged_counts_once(sit_down: SitDown) -> None:

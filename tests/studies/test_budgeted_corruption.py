@@ -207,6 +207,25 @@ def test_two_budgets_give_an_mce_of_the_same_pairs(
     assert the(results, "mean_corruption_error").convention["baseline"] == "other"
 
 
+def test_a_precision_is_of_the_models_own_passes_and_what_a_sampled_baseline_leaves_open_is_said(
+    model: Classifier, other: Classifier, images: ImageSet, tmp_path: Path
+) -> None:
+    store = Store(tmp_path / "runs")
+    settings = {"corruptions": NAMES, "edition": "cifar-32"}
+    filled(BudgetedCorruptionStudy([other], images, **settings, budget=500), other, images, store)  # type: ignore[arg-type]
+    study = BudgetedCorruptionStudy([model], images, **settings, baseline=other.ref, precision=1e-4)  # type: ignore[arg-type]
+    results = filled(study, model, images, store)
+    left_open = {
+        one.about["number"]: one
+        for one in results.measurements
+        if one.metric == "sampling_error" and not {"corruption", "group"} & set(one.about)
+    }
+    mean, ratio = left_open["mean_corrupted_error"], left_open["mean_corruption_error"]
+    assert mean.value <= 1e-4 < ratio.value, "the model was run until nothing was open; the baseline was not"
+    assert "baseline" not in mean.convention
+    assert "sampled too, and its part is in here" in ratio.convention.get("baseline", "")
+
+
 def test_a_baseline_without_a_budget_of_its_own_is_told_what_to_do(
     model: Classifier, other: Classifier, images: ImageSet, tmp_path: Path
 ) -> None:

@@ -94,6 +94,11 @@ class Fit(NamedTuple):
     edition: str
     why: str
     warning: str | None = None
+    apart: str | None = None  # a warning where models that are compared would each be given another one
+
+    def warnings(self, *, scaled: bool = False) -> list[str]:
+        """What to say of it; where strengths are scaled to the picture's size, none need be made for that."""
+        return [told for told in (None if scaled else self.warning, self.apart) if told is not None]
 
 
 def fitting_edition(pictures: int | None, inputs: int | None = None) -> Fit:

@@ -14,7 +14,7 @@ from shiftproof.curation.reference_models import ReferenceModels
 from shiftproof.curation.tables import table_bytes
 from shiftproof.curation.usual_shares import UsualShares
 from shiftproof.files import write_whole
-from shiftproof.image_sets.crop_sources import PHOTOS
+from shiftproof.image_sets.crop_sources import PHOTOS, seen_from
 from shiftproof.image_sets.image_list import ImageList
 from shiftproof.image_sets.views import View
 from shiftproof.types import Output
@@ -69,8 +69,8 @@ def curate_crops(
         places=places,
         settings={"times_smaller": float(times_smaller), **_told(reference)},
         information={
-            PHOTOS: images.location,
-            "usual_shares": usual.source,
+            PHOTOS: images.location and seen_from(images.location, folder),
+            "usual_shares": seen_from(usual.source, folder),
             "steps": [dataclasses.asdict(step) for step in choice.steps],
         },
         output=output,

@@ -89,7 +89,8 @@ def without_duplicates(
 
     Hashes are compared first, of which at most so many bits may differ, then the features of what is left, where they are
     asked for. Of images that look alike the first of the set stays. Pictures of a single colour have no hash to speak of,
-    so that only features tell which are alike. Hashes are remembered in the store.
+    so that only features tell which are alike. Hashes are remembered in the store, and so is what looks alike: studies of
+    these images take it for one case.
     """
     answers = [] if features is None else [features.load(one) for one in (images, against) if one is not None]
     hashed = [hashed_set(one, store, workers=workers, progress=progress) for one in (images, against) if one is not None]
@@ -100,7 +101,17 @@ def without_duplicates(
         measures.append(_by_features([Known(one.ids, one.need_features()) for one in answers], features.most))
     for measure in measures:
         choice = measure.applied(choice, images.ref, against.ref if against else None)
+    _remember(choice, images, against, Store(store))
     return choice
+
+
+def _remember(choice: DuplicateChoice, images: ImageList, against: ImageList | None, store: Store) -> None:
+    """Stores which files look alike by their digests, so that it holds of them in every set that they are in."""
+    sets = {one.ref: one for one in (images, against) if one is not None}
+    found = [(gone.item, gone.reason) for gone in choice.gone if isinstance(gone.reason, Likeness)]
+    own = store.digests.digests([images.find(item) for item, _ in found])
+    others = store.digests.digests([sets[likeness.image_set].find(likeness.other) for _, likeness in found])
+    store.save_alike(images.ref, [(one, other) for one, other in zip(own, others, strict=True) if one and other])
 
 
 class Known(NamedTuple):

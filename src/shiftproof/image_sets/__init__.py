@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote
@@ -92,6 +92,15 @@ def _location(place: str, kind: str | None, said: Mapping[str, Any]) -> str | No
     # the place of a set that is made from another is itself a location
     where = _location(inner, inner_kind, inner_said) if inner_kind or inner_said else os.path.abspath(place)
     return (f"{kind}:" if kind else "") + str(where) + (f"?{query}" if query else "")
+
+
+def with_paths(location: str, change: Callable[[str], str]) -> str:
+    """A location with every path in it changed, also those of its options and of the set that it is made from."""
+    place, kind, said = _parsed(location, None)
+    if not kind and not said:
+        return change(place)
+    query = "&".join(f"{option}={quote(change(value), errors='surrogateescape')}" for option, value in said.items())
+    return (f"{kind}:" if kind else "") + with_paths(place, change) + (f"?{query}" if query else "")
 
 
 def _absolute(value: object) -> str:

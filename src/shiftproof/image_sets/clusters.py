@@ -11,7 +11,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from shiftproof.errors import BadInput, UnknownName
@@ -53,9 +53,34 @@ class Clustering:
     by: str | None = None
     table: Mapping[str, str] | None = None  # cluster by image id
     links: bool = False  # whether the table lists only what looks like another
+    joined: Mapping[str, str] = field(default_factory=dict)  # case that another is part of: both look alike
 
     def of(self, samples: Sequence[Sample]) -> Clusters | None:
         """The case that each of these images belongs to; None where nothing says that any belong together."""
+        found = self.told(samples)
+        if not self.joined:
+            return found
+        unit, keys = ("image", (sample.id for sample in samples)) if found is None else (found.unit, found.keys)
+        return Clusters(unit, tuple(self.joined.get(key, key) for key in keys), near_duplicates=True)
+
+    def joining(self, samples: Sequence[Sample], alike: Mapping[str, str]) -> Clustering:
+        """The same for the set of these images, with cases joined whose images look alike; what was named stays as it is.
+
+        Images that are alike have one value in `alike`, which is by their ids.
+        """
+        if self.by is not None:
+            return self
+        found, first = self.told(samples), dict[str, str]()
+        keys = [sample.id for sample in samples] if found is None else found.keys
+        pairs = [
+            (key, first.setdefault(alike[sample.id], key))
+            for sample, key in zip(samples, keys, strict=True)
+            if sample.id in alike
+        ]
+        return replace(self, joined={key: case for key, case in linked(pairs).items() if key != case})
+
+    def told(self, samples: Sequence[Sample]) -> Clusters | None:
+        """The same by what was named or the set says of its images, whatever they look like."""
         if self.by == EACH_IMAGE:
             return Clusters("image", tuple(sample.id for sample in samples))
         if self.table is not None:
@@ -113,7 +138,7 @@ def clustering(by: str | None) -> Clustering:
     if {"id", "cluster"} <= columns:
         return Clustering(by, _listed(by, ((row["id"], row["cluster"]) for row in rows)))
     if {"id", "other"} <= columns:
-        return Clustering(by, _joined((row["id"], row["other"]) for row in rows if row["id"] and row["other"]), links=True)
+        return Clustering(by, linked((row["id"], row["other"]) for row in rows if row["id"] and row["other"]), links=True)
     raise BadInput(
         f"{by} should have the columns id and cluster, or id and other as duplicates.csv has; "
         f"got {', '.join(sorted(columns)) or 'an empty file'}"
@@ -138,6 +163,8 @@ def looks_clustered(samples: Sequence[Sample]) -> str | None:
     '40 images look like 8 series of numbered pictures, such as ward/patient00_000.png'
     >>> looks_clustered([Sample(f"cat/IMG_{number}.jpg", (0,)) for number in range(40)]) is None
     True
+    >>> looks_clustered([Sample(f"{year}_{number:06d}.jpg") for year in range(2007, 2013) for number in range(40)]) is None
+    True
     """
     names = Counter((sample.labels, os.path.basename(sample.id)) for sample in samples if sample.labels)
     repeated = sum(count for count in names.values() if count > 1)
@@ -147,8 +174,12 @@ def looks_clustered(samples: Sequence[Sample]) -> str | None:
     series = Counter(_series(sample.id) for sample in samples)
     folders = Counter(os.path.dirname(folder) for folder in series)
     kinds = _kinds(samples)
-    # IMG_0001 to IMG_0999 are one series of a folder, and no sign of anything; dozens of short ones are
-    many = [name for name, count in series.items() if count > 1 and folders[os.path.dirname(name)] > 2 and name not in kinds]
+    # IMG_0001 to IMG_0999 are one series of a folder, or most of it, and no sign of anything; dozens of short ones are
+    many = [
+        name
+        for name, count in series.items()
+        if 1 < count <= len(samples) / 2 and folders[os.path.dirname(name)] > 2 and name not in kinds
+    ]
     pictures = sum(series[name] for name in many)
     if len(many) > 4 and pictures > 0.8 * len(samples):
         shown = next(sample.id for sample in samples if _series(sample.id) == many[0])
@@ -157,6 +188,9 @@ def looks_clustered(samples: Sequence[Sample]) -> str | None:
 
 
 _COUNTER = re.compile(r"[ _.-]*(frame|slice|crop|view)?[ _.-]*(?<![0-9])[0-9]+$", re.IGNORECASE)
+
+_NO_SOURCE = re.compile(r"(19|20)[0-9]{2}|n[0-9]{8}")
+"""Years, and wnids of classes: what pictures that have nothing else in common are named after."""
 
 
 def _series(image_id: str) -> str:
@@ -170,7 +204,8 @@ def _series(image_id: str) -> str:
 def _kinds(samples: Sequence[Sample]) -> set[str]:
     """Series that are named after what their pictures show or are, as beagle_12 and art_3 are, and not after a source.
 
-    Their name has no number in it, and is found in several folders, or is the only one of its class.
+    Their name is a year, as in 2007_000027 of VOC, or the wnid of a class, as in n01440764_10026; or it has no number in
+    it, and is found in several folders, or is the only one of its class.
     """
     of_class: dict[tuple[int, ...], set[str]] = {}
     for sample in samples:
@@ -181,7 +216,8 @@ def _kinds(samples: Sequence[Sample]) -> set[str]:
     return {
         name
         for name in every
-        if not re.search("[0-9]", os.path.basename(name)) and (homes[os.path.basename(name)] > 1 or name in alone)
+        if _NO_SOURCE.fullmatch(os.path.basename(name))
+        or (not re.search("[0-9]", os.path.basename(name)) and (homes[os.path.basename(name)] > 1 or name in alone))
     }
 
 
@@ -209,7 +245,7 @@ def _listed(name: str, rows: Iterable[tuple[str | None, str | None]]) -> dict[st
     return found
 
 
-def _joined(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+def linked(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Clusters of what is linked, however many steps lie between, named after one of their members."""
     above: dict[str, str] = {}
 

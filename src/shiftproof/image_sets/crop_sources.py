@@ -6,15 +6,16 @@ import dataclasses
 import os
 from collections import Counter, defaultdict
 from collections.abc import Mapping
+from pathlib import Path
 
 from shiftproof.errors import BadInput, listed
 from shiftproof.image_sets.crops import CropsOf, image_of
 from shiftproof.image_sets.image_list import ImageList
-from shiftproof.image_sets.records import record_of
+from shiftproof.image_sets.records import load_record
 from shiftproof.types import Classes
 
 PHOTOS = "photos"
-"""Where the photos lie, in the record beside written crops."""
+"""Where the photos lie, in the record beside written crops; paths are relative to the folder of the record."""
 
 
 def crop_sources(crops: ImageList, photos: ImageList, *, name: str | None = None) -> ImageList:
@@ -58,10 +59,55 @@ def open_crop_sources(
     crops = open_images(location, classes=classes)
     if images is None and isinstance(crops.find, CropsOf):
         return crop_sources(crops, crops.find.images, name=name)
-    told = (record_of(location) or {}).get(PHOTOS) if os.path.isdir(location) else None
-    if images is None and not told:
+    images = images or _photos_told(location)
+    if images is None:
         raise BadInput(f"{location} does not say where its photos are; say it, as in crop-sources:{location}?images=photos")
-    return crop_sources(crops, open_images(images or str(told)), name=name)
+    return crop_sources(crops, open_images(images), name=name)
+
+
+def _photos_told(location: str) -> str | None:
+    """Where the record beside crops says that their photos are; None where it says nothing."""
+    if not os.path.isdir(location):
+        return None
+    root = location if load_record(location) else os.path.dirname(os.path.abspath(location))
+    told = (load_record(root) or {}).get(PHOTOS)
+    if not told:
+        return None
+    place = seen_from_here(str(told), root)
+    if os.path.isabs(place) and not os.path.exists(place):
+        raise BadInput(
+            f"the photos of {location} were at {place}, and are not there any more; say where they are, as in "
+            f"crop-sources:{location}?images=photos"
+        )
+    return place
+
+
+def seen_from(location: str, folder: str | Path) -> str | None:
+    """A location with its paths relative to a folder, so that both can move together; None where there is no way.
+
+    >>> seen_from("/tmp", "/tmp/sets/hard")
+    '../..'
+    """
+    from shiftproof.image_sets import with_paths
+
+    def change(text: str) -> str:
+        is_path = os.path.isabs(text) and os.path.exists(text)
+        return Path(os.path.relpath(text, folder)).as_posix() if is_path else text
+
+    try:
+        return with_paths(location, change)
+    except ValueError:  # another drive
+        return None
+
+
+def seen_from_here(location: str, folder: str | Path) -> str:
+    """The location that `seen_from` made relative to this folder; absolute paths stay."""
+    from shiftproof.image_sets import with_paths
+
+    def change(text: str) -> str:
+        return os.path.abspath(os.path.join(folder, text)) if Path(text).parts[:1] == (os.pardir,) else text
+
+    return with_paths(location, change)
 
 
 @dataclasses.dataclass(frozen=True)

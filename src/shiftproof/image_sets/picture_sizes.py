@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
 from shiftproof.corruptions.editions import Fit, fitting_edition
-from shiftproof.errors import UnreadableImage
+from shiftproof.errors import UnreadableImage, listed
 from shiftproof.image_sets.boxed import upright_size
 from shiftproof.image_sets.image_list import FileImage
 from shiftproof.image_sets.views import spread_over
@@ -17,18 +17,38 @@ LOOKED_AT = 15
 
 
 def edition_for(
-    images: ImageSet | None, preparations: Iterable[Mapping[str, object]] = (), *, picture: str | None = None
+    images: ImageSet | None, preparations: Iterable[tuple[str, Mapping[str, object]]] = (), *, picture: str | None = None
 ) -> Fit:
-    """The edition for these images and models, which say how they prepare images; of several the smallest input counts.
+    """The edition for these images and models, each with its name and how it prepares images.
 
-    `picture` is what is corrupted: by default the edition's cut, so that both sizes count; of ``model-size`` the inputs
-    alone do, of ``image`` and ``whole`` the images.
+    Models compare only under one edition: of several the smallest input counts, and where others would have another edition
+    by themselves, the fit says so. `picture` is what is corrupted: by default the edition's cut, so that both sizes count;
+    of ``model-size`` the inputs alone do, of ``image`` and ``whole`` the images.
     """
-    sides = [side for side in map(input_side, preparations) if side is not None]
-    inputs = min(sides) if sides and picture not in ("image", "whole") else None
-    if images is None or (picture == "model-size" and inputs is not None):
-        return fitting_edition(None, inputs)
-    return fitting_edition(shorter_side_of(images), inputs)
+    known = ((name, input_side(preparation)) for name, preparation in preparations)
+    sides = [(name, side) for name, side in known if side is not None and picture not in ("image", "whole")]
+    from_pictures = images is not None and not (picture == "model-size" and sides)
+    pictures = shorter_side_of(images) if images is not None and from_pictures else None
+    fit = fitting_edition(pictures, min(side for _, side in sides) if sides else None)
+    return fit._replace(apart=_apart(fit.edition, [(name, fitting_edition(pictures, side).edition) for name, side in sides]))
+
+
+def _apart(edition: str, alone: Sequence[tuple[str, str]]) -> str | None:
+    """What to say where models by themselves have other editions; None where all have this one.
+
+    >>> _apart("cifar-32", [("small", "cifar-32"), ("large", "cifar-32")]) is None
+    True
+    """
+    names: dict[str, list[str]] = {}
+    for name, own in alone:
+        names.setdefault(own, []).append(name)
+    if set(names) <= {edition}:
+        return None
+    told = "; ".join(f"{own} is for {listed(some)}" for own, some in names.items())
+    return (
+        f"these models have inputs of different editions: {told}. Numbers compare only under one edition, and all of these "
+        f"are of {edition}, which suits the smallest input; name another with --edition"
+    )
 
 
 def shorter_side_of(images: ImageSet) -> int | None:

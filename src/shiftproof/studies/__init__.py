@@ -19,7 +19,7 @@ from shiftproof.image_sets import open_images
 from shiftproof.image_sets.clusters import Clustering, clustering, looks_clustered
 from shiftproof.image_sets.scoring import Scoring
 from shiftproof.image_sets.views import labelled_among, unlabelled
-from shiftproof.loading import StoredTraining, digests_of, load_predictions, load_training, python_call
+from shiftproof.loading import StoredTraining, alike_in, digests_of, load_predictions, load_training, python_call
 from shiftproof.loading_boxes import load_found
 from shiftproof.models.sanity import accuracy_hint, precision_hint
 from shiftproof.planning import Known, measurable
@@ -69,7 +69,8 @@ def measure(
 
     Sets are opened again by their location; give those that live in memory, or are open already, as `image_sets`.
     `cluster` names what counts as one case, see `image_sets.clusters`: a fact of the images such as "patient", a CSV file,
-    or "image" for every image by itself; where it is not given, frames of a clip and versions of one photo are found.
+    or "image" for every image by itself; where it is not given, frames of a clip and versions of one photo are found,
+    and near-duplicates where `curation.duplicates` looked for them with this store.
     MissingRuns names every run that was never made, with the command that makes it.
     """
     studies = [studies] if isinstance(studies, Study) else list(studies)
@@ -121,6 +122,7 @@ class _Loader:
         self._scoring = scoring
         self._clustering = clusters
         self._sets = {images.ref.place: images for images in image_sets}
+        self._joined: dict[Place, Clustering] = {}
         self._digests: dict[Place, dict[str, str | None]] = {}
         self._reader: tuple[Study, _Load] | None = None
         self._aside: dict[Place, dict[str, SetAside]] = {}
@@ -131,6 +133,14 @@ class _Loader:
         """UnknownName before anything is computed where no set has the fact that images are to be clustered by."""
         if self._clustering.by is not None:
             self._clustering.check(self.image_set(ref) for ref in refs)
+
+    def clustering(self, ref: ImageSetRef) -> Clustering:
+        """What counts as one case in this set, near-duplicates that were found joined unless something else was named."""
+        if ref.place not in self._joined:
+            images, named = self.image_set(ref), self._clustering.by is not None
+            alike = {} if named else alike_in(images, self._store)
+            self._joined[ref.place] = self._clustering.joining(images.samples, alike)
+        return self._joined[ref.place]
 
     def known(self, studies: Iterable[Study]) -> Known:
         """What can be told of these studies before anything is read."""
@@ -169,7 +179,7 @@ class _Loader:
         ]
         if self._clustering.by is None and run.condition == CLEAN:
             samples = self.image_set(run.image_set).samples
-            why = None if self._clustering.of(samples) else looks_clustered(samples)
+            why = None if self._clustering.told(samples) else looks_clustered(samples)
             if why:
                 yield (
                     f"{run.image_set.name}: {why}. If they come from one source they are one case: say which with --cluster "
@@ -238,7 +248,7 @@ class _Loader:
 
     def image_set_card(self, ref: ImageSetRef) -> ImageSetCard:
         images = self.image_set(ref)
-        clusters = self._clustering.of(images.samples)
+        clusters = self.clustering(ref).of(images.samples)
         return ImageSetCard(
             ref.name,
             ref.fingerprint,
@@ -250,7 +260,7 @@ class _Loader:
             notes=tuple(getattr(images, "notes", ())),
             credits=tuple(getattr(images, "credits", ())),
             clusters=None if clusters is None or clusters.numbers is None else clusters.count,
-            unit="image" if clusters is None else clusters.unit,
+            unit="image" if clusters is None else clusters.case,
         )
 
     def _without_match(self, ref: ImageSetRef) -> int:
@@ -271,7 +281,7 @@ class _Loader:
             store=self._store,
             keep=keep,
             scoring=self._scoring,
-            clustering=self._clustering,
+            clustering=self.clustering(run.image_set),
             partial=partial,
             digests=self.digests(run.image_set),
         )

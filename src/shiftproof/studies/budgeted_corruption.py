@@ -49,6 +49,7 @@ Load = Callable[[Run], Predictions]
 Numbers = NDArray[np.floating]
 
 LIKE_THESE = f"BCa bootstrap, {RESAMPLES} draws, each in all its cells together, those that were not run estimated,"
+BOTH_SAMPLED = "sampled too, and its part is in here; a precision that was asked for is of the model's own passes alone"
 LIKE_THESE_CELLS = "Clopper-Pearson of as many images as the passes are worth (Korn-Graubard)"
 
 
@@ -58,6 +59,8 @@ class BudgetedCorruptionStudy(CorruptionStudy):
 
     `budget` counts forward passes, those of the unchanged images too; `precision` is the sampling error of the mean that is
     wanted, as a share (0.01 is a point): half the width of the interval for exactly these photos, which more passes narrow.
+    It is of the model's own passes: what a baseline that was sampled too leaves open comes on top, and is narrowed by passes
+    of the baseline.
     Give one, or both: whichever is reached first ends it.
     """
 
@@ -295,7 +298,7 @@ class _Sampled:
                 bounds = _within(number, value + shift, margin, interval)
             told |= evidence.resampled_told(cells.clusters, bounds, what=LIKE_THESE)
             yield Measurement(number.metric, value + shift, of, len(cells), told, bounds, cells.clusters.count)
-            yield self._sampling_error(number.metric, margin, of, len(cells))
+            yield self._sampling_error(number.metric, margin, of, len(cells), both=bool(theirs.any()))
         yield from self._curves(about)
 
     def _all_alike(self, own: Numbers, *, with_clean: bool) -> bool:
@@ -336,8 +339,12 @@ class _Sampled:
         drawn = np.concatenate([one.cells for one in self.progress.rounds])
         return np.bincount(drawn, minlength=len(self._names)).tolist()  # type: ignore[no-any-return]
 
-    def _sampling_error(self, metric: str, half_width: float, about: About, images: int) -> Measurement:
+    def _sampling_error(
+        self, metric: str, half_width: float, about: About, images: int, *, both: bool = False
+    ) -> Measurement:
         told = {**self._passes, "half-width": "of the 95 % interval for exactly these photos"}
+        if both and self.sampled_baseline is not None:
+            told["baseline"] = BOTH_SAMPLED
         return Measurement("sampling_error", half_width, {**about, "number": metric}, images, told)
 
     @property

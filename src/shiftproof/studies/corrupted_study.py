@@ -72,8 +72,9 @@ class CorruptedStudy(CleanStudy):
         return [run for clean in CleanStudy.runs(self) for run in self._runs_of(clean.model)]
 
     def warnings(self, _: Callable[[Run], Any]) -> Iterator[str]:
-        if self.fit is not None and self.fit.warning is not None and not self.scale_strengths:
-            yield f"{self.runs()[0].image_set.name}: {self.fit.warning}"
+        if self.fit is not None:
+            name = self.runs()[0].image_set.name
+            yield from (f"{name}: {told}" for told in self.fit.warnings(scaled=self.scale_strengths))
 
     @property
     def _edition(self) -> str:
@@ -95,7 +96,9 @@ class CorruptedStudy(CleanStudy):
         from shiftproof.image_sets.picture_sizes import edition_for
 
         images = self.image_set if isinstance(self.image_set, ImageSet) else None
-        prepared = [model.preparation.describe() for model in self.models if hasattr(model, "preparation")]
+        prepared = [
+            (model.ref.name, model.preparation.describe()) for model in self.models if not isinstance(model, ModelRef)
+        ]
         return edition_for(images, prepared, picture=self._at)
 
     @property

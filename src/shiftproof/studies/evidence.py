@@ -172,18 +172,18 @@ def interval_told(
     """By which method an interval was made, another where images come in clusters, or why there is none."""
     if clusters.numbers is None:
         return {} if interval is None else {"interval": f"95 %, {method}"}
-    cases = counted(clusters.count, clusters.unit)
+    cases = counted(clusters.count, clusters.case)
     if interval is None:
         return {"interval": too_few(cases)}
-    return {"interval": f"95 %, {in_clusters or method}, by {clusters.unit}", "cases": cases}
+    return {"interval": f"95 %, {in_clusters or method}, by {clusters.case}", "cases": cases}
 
 
 def resampled_told(clusters: Clusters, interval: tuple[float, float] | None, *, what: str) -> dict[str, str]:
     """The same for what is drawn again or left out: images, or the clusters they come in."""
-    cases = counted(clusters.count, clusters.unit)
+    cases = counted(clusters.count, clusters.case)
     if interval is None:
         return {"interval": too_few(cases) if clusters.count < LEAST_CLUSTERS else NOT_TOLD}
-    told = {"interval": f"95 %, {what} over {several(clusters.unit)}"}
+    told = {"interval": f"95 %, {what} over {several(clusters.case)}"}
     return told if clusters.numbers is None else {**told, "cases": cases}
 
 
@@ -204,11 +204,12 @@ def counted(number: int, unit: str) -> str:
 def several(unit: str) -> str:
     """The plural of what one case is.
 
-    >>> several("image or source image"), several("body")
-    ('images or source images', 'bodies')
+    >>> several("image or source image"), several("body"), several("clip (near-duplicates joined)")
+    ('images or source images', 'bodies', 'clips (near-duplicates joined)')
     """
-    words = (re.sub("([^aeiou])y$", r"\1ie", word) for word in unit.split(" or "))
-    return " or ".join(word if word.endswith("s") else f"{word}s" for word in words)
+    names, bracket, beside = unit.partition(" (")
+    words = (re.sub("([^aeiou])y$", r"\1ie", word) for word in names.split(" or "))
+    return " or ".join(word if word.endswith("s") else f"{word}s" for word in words) + bracket + beside
 
 
 def mean_accuracy_answered(

@@ -85,7 +85,7 @@ class Frames(NamedTuple):
     def clips_told(self) -> dict[str, str]:
         """How many anchors and clips there are, in words."""
         anchors, clusters = int((self.places.offsets == 0).sum()), self.places.clusters
-        told = f"{evidence.counted(anchors, 'anchor')} of {evidence.counted(clusters.count, clusters.unit)}"
+        told = f"{evidence.counted(anchors, 'anchor')} of {evidence.counted(clusters.count, clusters.case)}"
         by_folder = clusters.unit == CLIP and CLIP not in self.predictions.facts
         guessed = f", by the anchors' folders: the frames have no fact {CLIP}" if by_folder else ""
         return {"clips": f"{told}{guessed}"}

@@ -83,7 +83,7 @@ def apart_from_inside(clusters: Clusters, name: str) -> Clusters:
     """
     if not FOUND_UNITS.issuperset(clusters.unit.split(" or ")):
         return clusters
-    return Clusters(clusters.unit, tuple(f"{name}: {key}" for key in clusters.keys))
+    return dataclasses.replace(clusters, keys=tuple(f"{name}: {key}" for key in clusters.keys))
 
 
 def pooled(name: str, parts: Sequence[Scored]) -> Scored:

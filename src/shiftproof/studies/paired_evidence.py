@@ -30,7 +30,7 @@ def paired_differences(
     """
     difference, chance = metrics
     beside = f", Bonferroni's correction for {len(pairs)} comparisons" if len(pairs) > 1 else ""
-    test = "Bonett-Price" if clusters.numbers is None else f"Student's t, by {clusters.unit}"
+    test = "Bonett-Price" if clusters.numbers is None else f"Student's t, by {clusters.case}"
     for about, (first, second) in pairs:
         found = paired_difference(first, second, clusters=clusters.numbers, level=1 - FALSE_ALARMS / len(pairs))
         told = evidence.interval_told("Bonett-Price", clusters, found.interval, in_clusters="Student's t")

@@ -143,8 +143,8 @@ class PerturbationStudy:
         return None if told else f"{self.name}: {NO_SEQUENCES}"
 
     def warnings(self, _: Load) -> Iterator[str]:
-        if self.fit is not None and self.fit.warning is not None:
-            yield f"{self.name}: {self.fit.warning}"
+        if self.fit is not None:
+            yield from (f"{self.name}: {told}" for told in self.fit.warnings())
 
     def _runs_of(self, model: ModelRef) -> list[Run]:
         return [Run(model, image_set_ref(images), WHOLE) for images in self.image_sets]

@@ -87,7 +87,7 @@ class TemporalStudy(CleanStudy):
         frames = self._frames(predictions)
         if frames is None or (cases := frames.places.clusters).count >= LEAST_CASES:
             return None
-        told = evidence.counted(cases.count, cases.unit)
+        told = evidence.counted(cases.count, cases.case)
         return f"{run.image_set.name}: effective robustness: too few images: {told}, at least {LEAST_CASES} are needed"
 
     def why_nothing(self, known: Known) -> str | None:

@@ -97,7 +97,7 @@ async function answer(given) {
   history.remember(entry);
   announce(`${describe(given)}.`);
   const reply = keep(vote);
-  if (current.round === "training") return explain(await reply, given);
+  if (current.round === "training") return explain(reply, given);
   progress.step(1);
   const choice = settings.screen.choices.find((one) => one.name === given.choice);
   reasons.ask(choice, current, (reason) => addReason(entry, vote, reason));
@@ -119,9 +119,11 @@ function addReason(entry, vote, reason) {
   keep(fuller);
 }
 
-// Says whether a training answer was right, and goes on.
-async function explain({ feedback }, given) {
+// Says whether a training answer was right, and goes on, unless it is taken back before the server has said so.
+async function explain(reply, given) {
   const mine = turn;
+  const { feedback } = await reply;
+  if (mine !== turn) return;
   if (feedback) {
     const right = describe(feedback.answer);
     screen.hear?.([{ who: "Right", answer: feedback.answer }]);

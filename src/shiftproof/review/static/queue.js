@@ -24,12 +24,20 @@ export class Queue {
   }
 
   async ready(item) {
+    this.#drop(item); // it may have been put back
     this.#current = item.id;
     return { item, images: await pictures(item.images, this.lost) };
   }
 
+  // One that is put back twice, as by two answers taken back at once, is asked once.
   putBack(item) {
+    this.#drop(item);
     this.items.unshift(item);
+  }
+
+  #drop({ id }) {
+    const place = this.items.findIndex((item) => item.id === id);
+    if (place >= 0) this.items.splice(place, 1);
   }
 
   // Forgets what comes next: the server is asked again, once it has the answers that change it.
