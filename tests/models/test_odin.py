@@ -147,7 +147,7 @@ def test_exported_programs_and_traced_modules_give_gradients_too(module: Any, tm
     torch.jit.save(torch.jit.trace(module, torch.zeros(1, 3, 16, 16)), tmp_path / "a.pt")
     expected = by_hand(module, batch(3), 0.05, 1000.0, IMAGENET_STD)
     for file in ("a.pt2", "a.pt"):  # the program takes batches of two
-        model = load_model(f"torch:{tmp_path / file}", classes=list("abcde"), prepare="imagenet,size=16")
+        model = load_model(f"torch:{tmp_path / file}", classes=list("abcde"), prepare="imagenet,size=16", trust=True)
         assert np.allclose(perturbed_by_odin(model, eps=0.05)(batch(3)).scores, expected, atol=1e-5)
 
 
