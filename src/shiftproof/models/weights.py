@@ -1,9 +1,9 @@
 """Tensors out of torch's checkpoint files, without torch and without running anything the file says.
 
 Since torch 1.6 such a file is a zip archive: a pickle that describes the tensors, ``data.pkl``, and the bytes of each
-storage beside it. Before, it was a row of pickles (magic number, protocol, system, the objects, the names of the storages) followed
-by the bytes of each storage. Either way the pickle is a small program. Here it is followed instruction by instruction, and
-only by those that make tensors, dictionaries and plain values: nothing that it names is imported or called.
+storage beside it. Before, it was a row of pickles (magic number, protocol, system, the objects, the names of the storages)
+and then the bytes of each storage. Either way the pickle is a small program. Here it is followed instruction by instruction,
+and only by those that make tensors, dictionaries and plain values: nothing that it names is imported or called.
 """
 
 from __future__ import annotations
