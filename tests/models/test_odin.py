@@ -199,8 +199,8 @@ def test_what_gives_no_gradient_says_why(
     assert perturbed_by_odin(graph, eps=0.0).ref.name == "small odin 0"
     with pytest.raises(BadInput, match="eps > 0 needs a torch model"):
         perturbed_by_odin(wrap_model(lambda inputs: inputs.mean(axis=(2, 3)), name="mean", version="1"))
-    with pytest.raises(BadInput, match="needs logits, and smooth gives probabilities"):
-        perturbed_by_odin(load(gives="probabilities"))
+    with pytest.raises(BadInput, match="needs logits, and smooth gives scores"):
+        perturbed_by_odin(load(gives="scores"))
     with pytest.raises(BadInput, match="an eps of 0 or more"):
         perturbed_by_odin(load(), eps=-0.1)
     with pytest.raises(BadInput, match="gives no gradient by its input: element 0"):

@@ -31,7 +31,7 @@ def load_onnx(path: str, options: ModelOptions) -> LoadedClassifier:
     width = width_of(output)
     layer, layer_notes = _last_layer(graph, output.name, width, options)
     width = len(layer.head.bias) if width is None and layer.head is not None else width
-    classes, class_notes = options.classes_of(width, class_names_in(model))
+    classes, class_notes = options.classes_of(width, None if options.classes else class_names_in(model))
     gives = options.gives or graph.gives(output.name)
     session_of = partial(
         OnnxSession,
@@ -59,6 +59,7 @@ def load_onnx(path: str, options: ModelOptions) -> LoadedClassifier:
         seen=options.seen_or(),
         notes=(*preparation_notes, *_own_normalisation(graph), *class_notes, *layer_notes),
         batch_size=facts.batch_size,
+        rounded=graph.rounds_its_scores(output.name),
         has_features=layer.features is not None,
         read_head=lambda: layer.head,
         redraw=partial(redraw_onnx, shown, session_of, folder=file.parent, scores=output.name if layer.head else None),

@@ -32,7 +32,9 @@ def load_onnx_detector(path: str, options: ModelOptions) -> LoadedDetector:
     own, own_notes = usual_preparation(options, layout)
     preparation, preparation_notes = preparation_for(facts, options, own)
     check_size(preparation, facts.size, name)
-    classes, class_notes = classes_of_boxes(options, class_count(layout, shapes), class_names_in(model))
+    classes, class_notes = classes_of_boxes(
+        options, class_count(layout, shapes), None if options.classes else class_names_in(model)
+    )
     session = OnnxSession(
         lambda: file,
         input_name=facts.name,
