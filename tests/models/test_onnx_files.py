@@ -1,5 +1,6 @@
 import os
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -233,6 +234,20 @@ def test_what_is_no_onnx_file_gets_a_sentence(tmp_path: Path, name: str, content
     (tmp_path / name).write_bytes(content)
     with pytest.raises(BadInput, match=answer):
         load_model(f"onnx:{tmp_path / name}")
+
+
+def test_a_file_with_any_byte_changed_is_read_or_refused(make_onnx: Any, tmp_path: Path) -> None:
+    whole, random, refused = make_onnx(ending="Softmax").read_bytes(), Random(0), 0
+    for _ in range(1500):
+        changed = bytearray(whole)
+        for _ in range(random.randrange(1, 4)):
+            changed[random.randrange(len(whole))] = random.randrange(256)
+        (tmp_path / "odd.onnx").write_bytes(changed)
+        try:
+            load(tmp_path / "odd.onnx")
+        except (BadInput, ClassMismatch):
+            refused += 1
+    assert refused > 300
 
 
 def test_a_model_under_another_name_is_read_all_the_same(make_onnx: Any, tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ import ast
 import dataclasses
 import hashlib
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import onnx
@@ -30,7 +32,25 @@ def read_onnx(file: Path) -> onnx.ModelProto:
         raise BadInput(f"{file} is not a whole ONNX file; it begins with {start!r}") from problem
     if not model.graph.node:
         raise BadInput(f"{file} is not an ONNX file: it holds no graph")
+    graph = model.graph
+    named = [value.name for part in (graph.input, graph.output, graph.initializer) for value in part]
+    named += [name for node in graph.node for name in (node.op_type, *node.input, *node.output)]
+    if not all(isinstance(name, str) for name in named):  # text that is not UTF-8 comes as bytes
+        raise BadInput(f"{file} is damaged: names in its graph are not text")
     return model
+
+
+@contextmanager
+def damage_told(model: onnx.ModelProto, file: Path) -> Iterator[None]:
+    """What goes wrong over a model that onnx itself finds faulty, in a sentence; anything else is a bug and stays one."""
+    try:
+        yield
+    except (ValueError, TypeError, IndexError, KeyError, AttributeError) as problem:
+        try:
+            onnx.checker.check_model(model)
+        except onnx.checker.ValidationError as fault:
+            raise BadInput(f"{file} is damaged: {str(fault).partition(chr(10))[0]}") from problem
+        raise
 
 
 def weights_digest(model: onnx.ModelProto, file: Path) -> str:

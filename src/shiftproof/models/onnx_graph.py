@@ -89,7 +89,8 @@ class OnnxGraph:
         (value,) = inputs
         dimensions, kind = shape_of(value), value.type.tensor_type.elem_type
         if kind not in INPUT_TYPES:
-            raise BadInput(f"the model takes {onnx.TensorProto.DataType.Name(kind)}; float32, float16 and uint8 can be made")
+            named = {number: name for name, number in onnx.TensorProto.DataType.items()}.get(kind, f"numbers of kind {kind}")
+            raise BadInput(f"the model takes {named}; float32, float16 and uint8 can be made")
         if len(dimensions) != 4:
             raise BadInput(f"the model should take (images, channels, height, width) or channels last, got {dimensions}")
         batch, *rest = dimensions
@@ -173,12 +174,12 @@ class OnnxGraph:
     def constant(self, name: str, most_steps: int = 100) -> NDArray[Any] | None:
         """The stored numbers behind a name, dequantised where need be; None where they are computed from the input."""
         if name in self.stored:
-            return np.asarray(numpy_helper.to_array(self.stored[name], base_dir=str(self.folder)))
+            return _array(self.stored[name], self.folder)
         node = self.makers.get(name)
         if node is None:
             return None
         if node.op_type == "Constant":
-            return np.asarray(numpy_helper.to_array(attributes(node)["value"])) if "value" in attributes(node) else None
+            return _array(attributes(node)["value"], self.folder) if "value" in attributes(node) else None
         handed_on = node.op_type in {"DequantizeLinear", "Transpose", "Identity", "Cast"} and node.input and most_steps
         values = self.constant(node.input[0], most_steps - 1) if handed_on else None
         if values is None:
@@ -211,6 +212,13 @@ class OnnxGraph:
             along[axis] = -1
             scale, zero = scale.reshape(along), zero.reshape(along)
         return np.asarray((values.astype(np.float32) - zero.astype(np.float32)) * scale)
+
+
+def _array(tensor: onnx.TensorProto, folder: Path) -> NDArray[Any]:
+    try:
+        return np.asarray(numpy_helper.to_array(tensor, base_dir=str(folder)))
+    except (ValueError, TypeError, KeyError, AttributeError, OSError, RuntimeError) as problem:
+        raise BadInput(f"tensor {tensor.name!r} of the model cannot be read: {problem}") from problem
 
 
 def loaded(graph: Path | bytes) -> onnx.ModelProto:

@@ -126,7 +126,8 @@ def load_checkpoint(path: Path) -> dict[str, NDArray[Any]]:
         raise BadInput(f"{path}: {problem}") from problem
     except (ValueError, KeyError, TypeError, IndexError, OverflowError, struct.error) as problem:
         raise BadInput(f"{path} is damaged or no checkpoint of torch: {str(problem)[:200]}") from problem
-    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as problem:  # the last: an encrypted member
+    # of zipfile: a place before the file's beginning, a way of packing it does not know, an encrypted member
+    except (zipfile.BadZipFile, EOFError, OSError, NotImplementedError, RuntimeError) as problem:
         raise BadInput(f"{path} is no whole zip archive, as checkpoints are, perhaps cut short: {problem}") from problem
     if not arrays:
         raise BadInput(f"{path} should hold a state_dict, names with their tensors")
