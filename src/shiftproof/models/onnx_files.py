@@ -79,8 +79,8 @@ def preparation_for(
 
 def class_names_in(model: onnx.ModelProto) -> list[str] | None:
     """Class names that the exporter left in the file, as JSON or as Python prints them: in a row, or by their places."""
-    text = next((entry.value for entry in model.metadata_props if entry.key in {"names", "classes", "labels"}), None)
-    for parse in (json.loads, ast.literal_eval) if text else ():
+    text: str = next((entry.value for entry in model.metadata_props if entry.key in {"names", "classes", "labels"}), "")
+    for parse in (json.loads, ast.literal_eval):
         try:
             data = parse(text)
         except (ValueError, SyntaxError, RecursionError, MemoryError):  # the last: Python's parser, of what is nested deep

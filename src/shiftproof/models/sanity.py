@@ -102,4 +102,5 @@ def check_probabilities(scores: NDArray[np.floating], name: str) -> None:
 
 def _are_probabilities(scores: NDArray[np.floating]) -> NDArray[np.bool_]:
     """Whether each row is, up to rounding in half precision."""
-    return (scores.min(axis=1) >= -ROUNDING) & (np.abs(scores.sum(axis=1, dtype=np.float64) - 1) <= ROUNDING)
+    off = np.abs(scores.sum(axis=1, dtype=np.float64) - 1)
+    return np.asarray((scores.min(axis=1) >= -ROUNDING) & (off <= ROUNDING))

@@ -80,12 +80,12 @@ class Storage:
     def fill(self, file: IO[bytes]) -> None:
         """Take the numbers from where the file stands."""
         values = np.empty(self.length, DTYPES[self.kind])
-        left = memoryview(values).cast("B") if self.size else memoryview(b"")
-        while left:
-            data = file.read(min(len(left), 1 << 24))
+        left = values.view(np.uint8)
+        while left.size:
+            data = file.read(min(left.size, 1 << 24))
             if not data:
                 raise BadInput("it is cut short")
-            left[: len(data)] = data
+            left[: len(data)] = np.frombuffer(data, np.uint8)
             left = left[len(data) :]
         if self.kind == "BFloat16Storage":
             values = (values.astype("<u4") << 16).view("<f4")
@@ -242,7 +242,8 @@ def _followed(file: Readable, storages: dict[str, Storage]) -> Any:
     """What a pickle describes, once all its instructions are followed; BadInput at the first that could do more."""
     stack: list[Any] = []
     below: list[list[Any]] = []  # what was on the stack when a mark was set
-    memo: dict[int, Any] = {}
+    memo: dict[Any, Any] = {}
+    argument: Any
     for instruction, argument, _ in pickletools.genops(file):  # type: ignore[arg-type]  # it only reads
         name = instruction.name
         if name in NUMBERS_AND_TEXT:
