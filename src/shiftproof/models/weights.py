@@ -44,8 +44,12 @@ DTYPES = {
     "ComplexDoubleStorage": "<c16",
 }
 
-MOST_INSTRUCTIONS = 16 * 1024 * 1024
-"""Bytes of pickle that are followed: some 60,000 tensors. The numbers themselves lie elsewhere."""
+MOST_INSTRUCTIONS = 8 * 1024 * 1024
+"""Bytes of pickle that are followed: some 30,000 tensors. The numbers themselves lie elsewhere."""
+
+MOST_AXES = 64
+MOST_ARGUMENTS = 8
+"""Of what a pickle calls; those of a tensor are seven. A few bytes that name a long list must not have it copied."""
 
 SAFER = "safer is an ONNX file (onnx:FILE), or .safetensors weights, by --weights FILE, for a torch:MODULE:FACTORY"
 """What to do instead of opening a file that can run code."""
@@ -157,6 +161,8 @@ def _from_archive(file: IO[bytes]) -> Any:
 
 
 def _member(archive: zipfile.ZipFile, name: str, most: int) -> bytes:
+    if archive.getinfo(name).compress_type != zipfile.ZIP_STORED:
+        raise BadInput(f"{name} is compressed, which torch.save never does")
     with archive.open(name) as part:
         data = part.read(most + 1)
     if len(data) > most:
@@ -186,7 +192,7 @@ def _from_legacy(file: IO[bytes]) -> Any:
     place, end = file.tell(), file.seek(0, 2)
     file.seek(place)
     for key in keys:
-        storage = storages[key]
+        storage = storages[_text(key)]
         (length,) = struct.unpack("<q", file.read(8))
         if length != storage.length or storage.size > end - file.tell():
             raise BadInput("it is cut short")
@@ -213,26 +219,36 @@ class _Limited:
 
 
 def _tensor(storage: Any, offset: Any, shape: Any, strides: Any, *_: Any) -> StoredTensor:
-    sizes = (offset, *shape, *strides)
-    if not isinstance(storage, Storage) or not all(type(size) is int for size in sizes):
+    if not all(isinstance(sizes, tuple) and len(sizes) <= MOST_AXES for sizes in (shape, strides)):
+        raise BadInput("a tensor has no shape, or too many axes")
+    if not isinstance(storage, Storage) or not all(type(size) is int for size in (offset, *shape, *strides)):
         raise BadInput("a tensor is not described by whole numbers")
-    return StoredTensor(storage, offset, tuple(shape), tuple(strides))
+    return StoredTensor(storage, offset, shape, strides)
+
+
+def _dictionary(pairs: Any = None) -> dict[Any, Any]:
+    if pairs is None:
+        return {}
+    if not isinstance(pairs, list):
+        raise _refusal(f"a dictionary made of {type(pairs).__name__}")
+    made = {_key(key): value for key, value in pairs}
+    pairs.clear()  # it is used once; a few bytes that name it again must not copy it again
+    return made
 
 
 MAKERS: Mapping[Named, Callable[..., Any]] = {
-    Named("collections", "OrderedDict"): lambda pairs=(): {_key(key): value for key, value in pairs},
+    Named("collections", "OrderedDict"): _dictionary,
     Named("torch._utils", "_rebuild_tensor_v2"): _tensor,
     Named("torch._utils", "_rebuild_parameter"): lambda tensor, *_: tensor,
-    Named("torch", "Size"): tuple,
+    Named("torch", "Size"): lambda sizes: sizes,
 }
 """What stands here for the few functions that a pickle of tensors calls."""
 
 STORAGES = {Named("torch", kind) for kind in DTYPES}
 
 NUMBERS_AND_TEXT = {
-    *("BININT", "BININT1", "BININT2", "INT", "LONG", "LONG1", "LONG4", "BINFLOAT", "FLOAT"),
-    *("BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8", "UNICODE", "BINSTRING", "SHORT_BINSTRING", "STRING"),
-    *("BINBYTES", "SHORT_BINBYTES", "BINBYTES8"),
+    *("BININT", "BININT1", "BININT2", "LONG1", "LONG4", "BINFLOAT", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8"),
+    *("BINSTRING", "SHORT_BINSTRING", "BINBYTES", "SHORT_BINBYTES", "BINBYTES8"),
 }
 CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
 TUPLES = {"EMPTY_TUPLE": 0, "TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
@@ -248,11 +264,11 @@ def _followed(file: Readable, storages: dict[str, Storage]) -> Any:
         name = instruction.name
         if name in NUMBERS_AND_TEXT:
             stack.append(argument)
-        elif name in ("BINPUT", "LONG_BINPUT", "PUT"):
+        elif name in ("BINPUT", "LONG_BINPUT"):
             memo[argument] = stack[-1]
         elif name == "MEMOIZE":
             memo[len(memo)] = stack[-1]
-        elif name in ("BINGET", "LONG_BINGET", "GET"):
+        elif name in ("BINGET", "LONG_BINGET"):
             stack.append(memo[argument])
         elif name in CONSTANTS:
             stack.append(CONSTANTS[name])
@@ -282,17 +298,22 @@ def _followed(file: Readable, storages: dict[str, Storage]) -> Any:
             _put(stack[-1], items)
         elif name in ("GLOBAL", "STACK_GLOBAL"):
             names = argument.split(" ", 1) if name == "GLOBAL" else (stack.pop(-2), stack.pop())
+            if not all(isinstance(part, str) for part in names):
+                raise _refusal("something that is not called by text")
             asked = Named(*names)
             if asked not in MAKERS and asked not in STORAGES:
-                raise _refusal(".".join(map(str, asked)))
+                raise _refusal(repr(".".join(asked)[:100]))
             stack.append(asked)
         elif name == "REDUCE":
             arguments, asked = stack.pop(), stack.pop()
-            if not isinstance(asked, Named) or asked not in MAKERS:
+            if not isinstance(asked, Named) or asked not in MAKERS or not _few(arguments):
                 raise _refusal(f"a call of {type(asked).__name__}")
             stack.append(MAKERS[asked](*arguments))
         elif name == "BINPERSID":
-            stack.append(_storage(storages, *stack.pop()))
+            saved = stack.pop()
+            if not _few(saved):
+                raise _refusal(f"a stored {type(saved).__name__}")
+            stack.append(_storage(storages, *saved))
         elif name == "BUILD":
             stack.pop()  # notes of torch about its modules' versions
             if not isinstance(stack[-1], dict):
@@ -312,17 +333,22 @@ def _put(into: Any, items: list[Any]) -> None:
         raise _refusal(f"items of {type(into).__name__}")
 
 
+def _few(arguments: Any) -> bool:
+    return isinstance(arguments, tuple) and len(arguments) <= MOST_ARGUMENTS
+
+
 def _key(key: Any) -> Any:
-    # no tuples: the hash of one nested deep enough ends the process
-    if not isinstance(key, (str, int, float, bytes)):
+    # the hash of a tuple nested deep enough ends the process, and numbers without limit can all have the same
+    if not isinstance(key, (str, bytes)) and not (isinstance(key, int) and abs(key) < 2**31):
         raise _refusal(f"a key of type {type(key).__name__}")
     return key
 
 
 def _storage(storages: dict[str, Storage], *saved: Any) -> Storage:
     what, asked, key, _location, length, *view = saved
-    if what != "storage" or any(view) or asked not in STORAGES or type(length) is not int or length < 0:
-        raise _refusal(f"a stored {what!r} of another kind than tensors have")
+    known = isinstance(asked, Named) and asked in STORAGES
+    if what != "storage" or any(view) or not known or type(length) is not int or length < 0:
+        raise _refusal("something stored that is no tensor")
     storage = storages.setdefault(_text(key), Storage(asked.name, length))
     if (storage.kind, storage.length) != (asked.name, length):
         raise BadInput(f"storage {key} is described in two ways")
@@ -330,10 +356,10 @@ def _storage(storages: dict[str, Storage], *saved: Any) -> Storage:
 
 
 def _text(name: Any) -> str:
-    try:
-        return bytes(name, "utf-8").decode()
-    except (TypeError, UnicodeEncodeError):
-        raise BadInput(f"tensors should be called by text, got {name!r}") from None
+    """The name, if it is text that can be printed."""
+    if not isinstance(name, str) or not name.isprintable():
+        raise BadInput(f"tensors should be called by text, got {repr(name[:100]) if isinstance(name, str) else type(name)}")
+    return name
 
 
 def _refusal(what: str) -> BadInput:
