@@ -11,7 +11,7 @@ from __future__ import annotations
 import pickletools
 import struct
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -44,8 +44,8 @@ DTYPES = {
     "ComplexDoubleStorage": "<c16",
 }
 
-MOST_INSTRUCTIONS = 8 * 1024 * 1024
-"""Bytes of pickle that are followed: some 30,000 tensors. The numbers themselves lie elsewhere."""
+MOST_INSTRUCTIONS = 4 * 1024 * 1024
+"""Bytes of pickle that are followed: some 15,000 tensors. The numbers themselves lie elsewhere."""
 
 MOST_AXES = 64
 MOST_ARGUMENTS = 8
@@ -250,18 +250,42 @@ NUMBERS_AND_TEXT = {
     *("BININT", "BININT1", "BININT2", "LONG1", "LONG4", "BINFLOAT", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8"),
     *("BINSTRING", "SHORT_BINSTRING", "BINBYTES", "SHORT_BINBYTES", "BINBYTES8"),
 }
+OTHERS = {
+    *("PROTO", "FRAME", "STOP", "MARK", "BINPUT", "LONG_BINPUT", "MEMOIZE", "BINGET", "LONG_BINGET", "TUPLE", "LIST"),
+    *("EMPTY_DICT", "EMPTY_LIST", "SETITEM", "SETITEMS", "APPEND", "APPENDS", "DICT"),
+    *("GLOBAL", "STACK_GLOBAL", "REDUCE", "BINPERSID", "BUILD"),
+}
 CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
 TUPLES = {"EMPTY_TUPLE": 0, "TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
+
+
+FOLLOWED = NUMBERS_AND_TEXT | OTHERS | CONSTANTS.keys() | TUPLES.keys()
+INSTRUCTIONS = {instruction.code.encode("latin-1"): instruction for instruction in pickletools.opcodes}
+
+
+def _instructions(file: Readable) -> Iterator[tuple[str, Any]]:
+    """The instructions of a pickle with their arguments; BadInput at the first that no pickle of tensors has."""
+    name = ""
+    while name != "STOP":
+        code = file.read(1)
+        if not code:
+            raise BadInput("it is cut short")
+        instruction = INSTRUCTIONS[code]
+        name = instruction.name
+        if name not in FOLLOWED:
+            raise _refusal(f"the pickle instruction {name}")
+        if name == "GLOBAL":
+            yield name, [file.readline().decode().removesuffix("\n") for _ in ("module", "name")]
+        else:
+            yield name, instruction.arg and instruction.arg.reader(file)  # type: ignore[arg-type]  # it only reads
 
 
 def _followed(file: Readable, storages: dict[str, Storage]) -> Any:
     """What a pickle describes, once all its instructions are followed; BadInput at the first that could do more."""
     stack: list[Any] = []
     below: list[list[Any]] = []  # what was on the stack when a mark was set
-    memo: dict[Any, Any] = {}
-    argument: Any
-    for instruction, argument, _ in pickletools.genops(file):  # type: ignore[arg-type]  # it only reads
-        name = instruction.name
+    memo: dict[int, Any] = {}
+    for name, argument in _instructions(file):
         if name in NUMBERS_AND_TEXT:
             stack.append(argument)
         elif name in ("BINPUT", "LONG_BINPUT"):
@@ -297,7 +321,7 @@ def _followed(file: Readable, storages: dict[str, Storage]) -> Any:
             del stack[-count:]
             _put(stack[-1], items)
         elif name in ("GLOBAL", "STACK_GLOBAL"):
-            names = argument.split(" ", 1) if name == "GLOBAL" else (stack.pop(-2), stack.pop())
+            names = argument or [stack.pop(-2), stack.pop()]
             if not all(isinstance(part, str) for part in names):
                 raise _refusal("something that is not called by text")
             asked = Named(*names)
@@ -318,8 +342,6 @@ def _followed(file: Readable, storages: dict[str, Storage]) -> Any:
             stack.pop()  # notes of torch about its modules' versions
             if not isinstance(stack[-1], dict):
                 raise _refusal(f"the inside of {type(stack[-1]).__name__}")
-        elif name not in ("PROTO", "FRAME", "STOP"):
-            raise _refusal(f"the pickle instruction {name}")
     return stack.pop()
 
 
