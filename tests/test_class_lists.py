@@ -113,3 +113,37 @@ def test_a_broken_list_is_named(tmp_path: Path, name: str, text: str) -> None:
         classes_from(tmp_path / name)
     with pytest.raises(BadInput, match="cannot be read"):
         classes_from(tmp_path / "missing.txt")
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ('{"0": "ant", "5": "bee", "9": "cat"}', "3 classes by the places 0 to 2, got them without 1, 2, with 5, 9"),
+        ('{"1": "ant", "2": "bee"}', "2 classes by the places 0 to 1, got them without 0, with 2"),
+        ('{"-1": "ant", "0": "bee"}', "without 1, with -1"),
+        ('{"0": "ant", "00": "bee"}', "with one twice"),
+        ("[" * 100_000, "is not JSON with class names"),
+        ("[" * 900 + "]" * 900, "class 0 should be a name"),
+        ('["ant", ' + "9" * 5000 + "]", "is not JSON with class names"),
+        ('["ant", "\\ud800"]', "class 1 has half a character"),
+        ('["ant", {"name": "bee"}]', "class 1 should be a name, or a wnid and a name, got dict"),
+        ('["ant", null]', "class 1 should be a name"),
+    ],
+)
+def test_names_that_cannot_stand_for_classes_are_refused_with_a_sentence(tmp_path: Path, text: str, answer: str) -> None:
+    (tmp_path / "names.json").write_text(text)
+    with pytest.raises(BadInput, match=answer):
+        classes_from(tmp_path / "names.json")
+
+
+def test_a_list_that_is_no_file_gets_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "pointer.txt").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n")
+    for place, answer in [
+        (tmp_path, "is a folder"),
+        (Path("/dev/zero"), "is a pipe or a device"),
+        (tmp_path / "a\0b", "names no file"),
+        (tmp_path / ("x" * 5000), "File name too long"),
+        (tmp_path / "pointer.txt", "git lfs pull"),
+    ]:
+        with pytest.raises(BadInput, match=f"the list of classes cannot be read: .*{answer}"):
+            classes_from(place)

@@ -588,6 +588,31 @@ def test_every_command_answers_in_json_where_asked(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(every_command()))
+def test_every_command_that_loads_a_model_can_be_told_to_trust_it(name: str) -> None:
+    options = {parameter.name for parameter in every_command()[name].params}
+    assert ("trust" in options) == bool(options & {"model", "filters", "recognised_by"})
+
+
+def test_a_model_file_that_is_a_program_runs_only_with_trust(
+    shiftproof: Shiftproof, draw_photos: Draw, tmp_path: Path
+) -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    network = torch.nn.Sequential(torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(3, 3)).eval()
+    exported = torch.export.export(network, (torch.zeros(2, 3, 16, 16),))
+    torch.export.save(exported, tmp_path / "colours.pt2")
+    (tmp_path / "classes.txt").write_text("\n".join(sorted(COLOURS)))
+    typed = ["torch:colours.pt2", draw_photos(1), "--prepare", "unit,resize=squash", "--classes", "classes.txt", "--quiet"]
+    for command in ("run", "predict", "plan", "measure", "report"):
+        said = shiftproof(command, *typed[: -1 if command in ("plan", "measure", "report") else None])
+        assert said.code == 1
+        assert "can run any code on this machine, as you" in said.err
+        assert "say --trust" in said.err
+    assert shiftproof("predict", *typed, "--trust").code == 0
+    filtered = ("curate", "adversarial", tmp_path / "photos", "hard", "--filter", "torch:colours.pt2?prepare=unit")
+    assert "say --trust" in shiftproof(*filtered).err
+
+
+@pytest.mark.parametrize("name", sorted(every_command()))
 def test_every_command_explains_itself_with_an_example(name: str) -> None:
     help_text = CliRunner().invoke(cli, [*name.split(), "--help"]).output
     assert f"Example: shiftproof {name}" in " ".join(help_text.split())

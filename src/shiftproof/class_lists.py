@@ -7,9 +7,10 @@ import re
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from shiftproof.errors import BadInput
+from shiftproof.errors import BadInput, listed
+from shiftproof.files import readable_file
 from shiftproof.reference import ilsvrc_classes, load_table, readable_names
 from shiftproof.types import Classes
 
@@ -87,28 +88,54 @@ def usual_classes(outputs: int | None) -> Classes | None:
 
 def _file_entries(path: Path) -> list[str]:
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as problem:
-        raise BadInput(f"{path} cannot be read as a list of classes: {problem}") from problem
+        text = readable_file(path).read_text(encoding="utf-8-sig")
+    except (BadInput, OSError, UnicodeDecodeError) as problem:
+        raise BadInput(f"the list of classes cannot be read: {problem}") from problem
     if path.suffix.lower() != ".json":
         return [line.strip() for line in text.splitlines() if line.strip()]
     try:
         data = json.loads(text)
-    except json.JSONDecodeError as problem:
-        raise BadInput(f"{path} is not JSON: {problem}") from problem
+    except (ValueError, RecursionError) as problem:  # the first also of numbers with thousands of digits
+        raise BadInput(f"{path} is not JSON with class names: {problem}") from problem
     return json_entries(data, str(path))
 
 
 def json_entries(data: object, where: str) -> list[str]:
-    """Class names from a list, or from a mapping of places ("0", "1", ...) to names or [wnid, name] pairs."""
+    """Class names from a list, or from a mapping of places ("0", "1", ...) to names or [wnid, name] pairs.
+
+    >>> json_entries({"1": "dog", "0": "cat"}, "names.json")
+    ['cat', 'dog']
+    """
     if isinstance(data, dict):
-        try:
-            data = [data[place] for place in sorted(data, key=int)]
-        except (ValueError, TypeError):
-            raise BadInput(f"{where} should map places 0, 1, 2, ... to names") from None
+        data = _in_order(data, where)
     if not isinstance(data, list) or not data:
         raise BadInput(f"{where} should hold a list of class names")
-    return [" ".join(map(str, entry)) if isinstance(entry, list) else str(entry) for entry in data]
+    return [_entry(entry, f"{where}: class {place}") for place, entry in enumerate(data)]
+
+
+def _in_order(named: dict[Any, Any], where: str) -> list[Any]:
+    """The values of a mapping by their places, which must be 0 to the last: a gap would give later classes other numbers."""
+    try:
+        places = {int(key): value for key, value in named.items()}
+    except (ValueError, TypeError):
+        raise BadInput(f"{where} should map places 0, 1, 2, ... to names") from None
+    missing = [str(place) for place in range(len(places)) if place not in places]
+    if missing or len(places) < len(named):
+        beyond = [str(place) for place in sorted(places) if not 0 <= place < len(named)]
+        told = f"without {listed(missing)}, with {listed(beyond)}" if missing else "with one twice"
+        raise BadInput(f"{where} should name its {len(named)} classes by the places 0 to {len(named) - 1}, got them {told}")
+    return [places[place] for place in range(len(places))]
+
+
+def _entry(entry: Any, where: str) -> str:
+    """A name, or a wnid and a name, as one text."""
+    words = entry if isinstance(entry, list) else [entry]
+    if not all(isinstance(word, (str, int, float)) for word in words):
+        raise BadInput(f"{where} should be a name, or a wnid and a name, got {type(entry).__name__}")
+    text = " ".join(map(str, words))
+    if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise BadInput(f"{where} has half a character in its name: {text!r}")
+    return text
 
 
 def _from_entries(entries: list[str]) -> Classes:

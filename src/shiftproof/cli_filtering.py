@@ -137,7 +137,7 @@ def _models(options: Options) -> list[Classifier]:
     """The filter models, each told about before it is asked."""
     from shiftproof.models.spelled import load_spelled
 
-    models = [load_spelled(text) for text in options["filters"]]
+    models = [load_spelled(text, trust=options["trust"]) for text in options["filters"]]
     for model in models:
         say_preparation(model, [], options)
     return models

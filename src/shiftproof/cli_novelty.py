@@ -41,7 +41,7 @@ def make_out_of_distribution(kind: Any, models: Models, images: ImageSet, option
     sets, store = sets_typed(options, models, images), Store(options["store"])
     random = {model_ref(model).name: _redrawn(model, options, store) for model in models}
     perturbed = {model_ref(model).name: _perturbed(model, options, store) for model in models if options["odin_eps"]}
-    distance = options["distance_model"] and _distance_model(options["distance_model"], models, store)
+    distance = options["distance_model"] and _distance_model(options, models, store)
     study = kind(
         models=models,
         image_set=images,
@@ -208,12 +208,13 @@ def _stored(ref: ModelRef, store: Store) -> ModelRef:
     return ref
 
 
-def _distance_model(name: str, models: Models, store: Store) -> Classifier | ModelRef:
+def _distance_model(options: Options, models: Models, store: Store) -> Classifier | ModelRef:
     """One of the models, a stored one where models are stored ones, else the model of that name, to be asked as well."""
+    name: str = options["distance_model"]
     named = {model_ref(model).name: model for model in models}
     if name in named:
         return named[name]
-    return stored_model(name, store) if isinstance(models[0], ModelRef) else load_model(name)
+    return stored_model(name, store) if isinstance(models[0], ModelRef) else load_model(name, trust=options["trust"])
 
 
 def keep_of(models: Models, store: Store) -> Keep:

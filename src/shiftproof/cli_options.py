@@ -22,6 +22,11 @@ def _options(*options: Callable[[Command], Command]) -> Callable[[Command], Comm
     return decorate
 
 
+trust_option = click.option(
+    "--trust",
+    is_flag=True,
+    help="Run a model file that is a program (TorchScript, exported): it can do all that you can on this machine.",
+)
 about_model = _options(
     click.option("--name", help="What to call the model in results."),
     click.option("--prepare", help="Preparation: a preset or key=value pairs, e.g. imagenet,size=244 (see docs/models.md)."),
@@ -30,7 +35,8 @@ about_model = _options(
     click.option("--features", help="Tensor or layer to take features from; found by itself where the model allows."),
     click.option("--extra-output", help="A further output to keep, e.g. of a confidence branch or a rotation head."),
     click.option("--turned", is_flag=True, help="--extra-output is a rotation head: show it every image in four turns."),
-    click.option("--weights", help="File of weights for an architecture named by the model."),
+    click.option("--weights", help="File of weights for an architecture named by the model; .safetensors is best."),
+    trust_option,
     click.option("--device", help="cpu, cuda, or a provider of onnxruntime."),
     click.option("--autocast", default="float32", help="Arithmetic of torch models: float32, bfloat16 or float16."),
     click.option("--scores", help="Output that holds the class scores, where a model has several."),
@@ -396,6 +402,7 @@ about_filters = _options(
         help="A model that decides, such as lite:0, with options of its own as onnx:FILE?prepare=imagenet,size=244; "
         "repeatable.",
     ),
+    trust_option,
     click.option(
         "--only-classes", help="Take answers over these classes alone: imagenet-a, imagenet-o, imagenet-r, or a file."
     ),

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, and the folder for what can be made again."""
+"""Files that are there whole or not at all, what keeps one from being read, and the folder for what can be made again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from shiftproof.errors import StoreError
+from shiftproof.errors import BadInput, StoreError
 
 
 def write_whole(path: Path, data: bytes, *, scratch: Path | None = None) -> None:
@@ -50,6 +50,31 @@ def refusal(error: OSError, path: Path) -> StoreError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return StoreError(f"no space left for {path}; what was committed is kept: make room and start again")
     return StoreError(f"cannot write {path}: {error.strerror or error}")
+
+
+LFS_POINTER = b"version https://git-lfs"
+
+
+def readable_file(path: Path) -> Path:
+    """The path again: a plain file that can be read and is not empty. BadInput otherwise, in a sentence."""
+    told = f"{str(path)[:200]!r}" if len(str(path)) > 200 or not str(path).isprintable() else str(path)
+    try:
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode):
+            raise BadInput(f"{told} is {'a folder' if stat.S_ISDIR(mode) else 'a pipe or a device'}; a file was expected")
+        with path.open("rb") as file:
+            start = file.read(len(LFS_POINTER))
+    except (FileNotFoundError, NotADirectoryError) as problem:
+        raise BadInput(f"there is no file {told}") from problem
+    except OSError as problem:
+        raise BadInput(f"{told} cannot be read: {problem.strerror or problem}") from problem
+    except ValueError as problem:  # a NUL character, which no path has
+        raise BadInput(f"{told} names no file: {problem}") from problem
+    if start == LFS_POINTER:
+        raise BadInput(f"{told} is a Git LFS pointer, not the file that it stands for: run git lfs pull")
+    if not start:
+        raise BadInput(f"{told} is empty")
+    return path
 
 
 def cache_folder() -> Path:

@@ -139,7 +139,7 @@ def test_an_exported_program_shows_the_parts_of_its_answer(tmp_path: Path) -> No
     torch.export.save(torch.export.export(module, (torch.zeros(2, 3, 8, 8),), dynamic_shapes=shapes), tmp_path / "two.pt2")
     with torch.inference_mode():
         confidence = module(torch.from_numpy(batch()))[1]
-    extra = load(f"torch:{tmp_path / 'two.pt2'}", prepare="imagenet", extra_output="1")(batch()).extra
+    extra = load(f"torch:{tmp_path / 'two.pt2'}", prepare="imagenet", extra_output="1", trust=True)(batch()).extra
     assert np.allclose(extra, confidence.numpy(), atol=1e-6)
 
 

@@ -147,7 +147,7 @@ def test_exported_programs_and_traced_modules_give_gradients_too(module: Any, tm
     torch.jit.save(torch.jit.trace(module, torch.zeros(1, 3, 16, 16)), tmp_path / "a.pt")
     expected = by_hand(module, batch(3), 0.05, 1000.0, IMAGENET_STD)
     for file in ("a.pt2", "a.pt"):  # the program takes batches of two
-        model = load_model(f"torch:{tmp_path / file}", classes=list("abcde"), prepare="imagenet,size=16")
+        model = load_model(f"torch:{tmp_path / file}", classes=list("abcde"), prepare="imagenet,size=16", trust=True)
         assert np.allclose(perturbed_by_odin(model, eps=0.05)(batch(3)).scores, expected, atol=1e-5)
 
 
@@ -199,8 +199,8 @@ def test_what_gives_no_gradient_says_why(
     assert perturbed_by_odin(graph, eps=0.0).ref.name == "small odin 0"
     with pytest.raises(BadInput, match="eps > 0 needs a torch model"):
         perturbed_by_odin(wrap_model(lambda inputs: inputs.mean(axis=(2, 3)), name="mean", version="1"))
-    with pytest.raises(BadInput, match="needs logits, and smooth gives probabilities"):
-        perturbed_by_odin(load(gives="probabilities"))
+    with pytest.raises(BadInput, match="needs logits, and smooth gives scores"):
+        perturbed_by_odin(load(gives="scores"))
     with pytest.raises(BadInput, match="an eps of 0 or more"):
         perturbed_by_odin(load(), eps=-0.1)
     with pytest.raises(BadInput, match="gives no gradient by its input: element 0"):

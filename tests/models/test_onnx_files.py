@@ -1,4 +1,6 @@
+import os
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -132,6 +134,176 @@ def test_a_file_that_reaches_outside_its_folder_is_refused(make_onnx: Any, tmp_p
         load(inner / "model.onnx")
 
 
+@pytest.mark.parametrize("place", ["initializer", "constant", "branch", "function"])
+@pytest.mark.parametrize(
+    ("location", "answer"),
+    [
+        ("../secret", "outside its own folder"),
+        ("/etc/passwd", "outside its own folder"),
+        ("link", "outside its own folder"),
+        ("pipe", "not beside it: .*a pipe or a device"),
+        (".", "not beside it: .*a folder"),
+        ("*/_ORT_MEM_ADDR_/*", "not beside it"),
+        ("a\0b", "names no file|embedded"),
+        ("x" * 5000, "names no file|File name too long"),
+        ("pointer", "git lfs pull"),
+    ],
+)
+def test_weights_are_kept_in_files_beside_the_model_wherever_the_graph_names_them(
+    make_onnx: Any, tmp_path: Path, place: str, location: str, answer: str
+) -> None:
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    (tmp_path / "secret").write_bytes(b"0" * 4096)
+    (inner / "link").symlink_to(tmp_path / "secret")
+    (inner / "pointer").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n")
+    os.mkfifo(inner / "pipe")
+    kept = onnx.TensorProto(name="kept", data_type=onnx.TensorProto.FLOAT, dims=[4])
+    kept.data_location = onnx.TensorProto.EXTERNAL
+    kept.external_data.add(key="location", value=location)
+    model = onnx.load(make_onnx())
+    constant = onnx.helper.make_node("Constant", [], ["unused"], value=kept)
+    if place == "initializer":
+        model.graph.initializer.append(kept)
+    elif place == "constant":
+        model.graph.node.append(constant)
+    elif place == "branch":
+        branch = onnx.helper.make_graph([constant], "branch", [], [onnx.ValueInfoProto(name="unused")])
+        model.graph.node.append(onnx.helper.make_node("If", ["yes"], ["out"], then_branch=branch, else_branch=branch))
+    else:
+        model.functions.append(onnx.helper.make_function("mine", "F", [], ["unused"], [constant], model.opset_import))
+    (inner / "model.onnx").write_bytes(model.SerializeToString())
+    with pytest.raises(BadInput, match=answer):
+        load(inner / "model.onnx")
+
+
+def test_a_graph_that_goes_in_a_circle_is_refused(make_onnx: Any, tmp_path: Path) -> None:
+    model = onnx.load(make_onnx())
+    scores = model.graph.output[0].name
+    for node in model.graph.node:
+        if scores in node.output:
+            node.output[0] = "before"
+    model.graph.node.append(onnx.helper.make_node("Identity", ["round"], [scores]))
+    model.graph.node.append(onnx.helper.make_node("Identity", [scores], ["round"]))
+    (tmp_path / "circle.onnx").write_bytes(model.SerializeToString())
+    with pytest.raises(BadInput, match="goes in a circle"):
+        load(tmp_path / "circle.onnx")
+
+
+def test_a_chain_of_a_thousand_layers_is_walked(make_onnx: Any, tmp_path: Path) -> None:
+    """The head's weights go through so many nodes that following each by a call of its own would fail."""
+    model = onnx.load(make_onnx())
+    (gemm,) = [node for node in model.graph.node if node.op_type == "Gemm"]
+    nodes, name = [], gemm.input[1]
+    for place in range(3000):
+        nodes.append(onnx.helper.make_node("Identity", [name], [f"copy{place}"]))
+        name = f"copy{place}"
+    gemm.input[1] = name
+    later = list(model.graph.node)
+    del model.graph.node[:]
+    model.graph.node.extend([*nodes, *later])
+    (tmp_path / "long.onnx").write_bytes(model.SerializeToString())
+    assert load(tmp_path / "long.onnx")(batch()).scores.shape == (3, 5)
+
+
+def test_operators_that_onnxruntime_lacks_are_refused_when_the_model_is_asked(make_onnx: Any, tmp_path: Path) -> None:
+    model = onnx.load(make_onnx())
+    scores = model.graph.output[0].name
+    for node in model.graph.node:
+        if scores in node.output:
+            node.output[0] = "before"
+    model.graph.node.append(onnx.helper.make_node("PyOp", ["before"], [scores], domain="pyopmulti"))
+    model.opset_import.add(domain="pyopmulti", version=1)
+    (tmp_path / "own.onnx").write_bytes(model.SerializeToString())
+    with pytest.raises(BadInput, match="onnxruntime cannot open the model"):
+        load(tmp_path / "own.onnx")(batch())
+
+
+@pytest.mark.parametrize("name", ["model.json", "model.textproto", "model.onnxtxt", "model.onnx"])
+@pytest.mark.parametrize(
+    ("content", "answer"),
+    [
+        (b'{"nodes": []}', "not a whole ONNX file; it begins with|holds no graph"),
+        (b"", "is empty"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n", "git lfs pull"),
+        (b"<!DOCTYPE html>\n<html></html>", "not a whole ONNX file; it begins with|holds no graph"),
+    ],
+    ids=["json", "empty", "pointer", "text"],
+)
+def test_what_is_no_onnx_file_gets_a_sentence(tmp_path: Path, name: str, content: bytes, answer: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(BadInput, match=answer):
+        load_model(f"onnx:{tmp_path / name}")
+
+
+def test_a_file_with_any_byte_changed_is_read_or_refused(make_onnx: Any, tmp_path: Path) -> None:
+    whole, random, refused = make_onnx(ending="Softmax").read_bytes(), Random(0), 0
+    for _ in range(1500):
+        changed = bytearray(whole)
+        for _ in range(random.randrange(1, 4)):
+            changed[random.randrange(len(whole))] = random.randrange(256)
+        (tmp_path / "odd.onnx").write_bytes(changed)
+        try:
+            load(tmp_path / "odd.onnx")
+        except (BadInput, ClassMismatch):
+            refused += 1
+    assert refused > 300
+
+
+def test_a_model_under_another_name_is_read_all_the_same(make_onnx: Any, tmp_path: Path) -> None:
+    (tmp_path / "model.json").write_bytes(make_onnx().read_bytes())
+    model = load_model(f"onnx:{tmp_path / 'model.json'}", classes=list("abcde"), prepare="imagenet,size=8")
+    assert model(batch()).scores.shape == (3, 5)
+
+
+def test_what_is_no_file_gets_a_sentence(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.onnx")
+    for place, answer in [
+        (tmp_path, "is a folder"),
+        (tmp_path / "pipe.onnx", "is a pipe or a device"),
+        (tmp_path / "a\0b.onnx", "names no file"),
+        (tmp_path / ("x" * 5000 + ".onnx"), "File name too long"),
+    ]:
+        with pytest.raises(BadInput, match=answer):
+            load_model(f"onnx:{place}")
+
+
+@pytest.mark.parametrize(
+    ("names", "answer"),
+    [
+        (
+            "{0: 'ant', 5: 'bee', 9: 'cat', 10: 'dog', 11: 'eel'}",
+            "without 1, 2, 3, 4, with 5.*--classes names them",
+        ),
+        ('["ant", "bee", "cat", "dog", "\\ud800"]', "half a character.*--classes names them"),
+    ],
+)
+def test_class_names_in_the_file_that_cannot_be_meant_are_refused_unless_the_user_names_others(
+    make_onnx: Any, names: str, answer: str
+) -> None:
+    path = make_onnx(metadata={"names": names})
+    with pytest.raises(BadInput, match=answer):
+        load_model(str(path))
+    assert load(path, classes=list("abcde")).classes is not None
+
+
+@pytest.mark.parametrize("names", ["[" * 100_000, "9" * 5000, "(" * 3000 + ")" * 3000, "not names"])
+def test_metadata_that_is_no_list_of_names_is_passed_over(make_onnx: Any, names: str) -> None:
+    assert load_model(str(make_onnx(metadata={"names": names}))).classes is None
+
+
+@pytest.mark.parametrize(("ending", "right"), [(None, False), ("Sigmoid", False), ("Softmax", True)])
+def test_probabilities_that_do_not_sum_to_one_are_refused_at_the_first_batch(
+    make_onnx: Any, ending: str | None, right: bool
+) -> None:
+    model = load(make_onnx(ending=ending), gives="probabilities")
+    if right:
+        assert np.allclose(model(batch()).scores.sum(axis=1), 1)
+        return
+    with pytest.raises(BadInput, match=r"gives no probabilities: an image got .* in all .*; say --gives logits or scores"):
+        model(batch())
+
+
 def test_classes_come_from_the_file_where_the_exporter_left_them(make_onnx: Any) -> None:
     path = make_onnx(metadata={"names": "{0: 'ant', 1: 'bee', 2: 'cat', 3: 'dog', 4: 'eel'}"})
     model = load_model(str(path))
@@ -194,7 +366,7 @@ def test_missing_broken_and_foreign_files_are_named(tmp_path: Path, make_onnx: A
     with pytest.raises(BadInput, match=r"broken\.onnx"):
         load(broken)
     broken.write_bytes(b"")
-    with pytest.raises(BadInput, match="holds no graph"):
+    with pytest.raises(BadInput, match="is empty"):
         load(broken)
 
 

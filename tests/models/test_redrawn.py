@@ -132,7 +132,7 @@ def examples(residual: Any, tmp_path: Path) -> Iterator[LoadedClassifier]:
     shapes = ({0: torch.export.Dim("images")},)
     torch.export.save(torch.export.export(module, (torch.zeros(2, 3, 16, 16),), dynamic_shapes=shapes), tmp_path / "a.pt2")
     yield load(factory)
-    yield load(f"torch:{tmp_path / 'a.pt2'}", prepare="imagenet")
+    yield load(f"torch:{tmp_path / 'a.pt2'}", prepare="imagenet", trust=True)
     yield load(twin(module, tmp_path))
 
 
@@ -342,7 +342,7 @@ def test_what_cannot_be_drawn_anew_says_why(make_onnx: Callable[..., Path], resi
     (tmp_path / "bare.py").write_text("from torch import nn\ndef bare(): return nn.AdaptiveAvgPool2d(1)\n")
     for model, why in [
         (function, "mean shows no weights"),
-        (load(f"torch:{tmp_path / 'a.pt'}"), "TorchScript hides its layers"),
+        (load(f"torch:{tmp_path / 'a.pt'}", trust=True), "TorchScript hides its layers"),
         (load(f"onnx:{make_onnx(head='quantised')}", prepare="imagenet"), "quantised"),
         (load(f"torch:{tmp_path / 'bare.py'}:bare", classes=list("rgb")), "no convolution or linear layer"),
     ]:

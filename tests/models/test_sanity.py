@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
 
+from shiftproof.errors import BadInput
 from shiftproof.models import wrap_model
+from shiftproof.models.loaded import LoadedClassifier
 from shiftproof.models.presets import PRESETS, parse_preparation
 from shiftproof.models.sanity import accuracy_hint, figures_hint, precision_hint, scores_hint
 
@@ -59,4 +61,19 @@ def test_scores_that_are_not_what_they_are_called_are_noticed() -> None:
     assert scores_hint(logits, "logits") is None
     assert scores_hint(probabilities, "probabilities") is None
     assert "gives=probabilities" in str(scores_hint(probabilities, "logits"))
-    assert "do not sum to 1" in str(scores_hint(logits, "probabilities"))
+
+
+def test_a_wrapped_function_that_gives_no_probabilities_is_found_out() -> None:
+    def answering(*scores: float) -> LoadedClassifier:
+        return wrap_model(
+            lambda inputs: np.array([[0.25, 0.75], scores]), name="two", version="1", gives="probabilities", prepare="unit"
+        )
+
+    inputs = np.zeros((2, 3, 224, 224), np.float32)
+    assert answering(0.995, 0.0)(inputs).scores.shape == (2, 2)  # rounded
+    assert answering(np.nan, np.nan)(inputs).scores.shape == (2, 2)  # another fault, which others tell of
+    for scores in ((0.5, 0.6), (-0.5, 1.5), (0.0, 0.0), (100.0, -3.0)):
+        with pytest.raises(
+            BadInput, match=f"two gives no probabilities: an image got {min(scores):.4g} to {max(scores):.4g}"
+        ):
+            answering(*scores)(inputs)

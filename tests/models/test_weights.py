@@ -10,7 +10,7 @@ import pytest
 
 from shiftproof.errors import BadInput
 from shiftproof.models.lite import checkpoint_of
-from shiftproof.models.weights import MAGIC, load_legacy_checkpoint
+from shiftproof.models.weights import MAGIC, load_checkpoint
 
 
 def legacy_file(path: Path, body: bytes) -> Path:
@@ -36,7 +36,7 @@ def test_tensors_equal_torchs_reading_of_the_same_file(tmp_path: Path) -> None:
     }
     path = tmp_path / "state.pth"
     torch.save(state, path, _use_new_zipfile_serialization=False)
-    ours = load_legacy_checkpoint(path)
+    ours = load_checkpoint(path)
     assert set(ours) == set(state) - {"note"}
     for name, values in ours.items():
         assert np.array_equal(values, state[name].numpy()), name
@@ -46,7 +46,7 @@ def test_the_lite_checkpoint_is_read_as_torch_reads_it() -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed")
     path = checkpoint_of(0)
     theirs = torch.load(path, weights_only=True)
-    ours = load_legacy_checkpoint(path)
+    ours = load_checkpoint(path)
     assert set(ours) == set(theirs)
     assert all(np.array_equal(values, theirs[name].numpy()) for name, values in ours.items())
 
@@ -63,7 +63,7 @@ def test_a_checkpoint_that_would_run_a_command_is_refused_and_nothing_runs(tmp_p
     marker = tmp_path / "ran"
     path = legacy_file(tmp_path / "evil.pth", pickle.dumps({"weights": Malicious(marker)}, 2))
     with pytest.raises(BadInput, match="only tensors are read"):
-        load_legacy_checkpoint(path)
+        load_checkpoint(path)
     assert not marker.exists()
     # the same bytes do run in an ordinary unpickler: the refusal is ours
     pickle.loads(pickle.dumps({"weights": Malicious(marker)}, 2))
@@ -80,7 +80,7 @@ def test_a_tensor_that_reaches_outside_its_storage_is_refused(tmp_path: Path) ->
     path = tmp_path / "long.pth"
     path.write_bytes(buffer.getvalue().replace(shape[:3], larger[:3]))
     with pytest.raises(BadInput, match="outside its storage"):
-        load_legacy_checkpoint(path)
+        load_checkpoint(path)
 
 
 @pytest.mark.parametrize("kept", [0, 10, 3000, 400_000])
@@ -88,11 +88,11 @@ def test_a_checkpoint_cut_short_is_refused(tmp_path: Path, kept: int) -> None:
     path = tmp_path / "short.pth"
     path.write_bytes(checkpoint_of(0).read_bytes()[:kept])
     with pytest.raises(BadInput, match=r"short\.pth"):
-        load_legacy_checkpoint(path)
+        load_checkpoint(path)
 
 
 def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "other.pth"
     path.write_bytes(pickle.dumps({"a": 1}, 2) + struct.pack("<q", 3))
-    with pytest.raises(BadInput, match="older format"):
-        load_legacy_checkpoint(path)
+    with pytest.raises(BadInput, match="not a checkpoint of torch: it begins with"):
+        load_checkpoint(path)

@@ -54,6 +54,7 @@ def load_model(
     extra_output: str | None = None,
     turned: bool = False,
     weights: str | None = None,
+    trust: bool = False,
     device: str | None = None,
     precision: str = "float32",
     channels_last: bool = False,
@@ -76,7 +77,8 @@ def load_model(
     What is not given is taken from the model itself, or assumed and said in its `notes`. `extra_output` names a few more
     numbers to keep of each image, such as a confidence branch; with `turned` it is a rotation head, which is shown every
     image in four turns. Of ``boxes:`` and ``proposals:``, which go by the boxes of a detector, `boxes` is the layout of its
-    outputs. Nothing heavy happens before the first batch is asked.
+    outputs. A TorchScript file or an exported program can run any code when it is opened, and is opened only with `trust`.
+    Nothing heavy happens before the first batch is asked.
     """
     options = ModelOptions(
         name=name,
@@ -88,6 +90,7 @@ def load_model(
         extra_output=extra_output,
         turned=turned,
         weights=weights,
+        trust=trust,
         device=device,
         precision=precision,
         channels_last=channels_last,
@@ -131,6 +134,7 @@ def load_detector(
     prepare: str | ImagePreparation | None = None,
     classes: ClassList | None = None,
     weights: str | None = None,
+    trust: bool = False,
     device: str | None = None,
     precision: str = "float32",
     threads: int | None = None,
@@ -142,12 +146,14 @@ def load_detector(
     `layout` says how its outputs hold boxes; where their shapes tell, it may be left out. Boxes under `least_score` (0.01)
     are dropped, of two of a class that share more than `overlap` the less sure one, and all but the `most` (100) surest of
     an image. With `several` a box counts for every class it is sure enough of. What is not given is as usual for the layout.
+    `trust` is as for `load_model`.
     """
     options = ModelOptions(
         name=name,
         prepare=prepare,
         classes=classes,
         weights=weights,
+        trust=trust,
         device=device,
         precision=precision,
         threads=threads,

@@ -16,7 +16,7 @@ from shiftproof.models.looks import LateLook, Look
 from shiftproof.models.onnx_session import OnnxSession
 from shiftproof.models.options import ModelOptions
 from shiftproof.models.preparation import ImagePreparation
-from shiftproof.models.weights import load_legacy_checkpoint
+from shiftproof.models.weights import load_checkpoint
 from shiftproof.reference import ilsvrc_classes
 from shiftproof.types import Head, Seen
 
@@ -107,7 +107,7 @@ def graph_for(number: int, checkpoint: Path, size: tuple[int, int]) -> bytes:
     """The network as an ONNX graph for inputs of this height and width."""
     from shiftproof.models.lite_graph import lite_graph
 
-    graph: bytes = lite_graph(load_legacy_checkpoint(checkpoint), number, size).SerializeToString()
+    graph: bytes = lite_graph(load_checkpoint(checkpoint), number, size).SerializeToString()
     return graph
 
 
@@ -129,5 +129,5 @@ def look_at_lite(graph: Callable[[], Path | bytes], session_of: Callable[[Callab
 
 
 def head_of(checkpoint: Path) -> Head:
-    tensors = load_legacy_checkpoint(checkpoint)
+    tensors = load_checkpoint(checkpoint)
     return Head(tensors["_fc.weight"], tensors["_fc.bias"])

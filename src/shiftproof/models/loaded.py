@@ -15,6 +15,7 @@ from shiftproof.models.batches import in_batches
 from shiftproof.models.drawing import Draw, Fresh
 from shiftproof.models.looks import Look
 from shiftproof.models.preparation import ImagePreparation
+from shiftproof.models.sanity import check_probabilities
 from shiftproof.types import Classes, Companion, Gives, Head, Inputs, ModelRef, Outputs, Preparation, Seen, fingerprint_of
 
 Answer: TypeAlias = Callable[[Inputs, bool], Outputs]
@@ -41,6 +42,7 @@ class LoadedClassifier:
     batch_size: int | None = None  # the only size that `answer` takes; None: any
     good_batch: int = 32  # images a batch had best have
     at_once: int = 1  # batches that may be asked at the same time, from as many threads
+    rounded: bool = False  # whether probabilities are too coarse to sum to 1, as those of quantised networks
     has_features: bool = True
     read_head: Callable[[], Head | None] = lambda: None
     redraw: Callable[[Draw], Fresh] | None = None  # None: nobody can see its weights
@@ -64,6 +66,8 @@ class LoadedClassifier:
             raise ClassMismatch(
                 f"{self.ref.name} gives {scores.shape[1]} scores an image but {len(self.classes)} classes are named"
             )
+        if self.gives == "probabilities" and not self.rounded:
+            check_probabilities(scores, self.ref.name)
         return Outputs(
             scores=_single(scores),
             features=_single(points) if features and points is not None else None,

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from PIL import Image as Pillow
 
-from shiftproof.class_lists import classes_from
+from shiftproof.class_lists import classes_from, json_entries
 from shiftproof.errors import BadInput, UnknownName
 from shiftproof.models.loaded import LoadedClassifier
 from shiftproof.models.options import ModelOptions
@@ -114,7 +114,7 @@ def transformers_preparation(settings: Mapping[str, Any]) -> ImagePreparation:
 
 def transformers_classes(names: Mapping[int, str]) -> Classes | None:
     """The names that a configuration has for the outputs; None where they are the ones it makes up, LABEL_0 and so on."""
-    in_order = tuple(str(names[place]) for place in sorted(names, key=int))
+    in_order = tuple(json_entries(dict(names), "the configuration's id2label"))
     made_up = in_order == tuple(f"LABEL_{place}" for place in range(len(in_order)))
     return None if made_up else Classes(in_order)
 

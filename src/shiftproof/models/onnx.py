@@ -5,9 +5,11 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
+import onnx
+
 from shiftproof.errors import BadInput
 from shiftproof.models.loaded import LoadedClassifier, check_size, model_ref
-from shiftproof.models.onnx_files import class_names_in, preparation_for, read_onnx, weights_digest
+from shiftproof.models.onnx_files import class_names_in, damage_told, preparation_for, read_onnx, weights_digest
 from shiftproof.models.onnx_graph import OnnxGraph, width_of, with_outputs
 from shiftproof.models.onnx_heads import LastLayer, last_layer
 from shiftproof.models.onnx_looks import looks_of
@@ -21,6 +23,11 @@ def load_onnx(path: str, options: ModelOptions) -> LoadedClassifier:
     options.refuse("weights", "precision", "channels_last", "version", what="an ONNX file")
     file = Path(path)
     model = read_onnx(file)
+    with damage_told(model, file):
+        return _classifier(model, file, options)
+
+
+def _classifier(model: onnx.ModelProto, file: Path, options: ModelOptions) -> LoadedClassifier:
     weights = weights_digest(model, file)
     graph = OnnxGraph(model, file.parent)
     extra = _tensor(graph, options.extra_output, "extra numbers")
@@ -31,7 +38,7 @@ def load_onnx(path: str, options: ModelOptions) -> LoadedClassifier:
     width = width_of(output)
     layer, layer_notes = _last_layer(graph, output.name, width, options)
     width = len(layer.head.bias) if width is None and layer.head is not None else width
-    classes, class_notes = options.classes_of(width, class_names_in(model))
+    classes, class_notes = options.classes_of(width, None if options.classes else class_names_in(model))
     gives = options.gives or graph.gives(output.name)
     session_of = partial(
         OnnxSession,
@@ -59,6 +66,7 @@ def load_onnx(path: str, options: ModelOptions) -> LoadedClassifier:
         seen=options.seen_or(),
         notes=(*preparation_notes, *_own_normalisation(graph), *class_notes, *layer_notes),
         batch_size=facts.batch_size,
+        rounded=graph.rounds_its_scores(output.name),
         has_features=layer.features is not None,
         read_head=lambda: layer.head,
         redraw=partial(redraw_onnx, shown, session_of, folder=file.parent, scores=output.name if layer.head else None),

@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import onnx
+
 from shiftproof.models.box_layouts import Decode, Shape, class_count, decoder_of
 from shiftproof.models.candidates import Candidates
 from shiftproof.models.detector_options import classes_of_boxes, layout_among, rules_of_boxes, usual_preparation
 from shiftproof.models.grid_boxes import asked_of
 from shiftproof.models.loaded import check_size, model_ref
 from shiftproof.models.loaded_detector import LoadedDetector
-from shiftproof.models.onnx_files import class_names_in, preparation_for, read_onnx, weights_digest
+from shiftproof.models.onnx_files import class_names_in, damage_told, preparation_for, read_onnx, weights_digest
 from shiftproof.models.onnx_graph import OnnxGraph
 from shiftproof.models.onnx_session import OnnxSession
 from shiftproof.models.options import ModelOptions
@@ -25,6 +27,11 @@ def load_onnx_detector(path: str, options: ModelOptions) -> LoadedDetector:
     options.refuse("weights", "precision", "version", what="an ONNX file")
     file = Path(path)
     model = read_onnx(file)
+    with damage_told(model, file):
+        return _detector(model, file, options)
+
+
+def _detector(model: onnx.ModelProto, file: Path, options: ModelOptions) -> LoadedDetector:
     graph = OnnxGraph(model, file.parent)
     facts, shapes = graph.input(), graph.output_shapes()
     name = options.name or file.stem
@@ -32,7 +39,9 @@ def load_onnx_detector(path: str, options: ModelOptions) -> LoadedDetector:
     own, own_notes = usual_preparation(options, layout)
     preparation, preparation_notes = preparation_for(facts, options, own)
     check_size(preparation, facts.size, name)
-    classes, class_notes = classes_of_boxes(options, class_count(layout, shapes), class_names_in(model))
+    classes, class_notes = classes_of_boxes(
+        options, class_count(layout, shapes), None if options.classes else class_names_in(model)
+    )
     session = OnnxSession(
         lambda: file,
         input_name=facts.name,

@@ -6,6 +6,8 @@ import ast
 import dataclasses
 import hashlib
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import onnx
@@ -13,7 +15,8 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped] 
 
 from shiftproof.class_lists import json_entries
 from shiftproof.errors import BadInput
-from shiftproof.models.onnx_graph import InputFacts, external_files
+from shiftproof.files import readable_file
+from shiftproof.models.onnx_graph import InputFacts, external_files, loaded
 from shiftproof.models.options import ModelOptions
 from shiftproof.models.preparation import ImagePreparation
 from shiftproof.models.presets import PRESETS
@@ -21,15 +24,33 @@ from shiftproof.models.presets import PRESETS
 
 def read_onnx(file: Path) -> onnx.ModelProto:
     """The model in a file, without the tensors that lie beside it; BadInput where it holds none."""
-    if not file.is_file():
-        raise BadInput(f"there is no file {file}")
     try:
-        model = onnx.load(file, load_external_data=False)
+        model = loaded(readable_file(file))
     except DecodeError as problem:
-        raise BadInput(f"{file} is not a whole ONNX file: {problem}") from problem
+        with file.open("rb") as opened:
+            start = opened.read(24)
+        raise BadInput(f"{file} is not a whole ONNX file; it begins with {start!r}") from problem
     if not model.graph.node:
         raise BadInput(f"{file} is not an ONNX file: it holds no graph")
+    graph = model.graph
+    named = [value.name for part in (graph.input, graph.output, graph.initializer) for value in part]
+    named += [name for node in graph.node for name in (node.op_type, *node.input, *node.output)]
+    if not all(isinstance(name, str) for name in named):  # text that is not UTF-8 comes as bytes
+        raise BadInput(f"{file} is damaged: names in its graph are not text")
     return model
+
+
+@contextmanager
+def damage_told(model: onnx.ModelProto, file: Path) -> Iterator[None]:
+    """What goes wrong over a model that onnx itself finds faulty, in a sentence; anything else is a bug and stays one."""
+    try:
+        yield
+    except (ValueError, TypeError, IndexError, KeyError, AttributeError) as problem:
+        try:
+            onnx.checker.check_model(model)
+        except onnx.checker.ValidationError as fault:
+            raise BadInput(f"{file} is damaged: {str(fault).partition(chr(10))[0]}") from problem
+        raise
 
 
 def weights_digest(model: onnx.ModelProto, file: Path) -> str:
@@ -57,15 +78,15 @@ def preparation_for(
 
 
 def class_names_in(model: onnx.ModelProto) -> list[str] | None:
-    """Class names that the exporter left in the file, as a mapping from place to name."""
-    text = next((entry.value for entry in model.metadata_props if entry.key in {"names", "classes", "labels"}), None)
-    if text is None:
-        return None
-    try:
-        return json_entries(json.loads(text), "the model's metadata")
-    except json.JSONDecodeError:
-        pass
-    try:
-        return json_entries(ast.literal_eval(text), "the model's metadata")
-    except (ValueError, SyntaxError):
-        return None
+    """Class names that the exporter left in the file, as JSON or as Python prints them: in a row, or by their places."""
+    text: str = next((entry.value for entry in model.metadata_props if entry.key in {"names", "classes", "labels"}), "")
+    for parse in (json.loads, ast.literal_eval):
+        try:
+            data = parse(text)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):  # the last: Python's parser, of what is nested deep
+            continue
+        try:
+            return json_entries(data, "the model's metadata")
+        except BadInput as problem:
+            raise BadInput(f"{problem}; --classes names them") from problem
+    return None

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
+from google.protobuf.message import Message  # type: ignore[import-untyped]  # comes without types
 from numpy.typing import NDArray
 from onnx import numpy_helper
 
 from shiftproof.errors import BadInput, listed
+from shiftproof.files import readable_file
 from shiftproof.models.box_layouts import guess_layout, readable_shape
 from shiftproof.models.preparation import InputType, Layout
 from shiftproof.types import Gives
@@ -72,6 +75,10 @@ class OnnxGraph:
         self.folder = folder
         self.stored = {tensor.name: tensor for tensor in model.graph.initializer}
         self.makers = {name: node for node in model.graph.node for name in node.output if name}
+        try:
+            TopologicalSorter({name: node.input for name, node in self.makers.items()}).prepare()
+        except CycleError as problem:  # it could be walked for ever
+            raise BadInput(f"the graph goes in a circle: {listed(problem.args[1])}") from problem
 
     def input(self) -> InputFacts:
         """The one input that is an image; BadInput where there is none or more than one."""
@@ -82,7 +89,8 @@ class OnnxGraph:
         (value,) = inputs
         dimensions, kind = shape_of(value), value.type.tensor_type.elem_type
         if kind not in INPUT_TYPES:
-            raise BadInput(f"the model takes {onnx.TensorProto.DataType.Name(kind)}; float32, float16 and uint8 can be made")
+            named = {number: name for name, number in onnx.TensorProto.DataType.items()}.get(kind, f"numbers of kind {kind}")
+            raise BadInput(f"the model takes {named}; float32, float16 and uint8 can be made")
         if len(dimensions) != 4:
             raise BadInput(f"the model should take (images, channels, height, width) or channels last, got {dimensions}")
         batch, *rest = dimensions
@@ -163,23 +171,24 @@ class OnnxGraph:
                 return node.op_type if node.op_type in ARITHMETIC else None
         return None
 
-    def constant(self, name: str) -> NDArray[Any] | None:
+    def constant(self, name: str, most_steps: int = 100) -> NDArray[Any] | None:
         """The stored numbers behind a name, dequantised where need be; None where they are computed from the input."""
         if name in self.stored:
-            return np.asarray(numpy_helper.to_array(self.stored[name], base_dir=str(self.folder)))
+            return _array(self.stored[name], self.folder)
         node = self.makers.get(name)
         if node is None:
             return None
         if node.op_type == "Constant":
-            return np.asarray(numpy_helper.to_array(attributes(node)["value"])) if "value" in attributes(node) else None
-        values = self.constant(node.input[0]) if node.input else None
+            return _array(attributes(node)["value"], self.folder) if "value" in attributes(node) else None
+        handed_on = node.op_type in {"DequantizeLinear", "Transpose", "Identity", "Cast"} and node.input and most_steps
+        values = self.constant(node.input[0], most_steps - 1) if handed_on else None
         if values is None:
             return None
         if node.op_type == "DequantizeLinear":
             return self._dequantised(node, values)
         if node.op_type == "Transpose":
             return values.transpose(attributes(node).get("perm", range(values.ndim)[::-1]))
-        return values if node.op_type in {"Identity", "Cast"} else None
+        return values
 
     def source(self, name: str) -> onnx.NodeProto | None:
         """The node that computed these numbers, past those that only hand them on."""
@@ -205,11 +214,19 @@ class OnnxGraph:
         return np.asarray((values.astype(np.float32) - zero.astype(np.float32)) * scale)
 
 
+def _array(tensor: onnx.TensorProto, folder: Path) -> NDArray[Any]:
+    try:
+        return np.asarray(numpy_helper.to_array(tensor, base_dir=str(folder)))
+    except (ValueError, TypeError, KeyError, AttributeError, OSError, RuntimeError) as problem:
+        raise BadInput(f"tensor {tensor.name!r} of the model cannot be read: {problem}") from problem
+
+
 def loaded(graph: Path | bytes) -> onnx.ModelProto:
     """A graph from its file or its bytes; what lies in files beside it stays there."""
     if isinstance(graph, bytes):
         return onnx.load_model_from_string(graph)
-    return onnx.load(graph, load_external_data=False)
+    # by name alone onnx would read a .json or a .textproto otherwise, and onnxruntime would not
+    return onnx.load(graph, format="protobuf", load_external_data=False)
 
 
 def with_outputs(graph: Path | bytes, names: Iterable[str | None]) -> Path | bytes:
@@ -255,15 +272,31 @@ def external_files(model: onnx.ModelProto, folder: Path) -> Iterator[Path]:
     """The files beside the model that hold its larger tensors; one outside its folder is refused."""
     locations = {
         entry.value
-        for tensor in model.graph.initializer
-        if tensor.data_location == onnx.TensorProto.EXTERNAL
+        for tensor in _tensors(model)
+        if tensor.data_location == onnx.TensorProto.EXTERNAL or tensor.external_data
         for entry in tensor.external_data
         if entry.key == "location"
     }
     for location in sorted(locations):
-        path = (folder / location).resolve()
+        try:
+            path = (folder / location).resolve()
+        except (OSError, ValueError, RuntimeError) as problem:  # a name that is too long, a NUL character, links in a circle
+            raise BadInput(f"the model keeps weights in {location[:100]!r}, which names no file") from problem
         if not path.is_relative_to(folder.resolve()):
             raise BadInput(f"the model keeps weights outside its own folder, in {location}")
-        if not path.is_file():
-            raise BadInput(f"the model keeps weights in {location}, which is not beside it")
-        yield path
+        try:
+            yield readable_file(path)
+        except BadInput as problem:
+            raise BadInput(f"the model keeps weights in {location[:100]!r}, which is not beside it: {problem}") from problem
+
+
+def _tensors(message: Any) -> Iterator[onnx.TensorProto]:
+    """Every tensor of a model, wherever it stands: beside the graph, in a node, in a graph inside a node, in a function."""
+    for field, value in message.ListFields():
+        if field.message_type is None:
+            continue
+        for part in [value] if isinstance(value, Message) else value:
+            if isinstance(part, onnx.TensorProto):
+                yield part
+            else:
+                yield from _tensors(part)

@@ -39,6 +39,7 @@ class ModelOptions:
     extra_output: str | None = None  # a further output to keep, such as a confidence branch
     turned: bool = False  # whether the extra output is a rotation head that is shown four turns
     weights: str | None = None  # a file of weights for an architecture, or "random"
+    trust: bool = False  # whether a file that is a program may be run: a TorchScript file, an exported program
     device: str | None = None
     precision: str = "float32"
     channels_last: bool = False

@@ -73,8 +73,9 @@ def load_proposals(spec: str, options: ModelOptions) -> LoadedClassifier:
         options.refuse(*OF_BOXES, what="a grid of proposals")
         detector: ObjectDetector | Grid = Grid()
     else:
-        of_boxes = {name: getattr(options, name) for name in OF_BOXES}
-        detector = detector_with(options.proposals, ModelOptions(device=options.device, threads=options.threads, **of_boxes))
+        of_boxes: dict[str, Any] = {name: getattr(options, name) for name in OF_BOXES}
+        of_boxes |= {"trust": options.trust, "device": options.device, "threads": options.threads}
+        detector = detector_with(options.proposals, ModelOptions(**of_boxes))
     return proposals(
         detector,
         classifier,

@@ -13,7 +13,7 @@ from shiftproof.errors import BadInput
 from shiftproof.models.loaded import LoadedClassifier, check_size, model_ref
 from shiftproof.models.options import ModelOptions
 from shiftproof.models.preparation import ImagePreparation
-from shiftproof.models.sanity import scores_hint
+from shiftproof.models.sanity import check_probabilities, scores_hint
 from shiftproof.models.torch_files import digest_of_module
 from shiftproof.models.torch_heads import HeadLayer, head_layer_of
 from shiftproof.models.torch_looks import grad_cam, last_places
@@ -56,6 +56,8 @@ def torch_classifier(
         layer, head, head_notes = None, None, (f"no head: {why}",)
     found, class_notes = options.classes_of(outputs.scores.shape[1], classes)
     gives = options.gives or "logits"
+    if gives == "probabilities":
+        check_probabilities(outputs.scores, options.name or name)
     hint = scores_hint(outputs.scores, gives)
     choices = {
         "precision": options.precision,

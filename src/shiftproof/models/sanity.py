@@ -1,4 +1,4 @@
-"""Signs that a model is fed or read wrongly: worth a warning, never an error."""
+"""Signs that a model is fed or read wrongly: most are worth a warning, what cannot be is an error."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from shiftproof.errors import BadInput
 from shiftproof.models.preparation import ImagePreparation
 from shiftproof.types import Gives, Logits
 
 SURPRISE = 0.001
 """Accuracy that guessing reaches more often than this counts as near chance."""
+ROUNDING = 0.01
+"""How far the probabilities of an image may be from summing to 1."""
 ENOUGH_IMAGES = 10
 """In fewer a good detector may find nothing."""
 
@@ -76,16 +79,28 @@ def figures_hint(preparation: ImagePreparation) -> str | None:
 
 
 def scores_hint(scores: Logits, gives: Gives) -> str | None:
-    """A warning where scores are not what the model is said to give, else None."""
-    if scores.size == 0 or scores.shape[1] < 2:
+    """A warning where scores that are said to be logits look like probabilities, else None."""
+    if gives != "logits" or scores.size == 0 or scores.shape[1] < 2 or not _are_probabilities(scores).all():
         return None
-    alike = _are_probabilities(np.asarray(scores, np.float64))
-    if gives == "probabilities" and not alike:
-        return "the model is said to give probabilities, but its scores do not sum to 1; say gives=logits or gives=scores"
-    if gives == "logits" and alike:
-        return "the model is said to give logits, but its scores look like probabilities; say gives=probabilities"
-    return None
+    return "the model is said to give logits, but its scores look like probabilities; say gives=probabilities"
 
 
-def _are_probabilities(scores: NDArray[np.float64]) -> bool:
-    return bool(scores.min() >= 0 and np.allclose(scores.sum(axis=1), 1, atol=0.01))
+def check_probabilities(scores: NDArray[np.floating], name: str) -> None:
+    """BadInput where the scores of an image, (images, classes), are no probabilities; rows that are not finite are let by.
+
+    >>> check_probabilities(np.array([[0.25, 0.75], [0.5, 0.75]]), "m")
+    Traceback (most recent call last):
+    shiftproof.errors.BadInput: m gives no probabilities: an image got 0.5 to 0.75, in all 1.25; say --gives logits or scores
+    """
+    finite = np.isfinite(scores).all(axis=1)
+    wrong = scores[finite & ~_are_probabilities(scores)]
+    if len(wrong):
+        row = wrong[0].astype(np.float64)
+        got = f"{row.min():.4g} to {row.max():.4g}, in all {row.sum():.4g}"
+        raise BadInput(f"{name} gives no probabilities: an image got {got}; say --gives logits or scores")
+
+
+def _are_probabilities(scores: NDArray[np.floating]) -> NDArray[np.bool_]:
+    """Whether each row is, up to rounding in half precision."""
+    off = np.abs(scores.sum(axis=1, dtype=np.float64) - 1)
+    return np.asarray((scores.min(axis=1) >= -ROUNDING) & (off <= ROUNDING))

@@ -1,82 +1,78 @@
-"""Networks and weights out of torch's files, without unpickling what a stranger wrote.
+"""Networks and weights out of torch's files.
 
-TorchScript files and exported programs are programs all the same: load them from people you would take code from.
+Weights are read without torch's loaders, and nothing in their file runs. TorchScript files and exported programs are
+programs: torch runs what they say, so they are opened only where the user trusts them.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
-import pickle
 import re
 import warnings
 import zipfile
-from collections import Counter
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import nn
 
 from shiftproof.errors import BadInput
+from shiftproof.files import readable_file
+from shiftproof.models.weights import SAFER, load_checkpoint
 
-FileKind = Literal["script", "program", "checkpoint"]
+FileKind = Literal["TorchScript file", "exported program", "checkpoint"]
 
-ADVICE = "save its state_dict and load it with weights=FILE into a torch:MODULE:FACTORY, or export it with torch.export"
+SAFETENSORS = ".safetensors"
 
-TENSOR_PARTS = (".pt", "serialized_state_dict.json", "serialized_constants.json")
-"""How the parts of an exported program end that torch reads as checkpoints, and would unpickle."""
+
+def load_file(path: Path, *, trust: bool) -> nn.Module:
+    """The network in a file; BadInput where it holds weights alone, or a program that nobody said to trust."""
+    kind = kind_of_file(path)
+    if kind == "checkpoint":
+        load_weights(path)
+        raise BadInput(
+            f"{path} holds weights without the network they belong to; name that, as torch:MODULE:FACTORY with --weights"
+        )
+    if not trust:
+        raise BadInput(
+            f"{path} is a program ({kind}): opening it can run any code on this machine, as you. If you trust whoever made "
+            f"it, say --trust (in Python trust=True); {SAFER}"
+        )
+    try:
+        return _load_script(path) if kind == "TorchScript file" else _load_program(path)
+    # torch has no error of its own for a damaged file
+    except (RuntimeError, AssertionError, ValueError, KeyError, TypeError, AttributeError, OSError) as problem:
+        raise BadInput(f"{path} cannot be loaded as {kind}: {str(problem).partition(chr(10))[0][:300]}") from problem
 
 
 def kind_of_file(path: Path) -> FileKind:
-    """What a torch file holds, by what lies in its archive."""
-    if not path.is_file():
-        raise BadInput(f"there is no file {path}")
-    if not zipfile.is_zipfile(path):
+    """What a torch file seems to hold, by the names in its archive; nothing that could run is chosen by it alone."""
+    readable_file(path)
+    if path.suffix.lower() == SAFETENSORS or not zipfile.is_zipfile(path):
         return "checkpoint"
-    with zipfile.ZipFile(path) as archive:
-        names = {name.partition("/")[2] or name for name in archive.namelist()}
-    if "constants.pkl" in names:
-        return "script"
-    is_program = any(name.startswith("models/") or name == "serialized_exported_program.json" for name in names)
-    return "program" if is_program else "checkpoint"
-
-
-def load_script(path: Path) -> nn.Module:
-    """The module of a TorchScript file."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        module: nn.Module = torch.jit.load(str(path), map_location="cpu")  # type: ignore[no-untyped-call]  # torch.jit has no types
-    return module
-
-
-def load_program(path: Path) -> torch.fx.GraphModule:
-    """The module of an exported program (.pt2), once its archive is known to hold no pickled objects."""
-    _refuse_pickled_parts(path)
     try:
-        module = torch.export.load(path).module()
-    except (RuntimeError, AssertionError, ValueError, KeyError) as problem:
-        raise BadInput(f"{path} cannot be loaded as an exported program: {problem}") from problem
-    if not isinstance(module, torch.fx.GraphModule):
-        raise BadInput(f"{path} holds no graph")
-    return module
+        with zipfile.ZipFile(path) as archive:
+            names = {(name.partition("/")[2] or name).lower() for name in archive.namelist()}
+    except (zipfile.BadZipFile, ValueError, NotImplementedError) as problem:
+        raise BadInput(f"{path} is no whole zip archive, as torch's files are: {problem}") from problem
+    if "constants.pkl" in names:
+        return "TorchScript file"
+    is_program = any(name.startswith("models/") or name == "serialized_exported_program.json" for name in names)
+    return "exported program" if is_program else "checkpoint"
 
 
 def load_weights(path: Path) -> dict[str, torch.Tensor]:
     """The tensors of a .safetensors file or a checkpoint, by name; common wrappings are taken off."""
-    if not path.is_file():
-        raise BadInput(f"there is no file {path}")
-    if path.suffix == ".safetensors":
+    readable_file(path)
+    if path.suffix.lower() == SAFETENSORS:
+        from safetensors import SafetensorError
         from safetensors.torch import load_file
 
-        return load_file(path)
-    state = _load_tensors(path, str(path))
-    for key in ("state_dict", "model_state_dict", "model"):
-        if isinstance(state, dict) and isinstance(state.get(key), dict):
-            state = state[key]
-    if not isinstance(state, dict) or not all(isinstance(value, torch.Tensor) for value in state.values()):
-        raise BadInput(f"{path} should hold a state_dict, names with their tensors")
-    return {name.removeprefix("module."): value for name, value in state.items()}
+        try:
+            return load_file(path)
+        except (SafetensorError, OSError) as problem:
+            raise BadInput(f"{path} is not a whole safetensors file: {str(problem)[:200]}") from problem
+    return {name.removeprefix("module."): torch.from_numpy(array) for name, array in load_checkpoint(path).items()}
 
 
 def digest_of_module(module: nn.Module) -> str:
@@ -88,29 +84,15 @@ def digest_of_module(module: nn.Module) -> str:
     return total.hexdigest()
 
 
-def _load_tensors(source: Any, where: str) -> Any:
-    try:
-        return torch.load(source, map_location="cpu", weights_only=True)
-    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError) as problem:
-        refused = "Weights only load failed" in str(problem)
-        what = "holds pickled Python objects, which could run any code when read" if refused else "is not a whole checkpoint"
-        raise BadInput(f"{where} {what}; {ADVICE}") from problem
+def _load_script(path: Path) -> nn.Module:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        module: nn.Module = torch.jit.load(str(path), map_location="cpu")  # type: ignore[no-untyped-call]  # torch.jit has no types
+    return module
 
 
-def _refuse_pickled_parts(path: Path) -> None:
-    with zipfile.ZipFile(path) as archive:
-        names = archive.namelist()
-        twice = [name for name, count in Counter(names).items() if count > 1]
-        if twice or any(name.endswith(".so") for name in names):
-            raise BadInput(f"{path} holds compiled code or a part twice; {ADVICE}")
-        for name in names:
-            if name.endswith("_config.json") and _names_pickles(json.loads(archive.read(name))):
-                raise BadInput(f"{path} holds pickled Python objects in {name}; {ADVICE}")
-            if name.endswith(TENSOR_PARTS):
-                with archive.open(name) as part:
-                    _load_tensors(part, f"{path} in {name}")
-
-
-def _names_pickles(config: Any) -> bool:
-    parts = config.get("config", {}).values() if isinstance(config, dict) else ()
-    return any(part.get("use_pickle") or not str(part.get("path_name")).startswith(("weight_", "tensor_")) for part in parts)
+def _load_program(path: Path) -> torch.fx.GraphModule:
+    module = torch.export.load(path).module()
+    if not isinstance(module, torch.fx.GraphModule):
+        raise BadInput(f"{path} holds no graph")
+    return module

@@ -14,11 +14,11 @@ from torch import fx, nn
 
 from shiftproof.errors import BadInput
 from shiftproof.models.options import ModelOptions
-from shiftproof.models.torch_files import ADVICE, digest_of_module, kind_of_file, load_program, load_script, load_weights
+from shiftproof.models.torch_files import SAFETENSORS, digest_of_module, load_file, load_weights
 from shiftproof.models.torch_network import TorchNetwork
 
 PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16, "float16": torch.float16}
-FILE_ENDINGS = {".pt", ".pth", ".pt2", ".ts"}
+FILE_ENDINGS = {".pt", ".pth", ".pt2", ".ts", ".bin", ".ckpt", SAFETENSORS}
 
 
 def load_module(rest: str, options: ModelOptions) -> tuple[nn.Module, str, str]:
@@ -26,8 +26,8 @@ def load_module(rest: str, options: ModelOptions) -> tuple[nn.Module, str, str]:
     if Path(rest).suffix.lower() in FILE_ENDINGS:
         options.refuse("weights", what="a file that holds its own weights")
         path = Path(rest)
-        digest = _file_digest(path)
-        return _module_in_file(path), path.stem, digest
+        module = load_file(path, trust=options.trust)
+        return module, path.stem, _file_digest(path)
     module = _made_by_factory(rest)
     if options.weights is not None:
         fill(module, Path(options.weights))
@@ -75,20 +75,9 @@ def fixed_sizes(module: nn.Module) -> tuple[int | None, tuple[int, int] | None]:
     return (batch if isinstance(batch, int) else None), size
 
 
-def _module_in_file(path: Path) -> nn.Module:
-    match kind_of_file(path):
-        case "script":
-            return load_script(path)
-        case "program":
-            return load_program(path)
-        case "checkpoint":
-            load_weights(path)
-            raise BadInput(f"{path} holds weights without the network they belong to; {ADVICE}")
-
-
 def _made_by_factory(rest: str) -> nn.Module:
     home, colon, factory = rest.rpartition(":")
-    if not colon:
+    if not colon or not (home.endswith(".py") or all(part.isidentifier() for part in home.split("."))):
         raise BadInput(f"torch:{rest} should be torch:MODULE:FACTORY, torch:FILE.py:FACTORY or a .pt, .pt2 or .ts file")
     made: Any = getattr(_imported(home), factory, None)
     if made is None:
@@ -119,7 +108,5 @@ def _imported(home: str) -> Any:
 
 
 def _file_digest(path: Path) -> str:
-    if not path.is_file():
-        raise BadInput(f"there is no file {path}")
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
