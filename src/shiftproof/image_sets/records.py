@@ -36,10 +36,35 @@ def load_record(root: str | Path) -> Record | None:
     """The record in a folder; None where there is none, or somebody else's file of that name."""
     try:
         record = json.loads(Path(root, RECORD).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
-    ours = isinstance(record, dict) and record.get("layout") in KINDS and "shiftproof" in record
-    return record if ours else None
+    return record if isinstance(record, dict) and _is_ours(record) else None
+
+
+def _is_ours(record: Record) -> bool:
+    """Whether all that we read of a record is as we write it; others have files of that name too."""
+    layout, classes = record.get("layout"), record.get("classes")
+    return (
+        isinstance(layout, str)
+        and layout in KINDS
+        and isinstance(record.get("shiftproof"), str)
+        and all(isinstance(record.get(key, {}), dict) for key in ("source", "corruptions", "perturbations", "crops"))
+        and all(isinstance(record.get(key, []), list) for key in ("unfinished", "set_aside", "images"))
+        and all(isinstance(one, dict) and {"id", "reason"} <= one.keys() for one in record.get("set_aside", []))
+        and all(
+            isinstance(one, dict)
+            for key in ("corruptions", "perturbations", "crops")
+            for one in record.get(key, {}).values()
+        )
+        and (classes is None or _are_classes(classes))
+    )
+
+
+def _are_classes(value: Any) -> bool:
+    return isinstance(value, dict) and all(
+        isinstance(value.get(key), list) and all(isinstance(one, str) for one in value[key])
+        for key in ("names", *(["wnids"] if value.get("wnids") else []))
+    )
 
 
 def record_of(root: str) -> Record | None:
