@@ -157,12 +157,12 @@ def test_a_flipped_bit_of_a_heat_map_is_noticed_and_the_map_made_again(
     folder = LooksFolder(store, colour_model.ref, "occlusion")
     asked = {images.samples[0].id: [0, 1]}
     digest = digests_of(images, Store(store))[images.samples[0].id] or ""
-    list(look_at(colour_model, images, asked, folder, store=Store(store)))  # type: ignore[arg-type]
+    list(look_at(colour_model, images, asked, folder, store=Store(store)))
     before = folder.load(images.samples[0].id, digest)
     flip(only_file(store, "looks"), array, bit=1)
     with pytest.warns(UserWarning, match="is damaged .* heat-maps"):
         assert folder.load(images.samples[0].id, digest) is None
-    list(look_at(colour_model, images, asked, folder, store=Store(store)))  # type: ignore[arg-type]
+    list(look_at(colour_model, images, asked, folder, store=Store(store)))
     again = folder.load(images.samples[0].id, digest)
     assert before is not None
     assert again is not None

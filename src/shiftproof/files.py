@@ -149,7 +149,11 @@ def refusal(error: OSError, path: Path) -> StoreError:
     """Why the file could not be written, in a sentence."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return StoreError(f"no space left for {path}; what was committed is kept: make room and start again")
-    return StoreError(f"cannot write {path}: {error.strerror or error}")
+    in_the_way = None
+    if error.errno in (errno.EEXIST, errno.ENOTDIR):
+        in_the_way = next((folder for folder in path.parents if folder.is_file()), None)
+    why = f"Not a directory: {in_the_way} is a file" if in_the_way else error.strerror or str(error)
+    return StoreError(f"cannot write {path}: {why}")
 
 
 def cache_folder() -> Path:

@@ -125,6 +125,8 @@ class Store:
         if "\0" in str(root):
             raise BadInput(f"{str(root)!r} is no folder for a store: it holds a NUL character")
         self.root = Path(root)
+        if self.root.is_file():
+            raise BadInput(f"{root} is a file and no store; name a folder")
 
     @property
     def digests(self) -> DigestCache:
@@ -168,8 +170,8 @@ class Store:
         known = self.model(model.ref)
         if model.outputs is None:
             # nothing was asked now; where the model has rows and what was known of it is lost, it has as many as it names
-            outputs = known.outputs if known else model.classes and len(model.classes)
-            model = dataclasses.replace(model, outputs=outputs)
+            named = None if model.classes is None else len(model.classes)
+            model = dataclasses.replace(model, outputs=known.outputs if known else named)
         folder = self._model_folder(model.ref)
         if head is not None and not (folder / "head.safetensors").exists():
             save_chunk(folder / "head.safetensors", {"weights": head.weights, "bias": head.bias}, {})
