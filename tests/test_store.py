@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from safetensors import safe_open
 
 import shiftproof as sp
 from shiftproof.corruptions import PIXELS
@@ -32,6 +33,15 @@ def rows(*ids: str, level: float = 1.0, digest: str = "d", width: int = 3, logit
     if logits:
         arrays["logits"] = np.full((len(ids), width), level, np.float16)
     return Rows(list(ids), [digest] * len(ids), arrays)
+
+
+def rows_in_files(run: StoredRun) -> int:
+    """How many rows there are, those of one image counted as often as they are there."""
+    found = 0
+    for path in run.folder.glob("*.safetensors"):
+        with safe_open(path, framework="numpy") as file:
+            found += len(json.loads(file.metadata()["ids"]))
+    return found
 
 
 @pytest.fixture
@@ -166,13 +176,13 @@ def test_sealing_leaves_every_row_once(run: StoredRun, monkeypatch: pytest.Monke
         run.append(Rows([], [], {}, [("broken", "x", "empty file")]), "logits")
     before = run.load([("3-2", "d")], "logits")
     run.seal()
-    assert sum(run.contents("logits").counts.values()) == 40
+    assert rows_in_files(run) == 40
     assert run.contents().aside == {("broken", "x"): "empty file"}
     after = run.load([("3-2", "d")], "logits")
     assert all(np.array_equal(before[name], after[name]) for name in before), "the first committed row stays"
     files = run._files()
     run.seal()
-    assert sum(run.contents("logits").counts.values()) == 40
+    assert rows_in_files(run) == 40
     assert len(run._files()) <= len(files)
 
 
@@ -193,7 +203,7 @@ def test_sealing_leaves_the_boxes_of_every_image_once(run: StoredRun) -> None:
     wanted = [("2", "d"), ("1", "d"), ("0", "d")]
     before = run.load_boxes(wanted)
     run.seal()
-    assert sum(run.contents("boxes").counts.values()) == 3
+    assert rows_in_files(run) == 3
     after = run.load_boxes(wanted)
     assert before["box_classes"].tolist() == [4, 5, 6, 7, 0, 1]
     assert all(np.array_equal(before[name], after[name]) for name in before)
@@ -204,7 +214,7 @@ def test_poorer_rows_go_where_earlier_ones_hold_more(run: StoredRun) -> None:
     run.append(rows("a", level=2), "top5")
     run.append(rows("b", level=3), "top5")
     run.seal()
-    assert sum(run.contents().counts.values()) == 2
+    assert rows_in_files(run) == 2
     assert run.load([("a", "d"), ("b", "d")])["log_total"].tolist() == [1, 3]
 
 

@@ -2,8 +2,8 @@
 
     SHIFTPROOF_TEST_DATA=... python tools/kill_rounds.py --kills 100
 
-Each command (predict, run, corrupt, curate, review) gets its share of the kills. One that is killed is started again on
-what it left, until it ends by itself; then predictions, written images, tables and candidates must be those of a run that
+Each command (predict, run, corrupt, two of curate, review) gets its share of the kills. One that is killed is started
+again on what it left, until it ends by itself; then predictions, written images, tables and candidates must be those of a run that
 nobody killed, nothing half-written may be left, and of votes every acknowledged one must be there once. Exits with 1
 otherwise.
 """
@@ -86,7 +86,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--kills", type=int, default=100, help="In all, shared out to the commands.")
     parser.add_argument("--seed", type=int, default=0, help="Random seed of the moments.")
     parser.add_argument("--photos", type=int, default=48)
-    parser.add_argument("--commands", default="predict,run,corrupt,curate,review")
+    parser.add_argument("--commands", default="predict,run,corrupt,curate,boxes,review")
     parser.add_argument("--json", action="store_true")
     return parser.parse_args()
 
@@ -116,6 +116,11 @@ def _commands(photos: Path) -> Mapping[str, Killed]:
                 "curate",
                 ("curate", "adversarial", str(photos), "hard", "--filter", "lite:0", "--most-share", "1", "--quiet"),
                 lambda folder: files_made(folder, "hard/**/*"),
+            ),
+            Killed(
+                "boxes",
+                ("curate", "boxes", str(photos), "drawn", "--quiet"),
+                lambda folder: files_made(folder, "drawn/**/*"),
             ),
         )
     }
