@@ -3,9 +3,9 @@
     SHIFTPROOF_TEST_DATA=... python tools/kill_rounds.py --kills 100
 
 Each command (predict, run, corrupt, two of curate, review) gets its share of the kills. One that is killed is started
-again on what it left, until it ends by itself; then predictions, written images, tables and candidates must be those of a run that
-nobody killed, nothing half-written may be left, and of votes every acknowledged one must be there once. Exits with 1
-otherwise.
+again on what it left, until it ends by itself; then predictions, written images, tables and candidates must be those of a
+run that nobody killed, nothing half-written may be left, and of votes every acknowledged one must be there once. Exits
+with 1 otherwise.
 """
 
 from __future__ import annotations
