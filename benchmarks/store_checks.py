@@ -26,7 +26,7 @@ from shiftproof.types import Run
 def main() -> None:
     images = sp.open_images(Path(os.environ["SHIFTPROOF_TEST_DATA"]) / "ilsvrc-sample-1000")
     model = sp.load_model("lite:0")
-    figures = {}
+    figures: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder:
         sp.predict(model, images, store=folder, keep="features")
         run = Run(model.ref, images.ref)

@@ -125,8 +125,6 @@ class Store:
         if "\0" in str(root):
             raise BadInput(f"{str(root)!r} is no folder for a store: it holds a NUL character")
         self.root = Path(root)
-        if self.root.is_file():
-            raise BadInput(f"{root} is a file and no store; name a folder")
 
     @property
     def digests(self) -> DigestCache:
@@ -155,7 +153,7 @@ class Store:
                 weights, bias = file.array("weights"), file.array("bias")
                 if weights.ndim != 2 or bias.shape != weights.shape[:1]:
                     raise file.damaged(f"weights of {weights.shape} with a bias of {bias.shape}")
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
         except DamagedFile as damaged:
             set_aside(path, damaged.reason, "predict or run with this model and --keep features writes it anew")
@@ -439,7 +437,7 @@ def _read_model_if_there(path: Path) -> StoredModel | None:
     """None where it is not there, is damaged, or another process has just forgotten it."""
     try:
         return _read_model(path)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except DamagedFile as damaged:
         set_aside(path, damaged.reason, SAID_ANEW)
@@ -458,7 +456,7 @@ def _read_model(path: Path) -> StoredModel:
                 "name another folder with --store"
             )
         return StoredModel.from_plain({"stored": written, **plain})
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise
     except OSError as error:
         raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
