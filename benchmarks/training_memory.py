@@ -25,7 +25,8 @@ from shiftproof.detectors import ready
 from shiftproof.errors import UnreadableImage
 from shiftproof.loading import StoredTraining, load_training
 from shiftproof.metrics.top5 import to_top5
-from shiftproof.store import Rows, Store, StoredModel
+from shiftproof.store import Store, StoredModel
+from shiftproof.stored_rows import Rows
 from shiftproof.types import CLEAN, Classes, Fact, Head, ImageSetRef, ImageSource, ModelRef, Run, Sample
 
 FEATURES, CLASSES = 2048, 1000

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from patience import wait_until
 from shiftproof.errors import StoreError
-from shiftproof.files import write_whole
+from shiftproof.files import write_whole, writing
 
 
 def test_a_file_is_replaced_whole_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
@@ -44,3 +48,54 @@ def test_what_is_no_file_is_refused_in_a_sentence(path: str, tmp_path: Path, mon
     Path("folder").mkdir()
     with pytest.raises(StoreError, match="cannot write"):
         write_whole(Path(path), b"text")
+
+
+HOLDS = """
+import sys, time
+from pathlib import Path
+from shiftproof.files import writing
+with writing(Path(sys.argv[1]) / "file") as unfinished:
+    unfinished.write_text("half")
+    time.sleep(600)
+"""
+
+READS_ALIKE = """
+import sys
+from pathlib import Path
+from shiftproof.files import write_whole
+write_whole(Path(sys.argv[1]) / "other", b"whole")
+"""
+
+
+def test_what_a_killed_writer_left_goes_with_the_next_and_a_living_writer_keeps_its_own(tmp_path: Path) -> None:
+    def hidden() -> set[str]:
+        return {path.name for path in tmp_path.iterdir() if path.name.startswith(".")}
+
+    (tmp_path / ".put").write_text("somebody else's")
+    first, second = (subprocess.Popen([sys.executable, "-c", HOLDS, str(tmp_path)]) for _ in range(2))
+    try:
+        wait_until(lambda: len([name for name in hidden() if (tmp_path / name).read_bytes() == b"half"]) == 2)
+        first.kill()
+        assert first.wait() == -signal.SIGKILL
+        assert len(hidden()) == 3
+        subprocess.run([sys.executable, "-c", READS_ALIKE, str(tmp_path)], check=True)
+        assert len(hidden()) == 2, "the killed one's is gone, the living one's is not"
+    finally:
+        second.kill()
+        second.wait()
+    subprocess.run([sys.executable, "-c", READS_ALIKE, str(tmp_path)], check=True)
+    assert hidden() == {".put"}
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "a\0b"])
+def test_a_name_that_cannot_be_is_refused_in_a_sentence(name: str, tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="cannot write"):
+        write_whole(tmp_path / name, b"text")
+    with pytest.raises(StoreError, match="cannot write"):
+        write_whole(tmp_path / name / "file", b"text")
+
+
+def test_an_error_while_writing_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), writing(tmp_path / "file"):
+        _ = 1 / 0
+    assert not list(tmp_path.iterdir())

@@ -10,13 +10,14 @@ import shiftproof
 
 ROOT = Path(shiftproof.__file__).parent
 LEVELS = (
-    {"types", "errors", "registry", "catalog", "randomness", "reference", "class_lists", "files", "digests"},
+    {"types", "errors", "registry", "catalog", "randomness", "reference", "class_lists", "files", "digests", "chunks"},
     {"metrics", "corruptions", "detectors"},
     {
         "image_sets",
         "models",
         "store",
         "stored_boxes",
+        "stored_rows",
         "answers",
         "row_writer",
         "recording",

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors import safe_open
 
 import shiftproof as sp
 from patience import PATIENCE, wait_until
@@ -105,6 +106,11 @@ def test_two_processes_on_one_store_do_not_hurt_each_other(photos: Path, undistu
     both = [subprocess.Popen(command(photos, store), stdout=subprocess.DEVNULL) for _ in range(2)]
     assert [process.wait() for process in both] == [0, 0]
     assert digest(photos, store) == undisturbed
+    kept = 0
+    for path in store.glob("rows/*/*.safetensors"):
+        with safe_open(path, framework="numpy") as file:
+            kept += len(json.loads(file.metadata()["ids"]))
+    assert kept == PHOTOS, "what both of them did is there once"
 
 
 def test_ctrl_c_is_one_sentence_and_the_next_run_goes_on(photos: Path, undisturbed: str, tmp_path: Path) -> None:

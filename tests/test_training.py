@@ -16,7 +16,8 @@ from shiftproof.image_sets.scoring import Scoring
 from shiftproof.image_sets.views import unlabelled
 from shiftproof.loading import StoredTraining, load_predictions, load_training
 from shiftproof.prediction import fill
-from shiftproof.store import Rows, Store
+from shiftproof.store import Store
+from shiftproof.stored_rows import Rows
 from shiftproof.studies import measure
 from shiftproof.types import (
     CLEAN,

@@ -438,6 +438,49 @@ def test_a_folder_with_other_things_in_it_is_left_alone(draw_photos: Draw, tmp_p
         write_corrupted(images, photos / "corrupted", **QUICK)
 
 
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        {"layout": ["imagenet-c"]},
+        {"shiftproof": 3},
+        {"source": None},
+        {"source": {"images": "many"}},
+        {"corruptions": []},
+        {"corruptions": {"contrast": 3}},
+        {"unfinished": 3},
+        {"set_aside": [3]},
+        {"set_aside": [{"id": [], "reason": ""}]},
+        {"images": [[1]]},
+        {"classes": {"names": 3}},
+    ],
+)
+def test_somebody_elses_record_is_told_and_left_alone(spoilt: dict[str, Any], draw_photos: Draw, tmp_path: Path) -> None:
+    images = sp.open_images(draw_photos(1))
+    write_corrupted(images, tmp_path / "c", **QUICK)
+    record = tmp_path / "c" / "manifest.json"
+    text = json.dumps({**json.loads(record.read_text()), **spoilt})
+    record.write_text(text)
+    with pytest.raises(BadInput, match=r"no record of a set we wrote|a set made otherwise"):
+        write_corrupted(images, tmp_path / "c", **QUICK)
+    assert record.read_text() == text
+    sp.open_images(tmp_path / "c")
+
+
+@pytest.mark.parametrize("header", [b"", b"\x93NUMPY", b"\x93NUMPY\x01\x00v\x00{" + b"(" * 100, b"no array"])
+def test_a_damaged_array_is_told_with_what_to_do(header: bytes, draw_photos: Draw, tmp_path: Path) -> None:
+    images = sp.open_images(draw_photos(1))
+    making: dict[str, Any] = {**QUICK, "severities": (1, 2, 3, 4, 5), "layout": "cifar-c"}
+    write_corrupted(images, tmp_path / "c", **making)
+    whole = files_in(tmp_path / "c")
+    path = tmp_path / "c" / "contrast.npy"
+    path.write_bytes(header + path.read_bytes()[len(header) :] if len(header) > 20 else header)
+    with pytest.raises(BadInput, match=r"contrast\.npy is damaged, .* move it away, and it is made again"):
+        write_corrupted(images, tmp_path / "c", **making)
+    path.unlink()
+    write_corrupted(images, tmp_path / "c", **making)
+    assert files_in(tmp_path / "c") == whole
+
+
 # ----------------------------------------------------------------------------------- what cannot be read or written
 
 
@@ -589,6 +632,10 @@ def test_no_name_leads_out_of_the_folder() -> None:
     assert places == ["etc/passwd", "abs/b", "c/d", "_hidden", "e/_png"]
     named = listed(["a.png"], labels=[(0,)], classes=Classes(("../up",)))
     assert file_places(named) == ["_-up/a"]
+    assert file_places(listed([".a\0b.png"], labels=[()], classes=None)) == ["_ab"]
+    for name in ("x" * 300, "ü" * 125):
+        with pytest.raises(BadInput, match=r"1 names of images or classes are too long for a file, as .*; shorten them"):
+            file_places(listed([f"{name}.png"], labels=[()], classes=None))
     with pytest.raises(BadInput, match="several classes are called crane"):
         file_places(listed(["a.png"], labels=[(0,)], classes=Classes(("crane", "crane"))))
 

@@ -9,6 +9,7 @@ import errno
 import io
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -53,11 +54,14 @@ from shiftproof.cli_steps import (
     tell_unmeasurable,
 )
 from shiftproof.cli_writing import corrupt, perturb
-from shiftproof.errors import MissingRuns, ShiftproofError
+from shiftproof.errors import BadInput, DamagedFile, MissingRuns, ShiftproofError, StoreWarning
 from shiftproof.registry import Registry, missing_extra
 
-REFUSALS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE)
-"""What a machine says where there is no permission or no room: nothing that a traceback would explain."""
+REFUSALS = (
+    *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE),
+    *(errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR),
+)
+"""What a machine says where there is no permission, no room or no such place: nothing that a traceback would explain."""
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -72,6 +76,7 @@ def cli() -> None:
 def main() -> None:
     """The entry point: mistakes of the user are one line and exit code 1, bugs keep their traceback."""
     _settle_streams()
+    _settle_warnings()
     try:
         cli()
     except MissingRuns as error:
@@ -110,6 +115,20 @@ def _settle_streams() -> None:
             setattr(sys, name, Path(os.devnull).open("r" if name == "stdin" else "w"))  # noqa: SIM115 for good
         elif name != "stdin" and isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+
+
+def _settle_warnings() -> None:
+    """What is damaged in a store is said in a line, as other warnings of a command are."""
+    show = warnings.showwarning
+
+    def said(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if issubclass(category, StoreWarning):
+            print(f"warning: {message}", file=sys.stderr)  # noqa: T201
+        else:
+            show(message, category, *where, **more)
+
+    warnings.showwarning = said
+    warnings.simplefilter("always", StoreWarning)
 
 
 @cli.command()
@@ -299,15 +318,23 @@ def compare(models: Sequence[str], images: str, report: str | None, **options: A
 
 
 @cli.command()
-@click.argument("images")
+@click.argument("images", required=False)
 @about_images
+@click.option("--store", help="A store to check instead: every stored file is read and held against its checksum.")
 @click.option("--published", help="The published set it should be, e.g. imagenet-a; recognised by itself where possible.")
 @as_json_option
-def check(images: str, published: str | None, as_json: bool, **options: Any) -> None:
+def check(images: str | None, store: str | None, published: str | None, as_json: bool, **options: Any) -> None:
     """Say what an image set is, and how it differs from the published one it looks like; opens no image.
+
+    With --store, say instead what is damaged in a store: it is set aside, and the next run computes it again.
 
     Example: shiftproof check /data/imagenet-a --published imagenet-a
     """
+    if (images is None) == (store is None):
+        raise click.UsageError("name either an image set or, with --store, a store")
+    if images is None:
+        _check_store(str(store), as_json=as_json)
+        return
     from shiftproof.console import say, say_json
     from shiftproof.image_sets.published import check_published
 
@@ -329,6 +356,41 @@ def check(images: str, published: str | None, as_json: bool, **options: Any) -> 
         sys.exit(1)
 
 
+def _check_store(root: str, *, as_json: bool) -> None:
+    from shiftproof.console import remark, say_json, say_table
+    from shiftproof.store import Store
+
+    checked = Store(root).check()
+    if not checked:
+        raise BadInput(f"no store at {root}: expected a folder made by shiftproof predict")
+    damaged = [_damage(one) for found in checked for one in found.damaged]
+    rows = [
+        {
+            "folder": found.folder.relative_to(root).as_posix(),
+            "files": found.files,
+            "rows": found.rows,
+            "damaged": len(found.damaged),
+            "damaged before": found.damaged_before,
+            "without checksums": found.without_checksums,
+        }
+        for found in checked
+    ]
+    if as_json:
+        plain = [{name.replace(" ", "_"): value for name, value in row.items()} for row in rows]
+        say_json({"store": root, "folders": plain, "damaged": damaged})
+    else:
+        say_table(rows, right=("files", "rows", "damaged", "damaged before", "without checksums"))
+        unchecked = sum(found.without_checksums for found in checked)
+        if unchecked:
+            remark(f"{unchecked:,} files were written before there were checksums: what they hold cannot be verified")
+    if damaged:
+        sys.exit(1)
+
+
+def _damage(found: DamagedFile) -> dict[str, str]:
+    return {"file": str(found.path), "reason": found.reason}
+
+
 @cli.command()
 @click.argument("store")
 @click.argument("others", nargs=-1, required=True)
@@ -341,12 +403,15 @@ def merge(store: str, others: Sequence[str], as_json: bool) -> None:
     from shiftproof.console import remark, say_json
     from shiftproof.store import Store
 
-    new = {other: Store(store).absorb(Store(other)) for other in others}
+    merged = {other: Store(store).absorb(Store(other)) for other in others}
     if as_json:
-        say_json([{"store": other, "new_files": files} for other, files in new.items()])
-    else:
-        for other, files in new.items():
-            remark(f"{other}: {files:,} new files")
+        rows = [(other, found.new_files, [_damage(one) for one in found.damaged]) for other, found in merged.items()]
+        say_json([dict(zip(("store", "new_files", "damaged"), row, strict=True)) for row in rows])
+        return
+    for other, found in merged.items():
+        remark(f"{other}: {found.new_files:,} new files")
+        for one in found.damaged:
+            remark(f"not merged: {one.path} is damaged ({one.reason})")
 
 
 @cli.command(name="list")

@@ -1,6 +1,7 @@
 """Digests of stored images, remembered by path, size and time so that no file is read twice for them.
 
-A cache that cannot be read or written (a full disk, a store without write permission) costs time, never an answer.
+A cache that cannot be read or written (a full disk, a store without write permission) costs time, never an answer; one that
+is damaged is set aside and begun anew.
 """
 
 from __future__ import annotations
@@ -12,12 +13,15 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
 
+from shiftproof.files import set_aside
 from shiftproof.types import ImageSource
+
+DIGEST_LETTERS = 32
 
 
 def digest_of(data: bytes) -> str:
     """What identifies the bytes of one image."""
-    return hashlib.blake2b(data, digest_size=16).hexdigest()
+    return hashlib.blake2b(data, digest_size=DIGEST_LETTERS // 2).hexdigest()
 
 
 class DigestCache:
@@ -45,10 +49,17 @@ class DigestCache:
 
     def known(self) -> dict[str, str]:
         """Every digest that is remembered, by its stamp."""
-        if self.path.exists():
-            with suppress(OSError, sqlite3.Error), closing(self._connect()) as database:
-                return dict(database.execute("SELECT stamp, digest FROM digests"))
-        return {}
+        if not self.path.is_file():
+            return {}
+        try:
+            with closing(self._connect()) as database:
+                found = database.execute("SELECT stamp, digest FROM digests").fetchall()
+        except (OSError, sqlite3.OperationalError):  # locked, read-only, full
+            return {}
+        except sqlite3.DatabaseError as error:
+            set_aside(self.path, str(error), "the digests of the images are found out again, which takes a little time")
+            return {}
+        return {stamp: digest for stamp, digest in found if isinstance(digest, str) and len(digest) == DIGEST_LETTERS}
 
     def _connect(self) -> sqlite3.Connection:
         self.path.parent.mkdir(parents=True, exist_ok=True)

@@ -9,6 +9,7 @@
     ├── NotKept            a run was stored with less than a study needs
     ├── MissingRuns        a study needs predictions that were never made
     └── StoreError         the store cannot be read or written
+        └── DamagedFile        a file of the store is not what was written; it is set aside and made again
 
 The command line prints the message and exits with 1. Anything else is a bug and keeps its traceback.
 """
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from pathlib import Path
 
 
 class ShiftproofError(Exception):
@@ -73,6 +75,18 @@ class MissingRuns(ShiftproofError):
 
 class StoreError(ShiftproofError):
     """The store cannot be read or written."""
+
+
+class DamagedFile(StoreError):
+    """A file of the store is not what was written."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"{path} is damaged ({reason}) and not used; predict again, which computes what it held once more")
+        self.path, self.reason = path, reason
+
+
+class StoreWarning(UserWarning):
+    """Something in the store is damaged; nothing of it is used, and the rest is."""
 
 
 def listed(names: Iterable[str], most: int = 8) -> str:

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftproof.errors import MissingRuns, NotKept
+from shiftproof.errors import DamagedFile, MissingRuns, NotKept
 from shiftproof.image_sets.clusters import Clustering, linked
 from shiftproof.image_sets.label_spaces import LabelSpace, padded_labels
 from shiftproof.image_sets.scoring import Scoring
-from shiftproof.store import TOP5, Contents, Rows, Store, StoredModel, StoredRun, joined_rows
+from shiftproof.store import Store, StoredModel
+from shiftproof.stored_rows import TOP5, Contents, Rows, StoredRun, joined_rows
 from shiftproof.types import (
     CLEAN,
     Classes,
@@ -59,9 +60,15 @@ def load_predictions(
 
     `partial` takes what there is instead. `digests`, as of `digests_of`, spare asking for them where many runs are loaded.
     """
-    answers = _answers(run, images, store, keep, scoring or Scoring(), partial, digests)
-    located = answers.located
-    predictions = answers.labelled(located.kept, located.stored.load(located.pairs, answers.keep))
+    while True:
+        answers = _answers(run, images, store, keep, scoring or Scoring(), partial, digests)
+        located = answers.located
+        try:
+            rows = located.stored.load(located.pairs, answers.keep, classes=located.model.outputs)
+            break
+        except DamagedFile:
+            continue  # it is set aside now: other rows may do, or MissingRuns says what is not there any more
+    predictions = answers.labelled(located.kept, rows)
     return dataclasses.replace(predictions, grouped=(clustering or Clustering()).of(located.kept))
 
 
@@ -153,7 +160,7 @@ class StoredTraining:
         """About `BLOCK_ROWS` images at a time."""
         located = self.answers.located
         samples = {sample.id: sample for sample in located.kept}
-        for rows in _gathered(located.stored.walk(located.pairs, self.answers.keep)):
+        for rows in _gathered(located.stored.walk(located.pairs, self.answers.keep, classes=located.model.outputs)):
             yield self.answers.labelled([samples[key] for key in rows.ids], rows.arrays)
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftproof.errors import ClassMismatch
+from shiftproof.errors import ClassMismatch, DamagedFile
 from shiftproof.image_sets.class_matching import described, match_columns
 from shiftproof.image_sets.clusters import Clustering
 from shiftproof.image_sets.label_spaces import Unmatched
@@ -35,11 +35,16 @@ def load_found(
     Boxes of classes that the set does not have are left out and counted. Objects of classes that the detector does not
     have are an error, ignored, or never found, as `scoring` says.
     """
-    located = locate(run, images, store=store, keep=keep, partial=partial, digests=digests)
+    while True:
+        located = locate(run, images, store=store, keep=keep, partial=partial, digests=digests)
+        try:
+            arrays = located.stored.load_boxes(located.pairs, classes=located.model.outputs)
+            break
+        except DamagedFile:
+            continue  # it is set aside now: other rows may do, or MissingRuns says what is not there any more
     truths: Truths | None = getattr(images, "truths", None)
     unmatched = (scoring or Scoring()).unmatched
     meeting = meet(images.classes if truths is not None else None, located.model.classes, located.model.outputs, unmatched)
-    arrays = located.stored.load_boxes(located.pairs)
     detections = _detections(tuple(sample.id for sample in located.kept), arrays, meeting.place_of)
     others = len(arrays["boxes"]) - len(detections.boxes)
     told = {"boxes of other classes": f"{others:,}, left out"} if others else {}

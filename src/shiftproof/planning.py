@@ -10,7 +10,8 @@ from typing import NamedTuple, Protocol, runtime_checkable
 from shiftproof.errors import ClassMismatch
 from shiftproof.image_sets.scoring import Scoring
 from shiftproof.loading import digests_of
-from shiftproof.store import Contents, Store
+from shiftproof.store import Store
+from shiftproof.stored_rows import Contents
 from shiftproof.types import Classes, ImageSet, ImageSetRef, Keep, Run, Sample, SetAside, Study, richest
 
 BATCH = 32

@@ -200,7 +200,12 @@ def fill_conditions(
         digests = Digests(images, store)
         plans = {
             condition: plan_blocks(
-                images, writer.stored(condition).contents(keep), digests, batch_size=batch_size, shard=shard, only=ids
+                images,
+                writer.stored(condition).contents(keep, verified=True),
+                digests,
+                batch_size=batch_size,
+                shard=shard,
+                only=ids,
             )
             for condition, ids in chosen.items()
         }

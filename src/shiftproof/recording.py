@@ -7,7 +7,8 @@ import numpy as np
 from shiftproof.answers import BoxAnswers
 from shiftproof.errors import BadInput
 from shiftproof.loading import digests_of
-from shiftproof.store import Rows, Store, StoredModel
+from shiftproof.store import Store, StoredModel
+from shiftproof.stored_rows import Rows
 from shiftproof.types import CLEAN, Condition, Detections, Found, ImageSet, RecordedDetector, Sample, SetAside
 
 BLOCK = 4096
@@ -20,7 +21,7 @@ def record(model: RecordedDetector, images: ImageSet, condition: Condition, *, s
         raise BadInput(f"{model.ref.name} has answers to the images as they are, and none under {condition}")
     store.save_model(StoredModel.of(model))
     run, digests = store.run(model.ref, condition), digests_of(images, store)
-    known = run.contents("boxes").rows
+    known = run.contents("boxes", verified=True).rows
     found = _by_image(model.answers_for(images))
     new = [sample for sample in images.samples if (digest := digests[sample.id]) and (sample.id, digest) not in known]
     for start in range(0, len(new), BLOCK):

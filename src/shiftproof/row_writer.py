@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from shiftproof.answers import Answered, Model, asker_of
 from shiftproof.parallel import Block
 from shiftproof.preparing import Job, Read
-from shiftproof.store import Rows, Store, StoredModel, StoredRun, joined_rows
+from shiftproof.store import Store, StoredModel
+from shiftproof.stored_rows import Rows, StoredRun, joined_rows
 from shiftproof.types import Condition, Keep, ObjectDetector, Precision, SetAside
 
 PATIENCE = 10.0
@@ -55,7 +56,7 @@ class RowWriter:
         """The rows of the model under a condition."""
         if condition not in self._runs:
             self._runs[condition] = self._store.run(self._model.ref, condition, self._precision)
-            self._runs[condition].clear_unfinished()
+            self._runs[condition].tidy()
         return self._runs[condition]
 
     def ask(self, block: Block[Job]) -> Answered | None:

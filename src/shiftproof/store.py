@@ -6,9 +6,10 @@
       changes.json                       names to change, or models to forget: there only until that is done
       rows/<condition>-<key>/            key = model fingerprint (preparation included), condition, format
         run.json                         all of that in the open
-        <time>-<writer>.safetensors      some rows; there whole or not at all
+        <time>-<writer>.safetensors      some rows; there whole or not at all, with a checksum of every array
       duplicates/<key>.json              images of a set that look alike, by the digests of their files; key = where it lies
 
+What is damaged is set aside: it stays where it was under the ending .damaged, is never used, and is computed again.
 A row belongs to an image id and the digest of its file, so runs resume, shards merge by copying files together and folders
 grow without doing anything twice. Labels are not here: they may be corrected at any time.
 """
@@ -22,48 +23,53 @@ import re
 import shutil
 import time
 import uuid
+import warnings
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, get_args
 
-import numpy as np
-from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
-from safetensors import numpy as tensors
-
+from shiftproof.chunks import reading, save_chunk
 from shiftproof.corruptions import PIXELS
 from shiftproof.digests import DigestCache
-from shiftproof.errors import StoreError
-from shiftproof.files import refusal, write_whole
-from shiftproof.stored_boxes import gathered_boxes
+from shiftproof.errors import BadInput, DamagedFile, StoreError, StoreWarning
+from shiftproof.files import locked, refusal, set_aside, write_whole, writing
+from shiftproof.stored_rows import (
+    FORMS,
+    MADE_ANEW,
+    MOST_CLASSES,
+    SAID_ANEW,
+    AboutRows,
+    KnownRows,
+    StoredRun,
+    about_rows,
+    model_in,
+    or_aside,
+    rows_array,
+    to_json,
+)
 from shiftproof.types import (
     Answers,
     Classes,
     Classifier,
     Companion,
     Condition,
+    Gives,
     Head,
     ImageSetRef,
-    Keep,
     ModelRef,
     ObjectDetector,
     Precision,
     Seen,
     fingerprint_of,
-    satisfies,
 )
 
 FORMAT = 1
-SEALED_BYTES = 8 * 2**20
-"""Small files are joined into files of about this size when a run is complete; joining takes a few times as much memory."""
 
-ABSORBED = ("models/*/*", "rows/*/*", "looks/*/*", "duplicates/*")
-"""What stores are joined of."""
-
-TOP5 = ("top5_classes", "top5_scores", "log_total")
+SOUGHT_ANEW = "shiftproof curate duplicates finds them once more"
+"""What makes up for a damaged list of images that look alike."""
 
 
 @dataclass(frozen=True)
@@ -91,34 +97,38 @@ class StoredModel:
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> StoredModel:
+        """The same out of `model.json`; ValueError, KeyError or TypeError where that is damaged."""
         classes, seen, companion = plain["classes"], plain["seen"], plain.get("companion")
+        ref, outputs = ModelRef(**plain["ref"]), plain["outputs"]
+        if (
+            not isinstance(ref.name, str)
+            or not isinstance(ref.fingerprint, str)
+            or not isinstance(plain["preparation"], dict)
+        ):
+            raise TypeError("its name, fingerprint or preparation is none")
+        if plain["gives"] not in (*get_args(Gives), "boxes"):
+            raise ValueError(f"no model gives {plain['gives']!r}")
+        if outputs is not None and (not isinstance(outputs, int) or not 0 <= outputs <= MOST_CLASSES):
+            raise ValueError(f"{outputs!r} is no number of classes")
         return cls(
-            ref=ModelRef(**plain["ref"]),
+            ref=ref,
             gives=plain["gives"],
             preparation=plain["preparation"],
             seen=Seen(seen["training_data"], tuple(seen["augmentations"]), tuple(seen["filtered"])),
             classes=classes and Classes(tuple(classes["names"]), classes["wnids"] and tuple(classes["wnids"])),
-            outputs=plain["outputs"],
+            outputs=outputs,
             notes=tuple(plain["notes"]),
             companion=companion and Companion(**companion),
             stored=plain.get("stored", ""),
         )
 
 
-@dataclass(frozen=True)
-class Rows:
-    """Some rows as they go into the store: what the model said, or why the image was set aside."""
-
-    ids: Sequence[str]
-    digests: Sequence[str]
-    arrays: Mapping[str, NDArray[Any]]  # one row an id: TOP5, perhaps logits, features, extra; or boxes, see stored_boxes
-    aside: Sequence[tuple[str, str, str]] = ()  # id, digest, reason
-
-
 class Store:
     """A folder of runs."""
 
     def __init__(self, root: str | Path) -> None:
+        if "\0" in str(root):
+            raise BadInput(f"{str(root)!r} is no folder for a store: it holds a NUL character")
         self.root = Path(root)
 
     @property
@@ -141,8 +151,19 @@ class Store:
         return _read_model_if_there(self._model_folder(ref) / "model.json")
 
     def head(self, ref: ModelRef) -> Head | None:
+        """The last linear layer; None where it is not stored, or damaged."""
         path = self._model_folder(ref) / "head.safetensors"
-        return Head(**tensors.load_file(path)) if path.exists() else None
+        try:
+            with reading(path) as file:
+                weights, bias = file.array("weights"), file.array("bias")
+                if weights.ndim != 2 or bias.shape != weights.shape[:1]:
+                    raise file.damaged(f"weights of {weights.shape} with a bias of {bias.shape}")
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except DamagedFile as damaged:
+            set_aside(path, damaged.reason, "predict or run with this model and --keep features writes it anew")
+            return None
+        return Head(weights, bias)
 
     def save_model(self, model: StoredModel, head: Head | None = None, *, asked: bool = True) -> None:
         """Remembers what the model says of itself now: its name, classes and past may change while its answers stay.
@@ -150,15 +171,16 @@ class Store:
         Of several versions of one name the one that was `asked` last is the newest.
         """
         known = self.model(model.ref)
-        if known is not None and model.outputs is None:
-            model = dataclasses.replace(model, outputs=known.outputs)
+        if model.outputs is None:
+            # nothing was asked now; where the model has rows and what was known of it is lost, it has as many as it names
+            named = None if model.classes is None else len(model.classes)
+            model = dataclasses.replace(model, outputs=known.outputs if known else named)
         folder = self._model_folder(model.ref)
         if head is not None and not (folder / "head.safetensors").exists():
-            weights = {"weights": np.ascontiguousarray(head.weights), "bias": np.ascontiguousarray(head.bias)}
-            write_whole(folder / "head.safetensors", tensors.save(weights))
+            save_chunk(folder / "head.safetensors", {"weights": head.weights, "bias": head.bias}, {})
         if known is None or model != known or (asked and not self._is_newest(known)):
             stored = known.stored if known is not None and not asked else datetime.now(UTC).isoformat()
-            write_whole(folder / "model.json", _json(dataclasses.asdict(dataclasses.replace(model, stored=stored))))
+            _write_model(folder / "model.json", dataclasses.replace(model, stored=stored))
 
     def _is_newest(self, known: StoredModel) -> bool:
         versions = (model for model in self.models(companions=True) if model.ref.name == known.ref.name)
@@ -176,7 +198,7 @@ class Store:
         gone = list(fingerprints)
         with ExitStack() as held:
             for folder in (self.root / "models" / fingerprint for fingerprint in gone):
-                if not held.enter_context(_locked(folder, alone=True)) and folder.exists():
+                if not held.enter_context(locked(folder, alone=True)) and folder.exists():
                     model = _read_model_if_there(folder / "model.json")
                     raise StoreError(
                         f"another process is storing answers of {model.ref.name if model else folder.name} in {self.root}; "
@@ -194,7 +216,7 @@ class Store:
                 folder.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise refusal(error, folder) from error
-            with _locked(folder, alone=False) as is_locked:
+            with locked(folder, alone=False) as is_locked:
                 # it may have been forgotten, or that been decided, while we waited
                 if is_locked and not self._changes.exists():
                     yield
@@ -225,27 +247,31 @@ class Store:
             return
         try:
             change = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             # killed before it was decided; or another process is just writing it
             if time.time() - written > 60:
                 self._changes.unlink(missing_ok=True)
             else:
                 time.sleep(0.05)
             return
+        names, gone = (change.get("rename", {}), change.get("forget", [])) if isinstance(change, dict) else (None, None)
+        if not (isinstance(names, dict) and isinstance(gone, list) and all(isinstance(one, str) for one in names.values())):
+            set_aside(self._changes, "it is no list of changes", "name once more what was to be renamed or forgotten")
+            return
         try:
-            for fingerprint, name in change.get("rename", {}).items():
+            for fingerprint, name in names.items():
                 self._rename(fingerprint, name)
-            if "forget" in change:
-                self._forget(frozenset(change["forget"]))
+            if gone:
+                self._forget(frozenset(map(str, gone)))
             self._changes.unlink(missing_ok=True)
         except OSError as error:
             raise refusal(error, self._changes) from error
 
     def _rename(self, fingerprint: str, name: str) -> None:
-        path = self.root / "models" / fingerprint / "model.json"
-        if path.exists():
-            renamed = dataclasses.replace(_read_model(path), ref=ModelRef(name, fingerprint))
-            write_whole(path, _json(dataclasses.asdict(renamed)))
+        # by what is there, and not by what a text says: it may name a folder elsewhere
+        for path in self.root.glob("models/*/model.json"):
+            if path.parent.name == fingerprint and (known := _read_model_if_there(path)):
+                _write_model(path, dataclasses.replace(known, ref=ModelRef(name, fingerprint)))
 
     def _forget(self, fingerprints: Container[str]) -> None:
         """Moves folders out of sight, each at once, and then deletes them."""
@@ -260,9 +286,11 @@ class Store:
     def folders_of_models(self) -> Iterator[tuple[Path, str]]:
         """Folders of rows and of heat maps, each with the fingerprint of the model they are of."""
         for path in sorted([*self.root.glob("rows/*/run.json"), *self.root.glob("looks/*/looks.json")]):
-            with suppress(ValueError, KeyError, TypeError, FileNotFoundError):
-                about = json.loads(path.read_text(encoding="utf-8", errors="surrogateescape"))
-                yield path.parent, str(about["model"]["fingerprint"])
+            with suppress(FileNotFoundError):
+                if (of := model_in(path)) is not None:
+                    yield path.parent, of
+                else:
+                    warnings.warn(f"{path} is damaged and not used; {SAID_ANEW}", StoreWarning, stacklevel=2)
 
     def rows_by_model(self) -> dict[str, list[int]]:
         """How many images each run has rows of, by the fingerprint of its model."""
@@ -277,16 +305,15 @@ class Store:
         """Remembers which files look alike, by their digests, in place of what was known of the same set."""
         key = fingerprint_of(images.location or images.fingerprint)[:16]
         about = {"images": images.name, "location": images.location, "alike": list(pairs)}
-        write_whole(self.root / "duplicates" / f"{key}.json", _json(about))
+        write_whole(self.root / "duplicates" / f"{key}.json", to_json(about))
 
     def alike(self) -> Iterator[tuple[str, str]]:
         """Pairs of digests of files that look alike, of every set in which duplicates were looked for."""
         for path in sorted(self.root.glob("duplicates/*.json")):
             try:
-                found = json.loads(path.read_text(encoding="utf-8", errors="surrogateescape"))
-                yield from ((str(one), str(other)) for one, other in found["alike"])
-            except (ValueError, KeyError, TypeError) as error:
-                raise StoreError(f"{path} is damaged; delete it and look for duplicates again") from error
+                yield from _read_alike(path)
+            except DamagedFile as damaged:
+                set_aside(path, damaged.reason, SOUGHT_ANEW)
 
     @property
     def _changes(self) -> Path:
@@ -300,291 +327,185 @@ class Store:
         # without the model's name: one that is called something else keeps its rows
         return StoredRun(self.root / "rows" / f"{_slug(str(condition))}-{key}", {**about, "precision": precision})
 
-    def absorb(self, other: Store) -> int:
-        """Adds what another store holds; the number of files that were new here."""
-        new = 0
+    def absorb(self, other: Store) -> Merged:
+        """Adds what another store holds and this one does not; damaged files are left where they are."""
         other.settle()
         while True:
-            paths = sorted(path for kept in ABSORBED for path in other.root.glob(kept))
+            paths = sorted(path for pattern in OWN_FILES for path in other.root.glob(pattern))
             if not paths:
                 raise StoreError(f"no store at {other.root}: expected a folder made by shiftproof predict")
             try:
-                for path in paths:
-                    here = self.root / path.relative_to(other.root)
-                    if not here.exists() and not path.name.startswith("."):
-                        write_whole(here, path.read_bytes())
-                        new += 1
-                return new
+                return self._absorb(other, paths)
             except FileNotFoundError:
                 continue  # another process joined some files since we listed them
+
+    def _absorb(self, other: Store, paths: Sequence[Path]) -> Merged:
+        new, damaged = 0, list[DamagedFile]()
+        rows_here: dict[Path, KnownRows] = {}
+        top = other.root.resolve()
+        for path in paths:
+            _check_within(path, top)
+        for path in paths:
+            here = self.root / path.relative_to(other.root)
+            try:
+                if here.exists() or not path.is_file() or not _adds(path, here.parent, rows_here):
+                    continue
+            except DamagedFile as error:
+                damaged.append(error)
+                continue
+            with writing(here) as unfinished, path.open("rb") as source, unfinished.open("wb") as copy:
+                shutil.copyfileobj(source, copy)
+                copy.flush()
+                os.fsync(copy.fileno())
+            new += 1
+        return Merged(new, tuple(damaged))
+
+    def check(self) -> list[Checked]:
+        """Reads every file of the store, and sets those aside that are damaged."""
+        self.settle()
+        folders = {path.parent for pattern in OWN_FILES for path in self.root.glob(pattern)}
+        return [_checked(folder) for folder in sorted(folders)]
 
     def _model_folder(self, ref: ModelRef) -> Path:
         return self.root / "models" / ref.fingerprint
 
 
-class StoredRun:
-    """The rows of one model under one condition."""
-
-    def __init__(self, folder: Path, about: Mapping[str, Any]) -> None:
-        self.folder = folder
-        self.about = about
-        self._writer = uuid.uuid4().hex[:8]
-
-    def append(self, rows: Rows, keep: Keep) -> None:
-        """Commits rows: after this they survive anything but the disk."""
-        if not (self.folder / "run.json").exists():
-            write_whole(self.folder / "run.json", _json(self.about))
-        texts = {"keep": keep, "ids": rows.ids, "digests": rows.digests, "aside": rows.aside}
-        metadata = {name: text if isinstance(text, str) else json.dumps(list(text)) for name, text in texts.items()}
-        arrays = {name: np.ascontiguousarray(array) for name, array in rows.arrays.items()}
-        write_whole(self._new_path(), tensors.save(arrays, metadata))
-
-    def contents(self, keep: Keep = "top5") -> Contents:
-        """Which images have a row that holds at least `keep`, and where."""
-        while True:
-            try:
-                return self._contents(keep)
-            except FileNotFoundError:
-                continue  # another process joined some files since we listed them
-
-    def _contents(self, keep: Keep) -> Contents:
-        found = Contents()
-        for path in self._files():
-            with _reading(path) as file:
-                metadata = file.metadata()
-            for key, digest, reason in json.loads(metadata["aside"]):
-                found.aside.setdefault((key, digest), reason)
-            if satisfies(metadata["keep"], keep):
-                pairs = zip(json.loads(metadata["ids"]), json.loads(metadata["digests"]), strict=True)
-                for row, pair in enumerate(pairs):
-                    found.rows.setdefault(pair, (path, row))
-        return found
-
-    def load(self, wanted: Sequence[tuple[str, str]], keep: Keep = "top5") -> dict[str, NDArray[Any]]:
-        """The rows of these (id, digest) pairs, in this order, holding `keep`; all of them must be here.
-
-        Extra numbers come with them where every one of these rows has some.
-        """
-        while True:
-            try:
-                return self._load(wanted, self._contents(keep), _tensors_of(keep))
-            except FileNotFoundError:
-                continue
-
-    @staticmethod
-    def _load(wanted: Sequence[tuple[str, str]], contents: Contents, names: Sequence[str]) -> dict[str, NDArray[Any]]:
-        places = _places(wanted, contents)
-        arrays: dict[str, NDArray[Any]] = {}
-        without_extra = False
-        for path, pairs in places.items():
-            target, source = (np.array(side) for side in zip(*pairs, strict=True))
-            with _reading(path) as file:
-                extra = [name for name in file.keys() if name == "extra"]  # noqa: SIM118 not a mapping
-                without_extra |= not extra
-                for name in (*names, *extra):
-                    stored = file.get_tensor(name)
-                    if name not in arrays:
-                        kind = np.float32 if stored.dtype == np.float16 else stored.dtype
-                        arrays[name] = np.empty((len(wanted), *stored.shape[1:]), kind)
-                    arrays[name][target] = stored[source]
-        if without_extra:
-            arrays.pop("extra", None)
-        return arrays
-
-    def load_boxes(self, wanted: Sequence[tuple[str, str]]) -> dict[str, NDArray[Any]]:
-        """The boxes of these (id, digest) pairs, in this order; all of them must be here."""
-        while True:
-            try:
-                return gathered_boxes(_places(wanted, self._contents("boxes")), len(wanted), _read_tensor)
-            except FileNotFoundError:
-                continue
-
-    def walk(self, wanted: Iterable[tuple[str, str]], keep: Keep = "top5") -> Iterator[Rows]:
-        """The rows of these (id, digest) pairs, each once, file by file as they lie: for more than fits into memory."""
-        left = set(wanted)
-        while left:
-            before = len(left)
-            try:
-                for path in self._files():
-                    rows = _read_some(path, left, keep)
-                    left.difference_update(zip(rows.ids, rows.digests, strict=True))
-                    if rows.ids:
-                        yield rows
-            except FileNotFoundError:
-                continue  # another process joined some files since we listed them; what was not read yet is in the new ones
-            if len(left) == before:
-                raise StoreError(f"{before} rows have gone from {self.folder}; predict again")
-
-    def seal(self) -> None:
-        """Joins small files into large ones. A kill between writing and deleting leaves rows twice, which is harmless."""
-        with suppress(FileNotFoundError):  # another process is joining them
-            self._seal()
-
-    def _seal(self) -> None:
-        small: dict[str, list[Path]] = {}
-        for path in self._files():
-            if path.stat().st_size < SEALED_BYTES // 2:
-                with _reading(path) as file:
-                    small.setdefault(file.metadata()["keep"], []).append(path)
-        for keep, paths in small.items():
-            for some in _groups(paths):
-                if len(some) > 1:
-                    self.append(_joined(some), keep)  # type: ignore[arg-type]
-                    for path in some:
-                        path.unlink(missing_ok=True)
-
-    def clear_unfinished(self) -> None:
-        """Removes what killed writers left half-written, once it is surely nobody's any more."""
-        for path in self.folder.glob(".*"):
-            try:
-                if time.time() - path.stat().st_mtime > 3600:
-                    path.unlink()
-            except FileNotFoundError:
-                pass  # its writer has just finished it
-
-    def _files(self) -> list[Path]:
-        return sorted(path for path in self.folder.glob("*.safetensors") if path.is_file())
-
-    def _new_path(self) -> Path:
-        return self.folder / f"{time.time_ns():020d}-{self._writer}.safetensors"
+OWN_FILES = (
+    "models/*/model.json",
+    "models/*/head.safetensors",
+    *(
+        f"{kind}/*/{name}"
+        for kind, about in (("rows", "run"), ("looks", "looks"))
+        for name in (f"{about}.json", "*.safetensors")
+    ),
+    "duplicates/*.json",
+)
+"""What a store is made of, besides digests that are found out again."""
 
 
-@dataclass
-class Contents:
-    """Where the rows of a run lie, and what was set aside, by (id, digest)."""
+class Merged(NamedTuple):
+    """What came of adding a store to another: how many files were new, and those that were not taken over."""
 
-    rows: dict[tuple[str, str], tuple[Path, int]] = dataclasses.field(default_factory=dict)
-    aside: dict[tuple[str, str], str] = dataclasses.field(default_factory=dict)
-
-
-def _places(wanted: Sequence[tuple[str, str]], contents: Contents) -> dict[Path, list[tuple[int, int]]]:
-    """For each file the places where its rows are wanted, each with the row."""
-    places: dict[Path, list[tuple[int, int]]] = {}
-    for place, pair in enumerate(wanted):
-        path, row = contents.rows[pair]
-        places.setdefault(path, []).append((place, row))
-    return places
+    new_files: int
+    damaged: tuple[DamagedFile, ...]
 
 
-def _read_tensor(path: Path, name: str) -> NDArray[Any]:
-    with _reading(path) as file:
-        found: NDArray[Any] = file.get_tensor(name)
-    return found
+class Checked(NamedTuple):
+    """What reading a folder of the store found."""
+
+    folder: Path
+    files: int
+    rows: int
+    without_checksums: int  # files that were written before there were any
+    damaged: tuple[DamagedFile, ...]  # now
+    damaged_before: int  # files that were set aside earlier and are still kept
 
 
-@contextmanager
-def _locked(folder: Path, *, alone: bool) -> Iterator[bool]:
-    """Whether a folder is locked, `alone` or with others; False where it is not there, or is others' and was to be alone.
+def _check_within(path: Path, top: Path) -> None:
+    """StoreError where a file of a store is a link to nowhere, or leads out of it."""
+    if path.is_symlink() and not path.exists():
+        raise StoreError(f"{path} is a link to nowhere; remove it, or bring back what it led to, and merge again")
+    found = path.resolve()
+    if not found.is_relative_to(top):
+        raise StoreError(
+            f"{path} leads out of the store, to {found}; put a copy in its place, or remove it, and merge again"
+        )
 
-    A lock with others is waited for. It goes with the process, however that ends.
-    """
-    try:
-        import fcntl
 
-        descriptor = os.open(folder, os.O_RDONLY)
-    except ModuleNotFoundError:  # Windows
-        yield True
-        return
-    except FileNotFoundError:
-        yield False
-        return
-    try:
+def _adds(path: Path, here: Path, known: dict[Path, KnownRows]) -> bool:
+    """Whether a sound file of another store holds something that the folder here does not; DamagedFile where it is not."""
+    about = _sound(path).about
+    if about is None:
+        return True
+    if here not in known:
+        known[here] = KnownRows()
+        for own in StoredRun(here, {})._files():
+            with or_aside(), reading(own) as file:
+                held = about_rows(file)
+                known[here].add(held)
+                known[here].add_aside(held)
+    new_aside = known[here].add_aside(about)
+    return bool(known[here].add(about)) or new_aside
+
+
+class _Sound(NamedTuple):
+    """A file of the store, all of which was read."""
+
+    about: AboutRows | None  # of a file of rows
+    has_checksums: bool
+
+
+def _sound(path: Path) -> _Sound:
+    """What a file of the store is; DamagedFile where it is not as it was written."""
+    if path.name == "model.json":
+        _read_model(path)
+        return _Sound(None, True)
+    if path.parent.name == "duplicates":
+        _read_alike(path)
+        return _Sound(None, True)
+    if path.suffix == ".json":
+        if model_in(path) is None:
+            raise DamagedFile(path, "it does not say which model it is of")
+        return _Sound(None, True)
+    with reading(path) as file:
+        about = about_rows(file) if path.parent.parent.name == "rows" else None
+        for name in file.names:
+            if about is not None and name in FORMS:
+                rows_array(file, name, len(about.pairs))
+            else:
+                file.array(name)
+        return _Sound(about, file.has_checksums)
+
+
+def _checked(folder: Path) -> Checked:
+    files = rows = without = 0
+    damaged: list[DamagedFile] = []
+    before = len(list(folder.glob("*.damaged")))
+    for path in sorted(path for pattern in ("*.json", "*.safetensors") for path in folder.glob(pattern) if path.is_file()):
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB if alone else fcntl.LOCK_SH)
-        except BlockingIOError:
-            yield False
-            return
-        except OSError:
-            pass  # a network folder without locks
-        yield folder.exists() and os.path.samestat(os.fstat(descriptor), folder.stat())
-    finally:
-        os.close(descriptor)
+            found = _sound(path)
+        except FileNotFoundError:
+            continue  # another process joined it with others
+        except DamagedFile as error:
+            damaged.append(error)
+            set_aside(path, error.reason, _remedy(path))
+            continue
+        files += 1
+        rows += len(found.about.pairs) if found.about else 0
+        without += not found.has_checksums
+    return Checked(folder, files, rows, without, tuple(damaged), before)
 
 
-@contextmanager
-def _reading(path: Path) -> Iterator[Any]:
+def _remedy(path: Path) -> str:
+    if path.suffix == ".safetensors":
+        return MADE_ANEW
+    return SOUGHT_ANEW if path.parent.name == "duplicates" else SAID_ANEW
+
+
+def _read_alike(path: Path) -> list[tuple[str, str]]:
     try:
-        with safe_open(path, framework="numpy") as file:
-            yield file
-    except SafetensorError as error:
-        raise StoreError(f"{path} is damaged ({error}); delete it and predict again: only its rows are lost") from error
-
-
-def _groups(paths: Sequence[Path]) -> Iterator[list[Path]]:
-    """Paths, in order, that together make a sealed file each."""
-    some: list[Path] = []
-    held = 0
-    for path in paths:
-        some.append(path)
-        held += path.stat().st_size
-        if held >= SEALED_BYTES:
-            yield some
-            some, held = [], 0
-    yield some
-
-
-def _joined(paths: Iterable[Path]) -> Rows:
-    return joined_rows([_read_rows(path) for path in paths]) or Rows([], [], {})
-
-
-def _read_rows(path: Path) -> Rows:
-    with _reading(path) as file:
-        metadata = file.metadata()
-        arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 not a mapping
-    aside = [tuple(entry) for entry in json.loads(metadata["aside"])]
-    return Rows(json.loads(metadata["ids"]), json.loads(metadata["digests"]), arrays, aside)
-
-
-def _read_some(path: Path, wanted: Container[tuple[str, str]], keep: Keep) -> Rows:
-    """Those rows of a file that are wanted and hold `keep`; half-precision numbers come back as single."""
-    with _reading(path) as file:
-        metadata = file.metadata()
-        if not satisfies(metadata["keep"], keep):
-            return Rows([], [], {})
-        pairs = list(zip(json.loads(metadata["ids"]), json.loads(metadata["digests"]), strict=True))
-        places = [place for place, pair in enumerate(pairs) if pair in wanted]
-        needed = (*_tensors_of(keep), "extra") if places else ()
-        arrays = {name: file.get_tensor(name) for name in file.keys() if name in needed}  # noqa: SIM118 not a mapping
-    for name, stored in arrays.items():
-        some = stored if len(places) == len(pairs) else stored[places]
-        arrays[name] = some.astype(np.float32) if some.dtype == np.float16 else some
-    return Rows([pairs[place][0] for place in places], [pairs[place][1] for place in places], arrays)
-
-
-def joined_rows(parts: Sequence[Rows]) -> Rows | None:
-    """Several rows as one, holding what all of them hold; None of none."""
-    if len(parts) < 2:
-        return parts[0] if parts else None
-    filled = [part.arrays for part in parts if part.arrays]
-    names = [name for name in (filled[0] if filled else ()) if all(name in arrays for arrays in filled)]
-    arrays = {name: np.concatenate([held[name] for held in filled]) for name in names}
-    return Rows(
-        [key for part in parts for key in part.ids],
-        [digest for part in parts for digest in part.digests],
-        arrays,
-        [entry for part in parts for entry in part.aside],
-    )
-
-
-def _tensors_of(keep: Keep) -> tuple[str, ...]:
-    return {"top5": TOP5, "logits": (*TOP5, "logits"), "features": (*TOP5, "logits", "features")}[keep]
+        found = json.loads(path.read_text(encoding="utf-8", errors="surrogateescape"))
+        return [(str(one), str(other)) for one, other in found["alike"]]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise DamagedFile(path, "it does not list images that look alike") from error
 
 
 def _slug(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9.]+", "_", text).strip("_")[:60] or "unnamed"
 
 
-def _json(value: object) -> bytes:
-    return (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode("utf-8", "surrogateescape")
+def _write_model(path: Path, model: StoredModel) -> None:
+    write_whole(path, to_json({"format": FORMAT, **dataclasses.asdict(model)}))
 
 
 def _read_model_if_there(path: Path) -> StoredModel | None:
-    """None where it is not there, or another process has just forgotten it."""
+    """None where it is not there, is damaged, or another process has just forgotten it."""
     try:
         return _read_model(path)
-    except StoreError:
-        if path.exists():
-            raise
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except DamagedFile as damaged:
+        set_aside(path, damaged.reason, SAID_ANEW)
         return None
 
 
@@ -593,11 +514,20 @@ def _read_model(path: Path) -> StoredModel:
         plain = json.loads(path.read_text(encoding="utf-8", errors="surrogateescape"))
         # before models were stored with their time, their file alone had it
         written = datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat()
+        form = plain.get("format", FORMAT)
+        if isinstance(form, int) and form > FORMAT:
+            raise StoreError(
+                f"{path} was written by a newer shiftproof (format {form}, this one reads {FORMAT}); update shiftproof, or "
+                "name another folder with --store"
+            )
         return StoredModel.from_plain({"stored": written, **plain})
+    except (FileNotFoundError, NotADirectoryError):
+        raise
     except OSError as error:
         raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise StoreError(f"{path} is damaged; delete it and predict again: the rows are kept") from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, BadInput) as error:
+        why = f"it has no {error}" if isinstance(error, KeyError) else "it cannot be read as a model"
+        raise DamagedFile(path, why) from error
 
 
 def _marked(models: Sequence[StoredModel]) -> list[StoredModel]:

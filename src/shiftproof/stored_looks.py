@@ -20,11 +20,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
-from safetensors import numpy as tensors
 
-from shiftproof.errors import BadInput, MissingRuns, StoreError
-from shiftproof.files import write_whole
+from shiftproof.chunks import reading, save_chunk
+from shiftproof.errors import BadInput, DamagedFile, MissingRuns
+from shiftproof.files import set_aside, write_whole
 from shiftproof.image_sets.class_matching import match_columns
 from shiftproof.models.heat_maps import METHODS
 from shiftproof.models.looks import HeatMaps
@@ -115,17 +114,23 @@ class LooksFolder:
         return set() if found is None else set(found.classes)
 
     def load(self, image_id: str, digest: str) -> LookedAt | None:
-        """The maps of an image; None where there are none."""
+        """The maps of an image; None where there are none, or they are damaged and were set aside."""
         path = self._path(image_id, digest)
-        if not path.exists():
-            return None
         try:
-            with safe_open(path, framework="numpy") as file:
-                about = json.loads(file.metadata()["about"])
-                classes, maps = file.get_tensor("classes"), file.get_tensor("maps")
-        except SafetensorError as error:
-            raise StoreError(f"{path} is damaged ({error}); delete it and look again: only its image is lost") from error
-        return LookedAt(tuple(classes.tolist()), maps, tuple(about["size"]), tuple(about["window"]))
+            with reading(path) as file:
+                about = file.json(file.text("about"), dict)
+                size, window = (_numbers(about.get(name), count) for name, count in (("size", 2), ("window", 4)))
+                classes, maps = file.array("classes"), file.array("maps")
+                if size is None or window is None or classes.ndim != 1 or maps.ndim != 3 or len(maps) != len(classes):
+                    raise file.damaged(f"maps of {maps.shape} for classes of {classes.shape}")
+        except FileNotFoundError:
+            return None
+        except DamagedFile as damaged:
+            set_aside(path, damaged.reason, "run with --studies heat-maps makes the maps of this image anew")
+            return None
+        return LookedAt(
+            tuple(classes.tolist()), maps, (int(size[0]), int(size[1])), (window[0], window[1], window[2], window[3])
+        )
 
     def save(self, image_id: str, digest: str, looked_at: LookedAt) -> None:
         """Adds the maps of an image to those of other classes that are there."""
@@ -140,7 +145,13 @@ class LooksFolder:
             "maps": np.stack(list(maps.values())).astype(np.float32),
         }
         about = {"id": image_id, "digest": digest, "size": looked_at.size, "window": looked_at.window}
-        write_whole(self._path(image_id, digest), tensors.save(arrays, {"about": json.dumps(about)}))
+        save_chunk(self._path(image_id, digest), arrays, {"about": json.dumps(about)})
 
     def _path(self, image_id: str, digest: str) -> Path:
         return self._folder / f"{fingerprint_of(image_id, digest)}.safetensors"
+
+
+def _numbers(value: object, count: int) -> list[float] | None:
+    """So many numbers, or None where it is something else."""
+    fits = isinstance(value, list) and len(value) == count and all(type(one) in (int, float) for one in value)
+    return value if fits and isinstance(value, list) else None

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from PIL import Image as Pillow
 
 from shiftproof.digests import stamp_of
-from shiftproof.files import write_whole
+from shiftproof.files import refusal, write_whole
 from shiftproof.image_sets.opener import decoded
 from shiftproof.prediction import Progress
 from shiftproof.types import Image, ImageSource
@@ -58,7 +58,10 @@ def put_all(folder: Path, sources: Mapping[str, ImageSource], *, progress: Progr
     names = {image_id: there[stamp] for image_id, stamp in stamps.items() if stamp is not None and stamp in there}
     unreadable: dict[str, str] = {}
     missing = [image_id for image_id in sources if image_id not in names]
-    register.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        register.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise refusal(error, register.parent) from error
     if progress is not None:
         progress.begin("pictures", len(sources), len(names))
     with ThreadPoolExecutor(SAVERS) as threads, register.open("a", encoding="utf-8") as lines:
@@ -91,7 +94,7 @@ def _registered(register: Path) -> dict[str, str]:
     """The names of pictures by the stamps of their sources; a line that a kill cut off names none that is there."""
     try:
         lines = [line.split() for line in register.read_text(encoding="utf-8").splitlines()]
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return {}
     return {line[0]: line[1] for line in lines if len(line) == 2 and (register.parent / line[1]).exists()}
 

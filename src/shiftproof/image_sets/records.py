@@ -36,10 +36,35 @@ def load_record(root: str | Path) -> Record | None:
     """The record in a folder; None where there is none, or somebody else's file of that name."""
     try:
         record = json.loads(Path(root, RECORD).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
-    ours = isinstance(record, dict) and record.get("layout") in KINDS and "shiftproof" in record
-    return record if ours else None
+    return record if isinstance(record, dict) and _is_ours(record) else None
+
+
+def _is_ours(record: Record) -> bool:
+    """Whether all that we read of a record is as we write it; others have files of that name too."""
+    layout, classes = record.get("layout"), record.get("classes")
+    made = [record.get(kind, {}) for kind in ("corruptions", "perturbations", "crops")]
+    aside = record.get("set_aside", [])
+    return (
+        isinstance(layout, str)
+        and layout in KINDS
+        and isinstance(record.get("shiftproof"), str)
+        and all(isinstance(one, dict) for one in (record.get("source", {}), *made))
+        and all(isinstance(figures, dict) for one in made for figures in one.values())
+        and all(_are_texts(record.get(key, [])) for key in ("unfinished", "images"))
+        and isinstance(aside, list)
+        and all(isinstance(one, dict) and _are_texts([one.get("id"), one.get("reason")]) for one in aside)
+        and (classes is None or _are_classes(classes))
+    )
+
+
+def _are_classes(value: Any) -> bool:
+    return isinstance(value, dict) and _are_texts(value.get("names")) and _are_texts(value.get("wnids") or [])
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
 
 
 def record_of(root: str) -> Record | None:
@@ -60,7 +85,7 @@ def notes_on(record: Record | None) -> tuple[str, ...]:
 def classes_in(record: Record | None) -> Classes | None:
     """The classes whose numbers are the labels of written arrays; None where a record names none."""
     found = (record or {}).get("classes")
-    return None if not found else Classes(tuple(found["names"]), tuple(found["wnids"]) if found["wnids"] else None)
+    return None if not found else Classes(tuple(found["names"]), tuple(found["wnids"]) if found.get("wnids") else None)
 
 
 def cut_in(record: Record | None) -> str | None:

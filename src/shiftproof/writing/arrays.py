@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import os
+import tokenize
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -84,7 +85,7 @@ class ArrayStorage:
         for table in self.tables:
             place = self.root / f"{table.stem}.npy"
             if place.exists():
-                rows = len(np.load(place, mmap_mode="r"))
+                rows = _rows_in(place)
                 if rows != table.blocks * len(kept):
                     raise BadInput(
                         f"{place} has {rows:,} rows, but {len(kept):,} images can be read now, since some were mended or "
@@ -141,6 +142,15 @@ class ArrayStorage:
         about = {"descr": "|u1", "fortran_order": False, "shape": (table.blocks * self.images, *table.row)}
         np.lib.format.write_array_header_1_0(header, about)
         return header.getvalue()
+
+
+def _rows_in(path: Path) -> int:
+    """How many rows a finished file has; BadInput where it is none."""
+    try:
+        found: NDArray[np.generic] = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, SyntaxError, EOFError, OverflowError, tokenize.TokenError) as error:
+        raise BadInput(f"{path} is damaged, and no array can be read from it; move it away, and it is made again") from error
+    return len(found) if found.ndim else 0
 
 
 def _is_whole(file: io.BufferedReader, start: int, row: int, table: Table, written: np.uint32) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import shiftproof
 from shiftproof.errors import BadInput, StoreError, listed
-from shiftproof.files import refusal, write_whole
+from shiftproof.files import alone, refusal, write_whole
 from shiftproof.image_sets.records import RECORD, Record, load_record
 from shiftproof.types import ImageSet, SetAside
 
@@ -131,6 +131,9 @@ def _check_record(root: Path, shared: Mapping[str, Any], plan: Plan) -> None:
 def _differences(record: Record, shared: Mapping[str, Any], plan: Plan) -> Iterator[str]:
     for key, now in shared.items():
         there: Any = record.get(key)
+        if key == "source" and there is None:
+            yield "no source there"
+            continue
         if key == "source" and there.get("fingerprint") == now["fingerprint"]:
             continue
         if key == "source":
@@ -147,7 +150,8 @@ def _differences(record: Record, shared: Mapping[str, Any], plan: Plan) -> Itera
 
 
 def _images(source: Mapping[str, Any]) -> str:
-    return f"{source.get('images'):,} images of {source.get('name')}"
+    count = source.get("images")
+    return f"{count:,} images of {source.get('name')}" if isinstance(count, int) else f"images of {source.get('name')}"
 
 
 @contextmanager
@@ -156,24 +160,3 @@ def _in_sentences(root: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise refusal(error, root) from error
-
-
-@contextmanager
-def alone(root: Path) -> Iterator[None]:
-    """Nobody else writes here meanwhile, where the system can tell; the lock goes with the process, however that ends."""
-    try:
-        import fcntl
-    except ModuleNotFoundError:  # Windows
-        yield
-        return
-    folder = os.open(root, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise StoreError(f"another run is writing into {root}; wait for it, or name another folder") from error
-        except OSError:
-            pass  # a network folder without locks
-        yield
-    finally:
-        os.close(folder)

@@ -13,6 +13,9 @@ from shiftproof.errors import BadInput, listed
 from shiftproof.image_sets.listing import IMAGE_ENDINGS
 from shiftproof.types import Classes, ImageSet, Sample
 
+LONGEST = 240
+"""Bytes of a name, before its ending, that every file system takes."""
+
 
 def file_places(images: ImageSet) -> list[str]:
     """The path of each image below the folder of a condition, without an ending.
@@ -29,7 +32,15 @@ def file_places(images: ImageSet) -> list[str]:
         twice = [place for place, count in Counter(places).items() if count > 1]
         if twice:
             raise BadInput(f"several images would become one file: {listed(twice, most=3)}; rename them first")
+    long = [place for place in places if len(place) > LONGEST // 4 and any(map(_is_too_long, place.split("/")))]
+    if long:
+        shown = ", ".join(f"{place[:60]}…" for place in long[:3])
+        raise BadInput(f"{len(long):,} names of images or classes are too long for a file, as {shown}; shorten them first")
     return places
+
+
+def _is_too_long(step: str) -> bool:
+    return len(step.encode("utf-8", "surrogateescape")) > LONGEST
 
 
 def first_labels(images: ImageSet) -> NDArray[np.integer] | None:
@@ -73,4 +84,5 @@ def _whole_id(image_id: str) -> str:
 
 def _safe(step: str) -> str:
     """A step of a path that is neither hidden nor leads elsewhere."""
-    return f"_{step.lstrip('.')}" if step.startswith(".") or not step else step.replace("\\", "-").replace("\0", "")
+    step = step.replace("\\", "-").replace("\0", "")
+    return f"_{step.lstrip('.')}" if step.startswith(".") or not step else step

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from shiftproof.errors import BadInput
-from shiftproof.files import refusal, write_whole, writing
+from shiftproof.files import alone, refusal, write_whole, writing
 from shiftproof.image_sets.records import CARD, CHECKSUMS
-from shiftproof.writing.destination import alone
 from shiftproof.writing.runs import Progress, Written
 
 

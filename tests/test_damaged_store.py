@@ -1,0 +1,478 @@
+"""A store that is not what was written: every flipped bit is noticed, named and set aside, and nothing of it is used."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors import safe_open
+from safetensors.numpy import save_file
+
+import shiftproof as sp
+from boxed_toys import ColourDetector, draw_scenes
+from command import Shiftproof
+from shiftproof.errors import MissingRuns, ShiftproofError, StoreError
+from shiftproof.image_sets import open_images
+from shiftproof.loading import digests_of, load_training
+from shiftproof.looking import look_at
+from shiftproof.prediction import detect, fill, predict
+from shiftproof.store import Store
+from shiftproof.stored_looks import LooksFolder
+from shiftproof.types import Classifier, Run
+from toys import COLOURS, save_colour_network
+
+
+def flip(path: Path, array: str, *, bit: int = 30, number: int = 0) -> None:
+    """Flips one bit of a number of an array in a file, and nothing else; a disk would leave the time alone, too."""
+    data = bytearray(path.read_bytes())
+    header = int.from_bytes(data[:8], "little")
+    about = json.loads(data[8 : 8 + header])[array]
+    size = {"F16": 2, "F32": 4, "I32": 4, "I64": 8, "F64": 8}[about["dtype"]]
+    place = 8 + header + about["data_offsets"][0] + number * size + bit // 8
+    data[place] ^= 1 << bit % 8
+    later = path.stat().st_mtime_ns + 10**9
+    path.write_bytes(data)
+    os.utime(path, ns=(later, later))
+
+
+def only_file(store: Path, kind: str = "rows") -> Path:
+    (path,) = store.glob(f"{kind}/*/*.safetensors")
+    return path
+
+
+def without_checksums(path: Path) -> None:
+    """Makes a file what it was before there were any."""
+    with safe_open(path, framework="numpy") as file:
+        metadata = {name: text for name, text in file.metadata().items() if name != "checksums"}
+        arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 not a mapping
+    save_file(arrays, path, metadata)
+
+
+@pytest.fixture
+def images(draw_photos: Callable[..., Path]) -> Any:
+    return open_images(draw_photos(4))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    return tmp_path / "runs"
+
+
+@pytest.mark.parametrize(
+    ("array", "bit"),
+    [("top5_classes", 0), ("top5_classes", 30), ("top5_scores", 22), ("log_total", 1), ("logits", 29), ("features", 0)],
+)
+def test_a_flipped_bit_of_any_array_is_named_set_aside_and_computed_again(
+    array: str, bit: int, images: Any, colour_model: Classifier, store: Path
+) -> None:
+    before = predict(colour_model, images, store=store, keep="features")
+    path = only_file(store)
+    flip(path, array, bit=bit)
+    with (
+        pytest.warns(UserWarning, match=rf"{path.name} is damaged \(the checksum of {array} .*predict or run"),
+        pytest.raises(MissingRuns, match="12 of 12 images have no prediction"),
+    ):
+        sp.loading.load_predictions(Run(colour_model.ref, images.ref), images, store=Store(store), keep="features")
+    assert path.with_name(f"{path.name}.damaged").exists(), "it is kept for whoever wants to look into it"
+    again = predict(colour_model, images, store=store, keep="features")
+    assert np.array_equal(again.top5.classes, before.top5.classes)
+    assert np.array_equal(again.need_features(), before.need_features())
+
+
+def test_a_run_computes_damaged_rows_again_at_once(images: Any, colour_model: Classifier, store: Path) -> None:
+    before = predict(colour_model, images, store=store)
+    flip(only_file(store), "top5_scores")
+    with pytest.warns(UserWarning, match="is damaged"):
+        again = predict(colour_model, images, store=store)
+    assert np.array_equal(again.top5.scores, before.top5.scores)
+
+
+def test_only_the_damaged_file_is_computed_again(draw_photos: Callable[..., Path], store: Path) -> None:
+    asked: list[int] = []
+
+    def scores(inputs: Any) -> Any:
+        asked.append(len(inputs))
+        return np.asarray(inputs, np.float32).mean(axis=(2, 3))
+
+    model = sp.wrap_model(scores, name="m", version="1", class_names=sorted(COLOURS), size=(16, 16), prepare="unit")
+    images = open_images(draw_photos(8))
+    for part in (1, 2):
+        fill(model, images, store=Store(store), shard=(part, 2), batch_size=4)
+    assert sum(asked) == 24
+    parts = sorted(store.glob("rows/*/*.safetensors"))
+    assert len(parts) == 6
+    flip(parts[3], "top5_scores")
+    asked.clear()
+    with pytest.warns(UserWarning, match="is damaged"):
+        predict(model, images, store=store)
+    assert sum(asked) == 4
+
+
+def test_training_stops_at_damaged_rows_and_says_what_to_do(images: Any, colour_model: Classifier, store: Path) -> None:
+    predict(colour_model, images, store=store, keep="features")
+    training = load_training(Run(colour_model.ref, images.ref), images, store=Store(store))
+    flip(only_file(store), "features")
+    with pytest.warns(UserWarning, match="is damaged"), pytest.raises(StoreError, match=r"is damaged .* predict again"):
+        list(training.blocks())
+
+
+@pytest.mark.parametrize(
+    ("array", "bit", "old"),
+    [
+        ("boxes", 20, False),
+        ("box_scores", 22, False),
+        ("box_classes", 0, False),
+        ("box_counts", 0, False),
+        ("image_sizes", 3, False),
+        ("box_classes", 30, True),  # without a checksum only what cannot be a class or a count is noticed
+        ("box_counts", 30, True),
+        ("box_counts", 0, True),
+    ],
+)
+def test_a_flipped_bit_in_stored_boxes_is_noticed(array: str, bit: int, old: bool, tmp_path: Path, store: Path) -> None:
+    images, detector = open_images(draw_scenes(tmp_path / "scenes")), ColourDetector()
+    before = detect(detector, images, store=store)
+    if old:
+        without_checksums(only_file(store))
+    flip(only_file(store), array, bit=bit)
+    with pytest.warns(UserWarning, match="is damaged"):
+        again = detect(detector, images, store=store)
+    assert np.array_equal(again.detections.boxes, before.detections.boxes)
+    assert np.array_equal(again.detections.classes, before.detections.classes)
+
+
+@pytest.mark.parametrize("array", ["maps", "classes"])
+def test_a_flipped_bit_of_a_heat_map_is_noticed_and_the_map_made_again(
+    array: str, images: Any, colour_model: Classifier, store: Path
+) -> None:
+    folder = LooksFolder(store, colour_model.ref, "occlusion")
+    asked = {images.samples[0].id: [0, 1]}
+    digest = digests_of(images, Store(store))[images.samples[0].id] or ""
+    list(look_at(colour_model, images, asked, folder, store=Store(store)))
+    before = folder.load(images.samples[0].id, digest)
+    flip(only_file(store, "looks"), array, bit=1)
+    with pytest.warns(UserWarning, match="is damaged .* heat-maps"):
+        assert folder.load(images.samples[0].id, digest) is None
+    list(look_at(colour_model, images, asked, folder, store=Store(store)))
+    again = folder.load(images.samples[0].id, digest)
+    assert before is not None
+    assert again is not None
+    assert np.array_equal(again.maps, before.maps)
+
+
+@pytest.mark.parametrize("bit", [2, 24, 30, 31])
+def test_a_class_out_of_range_in_an_old_file_never_reaches_a_study(
+    bit: int, images: Any, colour_model: Classifier, store: Path
+) -> None:
+    predict(colour_model, images, store=store)
+    without_checksums(only_file(store))
+    flip(only_file(store), "top5_classes", bit=bit, number=4)
+    with (
+        pytest.warns(UserWarning, match="top5_classes holds .* set aside"),
+        pytest.raises(MissingRuns, match="12 of 12"),
+    ):
+        sp.measure(sp.AccuracyStudy([colour_model], images), store=store)
+
+
+def test_files_from_before_there_were_checksums_load(images: Any, colour_model: Classifier, store: Path) -> None:
+    before = predict(colour_model, images, store=store, keep="features")
+    without_checksums(only_file(store))
+    again = predict(colour_model, images, store=store, keep="features")
+    assert np.array_equal(again.need_logits(), before.need_logits())
+    assert sum(found.without_checksums for found in Store(store).check()) == 1
+
+
+def test_shapes_that_do_not_fit_the_rows_are_damage(images: Any, colour_model: Classifier, store: Path) -> None:
+    predict(colour_model, images, store=store)
+    path = only_file(store)
+    with safe_open(path, framework="numpy") as file:
+        metadata = {name: text for name, text in file.metadata().items() if name != "checksums"}
+        arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 not a mapping
+    for name, wrong in {"log_total": arrays["log_total"][:5], "top5_scores": arrays["top5_scores"].ravel()}.items():
+        save_file({**arrays, name: wrong}, path, metadata)
+        with pytest.warns(UserWarning, match=f"{name} should be 12 rows"), pytest.raises(MissingRuns):
+            sp.loading.load_predictions(Run(colour_model.ref, images.ref), images, store=Store(store))
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        {},
+        {"keep": "everything"},
+        {"ids": "["},
+        {"ids": "[1, 2]"},
+        {"ids": "[" * 100_000},
+        {"digests": '["d"]'},
+        {"aside": '["x"]'},
+        {"aside": '[["a", "b"]]'},
+    ],
+)
+def test_metadata_that_cannot_be_read_is_damage(
+    texts: dict[str, str], images: Any, colour_model: Classifier, store: Path
+) -> None:
+    predict(colour_model, images, store=store)
+    path = only_file(store)
+    with safe_open(path, framework="numpy") as file:
+        metadata = {name: text for name, text in file.metadata().items() if name != "checksums"} if texts else {}
+        arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 not a mapping
+    save_file(arrays, path, {**metadata, **texts})
+    with pytest.warns(UserWarning, match="is damaged"):
+        again = predict(colour_model, images, store=store)
+    assert len(again) == 12
+
+
+def test_any_byte_of_a_file_may_be_damaged(images: Any, colour_model: Classifier, store: Path) -> None:
+    before = predict(colour_model, images, store=store, keep="features")
+    whole = only_file(store).read_bytes()
+    name = only_file(store).name
+    folder = only_file(store).parent
+    unnoticed = 0
+    for place in [*np.random.default_rng(0).integers(0, len(whole), 60).tolist(), 0, 7, 8, 9]:
+        for old in folder.glob("*.safetensors*"):
+            old.unlink()
+        damaged = bytearray(whole)
+        damaged[place] ^= 1 << int(place) % 8
+        (folder / name).write_bytes(damaged)
+        os.utime(folder / name, ns=(place, place + 1))
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            again = predict(colour_model, images, store=store, keep="features")
+        unnoticed += not said
+        assert np.array_equal(again.need_logits(), before.need_logits())
+        assert np.array_equal(again.need_features(), before.need_features())
+        assert np.array_equal(again.top5.scores, before.top5.scores)
+    assert unnoticed == 0
+
+
+def test_a_damaged_last_layer_is_noticed_and_stored_again(images: Any, tmp_path: Path, store: Path) -> None:
+    save_colour_network(tmp_path / "colours.onnx")
+    model = sp.load_model(f"onnx:{tmp_path}/colours.onnx", prepare="unit")
+    predict(model, images, store=store, keep="features")
+    (path,) = store.glob("models/*/head.safetensors")
+    flip(path, "weights")
+    with pytest.warns(UserWarning, match=r"head\.safetensors is damaged"):
+        assert Store(store).head(model.ref) is None
+    predict(model, images, store=store, keep="features")
+    assert Store(store).head(model.ref) is not None
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", "null", "[" * 9999, '{"ref": {"name": 1}}', "outputs", "gives", "wnids"])
+def test_a_damaged_model_is_named_and_the_next_run_writes_it_anew(
+    text: str, images: Any, colour_model: Classifier, store: Path
+) -> None:
+    predict(colour_model, images, store=store)
+    (path,) = store.glob("models/*/model.json")
+    plain = json.loads(path.read_text())
+    spoilt = {"outputs": 2**40, "gives": "wishes", "classes": {"names": ["a"], "wnids": ["b", "c"]}}
+    key = "classes" if text == "wnids" else text
+    path.write_text(json.dumps({**plain, key: spoilt[key]}) if key in spoilt else text)
+    with pytest.warns(UserWarning, match=r"model\.json is damaged .* writes it anew: the rows are kept"):
+        assert Store(store).models() == []
+    assert path.with_name("model.json.damaged").exists()
+    predict(colour_model, images, store=store)
+    assert [one.ref for one in Store(store).models()] == [colour_model.ref]
+
+
+def test_a_model_of_a_newer_version_is_left_alone(
+    images: Any, colour_model: Classifier, store: Path, shiftproof: Shiftproof
+) -> None:
+    predict(colour_model, images, store=store)
+    (path,) = store.glob("models/*/model.json")
+    path.write_text(json.dumps({**json.loads(path.read_text()), "format": 9, "gives": "something new"}))
+    said = shiftproof("models", "--store", store)
+    assert said.code == 1
+    assert "was written by a newer shiftproof (format 9, this one reads 1); update shiftproof" in said.err
+    assert path.exists()
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"model": []}'])
+def test_a_damaged_run_json_is_named_and_the_next_run_writes_it_anew(
+    text: str, images: Any, colour_model: Classifier, store: Path
+) -> None:
+    predict(colour_model, images, store=store)
+    (path,) = store.glob("rows/*/run.json")
+    whole = path.read_text()
+    path.write_text(text)
+    with pytest.warns(UserWarning, match=r"run\.json is damaged .*writes it anew: the rows are kept"):
+        assert Store(store).rows_by_model() == {}
+    with pytest.warns(UserWarning, match=r"run\.json is damaged"):
+        predict(colour_model, images, store=store)
+    assert path.read_text() == whole
+    assert list(Store(store).rows_by_model().values()) == [[12]]
+
+
+def test_a_damaged_index_of_digests_is_set_aside_and_begun_anew(images: Any, colour_model: Classifier, store: Path) -> None:
+    before = predict(colour_model, images, store=store)
+    path = store / "digests.sqlite"
+    for left in store.glob("digests.sqlite-*"):
+        left.unlink()
+    path.write_bytes(b"SQLite format 3\0" + os.urandom(5000))
+    with pytest.warns(UserWarning, match=r"digests\.sqlite is damaged .* found out again"):
+        again = predict(colour_model, images, store=store)
+    assert np.array_equal(again.top5.scores, before.top5.scores)
+    assert len(Store(store).digests.known()) == 12
+
+
+def test_digests_that_are_none_are_found_out_again(images: Any, colour_model: Classifier, store: Path) -> None:
+    before = predict(colour_model, images, store=store)
+    with sqlite3.connect(store / "digests.sqlite") as database:
+        database.execute("UPDATE digests SET digest = X'00ff'")
+    database.close()
+    again = predict(colour_model, images, store=store)
+    assert np.array_equal(again.top5.scores, before.top5.scores)
+
+
+@pytest.mark.parametrize("text", ["[]", "3", '{"rename": []}', '{"rename": {"x": 1}}', '{"forget": "abc"}'])
+def test_changes_that_are_none_are_set_aside(text: str, images: Any, colour_model: Classifier, store: Path) -> None:
+    predict(colour_model, images, store=store)
+    (store / "changes.json").write_text(text)
+    with pytest.warns(UserWarning, match=r"changes\.json is damaged"):
+        assert len(Store(store).models()) == 1
+
+
+def test_changes_of_a_stranger_write_nothing_outside_the_store(
+    images: Any, colour_model: Classifier, store: Path, tmp_path: Path
+) -> None:
+    predict(colour_model, images, store=store)
+    (path,) = store.glob("models/*/model.json")
+    outside = tmp_path / "outside" / "model.json"
+    outside.parent.mkdir()
+    outside.write_text(path.read_text())
+    (store / "changes.json").write_text(json.dumps({"rename": {"../../outside": "mine now"}}))
+    Store(store).models()
+    assert outside.read_text() == path.read_text()
+
+
+def test_check_store_names_what_is_damaged_and_what_cannot_be_verified(
+    images: Any, colour_model: Classifier, store: Path, tmp_path: Path, shiftproof: Shiftproof
+) -> None:
+    detector = ColourDetector()
+    predict(colour_model, images, store=store, keep="logits")
+    detect(detector, open_images(draw_scenes(tmp_path / "scenes")), store=store)
+    sound = shiftproof("check", "--store", store, "--json")
+    assert sound.code == 0
+    assert json.loads(sound.out)["damaged"] == []
+    assert sum(one["rows"] for one in json.loads(sound.out)["folders"]) == 16
+    old, new = sorted(store.glob("rows/*/*.safetensors"))
+    flip(new, "boxes" if "boxes" in names_in(new) else "logits")
+    without_checksums(old)
+    told = shiftproof("check", "--store", store, "--json")
+    assert told.code == 1
+    found = json.loads(told.out)
+    assert [one["file"] for one in found["damaged"]] == [str(new)]
+    assert "checksum" in found["damaged"][0]["reason"]
+    assert sum(one["without_checksums"] for one in found["folders"]) == 1
+    again = shiftproof("check", "--store", store)
+    assert again.code == 0, "what was set aside is out of the way"
+    assert "cannot be verified" in again.err
+    assert "damaged before" in again.out
+
+
+def names_in(path: Path) -> list[str]:
+    with safe_open(path, framework="numpy") as file:
+        return list(file.keys())
+
+
+def test_check_wants_one_thing_and_a_store_where_it_is_told_of_one(shiftproof: Shiftproof, tmp_path: Path) -> None:
+    assert shiftproof("check").code == 2
+    assert shiftproof("check", "photos", "--store", "runs").code == 2
+    said = shiftproof("check", "--store", tmp_path / "nothing")
+    assert said.code == 1
+    assert "no store at" in said.err
+
+
+# ---- merging the stores of others
+
+
+@pytest.fixture
+def theirs(images: Any, colour_model: Classifier, tmp_path: Path) -> Path:
+    predict(colour_model, images, store=tmp_path / "theirs", keep="features")
+    return tmp_path / "theirs"
+
+
+MERGE = "import sys; from shiftproof.store import Store; Store(sys.argv[1]).absorb(Store(sys.argv[2]))"
+
+
+@pytest.mark.parametrize("target", ["nowhere", "itself"])
+def test_a_link_to_nowhere_ends_a_merge_with_a_sentence(target: str, theirs: Path, tmp_path: Path) -> None:
+    link = next(theirs.glob("rows/*")) / "00.safetensors"
+    link.symlink_to(link.name if target == "itself" else target)
+    merging = [sys.executable, "-c", MERGE, str(tmp_path / "ours"), str(theirs)]
+    try:
+        done = subprocess.run(merging, capture_output=True, text=True, timeout=60)
+    except subprocess.TimeoutExpired:
+        pytest.fail("merging goes on for ever")
+    assert "StoreError" in done.stderr
+    assert "is a link to nowhere; remove it" in done.stderr
+
+
+@pytest.mark.parametrize("what", ["file", "folder"])
+def test_a_link_out_of_the_store_is_refused(what: str, theirs: Path, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    (secret / "x").mkdir(parents=True)
+    (secret / "x" / "model.json").write_text("keep out")
+    place = theirs / "models" / "stolen"
+    if what == "folder":
+        place.symlink_to(secret / "x")
+    else:
+        place.mkdir()
+        (place / "model.json").symlink_to(secret / "x" / "model.json")
+    with pytest.raises(StoreError, match=r"leads out of the store, to .*secret.*; put a copy in its place"):
+        Store(tmp_path / "ours").absorb(Store(theirs))
+    assert not list((tmp_path / "ours").rglob("*")), "nothing was taken over before that was seen"
+
+
+def test_damaged_files_are_not_merged_and_named(
+    theirs: Path, images: Any, colour_model: Classifier, tmp_path: Path, shiftproof: Shiftproof
+) -> None:
+    path = only_file(theirs)
+    flip(path, "features")
+    told = shiftproof("merge", tmp_path / "ours", theirs, "--json")
+    assert told.code == 0
+    (found,) = json.loads(told.out)
+    assert [one["file"] for one in found["damaged"]] == [str(path)]
+    assert path.exists(), "what is not ours stays as it is"
+    assert not list((tmp_path / "ours").glob("rows/*/*.safetensors"))
+    assert "not merged" in shiftproof("merge", tmp_path / "ours", theirs).err
+
+
+def test_pipes_folders_and_other_files_in_a_store_are_not_merged(theirs: Path, tmp_path: Path) -> None:
+    folder = next(theirs.glob("rows/*"))
+    os.mkfifo(folder / "pipe.safetensors")
+    (folder / "folder.safetensors").mkdir()
+    (folder / "manifest.json").write_text("{}")
+    (folder / "old.safetensors.damaged").write_text("x")
+    merged = Store(tmp_path / "ours").absorb(Store(theirs))
+    assert merged.damaged == ()
+    assert {path.name for path in (tmp_path / "ours").rglob("*") if path.is_file()} == {
+        "model.json",
+        "run.json",
+        only_file(tmp_path / "ours").name,
+    }
+
+
+def test_merging_again_adds_nothing_even_where_files_were_joined(
+    theirs: Path, images: Any, colour_model: Classifier, tmp_path: Path
+) -> None:
+    ours = Store(tmp_path / "ours")
+    ours.absorb(Store(theirs))
+    other = only_file(ours.root)
+    other.rename(other.with_name("1-joined.safetensors"))
+    assert ours.absorb(Store(theirs)).new_files == 0
+
+
+def test_a_store_of_a_name_that_cannot_be_is_one_sentence(shiftproof: Shiftproof, draw_photos: Callable[..., Path]) -> None:
+    said = shiftproof("models", "--store", "x" * 300)
+    assert said.code == 1
+    assert "File name too long" in said.err
+    with pytest.raises(ShiftproofError, match="NUL"):
+        Store("a\0b")
