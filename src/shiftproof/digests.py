@@ -18,6 +18,8 @@ from shiftproof.types import ImageSource
 
 DIGEST_LETTERS = 32
 
+WHOLE_DIGESTS = "SELECT stamp, digest FROM digests WHERE length(digest) = ? AND digest NOT GLOB '*[^0-9a-f]*'"
+
 
 def digest_of(data: bytes) -> str:
     """What identifies the bytes of one image."""
@@ -25,10 +27,11 @@ def digest_of(data: bytes) -> str:
 
 
 class DigestCache:
-    """Stamps and digests in one SQLite file, which several processes may use at once."""
+    """Stamps and digests of so many letters in one SQLite file, which several processes may use at once."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, letters: int = DIGEST_LETTERS) -> None:
         self.path = path
+        self.letters = letters
 
     def digests(self, sources: Sequence[ImageSource]) -> list[str | None]:
         """The digest of each image, reading only those the cache does not know; None for one that cannot be read."""
@@ -53,13 +56,13 @@ class DigestCache:
             return {}
         try:
             with closing(self._connect()) as database:
-                found = database.execute("SELECT stamp, digest FROM digests").fetchall()
+                found = database.execute(WHOLE_DIGESTS, (self.letters,)).fetchall()
         except (OSError, sqlite3.OperationalError):  # locked, read-only, full
             return {}
         except sqlite3.DatabaseError as error:
             set_aside(self.path, str(error), "the digests of the images are found out again, which takes a little time")
             return {}
-        return {stamp: digest for stamp, digest in found if isinstance(digest, str) and len(digest) == DIGEST_LETTERS}
+        return dict(found)
 
     def _connect(self) -> sqlite3.Connection:
         self.path.parent.mkdir(parents=True, exist_ok=True)

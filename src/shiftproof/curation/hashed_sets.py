@@ -17,6 +17,7 @@ from shiftproof.prediction import Progress
 from shiftproof.types import ImageSource
 
 IMAGES_A_JOB = 32
+HASH_LETTERS = 16
 FILE = "perceptual_hashes.sqlite"
 """In the store; made again where it is gone."""
 
@@ -40,7 +41,7 @@ def hashed_set(
     images: ImageList, store: str | Path, *, workers: int | None = None, progress: Progress | None = None
 ) -> HashedSet:
     """The hash of every image; those that the store remembers are not opened."""
-    cache = DigestCache(Path(store) / FILE)
+    cache = DigestCache(Path(store) / FILE, HASH_LETTERS)
     known, sources = cache.known(), {sample.id: images.source(sample) for sample in images.samples}
     stamps = {image_id: stamp_of(source) for image_id, source in sources.items()}
     found = {image_id: known[stamp] for image_id, stamp in stamps.items() if stamp is not None and stamp in known}
@@ -65,7 +66,7 @@ def hashed_set(
 def hash_images(job: Job) -> tuple[Arrays, list[tuple[str, bool]]]:
     """No arrays; for each image its hash as text, or why there is none, and which of the two it is."""
     images = [decoded(source) for source in job.sources]
-    return [], [(one, False) if isinstance(one, str) else (f"{perceptual_hash(one):016x}", True) for one in images]
+    return [], [(one, False) if isinstance(one, str) else (f"{perceptual_hash(one):0{HASH_LETTERS}x}", True) for one in images]
 
 
 def _jobs(sources: Mapping[str, ImageSource]) -> Iterator[Job]:
