@@ -14,7 +14,7 @@ from shiftproof.image_sets.image_list import ImageList
 from shiftproof.image_sets.opener import decoded
 from shiftproof.parallel import Arrays, Workers
 from shiftproof.prediction import Progress
-from shiftproof.types import ImageSource
+from shiftproof.types import Image, ImageSource
 
 IMAGES_A_JOB = 32
 HASH_LETTERS = 16
@@ -66,7 +66,11 @@ def hashed_set(
 def hash_images(job: Job) -> tuple[Arrays, list[tuple[str, bool]]]:
     """No arrays; for each image its hash as text, or why there is none, and which of the two it is."""
     images = [decoded(source) for source in job.sources]
-    return [], [(one, False) if isinstance(one, str) else (f"{perceptual_hash(one):0{HASH_LETTERS}x}", True) for one in images]
+    return [], [(one, False) if isinstance(one, str) else (_letters(one), True) for one in images]
+
+
+def _letters(image: Image) -> str:
+    return f"{perceptual_hash(image):0{HASH_LETTERS}x}"
 
 
 def _jobs(sources: Mapping[str, ImageSource]) -> Iterator[Job]:
