@@ -10,7 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from fuzz.bench import FAULTS
+from fuzz.bench import FAULTS, Found
 from fuzz.workers import fuzz
 
 
@@ -23,8 +23,17 @@ def main() -> int:
     parser.add_argument("--found", type=Path, default=Path("fuzz-found"), help="where files that fail are kept")
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args()
-    begin = time.monotonic()
-    in_memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    begin, kept = time.monotonic(), {}
+
+    def keep(found: Found) -> None:
+        path = asked.found / found.reader / found.file_name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(found.content)
+        path.with_name(f"{path.name}.txt").write_text(f"{found.key}\n\n{found.told}\n", "utf-8", "backslashreplace")
+        kept[found.key] = str(path)
+        print(found.key, file=sys.stderr, flush=True)
+
+    in_memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # where files cost no disk
     with tempfile.TemporaryDirectory(prefix="fuzz-", dir=in_memory) as root:
         fuzzed = fuzz(
             "fuzz.readers",
@@ -33,15 +42,8 @@ def main() -> int:
             seed=asked.seed,
             jobs=asked.jobs,
             only=asked.readers,
-            tell=lambda text: print(text, file=sys.stderr, flush=True),
+            tell=keep,
         )
-    kept = {}
-    for key, found in fuzzed.found.items():
-        path = asked.found / found.reader / found.file_name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(found.content)
-        path.with_name(f"{path.name}.txt").write_text(f"{key}\n\n{found.told}\n", errors="backslashreplace")
-        kept[key] = str(path)
     seconds = time.monotonic() - begin
     columns = ("cases", "refused", "accepted", *FAULTS)
     if asked.json:

@@ -165,7 +165,7 @@ def fuzz(
     seed: int,
     jobs: int,
     only: Sequence[str] = (),
-    tell: Callable[[str], None] = lambda _: None,
+    tell: Callable[[Found], None] = lambda _: None,
 ) -> Fuzzed:
     """Tries so many cases, shared out over the readers of a module; the same seed draws the same cases."""
     readers = [reader for name, reader in load_readers(module).items() if not only or name in only]
@@ -202,7 +202,7 @@ def _batches(readers: Sequence[Reader], cases: int, seed: int) -> list[Batch]:
 
 
 def _look_after(
-    worker: Worker, fuzzed: Fuzzed, *, is_ready: bool, waiting: list[Batch], tell: Callable[[str], None]
+    worker: Worker, fuzzed: Fuzzed, *, is_ready: bool, waiting: list[Batch], tell: Callable[[Found], None]
 ) -> None:
     """Takes what a worker has to say, or ends it where it is in trouble; a worker that failed starts anew."""
     batch = worker.batch
@@ -234,7 +234,7 @@ def _look_after(
     for found in new:
         if found.key not in fuzzed.found:
             fuzzed.found[found.key] = found
-            tell(found.key)
+            tell(found)
     worker.batch = None
     if gone:
         worker.end()
