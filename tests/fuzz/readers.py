@@ -64,7 +64,7 @@ def _read_set(location: Path, **options: Any) -> object:
     if len({sample.id for sample in images.samples}) != len(images.samples):
         raise Wrong("two images with one id")
     for sample in images.samples:
-        if not all(0 <= label < classes for label in sample.labels):
+        if not all(isinstance(label, int) and 0 <= label < classes for label in sample.labels):
             raise Wrong(f"labels outside the classes: {sample.labels} of {classes}")
         if sample.boxes is not None:
             left, top, right, bottom = np.asarray(sample.boxes).reshape(-1, 4).T
@@ -165,7 +165,8 @@ RESULTS = [
 ]
 VOC = b"""<annotation><folder>f</folder><filename>a.png</filename>
 <size><width>12</width><height>9</height><depth>3</depth></size>
-<object><name>cat</name><difficult>0</difficult><bndbox><xmin>1</xmin><ymin>2</ymin><xmax>5</xmax><ymax>7.5</ymax></bndbox></object>
+<object><name>cat</name><difficult>0</difficult>
+<bndbox><xmin>1</xmin><ymin>2</ymin><xmax>5</xmax><ymax>7.5</ymax></bndbox></object>
 </annotation>"""
 YOLO = b"0 0.5 0.5 0.25 0.5\n1 0.25 0.5 0.5 1\n"
 
@@ -328,6 +329,65 @@ def _read_clips(folder: Path) -> object:
     return _read_set(folder / "clips")
 
 
+def _published_seeds() -> list[Seed]:
+    """The files that explain released sets, and the record beside arrays that we wrote."""
+    photo = photos()["b.jpg"]
+    frame, beside = "val/a/000012.JPEG", "val/a/000013.JPEG"
+    vid = {frame: photo, "metadata/pmsets.json": _json({frame: [beside]}), "metadata/labels.json": _json({frame: [3, 7]})}
+    words = {"labels": ["good", "unsure", "bad"], "annotations": [{"key": "a_1/frame-30.jpg", "notes": "", "labels": [0]}]}
+    ytbb = {
+        "a_1/frame-30.jpg": photo,
+        "metadata/anchor_labels.json": _json(words),
+        "metadata/ytbb_robustness_test_anchors_full.csv": b"ytid,time_ms,label\na,1,7\n",
+    }
+    objectnet = {
+        "images/air_freshener/a.png": photos()["a.png"],
+        "mappings/folder_to_objectnet_label.json": _json({"air_freshener": "Air freshener"}),
+        "mappings/objectnet_to_imagenet_1k.json": _json({"Alarm clock": "analog clock; digital clock"}),
+    }
+    boxes = {
+        "videos/x/1000.jpg": photo,
+        "table.csv": b"x,1000,0,person,1,present,0.1,0.5,0.2,0.9\nx,1000,1,bird,0,absent,-1,-1,-1,-1\n",
+    }
+    record = {
+        "shiftproof": "0.1",
+        "layout": "cifar-c",
+        "source": {"name": "photos"},
+        "seed": 0,
+        "images": ["a"],
+        "set_aside": [],
+        "classes": {"names": ["cat", "dog"], "wnids": None},
+        "picture": "image",
+    }
+    written = {"fog.npy": array_bytes(np.stack([pixels(4, 4)] * 5)), "labels.npy": array_bytes(np.array([1]))}
+    tiny = {"images/a.png": photos()["a.png"], "val_annotations.txt": b"a.png\tn01440764\t0\t0\t5\t5\n"}
+    listed = {"n01440764/b.jpg": photo, "imagenetood.txt": b"n01440764/b.jpg\n"}
+    open_images = {"test/b.jpg": photo, "openimage_o.txt": b"b.jpg -1\n"}
+    return [
+        Seed("vid-robust", vid, "metadata/pmsets.json", jsons),
+        Seed("vid-labels", vid, "metadata/labels.json", jsons),
+        Seed("ytbb-robust", ytbb, "metadata/anchor_labels.json", jsons),
+        Seed("ytbb-anchors", ytbb, "metadata/ytbb_robustness_test_anchors_full.csv", texts),
+        Seed("objectnet", objectnet, "mappings/folder_to_objectnet_label.json", jsons),
+        Seed("youtube-bb", boxes, "table.csv", texts),
+        Seed("record", {**written, "manifest.json": _json(record)}, "manifest.json", jsons),
+        Seed("tiny-imagenet", tiny, "val_annotations.txt", texts),
+        Seed("imagenet-ood", listed, "imagenetood.txt", texts),
+        Seed("openimage-o", open_images, "openimage_o.txt", texts),
+    ]
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value).encode()
+
+
+def _read_published(folder: Path) -> object:
+    if (folder / "table.csv").exists():
+        return _read_set(folder / "videos", kind="youtube-bb", table=str(folder / "table.csv"))
+    lists = {"imagenetood.txt": "imagenet-ood", "openimage_o.txt": "openimage-o"}
+    return _read_set(folder, kind=next((kind for name, kind in lists.items() if (folder / name).exists()), None))
+
+
 READERS: Sequence[Reader] = (
     Reader("image-pillow", _image_seeds, partial(_read_image, decoder="pillow"), share=2),
     Reader("image-opencv", partial(_image_seeds, "jpeg", "png"), _read_by_both, share=2),
@@ -349,6 +409,7 @@ READERS: Sequence[Reader] = (
     Reader("voc", _voc_seeds, _read_voc),
     Reader("yolo", _yolo_seeds, lambda folder: _read_set(folder, kind="yolo")),
     Reader("results", _results_seeds, _read_results),
+    Reader("published", _published_seeds, _read_published),
     Reader("clips", _clip_seeds, _read_clips, share=0.1),
     Reader("onnx", onnx_seeds, read_onnx, share=0.3),
     Reader("weights", weight_seeds, read_weights, share=0.5),
