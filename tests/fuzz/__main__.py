@@ -29,7 +29,8 @@ def main() -> int:
         path = asked.found / found.reader / found.file_name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(found.content)
-        path.with_name(f"{path.name}.txt").write_text(f"{found.key}\n\n{found.told}\n", "utf-8", "backslashreplace")
+        with (asked.found / "notes.txt").open("a", encoding="utf-8", errors="backslashreplace") as notes:
+            notes.write(f"{path}\n{found.key}\n{found.told}\n\n")
         kept[found.key] = str(path)
         print(found.key, file=sys.stderr, flush=True)
 
