@@ -51,11 +51,11 @@ $(LOWEST)/.made: pyproject.toml constraints.txt
 fuzz: setup-test
 	PYTHONPATH=tests $(BIN)/python -m fuzz $(if $(CASES),--cases $(CASES)) $(if $(SEED),--seed $(SEED)) $(if $(READERS),--readers $(READERS)) $(FUZZ_ARGS)
 
-# known holes of what is installed and of the lowest versions; --strict, or versions that could not be looked up would pass
-audit: setup-test $(LOWEST)/.made
-	$(PIP) pip-audit
-	$(BIN)/pip-audit --strict --skip-editable --progress-spinner off
-	$(BIN)/pip-audit --strict --progress-spinner off --no-deps --disable-pip -r $(LOWEST)/versions.txt
+# known holes of the newest and of the lowest versions; --strict, or what could not be looked up would pass
+audit: $(LOWEST)/.made
+	$(LOWEST)/bin/uv pip compile --quiet --extra dev -c constraints.txt -o $(LOWEST)/newest.txt pyproject.toml
+	for list in newest versions; do \
+	  $(LOWEST)/bin/uv tool run pip-audit --strict --progress-spinner off --no-deps --disable-pip -r $(LOWEST)/$$list.txt || exit 1; done
 
 check: setup-test
 	$(BIN)/ruff check .

@@ -61,16 +61,6 @@ def read_weights(folder: Path) -> object:
     return len(load_model(f"torch:{folder / 'factory.py'}:make", weights=str(weights), prepare="size=8").ref.fingerprint)
 
 
-def lite_seeds() -> list[Seed]:
-    return [Seed("legacy", {"weights.pth": _torch_file(_use_new_zipfile_serialization=False)}, "weights.pth")]
-
-
-def read_lite(folder: Path) -> object:
-    from shiftproof.models.weights import load_legacy_checkpoint
-
-    return sorted(load_legacy_checkpoint(folder / "weights.pth"))
-
-
 def _colour_network() -> bytes:
     from toys import save_colour_network
 

@@ -19,11 +19,9 @@ from fuzz.bench import Reader, Wrong
 from fuzz.cases import Documents, Seed, jsons, texts
 from fuzz.own_files import (
     command_seeds,
-    lite_seeds,
     onnx_seeds,
     project_seeds,
     read_command,
-    read_lite,
     read_merged,
     read_onnx,
     read_project,
@@ -413,7 +411,6 @@ READERS: Sequence[Reader] = (
     Reader("clips", _clip_seeds, _read_clips, share=0.1),
     Reader("onnx", onnx_seeds, read_onnx, share=0.3),
     Reader("weights", weight_seeds, read_weights, share=0.5),
-    Reader("lite-weights", lite_seeds, read_lite),
     Reader("store", store_seeds, read_store, checked=True),
     Reader("merge", store_seeds, read_merged, share=0.5, checked=True),
     Reader("project", project_seeds, read_project, share=0.5),

@@ -14,7 +14,7 @@ from fuzz.workers import fuzz
 
 CASES = 3000
 AWAITED = frozenset(
-    ("arrays", "clips", "coco", "image-opencv", "labels", "lite-weights", "manifest-jsonl", "manifest-parquet", "merge",
+    ("arrays", "clips", "coco", "image-opencv", "labels", "manifest-jsonl", "manifest-parquet", "merge",
      "onnx", "project", "published", "store", "voc", "weights")
 )  # fmt: skip
 """Readers that are known to fail and about to be mended; they join the round with their mends."""
