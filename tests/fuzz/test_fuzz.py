@@ -42,7 +42,7 @@ def test_damaged_files_are_refused_or_read(tmp_path: Path) -> None:
     assert all(counts["refused"] for counts in fuzzed.counts.values())
 
 
-@pytest.mark.parametrize("path", KEPT, ids=lambda path: f"{path.parent.name}/{path.name}")
+@pytest.mark.parametrize("path", KEPT, ids=[f"{path.parent.name}/{path.name}" for path in KEPT])
 def test_what_once_failed_fails_no_more(path: Path, bench: Bench) -> None:
     reader = load_readers("fuzz.readers")[path.parent.name]
     outcome = replay(bench, reader, seeds_of(reader.name), path)
