@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-libraries setup setup-test check benchmarks clean
+.PHONY: demo test test-libraries test-lowest fuzz audit setup setup-test check benchmarks clean
 
 demo: setup
 	@$(BIN)/shiftproof demo
@@ -33,6 +33,30 @@ test-libraries: setup-test
 	$(PIP) torchvision==0.28.0 timm transformers
 	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest tests/models/test_library_names.py tests/models/test_model_contract.py $(PYTEST_ARGS)
 
+# the oldest versions that pyproject.toml allows, but for torch; the rest of what they need is as new as ever
+LOWEST := .venv-lowest
+test-lowest: $(LOWEST)/.made
+	$(LOWEST)/bin/python -m pytest -n auto --maxprocesses 4 --dist loadfile $(PYTEST_ARGS)
+
+$(LOWEST)/.made: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check uv
+	$(LOWEST)/bin/uv pip compile --quiet --resolution lowest-direct --extra dev -c constraints.txt -o $(LOWEST)/versions.txt pyproject.toml
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -c $(LOWEST)/versions.txt -e '.[dev]'
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps imagecorruptions==1.1.2
+	@touch $@
+
+# damaged files through every reader, on all cores: CASES=200000 SEED=1 READERS="coco voc"; files that fail are kept in fuzz-found/
+fuzz: setup-test
+	PYTHONPATH=tests $(BIN)/python -m fuzz $(if $(CASES),--cases $(CASES)) $(if $(SEED),--seed $(SEED)) $(if $(READERS),--readers $(READERS)) $(FUZZ_ARGS)
+
+# known holes of the newest and of the lowest versions; --strict, or what could not be looked up would pass
+audit: $(LOWEST)/.made
+	$(LOWEST)/bin/uv pip compile --quiet --extra dev -c constraints.txt -o $(LOWEST)/newest.txt pyproject.toml
+	for list in newest versions; do \
+	  $(LOWEST)/bin/uv tool run pip-audit --strict --progress-spinner off --no-deps --disable-pip -r $(LOWEST)/$$list.txt || exit 1; done
+
 check: setup-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -42,4 +66,4 @@ benchmarks: setup-test
 	for file in benchmarks/[a-z]*_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
 
 clean:
-	rm -rf .venv shiftproof-demo
+	rm -rf .venv $(LOWEST) shiftproof-demo fuzz-found

@@ -1,0 +1,338 @@
+"""Models, and what shiftproof itself wrote and somebody sent on: stores, review projects, lines of the command."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import sqlite3
+import sys
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+from PIL import Image as Pillow
+
+from fuzz.bench import Wrong
+from fuzz.cases import ODD_TEXTS, Seed, jsons
+from fuzz.small_files import COCO, clip_bytes, files_made, photos, pixels, safetensors_seeds, zip_seeds
+from shiftproof.errors import BadInput
+from shiftproof.types import Classifier
+
+# ---- models
+
+FACTORY = (
+    b"from torch import nn\ndef make():\n    return nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(3, 4))\n"
+)
+
+
+def _torch_file(**options: Any) -> bytes:
+    import torch
+    from torch import nn
+
+    buffer = io.BytesIO()
+    torch.save(nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(3, 4)).state_dict(), buffer, **options)
+    return buffer.getvalue()
+
+
+def weight_seeds() -> list[Seed]:
+    import torch
+    from safetensors.numpy import save
+
+    torch.manual_seed(0)
+    tensors = {"2.weight": np.ones((4, 3), np.float32), "2.bias": np.zeros(4, np.float32)}
+    files = {"factory.py": FACTORY}
+    legacy = _torch_file(_use_new_zipfile_serialization=False)
+    return [
+        *zip_seeds("checkpoint", {**files, "weights.pth": _torch_file()}, "weights.pth"),
+        Seed("legacy", {**files, "weights.pth": legacy}, "weights.pth"),
+        *safetensors_seeds("safetensors", {**files, "weights.safetensors": save(tensors)}, "weights.safetensors"),
+    ]
+
+
+def read_weights(folder: Path) -> object:
+    from shiftproof.models import load_model
+
+    weights = next(folder.glob("weights.*"))
+    return len(load_model(f"torch:{folder / 'factory.py'}:make", weights=str(weights), prepare="size=8").ref.fingerprint)
+
+
+def _colour_network() -> bytes:
+    from toys import save_colour_network
+
+    return files_made(lambda folder: save_colour_network(folder / "model.onnx"))["model.onnx"]
+
+
+def onnx_seeds() -> list[Seed]:
+    import onnx
+
+    named = onnx.load_from_string(_colour_network())
+    named.metadata_props.add(key="names", value="{0: 'blue', 1: 'green', 2: 'red'}")
+    return [
+        Seed("onnx", {"model.onnx": _colour_network()}, "model.onnx"),
+        Seed("onnx-names", {"model.onnx": named.SerializeToString()}, "model.onnx"),
+    ]
+
+
+def read_onnx(folder: Path) -> object:
+    from shiftproof.models import load_model
+
+    return len(load_model(f"onnx:{folder / 'model.onnx'}", prepare="unit,size=16").ref.fingerprint)
+
+
+# ---- what shiftproof itself wrote, and somebody sent on
+
+
+@cache
+def _store_files(*, with_network: bool = False) -> dict[str, bytes]:
+    """Photos and what a model said of them; with a network, a file of it and its answers too."""
+    from shiftproof.image_sets import open_images
+    from shiftproof.models import load_model, wrap_model
+    from shiftproof.prediction import predict
+    from toys import COLOURS, colour_scores, save_colour_network
+
+    def make(folder: Path) -> None:
+        for number, (colour, rgb) in enumerate(COLOURS.items()):
+            (folder / "photos" / colour).mkdir(parents=True)
+            for copy in range(2):
+                pixels = np.full((6, 6, 3), rgb, np.uint8) - np.uint8(7 * copy + number)
+                Pillow.fromarray(pixels).save(folder / "photos" / colour / f"{copy}.png")
+        model = wrap_model(
+            lambda inputs: (colour_scores(inputs), np.asarray(inputs, np.float32).mean(axis=(2, 3))),
+            name="colours",
+            version="1",
+            class_names=sorted(COLOURS),
+            size=(4, 4),
+            prepare="squash,mean=0,std=1",
+            has_features=True,
+        )
+        models: list[Classifier] = [model]
+        if with_network:
+            save_colour_network(folder / "model.onnx")
+            models.append(load_model(str(folder / "model.onnx"), classes=sorted(COLOURS)))
+        for asked in models:
+            predict(asked, open_images(folder / "photos"), store=folder / "runs", keep="features", workers=1)
+        (folder / "runs" / "digests.sqlite").unlink()
+
+    return files_made(make)
+
+
+def store_seeds() -> list[Seed]:
+    files = _store_files()
+    chunk = next(name for name in files if name.endswith(".safetensors") and "/rows/" in name)
+    told = [name for name in files if name.endswith(".json")]
+    changes = {**files, "runs/changes.json": b'{"rename": {}}'}
+    return [
+        *safetensors_seeds("chunk", files, chunk),
+        *(Seed(Path(name).stem, files, name, jsons) for name in told),
+        Seed("changes", changes, "runs/changes.json", jsons),
+    ]
+
+
+def read_store(folder: Path) -> object:
+    """The numbers that studies would see; other names or times may change unseen, other numbers may not."""
+    from shiftproof.image_sets import open_images
+    from shiftproof.loading import load_predictions
+    from shiftproof.store import Store
+    from shiftproof.stored_models import stored_models
+    from shiftproof.types import Run
+
+    store, images = Store(folder / "runs"), open_images(folder / "photos")
+    stored_models(store)
+    models = store.models()
+    if not models:
+        raise BadInput("no models")
+    predictions = load_predictions(Run(models[0].ref, images.ref), images, store=store, keep="features")
+    assert predictions.logits is not None
+    assert predictions.features is not None
+    assert predictions.top5 is not None
+    arrays = (predictions.logits, predictions.features, predictions.top5.classes, predictions.top5.scores)
+    return [array.tobytes() for array in arrays]
+
+
+def read_merged(folder: Path) -> object:
+    from shiftproof.store import Store
+
+    (folder / "all").mkdir()
+    Store(folder / "all" / "runs").absorb(Store(folder / "runs"))
+    (folder / "photos").rename(folder / "all" / "photos")
+    return read_store(folder / "all")
+
+
+def project_seeds() -> list[Seed]:
+    from shiftproof.curation.project import Item, Project, ReviewClass, save_project
+    from shiftproof.review.database import Database
+    from shiftproof.review.desk import Desk
+
+    def make(folder: Path) -> None:
+        (folder / "images").mkdir()
+        Pillow.fromarray(pixels()).save(folder / "images" / "1.png")
+        asked = tuple(Item(f"item {number}", ("1.png",), label="bird") for number in range(3))
+        gold = Item("known", ("1.png",), role="gold", answer={"choice": "keep"})
+        birds = (ReviewClass("bird", "bird", references=("1.png",)),)
+        project = Project(folder, "birds", "clarity", (*asked, gold), birds, reviewers_each=1)
+        save_project(project)
+        database = Database(folder / "review.sqlite")
+        desk = Desk(project, database)
+        database.invite("Ada")
+        person = database.reviewers()[0]
+        desk.queue(person, "first", 9)
+        item = desk.name_of("item item 0")
+        vote = {"id": "vote 000001", "item": item, "round": "first", "milliseconds": 2000, "answer": {"choice": "keep"}}
+        assert desk.take(person, [vote]).accepted
+        database.close()
+        with contextlib.closing(sqlite3.connect(folder / "review.sqlite", isolation_level=None)) as votes:
+            # in pages of half a kilobyte: more of its bytes mean something, and a file that fails is small enough to keep
+            votes.executescript("PRAGMA journal_mode=DELETE; PRAGMA page_size=512; VACUUM")
+
+    files = files_made(make)
+    return [
+        Seed("project", files, "project.json", jsons),
+        Seed("items", files, "items.jsonl", jsons),
+        Seed("votes", files, "review.sqlite"),
+    ]
+
+
+def read_project(folder: Path) -> object:
+    from shiftproof.cli_review import reviewed
+    from shiftproof.curation.project import load_project
+    from shiftproof.review.pictures import check_all_there
+
+    check_all_there(load_project(folder))
+    project, found = reviewed(str(folder), None)
+    json.dumps(found.as_json())
+    return len(project.items)
+
+
+# ---- the command
+
+LINES_OF: Mapping[str, Sequence[str]] = {
+    "check": ["photos"],
+    "list": ["models"],
+    "plan": ["onnx:model.onnx", "photos"],
+    "measure": ["colours", "photos"],
+    "report": ["colours", "photos"],
+    "compare": ["colours", "model", "photos", "--studies", "accuracy"],
+    "threshold": [
+        "onnx:model.onnx",
+        "photos",
+        "--detector",
+        "msp",
+        "--false-alarms",
+        "0.1",
+        "--out-images",
+        "out=boxes.json",
+    ],
+    "predict": ["onnx:model.onnx", "photos"],
+    "run": ["onnx:model.onnx", "photos", "--studies", "accuracy"],
+    "probe": ["photos/red/0.png", "--model", "onnx:model.onnx"],
+    "merge": ["other", "runs"],
+    "models": ["--store", "runs"],
+    "models rename": ["colours", "others"],
+    "models forget": ["colours"],
+    "corrupt": ["photos", "written", "--corruptions", "fog", "--severities", "1"],
+    "perturb": ["photos", "written", "--perturbations", "tilt"],
+    "verdicts": ["project"],
+    "review": ["project", "--port", "0"],
+    "curate adversarial": ["photos", "project2", "--filter", "onnx:model.onnx"],
+    "curate boxes": ["photos", "project2"],
+    "curate crops": ["boxes.json", "written", "--reference", "boxes.json"],
+    "curate duplicates": ["photos"],
+    "curate export": ["project", "written"],
+    "curate failure-modes": ["project", "project2"],
+    "curate revise": ["project", "--continue-from", "project"],
+    "curate novel": ["photos", "project2", "--filter", "onnx:model.onnx", "--inside", "none"],
+    "curate frames": ["clips", "project2"],
+    "curate human-test": ["photos", "-o", "project2", "--training", "0", "--qualify", "0", "--test", "3"],
+    "curate novel-classes": ["--inside", "ilsvrc2012", "--candidates", "classes.txt", "-o", "novel"],
+    "curate pairs": ["photos", "photos", "--model", "colours"],
+}
+"""What each command is given before odd options come on top; `demo` takes nothing from strangers."""
+
+
+def _odd_options(content: bytes) -> st.SearchStrategy[bytes]:
+    """The line with options of its command behind it, some with values of their kind and some without."""
+    import click
+
+    from shiftproof.cli import cli
+
+    line: list[str] = json.loads(content)
+    command: Any = cli
+    while isinstance(command, click.Group) and line and line[0] in command.commands:
+        command, line = command.commands[line[0]], line[1:]
+    words = json.loads(content)
+    odd = st.sampled_from([text for text in ODD_TEXTS if "\0" not in text and "\ud800" not in text]) | st.integers().map(str)
+    known = st.sampled_from(
+        ["photos", "runs", "project", "model.onnx", "1", "0.5", "none", "red", "fog", "energy", "a=b", "x.csv", "1/2"]
+    )
+
+    def with_value(option: Any) -> st.SearchStrategy[list[str]]:
+        if option.is_flag:
+            return st.just([option.opts[-1]])
+        choices = getattr(option.type, "choices", None)
+        values = odd | known | st.sampled_from(list(map(str, choices))) if choices else odd | known
+        return values.map(lambda value: [option.opts[-1], value])
+
+    options = [option for option in command.params if isinstance(option, click.Option)]
+    more = (
+        st.lists(st.one_of([with_value(option) for option in options]), min_size=1, max_size=3) if options else st.just([])
+    )
+    swapped = st.none() | st.tuples(st.integers(0, len(words) - 1), odd | known)
+
+    def written(drawn: tuple[list[list[str]], tuple[int, str] | None]) -> bytes:
+        said = [*words]
+        if drawn[1] is not None:
+            said[drawn[1][0]] = drawn[1][1]
+        return json.dumps([*said, *(word for option in drawn[0] for word in option)]).encode()
+
+    return st.tuples(more, swapped).map(written)
+
+
+def command_seeds() -> list[Seed]:
+    project = project_seeds()[0].files
+    files = {
+        **{f"here/{name}": data for name, data in _store_files(with_network=True).items()},
+        **{f"here/project/{name}": data for name, data in project.items()},
+        "here/clips/a.mp4": clip_bytes("mpeg4", "mp4"),
+        "here/classes.txt": b"n01440764\nn03001627\n",
+        "here/boxes.json": json.dumps(COCO).encode(),
+        **{f"here/{name}": data for name, data in photos().items()},
+    }
+    return [
+        Seed(
+            name.replace(" ", "-"),
+            {**files, "line.json": json.dumps([*name.split(), *line]).encode()},
+            "line.json",
+            _odd_options,
+            mutated=False,
+        )
+        for name, line in LINES_OF.items()
+    ]
+
+
+def read_command(folder: Path) -> object:
+    """Runs the command as it is typed; 0, 1 and 2 are its own ways to end."""
+    import shiftproof.cli
+    import shiftproof.review.serving
+
+    shiftproof.review.serving.serve = lambda *_: None  # nobody would end it
+    os.chdir(folder / "here")
+    sys.argv = ["shiftproof", *json.loads((folder / "line.json").read_text())]
+    told = io.StringIO()
+    code: Any = 0
+    with contextlib.redirect_stdout(told), contextlib.redirect_stderr(told):
+        try:
+            shiftproof.cli.main()
+        except SystemExit as ended:
+            code = ended.code or 0
+    if code not in (0, 1, 2):
+        raise Wrong(f"exit code: {code}")
+    if "Traceback (most recent call last)" in told.getvalue():
+        raise Wrong(f"a traceback was printed: {told.getvalue()[-800:]}")
+    if code:
+        raise BadInput(told.getvalue()[-300:])
+    return code

@@ -1,0 +1,418 @@
+"""Every way into shiftproof that a stranger's file can take: small valid files, and what reads them."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import tarfile
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image as Pillow
+
+from fuzz.bench import Reader, Wrong
+from fuzz.cases import Documents, Seed, jsons, texts
+from fuzz.own_files import (
+    command_seeds,
+    onnx_seeds,
+    project_seeds,
+    read_command,
+    read_merged,
+    read_onnx,
+    read_project,
+    read_store,
+    read_weights,
+    store_seeds,
+    weight_seeds,
+)
+from fuzz.small_files import (
+    COCO,
+    array_bytes,
+    clip_bytes,
+    image_bytes,
+    photos,
+    pixels,
+    with_png_checksums,
+    with_tar_checksums,
+)
+from shiftproof.errors import UnreadableImage
+from shiftproof.types import Decoder, Image
+
+# ---- rules that every result must keep
+
+
+def _checked_pixels(image: Image) -> Image:
+    if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3 or 0 in image.shape:
+        raise Wrong(f"pixels: {image.dtype} {image.shape}")
+    return image
+
+
+def _read_set(location: Path, **options: Any) -> object:
+    """Opens a set and its first images; labels must be places in the classes, and boxes finite and not empty."""
+    from shiftproof.image_sets import open_images
+    from shiftproof.image_sets.opener import decoded
+
+    images = open_images(location, **options)
+    classes = len(images.classes or ())
+    if len({sample.id for sample in images.samples}) != len(images.samples):
+        raise Wrong("two images with one id")
+    for sample in images.samples:
+        if not all(isinstance(label, int) and 0 <= label < classes for label in sample.labels):
+            raise Wrong(f"labels outside the classes: {sample.labels} of {classes}")
+        if sample.boxes is not None:
+            left, top, right, bottom = np.asarray(sample.boxes).reshape(-1, 4).T
+            if not np.isfinite(sample.boxes).all() or (right <= left).any() or (bottom <= top).any():
+                raise Wrong(f"boxes that are none: {sample.boxes}")
+    str(images.ref)
+    for sample in images.samples[:4]:
+        image = decoded(images.source(sample))
+        if not isinstance(image, str):
+            _checked_pixels(image)
+    return len(images.samples)
+
+
+# ---- images
+
+
+def _image_seeds(*forms: str) -> list[Seed]:
+    picture = Pillow.fromarray(pixels())
+    clear = Pillow.fromarray(np.dstack([pixels(), pixels()[:, :, 0]]))
+    exif = Pillow.Exif()
+    exif[0x0112] = 6
+    files = {
+        "jpeg": image_bytes("JPEG", exif=exif),
+        "jpeg-progressive": image_bytes("JPEG", picture, progressive=True),
+        "jpeg-grey": image_bytes("JPEG", picture.convert("L")),
+        "jpeg-cmyk": image_bytes("JPEG", picture.convert("CMYK")),
+        "png": image_bytes("PNG"),
+        "png-alpha": image_bytes("PNG", clear),
+        "png-palette": image_bytes("PNG", picture.quantize(7), transparency=2),
+        "png-16": image_bytes("PNG", Pillow.fromarray(pixels()[:, :, 0].astype(np.uint16) * 257)),
+        "gif": image_bytes("GIF", save_all=True, append_images=[picture.rotate(180)]),
+        "bmp": image_bytes("BMP"),
+        "tiff": image_bytes("TIFF", exif=exif),
+        "tiff-lzw": image_bytes("TIFF", picture, compression="tiff_lzw"),
+        "webp": image_bytes("WEBP"),
+        "webp-alpha": image_bytes("WEBP", clear, lossless=True),
+    }
+    seeds = [Seed(name, {"image": data}, "image") for name, data in files.items() if not forms or name.startswith(forms)]
+    sound = [
+        Seed(f"{seed.name}-sound", seed.files, "image", None, seed.content, with_png_checksums)
+        for seed in seeds
+        if seed.name.startswith("png")
+    ]
+    return [*seeds, *sound, *_real_photos()]
+
+
+def _real_photos() -> list[Seed]:
+    """Small real photos, where there are some."""
+    data = os.environ.get("SHIFTPROOF_TEST_DATA")
+    photos = sorted(Path(data, "ilsvrc-sample-1000").glob("*"), key=lambda path: path.stat().st_size)[:2] if data else []
+    return [Seed(f"photo{number}", {"image": photo.read_bytes()}, "image") for number, photo in enumerate(photos)]
+
+
+def _read_image(folder: Path, *, decoder: Decoder) -> object:
+    from shiftproof.image_sets.decoding import decode_image
+
+    return _checked_pixels(decode_image((folder / "image").read_bytes(), decoder=decoder)).shape
+
+
+def _read_by_both(folder: Path) -> object:
+    """The size by OpenCV, which must be that by Pillow: one must not read what the other refuses."""
+    sizes: list[object] = []
+    for decoder in ("pillow", "opencv"):
+        try:
+            sizes.append(_read_image(folder, decoder=decoder))
+        except UnreadableImage as refusal:
+            sizes.append(refusal)
+    if isinstance(sizes[1], UnreadableImage):
+        raise sizes[1]
+    if isinstance(sizes[0], tuple) and sizes[0] != sizes[1]:
+        raise Wrong(f"decoders differ: {sizes}")
+    return sizes[1]
+
+
+# ---- tables and annotations
+
+TABLE = b"path,label,site,night\na.png,cat,5,0.5\nb.jpg,dog,7,\n"
+LINES = b'{"path": "a.png", "labels": ["cat"], "site": 5}\n{"path": "b.jpg", "labels": ["dog", "cat"], "night": true}\n'
+
+
+def _parquet() -> bytes:
+    import pyarrow
+    from pyarrow import parquet
+
+    buffer = io.BytesIO()
+    table = pyarrow.table({"path": ["a.png", "b.jpg"], "label": ["cat", "dog"], "site": [5, 7], "day": [1.5, None]})
+    parquet.write_table(table, buffer)
+    return buffer.getvalue()
+
+
+def _manifest_seeds(target: str, content: bytes, documents: Documents | None) -> list[Seed]:
+    return [Seed(Path(target).suffix[1:], {**photos(), target: content}, target, documents)]
+
+
+RESULTS = [
+    {"image_id": 1, "category_id": 3, "bbox": [1, 2, 4, 3], "score": 0.9},
+    {"image_id": 2, "category_id": 7, "bbox": [0, 0, 9, 9], "score": 0.1},
+]
+VOC = b"""<annotation><folder>f</folder><filename>a.png</filename>
+<size><width>12</width><height>9</height><depth>3</depth></size>
+<object><name>cat</name><difficult>0</difficult>
+<bndbox><xmin>1</xmin><ymin>2</ymin><xmax>5</xmax><ymax>7.5</ymax></bndbox></object>
+</annotation>"""
+YOLO = b"0 0.5 0.5 0.25 0.5\n1 0.25 0.5 0.5 1\n"
+
+
+def _coco_seeds() -> list[Seed]:
+    return [Seed("coco", {**photos(), "boxes.json": json.dumps(COCO).encode()}, "boxes.json", jsons)]
+
+
+def _results_seeds() -> list[Seed]:
+    files = {**photos(), "boxes.json": json.dumps(COCO).encode(), "found.json": json.dumps(RESULTS).encode()}
+    return [Seed("results", files, "found.json", jsons), Seed("annotations", files, "boxes.json", jsons)]
+
+
+def _read_results(folder: Path) -> object:
+    from shiftproof.image_sets import open_images
+    from shiftproof.models import load_detector
+
+    images = open_images(folder)
+    detector: Any = load_detector(f"results:{folder}/found.json?annotations={folder}/boxes.json")
+    found = detector.answers_for(images)
+    if not np.isfinite(found.boxes).all() or not np.isfinite(found.scores).all():
+        raise Wrong("boxes or scores that are no numbers")
+    return len(found.scores)
+
+
+def _voc_seeds() -> list[Seed]:
+    files = {"JPEGImages/a.png": photos()["a.png"], "Annotations/a.xml": VOC}
+    split = {**files, "ImageSets/Main/val.txt": b"a 1\n"}
+    encoded = [
+        Seed(f"xml-{code}", {**files, "Annotations/a.xml": _declared(code)}, "Annotations/a.xml")
+        for code in ("utf-16", "latin-1")
+    ]
+    return [Seed("xml", files, "Annotations/a.xml", texts), Seed("split", split, "ImageSets/Main/val.txt", texts), *encoded]
+
+
+def _declared(code: str) -> bytes:
+    return f'<?xml version="1.0" encoding="{code}"?>{VOC.decode()}'.encode(code)
+
+
+def _read_voc(folder: Path) -> object:
+    options = {"split": "val"} if (folder / "ImageSets").exists() else {}
+    return _read_set(folder, kind="voc", **options)
+
+
+def _yolo_seeds() -> list[Seed]:
+    files = {"images/a.png": photos()["a.png"], "labels/a.txt": YOLO, "classes.txt": b"cat\ndog\n"}
+    return [
+        Seed("boxes", files, "labels/a.txt", texts),
+        Seed("names", files, "classes.txt", texts),
+        Seed("picture", files, "images/a.png", None, files["images/a.png"], with_png_checksums),
+    ]
+
+
+def _label_seeds() -> list[Seed]:
+    ways: list[tuple[str, bytes, Documents | None]] = [
+        ("labels.txt", b"cat\ndog\n", texts),
+        ("labels.json", b"[[3], [1, 2]]", jsons),
+        ("labels.npy", array_bytes(np.array([3, 1])), None),
+    ]
+    return [Seed(Path(name).suffix[1:], {**photos(), name: data}, name, documents) for name, data, documents in ways]
+
+
+def _read_labels(folder: Path) -> object:
+    return _read_set(folder, kind="folder", labels=str(next(folder.glob("labels.*"))))
+
+
+def _class_seeds() -> list[Seed]:
+    ways: list[tuple[str, bytes, Documents]] = [
+        ("classes.txt", b"n01440764 tench\nn01443537\tgoldfish\n", texts),
+        ("names.txt", b"cat\ndog\n", texts),
+        ("classes.json", b'{"0": ["n01440764", "tench"], "1": ["n01443537", "goldfish"]}', jsons),
+        ("names.json", b'["cat", "dog"]', jsons),
+    ]
+    return [
+        Seed(Path(name).stem + "-" + Path(name).suffix[1:], {name: data}, name, documents) for name, data, documents in ways
+    ]
+
+
+def _read_classes(folder: Path) -> object:
+    from shiftproof.class_lists import classes_from
+    from shiftproof.image_sets.label_spaces import match_classes
+
+    classes = classes_from(next(folder.iterdir()))
+    if not len(classes):
+        raise Wrong("a list without classes")
+    return len(match_classes(classes, classes, outputs=len(classes)).classes)
+
+
+def _cluster_seeds() -> list[Seed]:
+    ways = {"clusters": b"id,cluster\na.png,one\nb.jpg,two\n", "duplicates": b"id,other,distance\na.png,b.jpg,0.5\n"}
+    return [Seed(name, {"clusters.csv": data}, "clusters.csv", texts) for name, data in ways.items()]
+
+
+def _read_clusters(folder: Path) -> object:
+    from shiftproof.image_sets.clusters import clustering
+    from shiftproof.types import Sample
+
+    clusters = clustering(str(folder / "clusters.csv")).of([Sample("a.png"), Sample("b.jpg")])
+    return None if clusters is None else clusters.keys
+
+
+# ---- archives, arrays and clips
+
+
+def _tar_seeds() -> list[Seed]:
+    buffer = io.BytesIO()
+    members = {"x/a.png": photos()["a.png"], "x/a.cls": b"3", "x/a.json": b'{"site": 5}', "x/b.jpg": photos()["b.jpg"]}
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for name, data in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+    files = {"shard.tar": buffer.getvalue()[:6144]}
+    return [
+        Seed("tar", files, "shard.tar"),
+        Seed("tar-sound", files, "shard.tar", None, files["shard.tar"], with_tar_checksums),
+    ]
+
+
+def _array_seeds() -> list[Seed]:
+    files = {"set.npy": array_bytes(np.stack([pixels()] * 3)), "set_labels.npy": array_bytes(np.array([0, 2, 1]))}
+    corrupted = {"fog.npy": array_bytes(np.stack([pixels(4, 4)] * 5)), "labels.npy": array_bytes(np.array([1]))}
+    headers = [
+        Seed(f"{Path(name).stem}-header", files, name, texts, data[10:128], partial(_npy, array=data))
+        for name, data in files.items()
+    ]
+    return [
+        Seed("images", files, "set.npy"),
+        Seed("labels", files, "set_labels.npy"),
+        Seed("corrupted", corrupted, "fog.npy"),
+        *headers,
+    ]
+
+
+def _npy(header: bytes, *, array: bytes) -> bytes:
+    """The header of an array at its length, before the same numbers."""
+    return array[:8] + (len(header) % 65536).to_bytes(2, "little") + header + array[128:]
+
+
+def _clip_seeds() -> list[Seed]:
+    clips = {
+        "mpeg4.mp4": ("mpeg4", "mp4"),
+        "h264.mp4": ("libx264", "mp4"),
+        "mjpeg.avi": ("mjpeg", "avi"),
+        "vp8.webm": ("libvpx", "webm"),
+    }
+    made = []
+    for name, (codec, form) in clips.items():
+        with contextlib.suppress(ValueError):  # builds of ffmpeg differ in what they can write
+            clip = clip_bytes(codec, form)
+            beside = {f"clips/{name}": clip, "clips/z.mp4": clip_bytes("mpeg4", "mp4")}
+            made += [Seed(Path(name).stem, beside, f"clips/{name}"), Seed(f"{Path(name).stem}-alone", {name: clip}, name)]
+    return made
+
+
+def _read_clips(folder: Path) -> object:
+    """Of several clips the sound one stays, whatever is wrong with the other."""
+    if not (folder / "clips").exists():
+        return _read_set(next(folder.iterdir()))
+    return _read_set(folder / "clips")
+
+
+def _published_seeds() -> list[Seed]:
+    """The files that explain released sets, and the record beside arrays that we wrote."""
+    photo = photos()["b.jpg"]
+    frame, beside = "val/a/000012.JPEG", "val/a/000013.JPEG"
+    vid = {frame: photo, "metadata/pmsets.json": _json({frame: [beside]}), "metadata/labels.json": _json({frame: [3, 7]})}
+    words = {"labels": ["good", "unsure", "bad"], "annotations": [{"key": "a_1/frame-30.jpg", "notes": "", "labels": [0]}]}
+    ytbb = {
+        "a_1/frame-30.jpg": photo,
+        "metadata/anchor_labels.json": _json(words),
+        "metadata/ytbb_robustness_test_anchors_full.csv": b"ytid,time_ms,label\na,1,7\n",
+    }
+    objectnet = {
+        "images/air_freshener/a.png": photos()["a.png"],
+        "mappings/folder_to_objectnet_label.json": _json({"air_freshener": "Air freshener"}),
+        "mappings/objectnet_to_imagenet_1k.json": _json({"Alarm clock": "analog clock; digital clock"}),
+    }
+    boxes = {
+        "videos/x/1000.jpg": photo,
+        "table.csv": b"x,1000,0,person,1,present,0.1,0.5,0.2,0.9\nx,1000,1,bird,0,absent,-1,-1,-1,-1\n",
+    }
+    record = {
+        "shiftproof": "0.1",
+        "layout": "cifar-c",
+        "source": {"name": "photos"},
+        "seed": 0,
+        "images": ["a"],
+        "set_aside": [],
+        "classes": {"names": ["cat", "dog"], "wnids": None},
+        "picture": "image",
+    }
+    written = {"fog.npy": array_bytes(np.stack([pixels(4, 4)] * 5)), "labels.npy": array_bytes(np.array([1]))}
+    tiny = {"images/a.png": photos()["a.png"], "val_annotations.txt": b"a.png\tn01440764\t0\t0\t5\t5\n"}
+    listed = {"n01440764/b.jpg": photo, "imagenetood.txt": b"n01440764/b.jpg\n"}
+    open_images = {"test/b.jpg": photo, "openimage_o.txt": b"b.jpg -1\n"}
+    return [
+        Seed("vid-robust", vid, "metadata/pmsets.json", jsons),
+        Seed("vid-labels", vid, "metadata/labels.json", jsons),
+        Seed("ytbb-robust", ytbb, "metadata/anchor_labels.json", jsons),
+        Seed("ytbb-anchors", ytbb, "metadata/ytbb_robustness_test_anchors_full.csv", texts),
+        Seed("objectnet", objectnet, "mappings/folder_to_objectnet_label.json", jsons),
+        Seed("youtube-bb", boxes, "table.csv", texts),
+        Seed("record", {**written, "manifest.json": _json(record)}, "manifest.json", jsons),
+        Seed("tiny-imagenet", tiny, "val_annotations.txt", texts),
+        Seed("imagenet-ood", listed, "imagenetood.txt", texts),
+        Seed("openimage-o", open_images, "openimage_o.txt", texts),
+    ]
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value).encode()
+
+
+def _read_published(folder: Path) -> object:
+    if (folder / "table.csv").exists():
+        return _read_set(folder / "videos", kind="youtube-bb", table=str(folder / "table.csv"))
+    lists = {"imagenetood.txt": "imagenet-ood", "openimage_o.txt": "openimage-o"}
+    return _read_set(folder, kind=next((kind for name, kind in lists.items() if (folder / name).exists()), None))
+
+
+READERS: Sequence[Reader] = (
+    Reader("image-pillow", _image_seeds, partial(_read_image, decoder="pillow"), share=2),
+    Reader("image-opencv", partial(_image_seeds, "jpeg", "png"), _read_by_both, share=2),
+    Reader(
+        "manifest-csv",
+        partial(_manifest_seeds, "manifest.csv", TABLE, texts),
+        lambda folder: _read_set(folder / "manifest.csv"),
+    ),
+    Reader("manifest-jsonl", partial(_manifest_seeds, "manifest.jsonl", LINES, jsons), lambda folder: _read_set(folder)),
+    Reader(
+        "manifest-parquet", lambda: _manifest_seeds("manifest.parquet", _parquet(), None), lambda folder: _read_set(folder)
+    ),
+    Reader("labels", _label_seeds, _read_labels),
+    Reader("classes", _class_seeds, _read_classes),
+    Reader("clusters", _cluster_seeds, _read_clusters),
+    Reader("tar", _tar_seeds, lambda folder: _read_set(folder / "shard.tar")),
+    Reader("arrays", _array_seeds, lambda folder: _read_set(folder)),
+    Reader("coco", _coco_seeds, lambda folder: _read_set(folder / "boxes.json", images=str(folder))),
+    Reader("voc", _voc_seeds, _read_voc),
+    Reader("yolo", _yolo_seeds, lambda folder: _read_set(folder, kind="yolo")),
+    Reader("results", _results_seeds, _read_results),
+    Reader("published", _published_seeds, _read_published),
+    Reader("clips", _clip_seeds, _read_clips, share=0.1),
+    Reader("onnx", onnx_seeds, read_onnx, share=0.3),
+    Reader("weights", weight_seeds, read_weights, share=0.5),
+    Reader("store", store_seeds, read_store, checked=True),
+    Reader("merge", store_seeds, read_merged, share=0.5, checked=True),
+    Reader("project", project_seeds, read_project, share=0.5),
+    Reader("command", command_seeds, read_command, share=0.1),
+)
