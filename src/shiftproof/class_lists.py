@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from functools import cache
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from shiftproof.errors import BadInput
+from shiftproof.files import parse_json, read_text
 from shiftproof.reference import ilsvrc_classes, load_table, readable_names
 from shiftproof.types import Classes
 
@@ -87,16 +87,12 @@ def usual_classes(outputs: int | None) -> Classes | None:
 
 def _file_entries(path: Path) -> list[str]:
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as problem:
-        raise BadInput(f"{path} cannot be read as a list of classes: {problem}") from problem
+        text = read_text(path)
+    except BadInput as problem:
+        raise BadInput(f"no list of classes: {problem}") from problem
     if path.suffix.lower() != ".json":
         return [line.strip() for line in text.splitlines() if line.strip()]
-    try:
-        data = json.loads(text)
-    except json.JSONDecodeError as problem:
-        raise BadInput(f"{path} is not JSON: {problem}") from problem
-    return json_entries(data, str(path))
+    return json_entries(parse_json(text, path), str(path))
 
 
 def json_entries(data: object, where: str) -> list[str]:

@@ -114,7 +114,7 @@ def test_quoted_commas_line_breaks_and_byte_order_marks_are_read(folder: Path, d
         ("m.csv", "path,label\na.png,cat\na.png,dog\n", "lists a.png twice; give each row an id"),
         ("m.csv", "path,label\ngone.png,cat\n", "but there is no such file; paths are relative to"),
         ("m.csv", "path,label\n,cat\n", "image 1: no path"),
-        ("m.jsonl", '{"path": "a.png"}\n{"path": \n', "line 2: not JSON"),
+        ("m.jsonl", '{"path": "a.png"}\n{"path": \n', "line 2 is not JSON"),
         ("m.jsonl", '["a.png"]\n', "line 1: should be an object"),
         ("m.csv", "path,label\na.png,cat\nb\0.png,cat\n", "not text in UTF-8"),
         ("m.jsonl", '{"path": "a.png"}\n{"path": "b\\u0000.png"}\n', "not text in UTF-8"),
