@@ -9,7 +9,8 @@ import os
 import re
 import stat
 import uuid
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -70,10 +71,20 @@ def read_json(path: str | Path) -> Any:
     return parse_json(read_text(path), path)
 
 
-def parse_json(text: str | bytes, where: str | Path) -> Any:
-    """What a JSON text holds; BadInput in a sentence that begins with `where` it stands."""
+def parse_json(text: str | bytes, where: str | Path, *, unique: bool = False) -> Any:
+    """What a JSON text holds; BadInput in a sentence that begins with `where` it stands.
+
+    With `unique`, also where a name stands twice in an object: the last would count, without a word of the first.
+    """
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            raise BadInput(f"{where} gives {repeated(name for name, _ in pairs)!r} twice; remove one of them")
+        return found
+
     try:
-        value = json.loads(text)
+        value = json.loads(text, object_pairs_hook=once if unique else None)
         # only an escape can bring half a character in, as "\\ud800"
         escaped = isinstance(text, bytes) or re.search(r"\\u[dD]", text)
         if escaped and (half := HALF_CHARACTER.search(json.dumps(value, ensure_ascii=False))):
@@ -85,6 +96,15 @@ def parse_json(text: str | bytes, where: str | Path) -> Any:
     except ValueError as problem:  # of whole numbers alone: Python reads no more than some thousand digits
         raise BadInput(f"{where} holds a number of thousands of digits") from problem
     return value
+
+
+def repeated(names: Iterable[str]) -> str | None:
+    """The first name that stands there twice, as one of two columns.
+
+    >>> repeated(["path", "label", "label"])
+    'label'
+    """
+    return next((name for name, count in Counter(names).items() if count > 1), None)
 
 
 def defused(cell: Any) -> Any:
@@ -114,9 +134,9 @@ def writing(path: Path, *, scratch: Path | None = None) -> Iterator[Path]:
     """
     if not path.name:
         raise StoreError(f"cannot write {str(path)!r}: it names no file")
-    in_place = path.is_symlink() or (path.exists() and not path.is_file())
     unfinished = (scratch or path.parent) / f".{uuid.uuid4().hex}"
     try:
+        in_place = path.is_symlink() or (path.exists() and not path.is_file())
         path.parent.mkdir(parents=True, exist_ok=True)
         yield path if in_place else unfinished
         if not in_place:
@@ -132,6 +152,8 @@ def refusal(error: OSError, path: Path) -> StoreError:
     """Why the file could not be written, in a sentence."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return StoreError(f"no space left for {path}; what was committed is kept: make room and start again")
+    if error.errno in (errno.EEXIST, errno.ENOTDIR):
+        return StoreError(f"cannot write {path}: a file stands where a folder should be")
     return StoreError(f"cannot write {path}: {error.strerror or error}")
 
 

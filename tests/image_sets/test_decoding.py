@@ -161,7 +161,9 @@ def _png(width: int, height: int, *, depth: int = 8, colour: int = 2, body: byte
 @pytest.mark.parametrize("decoder", DECODERS)
 def test_a_huge_picture_is_refused_from_its_header(decoder: Decoder) -> None:
     began = time.process_time()
-    with pytest.raises(UnreadableImage, match=r"^30000 x 30000 pixels, limit is 120,000,000; raise it with --max-pixels or SHIFTPROOF"):
+    with pytest.raises(
+        UnreadableImage, match=r"^30000 x 30000 pixels, limit is 120,000,000; raise it with --max-pixels or SHIFTPROOF"
+    ):
         decode_image(_png(30_000, 30_000, body=b"\0" * 100), decoder=decoder)
     assert time.process_time() - began < 0.5
 

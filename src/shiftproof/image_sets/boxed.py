@@ -12,7 +12,7 @@ import numpy as np
 from PIL import Image as Pillow
 
 from shiftproof.errors import BadInput
-from shiftproof.image_sets.image_list import ImageList, all_but
+from shiftproof.image_sets.image_list import ImageList, all_but, broken_note
 from shiftproof.types import Classes, Fact, ImageSource, Sample, Truths
 
 FARTHEST = 1e9
@@ -60,7 +60,8 @@ def boxed_list(
     image is known, `width` and `height` are facts. Images with broken boxes are set aside when they are read; BadInput where
     there are no others.
     """
-    find = all_but(find, {image.id: image.broken for image in images if image.broken is not None}, len(images))
+    broken = {image.id: image.broken for image in images if image.broken is not None}
+    find = all_but(find, broken, len(images))
     ordered = sorted(images, key=lambda image: image.id)
     kept = [[(each, cut_at_edges(each.box, image.size)) for each in image.objects] for image in ordered]
     inside = [[(each, box) for each, box in objects if not is_empty(box)] for objects in kept]
@@ -89,7 +90,9 @@ def boxed_list(
         *((f"{reaching:,} of {len(rows):,} boxes reach beyond their image and were cut at its edge",) if reaching else ()),
         *((f"boxes without any area inside their image, dropped: {empty:,}",) if empty else ()),
     )
-    return ImageList(name, samples, classes if len(classes) else None, find, notes=(*notes, *counted), truths=truths)
+    return ImageList(
+        name, samples, classes if len(classes) else None, find, notes=(*notes, *counted, *broken_note(broken)), truths=truths
+    )
 
 
 def _size_facts(size: tuple[float, float] | None) -> dict[str, Fact]:

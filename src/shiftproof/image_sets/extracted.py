@@ -10,10 +10,11 @@ from typing import Any
 
 from shiftproof.errors import BadInput
 from shiftproof.files import read_json
+from shiftproof.image_sets.anchors import AnchorRule
 from shiftproof.image_sets.boxed import short
 from shiftproof.image_sets.folder import Labelled, labelled
 from shiftproof.image_sets.frame_sets import Clip, Clips, frames_around
-from shiftproof.image_sets.image_list import FilesBelow, ImageList, all_but
+from shiftproof.image_sets.image_list import FilesBelow, ImageList, all_but, broken_note
 from shiftproof.image_sets.listing import folder_name, group_by_folder, inner_root, list_images
 from shiftproof.types import Classes, Sample
 
@@ -47,7 +48,8 @@ def extracted_at(location: str, *, classes: Classes | None = None) -> Clips:
     broken: dict[str, str] = {}
     clips = [_clip(root, sample, listing.folders[sample.id], broken) for sample in samples]
     notes += tuple(note for note in listing.notes() if INFO not in note)
-    return Clips(folder_name(location), clips, classes, all_but(FilesBelow(root), broken, len(clips)), notes)
+    find = all_but(FilesBelow(root), broken, len(clips))
+    return Clips(folder_name(location), clips, classes, find, (*notes, *broken_note(broken)))
 
 
 def frame_number(name: str) -> int:
@@ -80,15 +82,11 @@ def _whole_clip(root: str, clip: Sample, names: Sequence[str]) -> Clip:
     ids = [f"{clip.id}/{by_number[number]}" if clip.id else by_number[number] for number in numbers]
     info = _info(os.path.join(root, clip.id, INFO))
     rate = info.get("fps")
-    return Clip(
-        clip.id or folder_name(root),
-        numbers,
-        ids,
-        clip.labels,
-        rate=rate,
-        seconds=[number / rate for number in numbers] if rate else None,
-        anchors=None if info.get("anchor") is None else str(info["anchor"]),
-    )
+    seconds = [number / rate for number in numbers] if rate else None
+    anchors = None if info.get("anchor") is None else str(info["anchor"])
+    if anchors is not None:
+        AnchorRule(0).choose(clip.id, numbers, seconds, anchors)  # tells what is wrong with them
+    return Clip(clip.id or folder_name(root), numbers, ids, clip.labels, rate=rate, seconds=seconds, anchors=anchors)
 
 
 def _info(path: str) -> dict[str, Any]:

@@ -109,6 +109,13 @@ class AllBut:
         return self.find(image_id) if reason is None else BrokenImage(reason)
 
 
+def broken_note(reasons: Mapping[str, str]) -> tuple[str, ...]:
+    """How many images are set aside for what is said about them, in a sentence."""
+    return tuple(
+        f"{len(reasons):,} images are set aside, such as {image_id}: {reasons[image_id]}" for image_id in sorted(reasons)[:1]
+    )
+
+
 def all_but(find: Callable[[str], ImageSource], reasons: Mapping[str, str], images: int) -> Callable[[str], ImageSource]:
     """The same rule, with broken members set aside; BadInput with the first reason where they are all that there is."""
     if reasons and len(reasons) == images:

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from shiftproof.errors import BadInput, listed
-from shiftproof.files import parse_json, read_text
+from shiftproof.files import parse_json, read_text, repeated
 from shiftproof.image_sets.class_keys import LabelKeys, label_keys, places_of
 from shiftproof.image_sets.image_list import FileImage, ImageList
 from shiftproof.image_sets.listing import folder_name, inner_root
-from shiftproof.image_sets.options import repeated, yes_or_no
+from shiftproof.image_sets.options import yes_or_no
 from shiftproof.image_sets.recognition import MANIFEST_NAMES
 from shiftproof.registry import missing_extra
 from shiftproof.types import Classes, Fact, Sample
@@ -36,6 +36,7 @@ class ManifestFiles:
 
     root: str
     paths: Mapping[str, str]
+    allow_outside: bool = False
 
     def __call__(self, image_id: str) -> FileImage:
         return FileImage(os.path.join(self.root, self.paths[image_id]))
@@ -58,7 +59,8 @@ def open_manifest(
     if path_column is None:
         raise BadInput(f"{path} should have a column 'path', but has {listed(rows[0])}")
     root = os.path.dirname(os.path.abspath(path))
-    paths = _paths(path, rows, path_column, root, allow_outside=yes_or_no("allow_outside", allow_outside))
+    allowed = yes_or_no("allow_outside", allow_outside)
+    paths = _paths(path, rows, path_column, root, allow_outside=allowed)
     keys = _label_keys(rows)
     found, places = places_of((key for image in keys for key in image), classes)
     facts = _facts(rows)
@@ -70,7 +72,7 @@ def open_manifest(
         name or folder_name(os.path.splitext(path)[0] if path == location else location),
         samples,
         found if any(keys) else None,
-        ManifestFiles(root, paths),
+        ManifestFiles(root, paths, allowed),
         notes=(f"listed by {os.path.basename(path)}", *_other_labels(rows)),
         credits=tuple(dict.fromkeys(str(row["credit"]) for row in rows if row.get("credit"))),
     )
@@ -150,7 +152,7 @@ def _json_rows(path: str, text: str) -> list[Row]:
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
-        row = parse_json(line, f"{path}, line {number}")
+        row = parse_json(line, f"{path}, line {number}", unique=True)
         if not isinstance(row, dict):
             raise BadInput(f'{path}, line {number}: should be an object such as {{"path": "a.jpg", "label": "cat"}}')
         rows.append(row)

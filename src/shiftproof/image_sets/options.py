@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
-
 from shiftproof.errors import BadInput
 
 
@@ -45,12 +42,3 @@ def yes_or_no(option: str, value: bool | str) -> bool:
     if str(value).lower() not in known:
         raise BadInput(f"{option} should be true or false, got {value!r}")
     return known[str(value).lower()]
-
-
-def repeated(names: Iterable[str]) -> str | None:
-    """The first name that stands there twice, as one of two columns.
-
-    >>> repeated(["path", "label", "label"])
-    'label'
-    """
-    return next((name for name, count in Counter(names).items() if count > 1), None)

@@ -8,7 +8,7 @@ import pyarrow.lib
 import pyarrow.parquet
 
 from shiftproof.errors import BadInput
-from shiftproof.image_sets.options import repeated
+from shiftproof.files import repeated
 
 
 def load_parquet_rows(path: str) -> list[dict[str, Any]]:

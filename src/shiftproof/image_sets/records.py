@@ -47,11 +47,11 @@ def _is_ours(record: Any) -> bool:
     if not isinstance(record, dict) or not _holds(record, "shiftproof", str) or not _holds(record, "layout", str):
         return False
     parts = [record.get(kind, {}) for kind in ("corruptions", "perturbations", "crops")]
-    source, classes = record.get("source", {}), record.get("classes") or {"names": [], "wnids": None}
+    source, classes = record.get("source"), record.get("classes") or {"names": [], "wnids": None}
     return (
         record["layout"] in KINDS
         and isinstance(source, dict)
-        and isinstance(source.get("images", 0), int)
+        and isinstance(source.get("images"), int)
         and isinstance(classes, dict)
         and _are_texts(classes.get("names"))
         and _are_texts(classes.get("wnids") or [])

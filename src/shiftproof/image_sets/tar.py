@@ -17,7 +17,7 @@ from shiftproof.files import parse_json
 from shiftproof.image_sets.class_keys import LabelKeys, label_keys, places_of
 from shiftproof.image_sets.decoding import decode_image
 from shiftproof.image_sets.folder import Labelled, labelled
-from shiftproof.image_sets.image_list import LARGEST_FILE, ImageList, all_but, file_stamp
+from shiftproof.image_sets.image_list import LARGEST_FILE, ImageList, all_but, broken_note, file_stamp
 from shiftproof.image_sets.listing import folder_name, group_by_folder, inner_root, is_image_name
 from shiftproof.types import Classes, Decoder, Fact, Image, Sample
 
@@ -93,9 +93,10 @@ def open_tar(location: str, *, name: str | None = None, classes: Classes | None 
         samples, found, notes = _annotated(groups.values(), classes)
     else:
         samples, found, notes = _in_folders(pictures, classes, prefixed=len(shards) > 1)
-    broken = {image_id: group.broken for group in groups.values() if group.broken for image_id in group.pictures}
     kept = {sample.id for sample in samples}
-    find = all_but(TarImages(pictures), {image_id: why for image_id, why in broken.items() if image_id in kept}, len(kept))
+    broken = {image: group.broken for group in groups.values() if group.broken for image in group.pictures if image in kept}
+    find = all_but(TarImages(pictures), broken, len(kept))
+    notes += broken_note(broken)
     count = f"{len(shards)} shards" if len(shards) > 1 else "one shard"
     title = name or folder_name(location).removesuffix(".tar")
     return ImageList(title, samples, found, find, notes=(f"read from {count} without unpacking", *notes))
