@@ -158,18 +158,20 @@ def _walk(root: str, again: list[str]) -> Iterator[tuple[str, list[str]]]:
             continue
         entered.add(real)
         names: list[str] = []
+        found: list[_Folder] = []
         with _scan(path) as entries:
-            for entry in sorted(entries, key=lambda entry: entry.name, reverse=True):
+            for entry in sorted(entries, key=lambda entry: entry.name):
                 if not _is_visible_folder(entry):
                     names += [] if _is_folder(entry) else [entry.name]
                     continue
                 inner = f"{below}/{entry.name}" if below else entry.name
                 if not entry.is_symlink():
-                    inside.append(_Folder(entry.path, inner, os.path.join(real, entry.name)))
+                    found.append(_Folder(entry.path, inner, os.path.join(real, entry.name)))
                 elif os.path.join(real, "").startswith(os.path.join(target := os.path.realpath(entry.path), "")):
                     again.append(inner)
                 else:
                     linked.append(_Folder(entry.path, inner, target))
+        inside += reversed(found)  # the first is taken first
         yield below, names
 
 
