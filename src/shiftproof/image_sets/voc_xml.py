@@ -100,13 +100,14 @@ def parse_xml(data: bytes, where: str) -> Element:
 def _readable(data: bytes, where: str) -> tuple[bytes, str | None]:
     """The document and its encoding where the parser has to be told; it knows no encoding of several bytes but Unicode's."""
     declared = re.match(rb"""<\?xml[^>]*?\sencoding\s*=\s*["']([\w.-]+)["']""", data[:200].lstrip())
-    known_as = declared and MULTIBYTE.get(declared[1].decode().lower().replace("-", "_"))
-    if not known_as:
+    named = declared[1].decode("ascii", "replace") if declared else ""
+    known_as = MULTIBYTE.get(named.lower().replace("-", "_"))
+    if known_as is None:
         return data, None
     try:
         return data.decode(known_as).encode(), "utf-8"
     except UnicodeDecodeError as problem:
-        raise BadInput(f"{where} is not in the encoding that it declares, {declared[1].decode()}") from problem
+        raise BadInput(f"{where} is not in the encoding that it declares, {named}") from problem
 
 
 def objects_in(root: Element, where: str, *, first_pixel: int = 0) -> Iterator[Object]:
@@ -147,8 +148,8 @@ def _open_xml(
         for image_id, path in paths.items()
     ]
     without = [image_id for image_id, path in paths.items() if path is None]
-    notes = (f"{len(without):,} images have no .xml file: {listed(without, most=3)}",) if without else ()
-    notes += dataclasses.replace(listing, others=()).notes()
+    unannotated = (f"{len(without):,} images have no .xml file: {listed(without, most=3)}",) if without else ()
+    notes = (*unannotated, *dataclasses.replace(listing, others=()).notes())
     found, places = places_of(keys_of(boxed), classes)
     own_name = name or folder_name(location)
     return boxed_list(boxed, FilesBelow(images), name=own_name, classes=found, places=places, notes=notes)
