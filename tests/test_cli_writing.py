@@ -106,6 +106,48 @@ def test_slips_are_one_line(asked: list[str], says: str, shiftproof: Shiftproof,
     assert said.err.count("\n") == 1
 
 
+@pytest.mark.parametrize("command", ["corrupt", "perturb"])
+@pytest.mark.parametrize(
+    ("destination", "says"),
+    [
+        ("taken", "taken: it is a file, not a folder"),
+        ("taken/c", "cannot write taken/c: a file stands where a folder should be"),
+        ("x" * 300, "File name too long"),
+        ("foreign", "foreign holds manifest.json and no record of a set we wrote"),
+    ],
+)
+def test_a_destination_that_is_taken_is_one_line(
+    destination: str, says: str, command: str, shiftproof: Shiftproof, draw_photos: Draw
+) -> None:
+    draw_photos(1)
+    Path("taken").write_text("mine")
+    Path("foreign").mkdir()
+    Path("foreign/manifest.json").write_text('{"layout": "imagenet-c", "shiftproof": "1", "source": []}')
+    said = shiftproof(command, "photos", destination, "--edition", "tiny-64", "--quiet")
+    assert (said.code, said.out) == (1, "")
+    assert says in said.err
+    assert said.err.count("\n") == 1
+    assert Path("taken").read_text() == "mine"
+
+
+def test_images_beyond_the_limit_are_set_aside_and_files_outside_read_where_asked(
+    shiftproof: Shiftproof, draw_photos: Draw
+) -> None:
+    photos = draw_photos(1)
+    names = sorted(path.relative_to(photos).as_posix() for path in photos.rglob("*.*"))
+    Path("list").mkdir()
+    Path("list/m.csv").write_text("".join(["path\n", *(f"../photos/{name}\n" for name in names)]))
+    asked = ["corrupt", "list/m.csv", "c", "--corruptions", "contrast", "--severities", "1", "--edition", "tiny-64"]
+    refused = shiftproof(*asked)
+    assert refused.code == 1
+    assert "say --allow-outside" in refused.err
+    said = shiftproof(*asked, "--allow-outside", "--max-pixels", "10", "--json")
+    aside = json.loads(said.out)["set_aside"]
+    assert len(aside) == len(names)
+    assert "pixels, limit is 10; raise it with --max-pixels" in aside[0]["reason"]
+    assert json.loads(shiftproof(*asked, "--allow-outside", "--json").out)["set_aside"] == []
+
+
 def test_unreadable_images_are_listed(shiftproof: Shiftproof, draw_photos: Draw) -> None:
     photos = draw_photos(1)
     (photos / "red" / "x.jpg").write_text("no image")

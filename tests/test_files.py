@@ -12,7 +12,9 @@ import pytest
 
 from patience import wait_until
 from shiftproof.errors import StoreError
-from shiftproof.files import write_whole, writing
+from shiftproof.files import defused, write_whole, writing
+from shiftproof.studies.results import Results
+from shiftproof.types import Measurement
 
 
 def test_a_file_is_replaced_whole_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
@@ -99,3 +101,21 @@ def test_an_error_while_writing_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError), writing(tmp_path / "file"):
         _ = 1 / 0
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("path", ["taken/file", "x" * 300])
+def test_a_name_that_leads_nowhere_is_refused_in_a_sentence(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("taken").write_text("mine")
+    with pytest.raises(StoreError, match=r"cannot write .*: (a file stands where a folder should be, .*taken|File name too long)"):
+        write_whole(Path(path), b"text")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["taken"]
+
+
+def test_measurements_hold_no_formulas() -> None:
+    about: dict[str, str | int] = {"model": "=cmd|' /C calc'!A0", "class": "@SUM(1)", "severity": -1}
+    table = Results((Measurement("accuracy", -0.5, about, 3, {}),)).to_csv()
+    assert table.splitlines()[1].startswith("accuracy,'=cmd|' /C calc'!A0,'@SUM(1),-1,-0.5,")
+    assert defused("accuracy") == "accuracy"

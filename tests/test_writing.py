@@ -553,7 +553,7 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(draw_photos: Draw, tmp_
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match=r"cannot write .*file: it is a file, not a folder"):
         write_corrupted(images, tmp_path / "file", **QUICK)
-    with pytest.raises(StoreError, match=r"cannot write .*inside: Not a directory"):
+    with pytest.raises(StoreError, match=r"cannot write .*inside: a file stands where a folder should be"):
         write_corrupted(images, tmp_path / "file" / "inside", **QUICK)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from functools import cache
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from shiftproof.errors import BadInput, listed
-from shiftproof.files import readable_file
+from shiftproof.files import parse_json, read_text, readable_file
 from shiftproof.reference import ilsvrc_classes, load_table, readable_names
 from shiftproof.types import Classes
 
@@ -88,16 +87,12 @@ def usual_classes(outputs: int | None) -> Classes | None:
 
 def _file_entries(path: Path) -> list[str]:
     try:
-        text = readable_file(path).read_text(encoding="utf-8-sig")
-    except (BadInput, OSError, UnicodeDecodeError) as problem:
+        text = read_text(readable_file(path))
+    except BadInput as problem:
         raise BadInput(f"the list of classes cannot be read: {problem}") from problem
     if path.suffix.lower() != ".json":
         return [line.strip() for line in text.splitlines() if line.strip()]
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError) as problem:  # the first also of numbers with thousands of digits
-        raise BadInput(f"{path} is not JSON with class names: {problem}") from problem
-    return json_entries(data, str(path))
+    return json_entries(parse_json(text, path), str(path))
 
 
 def json_entries(data: object, where: str) -> list[str]:

@@ -59,9 +59,9 @@ from shiftproof.registry import Registry, missing_extra
 
 REFUSALS = (
     *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE),
-    *(errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR),
+    *(errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR, errno.EISDIR),
 )
-"""What a machine says where there is no permission, no room or no such place: nothing that a traceback would explain."""
+"""What a machine says where there is no permission or no room, or a name leads nowhere: no traceback would explain it."""
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

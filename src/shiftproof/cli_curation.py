@@ -219,5 +219,6 @@ def _show(selection: Selection, images: Mapping[str, Sequence[str]] | None, opti
     if images is not None:
         total = sum(map(len, images.values()))
         remark(f"{total:,} images of {len(images):,} classes; {len(selection.classes) - len(images):,} classes have none")
+        remark(f"they stay where they are; open them as {options['output']}?allow_outside=true")
     if options["output"]:
         say(options["output"])

@@ -126,5 +126,7 @@ def _show(choice: DuplicateChoice, options: Options) -> None:
         remark(f"{row['id']}: {row['reason']}")
     if len(rows) > SHOWN:
         remark(f"{len(rows) - SHOWN:,} more; -o writes them all into a table")
+    if options["output"]:
+        remark(f"the images stay where they are; open what is left as {options['output']}?allow_outside=true")
     for path in filter(None, (options["output"], options["report"])):
         say(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -27,6 +28,26 @@ trust_option = click.option(
     is_flag=True,
     help="Run a model file that is a program (TorchScript, exported): it can do all that you can on this machine.",
 )
+
+
+def _limit_pixels(context: click.Context, _option: click.Parameter, most: int | None) -> None:
+    """Tells this process and its workers, until the command ends."""
+    if most is None:
+        return
+    from shiftproof.image_sets.decoding import LIMIT_VARIABLE, limit_from_environment
+
+    before = os.environ.get(LIMIT_VARIABLE)
+    os.environ[LIMIT_VARIABLE] = str(most)
+    limit_from_environment.cache_clear()
+
+    def restore() -> None:
+        os.environ.pop(LIMIT_VARIABLE)
+        os.environ.update({} if before is None else {LIMIT_VARIABLE: before})
+        limit_from_environment.cache_clear()
+
+    context.call_on_close(restore)
+
+
 about_model = _options(
     click.option("--name", help="What to call the model in results."),
     click.option("--prepare", help="Preparation: a preset or key=value pairs, e.g. imagenet,size=244 (see docs/models.md)."),
@@ -68,6 +89,14 @@ about_images = _options(
     click.option("--kind", help="How to read IMAGES, where its layout does not say: see shiftproof list image-sets."),
     click.option("--labels", help="Labels instead of those of the layout: a ReaL JSON or an .npy file."),
     click.option("--label", help="One class, by wnid or name, for all images."),
+    click.option("--allow-outside", is_flag=True, help="A manifest may name files outside its folder."),
+    click.option(
+        "--max-pixels",
+        type=click.IntRange(1),
+        expose_value=False,
+        callback=_limit_pixels,
+        help="Larger images are set aside unread.  [default: 120000000]",
+    ),
 )
 about_store = click.option("--store", default="runs", show_default=True, help="Folder of predictions.")
 about_predicting = _options(

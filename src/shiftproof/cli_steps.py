@@ -39,7 +39,13 @@ def images_at(location: str, options: Options) -> ImageList:
     """The image set at a location, read as the options say."""
     from shiftproof.image_sets import open_images
 
-    return open_images(location, kind=options["kind"], labels=options["labels"], label=options["label"])
+    return open_images(
+        location,
+        kind=options["kind"],
+        labels=options["labels"],
+        label=options["label"],
+        allow_outside=options.get("allow_outside") or None,  # only manifests have this option
+    )
 
 
 def images_asked(location: str, options: Options) -> ImageSet:

@@ -62,8 +62,8 @@ class Demo(NamedTuple):
 def run_demo(folder: Path, *, progress: Progress | None = None, tell: Callable[[str], None] = lambda _: None) -> Demo:
     """All of it in one folder; predictions are kept there too, so a second time is quick."""
     models = [load_model(name) for name in MODELS]
-    sets = {name: open_images(photo_list(name, folder)) for name in SETS}
-    frames = open_images(photo_list(CLIP, folder), kind="clips", pixel_distances=True)
+    sets = {name: open_images(photo_list(name, folder), allow_outside=True) for name in SETS}
+    frames = open_images(photo_list(CLIP, folder), kind="clips", pixel_distances=True, allow_outside=True)
     store = Store(folder / "runs")
     photos = [f"{len(images.samples)} photos {name}" for name, images in sets.items()]
     tell(f"{' and '.join(MODELS)} on {', '.join(photos)} and {len(frames.samples)} frames of a clip")

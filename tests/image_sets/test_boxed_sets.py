@@ -17,6 +17,7 @@ from shiftproof.image_sets import open_images
 from shiftproof.image_sets.boxed import BoxedImage, Object, boxed_list, upright_size
 from shiftproof.image_sets.detection_results import load_coco_results
 from shiftproof.image_sets.image_list import FilesBelow
+from shiftproof.image_sets.opener import decoded
 from shiftproof.image_sets.voc_xml import parse_xml
 from shiftproof.types import Classes
 
@@ -149,8 +150,6 @@ def test_new_labels_take_the_objects_of_the_old_classes_away(coco: Path) -> None
         ({"annotations": [{"image_id": 4, "category_id": 3, "caption": "a cat"}]}, "no bbox; name the file of instances"),
         ({"annotations": [box(4, 77, 1, 1, 1, 1)]}, "annotation 1: .* not in the list: 77"),
         ({"annotations": [box(5, 3, 1, 1, 1, 1)]}, "boxes in images that it does not list: 5"),
-        ({"annotations": [box(4, 3, 1, 1, 1)]}, "annotation 1: a box should be four numbers"),
-        ({"annotations": [box(4, 3, 1, 1, 1, float("nan"))]}, "four finite numbers"),
     ],
 )
 def test_a_malformed_coco_file_is_told_in_one_sentence(
@@ -159,6 +158,40 @@ def test_a_malformed_coco_file_is_told_in_one_sentence(
     draw(tmp_path / "a.png")
     with pytest.raises(BadInput, match=message):
         open_images(write_coco(tmp_path / "boxes.json", **parts))
+
+
+@pytest.mark.parametrize(
+    ("sides", "more", "says"),
+    [
+        ((1, 1, 1), {}, "annotation 1: a box should be four numbers"),
+        ((1, 1, 1, float("nan")), {}, "four finite numbers"),
+        ((1, 1, 1e308, 1e308), {}, "four finite numbers"),
+        ((5, 5, -2, 3), {}, "annotation 1: a box of negative size, -2 x 3"),
+        ((1, 1, 2, 2), {"area": -4}, "area should be a number of pixels, got -4"),
+        ((1, 1, 2, 2), {"area": 10**400}, "area should be a number of pixels, got 1000"),
+    ],
+)
+def test_a_bad_box_sets_its_image_aside_and_no_other(
+    sides: tuple[float, ...], more: dict[str, Any], says: str, tmp_path: Path, draw: Draw
+) -> None:
+    for name in ("a.png", "b.png"):
+        draw(tmp_path / name)
+    images = [{"id": 4, "file_name": "a.png"}, {"id": 5, "file_name": "b.png"}]
+    boxes = [box(4, 3, *sides) | more, box(5, 3, 1, 1, 2, 2)]
+    opened = open_images(write_coco(tmp_path / "boxes.json", boxes, images=images))
+    reasons = [decoded(opened.source(sample)) for sample in opened.samples]
+    assert says in str(reasons[0])
+    assert not isinstance(reasons[1], str)
+    assert opened.truths is not None
+    assert opened.truths.boxes.tolist() == [[1, 1, 3, 3]]
+
+
+@pytest.mark.parametrize("width", [float("inf"), float("nan"), 10**400, -3])
+def test_a_width_that_no_picture_has_is_none(width: float, tmp_path: Path, draw: Draw) -> None:
+    draw(tmp_path / "a.png")
+    images = [{"id": 4, "file_name": "a.png", "width": width, "height": 8}]
+    opened = open_images(write_coco(tmp_path / "boxes.json", [box(4, 3, 1, 1, 2, 2)], images=images))
+    assert opened.samples[0].facts == {}
 
 
 def test_images_that_are_not_there_and_files_that_are_not_json_are_told(tmp_path: Path) -> None:
@@ -239,11 +272,15 @@ def test_results_without_a_list_hold_places_in_the_classes_and_numbers_that_file
         ({"image_id": "a", "category_id": 18, "bbox": [0, 0, 1, 1], "score": 1}, "no category 18; name the COCO file"),
         (
             {"image_id": "a", "category_id": 0, "bbox": [0, 0, 1, 1], "score": "high"},
-            "score should be a finite number, got 'high'",
+            "score should be a number from 0 to 1, got 'high'",
         ),
-        ({"image_id": "a", "category_id": 0, "bbox": [0, 0, 1, 1], "score": float("nan")}, "finite number, got nan"),
-        ({"image_id": "a", "category_id": 0, "bbox": [0, 0, 1, 1], "score": float("inf")}, "finite number, got inf"),
+        ({"image_id": "a", "category_id": 0, "bbox": [0, 0, 1, 1], "score": float("nan")}, "number from 0 to 1, got nan"),
+        ({"image_id": "a", "category_id": 0, "bbox": [0, 0, 1, 1], "score": float("inf")}, "number from 0 to 1, got inf"),
         ({"image_id": "a", "category_id": 0, "bbox": None, "score": 1}, "a box should be four numbers, got None"),
+        ({"image_id": "a", "category_id": 0, "bbox": [5, 5, -2, 1], "score": 1}, "a box of negative size, -2 x 1"),
+        ({"image_id": "a", "category_id": 0, "bbox": [0, 0, 1, 1], "score": -1}, "number from 0 to 1, got -1"),
+        ({"image_id": "a", "category_id": 0, "bbox": [0, 0, 1, 1], "score": 2}, "number from 0 to 1, got 2"),
+        ({"image_id": "a", "category_id": 0, "bbox": [0, 0, 1, 1], "score": 10**400}, "number from 0 to 1, got 1000"),
     ],
 )
 def test_malformed_results_are_told_in_one_sentence(entry: dict[str, Any], message: str, coco: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import io
+import os
 import pickle
 import struct
 import sys
@@ -20,6 +21,8 @@ from shiftproof.errors import BadInput, MissingExtra, UnreadableImage
 from shiftproof.image_sets import ImageList, open_images
 from shiftproof.image_sets import clip_files as module
 from shiftproof.image_sets.clip_files import FRAME_TYPES, ClipReader, index_clip
+from shiftproof.image_sets.decoding import check_size
+from shiftproof.image_sets.opener import decoded
 from shiftproof.types import Image, Sample
 
 Film = Callable[..., Path]
@@ -236,6 +239,60 @@ def test_a_file_without_pictures_says_so_and_among_others_is_set_aside(data: byt
     assert [sample.id for sample in images.samples] == [*(f"a.mp4/00000{number}" for number in range(5)), "b.mp4/000000"]
     with pytest.raises(UnreadableImage, match=BROKEN[data]):
         pixels(images, images.samples[-1])
+
+
+@pytest.mark.parametrize(
+    ("box", "says"),
+    [
+        (b"avc1", "broken video: no decoder knows its pictures"),
+        (b"stsd", "broken video: no decoder knows its pictures"),
+        (b"stsz", "broken video: this frame cannot be decoded"),
+        (b"stts", "broken video: this frame cannot be decoded"),
+    ],
+)
+def test_a_clip_whose_tables_are_broken_is_set_aside_and_the_others_are_read(
+    box: bytes, says: str, film: Film, tmp_path: Path
+) -> None:
+    broken = film("b.mp4", frames=5)
+    broken.write_bytes(broken.read_bytes().replace(box, b"free" if box != b"avc1" else b"zzzz"))
+    film("a.mp4", frames=5)
+    images = open_images(tmp_path, k=2)
+    assert pixels(images, images.samples[0]).shape == (48, 64, 3)
+    with pytest.raises(UnreadableImage, match=says):
+        pixels(images, images.samples[-1])
+
+
+def test_a_title_in_any_encoding_does_no_harm(film: Film) -> None:
+    clip = film(frames=5)
+    with av.open(str(clip)) as opened, av.open(str(clip.with_name("b.mp4")), "w") as copy:
+        copy.metadata["title"] = "cafe at noon"
+        stream = copy.add_stream_from_template(opened.streams.video[0])
+        for packet in opened.demux(opened.streams.video[0]):
+            if packet.dts is not None:
+                packet.stream = stream
+                copy.mux(packet)
+    titled = clip.with_name("b.mp4")
+    titled.write_bytes(titled.read_bytes().replace(b"cafe", b"caf\xe9"))
+    assert len(index_clip(str(titled)).types) == 5
+
+
+@pytest.mark.parametrize("kind", ["pipe", "list of files", "too large"])
+def test_what_only_looks_like_a_clip_is_set_aside(
+    kind: str, film: Film, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    film("a.mp4", frames=5)
+    if kind == "pipe":
+        os.mkfifo(tmp_path / "b.mp4")
+    elif kind == "list of files":
+        (tmp_path / "b.mp4").write_text(f"ffconcat version 1.0\nfile {tmp_path}/a.mp4\n")
+    else:
+        film("b.mp4", frames=5)
+        monkeypatch.setattr("shiftproof.image_sets.video_files.check_size", lambda size: check_size(size, 100))
+    images = open_images(tmp_path, k=2)
+    assert images.samples[-1].id == "b.mp4/000000"
+    told = decoded(images.source(images.samples[-1]))
+    assert isinstance(told, str)
+    assert told.startswith(("cannot be read: not a regular file", "broken video: ", "64 x 48 pixels, limit is 100"))
 
 
 def test_a_clip_that_changes_is_read_anew(film: Film) -> None:

@@ -145,7 +145,7 @@ def test_what_cannot_be_cut_is_told(boxed: ImageList, tmp_path: Path, draw: Call
         crops(open_images(tmp_path / "plain"))
     with pytest.raises(UnknownName, match="did you mean alone"):
         open_images(f"crops:{boxed.location}?look=alon")
-    with pytest.raises(BadInput, match="padding should be a share of the box, 0 or more, got -1"):
+    with pytest.raises(BadInput, match="padding should be a share of the box from 0 to 1,000, got -1"):
         crops(boxed, padding=-1)
     with pytest.raises(BadInput, match="only a crop can be square"):
         crops(boxed, look="alone", square=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import struct
+import subprocess
+import sys
 import time
 import warnings
 import zlib
@@ -161,9 +163,94 @@ def _png(width: int, height: int, *, depth: int = 8, colour: int = 2, body: byte
 @pytest.mark.parametrize("decoder", DECODERS)
 def test_a_huge_picture_is_refused_from_its_header(decoder: Decoder) -> None:
     began = time.process_time()
-    with pytest.raises(UnreadableImage, match=r"^30000 x 30000 pixels, limit is 178,956,970; raise it with SHIFTPROOF"):
+    with pytest.raises(
+        UnreadableImage, match=r"^30000 x 30000 pixels, limit is 120,000,000; raise it with --max-pixels or SHIFTPROOF"
+    ):
         decode_image(_png(30_000, 30_000, body=b"\0" * 100), decoder=decoder)
     assert time.process_time() - began < 0.5
+
+
+def _chunk(kind: bytes, content: bytes, length: int | None = None) -> bytes:
+    said = len(content) if length is None else length
+    return struct.pack(">I", said) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+
+def _hostile(kind: str) -> bytes:
+    """Small files that ask for a lot of room, below the limit on pixels."""
+    start, end = _png(30, 30)[:33], _chunk(b"IEND", b"")
+    large = b"\x89PNG\r\n\x1a\n" + _chunk(b"IHDR", struct.pack(">2I5B", 10_900, 10_900, 8, 2, 0, 0, 0))
+    frames = [_chunk(b"fcTL", struct.pack(">5I2H2B", place, 10_900, 10_900, 0, 0, 1, 1, 0, 0)) for place in (0, 1)]
+    short = _chunk(b"IDAT", zlib.compress(bytes(1000)))
+    match kind:
+        case "chunk that says it is long":
+            return start + _chunk(b"IDAT", bytes(3000), length=2**31 - 1) + end
+        case "animation":
+            more = _chunk(b"fdAT", struct.pack(">I", 2) + zlib.compress(bytes(1000)))
+            return large + _chunk(b"acTL", struct.pack(">2I", 2, 0)) + frames[0] + short + frames[1] + more + end
+        case "profile":
+            return start + _chunk(b"iCCP", b"x\0\0" + zlib.compress(bytes(50_000_000), 9)) + short + end
+        case _:
+            return large + short + end
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="this system does not tell the most memory used")
+@pytest.mark.parametrize("decoder", DECODERS)
+@pytest.mark.parametrize("kind", ["chunk that says it is long", "animation", "profile", "pixels that are missing"])
+def test_a_small_file_takes_little_memory(kind: str, decoder: Decoder, tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(_hostile(kind))
+    assert _most_memory(tmp_path / "a.png", decoder) < 300
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="this system does not tell the most memory used")
+@pytest.mark.parametrize("mode", ["RGBA", "LA", "P"])
+def test_a_transparent_picture_is_never_there_many_times_over(mode: str, tmp_path: Path) -> None:
+    Pillow.new(mode, (6000, 6000)).save(tmp_path / "a.png", transparency=0 if mode == "P" else None)
+    # four bytes a pixel with Pillow and three as an array, 250 MB, and a strip's worth of the way between
+    assert _most_memory(tmp_path / "a.png", "pillow") < 650
+
+
+def _most_memory(path: Path, decoder: Decoder) -> int:
+    """Megabytes that a process grows by while it decodes a file, at most."""
+    script = """
+import sys
+import shiftproof.image_sets.opencv
+from shiftproof.errors import UnreadableImage
+from shiftproof.image_sets.decoding import decode_image
+
+def most():
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmHWM:"))
+
+with open(sys.argv[1], "rb") as file:
+    data = file.read()
+before = most()
+try:
+    decode_image(data, decoder=sys.argv[2])
+except UnreadableImage:
+    pass
+print((most() - before) // 1024)
+"""
+    told = subprocess.run([sys.executable, "-c", script, str(path), decoder], capture_output=True, text=True, check=True)
+    return int(told.stdout)
+
+
+def test_large_pictures_are_converted_in_strips_to_the_same_pixels(
+    monkeypatch: pytest.MonkeyPatch, pattern: Pattern, encode: Encode
+) -> None:
+    image = pattern(37, 50)
+    clear = np.dstack([image, image[:, :, 0]])
+    grey = Pillow.fromarray(image).convert("P")
+    files = [
+        encode(image, "PNG"),
+        encode(clear, "PNG"),
+        encode(grey, "PNG", transparency=3),
+        encode(image[:, :, 0].astype(np.uint16) * 257, "PNG"),
+        encode(Pillow.fromarray(image).convert("CMYK"), "JPEG"),
+        encode(image, "JPEG"),
+    ]
+    whole = [decode_image(data) for data in files]
+    monkeypatch.setattr(decoding, "STRIP", 130)
+    assert all(np.array_equal(decode_image(data), one) for data, one in zip(files, whole, strict=True))
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "BMP", "TIFF", "WebP"])
@@ -186,16 +273,16 @@ def test_the_limit_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch, p
     data = encode(pattern(10, 10), "PNG")
     try:
         monkeypatch.setenv("SHIFTPROOF_PIXEL_LIMIT", "99")
-        decoding._limit_from_environment.cache_clear()
+        decoding.limit_from_environment.cache_clear()
         with pytest.raises(UnreadableImage, match="limit is 99"):
             decode_image(data)
         monkeypatch.setenv("SHIFTPROOF_PIXEL_LIMIT", "many")
-        decoding._limit_from_environment.cache_clear()
+        decoding.limit_from_environment.cache_clear()
         with pytest.raises(BadInput, match="number of pixels, got 'many'"):
             decode_image(data)
     finally:
-        decoding._limit_from_environment.cache_clear()
-    assert PIXEL_LIMIT == 178_956_970
+        decoding.limit_from_environment.cache_clear()
+    assert PIXEL_LIMIT == 120_000_000
 
 
 @pytest.mark.parametrize("decoder", DECODERS)

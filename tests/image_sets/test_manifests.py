@@ -114,7 +114,7 @@ def test_quoted_commas_line_breaks_and_byte_order_marks_are_read(folder: Path, d
         ("m.csv", "path,label\na.png,cat\na.png,dog\n", "lists a.png twice; give each row an id"),
         ("m.csv", "path,label\ngone.png,cat\n", "but there is no such file; paths are relative to"),
         ("m.csv", "path,label\n,cat\n", "image 1: no path"),
-        ("m.jsonl", '{"path": "a.png"}\n{"path": \n', "line 2: not JSON"),
+        ("m.jsonl", '{"path": "a.png"}\n{"path": \n', "line 2 is not JSON"),
         ("m.jsonl", '["a.png"]\n', "line 1: should be an object"),
         ("m.csv", "path,label\na.png,cat\nb\0.png,cat\n", "not text in UTF-8"),
         ("m.jsonl", '{"path": "a.png"}\n{"path": "b\\u0000.png"}\n', "not text in UTF-8"),
@@ -135,3 +135,61 @@ def test_minus_one_in_a_table_is_an_image_without_a_label(tmp_path: Path, draw: 
     assert [sample.labels for sample in images.samples] == [(2,), (), (0,)]
     assert images.classes is not None
     assert images.classes.names == ("0", "1", "2")
+
+
+@pytest.mark.parametrize("path", ["../photo.png", "{root}/photo.png", "sub/../../photo.png", "/dev/zero"])
+def test_files_outside_the_folder_are_read_only_where_that_is_allowed(path: str, tmp_path: Path, draw: Draw) -> None:
+    draw(tmp_path / "photo.png")
+    draw(tmp_path / "set" / "a.png")
+    manifest = tmp_path / "set" / "m.csv"
+    manifest.write_text(f"path\na.png\n{path.format(root=tmp_path)}\n")
+    with pytest.raises(
+        BadInput, match=r"m\.csv, image 2: .* lies outside .*; .* say --allow-outside, or open .*allow_outside=true"
+    ):
+        open_images(manifest)
+    assert len(open_images(f"{manifest}?allow_outside=true").samples) == 2
+    with pytest.raises(BadInput, match="lies outside"):
+        open_images(manifest, kind="clips")
+
+
+def test_a_path_that_leaves_the_folder_and_comes_back_is_inside(tmp_path: Path, draw: Draw) -> None:
+    draw(tmp_path / "..a.png")
+    manifest = tmp_path / "m.csv"
+    manifest.write_text(f"path\n..a.png\n./sub/../..a.png\n{tmp_path}/..a.png\n")
+    assert len(open_images(manifest).samples) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("m.csv", "path,label,label\na.png,cat,dog\n", "two columns called 'label'"),
+        ("m.csv", "path,path\na.png,b.png\n", "two columns called 'path'"),
+        ("m.jsonl", '{"path": "a.png", "label": "cat", "label": "dog"}\n', "line 1 gives 'label' twice"),
+    ],
+)
+def test_two_columns_of_one_name_are_refused(name: str, text: str, says: str, folder: Path) -> None:
+    (folder / name).write_text(text)
+    with pytest.raises(BadInput, match=says):
+        open_images(folder / name)
+
+
+def test_of_several_columns_of_labels_the_first_is_taken_and_said(folder: Path) -> None:
+    (folder / "m.csv").write_text("path,wnid,label\na.png,n01440764,fish\n")
+    images = open_images(folder / "m.csv")
+    assert images.classes is not None
+    assert images.classes.names == ("fish",)
+    assert "labels from the column label; passed over: wnid" in images.notes
+
+
+def test_parquet_with_two_columns_of_one_name_or_dates_beyond_the_calendar_is_told(folder: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = folder / "m.parquet"
+    names, label = pyarrow.array(["a.png"]), pyarrow.array(["cat"])
+    parquet.write_table(pyarrow.table([names, label, label], names=["path", "label", "label"]), path)
+    with pytest.raises(BadInput, match="two columns called 'label'"):
+        open_images(path)
+    for unit in ("us", "ms"):
+        parquet.write_table(pyarrow.table({"path": names, "taken": pyarrow.array([2**61], pyarrow.timestamp(unit))}), path)
+        with pytest.raises(BadInput, match="holds a date outside the years 1 to 9999"):
+            open_images(path)

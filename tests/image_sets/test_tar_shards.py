@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from shiftproof.errors import BadInput
 from shiftproof.image_sets import open_images
+from shiftproof.image_sets.opener import decoded
 
 
 @pytest.fixture
@@ -128,3 +129,25 @@ def test_an_archive_that_shrinks_while_open_is_an_error_and_not_short_bytes(tmp_
     path.write_bytes(path.read_bytes()[:530])
     with pytest.raises(OSError, match="shorter than when it was opened"):
         images.source(images.samples[0]).read()
+
+
+@pytest.mark.parametrize(
+    ("said", "says"),
+    [
+        (b"{", "a.json is not JSON"),
+        (b"[" * 100_000, "a.json is nested too deeply to be read"),
+        (b"[1]", "a.json should be a JSON object"),
+        (rb'{"label": "\ud800"}', "a.json holds half a character"),
+        (b" " * (2**24 + 1), "a.json has 16,777,217 bytes, too many"),
+    ],
+    ids=["cut off", "deep", "list", "half a character", "large"],
+)
+def test_an_image_with_a_broken_annotation_is_set_aside_and_no_other(
+    said: bytes, says: str, tmp_path: Path, png: bytes
+) -> None:
+    members = {"a.png": png, "a.json": said, "b.png": png, "b.json": b'{"label": "cat"}'}
+    images = open_images(_archive(tmp_path / "s.tar", members))
+    first, second = (decoded(images.source(sample)) for sample in images.samples)
+    assert says in str(first)
+    assert not isinstance(second, str)
+    assert images.samples[1].labels == (0,)

@@ -70,7 +70,7 @@ def choose_images(
 
 
 def save_manifest(path: Path, root: str | Path, images: Mapping[str, Sequence[str]]) -> None:
-    """A manifest of the images, beside which `open_images` finds them; their classes are a fact and no label."""
+    """A manifest of the images, which `open_images` opens with `allow_outside`; their classes are a fact and no label."""
     to_root = Path(os.path.relpath(root, path.parent)).as_posix()
     rows = [(f"{to_root}/{image_id}", image_id, wnid) for wnid, ids in images.items() for image_id in ids]
     names = {wnid: wordnet().name(wnid) for wnid in images}

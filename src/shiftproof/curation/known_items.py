@@ -15,7 +15,7 @@ from shiftproof.curation.screens import CLASS_PAIR, Screen
 from shiftproof.curation.shelf import put_all
 from shiftproof.errors import BadInput, listed
 from shiftproof.image_sets.image_list import FilesBelow, ImageList
-from shiftproof.image_sets.manifest import SEPARATOR, ManifestFiles
+from shiftproof.image_sets.manifest import SEPARATOR, ManifestFiles, leads_outside
 from shiftproof.types import ImageSource, Sample
 
 
@@ -95,6 +95,12 @@ def _pictures(known: ImageList, sample: Sample, screen: Screen) -> dict[str, Ima
     if not isinstance(known.find, ManifestFiles):
         raise BadInput(f"{sample.id} of {known.name} names other pictures, which only a manifest can")
     find = FilesBelow(known.find.root)
+    outside = [path for path in paths if leads_outside(path, known.find.root)]
+    if outside and not known.find.allow_outside:
+        raise BadInput(
+            f"{sample.id} of {known.name} names {outside[0]}, which lies outside the folder of its manifest; where it may "
+            "name such files, write ?allow_outside=true behind the manifest"
+        )
     return {path: find(path) for path in paths}
 
 

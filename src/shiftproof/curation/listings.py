@@ -1,4 +1,4 @@
-"""Some images of a set as a manifest, beside which `open_images` finds them with their labels and facts."""
+"""Some images of a set as a manifest, which `open_images` opens with `allow_outside`: with their labels, where they are."""
 
 from __future__ import annotations
 

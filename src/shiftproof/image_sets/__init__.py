@@ -16,6 +16,7 @@ from urllib.parse import parse_qsl, quote
 from shiftproof.catalog import IMAGE_SETS
 from shiftproof.class_lists import ClassList, classes_from
 from shiftproof.errors import BadInput
+from shiftproof.files import impossible_name
 from shiftproof.image_sets.image_list import ImageList
 
 __all__ = ["ImageList", "open_images"]
@@ -46,8 +47,14 @@ def open_images(
     place, kind, said = _parsed(os.fspath(location), kind)
     given = {"labels": labels, "label": label, "classes": classes, "name": name, **options}
     said |= {option: value for option, value in given.items() if value is not None}
+    for text in (place, *(str(value) for value in said.values() if isinstance(value, (str, Path)))):
+        if problem := impossible_name(text):
+            raise BadInput(f"{text!a} is {problem}, which no file can have")
     found = kind or recognise(place)
-    opened = with_recognition(_open(found, place, said))
+    try:
+        opened = with_recognition(_open(found, place, said))
+    except OSError as problem:  # what a disk says: no permission, a name that is too long, a folder that was a file
+        raise BadInput(f"{place} cannot be read: {problem.strerror or problem}") from problem
     opened = relabelled(opened, labels=said.get("labels"), label=said.get("label"), classes=said.get("classes"))
     return dataclasses.replace(opened, location=_location(place, kind, said))
 

@@ -57,6 +57,8 @@ class AnchorRule:
             return _given(clip, own, numbers, seconds)
         # anchors stand where whole neighbourhoods are; a clip too short for one has its anchor in the middle
         first, last = (self.k, frames - 1 - self.k) if frames > 2 * self.k else ((frames - 1) // 2, (frames - 1) // 2)
+        if self.count is not None and self.count > last - first:
+            return list(range(first, last + 1))
         if self.count is not None:
             stretch = (last - first + 1) / self.count
             return sorted({first + int((place + 0.5) * stretch) for place in range(self.count)})

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftproof.errors import BadInput, UnreadableImage
-from shiftproof.image_sets.class_keys import numbered_classes
+from shiftproof.image_sets.class_keys import check_class_number, numbered_classes
 from shiftproof.image_sets.image_list import ImageList, file_stamp
-from shiftproof.image_sets.labels import load_label_array
+from shiftproof.image_sets.labels import load_label_array, map_array
 from shiftproof.image_sets.layouts import CORRUPTIONS, SEVERITIES, level_of
 from shiftproof.image_sets.listing import folder_name, inner_root
 from shiftproof.image_sets.records import Record, classes_in, cut_in, ids_in, notes_on, record_of
@@ -37,13 +37,13 @@ class ArrayRow:
     def read(self) -> bytes:
         try:
             return np.asarray(_array_at(self.path)[self.row]).tobytes()
-        except (ValueError, IndexError) as problem:
+        except (BadInput, IndexError) as problem:
             raise OSError(f"the array has changed: {problem}") from problem
 
     def decode(self, data: bytes, *, decoder: Decoder = "pillow") -> Image:  # noqa: ARG002 - rows are pixels already
         try:
             return _to_rgb(np.frombuffer(data, np.uint8).reshape(_array_at(self.path).shape[1:]))
-        except ValueError as problem:
+        except (BadInput, ValueError) as problem:
             raise UnreadableImage(f"the array has changed: {problem}") from problem
 
 
@@ -76,6 +76,7 @@ def open_arrays(location: str, *, name: str | None = None, classes: Classes | No
             places[image_id] = (path, row)
     corrupted, perturbed = [path for path in files if _is_corrupted(path)], [path for path in files if _is_perturbed(path)]
     highest = max((label for sample in samples for label in sample.labels), default=-1)
+    check_class_number(highest, location)
     if classes is not None and highest >= len(classes):
         raise BadInput(f"labels go up to {highest} but only {len(classes)} classes are named")
     notes = notes_on(record)
@@ -108,8 +109,8 @@ def _files(location: str) -> list[str]:
 def _checked(path: str) -> NDArray[np.uint8]:
     try:
         array = _array_at(path)
-    except (OSError, ValueError) as problem:
-        raise BadInput(f"{path} cannot be read as an array: {problem}") from problem
+    except OSError as problem:
+        raise BadInput(f"{path} cannot be read as an array: {problem.strerror or problem}") from problem
     if array.dtype != np.uint8:
         raise BadInput(f"{path} should hold uint8 pixels from 0 to 255, got {array.dtype}; convert it first")
     one_channel = array.ndim == 3 or (array.ndim == 4 and 1 in (array.shape[1], array.shape[3]))
@@ -118,6 +119,8 @@ def _checked(path: str) -> NDArray[np.uint8]:
             f"{path} should be (images, height, width, 3) or (images, height, width), with an axis of frames behind the "
             f"first for sequences; got shape {_shape(path)}"
         )
+    if not array.size:
+        raise BadInput(f"{path} holds no pixels: its shape is {_shape(path)}")
     return array
 
 
@@ -205,5 +208,4 @@ def _shape(path: str) -> tuple[int, ...]:
 
 @lru_cache(maxsize=64)
 def _mapped(path: str, stamp: str) -> NDArray[np.uint8]:  # noqa: ARG001 - what tells a changed file
-    array: NDArray[np.uint8] = np.load(path, mmap_mode="r", allow_pickle=False)
-    return array
+    return map_array(path)

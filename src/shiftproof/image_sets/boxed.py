@@ -12,8 +12,11 @@ import numpy as np
 from PIL import Image as Pillow
 
 from shiftproof.errors import BadInput
-from shiftproof.image_sets.image_list import ImageList
+from shiftproof.image_sets.image_list import ImageList, all_but, broken_note
 from shiftproof.types import Classes, Fact, ImageSource, Sample, Truths
+
+FARTHEST = 1e9
+"""No picture has a side of as many pixels; what lies beyond is a slip, or meant to be infinite."""
 
 ORIENTATION = 0x0112
 ON_ITS_SIDE = (5, 6, 7, 8)
@@ -38,6 +41,7 @@ class BoxedImage:
     objects: Sequence[Object] = ()
     size: tuple[float, float] | None = None
     facts: Mapping[str, Fact] = field(default_factory=dict)
+    broken: str | None = None  # why its boxes cannot be used, so that the image is set aside
 
 
 def boxed_list(
@@ -53,8 +57,11 @@ def boxed_list(
 
     `places` says where in `classes` the key of an object stands. Objects that are ignored give no label. Boxes that reach
     beyond their image are cut, those of which nothing is left are dropped, and the notes count both. Where the size of an
-    image is known, `width` and `height` are facts.
+    image is known, `width` and `height` are facts. Images with broken boxes are set aside when they are read; BadInput where
+    there are no others.
     """
+    broken = {image.id: image.broken for image in images if image.broken is not None}
+    find = all_but(find, broken, len(images))
     ordered = sorted(images, key=lambda image: image.id)
     kept = [[(each, cut_at_edges(each.box, image.size)) for each in image.objects] for image in ordered]
     inside = [[(each, box) for each, box in objects if not is_empty(box)] for objects in kept]
@@ -83,7 +90,9 @@ def boxed_list(
         *((f"{reaching:,} of {len(rows):,} boxes reach beyond their image and were cut at its edge",) if reaching else ()),
         *((f"boxes without any area inside their image, dropped: {empty:,}",) if empty else ()),
     )
-    return ImageList(name, samples, classes if len(classes) else None, find, notes=(*notes, *counted), truths=truths)
+    return ImageList(
+        name, samples, classes if len(classes) else None, find, notes=(*notes, *counted, *broken_note(broken)), truths=truths
+    )
 
 
 def _size_facts(size: tuple[float, float] | None) -> dict[str, Fact]:
@@ -125,10 +134,30 @@ def numbers_from(entries: Sequence[object], where: str) -> tuple[float, float, f
     try:
         first, second, third, fourth = (float(str(entry)) for entry in entries)
     except (TypeError, ValueError) as problem:
-        raise BadInput(f"{where}: a box should be four numbers, got {entries!r}") from problem
-    if not all(map(math.isfinite, (first, second, third, fourth))):
-        raise BadInput(f"{where}: a box should be four finite numbers, got {list(entries)}")
+        raise BadInput(f"{where}: a box should be four numbers, got {short(entries)}") from problem
+    if not all(-FARTHEST < side < FARTHEST for side in (first, second, third, fourth)):
+        raise BadInput(f"{where}: a box should be four finite numbers of pixels, got {short(list(entries))}")
     return first, second, third, fourth
+
+
+def sized_box(entries: Sequence[object], where: str) -> tuple[float, float, float, float]:
+    """The corners of a box that is given by its left, top, width and height."""
+    left, top, width, height = numbers_from(entries, where)
+    return cornered_box((left, top, left + width, top + height), where)
+
+
+def cornered_box(box: tuple[float, float, float, float], where: str) -> tuple[float, float, float, float]:
+    """The box; BadInput where its right or bottom lies before its left or top."""
+    left, top, right, bottom = box
+    if right < left or bottom < top:
+        raise BadInput(f"{where}: a box of negative size, {right - left:g} x {bottom - top:g}")
+    return box
+
+
+def short(value: object) -> str:
+    """A value as it may stand in a sentence, however long it is."""
+    text = repr(value)
+    return text if len(text) <= 100 else f"{text[:100]}…"
 
 
 def upright_size(path: str) -> tuple[int, int] | None:

@@ -9,11 +9,13 @@ from typing import TypeAlias
 import numpy as np
 
 from shiftproof.class_lists import WNID
-from shiftproof.errors import ClassMismatch, listed
+from shiftproof.errors import BadInput, ClassMismatch, listed
 from shiftproof.reference import readable_names
 from shiftproof.types import Classes
 
 NUMBER = re.compile(r"0|[1-9]\d{0,4}")
+MOST_CLASSES = 100_000
+"""As many as `NUMBER` can tell apart: where labels are numbers, every number up to the highest is a class."""
 
 
 LabelKeys: TypeAlias = tuple[str, ...]
@@ -60,6 +62,12 @@ def numbered_classes(count: int) -> Classes:
     ('0', '1', '2')
     """
     return Classes(tuple(map(str, range(count))))
+
+
+def check_class_number(number: int, where: str) -> None:
+    """BadInput where a label is so large that it is no number of a class."""
+    if number >= MOST_CLASSES:
+        raise BadInput(f"{where} has the label {number}; numbers of classes go from 0 to {MOST_CLASSES - 1:,}")
 
 
 def is_numbered(classes: Classes) -> bool:

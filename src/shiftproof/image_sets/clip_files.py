@@ -20,6 +20,7 @@ from av.sidedata.sidedata import SideData
 
 from shiftproof.errors import UnreadableImage
 from shiftproof.image_sets.picture_types import FrameType, frame_type, length_size_of
+from shiftproof.image_sets.video_files import open_video
 from shiftproof.types import Image
 
 FRAME_TYPES: dict[int, FrameType] = {1: "I", 2: "P", 3: "B"}
@@ -173,6 +174,8 @@ def _by_headers(container: InputContainer) -> ClipIndex | None:
         if packet.pts is None or kind is None or packet.is_corrupt or packet.is_discard:
             return None
         found.append((packet.pts, kind, packet.is_keyframe))
+    if not found:
+        return None
     first, found = found[:1], sorted(found)
     times = tuple(time for time, _, _ in found)
     if found[:1] != first or not found[0][2] or len(set(times)) < len(times) or stream.frames not in (0, len(times)):
@@ -223,12 +226,9 @@ def _rate(stream: av.VideoStream) -> float | None:
 
 
 def _opened(path: str) -> InputContainer:
-    if os.path.getsize(path) == 0:
+    if os.path.isfile(path) and os.path.getsize(path) == 0:
         raise UnreadableImage("empty file")
-    try:
-        container = av.open(path, "r")
-    except FFmpegError as problem:
-        raise UnreadableImage(f"broken video: {(problem.strerror or str(problem)).lower()}") from problem
+    container = open_video(path)
     if not container.streams.video:
         sound = ", only sound" if container.streams.audio else ""
         container.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
@@ -66,11 +67,11 @@ def open_clips(location: str, *, classes: Classes | None = None, **options: Any)
     Frames are numbered from 0 in the order in which they are shown. Clips in folders are labelled as images in folders
     are; in a table the column `anchor` may name each clip's own anchors. The options are those of `frames_around`.
     """
-    return frames_around(clips_at(location, classes=classes), **options)
+    return frames_around(clips_at(location, classes=classes, allow_outside=options.pop("allow_outside", False)), **options)
 
 
-def clips_at(location: str, *, classes: Classes | None = None) -> Clips:
-    """The clips at a location, each read as far as is needed to know its frames."""
+def clips_at(location: str, *, classes: Classes | None = None, allow_outside: bool | str = False) -> Clips:
+    """The clips at a location, each read as far as is needed to know its frames; `allow_outside` as of a manifest."""
     if os.path.isdir(location):
         root = inner_root(location)
         listing = list_files(root, is_clip_name)
@@ -80,7 +81,7 @@ def clips_at(location: str, *, classes: Classes | None = None) -> Clips:
         files = {sample.id: os.path.join(root, sample.id) for sample in samples}
         return _clips(folder_name(location), samples, files, classes, (*notes, *listing.notes()))
     if location.lower().endswith(MANIFEST_ENDINGS):
-        table = open_manifest(location, classes=classes)
+        table = open_manifest(location, classes=classes, allow_outside=allow_outside)
         sources = {sample.id: table.source(sample) for sample in table.samples}
         files = {clip: source.path for clip, source in sources.items() if isinstance(source, FileImage)}
         listed = _clips(table.name, table.samples, files, table.classes, table.notes)
@@ -129,5 +130,7 @@ def _index_at(path: str) -> ClipIndex | None:
 
 @lru_cache(maxsize=256)
 def _file_digest(path: str, stamp: str) -> str:  # noqa: ARG001 - what tells a changed file
+    if not os.path.isfile(path):  # opening a pipe would wait for whoever writes into it
+        raise OSError(errno.EINVAL, "not a regular file")
     with open(path, "rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -11,7 +10,8 @@ from typing import Any, TypeAlias
 
 from shiftproof.class_lists import classes_from
 from shiftproof.errors import BadInput, listed
-from shiftproof.image_sets.boxed import BoxedImage, Object, boxed_list, keys_of, numbers_from
+from shiftproof.files import read_json
+from shiftproof.image_sets.boxed import FARTHEST, BoxedImage, Object, boxed_list, keys_of, short, sized_box
 from shiftproof.image_sets.class_keys import places_of
 from shiftproof.image_sets.image_list import FilesBelow, ImageList
 from shiftproof.types import Classes, Fact
@@ -43,13 +43,13 @@ def coco_images(location: str) -> tuple[list[BoxedImage], Classes]:
     """The images that a file lists, each with its objects, and its categories in the order of their numbers."""
     data = load_coco(location)
     names = category_names(data, location)
-    objects = _objects_by_image(data, names, location)
+    objects, broken = _objects_by_image(data, names, location)
     entries = images_by_number(data, location)
-    strangers = [number for number in objects if number not in entries]
+    strangers = [number for number in (*objects, *broken) if number not in entries]
     if strangers:
         raise BadInput(f"{location} has boxes in images that it does not list: {listed(strangers, most=3)}")
     boxed = [
-        BoxedImage(image_id(entry, location), objects.get(number, ()), _size_of(entry), _facts_of(entry))
+        BoxedImage(image_id(entry, location), objects.get(number, ()), _size_of(entry), _facts_of(entry), broken.get(number))
         for number, entry in entries.items()
     ]
     twice = len(boxed) - len({image.id for image in boxed})
@@ -60,23 +60,13 @@ def coco_images(location: str) -> tuple[list[BoxedImage], Classes]:
 
 def load_coco(path: str | Path) -> Entry:
     """The file as it is, once it is known to list images and categories."""
-    data = load_json(path)
+    data = read_json(path)
     lists = ("images", "categories", "annotations")
     if not isinstance(data, dict) or not all(_is_table(data.get(part)) for part in lists):
         raise BadInput(f"{path} is not in the form of COCO: expected lists of objects called {', '.join(lists)}")
     if not data["images"] or not data["categories"]:
         raise BadInput(f"{path} lists no {'images' if not data['images'] else 'categories'}")
     return data
-
-
-def load_json(path: str | Path) -> Any:
-    """What a JSON file holds; BadInput where it cannot be read."""
-    try:
-        return json.loads(Path(path).read_text(encoding="utf-8-sig"))
-    except OSError as problem:
-        raise BadInput(f"{path} cannot be read: {problem.strerror}") from problem
-    except (ValueError, RecursionError) as problem:
-        raise BadInput(f"{path} is not JSON: {problem}") from problem
 
 
 def category_names(data: Entry, where: str | Path) -> dict[str, str]:
@@ -108,8 +98,10 @@ def images_by_number(data: Entry, where: str | Path) -> dict[str, Entry]:
     return entries
 
 
-def _objects_by_image(data: Entry, names: Mapping[str, str], where: str) -> dict[str, list[Object]]:
+def _objects_by_image(data: Entry, names: Mapping[str, str], where: str) -> tuple[dict[str, list[Object]], dict[str, str]]:
+    """The objects of each image by its number, and what is wrong with the boxes of those that have bad ones."""
     objects: dict[str, list[Object]] = defaultdict(list)
+    broken: dict[str, str] = {}
     for number, entry in enumerate(data["annotations"], 1):
         place = f"{where}, annotation {number}"
         # captions and keypoints without a box share the format
@@ -118,18 +110,28 @@ def _objects_by_image(data: Entry, names: Mapping[str, str], where: str) -> dict
         category = str(entry.get("category_id"))
         if "image_id" not in entry or category not in names:
             raise BadInput(f"{place}: no image_id, or a category_id that is not in the list: {category}")
-        left, top, width, height = numbers_from(entry["bbox"], place)
-        area = entry.get("area")
-        known = isinstance(area, (int, float)) and not isinstance(area, bool)
+        try:
+            box, area = sized_box(entry["bbox"], place), _area_of(entry, place)
+        except BadInput as problem:
+            broken.setdefault(str(entry["image_id"]), str(problem))
+            continue
         flags = (bool(entry.get("iscrowd")), bool(entry.get("ignore")))
-        box = (left, top, left + width, top + height)
-        objects[str(entry["image_id"])].append(Object(names[category], box, *flags, float(area) if known else None))
-    return objects
+        objects[str(entry["image_id"])].append(Object(names[category], box, *flags, area))
+    return objects, broken
+
+
+def _area_of(entry: Entry, where: str) -> float | None:
+    area = entry.get("area")
+    if not isinstance(area, (int, float)) or isinstance(area, bool):
+        return None
+    if not 0 <= area < FARTHEST**2:
+        raise BadInput(f"{where}: the area should be a number of pixels, got {short(area)}")
+    return float(area)
 
 
 def _size_of(entry: Entry) -> tuple[float, float] | None:
     size = entry.get("width"), entry.get("height")
-    width, height = (side if isinstance(side, (int, float)) and side > 0 else None for side in size)
+    width, height = (side if isinstance(side, (int, float)) and 0 < side < FARTHEST else None for side in size)
     return None if width is None or height is None else (width, height)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, get_args
@@ -17,6 +16,8 @@ from shiftproof.image_sets.options import number, yes_or_no
 from shiftproof.metrics.object_size import covering_boxes, object_share
 from shiftproof.metrics.scale_factors import scale_factor
 from shiftproof.types import Classes, Decoder, Fact, Image, ImageSet, ImageSource, Sample, Truths
+
+MOST_PADDING = 1000
 
 PIXELS = 1
 """Raised whenever a crop comes out otherwise than before, so that stored answers to the old crops are not used."""
@@ -92,8 +93,8 @@ def crops(
         raise BadInput(f"{images.name} has no boxes, so no objects can be cut out of it")
     if look not in get_args(Look):
         raise UnknownName("look of a crop", look, get_args(Look))
-    if not 0 <= padding < math.inf:
-        raise BadInput(f"padding should be a share of the box, 0 or more, got {padding:g}")
+    if not 0 <= padding <= MOST_PADDING:
+        raise BadInput(f"padding should be a share of the box from 0 to {MOST_PADDING:,}, got {padding:g}")
     if square and look != "crop":
         raise BadInput(f"only a crop can be square; {look} keeps the size of the image")
     cut = Cut(look, float(padding), square)

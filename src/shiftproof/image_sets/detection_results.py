@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from shiftproof.errors import BadInput, listed
-from shiftproof.image_sets.boxed import numbers_from
+from shiftproof.files import read_json
+from shiftproof.image_sets.boxed import short, sized_box
 from shiftproof.image_sets.class_keys import places_of
-from shiftproof.image_sets.coco import category_names, image_id, images_by_number, load_coco, load_json
+from shiftproof.image_sets.coco import category_names, image_id, images_by_number, load_coco
 from shiftproof.types import Detections, ImageSet, Sample
 
 
@@ -23,7 +24,7 @@ def load_coco_results(path: str | Path, images: ImageSet, *, annotations: str | 
     Numbers of images and categories are those of the COCO file `annotations`. Without one, a number is the image whose file
     is called so, and a category a place in the set's classes, from 0. Images may also be named by their id or file name.
     """
-    entries = load_json(path)
+    entries = read_json(path)
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise BadInput(f"{path} should be a list of detections, each with image_id, category_id, bbox and score")
     files, categories = ({}, None) if annotations is None else _numbered(annotations)
@@ -50,14 +51,13 @@ def _row(
         raise BadInput(f"{where}: the set has no image {image}; numbers are those of the COCO file named as annotations=")
     if category not in classes:
         raise BadInput(f"{where}: no category {category}; name the COCO file whose categories these are as annotations=")
-    left, top, width, height = numbers_from(entry["bbox"], where)
     try:
         score = float(entry["score"])
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         score = math.nan
-    if not math.isfinite(score):
-        raise BadInput(f"{where}: the score should be a finite number, got {entry['score']!r}")
-    return images[image], (left, top, left + width, top + height), score, classes[category]
+    if not 0 <= score <= 1:
+        raise BadInput(f"{where}: the score should be a number from 0 to 1, got {short(entry['score'])}")
+    return images[image], sized_box(entry["bbox"], where), score, classes[category]
 
 
 def _numbered(annotations: str | Path) -> tuple[dict[str, str], dict[str, str]]:

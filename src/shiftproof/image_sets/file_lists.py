@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from shiftproof.errors import BadInput
+from shiftproof.files import read_text
 from shiftproof.image_sets.image_list import FilesBelow, ImageList
 from shiftproof.image_sets.listing import folder_name
 from shiftproof.types import Classes, Sample
@@ -55,12 +56,9 @@ def _open_list(
 
 def _lines(location: str, list_file: str | Path | None, usual_name: str) -> list[str]:
     path = Path(location, usual_name) if list_file is None else Path(list_file)
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise BadInput(f"no list of images at {path}; give the published list with list_file={usual_name}")
-    try:
-        lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-    except UnicodeDecodeError as problem:
-        raise BadInput(f"{path} is not a list of files: {problem}") from problem
+    lines = [line.strip() for line in read_text(path).splitlines() if line.strip()]
     # some benchmarks write a label, -1, behind each name
     names = [line.rsplit(maxsplit=1)[0] if line.rsplit(maxsplit=1)[-1].lstrip("-").isdecimal() else line for line in lines]
     outside = next((entry for entry in names if entry.startswith("/") or ".." in entry.split("/")), None)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from shiftproof.errors import BadInput, UnreadableImage
+from shiftproof.files import impossible_name, read_regular
 from shiftproof.image_sets.decoding import decode_image
 from shiftproof.types import Classes, Decoder, Image, ImageSetRef, ImageSource, Sample, Truths, fingerprint_of
+
+LARGEST_FILE = 2**31
+"""Bytes of an image file that are read, at most; no picture of a size that is decoded takes as many."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +49,8 @@ class ImageList:
 
 def file_stamp(path: str) -> str:
     """What changes when the file does."""
+    if problem := impossible_name(path):
+        raise OSError(errno.EINVAL, problem)
     status = os.stat(path)
     return f"{path}\0{status.st_size}\0{status.st_mtime_ns}"
 
@@ -57,8 +65,7 @@ class FileImage:
         return file_stamp(self.path)
 
     def read(self) -> bytes:
-        with open(self.path, "rb") as file:
-            return file.read()
+        return read_regular(self.path, most=LARGEST_FILE)
 
     def decode(self, data: bytes, *, decoder: Decoder = "pillow") -> Image:
         return decode_image(data, decoder=decoder)
@@ -72,3 +79,45 @@ class FilesBelow:
 
     def __call__(self, image_id: str) -> FileImage:
         return FileImage(os.path.join(self.root, image_id))
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenImage:
+    """An image that nobody can use, for a reason that was found when its set was opened, as in its file of boxes."""
+
+    reason: str
+
+    def stamp(self) -> None:
+        return None
+
+    def read(self) -> bytes:
+        return f"broken image\0{self.reason}".encode("utf-8", "surrogateescape")
+
+    def decode(self, data: bytes, *, decoder: Decoder = "pillow") -> Image:  # noqa: ARG002 - there is nothing to decode
+        raise UnreadableImage(self.reason)
+
+
+@dataclass(frozen=True)
+class AllBut:
+    """Finds images as another rule does, but for those that are set aside whatever their bytes are."""
+
+    find: Callable[[str], ImageSource]
+    reasons: Mapping[str, str]  # by id
+
+    def __call__(self, image_id: str) -> ImageSource:
+        reason = self.reasons.get(image_id)
+        return self.find(image_id) if reason is None else BrokenImage(reason)
+
+
+def broken_note(reasons: Mapping[str, str]) -> tuple[str, ...]:
+    """How many images are set aside for what is said about them, in a sentence."""
+    return tuple(
+        f"{len(reasons):,} images are set aside, such as {image_id}: {reasons[image_id]}" for image_id in sorted(reasons)[:1]
+    )
+
+
+def all_but(find: Callable[[str], ImageSource], reasons: Mapping[str, str], images: int) -> Callable[[str], ImageSource]:
+    """The same rule, with broken members set aside; BadInput with the first reason where they are all that there is."""
+    if reasons and len(reasons) == images:
+        raise BadInput(next(iter(reasons.values())))
+    return AllBut(find, reasons) if reasons else find

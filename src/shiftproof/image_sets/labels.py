@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
+import tokenize
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from shiftproof.class_lists import ClassList, classes_from
 from shiftproof.errors import BadInput, listed
+from shiftproof.files import impossible_name, read_json, read_text
 from shiftproof.image_sets.class_keys import LabelKeys, label_keys, places_of
 from shiftproof.image_sets.image_list import ImageList
 from shiftproof.reference import ilsvrc_classes
@@ -59,10 +60,7 @@ def _with_keys(images: ImageList, keys: Sequence[LabelKeys], classes: Classes | 
 
 
 def _from_json(path: Path, samples: Sequence[Sample]) -> tuple[list[LabelKeys], Classes | None]:
-    try:
-        data = json.loads(_text(path))
-    except json.JSONDecodeError as problem:
-        raise BadInput(f"{path} is not JSON: {problem}") from problem
+    data = read_json(path)
     if isinstance(data, dict):
         return _by_name(path, samples, {name: label_keys(label) for name, label in data.items()}), None
     if not isinstance(data, list):
@@ -86,7 +84,7 @@ def _real_labels(path: Path, samples: Sequence[Sample], data: list[list[int]]) -
 
 def _from_text(path: Path, samples: Sequence[Sample]) -> tuple[list[LabelKeys], Classes | None]:
     """Lines of ``label`` in the order of the ids, or of ``image label`` in any order."""
-    lines = [line.strip() for line in _text(path).splitlines() if line.strip()]
+    lines = [line.strip() for line in read_text(path).splitlines() if line.strip()]
     pairs = [line.rsplit(maxsplit=1) for line in lines]
     ids = {sample.id for sample in samples} | {sample.id.rpartition("/")[2] for sample in samples}
     if all(len(pair) == 2 for pair in pairs) and any(pair[0] in ids for pair in pairs):
@@ -100,16 +98,34 @@ def _from_array(path: Path, samples: Sequence[Sample]) -> tuple[list[LabelKeys],
 
 def load_label_array(path: str | Path) -> NDArray[np.integer]:
     """Numbers of classes from an ``.npy`` file, one for each image, -1 for one without a label."""
-    try:
-        labels: NDArray[Any] = np.load(path, allow_pickle=False)
-    except (OSError, ValueError) as problem:
-        raise BadInput(f"{path} is not an .npy file of labels: {problem}") from problem
+    labels = map_array(path)
     labels = labels.reshape(-1) if labels.size == max(labels.shape, default=0) else labels
     if labels.ndim != 1 or not np.issubdtype(labels.dtype, np.integer):
         raise BadInput(f"{path} should hold one whole number an image, got {labels.dtype} of shape {labels.shape}")
     if labels.min(initial=0) < -1:
         raise BadInput(f"{path} should hold numbers of classes, or -1 for an image without a label, got {labels.min()}")
-    return labels
+    return np.array(labels)
+
+
+def map_array(path: str | Path) -> NDArray[Any]:
+    """The array in an ``.npy`` file, read from disk where it is touched; BadInput where there is none."""
+    try:
+        if impossible_name(str(path)) or not Path(path).is_file():
+            raise BadInput(f"{path} cannot be read as an array: there is no such file")
+        with Path(path).open("rb") as file:
+            if file.read(6) != b"\x93NUMPY":
+                raise BadInput(f"{path} cannot be read as an array: it is no .npy file")
+        array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+    except OSError as problem:
+        raise BadInput(f"{path} cannot be read as an array: {problem.strerror or problem}") from problem
+    except _BROKEN_HEADER as problem:
+        told = str(problem).partition("\n")[0] if isinstance(problem, ValueError) else "its header is broken"
+        raise BadInput(f"{path} cannot be read as an array: {told}") from problem
+    return array
+
+
+_BROKEN_HEADER = (ValueError, SyntaxError, tokenize.TokenError, OverflowError, RecursionError, MemoryError, TypeError)
+"""What NumPy raises on headers that lie or are cut off: they are read as Python's own values are."""
 
 
 def _by_name(path: Path, samples: Sequence[Sample], labels: Mapping[str, LabelKeys]) -> list[LabelKeys]:
@@ -123,13 +139,6 @@ def _in_order(samples: Sequence[Sample], labels: Sequence[Any], where: str) -> l
     if len(labels) != len(samples):
         raise BadInput(f"{len(samples):,} images but {len(labels):,} labels in {where}; they should match one to one")
     return [label_keys(entry) for entry in labels]
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as problem:
-        raise BadInput(f"labels cannot be read from {path}: {problem}") from problem
 
 
 _LABEL_FILES = {".json": _from_json, ".txt": _from_text, ".npy": _from_array}

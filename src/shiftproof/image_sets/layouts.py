@@ -10,6 +10,7 @@ from typing import NamedTuple
 from shiftproof.catalog import PERTURBATIONS
 from shiftproof.corruptions import GROUPS, IMAGENET_C
 from shiftproof.errors import BadInput
+from shiftproof.files import read_text
 from shiftproof.image_sets.class_keys import NUMBER, places_of
 from shiftproof.image_sets.image_list import FilesBelow, ImageList
 from shiftproof.image_sets.listing import folder_name, inner_root, list_images
@@ -86,7 +87,7 @@ def open_tiny_imagenet(location: str, *, name: str | None = None, classes: Class
     annotations = Path(root, "val_annotations.txt")
     if not annotations.is_file():
         raise BadInput(f"{location} has no val_annotations.txt; name the folder 'val' of Tiny-ImageNet")
-    rows = [line.split("\t") for line in annotations.read_text(encoding="utf-8").splitlines() if line.strip()]
+    rows = [line.split("\t") for line in read_text(annotations).splitlines() if line.strip()]
     if any(len(row) < 2 for row in rows):
         raise BadInput(f"{annotations} should have lines of a file name, a tab and a wnid")
     keys = {row[0]: row[1] for row in rows}

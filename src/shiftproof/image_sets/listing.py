@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from shiftproof.class_lists import WNID
 from shiftproof.errors import BadInput, listed
@@ -27,6 +29,7 @@ class Listing:
 
     folders: Mapping[str, list[str]]
     others: tuple[str, ...] = ()  # files that are not images by their ending
+    again: tuple[str, ...] = ()  # links to folders that were read already
 
     def ids(self) -> list[str]:
         """Every image as a path below the root, in order."""
@@ -34,9 +37,15 @@ class Listing:
 
     def notes(self) -> tuple[str, ...]:
         """What was passed over, in a sentence."""
-        if not self.others:
-            return ()
-        return (f"files that do not end like images, passed over: {listed(self.others, most=3)}",)
+        linked = f"links to folders that were read already, passed over: {listed(self.again, most=3)}"
+        ending = f"files that do not end like images, passed over: {listed(self.others, most=3)}"
+        return (*((linked,) if self.again else ()), *((ending,) if self.others else ()))
+
+
+class _Folder(NamedTuple):
+    path: str
+    below: str  # its path below the root; "" is the root
+    real: str  # without links
 
 
 def is_image_name(name: str) -> bool:
@@ -59,7 +68,7 @@ def is_clip_name(name: str) -> bool:
 
 
 def list_images(root: str) -> Listing:
-    """Every image below a folder; links are followed, but never in a circle."""
+    """Every image below a folder; links are followed, but no folder is read twice."""
     return list_files(root, is_image_name)
 
 
@@ -67,7 +76,8 @@ def list_files(root: str, belongs: Callable[[str], bool]) -> Listing:
     """Every file below a folder whose name belongs to a set."""
     folders: dict[str, list[str]] = {}
     others: list[str] = []
-    for folder, names in _walk(root, "", frozenset({os.path.realpath(root)})):
+    again: list[str] = []
+    for folder, names in sorted(_walk(root, again)):
         images = sorted(name for name in names if belongs(name))
         if images:
             folders[folder] = images
@@ -75,7 +85,7 @@ def list_files(root: str, belongs: Callable[[str], bool]) -> Listing:
         others += [
             prefix + name for name in names if not belongs(name) and not name.startswith(".") and name not in OWN_FILES
         ]
-    return Listing(folders, tuple(sorted(others)))
+    return Listing(folders, tuple(sorted(others)), tuple(again))
 
 
 def group_by_folder(ids: Iterable[str]) -> Listing:
@@ -100,7 +110,7 @@ def visible_entries(root: str) -> tuple[list[str], list[str]]:
         for entry in entries:
             if _is_visible_folder(entry):
                 folders.append(entry.name)
-            elif entry.is_file() and not entry.name.startswith("."):
+            elif _is_file(entry) and not entry.name.startswith("."):
                 files.append(entry.name)
     return sorted(folders), sorted(files)
 
@@ -113,7 +123,9 @@ def folder_name(location: str) -> str:
 def inner_root(location: str) -> str:
     """The folder that holds the set: one that contains nothing but one such folder is stepped into."""
     root = os.path.abspath(location)
-    while True:
+    entered: set[str] = set()
+    while os.path.realpath(root) not in entered:
+        entered.add(os.path.realpath(root))
         folders, files = visible_entries(root)
         if len(folders) != 1 or any(_belongs_to_a_set(file) for file in files) or WNID.fullmatch(folders[0]):
             return root
@@ -121,6 +133,7 @@ def inner_root(location: str) -> str:
         if folders[0].lower() not in WRAPPERS and not subfolders(inner):
             return root
         root = inner
+    raise BadInput(f"{location} leads back to itself: {root} is a link to a folder above it")
 
 
 def _belongs_to_a_set(file: str) -> bool:
@@ -129,29 +142,37 @@ def _belongs_to_a_set(file: str) -> bool:
     return file.endswith((".npy", ".tar", "_annotations.txt")) or file.startswith("manifest.")
 
 
-def _leads_nowhere(entry: os.DirEntry[str]) -> bool:
-    """Whether this is a link to nothing: it is listed, so that it is set aside later and not lost without a word."""
-    return entry.is_symlink() and not os.path.exists(entry.path)
+def _walk(root: str, again: list[str]) -> Iterator[tuple[str, list[str]]]:
+    """Names of the files in each folder: in those that lie below the root themselves, then in those that links lead to.
 
-
-def _walk(path: str, below: str, entered: frozenset[str]) -> Iterator[tuple[str, list[str]]]:
-    names: list[str] = []
-    inner: list[tuple[str, str, frozenset[str]]] = []
-    with _scan(path) as entries:
-        for entry in entries:
-            if _is_visible_folder(entry):
-                reached = entered
-                if entry.is_symlink():
-                    target = os.path.realpath(entry.path)
-                    if target in entered or os.path.realpath(path).startswith(target + os.sep):
-                        continue
-                    reached = entered | {target}
-                inner.append((entry.path, f"{below}/{entry.name}" if below else entry.name, reached))
-            elif entry.is_file() or _leads_nowhere(entry):
-                names.append(entry.name)
-    yield below, names
-    for folder in sorted(inner):
-        yield from _walk(*folder)
+    Pipes and links to nothing are among the names, so that they are set aside later and not lost without a word. `again`
+    takes the links to folders that were read before, or that hold the link.
+    """
+    inside = [_Folder(root, "", os.path.realpath(root))]
+    linked: deque[_Folder] = deque()
+    entered: set[str] = set()
+    while inside or linked:
+        path, below, real = inside.pop() if inside else linked.popleft()
+        if real in entered:
+            again.append(below)
+            continue
+        entered.add(real)
+        names: list[str] = []
+        found: list[_Folder] = []
+        with _scan(path) as entries:
+            for entry in sorted(entries, key=lambda entry: entry.name):
+                if not _is_visible_folder(entry):
+                    names += [] if _is_folder(entry) else [entry.name]
+                    continue
+                inner = f"{below}/{entry.name}" if below else entry.name
+                if not entry.is_symlink():
+                    found.append(_Folder(entry.path, inner, os.path.join(real, entry.name)))
+                elif os.path.join(real, "").startswith(os.path.join(target := os.path.realpath(entry.path), "")):
+                    again.append(inner)
+                else:
+                    linked.append(_Folder(entry.path, inner, target))
+        inside += reversed(found)  # the first is taken first
+        yield below, names
 
 
 def _scan(path: str) -> os._ScandirIterator[str]:
@@ -162,4 +183,18 @@ def _scan(path: str) -> os._ScandirIterator[str]:
 
 
 def _is_visible_folder(entry: os.DirEntry[str]) -> bool:
-    return entry.is_dir() and not entry.name.startswith((".", "__MACOSX"))
+    return _is_folder(entry) and not entry.name.startswith((".", "__MACOSX"))
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link to itself
+        return False
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_file()
+    except OSError:
+        return False

@@ -6,15 +6,17 @@ import csv
 import io
 import json
 import os
+import posixpath
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from shiftproof.errors import BadInput, listed
+from shiftproof.files import parse_json, read_text, repeated
 from shiftproof.image_sets.class_keys import LabelKeys, label_keys, places_of
 from shiftproof.image_sets.image_list import FileImage, ImageList
 from shiftproof.image_sets.listing import folder_name, inner_root
+from shiftproof.image_sets.options import yes_or_no
 from shiftproof.image_sets.recognition import MANIFEST_NAMES
 from shiftproof.registry import missing_extra
 from shiftproof.types import Classes, Fact, Sample
@@ -34,16 +36,20 @@ class ManifestFiles:
 
     root: str
     paths: Mapping[str, str]
+    allow_outside: bool = False
 
     def __call__(self, image_id: str) -> FileImage:
         return FileImage(os.path.join(self.root, self.paths[image_id]))
 
 
-def open_manifest(location: str, *, name: str | None = None, classes: Classes | None = None) -> ImageList:
+def open_manifest(
+    location: str, *, name: str | None = None, classes: Classes | None = None, allow_outside: bool | str = False
+) -> ImageList:
     """The images of a table with a column `path`, relative to the table's folder.
 
     A column `label` holds one class; `labels` several, of which any is right. `id` replaces the path as the image's id,
-    `credit` says where images come from, and every other column is a fact.
+    `credit` says where images come from, and every other column is a fact. Files outside the table's folder are read only
+    with `allow_outside`: whoever wrote the table would choose which files of this machine are shown.
     """
     path = _manifest_in(location) if os.path.isdir(location) else location
     rows = _load_rows(path)
@@ -53,7 +59,8 @@ def open_manifest(location: str, *, name: str | None = None, classes: Classes | 
     if path_column is None:
         raise BadInput(f"{path} should have a column 'path', but has {listed(rows[0])}")
     root = os.path.dirname(os.path.abspath(path))
-    paths = _paths(path, rows, path_column, root)
+    allowed = yes_or_no("allow_outside", allow_outside)
+    paths = _paths(path, rows, path_column, root, allow_outside=allowed)
     keys = _label_keys(rows)
     found, places = places_of((key for image in keys for key in image), classes)
     facts = _facts(rows)
@@ -65,8 +72,8 @@ def open_manifest(location: str, *, name: str | None = None, classes: Classes | 
         name or folder_name(os.path.splitext(path)[0] if path == location else location),
         samples,
         found if any(keys) else None,
-        ManifestFiles(root, paths),
-        notes=(f"listed by {os.path.basename(path)}",),
+        ManifestFiles(root, paths, allowed),
+        notes=(f"listed by {os.path.basename(path)}", *_other_labels(rows)),
         credits=tuple(dict.fromkeys(str(row["credit"]) for row in rows if row.get("credit"))),
     )
 
@@ -99,10 +106,7 @@ def _load_rows(path: str) -> list[Row]:
         except ModuleNotFoundError as missing:
             raise missing_extra("a Parquet manifest", missing) from missing
         return [*load_parquet_rows(path)]
-    try:
-        text = Path(path).read_text(encoding="utf-8-sig", errors="surrogateescape")
-    except OSError as problem:
-        raise BadInput(f"{path} cannot be read: {problem.strerror}") from problem
+    text = read_text(path, errors="surrogateescape")
     if "\0" in text or (ending == ".jsonl" and r"\u0000" in text):
         raise BadInput(f"{path} is not text in UTF-8: it holds zeros, which no name does")
     return _json_rows(path, text) if ending == ".jsonl" else _csv_rows(path, text, "\t" if ending == ".tsv" else ",")
@@ -110,9 +114,12 @@ def _load_rows(path: str) -> list[Row]:
 
 def _csv_rows(path: str, text: str, delimiter: str) -> list[Row]:
     try:
-        rows = list(csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
+        reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+        rows = list(reader)
     except csv.Error as problem:
         raise BadInput(f"{path} is not a table: {problem}") from problem
+    if (twice := repeated(reader.fieldnames or ())) is not None:
+        raise BadInput(f"{path} has two columns called {twice!r}; rename or remove one of them")
     # the csv module files cells without a column under None, and columns without a cell as None
     uneven = next((line for line, row in enumerate(rows, 2) if None in row or None in row.values()), None)
     if uneven:
@@ -145,17 +152,14 @@ def _json_rows(path: str, text: str) -> list[Row]:
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
-        try:
-            row = json.loads(line)
-        except json.JSONDecodeError as problem:
-            raise BadInput(f"{path}, line {number}: not JSON ({problem.msg})") from problem
+        row = parse_json(line, f"{path}, line {number}", unique=True)
         if not isinstance(row, dict):
             raise BadInput(f'{path}, line {number}: should be an object such as {{"path": "a.jpg", "label": "cat"}}')
         rows.append(row)
     return rows
 
 
-def _paths(path: str, rows: Sequence[Row], column: str, root: str) -> dict[str, str]:
+def _paths(path: str, rows: Sequence[Row], column: str, root: str, *, allow_outside: bool) -> dict[str, str]:
     """The file of every id, in the order of the table."""
     paths: dict[str, str] = {}
     for number, row in enumerate(rows, 1):
@@ -163,6 +167,11 @@ def _paths(path: str, rows: Sequence[Row], column: str, root: str) -> dict[str, 
         image_id = str(row.get("id") or file.replace(os.sep, "/"))
         if not file:
             raise BadInput(f"{path}, image {number}: no path")
+        if not allow_outside and leads_outside(file, root):
+            raise BadInput(
+                f"{path}, image {number}: {file} lies outside {root}; where the table may name such files, say "
+                f"--allow-outside, or open {path}?allow_outside=true"
+            )
         if image_id in paths:
             raise BadInput(f"{path} lists {image_id} twice; give each row an id of its own in a column 'id'")
         paths[image_id] = file
@@ -170,6 +179,24 @@ def _paths(path: str, rows: Sequence[Row], column: str, root: str) -> dict[str, 
     if not any(os.path.exists(os.path.join(root, file)) for file in first):
         raise BadInput(f"{path} lists {first[0]}, but there is no such file; paths are relative to {root}")
     return paths
+
+
+def leads_outside(file: str, root: str) -> bool:
+    """Whether a path, relative to a folder or not, names something outside it.
+
+    >>> leads_outside("a/b.jpg", "/data"), leads_outside("a/../../b.jpg", "/data"), leads_outside("/data/b.jpg", "/data")
+    (False, True, False)
+    """
+    if os.path.isabs(file):
+        return not os.path.normpath(file).startswith(os.path.join(root, ""))
+    # most paths have no such step, and a manifest may have a million rows
+    return ".." in file and posixpath.normpath(file.replace(os.sep, "/")).split("/")[0] == ".."
+
+
+def _other_labels(rows: Sequence[Row]) -> tuple[str, ...]:
+    """What is said where several columns could be the labels."""
+    found = [name for name in LABEL_COLUMNS if any(name in row for row in rows)]
+    return (f"labels from the column {found[0]}; passed over: {listed(found[1:])}",) if len(found) > 1 else ()
 
 
 def _label_keys(rows: Sequence[Row]) -> list[LabelKeys]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from shiftproof.errors import BadInput, UnreadableImage
+from shiftproof.files import read_json
 from shiftproof.image_sets.folder import open_folder
 from shiftproof.image_sets.image_list import FileImage, ImageList
 from shiftproof.image_sets.listing import folder_name, inner_root
@@ -94,9 +94,8 @@ def _mapping(root: str, file: str) -> dict[str, str]:
     for up in ("", ".."):
         path = Path(root, up, "mappings", file)
         if path.is_file():
-            try:
-                mapping: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))
-            except ValueError as problem:
-                raise BadInput(f"{path} is not JSON: {problem}") from problem
+            mapping = read_json(path)
+            if not isinstance(mapping, dict) or not all(isinstance(name, str) for name in mapping.values()):
+                raise BadInput(f"{path} should map names to names")
             return mapping
     raise BadInput(f"no mappings/{file} in or beside {root}; it comes with ObjectNet")

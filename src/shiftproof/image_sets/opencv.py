@@ -26,4 +26,21 @@ def _is_whole(data: bytes, header: ImageFile) -> bool:
     if isinstance(header, JpegImageFile):
         return b"\xff\xd9" in data[-64:]
     eight_bits = data[24] == 8
-    return eight_bits and b"IEND" in data[-12:]
+    return eight_bits and _has_whole_chunks(data)
+
+
+def _has_whole_chunks(data: bytes) -> bool:
+    """Whether a PNG is one picture in chunks that end where they say, up to the last.
+
+    OpenCV makes room for a chunk before it knows that its bytes are there, four gigabytes if it says so, and for several
+    pictures of an animation.
+    """
+    place = 8
+    while place + 12 <= len(data):
+        length, kind = int.from_bytes(data[place : place + 4], "big"), data[place + 4 : place + 8]
+        place += 12 + length
+        if kind == b"IEND":
+            return place <= len(data)
+        if kind in (b"acTL", b"fcTL", b"fdAT"):
+            return False
+    return False

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from shiftproof.errors import BadInput
+from shiftproof.files import read_json
 from shiftproof.types import Classes
 
 RECORD = "manifest.json"
@@ -35,36 +36,43 @@ KINDS = {
 def load_record(root: str | Path) -> Record | None:
     """The record in a folder; None where there is none, or somebody else's file of that name."""
     try:
-        record = json.loads(Path(root, RECORD).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        record = read_json(Path(root, RECORD))
+    except BadInput:
         return None
-    return record if isinstance(record, dict) and _is_ours(record) else None
+    return record if _is_ours(record) else None
 
 
-def _is_ours(record: Record) -> bool:
-    """Whether all that we read of a record is as we write it; others have files of that name too."""
-    layout, classes = record.get("layout"), record.get("classes")
-    made = [record.get(kind, {}) for kind in ("corruptions", "perturbations", "crops")]
-    aside = record.get("set_aside", [])
+def _is_ours(record: Any) -> bool:
+    """Whether all that is read of a record is as we write it: many tools keep a manifest.json."""
+    if not isinstance(record, dict) or not _holds(record, "shiftproof", str) or not _holds(record, "layout", str):
+        return False
+    parts = [record.get(kind, {}) for kind in ("corruptions", "perturbations", "crops")]
+    source, classes = record.get("source"), record.get("classes") or {"names": [], "wnids": None}
     return (
-        isinstance(layout, str)
-        and layout in KINDS
-        and isinstance(record.get("shiftproof"), str)
-        and all(isinstance(one, dict) for one in (record.get("source", {}), *made))
-        and all(isinstance(figures, dict) for one in made for figures in one.values())
-        and all(_are_texts(record.get(key, [])) for key in ("unfinished", "images"))
-        and isinstance(aside, list)
-        and all(isinstance(one, dict) and _are_texts([one.get("id"), one.get("reason")]) for one in aside)
-        and (classes is None or _are_classes(classes))
+        record["layout"] in KINDS
+        and isinstance(source, dict)
+        and isinstance(source.get("images"), int)
+        and isinstance(classes, dict)
+        and _are_texts(classes.get("names"))
+        and _are_texts(classes.get("wnids") or [])
+        and len(classes.get("wnids") or classes["names"]) == len(classes["names"])
+        and _are_texts(record.get("images", []))
+        and _are_texts(record.get("unfinished", []))
+        and isinstance(record.get("picture", ""), (str, type(None)))
+        and isinstance(record.get("set_aside", []), list)
+        and all(
+            isinstance(one, dict) and _are_texts([one.get("id"), one.get("reason")]) for one in record.get("set_aside", [])
+        )
+        and all(isinstance(part, dict) and all(isinstance(made, dict) for made in part.values()) for part in parts)
     )
 
 
-def _are_classes(value: Any) -> bool:
-    return isinstance(value, dict) and _are_texts(value.get("names")) and _are_texts(value.get("wnids") or [])
+def _holds(record: Record, key: str, kind: type) -> bool:
+    return isinstance(record.get(key), kind)
 
 
-def _are_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+def _are_texts(entries: object) -> bool:
+    return isinstance(entries, list) and all(isinstance(entry, str) for entry in entries)
 
 
 def record_of(root: str) -> Record | None:

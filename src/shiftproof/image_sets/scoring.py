@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from shiftproof.class_lists import COCO
 from shiftproof.errors import BadInput
+from shiftproof.files import read_json
 from shiftproof.image_sets.coarser_classes import coco_groups
 from shiftproof.image_sets.label_spaces import LabelSpace, Rule, Unmatched, match_classes, merge_classes
 from shiftproof.image_sets.video_classes import VIDEO_CLASSES, video_groups
@@ -45,10 +45,7 @@ def load_groups(path: str | Path) -> dict[str, list[str]]:
         return video_groups(str(path))
     if str(path) == COCO:
         return coco_groups()
-    try:
-        groups = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise BadInput(f"cannot read groups from {path}: {error}") from error
+    groups = read_json(path)
     fits = isinstance(groups, dict) and all(isinstance(members, list) for members in groups.values())
     if not fits or not any(groups.values()):
         raise BadInput(f'{path} should hold groups as {{"dog": ["n02085620", ...], ...}}')

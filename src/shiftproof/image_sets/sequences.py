@@ -10,8 +10,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from shiftproof.errors import BadInput, UnreadableImage
+from shiftproof.files import read_regular
 from shiftproof.image_sets.class_keys import places_of
-from shiftproof.image_sets.image_list import ImageList, file_stamp
+from shiftproof.image_sets.image_list import LARGEST_FILE, ImageList, file_stamp
 from shiftproof.image_sets.layouts import level_of
 from shiftproof.image_sets.listing import Listing, folder_name, is_video_name, list_files
 from shiftproof.image_sets.records import is_unlabelled, notes_on, record_of
@@ -125,5 +126,4 @@ def _frames_at(path: str) -> int:
 
 @lru_cache(maxsize=4)
 def _bytes_at(path: str, stamp: str) -> bytes:  # noqa: ARG001 - what tells a changed file
-    with open(path, "rb") as file:
-        return file.read()
+    return read_regular(path, most=LARGEST_FILE)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import glob
 import itertools
-import json
+import math
 import os
 import re
 import tarfile
@@ -12,14 +13,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from shiftproof.errors import BadInput
+from shiftproof.files import parse_json
 from shiftproof.image_sets.class_keys import LabelKeys, label_keys, places_of
 from shiftproof.image_sets.decoding import decode_image
 from shiftproof.image_sets.folder import Labelled, labelled
-from shiftproof.image_sets.image_list import ImageList, file_stamp
+from shiftproof.image_sets.image_list import LARGEST_FILE, ImageList, all_but, broken_note, file_stamp
 from shiftproof.image_sets.listing import folder_name, group_by_folder, inner_root, is_image_name
 from shiftproof.types import Classes, Decoder, Fact, Image, Sample
 
 LABEL_FIELDS = ("label", "labels", "cls", "wnid", "class")
+LARGEST_ANNOTATION = 2**24
+"""Bytes of what is said about one image, at most."""
+
+MOST_SHARDS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +40,8 @@ class TarImage:
         return f"{file_stamp(self.path)}\0{self.offset}"
 
     def read(self) -> bytes:
+        if self.size > LARGEST_FILE:
+            raise OSError(errno.EFBIG, f"{self.size:,} bytes, more than the {LARGEST_FILE:,} that are read")
         with open(self.path, "rb") as file:
             file.seek(self.offset)
             data = file.read(self.size)
@@ -62,13 +70,15 @@ class _Sample:
     pictures: dict[str, TarImage] = field(default_factory=dict)
     labels: LabelKeys = ()
     facts: dict[str, Fact] = field(default_factory=dict)
+    broken: str | None = None  # why what is said about them cannot be read
 
 
 def open_tar(location: str, *, name: str | None = None, classes: Classes | None = None) -> ImageList:
     """The images of a shard, a folder of shards, or a pattern such as ``val-{000..006}.tar``.
 
     Labels come from ``.cls`` and ``.json`` members of the same name, else from the folders inside the archive; other
-    fields of the JSON are facts. Ids are the members' names, behind the shard's name where there are several.
+    fields of the JSON are facts; an image whose annotation cannot be read is set aside. Ids are the members' names, behind
+    the shard's name where there are several.
     """
     shards = shards_at(location)
     groups: dict[str, _Sample] = {}
@@ -79,13 +89,17 @@ def open_tar(location: str, *, name: str | None = None, classes: Classes | None 
     pictures = {image_id: place for group in groups.values() for image_id, place in group.pictures.items()}
     if not pictures:
         raise BadInput(f"no images in {location}")
-    if any(group.labels or group.facts for group in groups.values()):
+    if any(group.labels or group.facts or group.broken for group in groups.values()):
         samples, found, notes = _annotated(groups.values(), classes)
     else:
         samples, found, notes = _in_folders(pictures, classes, prefixed=len(shards) > 1)
+    kept = {sample.id for sample in samples}
+    broken = {image: group.broken for group in groups.values() if group.broken for image in group.pictures if image in kept}
+    find = all_but(TarImages(pictures), broken, len(kept))
+    notes += broken_note(broken)
     count = f"{len(shards)} shards" if len(shards) > 1 else "one shard"
     title = name or folder_name(location).removesuffix(".tar")
-    return ImageList(title, samples, found, TarImages(pictures), notes=(f"read from {count} without unpacking", *notes))
+    return ImageList(title, samples, found, find, notes=(f"read from {count} without unpacking", *notes))
 
 
 def shards_at(location: str) -> list[str]:
@@ -113,16 +127,18 @@ def expand_braces(pattern: str) -> list[str]:
     """
     pieces = re.split(r"\{([^{}]*)\}", pattern)
     choices = [[piece] if place % 2 == 0 else _choices(piece) for place, piece in enumerate(pieces)]
+    if math.prod(map(len, choices)) > MOST_SHARDS:
+        raise BadInput(f"{pattern} stands for more than {MOST_SHARDS:,} shards")
     return ["".join(parts) for parts in itertools.product(*choices)]
 
 
 def _choices(inside: str) -> list[str]:
-    span = re.fullmatch(r"(\d+)\.\.(\d+)", inside)
+    span = re.fullmatch(r"(\d{1,18})\.\.(\d{1,18})", inside)
     if span is None:
         return inside.split(",")
     first, last = int(span[1]), int(span[2])
-    if last - first > 100_000:
-        raise BadInput(f"{{{inside}}} stands for more than 100,000 shards")
+    if last - first > MOST_SHARDS:
+        raise BadInput(f"{{{inside}}} stands for more than {MOST_SHARDS:,} shards")
     return [str(number).zfill(len(span[1])) for number in range(first, last + 1)]
 
 
@@ -157,7 +173,9 @@ def _add(groups: dict[str, _Sample], prefix: str, member: str, place: TarImage) 
     if file.startswith("."):
         return
     group = groups.setdefault(f"{prefix}{folder}/{stem}", _Sample())
-    if ending == "cls":
+    if ending in ("cls", "json") and place.size > LARGEST_ANNOTATION:
+        group.broken = f"{member} has {place.size:,} bytes, too many for what is said about one image"
+    elif ending == "cls":
         group.labels = label_keys(place.read().decode("utf-8", "replace"))
     elif ending == "json":
         _add_json(group, member, place)
@@ -168,11 +186,13 @@ def _add(groups: dict[str, _Sample], prefix: str, member: str, place: TarImage) 
 
 def _add_json(group: _Sample, member: str, place: TarImage) -> None:
     try:
-        data = json.loads(place.read())
-    except ValueError as problem:
-        raise BadInput(f"{member} in {place.path} is not JSON: {problem}") from problem
+        data = parse_json(place.read(), member)
+    except BadInput as problem:
+        group.broken = str(problem)
+        return
     if not isinstance(data, dict):
-        raise BadInput(f"{member} in {place.path} should be a JSON object of labels and facts")
+        group.broken = f"{member} should be a JSON object of labels and facts"
+        return
     label = next((data[name] for name in LABEL_FIELDS if data.get(name) is not None), None)
     if label is not None:
         group.labels = label_keys(label)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,10 +9,12 @@ from typing import Any
 
 from shiftproof.class_lists import classes_from
 from shiftproof.errors import BadInput
+from shiftproof.files import read_json
 from shiftproof.image_sets.extracted import frame_number
 from shiftproof.image_sets.frame_sets import FramesOfSets, frame_itself, one_id_each
 from shiftproof.image_sets.image_list import FilesBelow, ImageList
 from shiftproof.image_sets.listing import folder_name
+from shiftproof.image_sets.manifest import leads_outside
 from shiftproof.image_sets.options import yes_or_no
 from shiftproof.image_sets.pixel_distances import with_pixel_distances
 from shiftproof.reference import load_table
@@ -41,8 +42,11 @@ def open_vid_robust(
         raise BadInput("the labels of ImageNet-Vid-Robust are numbers of its own 30 classes; leave out the classes")
     metadata = metadata_folder(location, SETS)
     root = images or frames_folder(metadata)
-    neighbours: dict[str, list[str]] = load_json(metadata, SETS)
-    labels: dict[str, list[int]] = load_json(metadata, LABELS)
+    neighbours: dict[str, list[str]] = _lists(metadata, SETS, str)
+    labels: dict[str, list[int]] = _lists(metadata, LABELS, int)
+    for frame in dict.fromkeys((*neighbours, *(frame for others in neighbours.values() for frame in others))):
+        if leads_outside(frame, root):
+            raise BadInput(f"{SETS} names {frame}, which lies outside the folder of frames")
     samples = one_id_each(
         frame_of_set(frame, anchor, tuple(labels.get(frame, ())))
         for anchor, others in neighbours.items()
@@ -52,6 +56,9 @@ def open_vid_robust(
     if yes_or_no("pixel_distances", pixel_distances):
         samples = with_pixel_distances(samples, find)
     known, notes = _classes_in(metadata)
+    strange = next((label for some in labels.values() for label in some if not 0 <= label < len(known)), None)
+    if strange is not None:
+        raise BadInput(f"{LABELS} has the label {strange}, but there are {len(known)} classes, counted from 0")
     pairs = len(samples) - len(neighbours)
     notes = (f"ImageNet-Vid-Robust: {len(neighbours):,} anchors, {pairs:,} pairs", *notes, *missing_note(root, samples))
     return ImageList(name or folder_name(location), samples, known, find, notes=notes)
@@ -88,13 +95,16 @@ def frames_folder(metadata: str) -> str:
     return os.path.dirname(metadata) if os.path.basename(metadata) == "metadata" else metadata
 
 
-def load_json(folder: str, file: str) -> Any:
-    """What a JSON file of the release holds."""
+def _lists(folder: str, file: str, kind: type) -> dict[str, Any]:
+    """What a JSON file of the release holds: a list for each frame."""
     path = Path(folder, file)
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as problem:
-        raise BadInput(f"{path} cannot be read: {problem}") from problem
+    data = read_json(path)
+    if isinstance(data, dict) and all(isinstance(some, list) for some in data.values()):
+        strange = next((one for some in data.values() for one in some if not isinstance(one, kind)), None)
+        if strange is None:
+            return data
+    what = "of frames" if kind is str else "of numbers of classes"
+    raise BadInput(f"{path} should hold a list {what} for each frame")
 
 
 def missing_note(root: str, samples: list[Sample]) -> tuple[str, ...]:

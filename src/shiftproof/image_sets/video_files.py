@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import io
+import os
 import platform
 from functools import lru_cache
 from typing import Literal
 
 import av
 import numpy as np
+from av.container import InputContainer
 from av.error import FFmpegError
 from numpy.typing import NDArray
 
 from shiftproof.errors import UnreadableImage
+from shiftproof.image_sets.decoding import check_size, limit_from_environment
 from shiftproof.types import Image
 
 Grain = Literal["kept", "smoothed"]
@@ -45,10 +48,39 @@ def to_video(frames: NDArray[np.uint8], grain: Grain) -> bytes:
     return data.getvalue()
 
 
+FORMATS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,mpeg,mpegts,mpegvideo,ogg,asf,flv,h264,hevc,m4v"
+"""What is opened, whatever a file is called: playlists and their like would open further files, here or elsewhere."""
+
+
+def open_video(file: str | io.BytesIO) -> InputContainer:
+    """A video file; UnreadableImage where it is none, or its pictures are of no known kind or too large."""
+    if isinstance(file, str) and not os.path.isfile(file):
+        os.stat(file)  # tells the reason where there is nothing
+        raise UnreadableImage("not a regular file")
+    options = {"format_whitelist": FORMATS, "protocol_whitelist": "file"}
+    try:
+        # titles and the like may be in any encoding, and nobody reads them
+        container = av.open(file, "r", container_options=options, metadata_errors="ignore")
+    except (FFmpegError, OSError) as problem:
+        raise UnreadableImage(f"broken video: {_reason(problem)}") from problem
+    for stream in container.streams.video[:1]:
+        known = getattr(stream, "codec_context", None)  # PyAV has none where FFmpeg has no decoder
+        if known is None:
+            container.close()
+            raise UnreadableImage("broken video: no decoder knows its pictures")
+        try:
+            check_size((known.width, known.height))
+        except UnreadableImage:
+            container.close()
+            raise
+        known.options = {"max_pixels": str(limit_from_environment())}  # the size may change on the way
+    return container
+
+
 def count_frames(path: str) -> int:
     """How many frames a file says it holds, counted where it does not say; nothing is decoded."""
     try:
-        with av.open(path, "r") as container:
+        with open_video(path) as container:
             if not container.streams.video:
                 raise UnreadableImage("no pictures in this video file")
             stream = container.streams.video[0]
@@ -61,7 +93,7 @@ def count_frames(path: str) -> int:
 def frames_in(data: bytes) -> tuple[Image, ...]:
     """Every frame of a file; those of the last few files are remembered, since their frames are asked for one by one."""
     try:
-        with av.open(io.BytesIO(data), "r") as container:
+        with open_video(io.BytesIO(data)) as container:
             if not container.streams.video:
                 raise UnreadableImage("no pictures in this video file")
             decoded = container.decode(container.streams.video[0])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -10,7 +12,8 @@ from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
 from shiftproof.errors import BadInput, listed
-from shiftproof.image_sets.boxed import BoxedImage, Object, boxed_list, keys_of, numbers_from
+from shiftproof.files import read_regular, read_text
+from shiftproof.image_sets.boxed import FARTHEST, BoxedImage, Object, boxed_list, cornered_box, keys_of, numbers_from
 from shiftproof.image_sets.class_keys import places_of
 from shiftproof.image_sets.image_list import FilesBelow, ImageList
 from shiftproof.image_sets.listing import folder_name, list_files, list_images
@@ -20,8 +23,22 @@ ANNOTATIONS = "Annotations"
 IMAGE_FOLDERS = ("JPEGImages", "Data", "")
 """Where the images lie beside the folder of annotations: in VOC, in the sets of ILSVRC, or in the folder itself."""
 
+LARGEST_ANNOTATION = 2**26
+"""Bytes of the annotation of one image, at most."""
+
 IGNORED_FLAGS = ("difficult", "generated")
 """Objects that VOC leaves out as too hard, and boxes of ImageNet-VID that a tracker drew."""
+
+
+MULTIBYTE = {
+    **dict.fromkeys(("gb2312", "gbk", "gb18030", "gb_2312_80", "cp936"), "gb18030"),
+    **dict.fromkeys(("big5", "big5_hkscs", "cp950"), "big5hkscs"),
+    **dict.fromkeys(("shift_jis", "sjis", "windows_31j", "cp932"), "cp932"),
+    **dict.fromkeys(("euc_kr", "ks_c_5601_1987", "cp949"), "cp949"),
+    **dict.fromkeys(("euc_jp", "eucjp"), "euc_jp"),
+    "iso_2022_jp": "iso2022_jp",
+}
+"""Encodings that tools of East Asia declare, by the codec that reads them and what Windows adds to them."""
 
 
 def open_voc(
@@ -61,7 +78,8 @@ def open_imagenet_vid(
 def parse_xml(data: bytes, where: str) -> Element:
     """The root of an XML document; one that declares entities or other document types is refused."""
     builder = TreeBuilder()
-    parser = expat.ParserCreate()
+    data, encoding = _readable(data, where)
+    parser = expat.ParserCreate(encoding)
     parser.StartElementHandler = builder.start
     parser.EndElementHandler = builder.end
     parser.CharacterDataHandler = builder.data
@@ -74,7 +92,22 @@ def parse_xml(data: bytes, where: str) -> Element:
         parser.Parse(data, True)
     except expat.ExpatError as problem:
         raise BadInput(f"{where} is not XML: {problem}") from problem
+    except (LookupError, ValueError) as problem:  # of a codec that makes no text, or does not exist
+        raise BadInput(f"{where} is in an encoding that cannot be read; save it in UTF-8") from problem
     return builder.close()
+
+
+def _readable(data: bytes, where: str) -> tuple[bytes, str | None]:
+    """The document and its encoding where the parser has to be told; it knows no encoding of several bytes but Unicode's."""
+    declared = re.match(rb"""<\?xml[^>]*?\sencoding\s*=\s*["']([\w.-]+)["']""", data[:200].lstrip())
+    named = declared[1].decode("ascii", "replace") if declared else ""
+    known_as = MULTIBYTE.get(named.lower().replace("-", "_"))
+    if known_as is None:
+        return data, None
+    try:
+        return data.decode(known_as).encode(), "utf-8"
+    except UnicodeDecodeError as problem:
+        raise BadInput(f"{where} is not in the encoding that it declares, {named}") from problem
 
 
 def objects_in(root: Element, where: str, *, first_pixel: int = 0) -> Iterator[Object]:
@@ -85,7 +118,7 @@ def objects_in(root: Element, where: str, *, first_pixel: int = 0) -> Iterator[O
         corners = [entry.findtext(f"bndbox/{side}") for side in ("xmin", "ymin", "xmax", "ymax")]
         if not key or None in corners:
             raise BadInput(f"{place}: expected a name and a bndbox of xmin, ymin, xmax and ymax")
-        left, top, right, bottom = numbers_from(corners, place)
+        left, top, right, bottom = cornered_box(numbers_from(corners, place), place)
         ignored = any((entry.findtext(flag) or "0").strip() == "1" for flag in IGNORED_FLAGS)
         yield Object(key, (left - first_pixel, top - first_pixel, right, bottom), ignored=ignored)
 
@@ -102,7 +135,8 @@ def _open_xml(
 ) -> ImageList:
     images, files = _folders(location, annotations)
     by_stem = _by_stem(list_files(files, lambda file: file.lower().endswith(".xml")).ids())
-    ids = list_images(images).ids()
+    listing = list_images(images)
+    ids = listing.ids()
     if members is not None:
         wanted = set(members)
         ids = [image_id for image_id in ids if _stem(image_id) in wanted]
@@ -114,7 +148,8 @@ def _open_xml(
         for image_id, path in paths.items()
     ]
     without = [image_id for image_id, path in paths.items() if path is None]
-    notes = (f"{len(without):,} images have no .xml file: {listed(without, most=3)}",) if without else ()
+    unannotated = (f"{len(without):,} images have no .xml file: {listed(without, most=3)}",) if without else ()
+    notes = (*unannotated, *dataclasses.replace(listing, others=()).notes())
     found, places = places_of(keys_of(boxed), classes)
     own_name = name or folder_name(location)
     return boxed_list(boxed, FilesBelow(images), name=own_name, classes=found, places=places, notes=notes)
@@ -131,11 +166,14 @@ def xml_images(files: str, ids: Iterable[str]) -> list[BoxedImage]:
 def _annotated(
     files: str, path: str | None, image_id: str, *, first_pixel: int = 0, facts: Mapping[str, Fact] | None = None
 ) -> BoxedImage:
-    """An image with what its annotation says, where it has one."""
+    """An image with what its annotation says, where it has one; with a broken one it is set aside."""
     if path is None:
         return BoxedImage(image_id, facts=facts or {})
-    root = parse_xml(_bytes(os.path.join(files, path)), path)
-    return BoxedImage(image_id, list(objects_in(root, path, first_pixel=first_pixel)), _size_in(root), facts or {})
+    try:
+        root = parse_xml(_bytes(os.path.join(files, path)), path)
+        return BoxedImage(image_id, list(objects_in(root, path, first_pixel=first_pixel)), _size_in(root), facts or {})
+    except BadInput as problem:
+        return BoxedImage(image_id, facts=facts or {}, broken=str(problem))
 
 
 def _folders(location: str, annotations: str | Path | None) -> tuple[str, str]:
@@ -177,8 +215,8 @@ def _members(location: str, split: str) -> list[str]:
     """The names on a list of VOC; behind some stands a 1 or -1 for one class, which the boxes tell as well."""
     path = Path(location, "ImageSets", "Main", f"{split}.txt")
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as problem:
+        lines = read_text(path).splitlines()
+    except BadInput as problem:
         raise BadInput(f"no list of the split {split!r} at {path}") from problem
     return [line.split()[0] for line in lines if line.strip()]
 
@@ -194,11 +232,11 @@ def _size_in(root: Element) -> tuple[float, float] | None:
         size = float(root.findtext("size/width", "0")), float(root.findtext("size/height", "0"))
     except ValueError:
         return None
-    return size if min(size) > 0 else None
+    return size if all(0 < side < FARTHEST for side in size) else None
 
 
 def _bytes(path: str) -> bytes:
     try:
-        return Path(path).read_bytes()
+        return read_regular(path, most=LARGEST_ANNOTATION)
     except OSError as problem:
         raise BadInput(f"{path} cannot be read: {problem.strerror}") from problem

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from shiftproof.class_lists import classes_from
 from shiftproof.errors import BadInput, listed
-from shiftproof.image_sets.boxed import BoxedImage, Object, boxed_list, keys_of, numbers_from, upright_size
+from shiftproof.files import read_text
+from shiftproof.image_sets.boxed import BoxedImage, Object, boxed_list, cornered_box, keys_of, numbers_from, upright_size
 from shiftproof.image_sets.class_keys import NUMBER, numbered_classes
 from shiftproof.image_sets.image_list import FilesBelow, ImageList
 from shiftproof.image_sets.listing import folder_name, list_images
@@ -41,7 +42,7 @@ def open_yolo(
     paths = {image_id: os.path.join(texts, os.path.splitext(image_id)[0] + ".txt") for image_id in ids}
     if not any(map(os.path.isfile, paths.values())):
         raise BadInput(f"none of the {len(ids):,} images below {images} has a .txt file of its name below {texts}")
-    boxed = [BoxedImage(image_id, _objects(paths[image_id], size), size) for image_id, size in sizes.items()]
+    boxed = [_annotated(image_id, paths[image_id], size) for image_id, size in sizes.items()]
     if found is None:
         found = numbered_classes(max(map(int, keys_of(boxed)), default=-1) + 1)
     beyond = sorted({int(key) for key in keys_of(boxed) if int(key) >= len(found)})
@@ -81,14 +82,19 @@ def _named(location: str, texts: str, names: str | Path | None) -> Classes | Non
     return None
 
 
+def _annotated(image_id: str, path: str, size: tuple[int, int] | None) -> BoxedImage:
+    """An image with what its text file says; with a broken one it is set aside."""
+    try:
+        return BoxedImage(image_id, _objects(path, size), size)
+    except BadInput as problem:
+        return BoxedImage(image_id, size=size, broken=str(problem))
+
+
 def _objects(path: str, size: tuple[int, int] | None) -> list[Object]:
     """The objects of one image, in pixels; none where the image's size is unknown or there is no file."""
-    if size is None or not os.path.isfile(path):
+    if size is None or not os.path.exists(path):
         return []
-    try:
-        lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as problem:
-        raise BadInput(f"{path} cannot be read: {problem}") from problem
+    lines = read_text(path).splitlines()
     rows = [(number, line.split()) for number, line in enumerate(lines, 1) if line.strip()]
     return [_object(cells, size, f"{path}, line {number}") for number, cells in rows]
 
@@ -97,10 +103,11 @@ def _object(cells: Sequence[str], size: tuple[int, int], where: str) -> Object:
     if len(cells) != 5 or not NUMBER.fullmatch(cells[0]):
         raise BadInput(f"{where}: expected a class number and four shares of the image, got {' '.join(cells)!r}")
     across, down, width, height = numbers_from(cells[1:], where)
-    if max(across, down, width, height) > 2:
+    if max(map(abs, (across, down, width, height))) > 2:
         raise BadInput(f"{where}: centre and size should be shares of the image between 0 and 1, got {' '.join(cells[1:])}")
     horizontal, vertical = size
     corners = (across - width / 2, down - height / 2, across + width / 2, down + height / 2)
+    cornered_box(corners, where)
     left, top, right, bottom = (share * side for share, side in zip(corners, (*size, *size), strict=True))
     return Object(cells[0], (_settled(left, 0), _settled(top, 0), _settled(right, horizontal), _settled(bottom, vertical)))
 

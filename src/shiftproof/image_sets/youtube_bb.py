@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from shiftproof.errors import BadInput, listed
-from shiftproof.image_sets.boxed import BoxedImage, Object, boxed_list, keys_of, numbers_from, upright_size
+from shiftproof.image_sets.boxed import BoxedImage, Object, boxed_list, cornered_box, keys_of, numbers_from, upright_size
 from shiftproof.image_sets.class_keys import places_of
 from shiftproof.image_sets.image_list import FilesBelow, ImageList
 from shiftproof.image_sets.listing import folder_name, list_images
@@ -82,13 +82,21 @@ def _boxed(image_id: str, rows: list[Mapping[str, str]], size: tuple[int, int] |
     """A frame with its objects; corners are shares of the frame, so one that cannot be read has none."""
     first = rows[0]
     time = first["timestamp_ms"]
-    facts: dict[str, Fact] = {"sequence": first["youtube_id"], "timestamp_ms": int(time) if time.isdecimal() else time}
+    facts: dict[str, Fact] = {
+        "sequence": first["youtube_id"],
+        "timestamp_ms": int(time) if time.isdecimal() and len(time) < 19 else time,
+    }
     present = [row for row in rows if row["object_presence"] == PRESENT] if size else []
-    return BoxedImage(image_id, [_object(row, size or (0, 0), f"{table}, {image_id}") for row in present], size, facts)
+    try:
+        objects = [_object(row, size or (0, 0), f"{table}, {image_id}") for row in present]
+    except BadInput as problem:
+        return BoxedImage(image_id, size=size, facts=facts, broken=str(problem))
+    return BoxedImage(image_id, objects, size, facts)
 
 
 def _object(row: Mapping[str, str], size: tuple[int, int], where: str) -> Object:
     left, right, top, bottom = numbers_from([row[side] for side in ("xmin", "xmax", "ymin", "ymax")], where)
+    cornered_box((left, top, right, bottom), where)
     width, height = size
     return Object(row["class_name"], (left * width, top * height, right * width, bottom * height))
 

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import TypeAlias
 
 from shiftproof.errors import BadInput
+from shiftproof.files import read_json
 from shiftproof.image_sets.extracted import frame_number
 from shiftproof.image_sets.frame_sets import FramesOfSets, one_id_each
 from shiftproof.image_sets.image_list import FilesBelow, ImageList
 from shiftproof.image_sets.listing import folder_name, is_image_name
 from shiftproof.image_sets.options import whole_number, yes_or_no
 from shiftproof.image_sets.pixel_distances import with_pixel_distances
-from shiftproof.image_sets.vid_robust import frame_of_set, frames_folder, load_json, metadata_folder, missing_note
+from shiftproof.image_sets.vid_robust import frame_of_set, frames_folder, metadata_folder, missing_note
 from shiftproof.reference import load_table
 from shiftproof.types import Classes, Sample
 
@@ -99,17 +100,24 @@ def open_ytbb_robust(
 
 
 def _words(metadata: str, file: str) -> Words:
-    table = load_json(metadata, file)
-    names: Sequence[str] = table["labels"]
-    return {
-        ",".join(map(_short, entry["key"].split(","))): frozenset(names[place] for place in entry["labels"])
-        for entry in table["annotations"]  # in the order in which they were given, so that the last one counts
-    }
+    path = Path(metadata, file)
+    table = read_json(path)
+    try:
+        names: Sequence[str] = [str(name) for name in table["labels"]]
+        return {
+            ",".join(map(_short, entry["key"].split(","))): frozenset(names[place] for place in entry["labels"])
+            for entry in table["annotations"]  # in the order in which they were given, so that the last one counts
+        }
+    except (TypeError, KeyError, IndexError, AttributeError) as problem:
+        raise BadInput(f"{path} should hold labels, and annotations with a key and numbers of labels each") from problem
 
 
 def _short(key: str) -> str:
     """The clip's folder and the frame; some keys have the annotators' own folders in front."""
-    return "/".join(key.split("/")[-2:])
+    short = "/".join(key.split("/")[-2:])
+    if ".." in short.split("/"):
+        raise BadInput(f"{key} should be a path below the folder of frames")
+    return short
 
 
 def _pair(key: str) -> tuple[str, str]:
@@ -150,4 +158,8 @@ def _classes_of_anchors(metadata: str) -> dict[str, int]:
             rows = [(f"{row['ytid']}_{row['time_ms']}", int(row["label"])) for row in csv.DictReader(file)]
     except (OSError, KeyError, ValueError) as problem:
         raise BadInput(f"{path} cannot be read: {problem}") from problem
+    classes = len(load_table("ytbb_classes"))
+    strange = next((label for _, label in rows if not 0 <= label < classes), None)
+    if strange is not None:
+        raise BadInput(f"{path} has the label {strange}, but there are {classes} classes, counted from 0")
     return {clip: SWAPPED.get(label, label) for clip, label in rows}

@@ -7,13 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from shiftproof.curation.tables import table_bytes
+from shiftproof.files import defused
 from shiftproof.review.database import Database
 from shiftproof.review.votes import Vote, standing
 
 COLUMNS = ("number", "id", "reviewer", "item", "round", "choice", "answer", "note", "milliseconds", "supersedes", "received")
-
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""Beginnings of texts that spreadsheets would compute."""
 
 
 def votes_as_json(database: Database) -> bytes:
@@ -47,4 +45,4 @@ def _row(vote: Vote, names: Mapping[int, str], *, counts: bool) -> dict[str, Any
 def _cell(value: Any) -> Any:
     if isinstance(value, Mapping):
         return json.dumps(value, ensure_ascii=False)
-    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
+    return defused(value)

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from shiftproof.files import defused
 from shiftproof.registry import missing_extra
 from shiftproof.types import (
     Condition,
@@ -125,7 +126,8 @@ class Results:
         ]
 
     def to_csv(self) -> str:
-        rows = self.rows()
+        """The measurements as a table; texts that a spreadsheet would take for a formula begin with an apostrophe."""
+        rows = [{name: defused(cell) for name, cell in row.items()} for row in self.rows()]
         text = io.StringIO()
         writer = csv.DictWriter(text, fieldnames=list(rows[0]) if rows else ["metric", "value"], lineterminator="\n")
         writer.writeheader()

@@ -38,9 +38,9 @@ class Plan:
 @contextmanager
 def destination(root: Path, images: ImageSet, plan: Plan) -> Iterator[Path]:
     """The scratch folder of a destination that is this run's alone until it ends; BadInput where it holds another set."""
-    _check_place(root, images)
     scratch = root / SCRATCH
     with _in_sentences(root):
+        _check_place(root, images)
         root.mkdir(parents=True, exist_ok=True)
     with alone(root):
         _check_record(root, _shared(images, plan), plan)

@@ -117,7 +117,9 @@ function showAnchors() {
 }
 
 function quoted(value) {
-  const text = value === null || value === undefined ? "" : String(value);
+  // a text that a spreadsheet would take for a formula begins with an apostrophe, as in --csv
+  const formula = typeof value === "string" && /^[=+\-@\t\r]/.test(value);
+  const text = value === null || value === undefined ? "" : formula ? `'${value}` : String(value);
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
