@@ -135,7 +135,7 @@ def one_study(population: Population, photos: int, share: float, number: int) ->
     baselines = {"full": whole, "budgeted": theirs.cells.by_image}
     for how, table in baselines.items():
         against = Baseline("baseline", cells=Cells(*_named(table), answers.baseline[:, 0] < 0))
-        for measured, value, interval in measured_means(cells, against):
+        for measured, value, interval, _ in measured_means(cells, against):
             if measured.metric not in MEANS or (how == "budgeted" and "baseline" not in measured.convention):
                 continue
             beside = f", baseline {how}" if "baseline" in measured.convention else ""
