@@ -162,7 +162,9 @@ def test_a_line_of_many_groups_is_as_unsure_as_the_few_inside_images_leave_it() 
     def load(run: Run) -> Predictions:
         return world(run).take(few) if run.image_set == PHOTOS else world(run)
 
-    study = OutOfDistributionStudy([TOY], PHOTOS, out_sets={"hats": HATS}, detectors=["energy"], baseline="energy", groups=20)
+    study = OutOfDistributionStudy(
+        [TOY], PHOTOS, out_sets={"hats": HATS}, detectors=["energy"], baseline="energy", groups=20
+    )
     findings = list(study.measure(load))
     (curve,) = curves(findings, "distance_auroc", detector="energy")
     photos, hats = load(Run(TOY, PHOTOS)), world(Run(TOY, HATS))

@@ -31,8 +31,8 @@ LEFT_OUT = "jackknife, each in all its cells together,"
 AT_ALL = 0.68
 """Level of the interval that must leave out 0 for a loss to be divided by.
 
-Nothing wider than a few times the number is then left. At 0.95 most sets of 26 photos would go without an interval, and those
-of the others would hold 90 times in 100: photos on which the loss happens to be large give ratios that are too small.
+Nothing wider than a few times the number is then left. At 0.95 most sets of 26 photos would go without an interval, and
+those of the others would hold 90 times in 100: photos on which the loss happens to be large give ratios that are too small.
 """
 
 _ROUNDING = 1e-12
@@ -168,7 +168,7 @@ def measured_means(cells: Cells, baseline: Baseline | None, seen: Collection[str
     ]
     whole, _, without = drawings
     losses = zip(whole.baseline_losses.T, without.baseline_losses.T, strict=True)
-    may_be_none = [theirs is not None and loss_may_be_none(*loss, clusters.count) for loss in losses]
+    may_be_none = [theirs is not None and loss_may_be_none(*loss, cases=clusters.count) for loss in losses]
     for number in _numbers(cells, baseline, seen):
         observed, drawn, left_out = (number.of(drawing) for drawing in drawings)
         if not np.isfinite(observed[0]):
@@ -181,7 +181,7 @@ def measured_means(cells: Cells, baseline: Baseline | None, seen: Collection[str
             yield Measured(number, float(observed[0]), interval_of(observed, drawn, left_out, cases=clusters.count))
 
 
-def loss_may_be_none(loss: NDArray[np.floating], left_out: NDArray[np.floating], cases: int) -> bool:
+def loss_may_be_none(loss: NDArray[np.floating], left_out: NDArray[np.floating], *, cases: int) -> bool:
     """Whether a loss lies within a standard error or so of none, so that a ratio to it may be anything (Fieller, 1954)."""
     within = left_out_interval(loss, left_out, cases=cases, level=AT_ALL)
     return within is not None and within[0] <= 0 <= within[1]
