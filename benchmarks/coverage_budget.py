@@ -86,7 +86,8 @@ def made_up(name: str, right: float, wrong: float, *, clustered: bool = False) -
             -(hard[:, [model], None] + np.concatenate([[-2.0], harder]) + 0.7 * rng.logistic(size=(photos, 1, 10)))
             for model in (0, 1)
         )
-        return Answers(*(leads[:, 0] for leads in both), clusters)
+        own, baseline = (leads[:, 0] for leads in both)
+        return Answers(own, baseline, clusters)
 
     # of single photos: a photo of a cluster is, by itself, as hard as any
     return _with_truth(name, draw, draw(1_000_000, np.random.default_rng(1), clustered=False))
