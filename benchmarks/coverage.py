@@ -798,9 +798,9 @@ def rows() -> Iterator[Row]:
     yield Row("nll", "negative log-likelihood", mean_of(loss))
     yield Row("brier", "Brier score", mean_of(brier))
     yield Row("map50", "mAP50", mean_precision, cases=(26, 100))
-    yield Row("class-precision", "AP50 of one class", boxes, cases=(26,))
-    yield Row("mpc", "mPC, mAP50 in 2 cells", boxes, cases=(26,))
-    yield Row("rpc", "rPC", boxes, cases=(26,))
+    yield Row("class-precision", "AP50 of one class", boxes, cases=(26, 100))
+    yield Row("mpc", "mPC, mAP50 in 2 cells", boxes, cases=(26, 100))
+    yield Row("rpc", "rPC", boxes, cases=(26, 100))
     yield Row("pm-k-precision", "pm-k mAP50", frames, cases=(26,))
     yield Row("precision-drop", "pm-k drop of mAP50", frames, cases=(26,))
 
