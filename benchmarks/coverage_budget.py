@@ -1,6 +1,6 @@
 """How often the intervals of a budgeted corruption study hold the truth about photos like these: coverage by simulation.
 
-    python benchmarks/coverage_budget.py [--simulations 2000] [--share 0.3] [--json figures.json]
+    python benchmarks/coverage_budget.py [--simulations 2000] [--share 0.3] [--clusters] [--json figures.json]
     python benchmarks/coverage_budget.py --store runs --photos photos/ --models lite:0 lite:2 [--save tables.npz]
     python benchmarks/coverage_budget.py --tables tables.npz
 
@@ -8,6 +8,7 @@ Photos are drawn from a population whose errors are known, a budget is spent on 
 study's own intervals are asked. Made-up populations have photos of beta-distributed difficulty, which two models share in
 part; `--tables` draws photos, with replacement, of a real run in full of two models. The layout is small, 3 corruptions at
 3 severities, so that thousands of designs can be drawn; the baseline is once run in full and once within the same budget.
+With `--clusters` the photos drawn are clusters of 1 to 5 photos, which share a third of the variance of their difficulty.
 """
 
 from __future__ import annotations
@@ -22,12 +23,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import betaincinv, ndtr
 
 from shiftproof.metrics.likely_wrong import Layout
-from shiftproof.metrics.sampled_cells import SampledCells
 from shiftproof.studies.budget import Benchmark, Progress, next_pairs
 from shiftproof.studies.cells import Baseline, Cells
 from shiftproof.studies.corruption_numbers import measured_means
+from shiftproof.types import Clusters
 
 Numbers = NDArray[np.floating]
 
@@ -48,6 +50,7 @@ class Answers:
 
     own: Numbers
     baseline: Numbers
+    clusters: NDArray[np.integer] | None = None  # of each photo; None: every one is a case of its own
 
     def take(self, rows: NDArray[np.integer]) -> Answers:
         return Answers(self.own[rows], self.baseline[rows])
@@ -63,11 +66,19 @@ class Population:
     cells: Numbers  # errors of the model, (cells,)
 
 
-def made_up(name: str, right: float, wrong: float) -> Population:
+def made_up(name: str, right: float, wrong: float, *, clustered: bool = False) -> Population:
     """Photos that are named wrong with a chance of the distribution Beta(right, wrong) at the middle severity."""
 
-    def draw(photos: int, rng: np.random.Generator) -> Answers:
-        chance = np.clip(rng.beta(right, wrong, size=(photos, 1)), 1e-9, 1 - 1e-9)
+    def draw(cases: int, rng: np.random.Generator, clustered: bool = clustered) -> Answers:
+        photos, clusters = cases, None
+        if clustered:
+            clusters = np.repeat(np.arange(cases), rng.integers(1, 6, cases))
+            photos = len(clusters)
+            shared = np.sqrt(1 / 3) * rng.normal(size=cases)[clusters] + np.sqrt(2 / 3) * rng.normal(size=photos)
+            chance = betaincinv(right, wrong, ndtr(shared))[:, None]
+        else:
+            chance = rng.beta(right, wrong, size=(photos, 1))
+        chance = np.clip(chance, 1e-9, 1 - 1e-9)
         hard = np.log(chance / (1 - chance)) + np.array([0.0, 1.0])  # the baseline is worse
         hard = hard + rng.normal(scale=0.7, size=(photos, 2))
         harder = np.tile([-1.2, 0.0, 1.2], 3) + np.repeat([-0.3, 0.0, 0.3], 3)
@@ -75,9 +86,11 @@ def made_up(name: str, right: float, wrong: float) -> Population:
             -(hard[:, [model], None] + np.concatenate([[-2.0], harder]) + 0.7 * rng.logistic(size=(photos, 1, 10)))
             for model in (0, 1)
         )
-        return Answers(*(leads[:, 0] for leads in both))
+        own, baseline = (leads[:, 0] for leads in both)
+        return Answers(own, baseline, clusters)
 
-    return _with_truth(name, draw, draw(1_000_000, np.random.default_rng(1)))
+    # of single photos: a photo of a cluster is, by itself, as hard as any
+    return _with_truth(name, draw, draw(1_000_000, np.random.default_rng(1), clustered=False))
 
 
 def of_tables(name: str, tables: Answers) -> Population:
@@ -128,14 +141,14 @@ def one_study(population: Population, photos: int, share: float, number: int) ->
     answers = population.draw(photos, np.random.default_rng((number, photos)))
     theirs = spent(answers.baseline, share, seed=number)
     progress = spent(answers.own, share, seed=number, before=theirs)
-    cells = cells_of(progress.cells, answers.own)
-    for one, truth in zip(progress.cells.each_like_these(), population.cells, strict=True):
+    cells = Cells(*_named(progress.cells.by_image), answers.own[:, 0] < 0, _grouped(answers))
+    for one, truth in zip(progress.cells.each_like_these(clusters=answers.clusters), population.cells, strict=True):
         yield "one cell", one.value - truth, one.low - truth, one.high - truth
     whole = np.asarray(answers.baseline[:, 1:] < 0, dtype=float)
     baselines = {"full": whole, "budgeted": theirs.cells.by_image}
     for how, table in baselines.items():
-        against = Baseline("baseline", cells=Cells(*_named(table), answers.baseline[:, 0] < 0))
-        for measured, value, interval in measured_means(cells, against):
+        against = Baseline("baseline", cells=Cells(*_named(table), answers.baseline[:, 0] < 0, _grouped(answers)))
+        for measured, value, interval, _ in measured_means(cells, against):
             if measured.metric not in MEANS or (how == "budgeted" and "baseline" not in measured.convention):
                 continue
             beside = f", baseline {how}" if "baseline" in measured.convention else ""
@@ -157,8 +170,8 @@ def spent(leads: Numbers, share: float, *, seed: int, before: Progress | None = 
     return replace(progress, leads=table)
 
 
-def cells_of(sampled: SampledCells, leads: Numbers) -> Cells:
-    return Cells(*_named(sampled.by_image), leads[:, 0] < 0)
+def _grouped(answers: Answers) -> Clusters | None:
+    return None if answers.clusters is None else Clusters("clip", tuple(map(str, answers.clusters.tolist())))
 
 
 def _named(table: Numbers) -> tuple[tuple[str, ...], tuple[str, ...], tuple[int, ...], Numbers]:
@@ -185,6 +198,8 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     parser.add_argument("--simulations", type=int, default=2000)
     parser.add_argument("--photos-drawn", type=int, nargs="+", default=[26, 100, 1000])
     parser.add_argument("--share", type=float, help="share of the cells that is run [default: 0.3, of 1000 photos 0.1]")
+    parser.add_argument("--clusters", action="store_true", help="photos in clusters, as many as photos are to be drawn")
+    parser.add_argument("--only", default="", help="beginning of a population's name, such as half")
     parser.add_argument("--tables", type=Path, help="leads of two models in full, as --save keeps them")
     parser.add_argument("--store", help="a store that has two models in full")
     parser.add_argument("--photos", default="photos")
@@ -199,17 +214,21 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     if given.save and tables is not None:
         np.savez(given.save, own=tables.own, baseline=tables.baseline)
     populations = (
-        [made_up("half of them wrong", 0.8, 0.9), made_up("few of them wrong", 0.4, 2.5)]
+        [
+            made_up("half of them wrong", 0.8, 0.9, clustered=given.clusters),
+            made_up("few of them wrong", 0.4, 2.5, clustered=given.clusters),
+        ]
         if tables is None
         else [of_tables("real photos", tables)]
     )
     figures: dict[str, Any] = {}
-    for population in populations:
+    for population in (one for one in populations if one.name.startswith(given.only)):
         for photos in given.photos_drawn:
             share, started = given.share or (0.1 if photos >= 1000 else 0.3), time.process_time()
             found = simulated(population, photos, share, given.simulations)
             seconds = time.process_time() - started
-            title = f"{population.name}, {photos} photos, {share:.0%} of the cells, {given.simulations} simulations"
+            drawn = f"{photos} {'clusters' if given.clusters else 'photos'}"
+            title = f"{population.name}, {drawn}, {share:.0%} of the cells, {given.simulations} simulations"
             print(f"{title}, {seconds:.0f} s of a processor", flush=True)
             for name, one in found.items():
                 print(

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+import shiftproof
+from shiftproof.metrics import MEANINGS
+from studies.contracts import WITHOUT_INTERVAL
+
 ROOT = Path(__file__).parent.parent
+MAKERS = {"share", "mean", "difference", "share_of", "measured", "mean_accuracy_answered", "rms_measurement", "share_curve"}
+"""Functions that give the number of the name that comes first an interval, or a curve a band."""
+
 FIGURES = json.loads((ROOT / "benchmarks" / "coverage.json").read_text())["coverage"]
 
 
@@ -28,10 +37,40 @@ def script() -> ModuleType:
 def test_the_table_of_the_docs_is_made_of_the_figures(script: ModuleType) -> None:
     page = (ROOT / "docs" / "intervals.md").read_text()
     assert script.table(FIGURES) in page
+    assert script.numbers_told() in page
+
+
+def test_every_number_of_a_report_that_has_an_interval_is_in_the_table(script: ModuleType) -> None:
+    simulated = {number for numbers in script.STANDS_FOR.values() for number in numbers.split()}
+    # a new metric is put into a row of the table, or among those that have no interval
+    assert {name for name in MEANINGS if name not in WITHOUT_INTERVAL} <= simulated
+    assert not WITHOUT_INTERVAL & simulated
+    with_interval = {*_named_with_an_interval()}
+    assert {"top1_accuracy", "auroc_difference", "reliability", "kept_share", "degradation"} <= with_interval <= simulated
+    curves = with_interval - MEANINGS.keys()
+    assert simulated <= MEANINGS.keys() | curves
+
+
+def test_every_row_stands_for_some_number_of_a_report(script: ModuleType) -> None:
+    standing = [name for names in script.STANDS_FOR for name in names.split()]
+    assert sorted(standing) == sorted(row.name for row in script.rows())
+
+
+def _named_with_an_interval() -> Iterator[str]:
+    """Names that the source gives an interval or a band where it names them: not those that it makes up of parts."""
+    for path in Path(shiftproof.__file__).parent.rglob("*.py"):
+        for call in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(call, ast.Call) or not call.args or not isinstance(call.args[0], ast.Constant):
+                continue
+            of = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+            given = {keyword.arg for keyword in call.keywords}
+            measured = of == "Measurement" and (len(call.args) > 5 or "interval" in given)
+            if measured or (of == "Curve" and "low" in given) or of in MAKERS:
+                yield str(call.args[0].value)
 
 
 def test_every_figure_is_of_a_cell_that_is_simulated_and_of_enough_simulations(script: ModuleType) -> None:
-    cells = {f"{row.name}/{cases}/{design}" for row in script.rows() for cases in row.cases for design in row.designs}
+    cells = {f"{row.name}/{cases}/{design}" for row in script.rows() for cases, design in row.cells}
     assert {*FIGURES} == cells
     assert all(cell["simulations"] >= 2000 for cell in FIGURES.values())
     held = [cell["held"] for cell in FIGURES.values()]
@@ -41,6 +80,6 @@ def test_every_figure_is_of_a_cell_that_is_simulated_and_of_enough_simulations(s
 def test_a_few_simulations_of_some_numbers_run_and_mostly_hold(script: ModuleType) -> None:
     for row in script.rows():
         if row.name in ("accuracy-80", "auroc-few-0.97", "fpr", "aupr", "rms-off", "robustness-linear"):
-            tally = script.simulate(row, 26, "clusters", 60)
+            (tally,) = script.simulate([row], 26, "clusters", 60)
             assert tally.held > 0.8
             assert tally.held + tally.below + tally.above == pytest.approx(1)

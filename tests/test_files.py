@@ -109,7 +109,9 @@ def test_a_name_that_leads_nowhere_is_refused_in_a_sentence(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("taken").write_text("mine")
-    with pytest.raises(StoreError, match=r"cannot write .*: (a file stands where a folder should be, .*taken|File name too long)"):
+    with pytest.raises(
+        StoreError, match=r"cannot write .*: (a file stands where a folder should be, .*taken|File name too long)"
+    ):
         write_whole(Path(path), b"text")
     assert [entry.name for entry in tmp_path.iterdir()] == ["taken"]
 

@@ -12,8 +12,11 @@ import shiftproof
 from shiftproof.corruptions import GROUPS, IMAGENET_C
 from shiftproof.errors import BadInput, UnknownName
 from shiftproof.metrics import mean_corruption_error, relative_mean_corruption_error
+from shiftproof.metrics.jackknife import jackknife_interval
+from shiftproof.reports.tables import interval_cell
 from shiftproof.studies.cells import Baseline, Cells
 from shiftproof.studies.corruption import CorruptionStudy
+from shiftproof.studies.corruption_numbers import findings, measured_means
 from shiftproof.studies.published_baselines import alexnet_errors
 from shiftproof.studies.results import Results
 from shiftproof.types import Condition, Curve, FrostPictures, Gallery, GalleryItem, ImageSetRef, Measurement, ModelRef, Seen
@@ -329,7 +332,6 @@ def test_published_errors_are_constants_so_the_interval_is_that_of_the_error_alo
 @pytest.mark.parametrize("images", [26, 100])
 def test_intervals_of_few_photos_are_as_wide_as_students(images: int) -> None:
     """Of values that lie evenly there is no skew to correct, and Student's interval of a mean is the one to have."""
-    from shiftproof.studies.corruption_numbers import measured_means
 
     values, widths = np.linspace(0.1, 0.9, images), []
     for seed in range(20):  # in another order other photos are drawn; 1000 draws leave some noise
@@ -423,7 +425,6 @@ def test_the_study_is_a_public_name() -> None:
 
 def test_a_ratio_to_what_is_lost_has_the_interval_of_leaving_images_out() -> None:
     """Drawings of a ratio to a small number have long tails."""
-    from shiftproof.metrics.jackknife import jackknife_interval
     from shiftproof.studies.corruption_numbers import measured_means
 
     clean, foggy, theirs = np.arange(40) < 8, np.arange(40) < 12, np.arange(40) < 30
@@ -438,3 +439,25 @@ def test_a_ratio_to_what_is_lost_has_the_interval_of_leaving_images_out() -> Non
     assert found.value == pytest.approx(4 / 22)
     assert found.interval == pytest.approx(jackknife_interval(ratio, np.arange(40)))
     assert means["mean_corruption_error"].interval is not None
+
+
+def test_a_ratio_to_a_loss_that_may_be_none_has_too_few_images_for_an_interval() -> None:
+    """Fog adds two of forty to the baseline's mistakes, by six that it costs and four that it mends."""
+    place, ids = np.arange(40), tuple(map(str, range(40)))
+    clean, foggy = place < 8, place < 20
+    mended, snowy = (place >= 4) & (place < 14), place < 30
+    own = Cells(ids, ("fog", "snow"), (1,), np.stack([foggy, foggy], axis=1)[:, :, None], clean)
+    base = Cells(ids, ("fog", "snow"), (1,), np.stack([mended, snowy], axis=1)[:, :, None], clean)
+    found = {
+        (one.metric, one.about.get("corruption")): one
+        for one in findings(own, Baseline("base", cells=base), {"model": "own"}, {}, clean_convention={})
+        if isinstance(one, Measurement)
+    }
+    assert found["relative_corruption_error", "snow"].interval is not None
+    for key in (("relative_corruption_error", "fog"), ("relative_mean_corruption_error", None)):
+        assert found[key].value == pytest.approx({"fog": 6.0, None: (6 + 12 / 22) / 2}[key[1]])
+        assert found[key].interval is None
+        why = "too few: 40 images cannot tell that fog adds anything to the baseline's error"
+        assert found[key].convention["interval"] == why
+        assert interval_cell(found[key], "share").text == "too few cases"
+    assert found["mean_corruption_error", None].interval is not None

@@ -119,7 +119,7 @@ def test_false_alarms_where_95_of_100_are_found(predictions_of: Any) -> None:
 
 
 def test_relative_mce(predictions_of: Any) -> None:
-    """Against a measured baseline; of some sets of photos the baseline loses nothing, and nothing can be told."""
+    """Against a measured baseline; where 26 photos leave open whether it loses anything, nothing can be told."""
     hard = {"fog": -0.6, "snow": -0.2, "contrast": 0.2}
     limits = {MODEL: {"clean": -1.3} | {name: one - 0.3 for name, one in hard.items()}, BASE: {"clean": -1.1} | hard}
     study = CorruptionStudy([MODEL], SET, corruptions=tuple(hard), severities=(1,), baseline=BASE)
@@ -140,5 +140,5 @@ def test_relative_mce(predictions_of: Any) -> None:
     error = {model: {name: ndtr(limit / np.sqrt(0.98)) for name, limit in named.items()} for model, named in limits.items()}
     lost = {model: np.array([named[name] - named["clean"] for name in hard]) for model, named in error.items()}
     told, held = shares(draw, float((lost[MODEL] / lost[BASE]).mean()))
-    assert told > 0.75
+    assert told > 0.5
     assert held >= 0.93

@@ -155,6 +155,39 @@ def test_auroc_by_distance_is_that_of_each_group_and_the_line_goes_through_them(
     assert start.interval == pytest.approx((line.intercept - reach, line.intercept + reach))
 
 
+def test_a_line_of_many_groups_is_as_unsure_as_the_few_inside_images_leave_it() -> None:
+    """Ten inside images move all groups together: what leaving each of them out does is in the intervals too."""
+    world, few = World(), np.arange(10)
+
+    def load(run: Run) -> Predictions:
+        return world(run).take(few) if run.image_set == PHOTOS else world(run)
+
+    study = OutOfDistributionStudy(
+        [TOY], PHOTOS, out_sets={"hats": HATS}, detectors=["energy"], baseline="energy", groups=20
+    )
+    findings = list(study.measure(load))
+    (curve,) = curves(findings, "distance_auroc", detector="energy")
+    photos, hats = load(Run(TOY, PHOTOS)), world(Run(TOY, HATS))
+    there, here = (one.need_features() / np.linalg.norm(one.need_features(), axis=1)[:, None] for one in (hats, photos))
+    parts = np.argsort(np.linalg.norm(there[:, None] - here[None], axis=2).min(axis=1), kind="stable").reshape(20, 3)
+    familiar, foreign = (-np.logaddexp.reduce(one.need_logits(), axis=1) for one in (photos, hats))
+    lines = [
+        stats.linregress(curve.x, [auroc(np.delete(familiar, photo), foreign[part]) for part in parts]) for photo in few
+    ]
+    whole = stats.linregress(curve.x, curve.y)
+    for metric, seen, error, without in (
+        ("distance_slope", whole.slope, whole.stderr, [line.slope for line in lines]),
+        ("distance_intercept", whole.intercept, whole.intercept_stderr, [line.intercept for line in lines]),
+    ):
+        inside = 9 / 10 * float(((np.array(without) - seen) ** 2).sum())
+        degrees = (error**2 + inside) ** 2 / (error**4 / 18 + inside**2 / 9)
+        reach = stats.t.ppf(0.975, degrees) * np.sqrt(error**2 + inside)
+        (found,) = numbers(findings, metric, detector="energy")
+        assert reach > 1.02 * stats.t.ppf(0.975, 18) * error
+        assert found.value == pytest.approx(seen)
+        assert found.interval == pytest.approx((seen - reach, seen + reach))
+
+
 def test_distance_can_be_measured_by_another_model() -> None:
     world, ruler = World(), ModelRef("ruler", "of another mind")
     asked: dict[str, Any] = {"out_sets": {"hats": HATS}, "detectors": ["msp"]}

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from shiftproof.metrics.intervals import LEAST_CLUSTERS
 from shiftproof.metrics.meanings import Unit, meaning_of
-from shiftproof.studies.evidence import counted
+from shiftproof.studies.evidence import TOO_FEW, counted
 from shiftproof.studies.results import Results
 from shiftproof.types import Measurement
 
@@ -165,9 +165,10 @@ def evidence(found: Measurement) -> str:
 
 
 def has_too_few(found: Measurement) -> bool:
-    """Whether a number goes without its interval because there are too few cases to tell how cases differ."""
+    """Whether a number goes without its interval because there are too few cases to tell one."""
     cases = found.images if found.clusters is None else found.clusters
-    return found.interval is None and cases < LEAST_CLUSTERS
+    told = found.convention.get("interval", "").startswith(TOO_FEW)
+    return found.interval is None and (cases < LEAST_CLUSTERS or told)
 
 
 MEANING = f"A 95{GAP}% CI (confidence interval) is about other images like these: it holds the truth in 95 of 100 tests."

@@ -287,7 +287,8 @@ class _Sampled:
             cases = min(run, self.clusters.count)
             yield Measurement("corrupted_error", like_these.value, cell, run, told, bounds, cases)
             yield self._sampling_error("corrupted_error", these.half_width, cell, run)
-        for number, value, interval in measured_means(cells, baseline, seen):
+        for measured in measured_means(cells, baseline, seen):
+            number, value, interval = measured.number, measured.value, measured.interval
             own, theirs = slopes(number, cells, baseline)
             shift, margin = self._of_these_photos(own, theirs)
             of = {**about, **number.about}
@@ -296,7 +297,7 @@ class _Sampled:
             bounds = None
             if interval is not None and not self._all_alike(own, with_clean=number.metric.startswith("relative")):
                 bounds = _within(number, value + shift, margin, interval)
-            told |= evidence.resampled_told(cells.clusters, bounds, what=LIKE_THESE)
+            told |= measured._replace(interval=bounds).told(cells.clusters, what=LIKE_THESE)
             yield Measurement(number.metric, value + shift, of, len(cells), told, bounds, cells.clusters.count)
             yield self._sampling_error(number.metric, margin, of, len(cells), both=bool(theirs.any()))
         yield from self._curves(about)

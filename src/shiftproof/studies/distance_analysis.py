@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import NamedTuple
 
@@ -13,14 +14,17 @@ from shiftproof.detectors.neighbour_search import nearest_rows
 from shiftproof.errors import BadInput, NotKept
 from shiftproof.metrics.delong import placements
 from shiftproof.metrics.frechet import Moments, frechet_distance, moments_of
+from shiftproof.metrics.intervals import LEAST_CLUSTERS, student_quantile
+from shiftproof.metrics.sampled_cells import clustered_variance
 from shiftproof.metrics.trends import Line, fit_line, intercept_difference, interval_gap
+from shiftproof.studies import evidence
 from shiftproof.studies.novelty_scores import Judged, Scored
 from shiftproof.studies.novelty_variants import Variant
-from shiftproof.types import Curve, Features, Finding, Measurement, Predictions
+from shiftproof.types import AnomalyScores, Clusters, Curve, Features, Finding, Measurement, Predictions
 
 MOST_GROUPS, LEAST_GROUPS, IMAGES_A_GROUP = 100, 5, 50
 WELCH = {"interval": "95 %, Welch's t over the groups of either set"}
-STUDENT = {"interval": "95 %, least squares with Student's t over groups"}
+STUDENT = {"interval": "95 %, least squares with Student's t over groups, and what the inside images leave open"}
 MIXED = {"interval": "none: groups alike in distance mix images of one case, so groups are not independent"}
 
 DISTANCES, FRECHET = "the distance analysis", "the Fréchet distance"
@@ -103,13 +107,52 @@ def distance_findings(judged: Judged, surroundings: Surroundings, *, groups: int
         }
         middles = np.array([distances[part].mean() for part in parts])
         for name in judged.detectors:
-            _, share_above = placements(judged.inside.scores[name], other.scores[name])
+            inside, foreign = judged.inside.scores[name], other.scores[name]
+            _, share_above = placements(inside, foreign)
             aurocs = np.array([share_above[part].mean() for part in parts])
             if np.ptp(middles) > 0:
-                lines[name, other.name] = fit_line(middles, aurocs)
+                line = fit_line(middles, aurocs)
+                lines[name, other.name] = with_inside_error(line, middles, parts, inside, foreign, judged.inside.clusters)
             counts = [len(part) for part in parts]
             yield from _line(judged, other, name, middles, aurocs, counts, told, lines.get((name, other.name)))
     yield from _heights(judged, lines)
+
+
+def with_inside_error(
+    line: Line,
+    middles: NDArray[np.floating],
+    parts: Sequence[NDArray[np.intp]],
+    inside: AnomalyScores,
+    foreign: AnomalyScores,
+    clusters: Clusters,
+) -> Line:
+    """The line with intervals that know of the inside images too, by the `clusters` these come in.
+
+    All groups are held against the same inside images: what other ones would change moves the whole line, and does not show
+    in how the groups scatter about it. The standard errors stay those of the groups: between two lines, the rest cancels.
+    """
+    if clusters.count < LEAST_CLUSTERS:
+        return line
+    across = middles - middles.mean()
+    slope = across / (across @ across)
+    order, sizes = np.argsort(foreign), [len(part) for part in parts]
+    ends = [np.searchsorted(foreign[order], inside, side) for side in ("left", "right")]
+    intervals = []
+    for value, error, (low, high), weights in (
+        (line.slope, line.slope_error, line.slope_interval, slope),
+        (line.intercept, line.intercept_error, line.intercept_interval, 1 / len(middles) - middles.mean() * slope),
+    ):
+        # what each inside image adds to the number: the groups' shares above it, weighted as the line weighs groups
+        of_image = np.zeros(len(foreign))
+        of_image[np.concatenate(parts)] = np.repeat(weights / sizes, sizes)
+        below = np.append(0.0, np.cumsum(of_image[order]))
+        of_inside = below[-1] - (below[ends[0]] + below[ends[1]]) / 2
+        open_ = float(clustered_variance(of_inside[:, None], clusters.numbers)[0])
+        spread = error**2 + open_
+        degrees = spread**2 / (error**4 / (line.points - 2) + open_**2 / (clusters.count - 1)) if spread > 0 else 1.0
+        reach = student_quantile(0.975, degrees) * float(np.sqrt(spread))
+        intervals.append((min(low, value - reach), max(high, value + reach)))
+    return dataclasses.replace(line, slope_interval=intervals[0], intercept_interval=intervals[1])
 
 
 def _heights(judged: Judged, lines: Mapping[tuple[str, str], Line]) -> Iterator[Measurement]:
@@ -117,7 +160,7 @@ def _heights(judged: Judged, lines: Mapping[tuple[str, str], Line]) -> Iterator[
     for name, shifted, outside in product(judged.detectors, judged.shifted, judged.outside):
         if not {(name, shifted.name), (name, outside.name)} <= lines.keys():
             continue
-        if any(one.clusters.numbers is not None for one in (shifted, outside)):
+        if any(_why_none(judged, one) for one in (shifted, outside)):
             continue  # their intercepts have no intervals to hold against each other
         one, other = lines[name, shifted.name], lines[name, outside.name]
         about = {**judged.about, "detector": name, "set": shifted.name, "versus": outside.name}
@@ -168,6 +211,15 @@ def _frechet(judged: Judged, other: Scored, surroundings: Surroundings) -> Itera
     yield Measurement("frechet_distance", surroundings.frechet[other.name], about, images, {**other.convention, **told})
 
 
+def _why_none(judged: Judged, other: Scored) -> dict[str, str]:
+    """Why the line of a set has no intervals; nothing where it has them."""
+    if other.clusters.numbers is not None:
+        return MIXED
+    inside = judged.inside.clusters
+    few = inside.count < LEAST_CLUSTERS
+    return {"interval": evidence.too_few(f"inside {evidence.counted(inside.count, inside.unit)}")} if few else {}
+
+
 def _line(
     judged: Judged,
     other: Scored,
@@ -192,10 +244,10 @@ def _line(
         counts=tuple(counts),
     )
     if line is not None:
-        alone = other.clusters.numbers is None
-        stated = {**convention, **(STUDENT if alone else MIXED)}
+        none = _why_none(judged, other)
+        stated = {**convention, **(none or STUDENT)}
         for metric, value, within in (
             ("distance_slope", line.slope, line.slope_interval),
             ("distance_intercept", line.intercept, line.intercept_interval),
         ):
-            yield Measurement(metric, value, about, images, stated, within if alone else None, other.clusters.count)
+            yield Measurement(metric, value, about, images, stated, None if none else within, other.clusters.count)

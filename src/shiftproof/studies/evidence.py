@@ -24,6 +24,9 @@ from shiftproof.types import About, Clusters, Curve, FoundObjects, Measurement, 
 
 EXACT = {"interval": "95 %, Clopper-Pearson"}
 KORN_GRAUBARD = "Korn-Graubard"
+TOO_FEW = "too few"
+"""How the reason begins where a number has no interval because more images could give it one."""
+
 NOT_TOLD = "none: drawn again or left out, these images always give the same number, or sometimes none at all"
 
 
@@ -189,7 +192,7 @@ def resampled_told(clusters: Clusters, interval: tuple[float, float] | None, *, 
 
 def too_few(cases: str) -> str:
     """Why there is no interval."""
-    return f"too few: {cases}, and each is one case; at least {LEAST_CLUSTERS} are needed"
+    return f"{TOO_FEW}: {cases}, and each is one case; at least {LEAST_CLUSTERS} are needed"
 
 
 def counted(number: int, unit: str) -> str:

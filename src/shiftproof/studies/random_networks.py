@@ -74,7 +74,7 @@ def means_over_networks(aurocs: Sequence[Measurement]) -> Iterator[Measurement]:
         values = np.array([found.value for found in several])
         told = {**several[0].convention, "networks": str(len(several)), "interval": "none: of one network"}
         if len(several) > 1:
-            told["interval"] = "95 %, Student's t over networks"
+            told["interval"] = "95 %, Student's t over networks, on exactly these images"
         mean = f"mean_{several[0].metric}"
         yield Measurement(mean, float(values.mean()), common, several[0].images, told, _t_interval(values))
 
