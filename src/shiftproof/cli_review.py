@@ -38,6 +38,12 @@ database_option = click.option(
 )
 @click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0 for any that is free.")
 @click.option("--known-as", metavar="URL", help="Address of a proxy before it, such as https://review.example.")
+@click.option(
+    "--behind-proxy",
+    multiple=True,
+    metavar="ADDRESS",
+    help="Where that proxy connects from, such as 127.0.0.1: its X-Forwarded-For says who guesses links; repeatable.",
+)
 @database_option
 @click.option(
     "--invite", multiple=True, metavar="NAME", help="Make a link for this person, which ends an older one; repeatable."
@@ -70,8 +76,9 @@ def review(project: str, **options: Any) -> None:
     from shiftproof.curation.screens import keys_from
     from shiftproof.review.app import review_app
     from shiftproof.review.pictures import check_all_there
-    from shiftproof.review.serving import address_of, is_loopback, listen, serve
+    from shiftproof.review.serving import address_of, is_loopback, listen, proxies_at, serve
 
+    proxies = proxies_at(options["behind_proxy"])
     loaded = load_project(project)
     if options["keys"] is not None:
         loaded = replace(loaded, keys=keys_from(options["keys"]))
@@ -100,7 +107,7 @@ def review(project: str, **options: Any) -> None:
         if not is_loopback(options["host"]):
             remark("warning: others can reach this server, and nothing it sends is encrypted but by a proxy before it")
         remark(f"{loaded.title}: {len(loaded.items):,} items at {address.link}; Ctrl-C ends it")
-        serve(app, door)
+        serve(app, door, proxies=proxies)
     database.close()
 
 

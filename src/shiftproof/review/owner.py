@@ -114,6 +114,10 @@ class OwnerRooms:
             reviewer = body.get("reviewer")
             if not isinstance(reviewer, int) or isinstance(reviewer, bool):
                 raise BadInput("say whose items to take back, by number")
+            if reviewer not in [
+                person.id for person in self.desk.database.reviewers()
+            ]:  # no database has numbers of any size
+                return JSONResponse({"error": "nobody has this number"}, 404)
             return JSONResponse({"released": self.desk.database.release(reviewer)})
 
         return await self._posted(request, released)
