@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from shiftproof.cli_options import about_store, as_json_option, instructions_option
-from shiftproof.errors import BadInput, listed
+from shiftproof.errors import BadInput, StoreError, listed
 
 if TYPE_CHECKING:
     from shiftproof.curation.project import Project
@@ -113,6 +113,9 @@ def review(project: str, **options: Any) -> None:
 
 def _invited(database: Database, names: Sequence[str], owner: str | None) -> dict[str, dict[str, str]]:
     """New tokens, each with whom it is for."""
+    from shiftproof.curation.review_classes import reviewer_name
+
+    names, owner = [reviewer_name(name) for name in names], owner and reviewer_name(owner)
     owners = [person.name for person in database.reviewers() if person.role == "owner"]
     if owner is None and not owners:
         owner = "owner"
@@ -167,14 +170,20 @@ def _save_report(path: str, project: Project, found: Summary, tested: Sequence[F
 
 def reviewed(folder: str, database: str | None) -> tuple[Project, Summary]:
     """The project in a folder and what its review has come to; BadInput where there was none."""
+    from sqlalchemy.exc import SQLAlchemyError
+
     from shiftproof.curation.project import load_project
+    from shiftproof.review.engines import reason_of
     from shiftproof.review.summary import summarize
 
     project = load_project(folder)
     if database is None and not (project.folder / DATABASE).exists():
         raise BadInput(f"nobody has been asked yet; shiftproof review {folder} starts")
     opened = open_database(project.folder, database)
-    found = summarize(project, opened)
+    try:
+        found = summarize(project, opened)
+    except SQLAlchemyError as problem:
+        raise StoreError(f"cannot read the review's database: {reason_of(problem)}") from problem
     opened.close()
     return project, found
 

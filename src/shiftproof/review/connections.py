@@ -221,8 +221,8 @@ class Connection(HttpToolsProtocol):
         super().resume_writing()
         self.read_due = math.inf
 
-    def send_400_response(self, msg: str) -> None:
-        """Says that a request cannot be read, without uvicorn's words, and closes the connection."""
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 uvicorn's words
+        """Says that a request cannot be read, and closes the connection."""
         self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE if self._too_large else HTTPStatus.BAD_REQUEST)
 
     def expire(self, now: float) -> None:
@@ -247,7 +247,7 @@ class Connection(HttpToolsProtocol):
         return self.cycle is None or self.cycle.response_complete
 
     def _rest(self) -> None:
-        """Waits for the next request; uvicorn closes the connection when its time is up, which whoever reads nothing prevents."""
+        """Waits for the next request; uvicorn closes the connection in time, but for whoever does not read to the end."""
         self.due = self.loop.time() + IDLE_SECONDS + LINGER_SECONDS
         self._keeper.wait_for(self)
 

@@ -84,7 +84,7 @@ def _limited(receive: Receive) -> Receive:
 
 
 class Guesses:
-    """Wrong tokens, counted by how they begin and where they came from: a proxy or a router may be where everybody comes from."""
+    """Wrong tokens, counted by how they begin and where they came from: behind a proxy everybody comes from one address."""
 
     def __init__(self) -> None:
         self._wrong: dict[tuple[str, str], deque[float]] = {}
@@ -118,7 +118,7 @@ class Gate:
         self.guesses = Guesses()
 
     def whose(self, token: str, address: str) -> Reviewer | None:
-        """Whose token it is; None for one that is nobody's, and for every one that begins like too many that were guessed."""
+        """Whose token it is; None for one that is nobody's, and for every one that begins like too many guesses."""
         if self.guesses.too_many(token, address):
             return None
         found = self._database.reviewer_with(token)

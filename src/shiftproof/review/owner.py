@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from shiftproof.curation.review_classes import reviewer_name
 from shiftproof.errors import BadInput
 from shiftproof.review.contested import with_kin
 from shiftproof.review.database import Reviewer
@@ -100,7 +101,7 @@ class OwnerRooms:
         """A token for a person, new or known; it is told once, here."""
 
         def invited(_visitor: Reviewer, body: dict[str, Any]) -> Response:
-            name = text_part(body, "name", longest=200).strip()
+            name = reviewer_name(text_part(body, "name", longest=200))
             if name in [person.name for person in self.desk.database.reviewers() if person.role == "owner"]:
                 raise BadInput("owners get their links from shiftproof review --owner")
             return JSONResponse({"name": name, "token": self.desk.database.invite(name)})
