@@ -40,10 +40,12 @@ MOST_HEAD_BYTES, MOST_HEADERS = 32 * 1024, 100
 SPARE_FILES = 256
 """Kept for the database, pictures, and connections that are accepted before others are closed for them."""
 
-ACCEPTED_AT_ONCE, BACKLOG = 32, 2048
-"""Connections that are accepted in one turn, and that the system may hold until then."""
+ACCEPTED_AT_ONCE, BACKLOG = 8, 2048
+"""Connections that are accepted in one turn, between which votes are taken, and that the system may hold until then."""
 
-SWEEP_SECONDS = 1.0
+CLOSED_AT_ONCE, PAUSE_SECONDS, SWEEP_SECONDS = 16, 0.02, 1.0
+"""Connections that are closed in one turn because their time is up, between two such turns, and between two looks at all."""
+
 TELL_AGAIN = 60.0
 """Seconds after which the owner is told again that no more files can be opened."""
 
@@ -137,11 +139,15 @@ class Doorkeeper:
         self.forget(connection)
         connection.cut()
 
-    def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _sweep(self, loop: asyncio.AbstractEventLoop, overdue: Sequence[Connection] = ()) -> None:
+        """Closes a few of those whose time is up, and goes on later: votes are taken between."""
         now = loop.time()
-        for connection in [one for one in self._open if now >= one.due or now >= one.read_due]:
-            connection.expire(now)
-        loop.call_later(SWEEP_SECONDS, self._sweep, loop)
+        overdue = overdue or [one for one in self._open if one.is_overdue(now)]
+        for connection in overdue[:CLOSED_AT_ONCE]:
+            if connection.is_overdue(now):  # it may have gone on meanwhile
+                connection.expire(now)
+        rest = overdue[CLOSED_AT_ONCE:]
+        loop.call_later(PAUSE_SECONDS if rest else SWEEP_SECONDS, self._sweep, loop, rest)
 
     def _say_once(self, loop: asyncio.AbstractEventLoop, about: dict[str, Any]) -> None:
         """A line now and then where no connection can be accepted: the event loop would say it, at length, for each."""
@@ -224,6 +230,10 @@ class Connection(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 uvicorn's words
         """Says that a request cannot be read, and closes the connection."""
         self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE if self._too_large else HTTPStatus.BAD_REQUEST)
+
+    def is_overdue(self, now: float) -> bool:
+        """Whether the time is up for what is waited for: a part of a request, or some of an answer to be read."""
+        return now >= self.due or now >= self.read_due
 
     def expire(self, now: float) -> None:
         """Closes the connection because its time is up; with a word to whoever began a request and was told nothing yet."""
