@@ -160,7 +160,7 @@ def measured(kind: str, folder: Path, url: str, slow: int) -> dict[str, Figures]
     answer_before(drawn_project(folder / "set", ITEMS, reviewers_each=len(PEOPLE)), url)
     figures: dict[str, Figures] = {}
     with served(folder / "set", "--database", url, invite=PEOPLE) as server, contextlib.closing(Database(url)) as database:
-        beside = {
+        beside: dict[str, Callable[[], Figures]] = {
             "review": lambda: at_review(server, database),
             f"review beside {slow:,} slow connections": lambda: at_slow_review(server, database, slow),
             "review, again": lambda: at_review(server, database),

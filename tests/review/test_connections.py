@@ -118,7 +118,8 @@ def test_who_keeps_the_server_waiting_is_closed_after_a_while(tmp_path: Path) ->
 
 def closed_after(clients: Mapping[str, socket.socket], *, drip: Sequence[str]) -> dict[str, float]:
     """Seconds until the server closed each connection, while some say a letter now and then."""
-    start, found = time.monotonic(), {}
+    found: dict[str, float] = {}
+    start = time.monotonic()
     while len(found) < len(clients) and time.monotonic() - start < PATIENCE:
         for name, client in clients.items():
             if name not in found and is_gone(client):

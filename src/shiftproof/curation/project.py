@@ -255,7 +255,7 @@ Kind = TypeVar("Kind")
 
 def from_fields(kind: type[Kind], entry: Mapping[str, Any], **made: Any) -> Kind:
     """A value from its fields in a file, beside those that are `made` already; ValueError where one is of another type."""
-    for name, fits in _checks(kind).items():
+    for name, fits in _checks(kind).items():  # type: ignore[arg-type]  # classes are hashable, whatever they are made for
         if name in entry and name not in made and not fits(entry[name]):
             raise ValueError(f"{entry[name]!r:.60} cannot be the {name} of {kind.__name__}")
     return kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in entry.items()}, **made)
