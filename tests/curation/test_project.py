@@ -74,8 +74,13 @@ def example(folder: Path) -> Project:
 
 
 def test_a_project_is_read_as_it_was_written(tmp_path: Path) -> None:
-    save_project(example(tmp_path))
-    assert load_project(tmp_path) == example(tmp_path)
+    usual = example(tmp_path)
+    for project in (
+        usual,
+        dataclasses.replace(usual, choices=usual.screen.choices, reviewer_classes={"Ada": ("n01819313",)}),
+    ):
+        save_project(project)
+        assert load_project(tmp_path) == project
 
 
 @pytest.mark.parametrize("letter", ["\u2028", "\x85", "\x0c", "é", "\r\n"])

@@ -315,4 +315,5 @@ def _jsonable(value: Any) -> Any:
 
 
 def _choice(entry: Mapping[str, Any]) -> Choice:
-    return from_fields(Choice, entry, reasons=tuple(_choice(reason) for reason in entry["reasons"]))
+    others = {name: value for name, value in entry.items() if name != "reasons"}
+    return from_fields(Choice, others, reasons=tuple(_choice(reason) for reason in entry["reasons"]))
