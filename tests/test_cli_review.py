@@ -61,6 +61,10 @@ def test_odd_addresses_and_an_owner_who_is_invited_are_told_in_a_sentence(shiftp
     for options, told in (
         (["--known-as", "review.example"], "expected an address such as https://review.example, got review.example"),
         (["--invite", "Ada"], "Ada is the owner; --owner makes a new link"),
+        (["--invite", " Ada "], "Ada is the owner; --owner makes a new link"),
+        (["--invite", "Ａda"], "'Ａda' looks like 'Ada', who is invited already"),
+        (["--behind-proxy", "review.example"], "expected a proxy's address, such as 127.0.0.1 or 10.1.0.0/16"),
+        (["--database", "sqlite://"], "votes in memory are lost with the server; name a file"),
         (["--host", "no.such.host.invalid"], "cannot listen at no.such.host.invalid"),
     ):
         said = shiftproof("review", "set", "--port", "0", *options)
@@ -94,6 +98,24 @@ def test_other_keys_stay_until_they_are_taken_back(tmp_path: Path) -> None:
     for options, kept in ((["--keys", "keep=j"], {"keep": "j"}), ([], {"keep": "j"}), (["--keys", ""], {})):
         with served(tmp_path / "set", *options):
             assert load_project(tmp_path / "set").keys == kept
+
+
+def test_a_damaged_database_is_told_in_a_sentence(shiftproof: Shiftproof, tmp_path: Path) -> None:
+    project = drawn_project(tmp_path / "set")
+    file = project.folder / "review.sqlite"
+    database = Database(file)
+    database.invite("Ada")
+    hand_out(project, database, 1)
+    database.add(1, [Sent(f"vote {item.id}", item.id, "first", {"choice": "keep"}) for item in project.items])
+    database.close()
+    good = file.read_bytes()
+    told = []
+    for start in range(100, len(good), 1024):
+        file.write_bytes(good[:start] + b"\xa2" * 64 + good[start + 64 :])
+        said = shiftproof("verdicts", "set")
+        assert (said.code, said.err.count("\n")) in ((0, 0), (1, 1)), said.err
+        told.append(said.err)
+    assert any("the review's database" in text for text in told)
 
 
 def test_a_port_that_is_taken_is_told_in_a_sentence(shiftproof: Shiftproof, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from shiftproof.cli_options import about_store, as_json_option, instructions_option
-from shiftproof.errors import BadInput, listed
+from shiftproof.errors import BadInput, StoreError, listed
 
 if TYPE_CHECKING:
     from shiftproof.curation.project import Project
@@ -38,6 +38,12 @@ database_option = click.option(
 )
 @click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0 for any that is free.")
 @click.option("--known-as", metavar="URL", help="Address of a proxy before it, such as https://review.example.")
+@click.option(
+    "--behind-proxy",
+    multiple=True,
+    metavar="ADDRESS",
+    help="Where that proxy connects from, such as 127.0.0.1: its X-Forwarded-For says who guesses links; repeatable.",
+)
 @database_option
 @click.option(
     "--invite", multiple=True, metavar="NAME", help="Make a link for this person, which ends an older one; repeatable."
@@ -70,8 +76,9 @@ def review(project: str, **options: Any) -> None:
     from shiftproof.curation.screens import keys_from
     from shiftproof.review.app import review_app
     from shiftproof.review.pictures import check_all_there
-    from shiftproof.review.serving import address_of, is_loopback, listen, serve
+    from shiftproof.review.serving import address_of, is_loopback, listen, proxies_at, serve
 
+    proxies = proxies_at(options["behind_proxy"])
     loaded = load_project(project)
     if options["keys"] is not None:
         loaded = replace(loaded, keys=keys_from(options["keys"]))
@@ -100,12 +107,15 @@ def review(project: str, **options: Any) -> None:
         if not is_loopback(options["host"]):
             remark("warning: others can reach this server, and nothing it sends is encrypted but by a proxy before it")
         remark(f"{loaded.title}: {len(loaded.items):,} items at {address.link}; Ctrl-C ends it")
-        serve(app, door)
+        serve(app, door, proxies=proxies)
     database.close()
 
 
 def _invited(database: Database, names: Sequence[str], owner: str | None) -> dict[str, dict[str, str]]:
     """New tokens, each with whom it is for."""
+    from shiftproof.curation.review_classes import reviewer_name
+
+    names, owner = [reviewer_name(name) for name in names], owner and reviewer_name(owner)
     owners = [person.name for person in database.reviewers() if person.role == "owner"]
     if owner is None and not owners:
         owner = "owner"
@@ -160,14 +170,20 @@ def _save_report(path: str, project: Project, found: Summary, tested: Sequence[F
 
 def reviewed(folder: str, database: str | None) -> tuple[Project, Summary]:
     """The project in a folder and what its review has come to; BadInput where there was none."""
+    from sqlalchemy.exc import SQLAlchemyError
+
     from shiftproof.curation.project import load_project
+    from shiftproof.review.engines import reason_of
     from shiftproof.review.summary import summarize
 
     project = load_project(folder)
     if database is None and not (project.folder / DATABASE).exists():
         raise BadInput(f"nobody has been asked yet; shiftproof review {folder} starts")
     opened = open_database(project.folder, database)
-    found = summarize(project, opened)
+    try:
+        found = summarize(project, opened)
+    except SQLAlchemyError as problem:
+        raise StoreError(f"cannot read the review's database: {reason_of(problem)}") from problem
     opened.close()
     return project, found
 

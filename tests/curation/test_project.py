@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import io
+import json
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -72,8 +74,13 @@ def example(folder: Path) -> Project:
 
 
 def test_a_project_is_read_as_it_was_written(tmp_path: Path) -> None:
-    save_project(example(tmp_path))
-    assert load_project(tmp_path) == example(tmp_path)
+    usual = example(tmp_path)
+    for project in (
+        usual,
+        dataclasses.replace(usual, choices=usual.screen.choices, reviewer_classes={"Ada": ("n01819313",)}),
+    ):
+        save_project(project)
+        assert load_project(tmp_path) == project
 
 
 @pytest.mark.parametrize("letter", ["\u2028", "\x85", "\x0c", "é", "\r\n"])
@@ -99,6 +106,8 @@ def test_an_id_that_no_database_takes_is_told_before_anybody_votes(tmp_path: Pat
         {"items": (Item("a", ("1.jpg",), ODD),)},
         {"items": (Item("a", ("1.jpg",), beside=ODD),)},
         {"items": (Item("a", ("1.jpg",), shown={"lite:0": ODD}),)},
+        {"items": (Item("a", (f"{ODD}.jpg",)),)},
+        {"classes": (ReviewClass("red", "red", references=(f"{ODD}.jpg",)),)},
     ],
 )
 def test_a_name_that_pages_cannot_send_is_told_before_anybody_is_asked(tmp_path: Path, where: dict[str, Any]) -> None:
@@ -113,10 +122,108 @@ def test_a_folder_without_its_last_file_is_no_project(tmp_path: Path) -> None:
         load_project(tmp_path)
 
 
-def test_a_damaged_project_is_told_in_a_sentence(tmp_path: Path) -> None:
+def with_part(path: list[str | int], value: Any) -> Callable[[dict[str, Any]], None]:
+    """Puts a value somewhere into what a project's file says."""
+
+    def put_there(told: Any) -> None:
+        for step in path[:-1]:
+            told = told[step]
+        told[path[-1]] = value
+
+    return put_there
+
+
+WRONG: list[Any] = [5, True, 1.5, "x", [1], [[]], [{}], {"a": [1]}, 10**30]
+
+
+@pytest.mark.parametrize(
+    ("path", "right"),
+    [
+        (["title"], str),
+        (["target"], int),
+        (["seed"], int),
+        (["reviewers_each"], int),
+        (["pass_mark"], (int, float)),
+        (["keys"], ()),
+        (["reviewer_classes"], ()),
+        (["classes"], ()),
+        (["classes", 0, "references"], ()),
+        (["classes", 0, "path"], ()),
+        (["making"], ()),
+        (["making", "steps"], ()),
+        (["making", "steps", 0, "left"], int),
+    ],
+    ids=repr,
+)
+def test_a_project_whose_parts_are_of_other_types_is_told_in_a_sentence(
+    tmp_path: Path, path: list[str | int], right: type | tuple[type, ...]
+) -> None:
     save_project(example(tmp_path))
-    (tmp_path / "items.jsonl").write_text('{"id": "a"}\n')
-    with pytest.raises(BadInput, match="no review project that can be read"):
+    good = (tmp_path / "project.json").read_text()
+    for value in WRONG:
+        if isinstance(value, right) and not isinstance(value, bool):
+            continue
+        told = json.loads(good)
+        with_part(path, value)(told)
+        (tmp_path / "project.json").write_text(json.dumps(told))
+        with pytest.raises(BadInput, match="no review project that can be read"):
+            load_project(tmp_path)
+
+
+@pytest.mark.parametrize("part", ["id", "images", "label", "group", "beside", "role", "answer", "shown", "facts"])
+def test_an_item_whose_parts_are_of_other_types_is_told_in_a_sentence(tmp_path: Path, part: str) -> None:
+    save_project(example(tmp_path))
+    first, second = (tmp_path / "items.jsonl").read_text().splitlines()
+    for value in ([[1]], {"a": [1], "b": {}}, 1.5):
+        if part == "answer" and isinstance(value, dict):
+            continue  # what an answer holds is the screen's business
+        (tmp_path / "items.jsonl").write_text(f"{json.dumps({**json.loads(first), part: value})}\n{second}\n")
+        with pytest.raises(BadInput, match="no review project that can be read"):
+            load_project(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"null",
+        b"[]",
+        b"5",
+        b'{"id": "a"}',
+        b'{"images": [], "annotations": []}',
+        b"[" * 100_000,
+        b'{"a":' * 100_000,
+        b'{"format": ' + b"9" * 5000 + b"}",
+        b'{"format": 1, "seed": ' + b"9" * 5000 + b"}",
+        b"\xff\xfe{}",
+        b"\x00" * 100,
+    ],
+    ids=lambda data: repr(data[:20]),
+)
+@pytest.mark.parametrize("file", ["project.json", "items.jsonl"])
+def test_a_damaged_or_foreign_project_is_told_in_a_sentence(tmp_path: Path, file: str, data: bytes) -> None:
+    save_project(example(tmp_path))
+    (tmp_path / file).write_bytes(data + b"\n" if data else b"x")
+    with pytest.raises(BadInput, match="is no review project"):
+        load_project(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "x/" * 3000, "a\0b", "\ud800"], ids=lambda name: repr(name[:9]))
+def test_a_folder_of_a_name_that_cannot_be_is_no_project(name: str) -> None:
+    with pytest.raises(BadInput, match="is no review project"):
+        load_project(name)
+
+
+@pytest.mark.parametrize("file", ["project.json", "items.jsonl"])
+def test_a_folder_or_a_device_in_place_of_a_file_is_no_project(tmp_path: Path, file: str) -> None:
+    save_project(example(tmp_path))
+    (tmp_path / file).unlink()
+    (tmp_path / file).mkdir()
+    with pytest.raises(BadInput, match=f"no review project: it has no {file}"):
+        load_project(tmp_path)
+    (tmp_path / file).rmdir()
+    (tmp_path / file).symlink_to("/dev/null")  # as a pipe would be, which could be read for ever
+    with pytest.raises(BadInput, match=f"no review project: it has no {file}"):
         load_project(tmp_path)
 
 

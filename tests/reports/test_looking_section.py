@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import re
 from typing import Any
 
 import numpy as np
@@ -136,6 +137,8 @@ def test_the_summary_says_how_many_mistakes_look_beside_the_object() -> None:
 @pytest.mark.parametrize("boxed", [True, False])
 def test_the_report_holds_the_maps_and_stands_three_abreast(boxed: bool) -> None:
     page = build_report(results(boxed=boxed), open_image=open_grey)
-    assert '<ul class="gallery together boxed" style="--abreast:3">' in page, "whole pictures: a crop would hide heat"
+    shown = re.search(r'<ul class="gallery together boxed (look-\d+)">', page)
+    assert shown is not None, "whole pictures: a crop would hide heat"
+    assert f".{shown[1]}{{--abreast:3.000}}" in page
     assert page.count("data:image/jpeg;base64,") == 3
     assert "for the truth, cat" in page

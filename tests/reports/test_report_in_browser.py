@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from shiftproof.reports import save_report
 from shiftproof.studies.results import Results
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Browser, Page
 
 pytestmark = pytest.mark.real
 
@@ -27,6 +28,31 @@ def test_every_chart_is_drawn_without_a_complaint(show: Show, which: str, reques
     drawings = page.locator(".drawing:visible")
     assert drawings.count() > 8
     assert page.locator(".drawing svg").count() == drawings.count()
+
+
+def test_bars_and_tooltips_are_styled_by_the_page_alone(show: Show, compared: Results) -> None:
+    page = show(compared)
+    page.evaluate("document.querySelectorAll('details').forEach((fold) => (fold.open = true))")
+    lefts = page.locator(".bar").evaluate_all("bars => bars.map((bar) => getComputedStyle(bar).getPropertyValue('--at'))")
+    assert len({float(left) for left in lefts}) > 5
+    assert all(0 <= float(left) <= 1 for left in lefts)
+    page.locator(".drawing svg .mark-symbol path").first.hover(force=True)
+    tooltip = page.locator("#vg-tooltip-element.visible")
+    tooltip.wait_for()
+    assert tooltip.evaluate("shown => getComputedStyle(shown).position") == "fixed"
+
+
+def test_a_script_that_got_into_a_report_does_not_run(browser: Browser, compared: Results, tmp_path: Path) -> None:
+    strange = """<script>window.ran = 1</script><p id="styled" style="color: rgb(1, 2, 3)" onclick="window.ran = 1">x</p>"""
+    path = save_report(tmp_path / "report.html", compared)
+    path.write_text(path.read_text().replace("<main>", f"<main>{strange}"))
+    page = browser.new_page()
+    page.goto(path.as_uri())
+    page.wait_for_selector("html[data-drawn]")
+    page.locator("#styled").click()
+    colour = page.locator("#styled").evaluate("styled => getComputedStyle(styled).color")
+    assert (page.evaluate("window.ran ?? 0"), colour == "rgb(1, 2, 3)") == (0, False)
+    page.close()
 
 
 def test_what_is_folded_is_drawn_when_it_is_opened(show: Show, novel: Results) -> None:

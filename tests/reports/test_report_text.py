@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
+import hashlib
 import json
 import os
 import re
@@ -114,6 +116,22 @@ def test_nothing_is_loaded_from_elsewhere(results: Results, open_photo: OpenPhot
     assert addresses
     assert all(address.startswith(("#", "data:")) for address in addresses)
     assert not any(tag in {"link", "iframe", "object", "base"} for tag, _ in tree.tags)
+
+
+def test_only_what_we_wrote_may_run_or_style_a_report(compared: Results, open_photo: OpenPhoto) -> None:
+    html = build_report(compared, open_image=open_photo)
+    (policy,) = [attributes["content"] or "" for tag, attributes in Tree(html).tags if "http-equiv" in attributes]
+    rules = dict(rule.split(maxsplit=1) for rule in policy.split("; "))
+    assert "unsafe" not in policy
+    assert rules["default-src"] == "'none'"
+    for rule, tag in (("script-src", r"<script type=\"module\">"), ("style-src", "<style>")):
+        texts = re.findall(rf"{tag}(.*?)</(?:script|style)>", html, re.DOTALL)
+        digests = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in texts]
+        assert len(texts) == 2
+        assert rules[rule] == " ".join(f"'sha256-{digest}'" for digest in digests)
+    attributes = {name for _, held in Tree(html).tags for name in held}
+    assert "style" not in attributes
+    assert not any(name.startswith("on") for name in attributes)
 
 
 def test_the_embedded_results_read_back_as_they_were(compared: Results) -> None:

@@ -48,8 +48,10 @@ def free_port() -> int:
 class Served:
     """A server process: `address` of it, and `links` of those invited."""
 
-    def __init__(self, folder: Path, *options: str, invite: Sequence[str] = ()) -> None:
+    def __init__(self, folder: Path, *options: str, invite: Sequence[str] = (), files: int | None = None) -> None:
         self._folder, self._options = folder, options
+        # where it may have so many open and no more
+        self._shell = () if files is None else ("sh", "-c", f'ulimit -n {files}; exec "$0" "$@"')
         self.port = free_port()
         self.links: Mapping[str, str] = {}
         self.start(*(f"--invite={name}" for name in invite))
@@ -58,7 +60,7 @@ class Served:
         """Starts the server, again after it was ended; where it was before."""
         review = [sys.executable, "-m", "shiftproof", "review", str(self._folder), "--json", "--port", str(self.port)]
         self.process = subprocess.Popen(
-            [*review, *self._options, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [*self._shell, *review, *self._options, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         assert self.process.stdout is not None
         said = ""
@@ -84,9 +86,9 @@ class Served:
 
 
 @contextlib.contextmanager
-def served(folder: Path, *options: str, invite: Sequence[str] = ()) -> Iterator[Served]:
+def served(folder: Path, *options: str, invite: Sequence[str] = (), files: int | None = None) -> Iterator[Served]:
     """A project served until the block ends."""
-    server = Served(folder, *options, invite=invite)
+    server = Served(folder, *options, invite=invite, files=files)
     try:
         yield server
     finally:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import multiprocessing
 import random
+import socket
 import threading
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from multiprocessing.synchronize import Event
 from typing import Any, Protocol
 
 from patience import PATIENCE
@@ -137,6 +140,42 @@ def reviewers_at_work(server: Door, names: Sequence[str], *, pace: float = 2.0, 
         over.set()
         for thread in threads:
             thread.join()
+
+
+@contextlib.contextmanager
+def slow_connections(port: int, count: int) -> Iterator[None]:
+    """Connections of strangers from many addresses while the block runs, each with a request that never ends.
+
+    One that the server closes is opened again. They are a process of their own, and take no time from the reviewers'.
+    """
+    processes = multiprocessing.get_context("spawn")
+    all_open = processes.Event()
+    crowd = processes.Process(target=_never_end, args=(port, count, all_open), daemon=True)
+    crowd.start()
+    assert all_open.wait(PATIENCE)
+    yield
+    assert crowd.is_alive(), "they were there all the time"
+    crowd.kill()
+    crowd.join()
+
+
+def _never_end(port: int, count: int, all_open: Event) -> None:
+    places: list[socket.socket | None] = [None] * count
+    while True:
+        for place, held in enumerate(places):
+            try:
+                if held is None:
+                    address = f"127.1.{place % 250}.{1 + place // 250 % 250}"
+                    places[place] = socket.create_connection(("127.0.0.1", port), PATIENCE, (address, 0))
+                    places[place].send(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ")  # type: ignore[union-attr]
+                else:
+                    held.send(b"x")
+            except OSError:
+                if held is not None:
+                    held.close()
+                places[place] = None
+        all_open.set()
+        time.sleep(1)
 
 
 def check_votes(crew: Sequence[Reviewer], database: Database, *, before: int = 0) -> None:

@@ -7,6 +7,7 @@ import http.client
 import itertools
 import json
 import os
+import secrets
 import uuid
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -29,7 +30,7 @@ from shiftproof.errors import BadInput
 from shiftproof.review.app import review_app
 from shiftproof.review.database import Database
 from shiftproof.review.desk import Desk
-from shiftproof.review.gate import GUESSES, HEADERS, MOST_ADDRESSES, MOST_BYTES, Gate, Guesses
+from shiftproof.review.gate import GUESSES, HEADERS, MOST_BYTES, MOST_GUESSED, Gate, Guesses
 from shiftproof.review.pictures import check_all_there
 
 NASTY = """<script>alert("1")</script>'&</script><img src=x onerror=alert(1)>"""
@@ -497,7 +498,8 @@ def test_guessed_tokens_are_counted_and_who_is_in_stays_in(tmp_path: Path, datab
             from_address(app, "10.0.0.2") as other,
         ):
             assert (await inside.get(f"/join/{token}")).status_code == 303
-            told = [(await guesser.get(f"/join/{'x' * number}")).status_code for number in range(1, GUESSES + 3)]
+            alike = [f"{token[:4]}{number}" for number in range(GUESSES + 2)]
+            told = [(await guesser.get(f"/join/{guess}")).status_code for guess in alike]
             assert told == [403] * (GUESSES - 1) + [429] * 3
             forwarded = {"x-forwarded-for": "10.0.0.9", "forwarded": "for=10.0.0.9"}
             assert (await guesser.get(f"/join/{token}", headers=forwarded)).status_code == 429, "right, but too late"
@@ -507,13 +509,25 @@ def test_guessed_tokens_are_counted_and_who_is_in_stays_in(tmp_path: Path, datab
     awaited(ask())
 
 
+def test_wrong_links_lock_nobody_out_who_comes_from_the_same_address(tmp_path: Path, database: Database) -> None:
+    token, app = database.invite("Ada"), review_app(drawn_project(tmp_path / "set"), database)
+
+    async def ask() -> list[int]:
+        async with from_address(app, "10.0.0.1") as browser:
+            wrong = [await browser.get(f"/join/{secrets.token_urlsafe(24)}") for _ in range(5 * GUESSES)]
+            return [*{answer.status_code for answer in wrong}, (await browser.get(f"/join/{token}")).status_code]
+
+    assert awaited(ask()) == [403, 303]
+
+
 def test_who_has_to_wait_is_not_forgotten_for_the_many_who_guessed_once() -> None:
     guesses = Guesses()
     for _ in range(GUESSES):
-        guesses.add("10.0.0.1")
-    for number in range(MOST_ADDRESSES + 2):
-        guesses.add(f"address {number}")
-    assert guesses.too_many("10.0.0.1")
+        guesses.add("token", "10.0.0.1")
+    for number in range(MOST_GUESSED + 2):
+        guesses.add("token", f"address {number}")
+    assert guesses.too_many("token", "10.0.0.1")
+    assert not guesses.too_many("other", "10.0.0.1")
 
 
 @pytest.mark.parametrize(

@@ -302,8 +302,72 @@ def test_a_newer_version_is_refused_in_a_sentence(database_url: str) -> None:
 def test_a_database_that_cannot_be_reached_is_told_in_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="cannot open the review's database"):
         Database(tmp_path / "no folder" / "review.sqlite")
+
+
+@pytest.mark.parametrize("url", ["nonsense://here", "nonsense", "", "postgresql://u@127.0.0.1:port/x", "postgresql+no://x"])
+def test_a_url_that_names_no_database_is_told_in_a_sentence(url: str) -> None:
     with pytest.raises(BadInput, match="no database can be reached so"):
-        Database("nonsense://here")
+        Database(url)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["sqlite://", "sqlite:///", "sqlite+pysqlite://", "sqlite:///:memory:", "sqlite:///file::memory:?uri=true"],
+)
+def test_votes_are_not_kept_in_memory(url: str) -> None:
+    with pytest.raises(BadInput, match="votes in memory are lost with the server; name a file"):
+        Database(url)
+
+
+def test_a_folder_may_have_a_name_that_means_something_in_a_url(tmp_path: Path) -> None:
+    folder = tmp_path / "is it? 100%25 #1"
+    folder.mkdir()
+    database = Database(folder / "review.sqlite")
+    database.invite("Ada")
+    database.close()
+    assert (folder / "review.sqlite").exists()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Ａda Ng",
+        "Ada Ng\u200d",
+        "A\u200cda Ng",
+        "Ada\u2003Ｎg",
+        "\u2060Ada Ng",
+        "Ada\u200b Ng",
+        "\u202eAda Ng",
+        "Ada\tN\u00adg",
+    ],
+    ids=ascii,
+)
+def test_nobody_is_invited_under_a_name_that_looks_like_anothers(database: Database, name: str) -> None:
+    token = database.invite("Ada Ng")
+    with pytest.raises(BadInput, match=r"looks like 'Ada Ng'|a letter that nobody sees"):
+        database.invite(name)
+    assert [person.name for person in database.reviewers()] == ["Ada Ng"]
+    assert database.reviewer_with(token) is not None
+
+
+@pytest.mark.parametrize("name", [" Ada  Ng ", "Ada\u00a0Ng", "Ada\u3000Ng", "Ada\nNg"], ids=ascii)
+def test_spaces_of_any_kind_are_one_in_a_name(database: Database, name: str) -> None:
+    old, _ = database.invite("Ada Ng"), database.invite(name)
+    assert [person.name for person in database.reviewers()] == ["Ada Ng"]
+    assert database.reviewer_with(old) is None, "the new link ended the old one"
+
+
+def test_a_name_is_the_same_however_its_letters_are_put_together(database: Database) -> None:
+    for name in ("Zo\u00eb", "Zoe\u0308"):
+        database.invite(name)
+    assert [person.name for person in database.reviewers()] == ["Zo\u00eb"]
+
+
+@pytest.mark.parametrize("name", ["", " ", "\u200b", "x" * 201, "a\0b", "\ud800", "\x1b[31mAda"], ids=ascii)
+def test_a_name_that_nobody_could_read_is_refused(database: Database, name: str) -> None:
+    with pytest.raises(BadInput, match="name"):
+        database.invite(name)
+    assert database.reviewers() == []
 
 
 def test_votes_on_more_items_than_a_question_may_name_are_found_too(database: Database) -> None:

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, Literal, get_args
+from types import UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from shiftproof.curation.screens import Choice, Screen, screen_named
 from shiftproof.curation.sifting import Step
@@ -135,12 +137,13 @@ class Project:
         return self.reviewers_each if self.verify is None else 1
 
     def _texts(self) -> Iterator[str]:
-        """The names that reviewers read."""
+        """The names that reviewers read, and those of the files that they see."""
         yield from (self.title, self.instructions, self.consent)
         for one in self.classes:
             yield from (one.key, one.name, one.gloss, *one.path)
+            yield from one.references
         for item in self.items:
-            yield from (item.label or "", item.beside or "", *item.shown, *item.shown.values())
+            yield from (item.label or "", item.beside or "", *item.shown, *item.shown.values(), *item.images)
 
     @cached_property
     def screen(self) -> Screen:
@@ -210,25 +213,80 @@ def save_project(project: Project) -> None:
 
 
 def load_project(folder: str | Path) -> Project:
-    """The project in a folder; BadInput where there is none, or one of another format."""
+    """The project in a folder; BadInput where there is none, one of another format, or one that is damaged."""
     folder = Path(folder)
     try:
-        told = json.loads((folder / "project.json").read_text(encoding="utf-8"))
-        lines = (folder / "items.jsonl").read_text(encoding="utf-8").split("\n")
+        told = json.loads(_text_of(folder, "project.json"))
+        if not isinstance(told, dict):
+            raise ValueError("project.json should hold an object")
+        lines = _text_of(folder, "items.jsonl").split("\n")
         if told.pop("format") != FORMAT:
             raise BadInput(f"{folder} is a review project of another version of shiftproof")
-        items = tuple(Item(**_tuples(json.loads(line))) for line in lines if line)
-        classes = tuple(ReviewClass(**_tuples(entry)) for entry in told.pop("classes"))
-        choices = tuple(_choice(entry) for entry in told.pop("choices", ()))
         making = told.pop("making")
-        told["reviewer_classes"] = _tuples(told.get("reviewer_classes", {}))
-        steps = tuple(Step(**step) for step in making.pop("steps"))
-        made = Making(steps=steps, **_tuples(making))
-        return Project(folder, items=items, classes=classes, choices=choices, making=made, **told)
-    except (FileNotFoundError, NotADirectoryError) as missing:
-        raise BadInput(f"{folder} is no review project: it has no {Path(missing.filename).name}") from missing
+        steps = tuple(from_fields(Step, step) for step in making.pop("steps"))
+        if isinstance(own := told.get("reviewer_classes"), dict):
+            told["reviewer_classes"] = {name: tuple(keys) if isinstance(keys, list) else keys for name, keys in own.items()}
+        return from_fields(
+            Project,
+            told,
+            folder=folder,
+            items=tuple(from_fields(Item, json.loads(line)) for line in lines if line),
+            classes=tuple(from_fields(ReviewClass, entry) for entry in told.pop("classes")),
+            choices=tuple(_choice(entry) for entry in told.pop("choices", ())),
+            making=from_fields(Making, making, steps=steps),
+        )
+    except RecursionError as problem:
+        raise BadInput(f"{folder} is no review project that can be read: it is nested too deep") from problem
     except (ValueError, TypeError, KeyError, AttributeError) as problem:
         raise BadInput(f"{folder} is no review project that can be read: {problem}") from problem
+    except OSError as problem:
+        raise BadInput(f"{str(folder)!r:.200} is no review project that can be read: {problem.strerror}") from problem
+
+
+def _text_of(folder: Path, name: str) -> str:
+    path = folder / name
+    if not os.path.isfile(path):  # of any name; a device or a pipe could be read for ever
+        raise BadInput(f"{str(folder)[:200]} is no review project: it has no {name}")
+    return path.read_text(encoding="utf-8")
+
+
+Kind = TypeVar("Kind")
+
+
+def from_fields(kind: type[Kind], entry: Mapping[str, Any], **made: Any) -> Kind:
+    """A value from its fields in a file, beside those that are `made` already; ValueError where one is of another type."""
+    for name, fits in _checks(kind).items():  # type: ignore[arg-type]  # classes are hashable, whatever they are made for
+        if name in entry and name not in made and not fits(entry[name]):
+            raise ValueError(f"{entry[name]!r:.60} cannot be the {name} of {kind.__name__}")
+    return kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in entry.items()}, **made)
+
+
+@cache
+def _checks(kind: type) -> Mapping[str, Callable[[Any], bool]]:
+    return {name: _check_for(hint) for name, hint in get_type_hints(kind).items()}
+
+
+def _check_for(hint: Any) -> Callable[[Any], bool]:
+    """Whether a value from JSON is of a type that the fields above have."""
+    origin, parts = get_origin(hint), get_args(hint)
+    if hint is Any:
+        return lambda _: True
+    if origin is Literal:
+        return lambda value: value in parts
+    if origin in (Union, UnionType):
+        checks = [_check_for(part) for part in parts]
+        return lambda value: any(check(value) for check in checks)
+    if origin is Mapping:
+        each = _check_for(parts[1])
+        return lambda value: isinstance(value, dict) and all(map(each, value.values()))
+    if origin in (tuple, Sequence):
+        each = _check_for(parts[0])
+        return lambda value: isinstance(value, (list, tuple)) and all(map(each, value))
+    # true is a number too, to Python and to nobody who wrote a project
+    numbers = {int: (int,), float: (int, float)}
+    if hint in numbers:
+        return lambda value: type(value) in numbers[hint]
+    return lambda value: isinstance(value, hint)
 
 
 def _can_be_kept(item_id: str) -> bool:
@@ -257,8 +315,5 @@ def _jsonable(value: Any) -> Any:
 
 
 def _choice(entry: Mapping[str, Any]) -> Choice:
-    return Choice(**{**entry, "reasons": tuple(_choice(reason) for reason in entry["reasons"])})
-
-
-def _tuples(entry: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()}
+    others = {name: value for name, value in entry.items() if name != "reasons"}
+    return from_fields(Choice, others, reasons=tuple(_choice(reason) for reason in entry["reasons"]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 
 from shiftproof.class_lists import WNID
@@ -62,6 +63,33 @@ def classes_of(item: Item) -> frozenset[str]:
     return frozenset(told)
 
 
+JOINERS = "\u200c\u200d"
+"""Invisible letters that some scripts need inside names."""
+
+
+def reviewer_name(text: str) -> str:
+    r"""The name of a person as it is kept: one spelling of each letter, single spaces; BadInput for letters nobody sees.
+
+    >>> reviewer_name(" Zoe\u0308  Ng\u00a0 ")
+    'Zoë Ng'
+    """
+    name = " ".join(unicodedata.normalize("NFC", text).split())
+    unseen = next((letter for letter in name if unicodedata.category(letter)[0] == "C" and letter not in JOINERS), None)
+    if unseen is not None:
+        raise BadInput(f"the name {name!r:.220} holds a letter that nobody sees; write it without U+{ord(unseen):04X}")
+    return name
+
+
+def looks_like(name: str) -> str:
+    r"""Equal for names that look alike: of wide, small and joined letters, and with joiners that are not seen.
+
+    >>> looks_like("Ａda") == looks_like("A\u200dda") == "Ada"
+    True
+    """
+    plain = unicodedata.normalize("NFKC", name)
+    return " ".join("".join(letter for letter in plain if letter not in JOINERS).split())
+
+
 def part_for(project: Project, reviewer: str) -> Project:
     """What one person is asked: the items of the classes that are theirs, and those of none; all where nobody said."""
     own = project.reviewer_classes.get(reviewer)
@@ -83,6 +111,7 @@ def with_own_classes(project: Project, said: Iterable[str]) -> Project:
         name, equals, classes = text.partition("=")
         if not name or not equals:
             raise BadInput(f"say whose classes they are, as Ada=tabby,otter; got {text!r}")
+        name = reviewer_name(name)
         words = [word.strip() for word in classes.split(",") if word.strip()]
         for word in words:
             if word not in keys:

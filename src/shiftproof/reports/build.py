@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import os
 from functools import cache
@@ -20,24 +22,65 @@ from shiftproof.reports.thumbnails import OpenImage
 from shiftproof.reports.words import count, images, moment
 from shiftproof.studies.results import Results
 
+POLICY = "default-src 'none'; script-src {scripts}; style-src {styles}; img-src data:; form-action 'none'; base-uri 'none'"
+"""What a browser may do with a report: run and heed the scripts and styles that we wrote into it, known by their digests.
+
+Neither a script that got in by a name nor a `style` attribute counts; charts are interpreted and never made into code.
+"""
+
 
 def build_report(results: Results, *, open_image: OpenImage | None = None, title: str | None = None) -> str:
     """The report as HTML text; without `open_image` galleries keep their captions and show no pictures."""
-    page = Page(results, open_image)
-    return (
+    page, looks = Page(results, open_image), Looks()
+    # the body first: it says which looks there are, and they stand in the head
+    body = (
         _environment()
-        .get_template("report.html")
+        .get_template("body.html")
         .render(
             title=title or page.title,
             subtitle=subtitle(page),
             summary=summarise(page),
             sections=draw_sections(page),
-            results=json.loads(results.to_json()),
-            style=_static("report.css"),
-            script=_static("report.js"),
-            chart_script=Markup(chart_script()),  # noqa: S704 -- a library's own text, without an end of script
+            look=looks,
         )
     )
+    # a library's own text, without an end of script, and our own files
+    scripts = [Markup(text) for text in (chart_script(), _static("report.js"))]  # noqa: S704
+    styles = [Markup(text) for text in (_static("report.css"), looks.css())]  # noqa: S704
+    policy = POLICY.format(scripts=" ".join(map(_digest, scripts)), styles=" ".join(map(_digest, styles)))
+    return (
+        _environment()
+        .get_template("report.html")
+        .render(
+            title=title or page.title,
+            policy=Markup(policy),  # noqa: S704 -- our own words and digests
+            styles=styles,
+            body=Markup(body),  # noqa: S704 -- escaped when it was rendered
+            results=json.loads(results.to_json()),
+            scripts=scripts,
+        )
+    )
+
+
+class Looks:
+    """Values of CSS variables that parts of a page have, each a class of its own."""
+
+    def __init__(self) -> None:
+        self._classes: dict[str, str] = {}
+
+    def __call__(self, **variables: float) -> str:
+        """The class that gives an element these values."""
+        declared = ";".join(f"--{name}:{value:.3f}" for name, value in variables.items())
+        return self._classes.setdefault(declared, f"look-{len(self._classes)}")
+
+    def css(self) -> str:
+        """The rules of all classes."""
+        return "".join(f".{name}{{{declared}}}\n" for declared, name in self._classes.items())
+
+
+def _digest(text: str) -> str:
+    """A script or a style as policies name it."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 def save_report(
@@ -72,5 +115,5 @@ def _environment() -> Environment:
     return environment
 
 
-def _static(name: str) -> Markup:
-    return Markup(files("shiftproof.reports").joinpath("static", name).read_text(encoding="utf-8"))  # noqa: S704 -- our own files
+def _static(name: str) -> str:
+    return files("shiftproof.reports").joinpath("static", name).read_text(encoding="utf-8")

@@ -82,18 +82,18 @@ def for_people(answer: Answer) -> Callable[[Any, Request], Response]:
     def asked(self: Rooms, request: Request) -> Response:
         visitor = self.gate.visitor(request)
         if visitor is None:
-            return stranger(self, request)
+            return stranger(request)
         return answer(self, request, visitor)
 
     return asked
 
 
-def stranger(rooms: Rooms, request: Request) -> Response:
+def stranger(request: Request, *, guessing: bool = False) -> Response:
     """What somebody gets who was not invited, or guesses."""
-    status = 429 if rooms.gate.guesses.too_many(address_of(request)) else 403
+    status = 429 if guessing else 403
     if request.url.path.startswith("/api/"):
         return JSONResponse({"error": "open your invitation link again"}, status)
-    return page("stranger.html", status, guessing=status == 429)
+    return page("stranger.html", status, guessing=guessing)
 
 
 def not_agreed() -> Response:
@@ -111,9 +111,9 @@ class Rooms:
 
     def join(self, request: Request) -> Response:
         """The invitation link: the token becomes a cookie, and is gone from the address."""
-        token = request.path_params["token"]
-        if self.gate.whose(token, address_of(request)) is None:
-            return stranger(self, request)
+        token, address = request.path_params["token"], address_of(request)
+        if self.gate.whose(token, address) is None:
+            return stranger(request, guessing=self.gate.guesses.too_many(token, address))
         response = RedirectResponse("/", 303)
         self.gate.let_in(response, token)
         return response
@@ -257,7 +257,7 @@ class Rooms:
     def _answered(self, request: Request, data: bytes, answer: Posted) -> Response:
         visitor = self.gate.visitor(request)
         if visitor is None:
-            return stranger(self, request)
+            return stranger(request)
         if not self.gate.is_own_form(request, request.headers.get("x-form-key")):
             return JSONResponse({"error": "this page is out of date; load it again"}, 403)
         try:

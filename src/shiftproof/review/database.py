@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 from sqlalchemy import Column, Connection, Row, Select, Table, Text, cast, delete, func, select, update
 
+from shiftproof.curation.review_classes import looks_like, reviewer_name
 from shiftproof.errors import BadInput
 from shiftproof.review import statements
 from shiftproof.review.ballots import Ballots, Numbers
@@ -72,7 +73,7 @@ class Database:
     """The reviewers, who judges what, and the votes."""
 
     def __init__(self, url: str | Path) -> None:
-        self._engine = engine_for(url if isinstance(url, str) else f"sqlite:///{url}")
+        self._engine = engine_for(url)
         self._reading = reading_engine(self._engine)
         turn = threading.Lock()
         # one writer at a time is all that SQLite allows: waiting here is fairer and quicker than its busy loop
@@ -92,8 +93,16 @@ class Database:
             return bytes.fromhex(connection.execute(select(facts.c.value).where(facts.c.name == "secret")).scalar_one())
 
     def invite(self, name: str, role: Literal["reviewer", "owner"] = "reviewer") -> str:
-        """A token for a new person, or a new one for a known person, whose old one is then worth nothing."""
-        name = name.strip()
+        """A token for a new person, or a new one for a known person, whose old one is then worth nothing.
+
+        BadInput for a name that looks like another's: votes of two people would be read as those of one.
+        """
+        others = [person.name for person in self.reviewers()]
+        if name not in others:  # those of older versions may be spelled in other ways
+            name = reviewer_name(name)
+            twin = next((other for other in others if other != name and looks_like(other) == looks_like(name)), None)
+            if twin is not None:
+                raise BadInput(f"{name!r:.220} looks like {twin!r:.220}, who is invited already: write it so or otherwise")
         if not name or len(name) > 200:
             raise BadInput(f"a reviewer needs a name of at most 200 letters, got {name!r:.220}")
         token = secrets.token_urlsafe(TOKEN_BYTES)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import sqlite3
 import time
+from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Engine, create_engine, event
+from sqlalchemy import URL, Engine, create_engine, event, make_url
 from sqlalchemy.exc import DisconnectionError, SQLAlchemyError
 from sqlalchemy.pool import ConnectionPoolEntry
 
@@ -24,19 +25,32 @@ IDLE_SECONDS = 2.0
 """After which a connection is asked whether it is still there; asking each time would double the way of every question."""
 
 
-def engine_for(url: str) -> Engine:
-    """The way to a database; BadInput where no such one can be reached."""
-    if url.startswith("postgresql://"):  # the driver that our extra brings
-        url = url.replace("://", "+psycopg://", 1)
+def engine_for(where: str | Path) -> Engine:
+    """The way to a database by its URL, or to a file of SQLite; BadInput where no such one can be reached."""
     try:
+        # a path is no part of a URL: it may hold signs that mean something there
+        url = make_url(where) if isinstance(where, str) else URL.create("sqlite", database=str(where))
+        if url.drivername == "postgresql":  # the driver that our extra brings
+            url = url.set(drivername="postgresql+psycopg")
+        if url.get_backend_name() == "sqlite" and _is_in_memory(url):
+            raise BadInput(f"{url}: votes in memory are lost with the server; name a file, such as sqlite:///votes.sqlite")
         engine = create_engine(url, pool_size=CONNECTIONS, max_overflow=0)
-    except (SQLAlchemyError, ModuleNotFoundError) as problem:
-        raise BadInput(f"{url.partition('@')[0].partition('://')[0]}: no database can be reached so; {problem}") from problem
+    except (
+        SQLAlchemyError,
+        ModuleNotFoundError,
+        ValueError,
+        TypeError,
+    ) as problem:  # the last by a driver
+        raise BadInput(f"{str(where).partition('://')[0]!r:.60}: no database can be reached so; {problem}") from problem
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", settle_sqlite)
     else:
         _listen_for_ends(engine)
     return engine
+
+
+def _is_in_memory(url: URL) -> bool:
+    return not url.database or ":memory:" in url.database or url.query.get("mode") == "memory"
 
 
 def reading_engine(engine: Engine) -> Engine:
@@ -96,10 +110,10 @@ def _check_alive(connection: Any, record: ConnectionPoolEntry, _proxy: object) -
 
 
 def make_ready(engine: Engine) -> None:
-    """Brings the tables to the newest version; StoreError in a sentence where the database does not answer."""
+    """Brings the tables to the newest version; StoreError in a sentence where the database does not answer or is damaged."""
     try:
         migrate(engine)
-    except SQLAlchemyError as problem:
+    except (SQLAlchemyError, UnicodeDecodeError) as problem:  # the latter where SQLite complains of what is no text
         raise StoreError(f"cannot open the review's database: {reason_of(problem)}") from problem
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import ipaddress
 import time
 from collections import deque
 from collections.abc import Mapping
@@ -20,10 +21,13 @@ MOST_BYTES = 256 * 1024
 """Of a request's body: a hundred votes with notes have room in it."""
 
 GUESSES, WINDOW = 10, 60.0
-"""Wrong tokens from one address in so many seconds; more are turned away unread."""
+"""Wrong tokens that begin alike, from one address in so many seconds; more are turned away unread."""
 
-MOST_ADDRESSES = 10_000
-"""Addresses whose guesses are remembered; when there are more, those that need not wait are forgotten."""
+PREFIX = 4
+"""Letters of tokens that begin alike. Whoever guesses does not know those of a right one, and locks nobody else out."""
+
+MOST_GUESSED = 10_000
+"""Beginnings and addresses whose guesses are remembered; when there are more, those that need not wait are forgotten."""
 
 HEADERS: Mapping[str, str] = {
     "content-security-policy": (
@@ -80,20 +84,24 @@ def _limited(receive: Receive) -> Receive:
 
 
 class Guesses:
-    """Wrong tokens, counted by where they came from."""
+    """Wrong tokens, counted by how they begin and where they came from: behind a proxy everybody comes from one address."""
 
     def __init__(self) -> None:
-        self._wrong: dict[str, deque[float]] = {}
+        self._wrong: dict[tuple[str, str], deque[float]] = {}
 
-    def add(self, address: str) -> None:
-        if len(self._wrong) > MOST_ADDRESSES:
-            self._wrong = {one: times for one, times in self._wrong.items() if self.too_many(one)}
-        self._wrong.setdefault(address, deque(maxlen=GUESSES)).append(time.monotonic())
+    def add(self, token: str, address: str) -> None:
+        if len(self._wrong) > MOST_GUESSED:
+            self._wrong = {one: times for one, times in self._wrong.items() if _is_full(times)}
+        self._wrong.setdefault((token[:PREFIX], address), deque(maxlen=GUESSES)).append(time.monotonic())
 
-    def too_many(self, address: str) -> bool:
-        """Whether an address has to wait before another token of it is looked at."""
-        times = self._wrong.get(address)
-        return times is not None and len(times) == GUESSES and times[0] > time.monotonic() - WINDOW
+    def too_many(self, token: str, address: str) -> bool:
+        """Whether an address has to wait before another token that begins so is looked at."""
+        times = self._wrong.get((token[:PREFIX], address))
+        return times is not None and _is_full(times)
+
+
+def _is_full(times: deque[float]) -> bool:
+    return len(times) == GUESSES and times[0] > time.monotonic() - WINDOW
 
 
 class Gate:
@@ -110,12 +118,12 @@ class Gate:
         self.guesses = Guesses()
 
     def whose(self, token: str, address: str) -> Reviewer | None:
-        """Whose token it is; None for one that is nobody's, and for every one from where too many were guessed."""
-        if self.guesses.too_many(address):
+        """Whose token it is; None for one that is nobody's, and for every one that begins like too many guesses."""
+        if self.guesses.too_many(token, address):
             return None
         found = self._database.reviewer_with(token)
         if found is None:
-            self.guesses.add(address)
+            self.guesses.add(token, address)
         return found
 
     def let_in(self, response: Response, token: str) -> None:
@@ -126,9 +134,13 @@ class Gate:
         )
 
     def visitor(self, request: Request) -> Reviewer | None:
-        """Who sent a request, by its cookie."""
+        """Who sent a request, by its cookie; the server then keeps the connection longer than those of strangers."""
         token = self._token(request)
-        return None if token is None else self._database.reviewer_with(token)
+        found = None if token is None else self._database.reviewer_with(token)
+        connection = request.scope.get("state", {}).get("connection")
+        if found is not None and connection is not None:
+            connection.known = True
+        return found
 
     def form_key(self, request: Request) -> str:
         """What a form of this visitor must bring along, which no other site can know."""
@@ -153,5 +165,20 @@ def _same(given: str, right: str) -> bool:
     return hmac.compare_digest(given.encode(), right.encode())
 
 
+def sender_of(address: str) -> str:
+    """What connections are counted by: an address, and of IPv6 the network, of which one machine has every address.
+
+    >>> sender_of("10.0.0.7"), sender_of("2001:db8:1:2:3::4"), sender_of("::ffff:10.0.0.7"), sender_of("fe80::1%eth0")
+    ('10.0.0.7', '2001:db8:1:2::/64', '10.0.0.7', 'fe80::/64')
+    """
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if found.version == 4:
+        return str(found)
+    return str(found.ipv4_mapped or ipaddress.ip_network((int(found), 64), strict=False))
+
+
 def address_of(request: Request) -> str:
-    return request.client.host if request.client else ""
+    return sender_of(request.client.host) if request.client else ""

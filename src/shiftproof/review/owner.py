@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from shiftproof.curation.review_classes import reviewer_name
 from shiftproof.errors import BadInput
 from shiftproof.review.contested import with_kin
 from shiftproof.review.database import Reviewer
@@ -100,7 +101,7 @@ class OwnerRooms:
         """A token for a person, new or known; it is told once, here."""
 
         def invited(_visitor: Reviewer, body: dict[str, Any]) -> Response:
-            name = text_part(body, "name", longest=200).strip()
+            name = reviewer_name(text_part(body, "name", longest=200))
             if name in [person.name for person in self.desk.database.reviewers() if person.role == "owner"]:
                 raise BadInput("owners get their links from shiftproof review --owner")
             return JSONResponse({"name": name, "token": self.desk.database.invite(name)})
@@ -114,6 +115,10 @@ class OwnerRooms:
             reviewer = body.get("reviewer")
             if not isinstance(reviewer, int) or isinstance(reviewer, bool):
                 raise BadInput("say whose items to take back, by number")
+            if reviewer not in [
+                person.id for person in self.desk.database.reviewers()
+            ]:  # no database has numbers of any size
+                return JSONResponse({"error": "nobody has this number"}, 404)
             return JSONResponse({"released": self.desk.database.release(reviewer)})
 
         return await self._posted(request, released)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
@@ -46,5 +47,6 @@ def check_all_there(project: Project) -> None:
 
 def own_picture(project: Project, file: str) -> Path | None:
     """Where a picture lies; None where it is missing, or a link that leads out of the project."""
-    path = project.image(file).resolve()
-    return path if path.is_file() and path.is_relative_to(project.folder.resolve()) else None
+    # of os.path, which takes a name that is too long or leads in a circle for one that is missing
+    path = Path(os.path.realpath(project.image(file)))
+    return path if os.path.isfile(path) and path.is_relative_to(os.path.realpath(project.folder)) else None

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-from shiftproof.curation.project import Item, Project
+from shiftproof.curation.project import Item, Project, from_fields
+from shiftproof.curation.review_classes import reviewer_name
 from shiftproof.errors import BadInput
 from shiftproof.files import write_whole
 from shiftproof.review.database import Database, Reviewer
@@ -55,17 +56,21 @@ def continue_from(project: Project, database: Database, old: Project, old_databa
     if not same:
         raise BadInput(f"no item of {old.title} is in {project.title}; were both made from the same images?")
     votes, assigned = old_database.votes(), old_database.assigned()
+    people = old_database.reviewers()
     known = {person.name for person in database.reviewers()}
-    for person in old_database.reviewers():
-        if person.name not in known:
-            database.invite(person.name, person.role)
+    # names of an older version may be spelled in other ways
+    name_of = {person.id: person.name if person.name in known else reviewer_name(person.name) for person in people}
+    for person in people:
+        if name_of[person.id] not in known:
+            database.invite(name_of[person.id], person.role)
     number = {person.name: person.id for person in database.reviewers()}
-    for person in old_database.reviewers():
-        given = [item for item, people in assigned.items() if person.id in people and item in same]
+    for person in people:
+        here = number[name_of[person.id]]
+        given = [item for item, holders in assigned.items() if person.id in holders and item in same]
         own = [vote for vote in votes if vote.reviewer == person.id and vote.item in same]
-        _take_over(database, number[person.name], person, given, own)
-        settle_groups(project, database, number[person.name], given)
-        database.look(number[person.name], same & old_database.looked_at(person.id))
+        _take_over(database, here, person, given, own)
+        settle_groups(project, database, here, given)
+        database.look(here, same & old_database.looked_at(person.id))
     outcomes = {item: verdict.outcome for item, verdict in verdicts(old, votes, assigned).items()}
     taken = sum(vote.item in same for vote in votes)
     revision = Revision(load_revision(old.folder).number + 1, outcomes, len(same), taken)
@@ -84,10 +89,10 @@ def _take_over(database: Database, number: int, person: Reviewer, given: Sequenc
 def load_revision(folder: Path) -> Revision:
     """Which revision the project in a folder is; the first where nothing says otherwise."""
     try:
-        return Revision(**json.loads((folder / FILE).read_text(encoding="utf-8")))
+        return from_fields(Revision, json.loads((folder / FILE).read_text(encoding="utf-8")))
     except FileNotFoundError:
         return Revision()
-    except (ValueError, TypeError) as problem:
+    except (ValueError, TypeError, AttributeError, RecursionError) as problem:
         raise BadInput(f"{folder / FILE} cannot be read: {problem}") from problem
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import ipaddress
 import socket
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 from urllib.parse import urlsplit
 
 import uvicorn
@@ -13,6 +17,17 @@ from starlette.types import ASGIApp
 
 from shiftproof.errors import BadInput
 from shiftproof.review.app import LOOPBACK
+from shiftproof.review.connections import (
+    ACCEPTED_AT_ONCE,
+    BACKLOG,
+    IDLE_SECONDS,
+    MOST_OPEN,
+    SPARE_FILES,
+    Connection,
+    Doorkeeper,
+    Proxy,
+    files_for,
+)
 
 SECONDS_TO_END = 3
 """How long answers that are under way may take when the server is ended."""
@@ -86,17 +101,60 @@ def _addresses(name: str) -> list[str]:
         return []
 
 
-def serve(app: ASGIApp, door: socket.socket) -> None:
-    """Answers until Ctrl-C. No request is logged: tokens are in their paths."""
+def proxies_at(addresses: Sequence[str]) -> list[Proxy]:
+    """The networks that proxies are in, mostly of one address; BadInput for what is none.
+
+    >>> [str(proxy) for proxy in proxies_at(["10.1.0.0/16", "::1"])]  # the first also as a door of IPv6 sees it
+    ['10.1.0.0/16', '::ffff:a01:0/112', '::1/128']
+    """
+    found: list[Proxy] = []
+    for address in addresses:
+        try:
+            network = ipaddress.ip_network(address)
+        except ValueError as problem:
+            raise BadInput(f"expected a proxy's address, such as 127.0.0.1 or 10.1.0.0/16: {problem}") from problem
+        found.append(network)
+        if network.version == 4:
+            found.append(ipaddress.ip_network(f"::ffff:{network.network_address}/{96 + network.prefixlen}"))
+    return found
+
+
+class Server(uvicorn.Server):
+    """A server that watches its connections."""
+
+    def __init__(self, settings: uvicorn.Config, keeper: Doorkeeper) -> None:
+        super().__init__(settings)
+        self._keeper = keeper
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for door in sockets or ():
+            door.listen(BACKLOG)  # accepted a few at a time, and none turned away meanwhile
+        self._keeper.watch(asyncio.get_running_loop())
+
+
+def serve(app: ASGIApp, door: socket.socket, *, proxies: Sequence[Proxy] = ()) -> None:
+    """Answers until Ctrl-C; whom `proxies` name as the sender of a request is believed.
+
+    No request is logged: tokens are in their paths.
+    """
+    keeper = Doorkeeper(files_for(MOST_OPEN + SPARE_FILES) - SPARE_FILES, proxies=proxies)
+    # a type to uvicorn, which only calls it
+    protocol: Any = partial(Connection, keeper)
     settings = uvicorn.Config(
         app,
+        http=protocol,
         access_log=False,
-        log_level="warning",
+        log_level="error",  # whoever sends nonsense, however often, is no news
         lifespan="off",
         server_header=False,
-        proxy_headers=False,  # or whoever guesses tokens could say to come from elsewhere each time
+        # of proxies alone, or whoever guesses tokens could say to come from elsewhere each time
+        proxy_headers=bool(proxies),
+        forwarded_allow_ips=[str(proxy) for proxy in proxies],
         ws="none",
+        backlog=ACCEPTED_AT_ONCE,
+        timeout_keep_alive=IDLE_SECONDS,
         timeout_graceful_shutdown=SECONDS_TO_END,
     )
     with door, contextlib.suppress(KeyboardInterrupt):
-        uvicorn.Server(settings).run(sockets=[door])
+        Server(settings, keeper).run(sockets=[door])

@@ -19,8 +19,9 @@ function followTheme() {
 
 async function draw(drawing) {
   const spec = JSON.parse(drawing.previousElementSibling.textContent);
-  // ast: expressions are interpreted, so the page needs no right to make code from text
-  await window.vegaEmbed(drawing, spec, { actions: false, renderer: "svg", ast: true, defaultStyle: false });
+  // ast: expressions are interpreted, so the page needs no right to make code from text; styles are the page's own for the same reason
+  const tooltip = { disableDefaultStyle: true };
+  await window.vegaEmbed(drawing, spec, { actions: false, renderer: "svg", ast: true, defaultStyle: false, tooltip });
 }
 
 async function drawCharts() {
