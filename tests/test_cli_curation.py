@@ -147,7 +147,7 @@ def test_images_of_the_classes_become_a_manifest(shiftproof: Shiftproof) -> None
         (["--images", "21k"], "say into which folder with -o"),
         (["--images", "nowhere", "-o", "out"], "nowhere is not a folder"),
         (["--without", "organsm"], "did you mean organism"),
-        (["--chosen", "nowhere.txt"], "nowhere.txt cannot be read"),
+        (["--chosen", "nowhere.txt"], "there is no file nowhere.txt"),
     ],
 )
 def test_mistakes_are_one_sentence(shiftproof: Shiftproof, arguments: list[str], told: str) -> None:

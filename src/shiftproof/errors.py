@@ -11,7 +11,8 @@
     └── StoreError         the store cannot be read or written
         └── DamagedFile        a file of the store is not what was written; it is set aside and made again
 
-The command line prints the message and exits with 1. Anything else is a bug and keeps its traceback.
+A StoreWarning tells of a damaged file where the work goes on without it.
+The command line prints the message of an error and exits with 1. Anything else is a bug and keeps its traceback.
 """
 
 from __future__ import annotations

@@ -180,7 +180,7 @@ def test_a_picture_of_another_set_than_the_gallerys_says_so(shown: Shown) -> Non
 
 
 def test_pairs_stay_together(shown: Shown) -> None:
-    pairs = shown.html.partition('class="gallery together"')[2].partition("</ul>")[0]
+    pairs = shown.html.partition('class="gallery together ')[2].partition("</ul>")[0]
     entries = pairs.split("<li>")[1:]
     assert len(entries) == 5
     assert all(entry.count("<figure>") == 2 for entry in entries)

@@ -11,7 +11,7 @@ from shiftproof.corruptions import DEFAULT_EDITION, IMAGENET_C
 from shiftproof.corruptions.editions import Fit
 from shiftproof.errors import BadInput, UnknownName
 from shiftproof.preparing import PICTURES
-from shiftproof.studies.clean_study import CleanStudy
+from shiftproof.studies.clean_study import CleanStudy, model_ref
 from shiftproof.studies.published_baselines import EVERY_SEVERITY
 from shiftproof.types import Condition, FrostPictures, ImageSet, ModelRef, Output, Run
 
@@ -97,7 +97,7 @@ class CorruptedStudy(CleanStudy):
 
         images = self.image_set if isinstance(self.image_set, ImageSet) else None
         prepared = [
-            (model.ref.name, model.preparation.describe()) for model in self.models if not isinstance(model, ModelRef)
+            (model_ref(model).name, model.preparation.describe()) for model in self.models if hasattr(model, "preparation")
         ]
         return edition_for(images, prepared, picture=self._at)
 
