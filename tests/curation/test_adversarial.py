@@ -106,7 +106,7 @@ def test_one_model_is_enough_to_let_an_image_go(draw: Draw, filters: FilterModel
 def test_the_model_that_gives_the_true_class_most_decides_the_order(draw: Draw, filters: FilterModels) -> None:
     halves: tuple[Mixture, ...] = ((0, 100, 0), (24, 76, 0)) * 2  # the eye sees 12 %, who looks at the left alone none
     images = draw({"red/halved": halves, "red/whole": ((8, 92, 0),)})
-    half_blind = [[0.5, 0, 0.5], [0, 1, 0], [0, 0, 1]]  # half of what is red looks blue
+    half_blind = np.array([[0.5, 0, 0.5], [0, 1, 0], [0, 0, 1]])  # half of what is red looks blue
     one_eyed = mixture_model(lambda inputs: shares_on_the_left(inputs) @ half_blind, "one-eyed")
     both = dataclasses.replace(filters, models=[one_eyed, mixture_model()])
     filtered = filter_adversarial(images, both, most_share=0.25)
