@@ -8,6 +8,7 @@ import itertools
 import json
 import os
 import secrets
+import sys
 import uuid
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -528,6 +529,19 @@ def test_who_has_to_wait_is_not_forgotten_for_the_many_who_guessed_once() -> Non
         guesses.add("token", f"address {number}")
     assert guesses.too_many("token", "10.0.0.1")
     assert not guesses.too_many("other", "10.0.0.1")
+
+
+def test_many_guess_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    guesses = Guesses()
+    monkeypatch.setattr("shiftproof.review.gate.MOST_GUESSED", 100)
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            wrong = [[f"{place}{number:03}" for number in range(900)] * 10 for place in range(4)]
+            assert list(threads.map(lambda tokens: [guesses.add(token, "") for token in tokens] != [], wrong)) == [True] * 4
+    finally:
+        sys.setswitchinterval(before)
 
 
 @pytest.mark.parametrize(
