@@ -90,7 +90,7 @@ class Doorkeeper:
         self._strangers: dict[Connection, None] = {}
         self._strangers_of: dict[str, dict[Connection, None]] = {}
         self._known: dict[Connection, None] = {}
-        self._told = -math.inf
+        self._told, self._ends = -math.inf, False
 
     def watch(self, loop: asyncio.AbstractEventLoop) -> None:
         """Closes what is overdue, from now on."""
@@ -124,7 +124,9 @@ class Doorkeeper:
         self.take_up(connection)
         if connection not in self._open:
             return
-        if connection.known:
+        if self._ends and connection.is_unfinished:
+            self._end(connection)
+        elif connection.known:
             self._known[connection] = None
         else:
             self._strangers[connection] = None
@@ -150,7 +152,8 @@ class Doorkeeper:
             self._of.pop(connection.sender, None)
 
     def end_unfinished(self) -> None:
-        """Closes those that keep the server waiting, so that none has to be waited for when it ends."""
+        """Closes those that keep the server waiting, now and from now on: it ends, and waits for none of them."""
+        self._ends = True
         for connection in [*self._strangers, *self._known]:
             if connection.is_unfinished:
                 self._end(connection)
