@@ -56,7 +56,9 @@ def test_a_script_that_got_into_a_report_does_not_run(browser: Browser, compared
     page.close()
 
 
-@pytest.mark.parametrize("name", ["constructor", "toString", "__proto__", "two\u2028lines", """\\u2028 '"] </script>"""], ids=ascii)
+@pytest.mark.parametrize(
+    "name", ["constructor", "toString", "__proto__", "two\u2028lines", """\\u2028 '"] </script>"""], ids=ascii
+)
 def test_no_name_keeps_charts_from_being_drawn(show: Show, compared: Results, name: str) -> None:
     strange = Results.from_json(compared.to_json().replace('"toy"', json.dumps(name)))
     page = show(strange)

@@ -143,9 +143,9 @@ def test_a_request_that_was_not_finished_is_no_news_when_the_server_ends(tmp_pat
         for said in [body.encode(), picture_request(server, cookie), HALF] * 10:
             stack.enter_context(connected(server.port, said))
         assert httpx.get(server.links["Ada"], timeout=PATIENCE).status_code == 303  # so all those before it are in
-        code, _, said = server.stop()
+        code, _, told = server.stop()
     assert code == 0
-    assert len(said.splitlines()) == 1, said[:2000]
+    assert len(told.splitlines()) == 1, told[:2000]
 
 
 def test_requests_ahead_of_their_answers_are_few(still: Served) -> None:
