@@ -227,6 +227,19 @@ def test_a_folder_or_a_device_in_place_of_a_file_is_no_project(tmp_path: Path, f
         load_project(tmp_path)
 
 
+@pytest.mark.parametrize("file", ["project.json", "items.jsonl"])
+def test_a_file_that_lies_elsewhere_is_neither_read_nor_written(tmp_path: Path, file: str) -> None:
+    save_project(example(tmp_path / "set"))
+    (tmp_path / "set" / file).rename(tmp_path / file)
+    (tmp_path / "set" / file).symlink_to(tmp_path / file)
+    with pytest.raises(BadInput, match=f"its {file} lies elsewhere"):
+        load_project(tmp_path / "set")
+    (tmp_path / "link").symlink_to(tmp_path / "set")
+    (tmp_path / "set" / file).unlink()
+    (tmp_path / file).rename(tmp_path / "set" / file)
+    assert load_project(tmp_path / "link").title == "Clear cockatoos"  # a link to the whole folder is the owner's
+
+
 def test_only_pictures_of_the_project_are_found(tmp_path: Path) -> None:
     project = example(tmp_path)
     assert project.image("3.jpg") == tmp_path / "images" / "3.jpg"

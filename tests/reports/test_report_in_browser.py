@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -53,6 +54,17 @@ def test_a_script_that_got_into_a_report_does_not_run(browser: Browser, compared
     colour = page.locator("#styled").evaluate("styled => getComputedStyle(styled).color")
     assert (page.evaluate("window.ran ?? 0"), colour == "rgb(1, 2, 3)") == (0, False)
     page.close()
+
+
+@pytest.mark.parametrize(
+    "name", ["constructor", "toString", "__proto__", "two\u2028lines", """\\u2028 '"] </script>"""], ids=ascii
+)
+def test_no_name_keeps_charts_from_being_drawn(show: Show, compared: Results, name: str) -> None:
+    strange = Results.from_json(compared.to_json().replace('"toy"', json.dumps(name)))
+    page = show(strange)
+    drawings = page.locator(".drawing:visible")
+    assert drawings.count() > 8
+    assert page.locator(".drawing svg").count() == drawings.count()
 
 
 def test_what_is_folded_is_drawn_when_it_is_opened(show: Show, novel: Results) -> None:

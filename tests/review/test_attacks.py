@@ -8,6 +8,7 @@ import itertools
 import json
 import os
 import secrets
+import time
 import uuid
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -528,6 +529,29 @@ def test_who_has_to_wait_is_not_forgotten_for_the_many_who_guessed_once() -> Non
         guesses.add("token", f"address {number}")
     assert guesses.too_many("token", "10.0.0.1")
     assert not guesses.too_many("other", "10.0.0.1")
+
+
+class Slow(str):
+    """A token whose beginning takes a while to be told."""
+
+    __slots__ = ()
+
+    def __getitem__(self, place: Any) -> str:
+        time.sleep(0.4)
+        return super().__getitem__(place)
+
+
+def test_many_guess_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    guesses = Guesses()
+    monkeypatch.setattr("shiftproof.review.gate.MOST_GUESSED", 1)
+    monkeypatch.setattr("shiftproof.review.gate._is_full", lambda _: time.sleep(0.4))  # while others guess
+    guesses.add("first", "10.0.0.1")
+    with ThreadPoolExecutor(1) as threads:
+        meanwhile = threads.submit(guesses.add, Slow("slow"), "10.0.0.1")
+        time.sleep(0.1)
+        for token in ("second", "third"):
+            guesses.add(token, "10.0.0.1")
+        meanwhile.result()
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from PIL import Image as Pillow
 from patience import PATIENCE, wait_until
 from review.served import Served, drawn_project, served
 from shiftproof.curation.project import Item
+from shiftproof.review.connections import MOST_OF_ONE, Doorkeeper
 
 HALF = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "
 GONE = select.POLLRDHUP | select.POLLHUP | select.POLLERR
@@ -92,22 +93,116 @@ def test_an_address_has_a_share_of_the_connections_and_the_longest_waiting_go(tm
         assert not any(map(is_gone, others))
 
 
+def test_an_address_has_no_larger_share_for_what_is_answered_just_now() -> None:
+    keeper, cut = Doorkeeper(), []
+
+    class Open:
+        sender, known = "127.0.0.2", False
+
+        def cut(self) -> None:
+            cut.append(self)
+
+    many = [Open() for _ in range(MOST_OF_ONE + 50)]
+    for one in many:
+        keeper.admit(one)  # type: ignore[arg-type]
+        keeper.take_up(one)  # type: ignore[arg-type]
+    assert len(cut) == 50
+    of_one_invited = Open()
+    of_one_invited.known = True
+    keeper.admit(of_one_invited)  # type: ignore[arg-type]
+    assert len(cut) == 50
+
+
+def large_picture(folder: Path) -> None:
+    """A project of one picture that no system holds for somebody who does not read it."""
+    project = drawn_project(folder, 1, items=(Item("large", ("large.png",), label="bird"),))
+    pixels = np.random.default_rng(0).integers(0, 256, (2400, 2400, 3), dtype=np.uint8)
+    Pillow.fromarray(pixels).save(project.folder / "images" / "large.png", compress_level=0)
+
+
+def picture_request(server: Served, cookie: str) -> bytes:
+    items = httpx.get(f"{server.address}/api/items", headers={"cookie": cookie}, timeout=PATIENCE).json()["items"]
+    return f"GET /picture/{items[0]['images'][0]} HTTP/1.1\r\nHost: 127.0.0.1\r\nCookie: {cookie}\r\n\r\n".encode()
+
+
+def test_answers_that_nobody_reads_keep_nobody_out(tmp_path: Path) -> None:
+    large_picture(tmp_path / "set")
+    with served(tmp_path / "set", invite=["Ada", "Ben"], files=300) as server, contextlib.ExitStack() as stack:
+        request = picture_request(server, cookie_of(server, "Ada"))
+        unread = [stack.enter_context(connected(server.port, request)) for _ in range(50)]  # 44 may be open
+        wait_until(lambda: sum(map(is_gone, unread)) >= 6)
+        time.sleep(1)
+        assert httpx.get(server.links["Ben"], timeout=PATIENCE).status_code == 303
+
+
+def test_a_request_that_was_not_finished_is_no_news_when_the_server_ends(tmp_path: Path) -> None:
+    large_picture(tmp_path / "set")
+    with served(tmp_path / "set", invite=["Ada"]) as server, contextlib.ExitStack() as stack:
+        cookie = cookie_of(server, "Ada")
+        body = f"POST /api/votes HTTP/1.1\r\nHost: 127.0.0.1\r\nCookie: {cookie}\r\nContent-Length: 1000\r\n\r\n{{"
+        for said in [body.encode(), picture_request(server, cookie), HALF] * 10:
+            stack.enter_context(connected(server.port, said))
+        assert httpx.get(server.links["Ada"], timeout=PATIENCE).status_code == 303  # so all those before it are in
+        code, _, told = server.stop()
+    assert code == 0
+    assert len(told.splitlines()) == 1, told[:2000]
+
+
+def test_requests_ahead_of_their_answers_are_few(still: Served) -> None:
+    with connected(still.port) as client:
+        with contextlib.suppress(OSError):
+            client.sendall(b"GET /static/icon.svg HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * 1000)
+        answers = b""
+        with contextlib.suppress(OSError):
+            while said := client.recv(65536):
+                answers += said
+    assert answers.count(b"HTTP/1.1 200") <= 10
+    with connected(still.port, b"GET /static/icon.svg HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * 3) as client:
+        few = b""
+        while few.count(b"HTTP/1.1 200") < 3:
+            few += client.recv(65536)
+
+
+@pytest.mark.parametrize("endless", [b"0\r\nX: " + b"x" * 65536, b"0\r\n" + b"x:\r\n" * 16384, b"1;" + b"x" * 65536])
+def test_a_request_without_an_end_is_not_read_for_as_long_as_it_may_take(still: Served, endless: bytes) -> None:
+    head, _, tail = endless.partition(b"x")
+    first = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n" + head
+    with connected(still.port, first) as client, pytest.raises(ConnectionError):
+        client.sendall((b"x" + tail) * 200)
+
+
+def test_what_strangers_bring_is_not_waited_for(still: Served) -> None:
+    said = b"POST /api/votes HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000\r\n\r\n"
+    with connected(still.port, said) as client:
+        assert select.select([client], [], [], 10)[0]
+        assert client.recv(1000).startswith(b"HTTP/1.1 403 ")
+
+
+def test_nobody_speaks_for_a_proxy_behind_the_body_of_a_request(tmp_path: Path) -> None:
+    drawn_project(tmp_path / "set")
+    with served(tmp_path / "set", "--behind-proxy", "127.0.0.2", invite=["Ada"]) as server:
+        token = server.links["Ada"].rpartition("/")[2]
+        told = []
+        for number in range(13):
+            head = f"GET /join/{token[:6]}{number} HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Forwarded-For: 10.0.0.1\r\n"
+            behind = f"Transfer-Encoding: chunked\r\n\r\n0\r\nX-Forwarded-For: 10.0.1.{number}\r\n\r\n"
+            with connected(server.port, (head + behind).encode(), address="127.0.0.2") as client:
+                told.append(client.recv(1000)[:13])
+        assert told[-1] == b"HTTP/1.1 429 "
+
+
 @pytest.mark.real
 def test_who_keeps_the_server_waiting_is_closed_after_a_while(tmp_path: Path) -> None:
     """A head and a body that come byte by byte, nothing said at all, nothing said any more, an answer that nobody reads."""
-    project = drawn_project(tmp_path / "set", 1, items=(Item("large", ("large.png",), label="bird"),))
-    pixels = np.random.default_rng(0).integers(0, 256, (2400, 2400, 3), dtype=np.uint8)
-    Pillow.fromarray(pixels).save(project.folder / "images" / "large.png", compress_level=0)
+    large_picture(tmp_path / "set")
     with contextlib.ExitStack() as stack:
-        server = stack.enter_context(served(project.folder, invite=["Ada"]))
+        server = stack.enter_context(served(tmp_path / "set", invite=["Ada"]))
         cookie = cookie_of(server, "Ada")
-        items = httpx.get(f"{server.address}/api/items", headers={"cookie": cookie}, timeout=PATIENCE).json()["items"]
-        body = b"POST /api/votes HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000\r\n\r\n"
+        body = f"POST /api/votes HTTP/1.1\r\nHost: 127.0.0.1\r\nCookie: {cookie}\r\nContent-Length: 1000\r\n\r\n".encode()
         said = {"head": HALF, "body": body, "silent": b"", "idle": b"", "unread": b""}
         clients = {name: stack.enter_context(connected(server.port, first)) for name, first in said.items()}
         assert asked(clients["idle"], "/") == 403
-        picture = f"GET /picture/{items[0]['images'][0]} HTTP/1.1\r\nHost: 127.0.0.1\r\nCookie: {cookie}\r\n\r\n"
-        clients["unread"].sendall(picture.encode())
+        clients["unread"].sendall(picture_request(server, cookie))
         seconds = closed_after(clients, drip=("head", "body"))
         assert {name: 1 < seconds[name] < PATIENCE / 2 for name in clients} == dict.fromkeys(clients, True), seconds
         assert clients["head"].recv(1000).startswith(b"HTTP/1.1 408 ")
@@ -179,6 +274,7 @@ def still(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
         b"POST /api/votes HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
         b"POST /api/votes HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9999999999999999999999\r\n\r\n",
+        b"POST /api/votes HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: " + b"0" * 5000 + b"2\r\n\r\n{}",
         b"POST /api/votes HTTP/1.1\r\nHost: 127.0.0.1\r\nExpect: 100-continue\r\nContent-Length: 10\r\n\r\n",
         b"POST /api/votes HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 10\r\n\r\n{}",
         b"GET /join/%00 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",

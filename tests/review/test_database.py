@@ -339,6 +339,12 @@ def test_a_folder_may_have_a_name_that_means_something_in_a_url(tmp_path: Path) 
         "Ada\u200b Ng",
         "\u202eAda Ng",
         "Ada\tN\u00adg",
+        "Ada\ufe0f Ng",
+        "A\u034fda Ng",
+        "Ada\u2800 Ng",
+        "\u0410da Ng",
+        "Ad\u0430 Ng",
+        "\u0391da Ng",
     ],
     ids=ascii,
 )
@@ -363,11 +369,142 @@ def test_a_name_is_the_same_however_its_letters_are_put_together(database: Datab
     assert [person.name for person in database.reviewers()] == ["Zo\u00eb"]
 
 
-@pytest.mark.parametrize("name", ["", " ", "\u200b", "x" * 201, "a\0b", "\ud800", "\x1b[31mAda"], ids=ascii)
+@pytest.mark.parametrize(
+    "name", ["", " ", "\u200b", "\u200d", "\u3164", "x" * 201, "a\0b", "\ud800", "\x1b[31mAda"], ids=ascii
+)
 def test_a_name_that_nobody_could_read_is_refused(database: Database, name: str) -> None:
     with pytest.raises(BadInput, match="name"):
         database.invite(name)
     assert database.reviewers() == []
+
+
+def test_people_may_have_names_of_their_own_scripts(database: Database) -> None:
+    names = [
+        "Ada",
+        "\u0410\u0434\u0430",
+        "\u0410\u043d\u043d\u0430",
+        "Zo\u00eb",
+        "\u0645\u06cc\u200c\u062e",
+        "\u674e\u96f7",
+        "person 1",
+        "person 10",
+    ]
+    for name in names:
+        database.invite(name)
+    assert [person.name for person in database.reviewers()] == names
+
+
+def damaged(folder: Path, *statements: str) -> Path:
+    """A review with a vote, in which somebody changed something by other means."""
+    database = Database(folder / "review.sqlite")
+    ada = person(database)
+    database.hand_out(ada, lambda _: ["a", "b"])
+    database.add(ada, [sent("1"), sent("2", "b", REJECT)])
+    database.secret()
+    database.close()
+    with sqlite3.connect(folder / "review.sqlite") as connection:
+        connection.execute("DROP INDEX votes_by_choice")  # which would notice some of it
+        for statement in statements:
+            connection.execute(statement)
+    connection.close()
+    return folder / "review.sqlite"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "facts SET value = 'x' WHERE name = 'version'",
+        "facts SET value = x'ff' WHERE name = 'version'",
+        "facts SET value = '" + "9" * 5000 + "' WHERE name = 'version'",
+        "facts SET value = 'x' WHERE name = 'secret'",
+        "facts SET value = x'00' WHERE name = 'secret'",
+        "facts SET value = 'x' WHERE name = 'handed out'",
+        "facts SET name = 'x' WHERE name = 'handed out'",
+        "votes SET round = 'none'",
+        "votes SET milliseconds = 'x'",
+        "votes SET milliseconds = 1.5",
+        "votes SET received = 'x'",
+        "votes SET note = x'ff'",
+        "votes SET item = x'ff'",
+        "votes SET reviewer = 77",
+        "votes SET reviewer = 'x'",
+        "votes SET answer = 5",
+        "votes SET answer = x'ff'",
+        "reviewers SET name = x'ff'",
+        "reviewers SET role = 'king'",
+        "assignments SET reviewer = 'x' WHERE item = 'a'",
+        "assignments SET position = 'x'",
+    ],
+    ids=lambda change: change[:60],
+)
+def test_rows_that_nobody_wrote_are_found_when_a_file_is_opened(tmp_path: Path, change: str) -> None:
+    path = damaged(tmp_path, f"UPDATE {change}")
+    with pytest.raises(StoreError, match="damaged"):
+        Database(path).secret()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "{",
+        '"keep"',
+        "[1]",
+        "{}",
+        '{"choice": 5}',
+        '{"choice": ["keep"]}',
+        '{"choice":\n "keep"}',
+        '{"choice": "reject", "reasons": 5}',
+        '{"choice": "reject", "reasons": [{}]}',
+        '{"choice": "keep", "labels": "tabby"}',
+        '{"choice": "box", "points": [[0, 1]]}',
+        '{"choice": "keep", "x": ' + "9" * 5000 + "}",
+        "[" * 100_000,
+    ],
+    ids=lambda answer: answer[:40],
+)
+def test_an_answer_that_nobody_gave_is_told_in_a_sentence(tmp_path: Path, answer: str) -> None:
+    database = Database(damaged(tmp_path, f"UPDATE votes SET answer = '{answer}' WHERE id = '1'"))
+    with pytest.raises(StoreError, match="is no answer to anything"):
+        database.ballots()
+    if "\n" not in answer:
+        with pytest.raises(StoreError, match="is no answer to anything"):
+            database.votes()
+    database.close()
+
+
+@pytest.mark.parametrize(
+    "strange",
+    [
+        "CREATE TRIGGER t AFTER INSERT ON votes BEGIN DELETE FROM votes; END",
+        "CREATE VIEW v AS SELECT * FROM votes",
+        "CREATE VIRTUAL TABLE t USING fts5(x)",
+    ],
+    ids=lambda strange: strange[:20],
+)
+def test_a_file_that_acts_by_itself_is_not_used(tmp_path: Path, strange: str) -> None:
+    with pytest.raises(StoreError, match="which no review has"):
+        Database(damaged(tmp_path, strange))
+
+
+def test_a_file_without_one_of_the_columns_is_told_in_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="no such column"):
+        Database(damaged(tmp_path, "ALTER TABLE votes RENAME COLUMN note TO remark"))
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_votes_are_not_kept_where_a_link_leads(tmp_path: Path, there: bool) -> None:
+    elsewhere = tmp_path / "mine.sqlite"
+    (tmp_path / "set").mkdir()
+    if there:
+        elsewhere.write_bytes(b"")
+    (tmp_path / "set" / "review.sqlite").symlink_to(elsewhere)
+    with pytest.raises(BadInput, match="name the file with --database"):
+        Database(tmp_path / "set" / "review.sqlite")
+    assert not there or elsewhere.read_bytes() == b""
+    assert there or not elsewhere.exists()
+    (tmp_path / "other").symlink_to(tmp_path / "set")
+    (tmp_path / "set" / "review.sqlite").unlink()
+    Database(tmp_path / "other" / "review.sqlite").close()  # a link to the whole folder is the owner's
 
 
 def test_votes_on_more_items_than_a_question_may_name_are_found_too(database: Database) -> None:

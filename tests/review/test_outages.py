@@ -217,3 +217,23 @@ def test_who_meets_a_connection_that_ended_is_the_only_one(
         meets()
     others()
     meets()
+
+
+def test_a_damaged_vote_is_told_to_the_owner_in_a_line(tmp_path: Path) -> None:
+    drawn_project(tmp_path / "set")
+    with (
+        served(tmp_path / "set", invite=["Ada"]) as server,
+        httpx.Client(base_url=server.address, timeout=PATIENCE) as client,
+    ):
+        ada = Voter(client, server)
+        assert ada.send(ada.vote()).json()["accepted"]
+        engine = create_engine(f"sqlite:///{tmp_path / 'set' / 'review.sqlite'}")
+        with engine.begin() as connection:
+            connection.execute(text("UPDATE votes SET answer = '5'"))
+        engine.dispose()
+        assert ada.send(ada.vote()).json()["accepted"], "others are taken"
+        client.get(server.links["owner"])
+        assert client.get("/owner").status_code == 503
+        told = server.stop()[2].splitlines()
+    assert len(told) == 2
+    assert "the review's database is damaged: '5' is no answer" in told[1]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
@@ -133,3 +135,20 @@ def test_the_command_counts_what_it_took_over(
     assert "revision 2: 8 votes on 4 of 9 items taken over" in said.err
     assert load_revision(new.folder).number == 2
     assert "2 kept, 2 rejected, 5 open" in shiftproof("verdicts", "new").out
+
+
+def test_a_pipe_or_a_folder_in_place_of_the_revision_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "revision.json")
+    writer = os.open(tmp_path / "revision.json", os.O_RDWR)  # so that whoever reads it would wait for more, not for somebody
+    os.write(writer, b"{}")
+    with ThreadPoolExecutor(1) as threads:
+        found = threads.submit(load_revision, tmp_path)
+        done = wait([found], timeout=5).done
+        os.close(writer)
+        assert done
+        with pytest.raises(BadInput, match=r"it has no revision\.json"):
+            found.result()
+    (tmp_path / "revision.json").unlink()
+    (tmp_path / "revision.json").mkdir()
+    with pytest.raises(BadInput, match=r"it has no revision\.json"):
+        load_revision(tmp_path)

@@ -216,10 +216,10 @@ def load_project(folder: str | Path) -> Project:
     """The project in a folder; BadInput where there is none, one of another format, or one that is damaged."""
     folder = Path(folder)
     try:
-        told = json.loads(_text_of(folder, "project.json"))
+        told = json.loads(text_of(folder, "project.json"))
         if not isinstance(told, dict):
             raise ValueError("project.json should hold an object")
-        lines = _text_of(folder, "items.jsonl").split("\n")
+        lines = text_of(folder, "items.jsonl").split("\n")
         if told.pop("format") != FORMAT:
             raise BadInput(f"{folder} is a review project of another version of shiftproof")
         making = told.pop("making")
@@ -243,10 +243,13 @@ def load_project(folder: str | Path) -> Project:
         raise BadInput(f"{str(folder)!r:.200} is no review project that can be read: {problem.strerror}") from problem
 
 
-def _text_of(folder: Path, name: str) -> str:
+def text_of(folder: Path, name: str) -> str:
+    """The text of a file of a project; BadInput where there is none, or a link that leads out of the folder."""
     path = folder / name
     if not os.path.isfile(path):  # of any name; a device or a pipe could be read for ever
         raise BadInput(f"{str(folder)[:200]} is no review project: it has no {name}")
+    if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):  # and it would be written there
+        raise BadInput(f"{str(folder)[:200]} is no review project of its own: its {name} lies elsewhere; put the file there")
     return path.read_text(encoding="utf-8")
 
 

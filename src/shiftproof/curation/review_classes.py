@@ -66,6 +66,18 @@ def classes_of(item: Item) -> frozenset[str]:
 JOINERS = "\u200c\u200d"
 """Invisible letters that some scripts need inside names."""
 
+BLANK = frozenset(
+    map(chr, [0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), 0x2800, 0x3164, *range(0xFE00, 0xFE10), 0xFFA0])
+) | frozenset(map(chr, [0x1D159, *range(0xE0100, 0xE01F0)]))
+"""Letters and marks by their kind that nobody sees: fillers, variation selectors, the empty pattern of braille."""
+
+ALIKE = str.maketrans(
+    # Cyrillic, Greek and other letters, and the Latin ones that they look like
+    "АВЕЅІЈКМНОРСТХУԚԜаеѕіјорсухԛԝһԁӏΑΒΕΖΗΙΚΜΝΟΡΤΥΧονρυɑɡıԌᎪᎬᎢꓮꓐꓰ0|1l",
+    "ABESIJKMHOPCTXYQWaesijopcyxqwhdIABEZHIKMNOPTYXovpuagiGAETABEOIII",
+)
+"""Letters of other scripts, digits and signs that a name may hold instead of those that they look like."""
+
 
 def reviewer_name(text: str) -> str:
     r"""The name of a person as it is kept: one spelling of each letter, single spaces; BadInput for letters nobody sees.
@@ -74,19 +86,23 @@ def reviewer_name(text: str) -> str:
     'Zoë Ng'
     """
     name = " ".join(unicodedata.normalize("NFC", text).split())
-    unseen = next((letter for letter in name if unicodedata.category(letter)[0] == "C" and letter not in JOINERS), None)
-    if unseen is not None:
+    unseen = next((letter for letter in name if _is_unseen(letter)), None) or (name if not name.strip(JOINERS) else "")[:1]
+    if unseen:
         raise BadInput(f"the name {name!r:.220} holds a letter that nobody sees; write it without U+{ord(unseen):04X}")
     return name
 
 
-def looks_like(name: str) -> str:
-    r"""Equal for names that look alike: of wide, small and joined letters, and with joiners that are not seen.
+def _is_unseen(letter: str) -> bool:
+    return letter in BLANK or (unicodedata.category(letter)[0] == "C" and letter not in JOINERS)
 
-    >>> looks_like("Ａda") == looks_like("A\u200dda") == "Ada"
+
+def looks_like(name: str) -> str:
+    r"""Equal for names that look alike: of wide, small and joined letters or those of another script, with unseen joiners.
+
+    >>> looks_like("Ａda") == looks_like("A\u200dda") == looks_like("\u0410d\u0430") == looks_like("Ada")
     True
     """
-    plain = unicodedata.normalize("NFKC", name)
+    plain = unicodedata.normalize("NFKC", name).translate(ALIKE)
     return " ".join("".join(letter for letter in plain if letter not in JOINERS).split())
 
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import wraps
 from importlib.resources import files
+from importlib.resources.abc import Traversable
+from mimetypes import guess_type
 from typing import Any, TypeAlias
 
 from starlette.applications import Starlette
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import FileResponse, JSONResponse, RedirectResponse, Response
-from starlette.routing import Mount, Route
-from starlette.staticfiles import StaticFiles
+from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from shiftproof.curation.project import Project
@@ -68,11 +69,33 @@ def review_app(project: Project, database: Database, *, hosts: Sequence[str] = L
         Route("/api/comments", rooms.comments, methods=["POST"]),
         Route("/api/lookups", rooms.lookups, methods=["POST"]),
         *OwnerRooms(rooms).routes(),
-        Mount("/static", StaticFiles(directory=str(files("shiftproof.review") / "static"))),
+        Route("/static/{name:path}", StillFiles(files("shiftproof.review") / "static").answer),
     ]
     app = Starlette(routes=routes, exception_handlers=outage_handlers())
     # around everything, so that errors have the headers too
     return Guarded(TrustedHostMiddleware(app, allowed_hosts=hosts, www_redirect=False))
+
+
+class StillFiles:
+    """Files of ours that anybody may have, held in memory: however many ask for them, none waits for a disk or a thread."""
+
+    def __init__(self, folder: Traversable) -> None:
+        self._files = dict(_read_below(folder))
+
+    async def answer(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        if name not in self._files:
+            return PlainTextResponse("Not Found", 404)
+        return Response(self._files[name], media_type=guess_type(name)[0] or "application/octet-stream")
+
+
+def _read_below(folder: Traversable, before: str = "") -> Iterator[tuple[str, bytes]]:
+    """Every file of a folder and those below it, by its path there."""
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            yield from _read_below(entry, f"{before}{entry.name}/")
+        else:
+            yield f"{before}{entry.name}", entry.read_bytes()
 
 
 def for_people(answer: Answer) -> Callable[[Any, Request], Response]:
@@ -248,6 +271,8 @@ class Rooms:
 
     async def posted(self, request: Request, answer: Posted) -> Response:
         """The answer to what a page of ours sent for a person who was invited; a refusal for anything else."""
+        if not self.gate.has_cookie(request):
+            return stranger(request)
         try:
             data = await request.body()
         except ClientDisconnect:  # gone, or cut off by the guard

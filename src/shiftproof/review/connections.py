@@ -17,6 +17,7 @@ import socket
 import struct
 from collections.abc import Sequence
 from http import HTTPStatus
+from itertools import chain
 from typing import Any, Literal
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -27,7 +28,7 @@ MOST_OPEN = 4000
 """Connections in all; fewer where the system lets a process have fewer files open."""
 
 MOST_OF_ONE = 200
-"""Connections of strangers from one address that wait for a request: a room of people behind one router has enough."""
+"""Connections of strangers from one address: a room of people behind one router has enough."""
 
 HEAD_SECONDS, BODY_SECONDS, IDLE_SECONDS, READ_SECONDS = 10, 20, 15, 30
 """For the head of a request, for its body, between two requests, and until some of an answer is read."""
@@ -36,6 +37,12 @@ LINGER_SECONDS = 2
 """For the last words of a connection that is closed."""
 
 MOST_HEAD_BYTES, MOST_HEADERS = 32 * 1024, 100
+
+MOST_REQUEST_BYTES = 1024 * 1024
+"""Of a request with all that stands between the parts of its body, and of what still comes of one that was refused."""
+
+MOST_AT_ONCE = 4
+"""Requests that may wait on a connection for the answer to one before them; browsers and proxies send none ahead."""
 
 SPARE_FILES = 256
 """Kept for the database, pictures, and connections that are accepted before others are closed for them."""
@@ -78,11 +85,12 @@ class Doorkeeper:
     def __init__(self, most_open: int = MOST_OPEN, *, proxies: Sequence[Proxy] = ()) -> None:
         self._most_open, self._proxies = most_open, proxies
         self._open: set[Connection] = set()
+        self._of: dict[str, set[Connection]] = {}  # the same by their senders
         # those whose next request is waited for, the longest first
         self._strangers: dict[Connection, None] = {}
         self._strangers_of: dict[str, dict[Connection, None]] = {}
         self._known: dict[Connection, None] = {}
-        self._told = -math.inf
+        self._told, self._ends = -math.inf, False
 
     def watch(self, loop: asyncio.AbstractEventLoop) -> None:
         """Closes what is overdue, from now on."""
@@ -103,18 +111,22 @@ class Doorkeeper:
         """Lets a new connection in, at the cost of another where there are too many."""
         self._open.add(connection)
         self.wait_for(connection)
-        of_sender = self._strangers_of.get(connection.sender, {})
-        if len(of_sender) > MOST_OF_ONE:
-            self._end(next(iter(of_sender)))
+        of_sender = self._of.setdefault(connection.sender, set())
+        of_sender.add(connection)
+        if not connection.known and sum(not one.known for one in of_sender) > MOST_OF_ONE:
+            self._end(next(iter(self._strangers_of[connection.sender])))  # itself, where all others are answered just now
         if len(self._open) > self._most_open:
-            self._end(next(iter(self._strangers or self._known), connection))
+            others = (one for one in chain(self._strangers, self._known) if one is not connection)
+            self._end(next(others, connection))
 
     def wait_for(self, connection: Connection) -> None:
         """Puts a connection behind all others whose next request is waited for."""
         self.take_up(connection)
         if connection not in self._open:
             return
-        if connection.known:
+        if self._ends and connection.is_unfinished:
+            self._end(connection)
+        elif connection.known:
             self._known[connection] = None
         else:
             self._strangers[connection] = None
@@ -134,6 +146,17 @@ class Doorkeeper:
         """Counts a connection no more."""
         self._open.discard(connection)
         self.take_up(connection)
+        of_sender = self._of.get(connection.sender, set())
+        of_sender.discard(connection)
+        if not of_sender:
+            self._of.pop(connection.sender, None)
+
+    def end_unfinished(self) -> None:
+        """Closes those that keep the server waiting, now and from now on: it ends, and waits for none of them."""
+        self._ends = True
+        for connection in [*self._strangers, *self._known]:
+            if connection.is_unfinished:
+                self._end(connection)
 
     def _end(self, connection: Connection) -> None:
         self.forget(connection)
@@ -166,7 +189,7 @@ class Connection(HttpToolsProtocol):
         super().__init__(**parts)
         self._keeper = keeper
         self._arriving: Literal["head", "body"] | None = None  # of a request that is not here yet
-        self._head_bytes, self._too_large = 0, False
+        self._bytes, self._too_large = 0, False  # those of a request that is not here yet
         self.sender, self.known = "", False
         self.due = self.read_due = math.inf
 
@@ -183,25 +206,34 @@ class Connection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        if self._arriving == "head":
-            self._head_bytes += len(data)
-            if self._head_bytes > MOST_HEAD_BYTES:
-                self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+        if self._arriving is None or self.transport.is_closing():
+            return
+        self._bytes += len(data)
+        if self._arriving == "head" and self._bytes > MOST_HEAD_BYTES:
+            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+        elif self._bytes > MOST_REQUEST_BYTES:
+            self._turn_away(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
 
     def on_message_begin(self) -> None:
+        if len(self.pipeline) >= MOST_AT_ONCE:
+            raise ValueError("too many requests at once")  # which ends the reading of them
         super().on_message_begin()
         self.scope["state"]["connection"] = self
-        self._arriving, self._head_bytes = "head", 0
+        self._arriving, self._bytes = "head", 0
         self.due = self.loop.time() + HEAD_SECONDS
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._arriving == "head":  # what comes behind a body would be taken for what a proxy said before it
+            super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
         if size > MOST_HEAD_BYTES or len(self.headers) > MOST_HEADERS:
             self._too_large = True
             raise ValueError("the head of the request is too large")  # which ends the reading of it
+        super().on_headers_complete()
         self._arriving = "body"
         self.due = self.loop.time() + BODY_SECONDS
-        super().on_headers_complete()
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
@@ -222,26 +254,31 @@ class Connection(HttpToolsProtocol):
     def pause_writing(self) -> None:
         super().pause_writing()
         self.read_due = self.loop.time() + READ_SECONDS
+        self._keeper.wait_for(self)
 
     def resume_writing(self) -> None:
         super().resume_writing()
         self.read_due = math.inf
+        if self._arriving is None and not self._is_answered():
+            self._keeper.take_up(self)
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 uvicorn's words
         """Says that a request cannot be read, and closes the connection."""
-        self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE if self._too_large else HTTPStatus.BAD_REQUEST)
+        self._turn_away(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE if self._too_large else HTTPStatus.BAD_REQUEST)
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether part of a request is not here yet, or an answer is not read."""
+        return self._arriving is not None or self.read_due < math.inf
 
     def is_overdue(self, now: float) -> bool:
         """Whether the time is up for what is waited for: a part of a request, or some of an answer to be read."""
         return now >= self.due or now >= self.read_due
 
     def expire(self, now: float) -> None:
-        """Closes the connection because its time is up; with a word to whoever began a request and was told nothing yet."""
-        told_nothing = self._is_answered() or (
-            self._arriving == "body" and not self.cycle.response_started and not self.pipeline
-        )
-        if self._arriving is not None and told_nothing and now < self.read_due:
-            self._refuse(HTTPStatus.REQUEST_TIMEOUT)
+        """Closes the connection because its time is up."""
+        if self._arriving is not None and now < self.read_due:
+            self._turn_away(HTTPStatus.REQUEST_TIMEOUT)
         else:
             self.cut()
 
@@ -260,6 +297,14 @@ class Connection(HttpToolsProtocol):
         """Waits for the next request; uvicorn closes the connection in time, but for whoever does not read to the end."""
         self.due = self.loop.time() + IDLE_SECONDS + LINGER_SECONDS
         self._keeper.wait_for(self)
+
+    def _turn_away(self, status: HTTPStatus) -> None:
+        """Ends the connection; with a word to whoever was told nothing yet, and would not take it for another answer."""
+        told_nothing = not self.cycle.response_started if self._arriving == "body" else self._is_answered()
+        if told_nothing and not self.pipeline:
+            self._refuse(status)
+        else:
+            self.cut()
 
     def _refuse(self, status: HTTPStatus) -> None:
         answer = f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 from sqlalchemy import Column, Connection, Row, Select, Table, Text, cast, delete, func, select, update
 
 from shiftproof.curation.review_classes import looks_like, reviewer_name
-from shiftproof.errors import BadInput
+from shiftproof.errors import BadInput, StoreError
 from shiftproof.review import statements
 from shiftproof.review.ballots import Ballots, Numbers
 from shiftproof.review.engines import engine_for, make_ready, reading_engine
@@ -90,7 +90,11 @@ class Database:
         """A key of this review, made when it is first asked for: forms are signed with it."""
         self._add_once(facts, {"name": "secret", "value": secrets.token_hex(32)})
         with self._reading.connect() as connection:
-            return bytes.fromhex(connection.execute(select(facts.c.value).where(facts.c.name == "secret")).scalar_one())
+            found = connection.execute(select(facts.c.value).where(facts.c.name == "secret")).scalar_one()
+        try:
+            return bytes.fromhex(found)
+        except ValueError as problem:
+            raise StoreError("the review's database is damaged: what its forms are signed with is no key") from problem
 
     def invite(self, name: str, role: Literal["reviewer", "owner"] = "reviewer") -> str:
         """A token for a new person, or a new one for a known person, whose old one is then worth nothing.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import sqlite3
 import time
 from pathlib import Path
@@ -14,6 +15,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 from shiftproof.errors import BadInput, StoreError
 from shiftproof.review.schema import migrate
+from shiftproof.review.votes import answer_in
 
 CONNECTIONS = 10
 """To the database, kept open; waiting for one of them is quicker than making more, which a server takes long for."""
@@ -27,6 +29,8 @@ IDLE_SECONDS = 2.0
 
 def engine_for(where: str | Path) -> Engine:
     """The way to a database by its URL, or to a file of SQLite; BadInput where no such one can be reached."""
+    if isinstance(where, Path) and os.path.realpath(where) != os.path.join(os.path.realpath(where.parent), where.name):
+        raise BadInput(f"{str(where)!r:.300} is a link, and a stranger's could lead anywhere; name the file with --database")
     try:
         # a path is no part of a URL: it may hold signs that mean something there
         url = make_url(where) if isinstance(where, str) else URL.create("sqlite", database=str(where))
@@ -34,7 +38,7 @@ def engine_for(where: str | Path) -> Engine:
             url = url.set(drivername="postgresql+psycopg")
         if url.get_backend_name() == "sqlite" and _is_in_memory(url):
             raise BadInput(f"{url}: votes in memory are lost with the server; name a file, such as sqlite:///votes.sqlite")
-        engine = create_engine(url, pool_size=CONNECTIONS, max_overflow=0)
+        engine = create_engine(url, pool_size=CONNECTIONS, max_overflow=0, json_deserializer=answer_in)
     except (
         SQLAlchemyError,
         ModuleNotFoundError,
@@ -57,7 +61,7 @@ def reading_engine(engine: Engine) -> Engine:
     """The way to the same database for what one statement reads: no transaction, of whose ends a server would be told."""
     if engine.dialect.name == "sqlite":
         return engine
-    settings = {"isolation_level": "AUTOCOMMIT", "pool_reset_on_return": None}
+    settings = {"isolation_level": "AUTOCOMMIT", "pool_reset_on_return": None, "json_deserializer": answer_in}
     reading = create_engine(engine.url, pool_size=CONNECTIONS, max_overflow=0, **settings)
     _listen_for_ends(reading)
     # what ends the connections of one ends those of the other

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import ipaddress
+import threading
 import time
 from collections import deque
 from collections.abc import Mapping
@@ -19,6 +20,9 @@ from shiftproof.review.database import Database, Reviewer, token_digest
 WEEKS = 12 * 7 * 24 * 3600
 MOST_BYTES = 256 * 1024
 """Of a request's body: a hundred votes with notes have room in it."""
+
+MOST_DIGITS = 20
+"""Of a length; a number may have thousands, of which all but one are zeros, and Python does not read those."""
 
 GUESSES, WINDOW = 10, 60.0
 """Wrong tokens that begin alike, from one address in so many seconds; more are turned away unread."""
@@ -53,7 +57,7 @@ class Guarded:
             await self._app(scope, receive, send)
             return
         length = Headers(scope=scope).get("content-length", "0")
-        if not length.isdecimal() or int(length) > MOST_BYTES:
+        if not length.isdecimal() or len(length) > MOST_DIGITS or int(length) > MOST_BYTES:
             await PlainTextResponse("too large", 413, dict(HEADERS))(scope, receive, send)
             return
 
@@ -88,11 +92,13 @@ class Guesses:
 
     def __init__(self) -> None:
         self._wrong: dict[tuple[str, str], deque[float]] = {}
+        self._turn = threading.Lock()
 
     def add(self, token: str, address: str) -> None:
-        if len(self._wrong) > MOST_GUESSED:
-            self._wrong = {one: times for one, times in self._wrong.items() if _is_full(times)}
-        self._wrong.setdefault((token[:PREFIX], address), deque(maxlen=GUESSES)).append(time.monotonic())
+        with self._turn:  # many guess at once, and what is gone through may not grow
+            if len(self._wrong) > MOST_GUESSED:
+                self._wrong = {one: times for one, times in self._wrong.items() if _is_full(times)}
+            self._wrong.setdefault((token[:PREFIX], address), deque(maxlen=GUESSES)).append(time.monotonic())
 
     def too_many(self, token: str, address: str) -> bool:
         """Whether an address has to wait before another token that begins so is looked at."""
@@ -141,6 +147,10 @@ class Gate:
         if found is not None and connection is not None:
             connection.known = True
         return found
+
+    def has_cookie(self, request: Request) -> bool:
+        """Whether a request has a cookie of ours, whoever it was given to: those of strangers are not read any further."""
+        return self._token(request) is not None
 
     def form_key(self, request: Request) -> str:
         """What a form of this visitor must bring along, which no other site can know."""

@@ -12,6 +12,7 @@ from sqlalchemy.exc import TimeoutError as NoConnectionFree
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from shiftproof.errors import ShiftproofError
 from shiftproof.review.engines import reason_of
 from shiftproof.review.pages import page
 
@@ -24,9 +25,9 @@ PASSING: tuple[type[SQLAlchemyError], ...] = (OperationalError, InterfaceError, 
 _log = logging.getLogger(__name__)
 
 
-def outage_handlers() -> Mapping[type[SQLAlchemyError], Callable[[Request, Exception], Response]]:
+def outage_handlers() -> Mapping[type[Exception], Callable[[Request, Exception], Response]]:
     """What the application answers when the database is out of order, by the error."""
-    return dict.fromkeys(PASSING, Outages().answer)
+    return dict.fromkeys((*PASSING, ShiftproofError), Outages().answer)
 
 
 class Outages:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,7 +10,7 @@ from sqlalchemy import ColumnElement, Row, Select, Text, case, cast, func, selec
 
 from shiftproof.review.ballots import NONE, Ballots, Numbers
 from shiftproof.review.schema import votes
-from shiftproof.review.votes import ROUNDS
+from shiftproof.review.votes import ROUNDS, answer_in
 
 _before = votes.alias()
 
@@ -43,7 +42,7 @@ def ballots_from(rows: Sequence[Row[Any]]) -> Ballots:
     answer = np.array([place.setdefault(text, len(place)) for texts in said for text in texts], np.int64)
     ballots = Ballots(
         [row.item for row in rows],
-        [json.loads(text) for text in place],
+        [answer_in(text) for text in place],
         item=np.repeat(np.arange(len(rows)), [len(texts) for texts in said]),
         answer=answer,
         **{name: numbers_in(",".join(getattr(row, name) for row in rows)) for name in _NUMBERS},

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-from shiftproof.curation.project import Item, Project, from_fields
+from shiftproof.curation.project import Item, Project, from_fields, text_of
 from shiftproof.curation.review_classes import reviewer_name
 from shiftproof.errors import BadInput
 from shiftproof.files import write_whole
@@ -88,10 +89,10 @@ def _take_over(database: Database, number: int, person: Reviewer, given: Sequenc
 
 def load_revision(folder: Path) -> Revision:
     """Which revision the project in a folder is; the first where nothing says otherwise."""
-    try:
-        return from_fields(Revision, json.loads((folder / FILE).read_text(encoding="utf-8")))
-    except FileNotFoundError:
+    if not os.path.lexists(folder / FILE):
         return Revision()
+    try:
+        return from_fields(Revision, json.loads(text_of(folder, FILE)))
     except (ValueError, TypeError, AttributeError, RecursionError) as problem:
         raise BadInput(f"{folder / FILE} cannot be read: {problem}") from problem
 

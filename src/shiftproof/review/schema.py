@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from sqlalchemy import (
     JSON,
     BigInteger,
     Boolean,
     Column,
+    ColumnElement,
     Connection,
     Engine,
     Float,
@@ -25,6 +27,7 @@ from sqlalchemy import (
     insert,
     inspect,
     literal,
+    or_,
     select,
     text,
     update,
@@ -32,6 +35,7 @@ from sqlalchemy import (
 from sqlalchemy.schema import CreateIndex
 
 from shiftproof.errors import StoreError
+from shiftproof.review.votes import ROUNDS
 
 tables = MetaData()
 
@@ -158,6 +162,21 @@ def _present(connection: Connection) -> None:
 MIGRATIONS: Sequence[Callable[[Connection], None]] = (_first, _together, _tested, _looked, _counted, _chosen, _present)
 """Each makes tables of its version out of those of the version before it; what is written here stays as it is."""
 
+KINDS: Mapping[type, tuple[str, ...]] = {
+    str: ("text",),
+    object: ("text",),  # JSON
+    int: ("integer",),
+    bool: ("integer",),
+    float: ("real", "integer"),
+}
+"""What SQLite calls the values of a column, by what they are to Python."""
+
+NAMES: Mapping[Column[Any], Sequence[str]] = {votes.c.round: ROUNDS, reviewers.c.role: ("reviewer", "owner")}
+"""Columns that hold one of a few names."""
+
+MOST_DIGITS = 9
+"""Of the version of tables."""
+
 ALONE: Mapping[str, str] = {
     "sqlite": "BEGIN IMMEDIATE",
     "postgresql": "SELECT pg_advisory_xact_lock(hashtext('the tables of a shiftproof review'))",
@@ -176,17 +195,54 @@ def migrate(engine: Engine) -> None:
             raise StoreError(
                 f"the database holds a review of version {version}, and this shiftproof knows {len(MIGRATIONS)}; update it"
             )
+        if engine.dialect.name == "sqlite":
+            check_own_tables(connection)
         for step in MIGRATIONS[version:]:
             step(connection)
         if version == 0:
             connection.execute(insert(facts).values(name="version", value=str(len(MIGRATIONS))))
         elif version < len(MIGRATIONS):
             connection.execute(update(facts).where(facts.c.name == "version").values(value=str(len(MIGRATIONS))))
+        if engine.dialect.name == "sqlite":
+            check_rows(connection)
 
 
 def version_of(connection: Connection) -> int:
-    """The version of the tables there are; 0 where there are none."""
+    """The version of the tables there are; 0 where there are none, StoreError where nothing says so that can be read."""
     if not inspect(connection).has_table("facts"):
         return 0
     found = connection.execute(select(func.max(facts.c.value)).where(facts.c.name == "version")).scalar()
-    return int(found or 0)
+    if not isinstance(found, str) or not found.isdecimal() or len(found) > MOST_DIGITS:
+        raise StoreError("the database is damaged, or is no review: nothing says of which version it is")
+    return int(found)
+
+
+def check_own_tables(connection: Connection) -> None:
+    """StoreError where a file holds what acts by itself, as one from a stranger might: it would change votes unseen."""
+    strange = "type IN ('trigger', 'view') OR sql LIKE 'CREATE VIRTUAL%'"
+    found = connection.execute(text(f"SELECT type, name FROM sqlite_master WHERE {strange}")).first()  # noqa: S608 our words
+    if found is not None:
+        raise StoreError(f"the database holds a {found.type} {found.name!r:.60}, which no review has; do not use it")
+
+
+def check_rows(connection: Connection) -> None:
+    """StoreError where a file holds rows that nobody wrote: SQLite takes any value in any column, and so does damage."""
+    for table in tables.sorted_tables:
+        odd = or_(*(_is_odd(column) for column in table.columns))
+        key = list(table.primary_key)[-1]
+        if found := connection.execute(select(key).where(odd).limit(1)).first():
+            raise StoreError(f"the database is damaged: {table.name} hold what nobody wrote, at {key.name} {found[0]!r:.60}")
+    given_out = connection.execute(select(facts.c.value).where(facts.c.name == "handed out")).scalar()
+    if given_out is None or not given_out.isdecimal():
+        raise StoreError(f"the database is damaged: {given_out!r:.60} items were handed out")
+
+
+def _is_odd(column: Column[Any]) -> ColumnElement[bool]:
+    """Whether a value is none that its column is for."""
+    kinds = KINDS[column.type.python_type] + ("null",) * bool(column.nullable)
+    odd: ColumnElement[bool] = func.typeof(column).not_in(kinds)
+    for key in column.foreign_keys:
+        odd |= column.not_in(select(key.column))
+    if (names := NAMES.get(column)) is not None:
+        odd |= column.not_in(names)
+    return odd

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ipaddress
+import logging
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -132,6 +133,15 @@ class Server(uvicorn.Server):
             door.listen(BACKLOG)  # accepted a few at a time, and none turned away meanwhile
         self._keeper.watch(asyncio.get_running_loop())
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._keeper.end_unfinished()
+        await super().shutdown(sockets)
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Whether a line is worth the terminal: that an answer was given up because the server ends is not, for each of them."""
+    return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
+
 
 def serve(app: ASGIApp, door: socket.socket, *, proxies: Sequence[Proxy] = ()) -> None:
     """Answers until Ctrl-C; whom `proxies` name as the sender of a request is believed.
@@ -156,5 +166,6 @@ def serve(app: ASGIApp, door: socket.socket, *, proxies: Sequence[Proxy] = ()) -
         timeout_keep_alive=IDLE_SECONDS,
         timeout_graceful_shutdown=SECONDS_TO_END,
     )
+    logging.getLogger("uvicorn.error").addFilter(_is_news)
     with door, contextlib.suppress(KeyboardInterrupt):
         Server(settings, keeper).run(sockets=[door])

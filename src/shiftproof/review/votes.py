@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, get_args
 
 from shiftproof.curation.screens import Form, Screen
-from shiftproof.errors import BadInput
+from shiftproof.errors import BadInput, StoreError
 
 Round = Literal["training", "qualification", "first", "open"]
 """With the answer shown after it; to see who may go on; blind; and after everybody's votes were seen."""
@@ -118,6 +119,34 @@ def check_answer(screen: Screen, answer: Mapping[str, Any], classes: Iterable[st
             _check_points(answer.get("points"))
         case "class":
             _check_among([_text(answer.get("class"), "class")], classes, "class")
+
+
+def answer_in(text: str) -> dict[str, Any] | None:
+    """The answer that a database holds; None for a vote that only takes another back, StoreError where it is damaged.
+
+    >>> answer_in('{"choice": "keep"}'), answer_in("null")
+    ({'choice': 'keep'}, None)
+    """
+    try:
+        answer = json.loads(text)
+        if answer is not None:
+            _check_form(answer)
+    except (ValueError, TypeError, RecursionError, BadInput) as problem:
+        raise StoreError(f"the review's database is damaged: {text[:60]!r} is no answer to anything") from problem
+    return answer  # type: ignore[no-any-return]  # as it was just found
+
+
+def _check_form(answer: Any) -> None:
+    """BadInput where an answer holds none of what answers do, whatever the screen."""
+    if not isinstance(answer, dict):
+        raise BadInput("an answer should be an object with a choice")
+    _text(answer.get("choice"), "choice")
+    for part in answer.keys() & {"reasons", "labels", "tags"}:
+        _texts(answer[part], part)
+    if "class" in answer:
+        _text(answer["class"], "class")
+    if "points" in answer:
+        _check_points(answer["points"])
 
 
 def box_of(answer: Mapping[str, Any]) -> tuple[float, float, float, float]:

@@ -17,8 +17,15 @@ function followTheme() {
   offer();
 }
 
+// names that a chart could not be drawn with: ends of lines, which its expressions may not hold, and what every object has
+function drawable(key, value) {
+  if (typeof value !== "string") return value;
+  const line = value.replace(/[\u2028\u2029]/g, " ");
+  return line in {} ? `${line}\u200b` : line;
+}
+
 async function draw(drawing) {
-  const spec = JSON.parse(drawing.previousElementSibling.textContent);
+  const spec = JSON.parse(drawing.previousElementSibling.textContent, drawable);
   // ast: expressions are interpreted, so the page needs no right to make code from text; styles are the page's own for the same reason
   const tooltip = { disableDefaultStyle: true };
   await window.vegaEmbed(drawing, spec, { actions: false, renderer: "svg", ast: true, defaultStyle: false, tooltip });
