@@ -150,8 +150,9 @@ def read_store(folder: Path) -> object:
     assert predictions.logits is not None
     assert predictions.features is not None
     assert predictions.top5 is not None
-    arrays = (predictions.logits, predictions.features, predictions.top5.classes, predictions.top5.scores)
-    return [array.tobytes() for array in arrays]
+    top5 = predictions.top5
+    arrays = (predictions.labels, predictions.logits, predictions.features, top5.classes, top5.scores)
+    return [predictions.gives, *(array.tobytes() for array in arrays)]
 
 
 def read_merged(folder: Path) -> object:
@@ -319,7 +320,7 @@ def read_command(folder: Path) -> object:
     import shiftproof.cli
     import shiftproof.review.serving
 
-    shiftproof.review.serving.serve = lambda *_: None  # nobody would end it
+    shiftproof.review.serving.serve = lambda *_, **__: None  # nobody would end it
     os.chdir(folder / "here")
     sys.argv = ["shiftproof", *json.loads((folder / "line.json").read_text())]
     told = io.StringIO()

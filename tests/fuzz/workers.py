@@ -26,7 +26,6 @@ import sys
 import tempfile
 import time
 import traceback
-import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -48,7 +47,6 @@ def run_worker(connection: Connection, shared: Any, root: Path, module: str) -> 
     for stream in (0, 1, 2):  # libraries print what they think of damaged files
         os.dup2(nowhere, stream)
     sys.dont_write_bytecode = True
-    warnings.simplefilter("ignore")
     bench, progress = Bench(root), Progress(shared)
     tempfile.tempdir = str(root / "cache")
     stack = root.with_suffix(".stack").open("w")
