@@ -31,6 +31,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
+import xxhash
+
 from shiftproof.chunks import reading, save_chunk
 from shiftproof.corruptions import PIXELS
 from shiftproof.digests import DigestCache
@@ -68,6 +70,9 @@ from shiftproof.types import (
 )
 
 FORMAT = 1
+
+CHECKSUM = "checksum"
+"""The entry of a JSON file that tells whether the others are as they were written."""
 
 SOUGHT_ANEW = "shiftproof curate duplicates finds them once more"
 """What makes up for a damaged list of images that look alike."""
@@ -319,7 +324,7 @@ class Store:
         """Remembers which files look alike, by their digests, in place of what was known of the same set."""
         key = fingerprint_of(images.location or images.fingerprint)[:16]
         about = {"images": images.name, "location": images.location, "alike": list(pairs)}
-        write_whole(self.root / "duplicates" / f"{key}.json", to_json(about))
+        write_whole(self.root / "duplicates" / f"{key}.json", _with_checksum(about))
 
     def alike(self) -> Iterator[tuple[str, str]]:
         """Pairs of digests of files that look alike, of every set in which duplicates were looked for."""
@@ -499,8 +504,11 @@ def _remedy(path: Path) -> str:
 def _read_alike(path: Path) -> list[tuple[str, str]]:
     try:
         found = parse_json(path.read_text(encoding="utf-8", errors="surrogateescape"), path)
+        if found.keys() - {"images", "location", "alike", CHECKSUM}:  # the name of the checksum may be what is damaged
+            raise DamagedFile(path, "it holds what no list of images that look alike does")
+        _check(path, found)
         return [(_text(one), _text(other)) for one, other in found["alike"]]
-    except (BadInput, ValueError, KeyError, TypeError) as error:
+    except (BadInput, ValueError, KeyError, TypeError, AttributeError) as error:
         raise DamagedFile(path, "it does not list images that look alike") from error
 
 
@@ -509,7 +517,22 @@ def _slug(text: str) -> str:
 
 
 def _write_model(path: Path, model: StoredModel) -> None:
-    write_whole(path, to_json({"format": FORMAT, **dataclasses.asdict(model)}))
+    write_whole(path, _with_checksum({"format": FORMAT, **dataclasses.asdict(model)}))
+
+
+def _with_checksum(about: Mapping[str, Any]) -> bytes:
+    return to_json({**about, CHECKSUM: _checksum_of(about)})
+
+
+def _check(path: Path, plain: dict[str, Any]) -> None:
+    """DamagedFile where a file does not hold what was written; those of older versions have no checksum."""
+    about = {name: value for name, value in plain.items() if name != CHECKSUM}
+    if CHECKSUM in plain and plain[CHECKSUM] != _checksum_of(about):
+        raise DamagedFile(path, "its checksum does not match")
+
+
+def _checksum_of(about: Mapping[str, Any]) -> str:
+    return xxhash.xxh3_128_hexdigest(json.dumps(about, sort_keys=True).encode())
 
 
 def _read_model_if_there(path: Path) -> StoredModel | None:
@@ -534,6 +557,7 @@ def _read_model(path: Path) -> StoredModel:
                 f"{path} was written by a newer shiftproof (format {form}, this one reads {FORMAT}); update shiftproof, or "
                 "name another folder with --store"
             )
+        _check(path, plain)
         model = StoredModel.from_plain({"stored": written, **plain})
         if model.ref.fingerprint != path.parent.name:
             raise DamagedFile(path, f"it is of another model, {model.ref.fingerprint:.40}")

@@ -8,10 +8,12 @@ import json
 import os
 import sqlite3
 import sys
+import warnings
 from collections.abc import Mapping, Sequence
-from functools import cache
+from fnmatch import fnmatch
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from hypothesis import strategies as st
@@ -20,8 +22,11 @@ from PIL import Image as Pillow
 from fuzz.bench import Wrong
 from fuzz.cases import ODD_TEXTS, Seed, jsons
 from fuzz.small_files import COCO, clip_bytes, files_made, photos, pixels, safetensors_seeds, zip_seeds
-from shiftproof.errors import BadInput
-from shiftproof.types import Classifier
+from shiftproof.errors import BadInput, StoreWarning
+from shiftproof.types import Classifier, ImageSet
+
+if TYPE_CHECKING:
+    from shiftproof.store import Store
 
 # ---- models
 
@@ -90,9 +95,11 @@ def read_onnx(folder: Path) -> object:
 @cache
 def _store_files(*, with_network: bool = False) -> dict[str, bytes]:
     """Photos and what a model said of them; with a network, a file of it and its answers too."""
+    from shiftproof.digests import digest_of
     from shiftproof.image_sets import open_images
     from shiftproof.models import load_model, wrap_model
     from shiftproof.prediction import predict
+    from shiftproof.store import Store
     from toys import COLOURS, colour_scores, save_colour_network
 
     def make(folder: Path) -> None:
@@ -116,6 +123,8 @@ def _store_files(*, with_network: bool = False) -> dict[str, bytes]:
             models.append(load_model(str(folder / "model.onnx"), classes=sorted(COLOURS)))
         for asked in models:
             predict(asked, open_images(folder / "photos"), store=folder / "runs", keep="features", workers=1)
+        one, other = (digest_of(path.read_bytes()) for path in sorted((folder / "photos" / "red").iterdir()))
+        Store(folder / "runs").save_alike(open_images(folder / "photos").ref, [(one, other)])
         (folder / "runs" / "digests.sqlite").unlink()
 
     return files_made(make)
@@ -123,14 +132,22 @@ def _store_files(*, with_network: bool = False) -> dict[str, bytes]:
 
 def store_seeds() -> list[Seed]:
     files = _store_files()
-    chunk = next(name for name in files if name.endswith(".safetensors") and "/rows/" in name)
-    told = [name for name in files if name.endswith(".json")]
+    own = ("rows/*.safetensors", "models/*/model.json", "rows/*/run.json", "duplicates/*")
+    chunk, model, run, alike = (next(name for name in files if fnmatch(name, f"runs/{pattern}")) for pattern in own)
     changes = {**files, "runs/changes.json": b'{"rename": {}}'}
     return [
         *safetensors_seeds("chunk", files, chunk),
-        *(Seed(Path(name).stem, files, name, jsons) for name in told),
+        Seed("model", {**files, model: _without_checksum(files[model])}, model, jsons),
+        Seed("model-with-checksum", files, model),
+        Seed("run", files, run, jsons),
         Seed("changes", changes, "runs/changes.json", jsons),
+        Seed("alike", files, alike),
     ]
+
+
+def _without_checksum(data: bytes) -> bytes:
+    """The file as older versions wrote it: any text in it counts."""
+    return json.dumps({name: value for name, value in json.loads(data).items() if name != "checksum"}).encode()
 
 
 def read_store(folder: Path) -> object:
@@ -152,14 +169,44 @@ def read_store(folder: Path) -> object:
     assert predictions.top5 is not None
     top5 = predictions.top5
     arrays = (predictions.labels, predictions.logits, predictions.features, top5.classes, top5.scores)
-    return [predictions.gives, *(array.tobytes() for array in arrays)]
+    return [predictions.gives, *(array.tobytes() for array in arrays), _alike(images, store)]
+
+
+def _alike(images: ImageSet, store: Store) -> Mapping[str, str]:
+    """Which images look alike; BadInput where the store says that it does not know any more."""
+    from shiftproof.loading import alike_in
+
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        found = alike_in(images, store)
+    for warning in said:
+        if issubclass(warning.category, StoreWarning) and f"{store.root}/duplicates/" in str(warning.message):
+            raise BadInput(str(warning.message))
+    return found
+
+
+def alike_seeds() -> list[Seed]:
+    """Lists of images that look alike as older versions wrote them, in which any digest counts."""
+    files = _store_files()
+    path = next(name for name in files if name.startswith("runs/duplicates/"))
+    return [Seed("alike", {**files, path: _without_checksum(files[path])}, path, jsons)]
+
+
+def read_alike(folder: Path) -> object:
+    from shiftproof.image_sets import open_images
+    from shiftproof.store import Store
+
+    return _alike(open_images(folder / "photos"), Store(folder / "runs"))
 
 
 def read_merged(folder: Path) -> object:
     from shiftproof.store import Store
 
     (folder / "all").mkdir()
-    Store(folder / "all" / "runs").absorb(Store(folder / "runs"))
+    merged = Store(folder / "all" / "runs").absorb(Store(folder / "runs"))
+    for damaged in merged.damaged:
+        if damaged.path.parent.name == "duplicates":
+            raise damaged  # the only loss that is no missing run afterwards
     (folder / "photos").rename(folder / "all" / "photos")
     return read_store(folder / "all")
 
@@ -191,21 +238,63 @@ def project_seeds() -> list[Seed]:
             votes.executescript("PRAGMA journal_mode=DELETE; PRAGMA page_size=512; VACUUM")
 
     files = files_made(make)
+    votes = files["review.sqlite"]
     return [
         Seed("project", files, "project.json", jsons),
         Seed("items", files, "items.jsonl", jsons),
         Seed("votes", files, "review.sqlite"),
+        Seed("rows", files, "review.sqlite", jsons, _rows_in(votes), partial(_with_rows, database=votes), mutated=False),
     ]
+
+
+TABLES = ("votes", "reviewers", "assignments", "facts")
+
+
+def _rows_in(database: bytes) -> bytes:
+    """What the tables of a review hold, as JSON; answers as what their text says."""
+    with contextlib.closing(sqlite3.connect(":memory:")) as opened:
+        opened.deserialize(database)
+        opened.row_factory = sqlite3.Row
+        tables = {table: [dict(row) for row in opened.execute(f"SELECT * FROM {table}")] for table in TABLES}
+    for vote in tables["votes"]:
+        vote["answer"] = json.loads(vote["answer"])
+    return json.dumps(tables).encode()
+
+
+def _with_rows(rows: bytes, *, database: bytes) -> bytes:
+    """The database with these rows; values that SQLite has no kind for as their JSON, and what it does not take left out."""
+    tables = json.loads(rows)
+    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as opened:
+        opened.deserialize(database)
+        for table in TABLES if isinstance(tables, dict) else ():
+            opened.execute(f"DELETE FROM {table}")
+            for row in tables.get(table) or () if isinstance(tables.get(table), list) else ():
+                columns = [name for name in row if name.isidentifier()] if isinstance(row, dict) else []
+                values = [_cell(row[name]) for name in columns]
+                with contextlib.suppress(sqlite3.Error, OverflowError, UnicodeEncodeError):
+                    names, places = ",".join(columns), ",".join("?" * len(columns))
+                    opened.execute(f"INSERT INTO {table} ({names}) VALUES ({places})", values)
+        return opened.serialize()
+
+
+def _cell(value: Any) -> Any:
+    return json.dumps(value) if isinstance(value, (dict, list)) else value
 
 
 def read_project(folder: Path) -> object:
     from shiftproof.cli_review import reviewed
     from shiftproof.curation.project import load_project
+    from shiftproof.review.database import Database
     from shiftproof.review.pictures import check_all_there
 
     check_all_there(load_project(folder))
     project, found = reviewed(str(folder), None)
     json.dumps(found.as_json())
+    database = Database(folder / "review.sqlite")
+    votes = database.votes()
+    database.close()
+    if len(votes) != found.votes:
+        raise Wrong(f"votes: {len(votes)} by rows, {found.votes} by columns")
     return len(project.items)
 
 

@@ -18,9 +18,11 @@ from PIL import Image as Pillow
 from fuzz.bench import Reader, Wrong
 from fuzz.cases import Documents, Seed, jsons, texts
 from fuzz.own_files import (
+    alike_seeds,
     command_seeds,
     onnx_seeds,
     project_seeds,
+    read_alike,
     read_command,
     read_merged,
     read_onnx,
@@ -195,13 +197,14 @@ def _voc_seeds() -> list[Seed]:
     split = {**files, "ImageSets/Main/val.txt": b"a 1\n"}
     encoded = [
         Seed(f"xml-{code}", {**files, "Annotations/a.xml": _declared(code)}, "Annotations/a.xml")
-        for code in ("utf-16", "latin-1")
+        for code in ("utf-16", "latin-1", "gb2312", "shift_jis")
     ]
     return [Seed("xml", files, "Annotations/a.xml", texts), Seed("split", split, "ImageSets/Main/val.txt", texts), *encoded]
 
 
 def _declared(code: str) -> bytes:
-    return f'<?xml version="1.0" encoding="{code}"?>{VOC.decode()}'.encode(code)
+    name = {"gb2312": "猫", "shift_jis": "ネコ"}.get(code, "cat")  # of several bytes where the encoding has such
+    return f'<?xml version="1.0" encoding="{code}"?>{VOC.decode().replace("cat", name)}'.encode(code)
 
 
 def _read_voc(folder: Path) -> object:
@@ -413,6 +416,7 @@ READERS: Sequence[Reader] = (
     Reader("weights", weight_seeds, read_weights, share=0.5),
     Reader("store", store_seeds, read_store, checked=True),
     Reader("merge", store_seeds, read_merged, share=0.5, checked=True),
+    Reader("alike", alike_seeds, read_alike, share=0.2),
     Reader("project", project_seeds, read_project, share=0.5),
     Reader("command", command_seeds, read_command, share=0.1),
 )

@@ -193,7 +193,8 @@ def _batches(readers: Sequence[Reader], cases: int, seed: int) -> list[Batch]:
     total = sum(reader.share for reader in readers)
     made: list[tuple[int, Batch]] = []
     for reader in readers:
-        left, size = max(round(cases * reader.share / total), 1), 20 if reader.is_slow else 200
+        left = max(round(cases * reader.share / total), 1)
+        size = min(max(left // 80, 4), 20 if reader.is_slow else 200)  # of 80 batches each seed has some
         sizes = [min(size, left - begun) for begun in range(0, left, size)]
         made += [(number, Batch(reader.name, number, seed, count, frozenset())) for number, count in enumerate(sizes)]
     return [batch for _, batch in sorted(made, key=lambda one: one[0])]

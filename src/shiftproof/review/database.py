@@ -19,7 +19,7 @@ from shiftproof.curation.review_classes import looks_like, reviewer_name
 from shiftproof.errors import BadInput
 from shiftproof.review import statements
 from shiftproof.review.ballots import Ballots, Numbers
-from shiftproof.review.engines import engine_for, make_ready, reading_engine
+from shiftproof.review.engines import engine_for, make_ready, reading_engine, sound_rows
 from shiftproof.review.holdings import Held, Holding, Holdings
 from shiftproof.review.read_ballots import VOTES_BY_ITEM, ballots_from, numbers_in
 from shiftproof.review.schema import CHOICE, assignments, comments, facts, looks, lookups, reviewers, votes
@@ -120,7 +120,7 @@ class Database:
 
     def reviewers(self) -> list[Reviewer]:
         """Everybody who was invited, in that order."""
-        with self._reading.connect() as connection:
+        with self._reading.connect() as connection, sound_rows(self._engine):
             return [_reviewer(row) for row in connection.execute(select(reviewers).order_by(reviewers.c.id))]
 
     def mark(
@@ -238,9 +238,9 @@ class Database:
         """The people each item was given to; of some items alone, where they are named."""
         people = func.aggregate_strings(cast(assignments.c.reviewer, Text), ",").label("people")
         asked = select(assignments.c.item, people).group_by(assignments.c.item)
-        with self._reading.connect() as connection:
+        with self._reading.connect() as connection, sound_rows(self._engine):
             rows = _of_items(connection, asked, assignments.c.item, items)
-            return {row.item: sorted(map(int, row.people.split(","))) for row in rows}
+            return {row.item: sorted(map(int, (row.people or "").split(","))) for row in rows}
 
     def unanswered(self) -> dict[int, int]:
         """How many items people were given on which no vote of theirs stands; nobody who has none."""
@@ -269,13 +269,13 @@ class Database:
         )
         if reviewer is not None:
             asked = asked.where(votes.c.reviewer == reviewer)
-        with self._reading.connect() as connection:
+        with self._reading.connect() as connection, sound_rows(self._engine):
             found = [vote_in(row) for row in _of_items(connection, asked.limit(last), votes.c.item, items)]
         return sorted(found, key=lambda vote: vote.number)
 
     def ballots(self, items: Sequence[str] | None = None) -> Ballots:
         """All votes as columns; those on some items alone, where they are named."""
-        with self._reading.connect() as connection:
+        with self._reading.connect() as connection, sound_rows(self._engine):
             return ballots_from(list(_of_items(connection, VOTES_BY_ITEM, votes.c.item, items)))
 
     def last_seen(self) -> dict[int, float]:
@@ -377,4 +377,6 @@ def _of_items(
 
 
 def _reviewer(row: Row[Any]) -> Reviewer:
+    if type(row.name) is not str or type(row.role) is not str or type(row.qualified) not in (float, type(None)):
+        raise ValueError(f"reviewer {row.id} has no name, or what no reviewer has")
     return Reviewer(row.id, row.name, row.role, row.consented is not None, row.trained is not None, row.qualified)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import sqlite3
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -113,8 +115,21 @@ def make_ready(engine: Engine) -> None:
     """Brings the tables to the newest version; StoreError in a sentence where the database does not answer or is damaged."""
     try:
         migrate(engine)
-    except (SQLAlchemyError, UnicodeDecodeError) as problem:  # the latter where SQLite complains of what is no text
+    except (SQLAlchemyError, ValueError) as problem:  # the latter where SQLite holds what is no text or no number
         raise StoreError(f"cannot open the review's database: {reason_of(problem)}") from problem
+
+
+@contextmanager
+def sound_rows(engine: Engine) -> Iterator[None]:
+    """StoreError that names the database where what it holds is none of ours, as after damage to its file."""
+    try:
+        yield
+    except (ValueError, TypeError, BadInput) as problem:
+        name = engine.url.database if engine.dialect.name == "sqlite" else engine.url.render_as_string()
+        raise StoreError(
+            f"the review's database {name} is damaged: {reason_of(problem)}; bring it back from a copy, or ask for help "
+            "before anybody writes into it"
+        ) from problem
 
 
 def reason_of(problem: Exception) -> str:

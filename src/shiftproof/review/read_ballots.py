@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Row, Select, Text, case, cast, func, selec
 
 from shiftproof.review.ballots import NONE, Ballots, Numbers
 from shiftproof.review.schema import votes
-from shiftproof.review.votes import ROUNDS
+from shiftproof.review.votes import ROUNDS, check_stored
 
 _before = votes.alias()
 
@@ -37,16 +37,22 @@ VOTES_BY_ITEM: Select[Any] = (
 
 
 def ballots_from(rows: Sequence[Row[Any]]) -> Ballots:
-    """The votes of such rows."""
+    """The votes of such rows; ValueError, TypeError or BadInput where they are damaged."""
     said = [row.answers.split("\n") for row in rows]
     place: dict[str, int] = {}
     answer = np.array([place.setdefault(text, len(place)) for texts in said for text in texts], np.int64)
+    answers = [json.loads(text) for text in place]
+    for one in answers:
+        check_stored(one)
+    columns = {name: numbers_in(",".join(getattr(row, name) for row in rows)) for name in _NUMBERS}
+    if strange := [name for name, column in columns.items() if len(column) != len(answer)]:
+        raise ValueError(f"some votes have no {strange[0]}")
     ballots = Ballots(
         [row.item for row in rows],
-        [json.loads(text) for text in place],
+        answers,
         item=np.repeat(np.arange(len(rows)), [len(texts) for texts in said]),
         answer=answer,
-        **{name: numbers_in(",".join(getattr(row, name) for row in rows)) for name in _NUMBERS},
+        **columns,
     )
     return ballots.some(np.argsort(-ballots.number))
 

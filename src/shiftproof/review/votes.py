@@ -120,6 +120,23 @@ def check_answer(screen: Screen, answer: Mapping[str, Any], classes: Iterable[st
             _check_among([_text(answer.get("class"), "class")], classes, "class")
 
 
+def check_stored(answer: Any) -> None:
+    """BadInput where an answer out of a database is one of no screen: it was damaged there."""
+    if answer is None:
+        return
+    if not isinstance(answer, dict) or "choice" not in answer:
+        raise BadInput(f"an answer should hold a choice, got {answer!r:.100}")
+    for name, part in answer.items():
+        if name in ("choice", "class"):
+            _text(part, name)
+        elif name in ("reasons", "labels", "tags"):
+            _texts(part, name)
+        elif name == "points":
+            _check_points(part)
+        else:
+            raise BadInput(f"an answer should hold a choice and what belongs to it, got {name!r:.100}")
+
+
 def box_of(answer: Mapping[str, Any]) -> tuple[float, float, float, float]:
     """Left, top, right and bottom around four extreme points, as shares of the picture's width and height.
 
