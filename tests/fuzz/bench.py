@@ -26,6 +26,7 @@ from hypothesis import seed as hypothesis_seed
 
 from fuzz.cases import LARGEST, Edit, Seed, applied, edits_of
 from shiftproof.errors import ShiftproofError
+from shiftproof.parallel import START
 
 CORPUS = Path(__file__).with_name("corpus")
 """Files that once failed, by reader."""
@@ -107,7 +108,7 @@ class Watch:
             self.seen.append(_resolved(told[0]))
         elif event in self.WRITING and told[-1] == -1:  # else a name below a folder that was opened before
             self.seen.extend(_resolved(path) for path in told[:2] if isinstance(path, (str, bytes, os.PathLike)))
-        elif event in self.STARTING:
+        elif event in self.STARTING and not (event == "subprocess.Popen" and START in told[1]):  # but for our own workers
             self.seen.append(f"{event} {told[0]!r:.60}")
 
     @contextlib.contextmanager

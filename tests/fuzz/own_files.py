@@ -300,46 +300,47 @@ def read_project(folder: Path) -> object:
 
 # ---- the command
 
-LINES_OF: Mapping[str, Sequence[str]] = {
-    "check": ["photos"],
-    "list": ["models"],
-    "plan": ["onnx:model.onnx", "photos"],
-    "measure": ["colours", "photos"],
-    "report": ["colours", "photos"],
-    "compare": ["colours", "model", "photos", "--studies", "accuracy"],
-    "threshold": [
-        "onnx:model.onnx",
-        "photos",
-        "--detector",
-        "msp",
-        "--false-alarms",
-        "0.1",
-        "--out-images",
-        "out=boxes.json",
-    ],
-    "predict": ["onnx:model.onnx", "photos"],
-    "run": ["onnx:model.onnx", "photos", "--studies", "accuracy"],
-    "probe": ["photos/red/0.png", "--model", "onnx:model.onnx"],
-    "merge": ["other", "runs"],
-    "models": ["--store", "runs"],
-    "models rename": ["colours", "others"],
-    "models forget": ["colours"],
-    "corrupt": ["photos", "written", "--corruptions", "fog", "--severities", "1"],
-    "perturb": ["photos", "written", "--perturbations", "tilt"],
-    "verdicts": ["project"],
-    "review": ["project", "--port", "0"],
-    "curate adversarial": ["photos", "project2", "--filter", "onnx:model.onnx"],
-    "curate boxes": ["photos", "project2"],
-    "curate crops": ["boxes.json", "written", "--reference", "boxes.json"],
-    "curate duplicates": ["photos"],
-    "curate export": ["project", "written"],
-    "curate failure-modes": ["project", "project2"],
-    "curate revise": ["project", "--continue-from", "project"],
-    "curate novel": ["photos", "project2", "--filter", "onnx:model.onnx", "--inside", "none"],
-    "curate frames": ["clips", "project2"],
-    "curate human-test": ["photos", "-o", "project2", "--training", "0", "--qualify", "0", "--test", "3"],
-    "curate novel-classes": ["--inside", "ilsvrc2012", "--candidates", "classes.txt", "-o", "novel"],
-    "curate pairs": ["photos", "photos", "--model", "colours"],
+LINES: Mapping[str, str] = {
+    "check": "check photos",
+    "check-store": "check --store runs --json",
+    "check-boxes": "check boxes.json --kind coco",
+    "list": "list models",
+    "plan": "plan onnx:model.onnx photos",
+    "measure": "measure colours photos",
+    "measure-clusters": "measure colours photos --studies accuracy --cluster clusters.csv",
+    "report": "report colours photos",
+    "compare": "compare colours model photos --studies accuracy",
+    "threshold": "threshold onnx:model.onnx photos --detector msp --false-alarms 0.1 --out-images out=boxes.json",
+    "threshold-cheapest": "threshold onnx:model.onnx photos --detector energy --cheapest --out-images out=boxes.json --export found.json",
+    "predict": "predict onnx:model.onnx photos",
+    "predict-shard": "predict onnx:model.onnx photos --store other --shard 1/2 --keep logits",
+    "run": "run onnx:model.onnx photos --studies accuracy",
+    "probe": "probe photos/red/0.png --model onnx:model.onnx",
+    "merge": "merge other runs",
+    "merge-json": "merge new runs --json",
+    "models": "models --store runs",
+    "models-rename": "models rename colours others",
+    "models-forget": "models forget colours",
+    "corrupt": "corrupt photos written --corruptions fog --severities 1",
+    "perturb": "perturb photos written --perturbations tilt",
+    "verdicts": "verdicts project",
+    "verdicts-report": "verdicts project --report votes.html",
+    "review": "review project --port 0",
+    "review-invite": "review project --invite Grace --port 0",
+    "curate-adversarial": "curate adversarial photos project2 --filter onnx:model.onnx",
+    "curate-boxes": "curate boxes photos project2",
+    "curate-crops": "curate crops boxes.json written --reference boxes.json",
+    "curate-duplicates": "curate duplicates photos",
+    "curate-duplicates-against": "curate duplicates photos --against photos --bits 2 -o pairs.csv --store runs",
+    "curate-export": "curate export project written",
+    "curate-export-manifest": "curate export project written --layout manifest --before-review",
+    "curate-failure-modes": "curate failure-modes project project2",
+    "curate-revise": "curate revise project --continue-from project",
+    "curate-novel": "curate novel photos project2 --filter onnx:model.onnx?classes=names.txt --inside none",
+    "curate-frames": "curate frames clips project2",
+    "curate-human-test": "curate human-test photos -o project2 --training 0 --qualify 0 --test 3",
+    "curate-novel-classes": "curate novel-classes --inside ilsvrc2012 --candidates classes.txt -o novel",
+    "curate-pairs": "curate pairs photos photos --model colours",
 }
 """What each command is given before odd options come on top; `demo` takes nothing from strangers."""
 
@@ -357,7 +358,8 @@ def _odd_options(content: bytes) -> st.SearchStrategy[bytes]:
     words = json.loads(content)
     odd = st.sampled_from([text for text in ODD_TEXTS if "\0" not in text and "\ud800" not in text]) | st.integers().map(str)
     known = st.sampled_from(
-        ["photos", "runs", "project", "model.onnx", "1", "0.5", "none", "red", "fog", "energy", "a=b", "x.csv", "1/2"]
+        ["photos", "runs", "project", "model.onnx", "boxes.json", "classes.txt", "clusters.csv", "clips", "a.png", "new.csv"]
+        + ["1", "0.5", "1/2", "none", "red", "colours", "fog", "energy", "a=b", "a=photos", "photos?labels=none"]
     )
 
     def with_value(option: Any) -> st.SearchStrategy[list[str]]:
@@ -388,19 +390,15 @@ def command_seeds() -> list[Seed]:
         **{f"here/{name}": data for name, data in _store_files(with_network=True).items()},
         **{f"here/project/{name}": data for name, data in project.items()},
         "here/clips/a.mp4": clip_bytes("mpeg4", "mp4"),
+        "here/clusters.csv": b"id,cluster\nred/0.png,one\nred/1.png,one\nblue/0.png,two\n",
+        "here/names.txt": b"blue\ngreen\nred\n",
         "here/classes.txt": b"n01440764\nn03001627\n",
         "here/boxes.json": json.dumps(COCO).encode(),
         **{f"here/{name}": data for name, data in photos().items()},
     }
     return [
-        Seed(
-            name.replace(" ", "-"),
-            {**files, "line.json": json.dumps([*name.split(), *line]).encode()},
-            "line.json",
-            _odd_options,
-            mutated=False,
-        )
-        for name, line in LINES_OF.items()
+        Seed(name, {**files, "line.json": json.dumps(line.split()).encode()}, "line.json", _odd_options, mutated=False)
+        for name, line in LINES.items()
     ]
 
 

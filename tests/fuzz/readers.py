@@ -418,5 +418,5 @@ READERS: Sequence[Reader] = (
     Reader("merge", store_seeds, read_merged, share=0.5, checked=True),
     Reader("alike", alike_seeds, read_alike, share=0.2),
     Reader("project", project_seeds, read_project, share=0.5),
-    Reader("command", command_seeds, read_command, share=0.1),
+    Reader("command", command_seeds, read_command, share=0.3),
 )

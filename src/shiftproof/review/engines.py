@@ -114,8 +114,9 @@ def _check_alive(connection: Any, record: ConnectionPoolEntry, _proxy: object) -
 def make_ready(engine: Engine) -> None:
     """Brings the tables to the newest version; StoreError in a sentence where the database does not answer or is damaged."""
     try:
-        migrate(engine)
-    except (SQLAlchemyError, ValueError) as problem:  # the latter where SQLite holds what is no text or no number
+        with sound_rows(engine):
+            migrate(engine)
+    except SQLAlchemyError as problem:
         raise StoreError(f"cannot open the review's database: {reason_of(problem)}") from problem
 
 

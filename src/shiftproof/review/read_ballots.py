@@ -47,6 +47,8 @@ def ballots_from(rows: Sequence[Row[Any]]) -> Ballots:
     columns = {name: numbers_in(",".join(getattr(row, name) for row in rows)) for name in _NUMBERS}
     if strange := [name for name, column in columns.items() if len(column) != len(answer)]:
         raise ValueError(f"some votes have no {strange[0]}")
+    if (columns["number"] < 1).any():
+        raise ValueError("votes are counted from 1, and one has a number below it")
     ballots = Ballots(
         [row.item for row in rows],
         answers,
