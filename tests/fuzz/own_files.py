@@ -9,7 +9,7 @@ import os
 import sqlite3
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from fnmatch import fnmatch
 from functools import cache, partial
 from pathlib import Path
@@ -125,7 +125,8 @@ def _store_files(*, with_network: bool = False) -> dict[str, bytes]:
             predict(asked, open_images(folder / "photos"), store=folder / "runs", keep="features", workers=1)
         one, other = (digest_of(path.read_bytes()) for path in sorted((folder / "photos" / "red").iterdir()))
         Store(folder / "runs").save_alike(open_images(folder / "photos").ref, [(one, other)])
-        (folder / "runs" / "digests.sqlite").unlink()
+        with contextlib.closing(sqlite3.connect(folder / "runs" / "digests.sqlite", isolation_level=None)) as digests:
+            digests.executescript("PRAGMA journal_mode=DELETE; PRAGMA page_size=512; VACUUM")
 
     return files_made(make)
 
@@ -142,6 +143,7 @@ def store_seeds() -> list[Seed]:
         Seed("run", files, run, jsons),
         Seed("changes", changes, "runs/changes.json", jsons),
         Seed("alike", files, alike),
+        Seed("digests", files, "runs/digests.sqlite"),
     ]
 
 
@@ -239,9 +241,11 @@ def project_seeds() -> list[Seed]:
 
     files = files_made(make)
     votes = files["review.sqlite"]
+    revision = b'{"number": 2, "earlier": {"item 0": "rejected", "item 1": "kept"}, "items": 2, "votes": 1}'
     return [
         Seed("project", files, "project.json", jsons),
         Seed("items", files, "items.jsonl", jsons),
+        Seed("revision", {**files, "revision.json": revision}, "revision.json", jsons),
         Seed("votes", files, "review.sqlite"),
         Seed("rows", files, "review.sqlite", jsons, _rows_in(votes), partial(_with_rows, database=votes), mutated=False),
     ]
@@ -286,10 +290,12 @@ def read_project(folder: Path) -> object:
     from shiftproof.curation.project import load_project
     from shiftproof.review.database import Database
     from shiftproof.review.pictures import check_all_there
+    from shiftproof.review.revision import changes, load_revision
 
     check_all_there(load_project(folder))
     project, found = reviewed(str(folder), None)
     json.dumps(found.as_json())
+    changes(load_revision(folder), found.verdicts)
     database = Database(folder / "review.sqlite")
     votes = database.votes()
     database.close()
@@ -311,7 +317,7 @@ LINES: Mapping[str, str] = {
     "report": "report colours photos",
     "compare": "compare colours model photos --studies accuracy",
     "threshold": "threshold onnx:model.onnx photos --detector msp --false-alarms 0.1 --out-images out=boxes.json",
-    "threshold-cheapest": "threshold onnx:model.onnx photos --detector energy --cheapest --out-images out=boxes.json --export found.json",
+    "threshold-cheapest": "threshold onnx:model.onnx photos --detector energy --cheapest --out-images boxes.json -o x.json",
     "predict": "predict onnx:model.onnx photos",
     "predict-shard": "predict onnx:model.onnx photos --store other --shard 1/2 --keep logits",
     "run": "run onnx:model.onnx photos --studies accuracy",
@@ -345,6 +351,11 @@ LINES: Mapping[str, str] = {
 """What each command is given before odd options come on top; `demo` takes nothing from strangers."""
 
 
+KNOWN = """photos runs project model.onnx boxes.json classes.txt clusters.csv clips a.png new.csv 1 0.5 1/2 none red colours
+fog energy a=b a=photos photos?labels=none"""
+"""Values that fit some option or other."""
+
+
 def _odd_options(content: bytes) -> st.SearchStrategy[bytes]:
     """The line with options of its command behind it, some with values of their kind and some without."""
     import click
@@ -357,10 +368,7 @@ def _odd_options(content: bytes) -> st.SearchStrategy[bytes]:
         command, line = command.commands[line[0]], line[1:]
     words = json.loads(content)
     odd = st.sampled_from([text for text in ODD_TEXTS if "\0" not in text and "\ud800" not in text]) | st.integers().map(str)
-    known = st.sampled_from(
-        ["photos", "runs", "project", "model.onnx", "boxes.json", "classes.txt", "clusters.csv", "clips", "a.png", "new.csv"]
-        + ["1", "0.5", "1/2", "none", "red", "colours", "fog", "energy", "a=b", "a=photos", "photos?labels=none"]
-    )
+    known = st.sampled_from(KNOWN.split())
 
     def with_value(option: Any) -> st.SearchStrategy[list[str]]:
         if option.is_flag:

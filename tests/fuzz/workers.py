@@ -109,7 +109,7 @@ class Worker:
             return "blow-up", f"{grown / 2**30:.1f} GiB and more"
         waited = time.monotonic() - began if began else 0.0
         # on a busy machine a case may wait for its turn: then it is not the one that takes so long
-        if waited > 6 * SECONDS or (waited > SECONDS and self._processor_seconds() - self._cpu > SECONDS / 2):
+        if waited > 12 * SECONDS or (waited > SECONDS and self._processor_seconds() - self._cpu > SECONDS / 2):
             return "hang", f"{waited:.0f} s and more"
         return None
 

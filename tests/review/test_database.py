@@ -389,7 +389,7 @@ def test_votes_on_more_items_than_a_question_may_name_are_found_too(database: Da
         "UPDATE votes SET answer = '[]'",
         "UPDATE votes SET answer = '{}'",
         "UPDATE votes SET answer = '{\"choice\": {}}'",
-        "UPDATE votes SET answer = '{\"choice\": \"keep\", \"tagz\": []}'",
+        'UPDATE votes SET answer = \'{"choice": "keep", "tagz": []}\'',
         "UPDATE votes SET round = 'fourth'",
         "UPDATE votes SET milliseconds = 'long'",
         "UPDATE votes SET number = -1",

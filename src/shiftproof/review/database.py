@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from sqlalchemy import Column, Connection, Row, Select, Table, Text, cast, delete, func, select, update
 
@@ -26,6 +26,9 @@ from shiftproof.review.schema import CHOICE, assignments, comments, facts, looks
 from shiftproof.review.taking_in import VotesTakenIn, place_of, vote_in
 from shiftproof.review.votes import Sent, Vote
 
+Role = Literal["reviewer", "owner"]
+ROLES: tuple[Role, ...] = get_args(Role)
+
 TOKEN_BYTES = 24
 MOST_NAMED = 10_000
 """Items that a question names; databases take a limited number."""
@@ -37,7 +40,7 @@ class Reviewer:
 
     id: int
     name: str
-    role: Literal["reviewer", "owner"]
+    role: Role
     consented: bool
     trained: bool
     qualified: float | None  # the share that was right in a qualification; None before one
@@ -92,7 +95,7 @@ class Database:
         with self._reading.connect() as connection:
             return bytes.fromhex(connection.execute(select(facts.c.value).where(facts.c.name == "secret")).scalar_one())
 
-    def invite(self, name: str, role: Literal["reviewer", "owner"] = "reviewer") -> str:
+    def invite(self, name: str, role: Role = "reviewer") -> str:
         """A token for a new person, or a new one for a known person, whose old one is then worth nothing.
 
         BadInput for a name that looks like another's: votes of two people would be read as those of one.
@@ -377,6 +380,6 @@ def _of_items(
 
 
 def _reviewer(row: Row[Any]) -> Reviewer:
-    if type(row.name) is not str or type(row.role) is not str or type(row.qualified) not in (float, type(None)):
+    if not isinstance(row.name, str) or row.role not in ROLES or not isinstance(row.qualified, float | None):
         raise ValueError(f"reviewer {row.id} has no name, or what no reviewer has")
     return Reviewer(row.id, row.name, row.role, row.consented is not None, row.trained is not None, row.qualified)
