@@ -125,7 +125,7 @@ def sound_rows(engine: Engine) -> Iterator[None]:
     """StoreError that names the database where what it holds is none of ours, as after damage to its file."""
     try:
         yield
-    except (ValueError, TypeError, BadInput) as problem:
+    except (ValueError, TypeError, RecursionError, BadInput) as problem:
         name = engine.url.database if engine.dialect.name == "sqlite" else engine.url.render_as_string()
         raise StoreError(
             f"the review's database {name} is damaged: {reason_of(problem)}; bring it back from a copy, or ask for help "
