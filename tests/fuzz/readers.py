@@ -18,6 +18,7 @@ from PIL import Image as Pillow
 from fuzz.bench import Reader, Wrong
 from fuzz.cases import Documents, Seed, jsons, texts
 from fuzz.own_files import (
+    PLACES,
     alike_seeds,
     command_seeds,
     onnx_seeds,
@@ -474,5 +475,5 @@ READERS: Sequence[Reader] = (
     Reader("merge", store_seeds, read_merged, share=0.5, checked=True),
     Reader("alike", alike_seeds, read_alike, share=0.2),
     Reader("project", project_seeds, read_project, share=0.5),
-    Reader("command", command_seeds, read_command, share=0.3),
+    Reader("command", command_seeds, read_command, share=0.3, may_write=PLACES),
 )
