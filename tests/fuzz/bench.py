@@ -108,6 +108,8 @@ class Watch:
         if event == "open" and isinstance(told[2], int) and told[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
             self.seen.append(_resolved(told[0]))
         elif event in self.WRITING and told[-1] == -1:  # else a name below a folder that was opened before
+            if event in ("os.mkdir", "os.remove") and os.path.lexists(told[0]) == (event == "os.mkdir"):
+                return  # a folder that is there, or a file that is not: nothing changes
             self.seen.extend(_resolved(path) for path in told[:2] if isinstance(path, (str, bytes, os.PathLike)))
         elif event in self.STARTING and not (event == "subprocess.Popen" and START in told[1]):  # but for our own workers
             self.seen.append(f"{event} {told[0]!r:.60}")
