@@ -351,8 +351,8 @@ LINES: Mapping[str, str] = {
 """What each command is given before odd options come on top; `demo` takes nothing from strangers."""
 
 
-PLACES = ("/dev/zero", "/proc/self/mem")
-"""Where a line may ask to write, as ODD_TEXTS name them; nothing can be made there."""
+PLACES = ("/dev/zero", "/proc/self")
+"""Where a line may ask to write, as ODD_TEXTS name them, or beside it until the file is whole; nothing can be made there."""
 
 KNOWN = """photos runs project model.onnx boxes.json classes.txt clusters.csv clips a.png new.csv 1 0.5 1/2 none red colours
 fog energy a=b a=photos photos?labels=none"""
