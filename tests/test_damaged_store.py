@@ -265,21 +265,64 @@ def test_a_damaged_last_layer_is_noticed_and_stored_again(images: Any, tmp_path:
     assert Store(store).head(model.ref) is not None
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", "null", "[" * 9999, '{"ref": {"name": 1}}', "outputs", "gives", "wnids"])
+SPOILT: dict[str, Any] = {
+    "outputs": 2**40,
+    "gives": "wishes",
+    "classes": {"names": ["a"], "wnids": ["b", "c"]},
+    "classes ": {"names": ["blue", None, "red"], "wnids": None},
+    "seen": {"training_data": None, "augmentations": [], "filtered": []},
+    "notes": [{}],
+    "stored": 7,
+    "companion": {"kind": "odd", "of": None},
+    "ref": {"name": "\ud800", "fingerprint": "colours"},
+    "ref ": {"name": "colours", "fingerprint": "../another"},
+}
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", "null", "[" * 9999, '{"ref": {"name": 1}}', *SPOILT])
 def test_a_damaged_model_is_named_and_the_next_run_writes_it_anew(
     text: str, images: Any, colour_model: Classifier, store: Path
 ) -> None:
     predict(colour_model, images, store=store)
     (path,) = store.glob("models/*/model.json")
     plain = json.loads(path.read_text())
-    spoilt = {"outputs": 2**40, "gives": "wishes", "classes": {"names": ["a"], "wnids": ["b", "c"]}}
-    key = "classes" if text == "wnids" else text
-    path.write_text(json.dumps({**plain, key: spoilt[key]}) if key in spoilt else text)
+    plain.pop("checksum", None)  # as older versions wrote it
+    path.write_text(json.dumps({**plain, text.strip(): SPOILT[text]}) if text in SPOILT else text)
     with pytest.warns(UserWarning, match=r"model\.json is damaged .* writes it anew: the rows are kept"):
         assert Store(store).models() == []
     assert path.with_name("model.json.damaged").exists()
     predict(colour_model, images, store=store)
     assert [one.ref for one in Store(store).models()] == [colour_model.ref]
+
+
+def test_classes_that_changed_places_are_noticed(images: Any, colour_model: Classifier, store: Path) -> None:
+    before = predict(colour_model, images, store=store)
+    (path,) = store.glob("models/*/model.json")
+    text = path.read_text()
+    path.write_text(text.replace('"red"', '"?"').replace('"blue"', '"red"').replace('"?"', '"blue"'))
+    with pytest.warns(UserWarning, match=r"model\.json is damaged \(its checksum does not match\)"):
+        assert Store(store).models() == []
+    assert np.array_equal(predict(colour_model, images, store=store).labels, before.labels)
+
+
+@pytest.mark.parametrize(("damaged", "by"), [('"0', '"1'), ('"alike"', '"alikf"'), ('"checksum"', '"checksun"'), ("[", "{")])
+def test_a_damaged_list_of_images_that_look_alike_is_named_and_not_used(
+    damaged: str, by: str, images: Any, store: Path
+) -> None:
+    Store(store).save_alike(images.ref, [("0a" * 16, "0b" * 16)])
+    assert list(Store(store).alike()) == [("0a" * 16, "0b" * 16)]
+    (path,) = store.glob("duplicates/*.json")
+    path.write_text(path.read_text().replace(damaged, by, 1))
+    with pytest.warns(UserWarning, match=r"duplicates.* is damaged .*shiftproof curate duplicates finds them once more"):
+        assert list(Store(store).alike()) == []
+
+
+def test_a_damaged_name_of_the_checksums_is_noticed(images: Any, colour_model: Classifier, store: Path) -> None:
+    predict(colour_model, images, store=store)
+    path = only_file(store)
+    path.write_bytes(path.read_bytes().replace(b'"checksums"', b'"checksumz"'))
+    with pytest.warns(UserWarning, match="is damaged"):
+        assert Store(store).run(colour_model.ref, sp.CLEAN).contents().rows == {}
 
 
 def test_a_model_of_a_newer_version_is_left_alone(

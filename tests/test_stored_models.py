@@ -83,7 +83,7 @@ def as_before_marks(store: Store) -> None:
     """Takes from every model.json what older versions of the package did not write."""
     for path in store.root.glob("models/*/model.json"):
         plain = json.loads(path.read_text())
-        del plain["companion"], plain["stored"]
+        del plain["companion"], plain["stored"], plain["checksum"]
         path.write_text(json.dumps(plain))
 
 

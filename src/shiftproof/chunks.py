@@ -24,6 +24,9 @@ from shiftproof.files import write_whole
 CHECKSUMS = "checksums"
 """The entry of a file's metadata that holds them, by the name of the array; that of the rest of the metadata has no name."""
 
+ENTRIES = frozenset({"keep", "ids", "digests", "aside", "about"})
+"""The other entries: one of another name is damage, which may have hit the name of the checksums."""
+
 _sound: set[tuple[str, int, int, str]] = set()
 _damaged: dict[tuple[str, int, int], str] = {}
 
@@ -43,6 +46,8 @@ class Chunk:
         texts: dict[str, str] = dict(file.metadata() or {})
         told = texts.pop(CHECKSUMS, None)
         self.metadata: Mapping[str, str] = texts
+        if told is None and texts.keys() - ENTRIES:
+            raise self.damaged(f"its metadata cannot hold {min(texts.keys() - ENTRIES)!r:.40}")
         self._checksums: Mapping[str, Any] | None = None if told is None else self.json(told, dict)
         self._check("", lambda: _of_texts(texts))
 

@@ -47,7 +47,7 @@ class DigestCache:
         """Adds what a run learned while it had the bytes in hand."""
         rows = [(stamp, digest) for stamp, digest in pairs if stamp is not None and digest is not None]
         if rows:
-            with suppress(OSError, sqlite3.Error), closing(self._connect()) as database, database:
+            with suppress(OSError, sqlite3.Error, UnicodeDecodeError), closing(self._connect()) as database, database:
                 database.executemany("INSERT OR REPLACE INTO digests VALUES (?, ?)", rows)
 
     def known(self) -> dict[str, str]:
@@ -59,7 +59,7 @@ class DigestCache:
                 found = database.execute(WHOLE_DIGESTS, (self.letters,)).fetchall()
         except (OSError, sqlite3.OperationalError):  # locked, read-only, full
             return {}
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # the latter where it complains of what is no text
             set_aside(self.path, str(error), "the digests of the images are found out again, which takes a little time")
             return {}
         return dict(found)

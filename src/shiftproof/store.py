@@ -31,11 +31,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
+import xxhash
+
 from shiftproof.chunks import reading, save_chunk
 from shiftproof.corruptions import PIXELS
 from shiftproof.digests import DigestCache
 from shiftproof.errors import BadInput, DamagedFile, StoreError, StoreWarning
-from shiftproof.files import locked, refusal, set_aside, write_whole, writing
+from shiftproof.files import locked, parse_json, refusal, set_aside, write_whole, writing
 from shiftproof.stored_rows import (
     FORMS,
     MADE_ANEW,
@@ -55,6 +57,7 @@ from shiftproof.types import (
     Classes,
     Classifier,
     Companion,
+    CompanionKind,
     Condition,
     Gives,
     Head,
@@ -67,6 +70,9 @@ from shiftproof.types import (
 )
 
 FORMAT = 1
+
+CHECKSUM = "checksum"
+"""The entry of a JSON file that tells whether the others are as they were written."""
 
 SOUGHT_ANEW = "shiftproof curate duplicates finds them once more"
 """What makes up for a damaged list of images that look alike."""
@@ -98,29 +104,42 @@ class StoredModel:
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> StoredModel:
         """The same out of `model.json`; ValueError, KeyError or TypeError where that is damaged."""
-        classes, seen, companion = plain["classes"], plain["seen"], plain.get("companion")
-        ref, outputs = ModelRef(**plain["ref"]), plain["outputs"]
-        if (
-            not isinstance(ref.name, str)
-            or not isinstance(ref.fingerprint, str)
-            or not isinstance(plain["preparation"], dict)
-        ):
-            raise TypeError("its name, fingerprint or preparation is none")
+        seen, outputs, made = plain["seen"], plain["outputs"], plain.get("companion")
+        classes = companion = None
+        if plain["classes"] is not None:
+            names, wnids = plain["classes"]["names"], plain["classes"]["wnids"]
+            classes = Classes(_texts(names), None if wnids is None else _texts(wnids))
+        if made is not None:
+            if made["kind"] not in get_args(CompanionKind):
+                raise ValueError(f"no network is {made['kind']!r} of another")
+            companion = Companion(made["kind"], None if made["of"] is None else _text(made["of"]))
         if plain["gives"] not in (*get_args(Gives), "boxes"):
             raise ValueError(f"no model gives {plain['gives']!r}")
-        if outputs is not None and (not isinstance(outputs, int) or not 0 <= outputs <= MOST_CLASSES):
+        if outputs is not None and (type(outputs) is not int or not 0 <= outputs <= MOST_CLASSES):
             raise ValueError(f"{outputs!r} is no number of classes")
         return cls(
-            ref=ref,
+            ref=ModelRef(_text(plain["ref"]["name"]), _text(plain["ref"]["fingerprint"])),
             gives=plain["gives"],
-            preparation=plain["preparation"],
-            seen=Seen(seen["training_data"], tuple(seen["augmentations"]), tuple(seen["filtered"])),
-            classes=classes and Classes(tuple(classes["names"]), classes["wnids"] and tuple(classes["wnids"])),
+            preparation=dict(plain["preparation"].items()),
+            seen=Seen(_text(seen["training_data"]), _texts(seen["augmentations"]), _texts(seen["filtered"])),
+            classes=classes,
             outputs=outputs,
-            notes=tuple(plain["notes"]),
-            companion=companion and Companion(**companion),
-            stored=plain.get("stored", ""),
+            notes=_texts(plain["notes"]),
+            companion=companion,
+            stored=_text(plain.get("stored", "")),
         )
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no text")
+    return value
+
+
+def _texts(values: object) -> tuple[str, ...]:
+    if not isinstance(values, list):
+        raise TypeError(f"{values!r} is no list of texts")
+    return tuple(map(_text, values))
 
 
 class Store:
@@ -246,8 +265,8 @@ class Store:
         except (FileNotFoundError, NotADirectoryError):
             return
         try:
-            change = json.loads(text)
-        except (ValueError, RecursionError):
+            change = parse_json(text, self._changes)
+        except BadInput:
             # killed before it was decided; or another process is just writing it
             if time.time() - written > 60:
                 self._changes.unlink(missing_ok=True)
@@ -305,7 +324,7 @@ class Store:
         """Remembers which files look alike, by their digests, in place of what was known of the same set."""
         key = fingerprint_of(images.location or images.fingerprint)[:16]
         about = {"images": images.name, "location": images.location, "alike": list(pairs)}
-        write_whole(self.root / "duplicates" / f"{key}.json", to_json(about))
+        write_whole(self.root / "duplicates" / f"{key}.json", _with_checksum(about))
 
     def alike(self) -> Iterator[tuple[str, str]]:
         """Pairs of digests of files that look alike, of every set in which duplicates were looked for."""
@@ -484,9 +503,12 @@ def _remedy(path: Path) -> str:
 
 def _read_alike(path: Path) -> list[tuple[str, str]]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8", errors="surrogateescape"))
-        return [(str(one), str(other)) for one, other in found["alike"]]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        found = parse_json(path.read_text(encoding="utf-8", errors="surrogateescape"), path)
+        if found.keys() - {"images", "location", "alike", CHECKSUM}:  # the name of the checksum may be what is damaged
+            raise DamagedFile(path, "it holds what no list of images that look alike does")
+        _check(path, found)
+        return [(_text(one), _text(other)) for one, other in found["alike"]]
+    except (BadInput, ValueError, KeyError, TypeError, AttributeError) as error:
         raise DamagedFile(path, "it does not list images that look alike") from error
 
 
@@ -495,7 +517,22 @@ def _slug(text: str) -> str:
 
 
 def _write_model(path: Path, model: StoredModel) -> None:
-    write_whole(path, to_json({"format": FORMAT, **dataclasses.asdict(model)}))
+    write_whole(path, _with_checksum({"format": FORMAT, **dataclasses.asdict(model)}))
+
+
+def _with_checksum(about: Mapping[str, Any]) -> bytes:
+    return to_json({**about, CHECKSUM: _checksum_of(about)})
+
+
+def _check(path: Path, plain: dict[str, Any]) -> None:
+    """DamagedFile where a file does not hold what was written; those of older versions have no checksum."""
+    about = {name: value for name, value in plain.items() if name != CHECKSUM}
+    if CHECKSUM in plain and plain[CHECKSUM] != _checksum_of(about):
+        raise DamagedFile(path, "its checksum does not match")
+
+
+def _checksum_of(about: Mapping[str, Any]) -> str:
+    return xxhash.xxh3_128_hexdigest(json.dumps(about, sort_keys=True).encode())
 
 
 def _read_model_if_there(path: Path) -> StoredModel | None:
@@ -511,7 +548,7 @@ def _read_model_if_there(path: Path) -> StoredModel | None:
 
 def _read_model(path: Path) -> StoredModel:
     try:
-        plain = json.loads(path.read_text(encoding="utf-8", errors="surrogateescape"))
+        plain = parse_json(path.read_text(encoding="utf-8", errors="surrogateescape"), path)
         # before models were stored with their time, their file alone had it
         written = datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat()
         form = plain.get("format", FORMAT)
@@ -520,7 +557,11 @@ def _read_model(path: Path) -> StoredModel:
                 f"{path} was written by a newer shiftproof (format {form}, this one reads {FORMAT}); update shiftproof, or "
                 "name another folder with --store"
             )
-        return StoredModel.from_plain({"stored": written, **plain})
+        _check(path, plain)
+        model = StoredModel.from_plain({"stored": written, **plain})
+        if model.ref.fingerprint != path.parent.name:
+            raise DamagedFile(path, f"it is of another model, {model.ref.fingerprint:.40}")
+        return model
     except (FileNotFoundError, NotADirectoryError):
         raise
     except OSError as error:

@@ -49,6 +49,7 @@ Precision = Literal["float32", "float16"]
 Decoder = Literal["pillow", "opencv"]
 Output = Literal["raw", "jpeg85"]
 """Pixels as they come out of a corruption, or after the lossy save of the published files."""
+CompanionKind = Literal["redrawn", "odin", "input size"]
 Scored = Literal["full", "subset"]
 """Which columns compete for the first place: all of the model's, or only those of the images' classes."""
 
@@ -229,7 +230,7 @@ class ModelRef:
 class Companion:
     """What makes a network no model of its own: it is another one changed, and asked for that one's sake alone."""
 
-    kind: Literal["redrawn", "odin", "input size"]
+    kind: CompanionKind
     of: str | None  # fingerprint of the model it was made of; None where that is not known any more
 
 

@@ -8,10 +8,12 @@ import json
 import os
 import sqlite3
 import sys
-from collections.abc import Mapping, Sequence
-from functools import cache
+import warnings
+from collections.abc import Mapping
+from fnmatch import fnmatch
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from hypothesis import strategies as st
@@ -20,8 +22,11 @@ from PIL import Image as Pillow
 from fuzz.bench import Wrong
 from fuzz.cases import ODD_TEXTS, Seed, jsons
 from fuzz.small_files import COCO, clip_bytes, files_made, photos, pixels, safetensors_seeds, zip_seeds
-from shiftproof.errors import BadInput
-from shiftproof.types import Classifier
+from shiftproof.errors import BadInput, StoreWarning
+from shiftproof.types import Classifier, ImageSet
+
+if TYPE_CHECKING:
+    from shiftproof.store import Store
 
 # ---- models
 
@@ -90,9 +95,11 @@ def read_onnx(folder: Path) -> object:
 @cache
 def _store_files(*, with_network: bool = False) -> dict[str, bytes]:
     """Photos and what a model said of them; with a network, a file of it and its answers too."""
+    from shiftproof.digests import digest_of
     from shiftproof.image_sets import open_images
     from shiftproof.models import load_model, wrap_model
     from shiftproof.prediction import predict
+    from shiftproof.store import Store
     from toys import COLOURS, colour_scores, save_colour_network
 
     def make(folder: Path) -> None:
@@ -116,21 +123,33 @@ def _store_files(*, with_network: bool = False) -> dict[str, bytes]:
             models.append(load_model(str(folder / "model.onnx"), classes=sorted(COLOURS)))
         for asked in models:
             predict(asked, open_images(folder / "photos"), store=folder / "runs", keep="features", workers=1)
-        (folder / "runs" / "digests.sqlite").unlink()
+        one, other = (digest_of(path.read_bytes()) for path in sorted((folder / "photos" / "red").iterdir()))
+        Store(folder / "runs").save_alike(open_images(folder / "photos").ref, [(one, other)])
+        with contextlib.closing(sqlite3.connect(folder / "runs" / "digests.sqlite", isolation_level=None)) as digests:
+            digests.executescript("PRAGMA journal_mode=DELETE; PRAGMA page_size=512; VACUUM")
 
     return files_made(make)
 
 
 def store_seeds() -> list[Seed]:
     files = _store_files()
-    chunk = next(name for name in files if name.endswith(".safetensors") and "/rows/" in name)
-    told = [name for name in files if name.endswith(".json")]
+    own = ("rows/*.safetensors", "models/*/model.json", "rows/*/run.json", "duplicates/*")
+    chunk, model, run, alike = (next(name for name in files if fnmatch(name, f"runs/{pattern}")) for pattern in own)
     changes = {**files, "runs/changes.json": b'{"rename": {}}'}
     return [
         *safetensors_seeds("chunk", files, chunk),
-        *(Seed(Path(name).stem, files, name, jsons) for name in told),
+        Seed("model", {**files, model: _without_checksum(files[model])}, model, jsons),
+        Seed("model-with-checksum", files, model),
+        Seed("run", files, run, jsons),
         Seed("changes", changes, "runs/changes.json", jsons),
+        Seed("alike", files, alike),
+        Seed("digests", files, "runs/digests.sqlite"),
     ]
+
+
+def _without_checksum(data: bytes) -> bytes:
+    """The file as older versions wrote it: any text in it counts."""
+    return json.dumps({name: value for name, value in json.loads(data).items() if name != "checksum"}).encode()
 
 
 def read_store(folder: Path) -> object:
@@ -150,15 +169,46 @@ def read_store(folder: Path) -> object:
     assert predictions.logits is not None
     assert predictions.features is not None
     assert predictions.top5 is not None
-    arrays = (predictions.logits, predictions.features, predictions.top5.classes, predictions.top5.scores)
-    return [array.tobytes() for array in arrays]
+    top5 = predictions.top5
+    arrays = (predictions.labels, predictions.logits, predictions.features, top5.classes, top5.scores)
+    return [predictions.gives, *(array.tobytes() for array in arrays), _alike(images, store)]
+
+
+def _alike(images: ImageSet, store: Store) -> Mapping[str, str]:
+    """Which images look alike; BadInput where the store says that it does not know any more."""
+    from shiftproof.loading import alike_in
+
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        found = alike_in(images, store)
+    for warning in said:
+        if issubclass(warning.category, StoreWarning) and f"{store.root}/duplicates/" in str(warning.message):
+            raise BadInput(str(warning.message))
+    return found
+
+
+def alike_seeds() -> list[Seed]:
+    """Lists of images that look alike as older versions wrote them, in which any digest counts."""
+    files = _store_files()
+    path = next(name for name in files if name.startswith("runs/duplicates/"))
+    return [Seed("alike", {**files, path: _without_checksum(files[path])}, path, jsons)]
+
+
+def read_alike(folder: Path) -> object:
+    from shiftproof.image_sets import open_images
+    from shiftproof.store import Store
+
+    return _alike(open_images(folder / "photos"), Store(folder / "runs"))
 
 
 def read_merged(folder: Path) -> object:
     from shiftproof.store import Store
 
     (folder / "all").mkdir()
-    Store(folder / "all" / "runs").absorb(Store(folder / "runs"))
+    merged = Store(folder / "all" / "runs").absorb(Store(folder / "runs"))
+    for damaged in merged.damaged:
+        if damaged.path.parent.name == "duplicates":
+            raise damaged  # the only loss that is no missing run afterwards
     (folder / "photos").rename(folder / "all" / "photos")
     return read_store(folder / "all")
 
@@ -190,68 +240,123 @@ def project_seeds() -> list[Seed]:
             votes.executescript("PRAGMA journal_mode=DELETE; PRAGMA page_size=512; VACUUM")
 
     files = files_made(make)
+    votes = files["review.sqlite"]
+    revision = b'{"number": 2, "earlier": {"item 0": "rejected", "item 1": "kept"}, "items": 2, "votes": 1}'
     return [
         Seed("project", files, "project.json", jsons),
         Seed("items", files, "items.jsonl", jsons),
+        Seed("revision", {**files, "revision.json": revision}, "revision.json", jsons),
         Seed("votes", files, "review.sqlite"),
+        Seed("rows", files, "review.sqlite", jsons, _rows_in(votes), partial(_with_rows, database=votes), mutated=False),
     ]
+
+
+TABLES = ("votes", "reviewers", "assignments", "facts")
+
+
+def _rows_in(database: bytes) -> bytes:
+    """What the tables of a review hold, as JSON; answers as what their text says."""
+    with contextlib.closing(sqlite3.connect(":memory:")) as opened:
+        opened.deserialize(database)
+        opened.row_factory = sqlite3.Row
+        tables = {table: [dict(row) for row in opened.execute(f"SELECT * FROM {table}")] for table in TABLES}
+    for vote in tables["votes"]:
+        vote["answer"] = json.loads(vote["answer"])
+    return json.dumps(tables).encode()
+
+
+def _with_rows(rows: bytes, *, database: bytes) -> bytes:
+    """The database with these rows; values that SQLite has no kind for as their JSON, and what it does not take left out."""
+    tables = json.loads(rows)
+    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as opened:
+        opened.deserialize(database)
+        for table in TABLES if isinstance(tables, dict) else ():
+            opened.execute(f"DELETE FROM {table}")
+            for row in tables.get(table) or () if isinstance(tables.get(table), list) else ():
+                columns = [name for name in row if name.isidentifier()] if isinstance(row, dict) else []
+                values = [_cell(row[name]) for name in columns]
+                with contextlib.suppress(sqlite3.Error, OverflowError, UnicodeEncodeError):
+                    names, places = ",".join(columns), ",".join("?" * len(columns))
+                    opened.execute(f"INSERT INTO {table} ({names}) VALUES ({places})", values)
+        return opened.serialize()
+
+
+def _cell(value: Any) -> Any:
+    return json.dumps(value) if isinstance(value, (dict, list)) else value
 
 
 def read_project(folder: Path) -> object:
     from shiftproof.cli_review import reviewed
     from shiftproof.curation.project import load_project
+    from shiftproof.review.database import Database
     from shiftproof.review.pictures import check_all_there
+    from shiftproof.review.revision import changes, load_revision
 
     check_all_there(load_project(folder))
     project, found = reviewed(str(folder), None)
     json.dumps(found.as_json())
+    changes(load_revision(folder), found.verdicts)
+    database = Database(folder / "review.sqlite")
+    votes = database.votes()
+    database.close()
+    if len(votes) != found.votes:
+        raise Wrong(f"votes: {len(votes)} by rows, {found.votes} by columns")
     return len(project.items)
 
 
 # ---- the command
 
-LINES_OF: Mapping[str, Sequence[str]] = {
-    "check": ["photos"],
-    "list": ["models"],
-    "plan": ["onnx:model.onnx", "photos"],
-    "measure": ["colours", "photos"],
-    "report": ["colours", "photos"],
-    "compare": ["colours", "model", "photos", "--studies", "accuracy"],
-    "threshold": [
-        "onnx:model.onnx",
-        "photos",
-        "--detector",
-        "msp",
-        "--false-alarms",
-        "0.1",
-        "--out-images",
-        "out=boxes.json",
-    ],
-    "predict": ["onnx:model.onnx", "photos"],
-    "run": ["onnx:model.onnx", "photos", "--studies", "accuracy"],
-    "probe": ["photos/red/0.png", "--model", "onnx:model.onnx"],
-    "merge": ["other", "runs"],
-    "models": ["--store", "runs"],
-    "models rename": ["colours", "others"],
-    "models forget": ["colours"],
-    "corrupt": ["photos", "written", "--corruptions", "fog", "--severities", "1"],
-    "perturb": ["photos", "written", "--perturbations", "tilt"],
-    "verdicts": ["project"],
-    "review": ["project", "--port", "0"],
-    "curate adversarial": ["photos", "project2", "--filter", "onnx:model.onnx"],
-    "curate boxes": ["photos", "project2"],
-    "curate crops": ["boxes.json", "written", "--reference", "boxes.json"],
-    "curate duplicates": ["photos"],
-    "curate export": ["project", "written"],
-    "curate failure-modes": ["project", "project2"],
-    "curate revise": ["project", "--continue-from", "project"],
-    "curate novel": ["photos", "project2", "--filter", "onnx:model.onnx", "--inside", "none"],
-    "curate frames": ["clips", "project2"],
-    "curate human-test": ["photos", "-o", "project2", "--training", "0", "--qualify", "0", "--test", "3"],
-    "curate novel-classes": ["--inside", "ilsvrc2012", "--candidates", "classes.txt", "-o", "novel"],
-    "curate pairs": ["photos", "photos", "--model", "colours"],
+LINES: Mapping[str, str] = {
+    "check": "check photos",
+    "check-store": "check --store runs --json",
+    "check-boxes": "check boxes.json --kind coco",
+    "list": "list models",
+    "plan": "plan onnx:model.onnx photos",
+    "measure": "measure colours photos",
+    "measure-clusters": "measure colours photos --studies accuracy --cluster clusters.csv",
+    "report": "report colours photos",
+    "compare": "compare colours model photos --studies accuracy",
+    "threshold": "threshold onnx:model.onnx photos --detector msp --false-alarms 0.1 --out-images out=boxes.json",
+    "threshold-cheapest": "threshold onnx:model.onnx photos --detector energy --cheapest --out-images boxes.json -o x.json",
+    "predict": "predict onnx:model.onnx photos",
+    "predict-shard": "predict onnx:model.onnx photos --store other --shard 1/2 --keep logits",
+    "run": "run onnx:model.onnx photos --studies accuracy",
+    "probe": "probe photos/red/0.png --model onnx:model.onnx",
+    "merge": "merge other runs",
+    "merge-json": "merge new runs --json",
+    "models": "models --store runs",
+    "models-rename": "models rename colours others",
+    "models-forget": "models forget colours",
+    "corrupt": "corrupt photos written --corruptions fog --severities 1",
+    "perturb": "perturb photos written --perturbations tilt",
+    "verdicts": "verdicts project",
+    "verdicts-report": "verdicts project --report votes.html",
+    "review": "review project --port 0",
+    "review-invite": "review project --invite Grace --port 0",
+    "curate-adversarial": "curate adversarial photos project2 --filter onnx:model.onnx",
+    "curate-boxes": "curate boxes photos project2",
+    "curate-crops": "curate crops boxes.json written --reference boxes.json",
+    "curate-duplicates": "curate duplicates photos",
+    "curate-duplicates-against": "curate duplicates photos --against photos --bits 2 -o pairs.csv --store runs",
+    "curate-export": "curate export project written",
+    "curate-export-manifest": "curate export project written --layout manifest --before-review",
+    "curate-failure-modes": "curate failure-modes project project2",
+    "curate-revise": "curate revise project --continue-from project",
+    "curate-novel": "curate novel photos project2 --filter onnx:model.onnx?classes=names.txt --inside none",
+    "curate-frames": "curate frames clips project2",
+    "curate-human-test": "curate human-test photos -o project2 --training 0 --qualify 0 --test 3",
+    "curate-novel-classes": "curate novel-classes --inside ilsvrc2012 --candidates classes.txt -o novel",
+    "curate-pairs": "curate pairs photos photos --model colours",
 }
 """What each command is given before odd options come on top; `demo` takes nothing from strangers."""
+
+
+PLACES = ("/dev/zero", "/proc/self")
+"""Where a line may ask to write, as ODD_TEXTS name them, or beside it until the file is whole; nothing can be made there."""
+
+KNOWN = """photos runs project model.onnx boxes.json classes.txt clusters.csv clips a.png new.csv 1 0.5 1/2 none red colours
+fog energy a=b a=photos photos?labels=none"""
+"""Values that fit some option or other."""
 
 
 def _odd_options(content: bytes) -> st.SearchStrategy[bytes]:
@@ -266,9 +371,7 @@ def _odd_options(content: bytes) -> st.SearchStrategy[bytes]:
         command, line = command.commands[line[0]], line[1:]
     words = json.loads(content)
     odd = st.sampled_from([text for text in ODD_TEXTS if "\0" not in text and "\ud800" not in text]) | st.integers().map(str)
-    known = st.sampled_from(
-        ["photos", "runs", "project", "model.onnx", "1", "0.5", "none", "red", "fog", "energy", "a=b", "x.csv", "1/2"]
-    )
+    known = st.sampled_from(KNOWN.split())
 
     def with_value(option: Any) -> st.SearchStrategy[list[str]]:
         if option.is_flag:
@@ -298,19 +401,15 @@ def command_seeds() -> list[Seed]:
         **{f"here/{name}": data for name, data in _store_files(with_network=True).items()},
         **{f"here/project/{name}": data for name, data in project.items()},
         "here/clips/a.mp4": clip_bytes("mpeg4", "mp4"),
+        "here/clusters.csv": b"id,cluster\nred/0.png,one\nred/1.png,one\nblue/0.png,two\n",
+        "here/names.txt": b"blue\ngreen\nred\n",
         "here/classes.txt": b"n01440764\nn03001627\n",
         "here/boxes.json": json.dumps(COCO).encode(),
         **{f"here/{name}": data for name, data in photos().items()},
     }
     return [
-        Seed(
-            name.replace(" ", "-"),
-            {**files, "line.json": json.dumps([*name.split(), *line]).encode()},
-            "line.json",
-            _odd_options,
-            mutated=False,
-        )
-        for name, line in LINES_OF.items()
+        Seed(name, {**files, "line.json": json.dumps(line.split()).encode()}, "line.json", _odd_options, mutated=False)
+        for name, line in LINES.items()
     ]
 
 
@@ -319,7 +418,7 @@ def read_command(folder: Path) -> object:
     import shiftproof.cli
     import shiftproof.review.serving
 
-    shiftproof.review.serving.serve = lambda *_: None  # nobody would end it
+    shiftproof.review.serving.serve = lambda *_, **__: None  # nobody would end it
     os.chdir(folder / "here")
     sys.argv = ["shiftproof", *json.loads((folder / "line.json").read_text())]
     told = io.StringIO()

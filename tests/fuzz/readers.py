@@ -18,9 +18,12 @@ from PIL import Image as Pillow
 from fuzz.bench import Reader, Wrong
 from fuzz.cases import Documents, Seed, jsons, texts
 from fuzz.own_files import (
+    PLACES,
+    alike_seeds,
     command_seeds,
     onnx_seeds,
     project_seeds,
+    read_alike,
     read_command,
     read_merged,
     read_onnx,
@@ -195,13 +198,14 @@ def _voc_seeds() -> list[Seed]:
     split = {**files, "ImageSets/Main/val.txt": b"a 1\n"}
     encoded = [
         Seed(f"xml-{code}", {**files, "Annotations/a.xml": _declared(code)}, "Annotations/a.xml")
-        for code in ("utf-16", "latin-1")
+        for code in ("utf-16", "latin-1", "gb2312", "shift_jis")
     ]
     return [Seed("xml", files, "Annotations/a.xml", texts), Seed("split", split, "ImageSets/Main/val.txt", texts), *encoded]
 
 
 def _declared(code: str) -> bytes:
-    return f'<?xml version="1.0" encoding="{code}"?>{VOC.decode()}'.encode(code)
+    name = {"gb2312": "猫", "shift_jis": "ネコ"}.get(code, "cat")  # of several bytes where the encoding has such
+    return f'<?xml version="1.0" encoding="{code}"?>{VOC.decode().replace("cat", name)}'.encode(code)
 
 
 def _read_voc(folder: Path) -> object:
@@ -264,6 +268,61 @@ def _read_clusters(folder: Path) -> object:
 
     clusters = clustering(str(folder / "clusters.csv")).of([Sample("a.png"), Sample("b.jpg")])
     return None if clusters is None else clusters.keys
+
+
+def _table_seeds() -> list[Seed]:
+    """Files that options name: classes to leave out, usual shares, groups of classes, an exported threshold, frames."""
+    ways: dict[str, tuple[bytes, Documents]] = {
+        "left-out.csv": (b"wnid,reason\nn01440764,unclear\nn01443537,other\n", texts),
+        "shares.csv": (b"wnid,share\nn01440764,0.5\nn01443537,0.25\n", texts),
+        "groups.json": (b'{"fish": ["n01440764", "goldfish"], "dog": ["n02085620"]}', jsons),
+        "threshold.json": (_json(_exported_threshold()), jsons),
+    }
+    frames = {"clips/a/0001.jpg": photos()["b.jpg"], "clips/a/0002.jpg": photos()["b.jpg"]}
+    info = {**frames, "clips/a/info.json": b'{"fps": 25, "anchor": 1}'}
+    return [
+        *(Seed(Path(name).stem, {name: data}, name, documents) for name, (data, documents) in ways.items()),
+        Seed("frames", info, "clips/a/info.json", jsons),
+    ]
+
+
+def _exported_threshold() -> dict[str, Any]:
+    share = {"value": 0.1, "low": 0.05, "high": None, "images": 20}
+    expected = {"judged": "others", "false_alarms": share, "found": share, "cost": 0.5, "sets": {"out": {"found": share}}}
+    texts_of = ("detector", "preset", "model", "model_fingerprint", "goal", "chosen", "made")
+    return {
+        "rule": "scores at or above it are flagged",
+        **dict.fromkeys(texts_of, "a"),
+        **dict.fromkeys(("threshold", "false_alarm_cost", "miss_cost", "outside_share"), 0.5),
+        "parameters": {"temperature": 1.0},
+        "expected": expected,
+        "where_picked": expected,
+        "image_sets": [{"name": "photos", "fingerprint": "00", "images": 20, "set_aside": 0}],
+        "notes": ["a note"],
+        "versions": {"numpy": "2"},
+    }
+
+
+def _read_tables(folder: Path) -> object:
+    from shiftproof.class_lists import classes_from
+    from shiftproof.curation.class_choice import choose_some, load_left_out
+    from shiftproof.curation.usual_shares import load_shares
+    from shiftproof.image_sets.label_spaces import merge_classes
+    from shiftproof.image_sets.scoring import load_groups
+    from shiftproof.studies.exported_threshold import ExportedThreshold
+
+    path = next(folder.iterdir())
+    match path.stem:
+        case "left-out":
+            return len(choose_some(classes_from("ilsvrc2012"), left_out=load_left_out(path)).classes)
+        case "shares":
+            return len(load_shares(path).classes)
+        case "groups":
+            return len(merge_classes(load_groups(path)).classes)
+        case "threshold":
+            exported = ExportedThreshold.from_json(path.read_text(encoding="utf-8", errors="surrogateescape"))
+            return bool(exported.flags(np.array([0.7]))[0]), len(exported.to_json())
+    return _read_set(path, kind="frames")
 
 
 # ---- archives, arrays and clips
@@ -401,6 +460,7 @@ READERS: Sequence[Reader] = (
     Reader("labels", _label_seeds, _read_labels),
     Reader("classes", _class_seeds, _read_classes),
     Reader("clusters", _cluster_seeds, _read_clusters),
+    Reader("tables", _table_seeds, _read_tables, share=0.5),
     Reader("tar", _tar_seeds, lambda folder: _read_set(folder / "shard.tar")),
     Reader("arrays", _array_seeds, lambda folder: _read_set(folder)),
     Reader("coco", _coco_seeds, lambda folder: _read_set(folder / "boxes.json", images=str(folder))),
@@ -413,6 +473,7 @@ READERS: Sequence[Reader] = (
     Reader("weights", weight_seeds, read_weights, share=0.5),
     Reader("store", store_seeds, read_store, checked=True),
     Reader("merge", store_seeds, read_merged, share=0.5, checked=True),
+    Reader("alike", alike_seeds, read_alike, share=0.2),
     Reader("project", project_seeds, read_project, share=0.5),
-    Reader("command", command_seeds, read_command, share=0.1),
+    Reader("command", command_seeds, read_command, share=0.3, may_write=PLACES),
 )

@@ -26,7 +26,6 @@ import sys
 import tempfile
 import time
 import traceback
-import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -48,7 +47,6 @@ def run_worker(connection: Connection, shared: Any, root: Path, module: str) -> 
     for stream in (0, 1, 2):  # libraries print what they think of damaged files
         os.dup2(nowhere, stream)
     sys.dont_write_bytecode = True
-    warnings.simplefilter("ignore")
     bench, progress = Bench(root), Progress(shared)
     tempfile.tempdir = str(root / "cache")
     stack = root.with_suffix(".stack").open("w")
@@ -111,7 +109,7 @@ class Worker:
             return "blow-up", f"{grown / 2**30:.1f} GiB and more"
         waited = time.monotonic() - began if began else 0.0
         # on a busy machine a case may wait for its turn: then it is not the one that takes so long
-        if waited > 6 * SECONDS or (waited > SECONDS and self._processor_seconds() - self._cpu > SECONDS / 2):
+        if waited > 12 * SECONDS or (waited > SECONDS and self._processor_seconds() - self._cpu > SECONDS / 2):
             return "hang", f"{waited:.0f} s and more"
         return None
 
@@ -195,7 +193,8 @@ def _batches(readers: Sequence[Reader], cases: int, seed: int) -> list[Batch]:
     total = sum(reader.share for reader in readers)
     made: list[tuple[int, Batch]] = []
     for reader in readers:
-        left, size = max(round(cases * reader.share / total), 1), 20 if reader.is_slow else 200
+        left = max(round(cases * reader.share / total), 1)
+        size = min(max(left // 80, 4), 20 if reader.is_slow else 200)  # of 80 batches each seed has some
         sizes = [min(size, left - begun) for begun in range(0, left, size)]
         made += [(number, Batch(reader.name, number, seed, count, frozenset())) for number, count in enumerate(sizes)]
     return [batch for _, batch in sorted(made, key=lambda one: one[0])]

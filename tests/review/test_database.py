@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import re
 import sqlite3
 import threading
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
@@ -514,3 +517,49 @@ def test_votes_on_more_items_than_a_question_may_name_are_found_too(database: Da
     many = ["a", *(f"other {number}" for number in range(40_000))]
     assert [vote.id for vote in database.votes(items=many)] == ["1"]
     assert database.assigned(many) == {"a": [ada]}
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE votes SET answer = '{'",
+        "UPDATE votes SET answer = '[]'",
+        "UPDATE votes SET answer = '{}'",
+        "UPDATE votes SET answer = '{\"choice\": {}}'",
+        'UPDATE votes SET answer = \'{"choice": "keep", "tagz": []}\'',
+        "UPDATE votes SET round = 'fourth'",
+        "UPDATE votes SET milliseconds = 'long'",
+        "UPDATE votes SET number = -1",
+        "UPDATE assignments SET reviewer = 'x'",
+        "UPDATE reviewers SET qualified = 'x'",
+        "UPDATE facts SET value = 'x' WHERE name = 'version'",
+    ],
+)
+def test_damaged_rows_are_told_in_a_sentence_that_names_the_file(damage: str, tmp_path: Path) -> None:
+    file = tmp_path / "review.sqlite"
+    database = Database(file)
+    database.invite("Ada")
+    database.hand_out(1, lambda _: ["a"])
+    database.add(1, [Sent("v1", "a", "first", {"choice": "keep"}, milliseconds=5)])
+    database.close()
+    with contextlib.closing(sqlite3.connect(file, isolation_level=None)) as damaged:
+        damaged.executescript("PRAGMA foreign_keys=OFF; DROP INDEX votes_by_choice")  # which reads answers
+        damaged.execute(damage)
+
+    def read(how: Callable[[Database], object]) -> None:
+        opened = Database(file)
+        try:
+            how(opened)
+        finally:
+            opened.close()
+
+    table = damage.split()[1]
+    ways: dict[str, list[Callable[[Database], object]]] = {
+        "votes": [Database.ballots] if "number" in damage else [Database.ballots, Database.votes],
+        "assignments": [Database.assigned],
+        "reviewers": [Database.reviewers],
+        "facts": [Database.reviewers],
+    }
+    for how in ways[table]:
+        with pytest.raises(StoreError, match=re.escape(str(file))):
+            read(how)

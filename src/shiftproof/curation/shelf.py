@@ -93,7 +93,7 @@ def put_all(folder: Path, sources: Mapping[str, ImageSource], *, progress: Progr
 def _registered(register: Path) -> dict[str, str]:
     """The names of pictures by the stamps of their sources; a line that a kill cut off names none that is there."""
     try:
-        lines = [line.split() for line in register.read_text(encoding="utf-8").splitlines()]
+        lines = [line.split() for line in register.read_text(encoding="utf-8", errors="replace").splitlines()]
     except (FileNotFoundError, NotADirectoryError):
         return {}
     return {line[0]: line[1] for line in lines if len(line) == 2 and (register.parent / line[1]).exists()}

@@ -52,7 +52,10 @@ def open_images(
             raise BadInput(f"{text!a} is {problem}, which no file can have")
     found = kind or recognise(place)
     try:
-        opened = with_recognition(_open(found, place, said))
+        opened = _open(found, place, said)
+        if not opened.samples:
+            raise BadInput(f"{place} names no images")
+        opened = with_recognition(opened)
     except OSError as problem:  # what a disk says: no permission, a name that is too long, a folder that was a file
         raise BadInput(f"{place} cannot be read: {problem.strerror or problem}") from problem
     opened = relabelled(opened, labels=said.get("labels"), label=said.get("label"), classes=said.get("classes"))

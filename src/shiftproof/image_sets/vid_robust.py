@@ -99,10 +99,10 @@ def _lists(folder: str, file: str, kind: type) -> dict[str, Any]:
     """What a JSON file of the release holds: a list for each frame."""
     path = Path(folder, file)
     data = read_json(path)
-    if isinstance(data, dict) and all(isinstance(some, list) for some in data.values()):
-        strange = next((one for some in data.values() for one in some if not isinstance(one, kind)), None)
-        if strange is None:
-            return data
+    lists = data.values() if isinstance(data, dict) else (None,)
+    # by type and not isinstance: true is no number of a class
+    if all(isinstance(some, list) and all(type(one) is kind for one in some) for some in lists):
+        return dict(data)
     what = "of frames" if kind is str else "of numbers of classes"
     raise BadInput(f"{path} should hold a list {what} for each frame")
 

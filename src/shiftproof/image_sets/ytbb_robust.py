@@ -156,7 +156,7 @@ def _classes_of_anchors(metadata: str) -> dict[str, int]:
     try:
         with path.open(encoding="utf-8", newline="") as file:
             rows = [(f"{row['ytid']}_{row['time_ms']}", int(row["label"])) for row in csv.DictReader(file)]
-    except (OSError, KeyError, ValueError) as problem:
+    except (OSError, KeyError, ValueError, TypeError, csv.Error) as problem:  # TypeError: a row that ends too soon
         raise BadInput(f"{path} cannot be read: {problem}") from problem
     classes = len(load_table("ytbb_classes"))
     strange = next((label for _, label in rows if not 0 <= label < classes), None)

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from sqlalchemy import Column, Connection, Row, Select, Table, Text, cast, delete, func, select, update
 
@@ -19,12 +19,15 @@ from shiftproof.curation.review_classes import looks_like, reviewer_name
 from shiftproof.errors import BadInput, StoreError
 from shiftproof.review import statements
 from shiftproof.review.ballots import Ballots, Numbers
-from shiftproof.review.engines import engine_for, make_ready, reading_engine
+from shiftproof.review.engines import engine_for, make_ready, reading_engine, sound_rows
 from shiftproof.review.holdings import Held, Holding, Holdings
 from shiftproof.review.read_ballots import VOTES_BY_ITEM, ballots_from, numbers_in
 from shiftproof.review.schema import CHOICE, assignments, comments, facts, looks, lookups, reviewers, votes
 from shiftproof.review.taking_in import VotesTakenIn, place_of, vote_in
 from shiftproof.review.votes import Sent, Vote
+
+Role = Literal["reviewer", "owner"]
+ROLES: tuple[Role, ...] = get_args(Role)
 
 TOKEN_BYTES = 24
 MOST_NAMED = 10_000
@@ -37,7 +40,7 @@ class Reviewer:
 
     id: int
     name: str
-    role: Literal["reviewer", "owner"]
+    role: Role
     consented: bool
     trained: bool
     qualified: float | None  # the share that was right in a qualification; None before one
@@ -96,7 +99,7 @@ class Database:
         except ValueError as problem:
             raise StoreError("the review's database is damaged: what its forms are signed with is no key") from problem
 
-    def invite(self, name: str, role: Literal["reviewer", "owner"] = "reviewer") -> str:
+    def invite(self, name: str, role: Role = "reviewer") -> str:
         """A token for a new person, or a new one for a known person, whose old one is then worth nothing.
 
         BadInput for a name that looks like another's: votes of two people would be read as those of one.
@@ -124,7 +127,7 @@ class Database:
 
     def reviewers(self) -> list[Reviewer]:
         """Everybody who was invited, in that order."""
-        with self._reading.connect() as connection:
+        with self._reading.connect() as connection, sound_rows(self._engine):
             return [_reviewer(row) for row in connection.execute(select(reviewers).order_by(reviewers.c.id))]
 
     def mark(
@@ -242,9 +245,9 @@ class Database:
         """The people each item was given to; of some items alone, where they are named."""
         people = func.aggregate_strings(cast(assignments.c.reviewer, Text), ",").label("people")
         asked = select(assignments.c.item, people).group_by(assignments.c.item)
-        with self._reading.connect() as connection:
+        with self._reading.connect() as connection, sound_rows(self._engine):
             rows = _of_items(connection, asked, assignments.c.item, items)
-            return {row.item: sorted(map(int, row.people.split(","))) for row in rows}
+            return {row.item: sorted(map(int, (row.people or "").split(","))) for row in rows}
 
     def unanswered(self) -> dict[int, int]:
         """How many items people were given on which no vote of theirs stands; nobody who has none."""
@@ -273,13 +276,13 @@ class Database:
         )
         if reviewer is not None:
             asked = asked.where(votes.c.reviewer == reviewer)
-        with self._reading.connect() as connection:
+        with self._reading.connect() as connection, sound_rows(self._engine):
             found = [vote_in(row) for row in _of_items(connection, asked.limit(last), votes.c.item, items)]
         return sorted(found, key=lambda vote: vote.number)
 
     def ballots(self, items: Sequence[str] | None = None) -> Ballots:
         """All votes as columns; those on some items alone, where they are named."""
-        with self._reading.connect() as connection:
+        with self._reading.connect() as connection, sound_rows(self._engine):
             return ballots_from(list(_of_items(connection, VOTES_BY_ITEM, votes.c.item, items)))
 
     def last_seen(self) -> dict[int, float]:
@@ -381,4 +384,6 @@ def _of_items(
 
 
 def _reviewer(row: Row[Any]) -> Reviewer:
+    if not isinstance(row.name, str) or row.role not in ROLES or not isinstance(row.qualified, float | None):
+        raise ValueError(f"reviewer {row.id} has no name, or what no reviewer has")
     return Reviewer(row.id, row.name, row.role, row.consented is not None, row.trained is not None, row.qualified)

@@ -6,6 +6,8 @@ import math
 import os
 import sqlite3
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 from shiftproof.errors import BadInput, StoreError
 from shiftproof.review.schema import migrate
-from shiftproof.review.votes import answer_in
+from shiftproof.review.votes import DamagedAnswer, answer_in
 
 CONNECTIONS = 10
 """To the database, kept open; waiting for one of them is quicker than making more, which a server takes long for."""
@@ -116,9 +118,23 @@ def _check_alive(connection: Any, record: ConnectionPoolEntry, _proxy: object) -
 def make_ready(engine: Engine) -> None:
     """Brings the tables to the newest version; StoreError in a sentence where the database does not answer or is damaged."""
     try:
-        migrate(engine)
-    except (SQLAlchemyError, UnicodeDecodeError) as problem:  # the latter where SQLite complains of what is no text
+        with sound_rows(engine):
+            migrate(engine)
+    except SQLAlchemyError as problem:
         raise StoreError(f"cannot open the review's database: {reason_of(problem)}") from problem
+
+
+@contextmanager
+def sound_rows(engine: Engine) -> Iterator[None]:
+    """StoreError that names the database where what it holds is none of ours, as after damage to its file."""
+    try:
+        yield
+    except (ValueError, TypeError, RecursionError, BadInput, DamagedAnswer) as problem:
+        name = engine.url.database if engine.dialect.name == "sqlite" else engine.url.render_as_string()
+        raise StoreError(
+            f"the review's database {name} is damaged: {reason_of(problem)}; bring it back from a copy, or ask for help "
+            "before anybody writes into it"
+        ) from problem
 
 
 def reason_of(problem: Exception) -> str:

@@ -36,16 +36,22 @@ VOTES_BY_ITEM: Select[Any] = (
 
 
 def ballots_from(rows: Sequence[Row[Any]]) -> Ballots:
-    """The votes of such rows."""
+    """The votes of such rows; ValueError, TypeError or BadInput where they are damaged."""
     said = [row.answers.split("\n") for row in rows]
     place: dict[str, int] = {}
     answer = np.array([place.setdefault(text, len(place)) for texts in said for text in texts], np.int64)
+    answers = [answer_in(text) for text in place]
+    columns = {name: numbers_in(",".join(getattr(row, name) for row in rows)) for name in _NUMBERS}
+    if strange := [name for name, column in columns.items() if len(column) != len(answer)]:
+        raise ValueError(f"some votes have no {strange[0]}")
+    if (columns["number"] < 1).any():
+        raise ValueError("votes are counted from 1, and one has a number below it")
     ballots = Ballots(
         [row.item for row in rows],
-        [answer_in(text) for text in place],
+        answers,
         item=np.repeat(np.arange(len(rows)), [len(texts) for texts in said]),
         answer=answer,
-        **{name: numbers_in(",".join(getattr(row, name) for row in rows)) for name in _NUMBERS},
+        **columns,
     )
     return ballots.some(np.argsort(-ballots.number))
 

@@ -213,7 +213,7 @@ def version_of(connection: Connection) -> int:
         return 0
     found = connection.execute(select(func.max(facts.c.value)).where(facts.c.name == "version")).scalar()
     if not isinstance(found, str) or not found.isdecimal() or len(found) > MOST_DIGITS:
-        raise StoreError("the database is damaged, or is no review: nothing says of which version it is")
+        raise ValueError("nothing says of which version it is, so it may be no review")
     return int(found)
 
 
@@ -226,15 +226,15 @@ def check_own_tables(connection: Connection) -> None:
 
 
 def check_rows(connection: Connection) -> None:
-    """StoreError where a file holds rows that nobody wrote: SQLite takes any value in any column, and so does damage."""
+    """ValueError where a file holds rows that nobody wrote: SQLite takes any value in any column, and so does damage."""
     for table in tables.sorted_tables:
         odd = or_(*(_is_odd(column) for column in table.columns))
         key = list(table.primary_key)[-1]
         if found := connection.execute(select(key).where(odd).limit(1)).first():
-            raise StoreError(f"the database is damaged: {table.name} hold what nobody wrote, at {key.name} {found[0]!r:.60}")
+            raise ValueError(f"{table.name} hold what nobody wrote, at {key.name} {found[0]!r:.60}")
     given_out = connection.execute(select(facts.c.value).where(facts.c.name == "handed out")).scalar()
     if given_out is None or not given_out.isdecimal():
-        raise StoreError(f"the database is damaged: {given_out!r:.60} items were handed out")
+        raise ValueError(f"{given_out!r:.60} items were handed out")
 
 
 def _is_odd(column: Column[Any]) -> ColumnElement[bool]:

@@ -63,10 +63,11 @@ def listen(host: str, port: int) -> socket.socket:
         door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         door.bind(address)
         door.listen()
-    except OSError as problem:
+    except (OSError, UnicodeError) as problem:  # the latter of a name that no host can have
         if door is not None:
             door.close()
-        raise BadInput(f"cannot listen at {host} port {port}: {problem.strerror or problem}") from problem
+        reason = getattr(problem, "strerror", None) or problem
+        raise BadInput(f"cannot listen at {host} port {port}: {reason}") from problem
     return door
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
+from types import NoneType
 from typing import Any, NamedTuple, TypeAlias
 
 from sqlalchemy import Connection, Engine, Row, select
@@ -13,7 +14,7 @@ from shiftproof.errors import BadInput
 from shiftproof.review import statements
 from shiftproof.review.batches import Batches
 from shiftproof.review.schema import votes
-from shiftproof.review.votes import Sent, Vote, standing
+from shiftproof.review.votes import ROUNDS, Sent, Vote, standing
 
 ByWhom: TypeAlias = tuple[int, Sent]
 
@@ -126,15 +127,8 @@ def _is_own(connection: Connection, reviewer: int, vote_id: str, item: str) -> b
 
 
 def vote_in(row: Row[Any]) -> Vote:
-    return Vote(
-        row.id,
-        row.number,
-        row.reviewer,
-        row.item,
-        row.round,
-        row.answer,
-        row.note,
-        row.milliseconds,
-        row.supersedes,
-        row.received,
-    )
+    """The vote of a whole row; ValueError where it is damaged."""
+    number, _, reviewer, _, round_, _, _, spent, _, _ = told = tuple(row)
+    if round_ not in ROUNDS or type(number) is not int or type(reviewer) is not int or type(spent) not in (int, NoneType):
+        raise ValueError(f"vote {number!r:.40} holds what no vote does")
+    return Vote(told[1], number, reviewer, *told[3:])

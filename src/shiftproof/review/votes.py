@@ -121,8 +121,12 @@ def check_answer(screen: Screen, answer: Mapping[str, Any], classes: Iterable[st
             _check_among([_text(answer.get("class"), "class")], classes, "class")
 
 
+class DamagedAnswer(StoreError):
+    """What a database holds as an answer is none."""
+
+
 def answer_in(text: str) -> dict[str, Any] | None:
-    """The answer that a database holds; None for a vote that only takes another back, StoreError where it is damaged.
+    """The answer that a database holds; None for a vote that only takes another back, DamagedAnswer where it is damaged.
 
     >>> answer_in('{"choice": "keep"}'), answer_in("null")
     ({'choice': 'keep'}, None)
@@ -132,21 +136,23 @@ def answer_in(text: str) -> dict[str, Any] | None:
         if answer is not None:
             _check_form(answer)
     except (ValueError, TypeError, RecursionError, BadInput) as problem:
-        raise StoreError(f"the review's database is damaged: {text[:60]!r} is no answer to anything") from problem
+        raise DamagedAnswer(f"{text[:60]!r} in the review's database is no answer to anything") from problem
     return answer  # type: ignore[no-any-return]  # as it was just found
 
 
 def _check_form(answer: Any) -> None:
     """BadInput where an answer holds none of what answers do, whatever the screen."""
-    if not isinstance(answer, dict):
+    if not isinstance(answer, dict) or "choice" not in answer:
         raise BadInput("an answer should be an object with a choice")
-    _text(answer.get("choice"), "choice")
-    for part in answer.keys() & {"reasons", "labels", "tags"}:
-        _texts(answer[part], part)
-    if "class" in answer:
-        _text(answer["class"], "class")
-    if "points" in answer:
-        _check_points(answer["points"])
+    for name, part in answer.items():
+        if name in ("choice", "class"):
+            _text(part, name)
+        elif name in ("reasons", "labels", "tags"):
+            _texts(part, name)
+        elif name == "points":
+            _check_points(part)
+        else:
+            raise BadInput(f"an answer should hold a choice and what belongs to it, got {name!r:.100}")
 
 
 def box_of(answer: Mapping[str, Any]) -> tuple[float, float, float, float]:

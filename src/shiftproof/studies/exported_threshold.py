@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -133,17 +134,19 @@ class ExportedThreshold:
         try:
             data = json.loads(text)
             del data["rule"]
+            if type(data["threshold"]) not in (int, float, NoneType):
+                raise TypeError("a threshold is a number")
             return cls(
                 **{
                     **data,
-                    "threshold": math.inf if data["threshold"] is None else data["threshold"],
+                    "threshold": math.inf if data["threshold"] is None else float(data["threshold"]),
                     "expected": data["expected"] and _from_plain(data["expected"]),
                     "where_picked": _from_plain(data["where_picked"]),
                     "image_sets": tuple(UsedImages(**one) for one in data["image_sets"]),
                     "notes": tuple(data["notes"]),
                 }
             )
-        except (ValueError, KeyError, TypeError) as wrong:
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as wrong:
             raise BadInput("this is no threshold as shiftproof threshold writes it") from wrong
 
 
