@@ -121,3 +121,16 @@ def test_measurements_hold_no_formulas() -> None:
     table = Results((Measurement("accuracy", -0.5, about, 3, {}),)).to_csv()
     assert table.splitlines()[1].startswith("accuracy,'=cmd|' /C calc'!A0,'@SUM(1),-1,-0.5,")
     assert defused("accuracy") == "accuracy"
+
+
+def test_inside_a_folder_links_are_replaced_and_those_that_lead_out_refused(tmp_path: Path) -> None:
+    own, other = tmp_path / "own", tmp_path / "other"
+    own.mkdir()
+    other.mkdir()
+    (own / "link").symlink_to(other / "file")
+    (own / "below").symlink_to(other)
+    write_whole(own / "link", b"text", inside=own)
+    assert (own / "link").read_bytes() == b"text"
+    with pytest.raises(StoreError, match=r"below leads out of .*own, to .*other"):
+        write_whole(own / "below" / "file", b"text", inside=own)
+    assert not list(other.iterdir())

@@ -29,13 +29,13 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple, get_args, get_type_hints
 
 from shiftproof.chunks import reading, save_chunk
 from shiftproof.corruptions import PIXELS
 from shiftproof.digests import DigestCache
 from shiftproof.errors import BadInput, DamagedFile, StoreError, StoreWarning
-from shiftproof.files import locked, refusal, set_aside, write_whole, writing
+from shiftproof.files import check_inside, impossible_name, locked, refusal, set_aside, write_whole, writing
 from shiftproof.stored_rows import (
     FORMS,
     MADE_ANEW,
@@ -48,6 +48,7 @@ from shiftproof.stored_rows import (
     model_in,
     or_aside,
     rows_array,
+    text_in,
     to_json,
 )
 from shiftproof.types import (
@@ -67,6 +68,12 @@ from shiftproof.types import (
 )
 
 FORMAT = 1
+
+DECIDED_ANEW = "name once more what was to be renamed or forgotten"
+"""What makes up for a damaged list of changes."""
+
+LONGEST_NAME = 1000
+"""Letters of a model's name: more are no name, and would only fill the screen."""
 
 SOUGHT_ANEW = "shiftproof curate duplicates finds them once more"
 """What makes up for a damaged list of images that look alike."""
@@ -100,12 +107,14 @@ class StoredModel:
         """The same out of `model.json`; ValueError, KeyError or TypeError where that is damaged."""
         classes, seen, companion = plain["classes"], plain["seen"], plain.get("companion")
         ref, outputs = ModelRef(**plain["ref"]), plain["outputs"]
-        if (
-            not isinstance(ref.name, str)
-            or not isinstance(ref.fingerprint, str)
-            or not isinstance(plain["preparation"], dict)
-        ):
+        if not _can_be_name(ref.name) or not isinstance(ref.fingerprint, str) or not isinstance(plain["preparation"], dict):
             raise TypeError("its name, fingerprint or preparation is none")
+        named = (classes["names"], classes["wnids"] or []) if classes else ()
+        for texts in (plain["notes"], [seen["training_data"]], seen["augmentations"], seen["filtered"], *named):
+            if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+                raise TypeError("its notes, its past or its classes are no texts")
+        if not isinstance(plain.get("stored", ""), str):
+            raise TypeError("it was stored at no time")
         if plain["gives"] not in (*get_args(Gives), "boxes"):
             raise ValueError(f"no model gives {plain['gives']!r}")
         if outputs is not None and (not isinstance(outputs, int) or not 0 <= outputs <= MOST_CLASSES):
@@ -118,9 +127,19 @@ class StoredModel:
             classes=classes and Classes(tuple(classes["names"]), classes["wnids"] and tuple(classes["wnids"])),
             outputs=outputs,
             notes=tuple(plain["notes"]),
-            companion=companion and Companion(**companion),
+            companion=companion and _companion(**companion),
             stored=plain.get("stored", ""),
         )
+
+
+def _can_be_name(name: object) -> bool:
+    return isinstance(name, str) and len(name) <= LONGEST_NAME and impossible_name(name) is None
+
+
+def _companion(kind: Any, of: Any) -> Companion:
+    if kind not in get_args(get_type_hints(Companion)["kind"]) or not isinstance(of, (str, type(None))):
+        raise ValueError(f"no model is {kind!r} of {of!r}")
+    return Companion(kind, of)
 
 
 class Store:
@@ -141,18 +160,20 @@ class Store:
         Companions are networks that were made of a model and asked beside it: random ones, ODIN's, other input sizes.
         """
         self.settle()
-        found = filter(None, map(_read_model_if_there, self.root.glob("models/*/model.json")))
+        found = filter(None, map(_read_model_if_there, self._own("models/*/model.json")))
         wanted = [model for model in _marked(list(found)) if companions or model.companion is None]
         newest_first = sorted(wanted, key=lambda model: (model.stored, model.ref.fingerprint), reverse=True)
         return sorted(newest_first, key=lambda model: model.ref.name)
 
     def model(self, ref: ModelRef) -> StoredModel | None:
         self.settle()
+        check_inside(self._model_folder(ref), self.root)
         return _read_model_if_there(self._model_folder(ref) / "model.json")
 
     def head(self, ref: ModelRef) -> Head | None:
         """The last linear layer; None where it is not stored, or damaged."""
         path = self._model_folder(ref) / "head.safetensors"
+        check_inside(path.parent, self.root)
         try:
             with reading(path) as file:
                 weights, bias = file.array("weights"), file.array("bias")
@@ -240,23 +261,28 @@ class Store:
 
     def settle(self) -> None:
         """Finishes what was decided and then killed; every step may be done twice."""
+        for name in FOLDERS:
+            check_inside(self.root / name, self.root)
         try:
-            text = self._changes.read_text(encoding="utf-8", errors="surrogateescape")
+            text = text_in(self._changes)
             written = self._changes.stat().st_mtime
         except (FileNotFoundError, NotADirectoryError):
+            return
+        except DamagedFile as damaged:
+            set_aside(self._changes, damaged.reason, DECIDED_ANEW)
             return
         try:
             change = json.loads(text)
         except (ValueError, RecursionError):
-            # killed before it was decided; or another process is just writing it
-            if time.time() - written > 60:
+            # killed before it was decided; or another process is just writing it, unless the clock says that it was not yet
+            if abs(time.time() - written) > 60:
                 self._changes.unlink(missing_ok=True)
             else:
                 time.sleep(0.05)
             return
         names, gone = (change.get("rename", {}), change.get("forget", [])) if isinstance(change, dict) else (None, None)
-        if not (isinstance(names, dict) and isinstance(gone, list) and all(isinstance(one, str) for one in names.values())):
-            set_aside(self._changes, "it is no list of changes", "name once more what was to be renamed or forgotten")
+        if not (isinstance(names, dict) and isinstance(gone, list) and all(map(_can_be_name, names.values()))):
+            set_aside(self._changes, "it is no list of changes", DECIDED_ANEW)
             return
         try:
             for fingerprint, name in names.items():
@@ -269,7 +295,7 @@ class Store:
 
     def _rename(self, fingerprint: str, name: str) -> None:
         # by what is there, and not by what a text says: it may name a folder elsewhere
-        for path in self.root.glob("models/*/model.json"):
+        for path in self._own("models/*/model.json"):
             if path.parent.name == fingerprint and (known := _read_model_if_there(path)):
                 _write_model(path, dataclasses.replace(known, ref=ModelRef(name, fingerprint)))
 
@@ -285,7 +311,7 @@ class Store:
 
     def folders_of_models(self) -> Iterator[tuple[Path, str]]:
         """Folders of rows and of heat maps, each with the fingerprint of the model they are of."""
-        for path in sorted([*self.root.glob("rows/*/run.json"), *self.root.glob("looks/*/looks.json")]):
+        for path in sorted([*self._own("rows/*/run.json"), *self._own("looks/*/looks.json")]):
             with suppress(FileNotFoundError):
                 if (of := model_in(path)) is not None:
                     yield path.parent, of
@@ -305,11 +331,11 @@ class Store:
         """Remembers which files look alike, by their digests, in place of what was known of the same set."""
         key = fingerprint_of(images.location or images.fingerprint)[:16]
         about = {"images": images.name, "location": images.location, "alike": list(pairs)}
-        write_whole(self.root / "duplicates" / f"{key}.json", to_json(about))
+        write_whole(self.root / "duplicates" / f"{key}.json", to_json(about), inside=self.root)
 
     def alike(self) -> Iterator[tuple[str, str]]:
         """Pairs of digests of files that look alike, of every set in which duplicates were looked for."""
-        for path in sorted(self.root.glob("duplicates/*.json")):
+        for path in sorted(self._own("duplicates/*.json")):
             try:
                 yield from _read_alike(path)
             except DamagedFile as damaged:
@@ -353,7 +379,7 @@ class Store:
             except DamagedFile as error:
                 damaged.append(error)
                 continue
-            with writing(here) as unfinished, path.open("rb") as source, unfinished.open("wb") as copy:
+            with writing(here, inside=self.root) as unfinished, path.open("rb") as source, unfinished.open("wb") as copy:
                 shutil.copyfileobj(source, copy)
                 copy.flush()
                 os.fsync(copy.fileno())
@@ -363,12 +389,20 @@ class Store:
     def check(self) -> list[Checked]:
         """Reads every file of the store, and sets those aside that are damaged."""
         self.settle()
-        folders = {path.parent for pattern in OWN_FILES for path in self.root.glob(pattern)}
+        folders = {path.parent for pattern in OWN_FILES for path in self._own(pattern)}
         return [_checked(folder) for folder in sorted(folders)]
+
+    def _own(self, pattern: str) -> Iterator[Path]:
+        """Files of the store; StoreError where a folder of it is a link that leads out: files may be written or moved."""
+        for path in self.root.glob(pattern):
+            check_inside(path.parent, self.root)
+            yield path
 
     def _model_folder(self, ref: ModelRef) -> Path:
         return self.root / "models" / ref.fingerprint
 
+
+FOLDERS = ("models", "rows", "looks", "duplicates", ".forgotten")
 
 OWN_FILES = (
     "models/*/model.json",
@@ -484,7 +518,7 @@ def _remedy(path: Path) -> str:
 
 def _read_alike(path: Path) -> list[tuple[str, str]]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8", errors="surrogateescape"))
+        found = json.loads(text_in(path))
         return [(str(one), str(other)) for one, other in found["alike"]]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise DamagedFile(path, "it does not list images that look alike") from error
@@ -495,7 +529,7 @@ def _slug(text: str) -> str:
 
 
 def _write_model(path: Path, model: StoredModel) -> None:
-    write_whole(path, to_json({"format": FORMAT, **dataclasses.asdict(model)}))
+    write_whole(path, to_json({"format": FORMAT, **dataclasses.asdict(model)}), inside=path.parents[2])
 
 
 def _read_model_if_there(path: Path) -> StoredModel | None:
@@ -511,7 +545,7 @@ def _read_model_if_there(path: Path) -> StoredModel | None:
 
 def _read_model(path: Path) -> StoredModel:
     try:
-        plain = json.loads(path.read_text(encoding="utf-8", errors="surrogateescape"))
+        plain = json.loads(text_in(path))
         # before models were stored with their time, their file alone had it
         written = datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat()
         form = plain.get("format", FORMAT)
@@ -520,7 +554,10 @@ def _read_model(path: Path) -> StoredModel:
                 f"{path} was written by a newer shiftproof (format {form}, this one reads {FORMAT}); update shiftproof, or "
                 "name another folder with --store"
             )
-        return StoredModel.from_plain({"stored": written, **plain})
+        model = StoredModel.from_plain({"stored": written, **plain})
+        if model.ref.fingerprint != path.parent.name:
+            raise ValueError("it is of another model")
+        return model
     except (FileNotFoundError, NotADirectoryError):
         raise
     except OSError as error:
