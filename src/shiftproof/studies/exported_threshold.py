@@ -143,7 +143,7 @@ class ExportedThreshold:
                     "notes": tuple(data["notes"]),
                 }
             )
-        except (ValueError, KeyError, TypeError) as wrong:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as wrong:
             raise BadInput("this is no threshold as shiftproof threshold writes it") from wrong
 
 
