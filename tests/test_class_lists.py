@@ -122,6 +122,7 @@ def test_a_broken_list_is_named(tmp_path: Path, name: str, text: str) -> None:
         ('{"1": "ant", "2": "bee"}', "2 classes by the places 0 to 1, got them without 0, with 2"),
         ('{"-1": "ant", "0": "bee"}', "without 1, with -1"),
         ('{"0": "ant", "00": "bee"}', "with one twice"),
+        ('{"0": "ant", "0": "bee"}', "gives '0' twice"),
         ("[" * 100_000, "is nested too deeply"),
         ("[" * 900 + "]" * 900, "class 0 should be a name"),
         ('["ant", ' + "9" * 5000 + "]", "holds a number of thousands of digits"),

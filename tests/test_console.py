@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import sys
 
 import pytest
 
-from shiftproof.console import Bar
+from shiftproof.console import Bar, remark, say, say_json, say_table
 
 
 class Terminal(io.StringIO):
@@ -47,3 +48,19 @@ def test_the_bar_makes_room_for_one_line_that_sums_up(monkeypatch: pytest.Monkey
     erased, summary = terminal.getvalue().rsplit("\x1b[2K", 1)
     assert erased
     assert re.fullmatch(r"model · photos · clean: 6 images in [\d.]+ s, \d+ images/s\n", summary)
+
+
+def test_names_do_not_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    name = "a\x1b[2J\u202e\x9b31m.jpg"
+    say(name)
+    remark(name)
+    say_table([{"image": name}])
+    spoken = capsys.readouterr()
+    told = r"a\x1b[2J\u202e\x9b31m.jpg"
+    assert spoken.err == f"{told}\n"
+    assert [line.strip() for line in spoken.out.splitlines()] == [told, "image", told]
+    say_json({"image": name})
+    text = capsys.readouterr().out
+    assert json.loads(text) == {"image": name}
+    assert "\x1b" not in text
+    assert "\x9b" not in text

@@ -519,3 +519,178 @@ def test_a_store_of_a_name_that_cannot_be_is_one_sentence(shiftproof: Shiftproof
     assert "File name too long" in said.err
     with pytest.raises(ShiftproofError, match="NUL"):
         Store("a\0b")
+
+
+# ---- stores that strangers sent
+
+
+@pytest.fixture
+def outside(tmp_path: Path, theirs: Path) -> Path:
+    """Somebody's own folder, with names in it that a store could have."""
+    folder = tmp_path / "outside"
+    for name in ("models", "rows"):
+        (own,) = (theirs / name).iterdir()
+        (folder / own.name).mkdir(parents=True)
+        (folder / own.name / "thesis.txt").write_text("years of work")
+        for file in own.glob("*.json"):
+            (folder / own.name / file.name).write_bytes(file.read_bytes())
+    (folder / ".profile").write_text("export EDITOR=ed")
+    os.utime(folder / ".profile", (0, 0))
+    return folder
+
+
+def all_in(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("link", ["models", "rows", "models/*", "rows/*", ".forgotten", "looks", "duplicates"])
+def test_a_folder_of_a_store_that_leads_out_of_it_is_refused_and_nothing_there_changes(
+    link: str, theirs: Path, outside: Path, images: Any, colour_model: Classifier
+) -> None:
+    (model,) = (theirs / "models").iterdir()
+    place = next(theirs.glob(link), theirs / link)
+    if place.exists():
+        place.rename(theirs / "gone")
+    place.symlink_to(outside)
+    if "*" not in link:  # that would be moved away as the link it is
+        (theirs / "changes.json").write_text(json.dumps({"forget": [model.name], "rename": {model.name: "mine now"}}))
+    before = all_in(outside)
+    with pytest.raises(StoreError, match=r"leads out of .*, to .*outside; put what it leads to in its place, or remove it"):
+        predict(colour_model, images, store=theirs)
+    assert all_in(outside) == before
+
+
+@pytest.mark.parametrize("file", ["models/*/model.json", "rows/*/run.json", "digests.sqlite"])
+@pytest.mark.parametrize("is_there", [True, False])
+@pytest.mark.filterwarnings("ignore::shiftproof.errors.StoreWarning")
+def test_links_in_place_of_files_are_replaced_and_not_written_through(
+    file: str, is_there: bool, theirs: Path, images: Any, colour_model: Classifier, tmp_path: Path
+) -> None:
+    (path,) = theirs.glob(file)
+    target = tmp_path / "target"
+    if is_there:
+        target.write_bytes(path.read_bytes())
+    path.unlink()
+    path.symlink_to(target)
+    before = target.read_bytes() if is_there else None
+    predict(sp.wrap_model(lambda inputs: inputs.mean(axis=(2, 3)), name="x", version="1", size=(8, 8)), images, store=theirs)
+    predict(colour_model, images, store=theirs, keep="logits")
+    Store(theirs).rename({next(theirs.glob("models/*")).name: "another"})
+    assert (target.read_bytes() if target.exists() else None) == before
+
+
+LOOK_AROUND = """
+import sys
+from shiftproof.store import Store
+store = Store(sys.argv[1])
+for model in store.models():
+    with store.in_use(model.ref):
+        pass
+print(len(store.rows_by_model()), len(list(store.alike())))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+@pytest.mark.parametrize(
+    "place", ["changes.json", "models/*/model.json", "rows/*/run.json", "duplicates/a.json", "rows/*/0.safetensors"]
+)
+def test_a_pipe_in_place_of_a_file_is_not_waited_for(place: str, theirs: Path) -> None:
+    folders, _, name = place.rpartition("/")
+    folder = next(theirs.glob(folders), theirs / folders) if folders else theirs
+    folder.mkdir(exist_ok=True)
+    path = folder / name
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", LOOK_AROUND, str(theirs)], capture_output=True, text=True, timeout=60, cwd=theirs
+        )
+    except subprocess.TimeoutExpired:
+        pytest.fail("it is waited for")
+    assert done.returncode == 0, done.stderr
+    assert "is damaged" in done.stderr or place.endswith(".safetensors")
+
+
+def test_half_written_changes_from_the_future_are_not_waited_for(theirs: Path) -> None:
+    (theirs / "changes.json").write_text("{")
+    os.utime(theirs / "changes.json", (2**32, 2**32))
+    try:
+        subprocess.run([sys.executable, "-c", LOOK_AROUND, str(theirs)], check=True, timeout=60, cwd=theirs)
+    except subprocess.TimeoutExpired:
+        pytest.fail("it is waited for")
+    assert not (theirs / "changes.json").exists()
+
+
+@pytest.mark.parametrize("name", ["\ud800", "x" * 5000, "nul\0"])
+def test_names_that_are_none_are_not_given(name: str, theirs: Path) -> None:
+    (model,) = (theirs / "models").iterdir()
+    (theirs / "changes.json").write_text(json.dumps({"rename": {model.name: name}}))
+    with pytest.warns(UserWarning, match=r"changes\.json is damaged"):
+        (kept,) = Store(theirs).models()
+    assert kept.ref.name == "colours"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"notes": [1]},
+        {"notes": "a text"},
+        {"seen": {"training_data": 5, "augmentations": [], "filtered": []}},
+        {"seen": {"training_data": "", "augmentations": [], "filtered": "imagenet-a"}},
+        {"classes": {"names": [1, 2, 3], "wnids": None}},
+        {"stored": 5},
+        {"companion": {"kind": "strange", "of": None}},
+        {"companion": {"kind": "odin", "of": 5}},
+        {"ref": {"name": "colours", "fingerprint": "../../elsewhere"}},
+        {"ref": {"name": "x" * 5000, "fingerprint": None}},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_a_model_of_other_values_than_we_write_is_damaged(change: dict[str, Any], theirs: Path) -> None:
+    (path,) = theirs.glob("models/*/model.json")
+    told = json.loads(path.read_text())
+    if change.get("ref", {}).get("fingerprint", "") is None:
+        change["ref"]["fingerprint"] = path.parent.name
+    path.write_text(json.dumps(told | change))
+    with pytest.warns(UserWarning, match=r"model\.json is damaged"):
+        assert Store(theirs).models() == []
+
+
+def test_rows_without_classes_are_damaged(theirs: Path, images: Any, colour_model: Classifier) -> None:
+    path = only_file(theirs)
+    with safe_open(path, framework="numpy") as file:
+        arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 not a mapping
+        metadata = {name: text for name, text in file.metadata().items() if name != "checksums"}
+    narrow = {name: array[:, :0] if name.startswith("top5") else array for name, array in arrays.items()}
+    save_file({name: np.ascontiguousarray(array) for name, array in narrow.items()}, path, metadata)
+    with pytest.warns(UserWarning, match="top5_classes should be 12 rows"):
+        predict(colour_model, images, store=theirs)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "CREATE TRIGGER later AFTER INSERT ON digests BEGIN UPDATE digests SET digest = '00'; END",
+        "ALTER TABLE digests RENAME TO others; CREATE VIEW digests AS SELECT * FROM others",
+        "CREATE INDEX first ON digests (substr(digest, 1, 1))",
+    ],
+)
+def test_digests_that_come_with_a_program_are_begun_anew(
+    program: str, theirs: Path, images: Any, colour_model: Classifier
+) -> None:
+    with sqlite3.connect(theirs / "digests.sqlite") as database:
+        database.executescript(program)
+    database.close()
+    with pytest.warns(UserWarning, match=r"digests\.sqlite is damaged .*something else than digests"):
+        predict(colour_model, images, store=theirs)
+    assert len(Store(theirs).digests.known()) == 12
+
+
+def test_an_ordinary_store_is_opened_without_a_word(theirs: Path, images: Any, colour_model: Classifier) -> None:
+    (theirs.parent / "linked").symlink_to(theirs)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for store in (theirs, theirs.parent / "linked"):
+            predict(colour_model, images, store=store, keep="features")
+            Store(store).check()
+            assert Store(store).rows_by_model()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from patience import wait_until
-from shiftproof.errors import StoreError
+from shiftproof.errors import BadInput, StoreError
 from shiftproof.files import defused, write_whole, writing
 from shiftproof.studies.results import Results
 from shiftproof.types import Measurement
@@ -121,3 +122,28 @@ def test_measurements_hold_no_formulas() -> None:
     table = Results((Measurement("accuracy", -0.5, about, 3, {}),)).to_csv()
     assert table.splitlines()[1].startswith("accuracy,'=cmd|' /C calc'!A0,'@SUM(1),-1,-0.5,")
     assert defused("accuracy") == "accuracy"
+
+
+def test_inside_a_folder_links_are_replaced_and_those_that_lead_out_refused(tmp_path: Path) -> None:
+    own, other = tmp_path / "own", tmp_path / "other"
+    own.mkdir()
+    other.mkdir()
+    (own / "link").symlink_to(other / "file")
+    (own / "below").symlink_to(other)
+    write_whole(own / "link", b"text", inside=own)
+    assert (own / "link").read_bytes() == b"text"
+    with pytest.raises(StoreError, match=r"below leads out of .*own, to .*other"):
+        write_whole(own / "below" / "file", b"text", inside=own)
+    assert not list(other.iterdir())
+
+
+@pytest.mark.parametrize(
+    "change", [{"findings": [5]}, {"models": None}, {"image_sets": [[]]}, {"strange": 1}, {"warnings": 5}]
+)
+def test_results_of_another_make_are_one_sentence(change: dict[str, object]) -> None:
+    whole = Results(()).to_json()
+    assert Results.from_json(whole) == Results(())
+    with pytest.raises(BadInput, match="no results as shiftproof writes them"):
+        Results.from_json(json.dumps(json.loads(whole) | change))
+    with pytest.raises(BadInput, match="no results as shiftproof writes them"):
+        Results.from_json("[" * 100_000)

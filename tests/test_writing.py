@@ -8,6 +8,7 @@ import hashlib
 import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -657,3 +658,29 @@ def test_images_without_labels_keep_their_path_and_stay_without(draw_photos: Dra
     assert (bare.samples[0].id, bare.samples[0].labels) == ("contrast/1/x.JPEG", ())
     write_corrupted(sp.open_images(flat), tmp_path / "e", corruptions=["contrast"], edition="cifar-32", layout="cifar-c")
     assert not (tmp_path / "e" / "labels.npy").exists()
+
+
+@pytest.mark.parametrize("place", ["fog/1/red", "fog", SCRATCH])
+def test_a_folder_that_leads_elsewhere_is_not_written_into(place: str, draw_photos: Draw, tmp_path: Path) -> None:
+    images, made, other = sp.open_images(draw_photos(2)), tmp_path / "c", tmp_path / "other"
+    write_corrupted(images, made, layout="imagenet-c", corruptions=["fog"], severities=[1], workers=0)
+    other.mkdir()
+    (other / ".profile").write_text("export EDITOR=ed")
+    if (made / place).exists():
+        shutil.rmtree(made / place)
+    (made / place).symlink_to(other)
+    with pytest.raises(StoreError, match=r"leads out of .*, to .*other"):
+        write_corrupted(images, made, layout="imagenet-c", corruptions=["fog"], severities=[1], workers=0)
+    assert [path.name for path in other.iterdir()] == [".profile"]
+
+
+def test_links_in_the_folder_of_what_is_not_whole_are_not_written_through(draw_photos: Draw, tmp_path: Path) -> None:
+    images, made, other = sp.open_images(draw_photos(2)), tmp_path / "c", tmp_path / "other"
+    options: dict[str, Any] = {"edition": "cifar-32", "layout": "cifar-c", "workers": 0}
+    write_corrupted(images, made, corruptions=["contrast"], **options)
+    other.write_text("mine")
+    (made / SCRATCH).mkdir()
+    (made / SCRATCH / "brightness.npy").symlink_to(other)
+    write_corrupted(images, made, corruptions=["brightness"], **options)
+    assert other.read_text() == "mine"
+    assert not (made / "brightness.npy").is_symlink()

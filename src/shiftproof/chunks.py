@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,15 +28,17 @@ CHECKSUMS = "checksums"
 ENTRIES = frozenset({"keep", "ids", "digests", "aside", "about"})
 """The other entries: one of another name is damage, which may have hit the name of the checksums."""
 
+NO_FILE = "it is no plain file"
+
 _sound: set[tuple[str, int, int, str]] = set()
 _damaged: dict[tuple[str, int, int], str] = {}
 
 
 def save_chunk(path: Path, arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]) -> None:
-    """Writes arrays and texts as one file, there whole or not at all."""
+    """Writes arrays and texts as one file of a store, two folders below its own, there whole or not at all."""
     whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     checksums = {"": _of_texts(metadata), **{name: _of_array(name, array) for name, array in whole.items()}}
-    write_whole(path, tensors.save(whole, {**metadata, CHECKSUMS: json.dumps(checksums)}))
+    write_whole(path, tensors.save(whole, {**metadata, CHECKSUMS: json.dumps(checksums)}), inside=path.parents[2])
 
 
 class Chunk:
@@ -114,6 +117,8 @@ def reading(path: Path) -> Iterator[Chunk]:
     """A file of arrays, opened; DamagedFile where it is none."""
     status = os.stat(path)
     state = (str(path), status.st_ino, status.st_mtime_ns)
+    if not stat.S_ISREG(status.st_mode):
+        raise DamagedFile(path, NO_FILE)
     if state in _damaged:
         raise DamagedFile(path, _damaged[state])
     try:

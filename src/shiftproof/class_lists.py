@@ -92,7 +92,7 @@ def _file_entries(path: Path) -> list[str]:
         raise BadInput(f"the list of classes cannot be read: {problem}") from problem
     if path.suffix.lower() != ".json":
         return [line.strip() for line in text.splitlines() if line.strip()]
-    return json_entries(parse_json(text, path), str(path))
+    return json_entries(parse_json(text, path, unique=True), str(path))
 
 
 def json_entries(data: object, where: str) -> list[str]:

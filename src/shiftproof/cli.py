@@ -55,6 +55,7 @@ from shiftproof.cli_steps import (
 )
 from shiftproof.cli_writing import corrupt, perturb
 from shiftproof.errors import BadInput, DamagedFile, MissingRuns, ShiftproofError, StoreWarning
+from shiftproof.files import printable
 from shiftproof.registry import Registry, missing_extra
 
 REFUSALS = (
@@ -94,7 +95,7 @@ def main() -> None:
         told = ": ".join(map(str, filter(None, (error.strerror, error.filename))))
     else:
         return
-    print(f"shiftproof: {told}", file=sys.stderr)  # noqa: T201
+    print(f"shiftproof: {printable(told)}", file=sys.stderr)  # noqa: T201
     _drop_unprinted()
     sys.exit(1)
 
@@ -123,7 +124,7 @@ def _settle_warnings() -> None:
 
     def said(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
         if issubclass(category, StoreWarning):
-            print(f"warning: {message}", file=sys.stderr)  # noqa: T201
+            print(f"warning: {printable(str(message))}", file=sys.stderr)  # noqa: T201
         else:
             show(message, category, *where, **more)
 

@@ -14,6 +14,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from shiftproof.curation.sifting import Step
+from shiftproof.files import CONTROL, printable
 from shiftproof.metrics.meanings import meaning_of
 from shiftproof.reports.words import figure, has_too_few, unit_of_evidence
 from shiftproof.studies.results import Results, encodable
@@ -26,15 +27,16 @@ LINE_SECONDS = 10
 
 def remark(text: str) -> None:
     """A line for the person at the terminal, out of the way of what other programs read."""
-    print(text, file=sys.stderr)  # noqa: T201
+    print(printable(text), file=sys.stderr)  # noqa: T201
 
 
 def say(text: str) -> None:
-    print(text)  # noqa: T201
+    print(printable(text))  # noqa: T201
 
 
 def say_json(value: object) -> None:
-    say(value if isinstance(value, str) else encodable(json.dumps(value, ensure_ascii=False, indent=1)))
+    text = value if isinstance(value, str) else encodable(json.dumps(value, ensure_ascii=False, indent=1))
+    print(CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text))  # noqa: T201
 
 
 def say_table(rows: Sequence[Mapping[str, Any]], *, right: Sequence[str] = ()) -> None:
@@ -45,7 +47,7 @@ def say_table(rows: Sequence[Mapping[str, Any]], *, right: Sequence[str] = ()) -
     for column in columns:
         table.add_column(column, justify="right" if column in right else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text(str(row[column])) for column in columns))
+        table.add_row(*(Text(printable(str(row[column]))) for column in columns))
     if not sys.stdout.isatty():
         console.width = 400
     console.print(table)
@@ -194,6 +196,7 @@ class Bar:
         self._task: Any = None
 
     def begin(self, what: str, total: int, done: int) -> None:
+        what = printable(what)
         self._what, self._total, self._done, self._before = what, total, done, done
         self._started = self._spoke = time.monotonic()
         if self._quiet or done == total:

@@ -18,6 +18,9 @@ from shiftproof.types import ImageSource
 
 DIGEST_LETTERS = 32
 
+TABLE = "CREATE TABLE digests (stamp TEXT PRIMARY KEY, digest TEXT NOT NULL) WITHOUT ROWID"
+"""All that the file holds: a view or a trigger in its place would be a program, and could run for ever."""
+
 WHOLE_DIGESTS = "SELECT stamp, digest FROM digests WHERE length(digest) = ? AND digest NOT GLOB '*[^0-9a-f]*'"
 
 
@@ -52,7 +55,7 @@ class DigestCache:
 
     def known(self) -> dict[str, str]:
         """Every digest that is remembered, by its stamp."""
-        if not self.path.is_file():
+        if not self.path.is_file() and not self.path.is_symlink():
             return {}
         try:
             with closing(self._connect()) as database:
@@ -66,11 +69,16 @@ class DigestCache:
 
     def _connect(self) -> sqlite3.Connection:
         self.path.parent.mkdir(parents=True, exist_ok=True)
+        if self.path.is_symlink():
+            raise sqlite3.DatabaseError("it is a link, and may lead to somebody else's file")
         database = sqlite3.connect(self.path, timeout=60)
         database.execute("PRAGMA journal_mode=WAL")
         # a cache may lose its last entries with the power; it must only never be wrong
         database.execute("PRAGMA synchronous=NORMAL")
-        database.execute("CREATE TABLE IF NOT EXISTS digests (stamp TEXT PRIMARY KEY, digest TEXT NOT NULL) WITHOUT ROWID")
+        database.execute(TABLE.replace("TABLE", "TABLE IF NOT EXISTS"))
+        if database.execute("SELECT sql FROM sqlite_master").fetchall() != [(TABLE,)]:
+            database.close()
+            raise sqlite3.DatabaseError("it holds something else than digests")
         return database
 
 

@@ -14,6 +14,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -133,9 +134,22 @@ def defused(cell: Any) -> Any:
     return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA) else cell
 
 
-def write_whole(path: Path, data: bytes, *, scratch: Path | None = None) -> None:
-    """Writes a file that is there whole or not at all, even after a power cut."""
-    with writing(path, scratch=scratch) as unfinished, unfinished.open("wb") as file:
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""Characters that move the cursor, clear the screen or turn the line around, and show nothing themselves."""
+
+
+def printable(text: str) -> str:
+    r"""A text for a terminal: what would steer it, such as a name that holds an escape sequence, is spelled out.
+
+    >>> print(printable("a\x1b[2J.jpg"))
+    a\x1b[2J.jpg
+    """
+    return CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def write_whole(path: Path, data: bytes, *, scratch: Path | None = None, inside: Path | None = None) -> None:
+    """Writes a file that is there whole or not at all, even after a power cut; the options are those of `writing`."""
+    with writing(path, scratch=scratch, inside=inside) as unfinished, unfinished.open("wb") as file:
         file.write(data)
         file.flush()
         if stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # a pipe cannot be brought to disk
@@ -143,20 +157,23 @@ def write_whole(path: Path, data: bytes, *, scratch: Path | None = None) -> None
 
 
 @contextmanager
-def writing(path: Path, *, scratch: Path | None = None) -> Iterator[Path]:
+def writing(path: Path, *, scratch: Path | None = None, inside: Path | None = None) -> Iterator[Path]:
     """A hidden path beside the given one, moved into its place once it is written; StoreError in a sentence otherwise.
 
     `scratch` is another folder of the same disk for the hidden path, where what killed writers leave is easy to find.
     What is no plain file, such as a link or /dev/stdout, is written where it is: moving something there would destroy it.
-    What a killed writer left in the folder goes when a process first writes into it.
+    Not so `inside` a folder that is ours, though a stranger may have sent it: there a link is replaced, and one that leads
+    out of it on the way is refused. What a killed writer left in the folder goes when a process first writes into it.
     """
     if not path.name or "\0" in str(path):
         raise StoreError(f"cannot write {str(path)!r}: it names no file")
+    if inside is not None:
+        check_inside(path.parent, inside)
     folder = scratch or path.parent
     held = None
     unfinished = folder / f".{uuid.uuid4().hex}.unfinished"
     try:
-        in_place = path.is_symlink() or (path.exists() and not path.is_file())
+        in_place = inside is None and (path.is_symlink() or (path.exists() and not path.is_file()))
         path.parent.mkdir(parents=True, exist_ok=True)
         if not in_place:
             if folder not in _swept:
@@ -173,6 +190,16 @@ def writing(path: Path, *, scratch: Path | None = None) -> Iterator[Path]:
             unfinished.unlink(missing_ok=True)
         if held is not None:
             os.close(held)
+
+
+def check_inside(path: Path, top: Path) -> None:
+    """StoreError where what lies below a folder of ours leads out of it: nothing is written or deleted there."""
+    below = takewhile(lambda one: one != top, (path, *path.parents))
+    if os.pardir not in path.parts and not any(map(os.path.islink, below)):
+        return  # resolving both takes several times as long
+    found = os.path.realpath(path)
+    if not Path(found).is_relative_to(os.path.realpath(top)):
+        raise StoreError(f"{path} leads out of {top}, to {found}; put what it leads to in its place, or remove it")
 
 
 def _held(path: Path) -> int:

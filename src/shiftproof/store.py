@@ -37,7 +37,7 @@ from shiftproof.chunks import reading, save_chunk
 from shiftproof.corruptions import PIXELS
 from shiftproof.digests import DigestCache
 from shiftproof.errors import BadInput, DamagedFile, StoreError, StoreWarning
-from shiftproof.files import locked, parse_json, refusal, set_aside, write_whole, writing
+from shiftproof.files import check_inside, impossible_name, locked, parse_json, refusal, set_aside, write_whole, writing
 from shiftproof.stored_rows import (
     FORMS,
     MADE_ANEW,
@@ -50,6 +50,7 @@ from shiftproof.stored_rows import (
     model_in,
     or_aside,
     rows_array,
+    text_in,
     to_json,
 )
 from shiftproof.types import (
@@ -73,6 +74,12 @@ FORMAT = 1
 
 CHECKSUM = "checksum"
 """The entry of a JSON file that tells whether the others are as they were written."""
+
+DECIDED_ANEW = "name once more what was to be renamed or forgotten"
+"""What makes up for a damaged list of changes."""
+
+LONGEST_NAME = 1000
+"""Letters of a model's name: more are no name, and would only fill the screen."""
 
 SOUGHT_ANEW = "shiftproof curate duplicates finds them once more"
 """What makes up for a damaged list of images that look alike."""
@@ -113,12 +120,15 @@ class StoredModel:
             if made["kind"] not in get_args(CompanionKind):
                 raise ValueError(f"no network is {made['kind']!r} of another")
             companion = Companion(made["kind"], None if made["of"] is None else _text(made["of"]))
+        ref = ModelRef(_text(plain["ref"]["name"]), _text(plain["ref"]["fingerprint"]))
+        if not _can_be_name(ref.name):
+            raise ValueError("its name is none")
         if plain["gives"] not in (*get_args(Gives), "boxes"):
             raise ValueError(f"no model gives {plain['gives']!r}")
         if outputs is not None and (type(outputs) is not int or not 0 <= outputs <= MOST_CLASSES):
             raise ValueError(f"{outputs!r} is no number of classes")
         return cls(
-            ref=ModelRef(_text(plain["ref"]["name"]), _text(plain["ref"]["fingerprint"])),
+            ref=ref,
             gives=plain["gives"],
             preparation=dict(plain["preparation"].items()),
             seen=Seen(_text(seen["training_data"]), _texts(seen["augmentations"]), _texts(seen["filtered"])),
@@ -142,6 +152,10 @@ def _texts(values: object) -> tuple[str, ...]:
     return tuple(map(_text, values))
 
 
+def _can_be_name(name: str) -> bool:
+    return len(name) <= LONGEST_NAME and impossible_name(name) is None
+
+
 class Store:
     """A folder of runs."""
 
@@ -160,18 +174,20 @@ class Store:
         Companions are networks that were made of a model and asked beside it: random ones, ODIN's, other input sizes.
         """
         self.settle()
-        found = filter(None, map(_read_model_if_there, self.root.glob("models/*/model.json")))
+        found = filter(None, map(_read_model_if_there, self._own("models/*/model.json")))
         wanted = [model for model in _marked(list(found)) if companions or model.companion is None]
         newest_first = sorted(wanted, key=lambda model: (model.stored, model.ref.fingerprint), reverse=True)
         return sorted(newest_first, key=lambda model: model.ref.name)
 
     def model(self, ref: ModelRef) -> StoredModel | None:
         self.settle()
+        check_inside(self._model_folder(ref), self.root)
         return _read_model_if_there(self._model_folder(ref) / "model.json")
 
     def head(self, ref: ModelRef) -> Head | None:
         """The last linear layer; None where it is not stored, or damaged."""
         path = self._model_folder(ref) / "head.safetensors"
+        check_inside(path.parent, self.root)
         try:
             with reading(path) as file:
                 weights, bias = file.array("weights"), file.array("bias")
@@ -259,23 +275,28 @@ class Store:
 
     def settle(self) -> None:
         """Finishes what was decided and then killed; every step may be done twice."""
+        for name in FOLDERS:
+            check_inside(self.root / name, self.root)
         try:
-            text = self._changes.read_text(encoding="utf-8", errors="surrogateescape")
+            text = text_in(self._changes)
             written = self._changes.stat().st_mtime
         except (FileNotFoundError, NotADirectoryError):
+            return
+        except DamagedFile as damaged:
+            set_aside(self._changes, damaged.reason, DECIDED_ANEW)
             return
         try:
             change = parse_json(text, self._changes)
         except BadInput:
-            # killed before it was decided; or another process is just writing it
-            if time.time() - written > 60:
+            # killed before it was decided; or another process is just writing it, unless the clock says that it was not yet
+            if abs(time.time() - written) > 60:
                 self._changes.unlink(missing_ok=True)
             else:
                 time.sleep(0.05)
             return
         names, gone = (change.get("rename", {}), change.get("forget", [])) if isinstance(change, dict) else (None, None)
-        if not (isinstance(names, dict) and isinstance(gone, list) and all(isinstance(one, str) for one in names.values())):
-            set_aside(self._changes, "it is no list of changes", "name once more what was to be renamed or forgotten")
+        if not (isinstance(names, dict) and isinstance(gone, list) and all(map(_can_be_name, names.values()))):
+            set_aside(self._changes, "it is no list of changes", DECIDED_ANEW)
             return
         try:
             for fingerprint, name in names.items():
@@ -288,7 +309,7 @@ class Store:
 
     def _rename(self, fingerprint: str, name: str) -> None:
         # by what is there, and not by what a text says: it may name a folder elsewhere
-        for path in self.root.glob("models/*/model.json"):
+        for path in self._own("models/*/model.json"):
             if path.parent.name == fingerprint and (known := _read_model_if_there(path)):
                 _write_model(path, dataclasses.replace(known, ref=ModelRef(name, fingerprint)))
 
@@ -304,7 +325,7 @@ class Store:
 
     def folders_of_models(self) -> Iterator[tuple[Path, str]]:
         """Folders of rows and of heat maps, each with the fingerprint of the model they are of."""
-        for path in sorted([*self.root.glob("rows/*/run.json"), *self.root.glob("looks/*/looks.json")]):
+        for path in sorted([*self._own("rows/*/run.json"), *self._own("looks/*/looks.json")]):
             with suppress(FileNotFoundError):
                 if (of := model_in(path)) is not None:
                     yield path.parent, of
@@ -324,11 +345,11 @@ class Store:
         """Remembers which files look alike, by their digests, in place of what was known of the same set."""
         key = fingerprint_of(images.location or images.fingerprint)[:16]
         about = {"images": images.name, "location": images.location, "alike": list(pairs)}
-        write_whole(self.root / "duplicates" / f"{key}.json", _with_checksum(about))
+        write_whole(self.root / "duplicates" / f"{key}.json", _with_checksum(about), inside=self.root)
 
     def alike(self) -> Iterator[tuple[str, str]]:
         """Pairs of digests of files that look alike, of every set in which duplicates were looked for."""
-        for path in sorted(self.root.glob("duplicates/*.json")):
+        for path in sorted(self._own("duplicates/*.json")):
             try:
                 yield from _read_alike(path)
             except DamagedFile as damaged:
@@ -372,7 +393,7 @@ class Store:
             except DamagedFile as error:
                 damaged.append(error)
                 continue
-            with writing(here) as unfinished, path.open("rb") as source, unfinished.open("wb") as copy:
+            with writing(here, inside=self.root) as unfinished, path.open("rb") as source, unfinished.open("wb") as copy:
                 shutil.copyfileobj(source, copy)
                 copy.flush()
                 os.fsync(copy.fileno())
@@ -382,12 +403,20 @@ class Store:
     def check(self) -> list[Checked]:
         """Reads every file of the store, and sets those aside that are damaged."""
         self.settle()
-        folders = {path.parent for pattern in OWN_FILES for path in self.root.glob(pattern)}
+        folders = {path.parent for pattern in OWN_FILES for path in self._own(pattern)}
         return [_checked(folder) for folder in sorted(folders)]
+
+    def _own(self, pattern: str) -> Iterator[Path]:
+        """Files of the store; StoreError where a folder of it is a link that leads out: files may be written or moved."""
+        for path in self.root.glob(pattern):
+            check_inside(path.parent, self.root)
+            yield path
 
     def _model_folder(self, ref: ModelRef) -> Path:
         return self.root / "models" / ref.fingerprint
 
+
+FOLDERS = ("models", "rows", "looks", "duplicates", ".forgotten")
 
 OWN_FILES = (
     "models/*/model.json",
@@ -503,7 +532,7 @@ def _remedy(path: Path) -> str:
 
 def _read_alike(path: Path) -> list[tuple[str, str]]:
     try:
-        found = parse_json(path.read_text(encoding="utf-8", errors="surrogateescape"), path)
+        found = parse_json(text_in(path), path)
         if found.keys() - {"images", "location", "alike", CHECKSUM}:  # the name of the checksum may be what is damaged
             raise DamagedFile(path, "it holds what no list of images that look alike does")
         _check(path, found)
@@ -517,7 +546,7 @@ def _slug(text: str) -> str:
 
 
 def _write_model(path: Path, model: StoredModel) -> None:
-    write_whole(path, _with_checksum({"format": FORMAT, **dataclasses.asdict(model)}))
+    write_whole(path, _with_checksum({"format": FORMAT, **dataclasses.asdict(model)}), inside=path.parents[2])
 
 
 def _with_checksum(about: Mapping[str, Any]) -> bytes:
@@ -548,7 +577,7 @@ def _read_model_if_there(path: Path) -> StoredModel | None:
 
 def _read_model(path: Path) -> StoredModel:
     try:
-        plain = parse_json(path.read_text(encoding="utf-8", errors="surrogateescape"), path)
+        plain = parse_json(text_in(path), path)
         # before models were stored with their time, their file alone had it
         written = datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat()
         form = plain.get("format", FORMAT)

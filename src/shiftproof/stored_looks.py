@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from shiftproof.chunks import reading, save_chunk
 from shiftproof.errors import BadInput, DamagedFile, MissingRuns
-from shiftproof.files import set_aside, write_whole
+from shiftproof.files import check_inside, set_aside, write_whole
 from shiftproof.image_sets.class_matching import match_columns
 from shiftproof.models.heat_maps import METHODS
 from shiftproof.models.looks import HeatMaps
@@ -116,6 +116,7 @@ class LooksFolder:
     def load(self, image_id: str, digest: str) -> LookedAt | None:
         """The maps of an image; None where there are none, or they are damaged and were set aside."""
         path = self._path(image_id, digest)
+        check_inside(path.parent, path.parents[2])
         try:
             with reading(path) as file:
                 about = file.json(file.text("about"), dict)
@@ -136,7 +137,7 @@ class LooksFolder:
         """Adds the maps of an image to those of other classes that are there."""
         if not (self._folder / "looks.json").exists():
             told = {"format": FORMAT, "model": dataclasses.asdict(self._model), "method": self.method}
-            write_whole(self._folder / "looks.json", json.dumps(told, indent=1).encode())
+            write_whole(self._folder / "looks.json", json.dumps(told, indent=1).encode(), inside=self._folder.parents[1])
         before = self.load(image_id, digest)
         parts = [looked_at] if before is None else [before, looked_at]
         maps = {number: one for part in parts for number, one in zip(part.classes, part.maps, strict=True)}

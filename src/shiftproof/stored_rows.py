@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import json
 import time
 import uuid
@@ -16,9 +17,9 @@ from typing import Any, NamedTuple, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftproof.chunks import Chunk, reading, save_chunk
+from shiftproof.chunks import NO_FILE, Chunk, reading, save_chunk
 from shiftproof.errors import DamagedFile, StoreError
-from shiftproof.files import SURELY_LEFT, alone, set_aside, sweep, write_whole
+from shiftproof.files import SURELY_LEFT, alone, check_inside, read_regular, set_aside, sweep, write_whole
 from shiftproof.stored_boxes import PER_BOX, PER_IMAGE, gathered_boxes, rows_of_images
 from shiftproof.types import Keep, satisfies
 
@@ -61,7 +62,7 @@ class StoredRun:
     def append(self, rows: Rows, keep: Keep) -> None:
         """Commits rows: after this they survive anything but the disk."""
         if not (self.folder / "run.json").exists():
-            write_whole(self.folder / "run.json", to_json(self.about))
+            self._write_about()
         texts = {"keep": keep, "ids": rows.ids, "digests": rows.digests, "aside": rows.aside}
         metadata = {name: text if isinstance(text, str) else json.dumps(list(text)) for name, text in texts.items()}
         save_chunk(self._new_path(), rows.arrays, metadata)
@@ -202,6 +203,7 @@ class StoredRun:
         """Removes what killed writers left half-written, and writes `run.json` anew where it is damaged."""
         if not self.folder.is_dir():
             return
+        check_inside(self.folder, self.folder.parents[1])
         sweep(self.folder)
         for path in self.folder.glob(".*"):  # by versions whose writers could not be told to live or not
             try:
@@ -212,9 +214,13 @@ class StoredRun:
         about = self.folder / "run.json"
         if self.about and about.exists() and model_in(about) is None:
             set_aside(about, "it does not say whose rows these are", "it is written anew: the rows are kept")
-            write_whole(about, to_json(self.about))
+            self._write_about()
+
+    def _write_about(self) -> None:
+        write_whole(self.folder / "run.json", to_json(self.about), inside=self.folder.parents[1])
 
     def _files(self) -> list[Path]:
+        check_inside(self.folder, self.folder.parents[1])  # they may be set aside or joined
         return sorted(path for path in self.folder.glob("*.safetensors") if path.is_file())
 
     def _new_path(self) -> Path:
@@ -328,7 +334,7 @@ def rows_array(file: Chunk, name: str, rows: int, classes: int | None = None) ->
     if name in PER_BOX:
         rows = int(file.array("box_counts").sum(dtype=np.int64))
     fits = found.ndim == 1 + len(others) and all(
-        given in (None, size) for given, size in zip(others, found.shape[1:], strict=True)
+        size > 0 or not rows if given is None else size == given for given, size in zip(others, found.shape[1:], strict=True)
     )
     if not fits or found.dtype.kind != kind or len(found) != rows:
         raise file.damaged(f"{name} should be {rows:,} rows, got {found.dtype} of {found.shape}")
@@ -423,10 +429,20 @@ def to_json(value: object) -> bytes:
     return (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode("utf-8", "surrogateescape")
 
 
+def text_in(path: Path) -> str:
+    """The text of a file of the store; DamagedFile where a folder, a pipe or a device is in its place."""
+    try:
+        return read_regular(path).decode("utf-8", "surrogateescape")
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENXIO):
+            raise
+        raise DamagedFile(path, NO_FILE) from error
+
+
 def model_in(path: Path) -> str | None:
     """The fingerprint of the model that a folder of rows or heat maps is of; None where its file does not say so."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8", errors="surrogateescape"))["model"]["fingerprint"]
-    except (ValueError, KeyError, TypeError, IndexError, RecursionError):
+        found = json.loads(text_in(path))["model"]["fingerprint"]
+    except (ValueError, KeyError, TypeError, IndexError, RecursionError, DamagedFile):
         return None
     return found if isinstance(found, str) else None

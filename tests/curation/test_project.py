@@ -370,3 +370,13 @@ def test_own_classes_are_kept_in_the_project(tmp_path: Path) -> None:
     project = dataclasses.replace(with_own_classes(classed_project(), ["Ada=tabby"]), folder=tmp_path)
     save_project(project)
     assert load_project(tmp_path) == project
+
+
+@pytest.mark.parametrize("name", ["../../secret.jpg", "/etc/passwd", "link.jpg"])
+def test_pictures_of_a_project_lie_in_it(name: str, tmp_path: Path) -> None:
+    (tmp_path / "project" / "images").mkdir(parents=True)
+    (tmp_path / "secret.jpg").write_text("mine")
+    (tmp_path / "project" / "images" / "link.jpg").symlink_to(tmp_path / "secret.jpg")
+    project = Project(tmp_path / "project", "odd", "clarity", (Item("a", (name,)),))
+    with pytest.raises(BadInput, match="odd has no picture"):
+        project.image(name)

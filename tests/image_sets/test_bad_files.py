@@ -8,6 +8,7 @@ import struct
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -323,3 +324,43 @@ def test_a_label_beyond_all_classes_is_told_and_not_counted_up_to(label: int, tm
 def test_so_many_shards_are_refused_before_they_are_counted() -> None:
     with pytest.raises(BadInput, match="stands for more than 100,000 shards"):
         open_images("x{0..999}{0..999}{0..999}.tar")
+
+
+@pytest.mark.parametrize(
+    ("table", "answer"),
+    [
+        ({"path": ["a.jpg"] * 3_000_000}, "3,000,000 rows in .* nearly all are the same"),
+        ({"path": [f"{n}.jpg" for n in range(400)], "note": ["x" * 10**6] * 400}, "letters in .* leave such columns out"),
+        (
+            {"path": [f"{n}.jpg" for n in range(400)], "labels": [["a", "x" * 10**6]] * 400},
+            "letters in .* leave such columns out",
+        ),
+    ],
+    ids=["rows", "texts", "texts in lists"],
+)
+def test_a_small_table_that_would_fill_the_memory_is_refused(table: dict[str, Any], answer: str, tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+    import pyarrow
+
+    (tmp_path / "0.jpg").write_bytes(b"no matter")
+    parquet.write_table(pyarrow.table(table), tmp_path / "images.parquet")
+    with pytest.raises(BadInput, match=answer):
+        open_images(tmp_path / "images.parquet")
+
+
+def test_a_deep_folder_is_stepped_through_without_resolving_its_path_at_every_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encode: Callable[..., bytes], pattern: Callable[..., NDArray[np.uint8]]
+) -> None:
+    deep = tmp_path.joinpath(*["d"] * 200)
+    deep.mkdir(parents=True)
+    (deep / "a.png").write_bytes(encode(pattern(8, 8), "PNG"))
+    asked: list[str] = []
+    lstat = os.lstat
+
+    def counted(path: Any, **options: Any) -> os.stat_result:
+        asked.append(str(path))
+        return lstat(path, **options)
+
+    monkeypatch.setattr(os, "lstat", counted)
+    assert len(open_images(tmp_path).samples) == 1
+    assert len(asked) < 200 * 20

@@ -208,3 +208,14 @@ def test_corrupted_versions_opened_as_one_set_are_as_many_cases_as_photos(tmp_pa
     found = Clustering().of(images.samples)
     assert found is not None
     assert (found.unit, len(found), found.count) == ("source image", 70, 7)
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [("id,id,cluster\na,b,1\n", "two columns called 'id'"), ('id,cluster\n"a,1\nb,2\n', "cannot be read as a table")],
+)
+def test_a_table_that_could_be_read_in_two_ways_is_refused(text: str, answer: str, tmp_path: Path) -> None:
+    table = tmp_path / "wards.csv"
+    table.write_text(text, encoding="utf-8")
+    with pytest.raises(BadInput, match=answer):
+        clustering(str(table))

@@ -104,3 +104,18 @@ def test_crops_whose_photos_cannot_be_told_are_answered_with_what_to_say(tmp_pat
         open_images(f"crop-sources:{tmp_path / 'crops'}")
     with pytest.raises(BadInput, match="none of the 1 crops of crops is of a photo of photos"):
         open_images(f"crop-sources:{tmp_path / 'crops'}?images={boxes.parent}")
+
+
+def test_where_photos_lie_by_the_word_of_a_record_is_said(boxes: Path, tmp_path: Path) -> None:
+    curate_crops(open_images(boxes), tmp_path / "hard", USUAL, times_smaller=1000, workers=0)
+    photos = open_images(f"crop-sources:{tmp_path / 'hard'}")
+    assert photos.notes[-1] == f"the photos are at {boxes}, as manifest.json says"
+    assert open_images(f"crop-sources:{tmp_path / 'hard'}?images={boxes}").notes == photos.notes[:-1]
+
+
+def test_a_record_that_leads_back_to_itself_is_one_sentence(boxes: Path, tmp_path: Path) -> None:
+    curate_crops(open_images(boxes), tmp_path / "hard", USUAL, times_smaller=1000, workers=0)
+    path = tmp_path / "hard" / "manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"photos": "crop-sources:../hard"}))
+    with pytest.raises(BadInput, match="says that its photos are those of other crops"):
+        open_images(f"crop-sources:{tmp_path / 'hard'}")

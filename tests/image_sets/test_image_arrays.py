@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 from pathlib import Path
@@ -126,3 +127,10 @@ def test_minus_one_beside_an_array_is_an_image_without_a_label(tmp_path: Path) -
     np.save(tmp_path / "labels.npy", np.array([1, -2, 0]))
     with pytest.raises(BadInput, match="-1 for an image without a label, got -2"):
         open_images(tmp_path / "rows.npy")
+
+
+def test_rows_keep_ids_of_their_own_whatever_a_record_says(tmp_path: Path) -> None:
+    np.save(tmp_path / "fog.npy", _pixels(10, 4, 4, 3))
+    record = {"shiftproof": "1", "layout": "cifar-c", "source": {"images": 2}, "images": ["../a.png", "../a.png"]}
+    (tmp_path / "manifest.json").write_text(json.dumps(record))
+    assert len({sample.id for sample in open_images(tmp_path).samples}) == 10

@@ -374,3 +374,27 @@ def test_a_device_that_is_not_there_is_named(make_onnx: Any) -> None:
     with pytest.raises(BadInput, match="no device 'warp'"):
         load(make_onnx(), device="warp")
     assert load(make_onnx(), device="CPUExecutionProvider", threads=1)(batch()).scores.shape == (3, 5)
+
+
+def test_weights_with_a_second_name_on_the_disk_are_one_sentence(make_onnx: Any, tmp_path: Path) -> None:
+    path = make_onnx(external=True)
+    for file in list(path.parent.iterdir()):
+        if file != path:
+            os.link(file, tmp_path / f"{file.name}.other")
+    with pytest.raises(BadInput, match=r"of the model cannot be read: .*hard links"):
+        load(path)
+
+
+def test_a_batch_that_fills_the_memory_is_refused(make_onnx: Any) -> None:
+    with pytest.raises(BadInput, match="wants 1,099,511,627,776 images at a time"):
+        load(make_onnx(batch=2**40))(batch())
+
+
+def test_scales_along_an_axis_that_is_not_there_are_one_sentence(make_onnx: Any) -> None:
+    path = make_onnx(head="quantised")
+    model = onnx.load(path)
+    (node,) = (node for node in model.graph.node if node.op_type == "DequantizeLinear")
+    node.attribute[0].i = 7
+    onnx.save(model, path)
+    with pytest.raises(BadInput, match="scales along axis 7 of 2"):
+        load(path)

@@ -2,6 +2,7 @@ import io
 import os
 import pickle
 import struct
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -96,3 +97,36 @@ def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
     path.write_bytes(pickle.dumps({"a": 1}, 2) + struct.pack("<q", 3))
     with pytest.raises(BadInput, match="not a checkpoint of torch: it begins with"):
         load_checkpoint(path)
+
+
+@pytest.mark.parametrize("legacy", [True, False])
+@pytest.mark.parametrize("turned", ["negated", "conjugated"])
+def test_tensors_that_are_stored_with_other_signs_are_refused(turned: str, legacy: bool, tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    values = torch.arange(3) + (1j if turned == "conjugated" else 0.0)
+    tensor = values.conj() if turned == "conjugated" else torch._neg_view(values)
+    torch.save({"a": tensor}, tmp_path / "w.pth", _use_new_zipfile_serialization=not legacy)
+    with pytest.raises(BadInput, match="stored with other signs than it has"):
+        load_checkpoint(tmp_path / "w.pth")
+    torch.save({"a": tensor.resolve_neg().resolve_conj()}, tmp_path / "w.pth")
+    assert np.array_equal(load_checkpoint(tmp_path / "w.pth")["a"], tensor.resolve_neg().resolve_conj().numpy())
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_an_archive_with_a_member_twice_is_refused(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    torch.save({"a": torch.ones(3)}, tmp_path / "w.pth")
+    with zipfile.ZipFile(tmp_path / "w.pth", "a") as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith("data/0"))
+        archive.writestr(name, bytes(12))
+    with pytest.raises(BadInput, match="data/0' twice"):
+        load_checkpoint(tmp_path / "w.pth")
+
+
+def test_a_tensor_under_both_its_names_is_refused(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    from shiftproof.models.torch_files import load_weights
+
+    torch.save({"a": torch.ones(3), "module.a": torch.zeros(3)}, tmp_path / "w.pth")
+    with pytest.raises(BadInput, match=r"holds a twice, once as module\.a"):
+        load_weights(tmp_path / "w.pth")

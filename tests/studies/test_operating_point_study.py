@@ -230,7 +230,7 @@ def test_a_file_holds_one_threshold_and_no_other_file_passes_for_one() -> None:
     both = OperatingPointStudy([TOY, OTHER], PHOTOS, "msp", FEW_ALARMS, **OUTSIDE)
     with pytest.raises(BadInput, match="2 thresholds were picked"):
         ExportedThreshold.of(results_of(both, World()))
-    for text in ("{}", "[]", "point", '{"rule": "", "threshold": 1}'):
+    for text in ("{}", "[]", "point", '{"rule": "", "threshold": 1}', "[" * 100_000):
         with pytest.raises(BadInput, match="this is no threshold"):
             ExportedThreshold.from_json(text)
 

@@ -184,10 +184,12 @@ class Project:
         return known.name if known else item.label
 
     def image(self, name: str) -> Path:
-        """Where a picture of the project lies; BadInput for one it does not have."""
-        if name not in self.pictures:
-            raise BadInput(f"{self.title} has no picture {name!r}")
-        return self.folder / "images" / name
+        """Where a picture of the project lies; BadInput for one it does not have, or that lies elsewhere."""
+        path = self.folder / "images" / name
+        own = os.path.realpath(self.folder)
+        if name not in self.pictures or not Path(os.path.realpath(path)).is_relative_to(own):
+            raise BadInput(f"{self.title} has no picture {name!r:.330}")
+        return path
 
     @cached_property
     def pictures(self) -> frozenset[str]:
@@ -207,9 +209,10 @@ def check_enough_verify(people: int) -> None:
 def save_project(project: Project) -> None:
     """Writes what is asked; the pictures are there already, see `shelf`."""
     lines = [json.dumps(_plain(item)) for item in project.items]  # in ASCII, which has no other ends of lines
-    write_whole(project.folder / "items.jsonl", ("\n".join(lines) + "\n").encode())
+    write_whole(project.folder / "items.jsonl", ("\n".join(lines) + "\n").encode(), inside=project.folder)
     told = {name: value for name, value in _plain(project).items() if name not in ("folder", "items")}
-    write_whole(project.folder / "project.json", (json.dumps({"format": FORMAT, **told}, indent=1) + "\n").encode())
+    text = json.dumps({"format": FORMAT, **told}, indent=1) + "\n"
+    write_whole(project.folder / "project.json", text.encode(), inside=project.folder)
 
 
 def load_project(folder: str | Path) -> Project:

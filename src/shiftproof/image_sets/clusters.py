@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from shiftproof.errors import BadInput, UnknownName
+from shiftproof.files import repeated
 from shiftproof.image_sets.crops import image_of
 from shiftproof.image_sets.layouts import clean_id
 from shiftproof.types import Clusters, ImageSet, Sample
@@ -131,10 +132,12 @@ def clustering(by: str | None) -> Clustering:
         return Clustering(by)
     try:
         with open(by, encoding="utf-8-sig", newline="") as file:  # as spreadsheets write it
-            reader = csv.DictReader(file)
+            reader = csv.DictReader(file, strict=True)
             rows, columns = list(reader), {column for column in reader.fieldnames or () if column}
     except (OSError, UnicodeDecodeError, csv.Error) as problem:
         raise BadInput(f"{by} cannot be read as a table of clusters: {problem}") from problem
+    if (twice := repeated(reader.fieldnames or ())) is not None:
+        raise BadInput(f"{by} has two columns called {twice!r}; rename or remove one of them")
     if {"id", "cluster"} <= columns:
         return Clustering(by, _listed(by, ((row["id"], row["cluster"]) for row in rows)))
     if {"id", "other"} <= columns:

@@ -11,7 +11,7 @@ from pathlib import Path
 from shiftproof.errors import BadInput, listed
 from shiftproof.image_sets.crops import CropsOf, image_of
 from shiftproof.image_sets.image_list import ImageList
-from shiftproof.image_sets.records import load_record
+from shiftproof.image_sets.records import RECORD, load_record
 from shiftproof.types import Classes
 
 PHOTOS = "photos"
@@ -59,10 +59,16 @@ def open_crop_sources(
     crops = open_images(location, classes=classes)
     if images is None and isinstance(crops.find, CropsOf):
         return crop_sources(crops, crops.find.images, name=name)
-    images = images or _photos_told(location)
+    told = None if images else _photos_told(location)
+    images = images or told
     if images is None:
         raise BadInput(f"{location} does not say where its photos are; say it, as in crop-sources:{location}?images=photos")
-    return crop_sources(crops, open_images(images), name=name)
+    found = crop_sources(crops, open_images(images), name=name)
+    return (
+        found
+        if told is None
+        else dataclasses.replace(found, notes=(*found.notes, f"the photos are at {told}, as {RECORD} says"))
+    )
 
 
 def _photos_told(location: str) -> str | None:
@@ -74,6 +80,10 @@ def _photos_told(location: str) -> str | None:
     if not told:
         return None
     place = seen_from_here(str(told), root)
+    if "crop-sources:" in place:  # it could lead back to the same record
+        raise BadInput(
+            f"{root} says that its photos are those of other crops, {place[:200]}; say where they are, with ?images="
+        )
     if os.path.isabs(place) and not os.path.exists(place):
         raise BadInput(
             f"the photos of {location} were at {place}, and are not there any more; say where they are, as in "

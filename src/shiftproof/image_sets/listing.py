@@ -123,9 +123,10 @@ def folder_name(location: str) -> str:
 def inner_root(location: str) -> str:
     """The folder that holds the set: one that contains nothing but one such folder is stepped into."""
     root = os.path.abspath(location)
-    entered: set[str] = set()
-    while os.path.realpath(root) not in entered:
-        entered.add(os.path.realpath(root))
+    entered: set[tuple[int, int]] = set()
+    # by what it is on the disk: resolving the path at every step would take longer the deeper it leads
+    while (place := _on_disk(root)) not in entered:
+        entered.add(place)
         folders, files = visible_entries(root)
         if len(folders) != 1 or any(_belongs_to_a_set(file) for file in files) or WNID.fullmatch(folders[0]):
             return root
@@ -134,6 +135,14 @@ def inner_root(location: str) -> str:
             return root
         root = inner
     raise BadInput(f"{location} leads back to itself: {root} is a link to a folder above it")
+
+
+def _on_disk(folder: str) -> tuple[int, int]:
+    try:
+        status = os.stat(folder)
+    except OSError as problem:
+        raise BadInput(f"{folder} cannot be listed: {problem.strerror}") from problem
+    return status.st_dev, status.st_ino
 
 
 def _belongs_to_a_set(file: str) -> bool:

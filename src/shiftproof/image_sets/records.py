@@ -106,7 +106,7 @@ def ids_in(record: Record | None, rows: int) -> Sequence[str]:
     """The id of the image behind each row of written arrays; numbers where a record does not say."""
     aside = {entry["id"] for entry in (record or {}).get("set_aside", ())}
     ids = [found for found in (record or {}).get("images", ()) if found not in aside]
-    return ids if len(ids) == rows else [f"{row:05d}" for row in range(rows)]
+    return ids if len(ids) == rows == len(set(ids)) else [f"{row:05d}" for row in range(rows)]
 
 
 def is_unlabelled(record: Record | None) -> bool:

@@ -33,6 +33,9 @@ INPUT_TYPES: dict[int, InputType] = {
 }
 SCORE_TYPES = {*INPUT_TYPES, onnx.TensorProto.DOUBLE, onnx.TensorProto.INT8, onnx.TensorProto.BFLOAT16}
 
+MOST_AT_A_TIME = 4096
+"""Images in a batch of fixed size: it is filled up by repeating the last one."""
+
 SAME_VALUES = {
     "Cast",
     "DequantizeLinear",
@@ -94,6 +97,8 @@ class OnnxGraph:
         if len(dimensions) != 4:
             raise BadInput(f"the model should take (images, channels, height, width) or channels last, got {dimensions}")
         batch, *rest = dimensions
+        if isinstance(batch, int) and batch > MOST_AT_A_TIME:
+            raise BadInput(f"the model wants {batch:,} images at a time; more than {MOST_AT_A_TIME:,} are never given")
         layout: Layout = "nhwc" if rest[2] in {1, 3} and rest[0] not in {1, 3} else "nchw"
         channels, height, width = rest if layout == "nchw" else (rest[2], rest[0], rest[1])
         size = (height, width) if isinstance(height, int) and isinstance(width, int) else None
@@ -208,16 +213,21 @@ class OnnxGraph:
             return None
         axis = attributes(node).get("axis", 1)
         if scale.size > 1:
+            if not -values.ndim <= axis < values.ndim:
+                raise BadInput(f"node {node.name!r} scales along axis {axis} of {values.ndim}")
             along = [1] * values.ndim
             along[axis] = -1
             scale, zero = scale.reshape(along), zero.reshape(along)
         return np.asarray((values.astype(np.float32) - zero.astype(np.float32)) * scale)
 
 
+UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, OSError, RuntimeError)
+
+
 def _array(tensor: onnx.TensorProto, folder: Path) -> NDArray[Any]:
     try:
         return np.asarray(numpy_helper.to_array(tensor, base_dir=str(folder)))
-    except (ValueError, TypeError, KeyError, AttributeError, OSError, RuntimeError) as problem:
+    except (*UNREADABLE, onnx.checker.ValidationError) as problem:
         raise BadInput(f"tensor {tensor.name!r} of the model cannot be read: {problem}") from problem
 
 

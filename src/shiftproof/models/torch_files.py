@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from shiftproof.errors import BadInput
-from shiftproof.files import readable_file
+from shiftproof.files import readable_file, repeated
 from shiftproof.models.weights import SAFER, load_checkpoint
 
 FileKind = Literal["TorchScript file", "exported program", "checkpoint"]
@@ -72,7 +72,10 @@ def load_weights(path: Path) -> dict[str, torch.Tensor]:
             return load_file(path)
         except (SafetensorError, OSError) as problem:
             raise BadInput(f"{path} is not a whole safetensors file: {str(problem)[:200]}") from problem
-    return {name.removeprefix("module."): torch.from_numpy(array) for name, array in load_checkpoint(path).items()}
+    arrays = load_checkpoint(path)
+    if twice := repeated(name.removeprefix("module.") for name in arrays):
+        raise BadInput(f"{path} holds {twice} twice, once as module.{twice}; remove one of them")
+    return {name.removeprefix("module."): torch.from_numpy(array) for name, array in arrays.items()}
 
 
 def digest_of_module(module: nn.Module) -> str:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftproof.errors import BadInput
-from shiftproof.files import readable_file
+from shiftproof.files import readable_file, repeated
 
 MAGIC = 0x1950A86A20F9469CFC6C
 ZIP = b"PK\x03\x04"
@@ -145,6 +145,8 @@ def _from_archive(file: IO[bytes]) -> Any:
         found = [name for name in archive.namelist() if name.rpartition("/")[2] == "data.pkl" and name.count("/") <= 1]
         if len(found) != 1:
             raise BadInput(f"a checkpoint's archive should hold one data.pkl, got {len(found)}")
+        if twice := repeated(archive.namelist()):  # each reader of such an archive takes another of them
+            raise BadInput(f"its archive holds {twice[:100]!r} twice")
         folder = found[0].removesuffix("data.pkl")
         if f"{folder}byteorder" in archive.namelist() and _member(archive, f"{folder}byteorder", 16) != b"little":
             raise BadInput("the checkpoint was written on a big-endian machine")
@@ -218,7 +220,11 @@ class _Limited:
         return line
 
 
-def _tensor(storage: Any, offset: Any, shape: Any, strides: Any, *_: Any) -> StoredTensor:
+def _tensor(storage: Any, offset: Any, shape: Any, strides: Any, *more: Any) -> StoredTensor:
+    if any(more[2:]):  # behind the gradient and its hooks: that the numbers are to be negated or conjugated
+        raise BadInput(
+            "a tensor is stored with other signs than it has; save a copy of it, with .resolve_neg().resolve_conj()"
+        )
     if not all(isinstance(sizes, tuple) and len(sizes) <= MOST_AXES for sizes in (shape, strides)):
         raise BadInput("a tensor has no shape, or too many axes")
     if not isinstance(storage, Storage) or not all(type(size) is int for size in (offset, *shape, *strides)):

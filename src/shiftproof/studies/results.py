@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from shiftproof.errors import BadInput
 from shiftproof.files import defused
 from shiftproof.registry import missing_extra
 from shiftproof.types import (
@@ -94,18 +95,11 @@ class Results:
 
     @classmethod
     def from_json(cls, text: str) -> Results:
-        data = json.loads(text)
-        data["findings"] = tuple(_finding(entry) for entry in data["findings"])
-        data["models"] = tuple(
-            ModelCard(**{**card, "seen": Seen(**_tuples(card["seen"])), "notes": tuple(card["notes"])})
-            for card in data["models"]
-        )
-        data["image_sets"] = tuple(
-            ImageSetCard(**{**_tuples(card), "set_aside": tuple(SetAside(**image) for image in card["set_aside"])})
-            for card in data["image_sets"]
-        )
-        data["warnings"], data["skipped"] = tuple(data["warnings"]), tuple(data["skipped"])
-        return cls(**data)
+        """What `to_json` wrote; BadInput for anything else."""
+        try:
+            return cls(**_results(json.loads(text)))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as wrong:
+            raise BadInput("these are no results as shiftproof writes them into reports") from wrong
 
     def rows(self) -> list[dict[str, Fact]]:
         """The measurements as a flat table: one row each, one column for everything they are about."""
@@ -202,6 +196,20 @@ def _heat(entry: Sequence[Any] | None) -> DrawnHeat | None:
         return None
     rows, (left, top, right, bottom) = entry
     return DrawnHeat(tuple(tuple(row) for row in rows), (left, top, right, bottom))
+
+
+def _results(data: dict[str, Any]) -> dict[str, Any]:
+    data["findings"] = tuple(_finding(entry) for entry in data["findings"])
+    data["models"] = tuple(
+        ModelCard(**{**card, "seen": Seen(**_tuples(card["seen"])), "notes": tuple(card["notes"])})
+        for card in data["models"]
+    )
+    data["image_sets"] = tuple(
+        ImageSetCard(**{**_tuples(card), "set_aside": tuple(SetAside(**image) for image in card["set_aside"])})
+        for card in data["image_sets"]
+    )
+    data["warnings"], data["skipped"] = tuple(data["warnings"]), tuple(data["skipped"])
+    return data
 
 
 def _finding(entry: Mapping[str, Any]) -> Finding:

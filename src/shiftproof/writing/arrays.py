@@ -97,7 +97,7 @@ class ArrayStorage:
         if self.labels is not None:
             data = io.BytesIO()
             np.save(data, np.tile(self.labels[kept], self.tables[0].blocks))
-            write_whole(self.root / "labels.npy", data.getvalue(), scratch=self.scratch)
+            write_whole(self.root / "labels.npy", data.getvalue(), scratch=self.scratch, inside=self.root)
 
     def _move(self, table: Table, place: Path, kept: NDArray[np.intp]) -> None:
         growing = self._growing(table)
@@ -108,7 +108,7 @@ class ArrayStorage:
                 growing.replace(place)
                 return
             rows = np.load(growing, mmap_mode="r").reshape(table.blocks, self.images, *table.row)[:, kept]
-            with writing(place, scratch=self.scratch) as unfinished, unfinished.open("wb") as file:
+            with writing(place, scratch=self.scratch, inside=self.root) as unfinished, unfinished.open("wb") as file:
                 np.save(file, rows.reshape(-1, *table.row))
                 file.flush()
                 os.fsync(file.fileno())

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import shiftproof
 from shiftproof.errors import BadInput, StoreError, listed
-from shiftproof.files import alone, refusal, write_whole
+from shiftproof.files import alone, check_inside, refusal, write_whole
 from shiftproof.image_sets.records import RECORD, Record, load_record
 from shiftproof.types import ImageSet, SetAside
 
@@ -46,8 +46,10 @@ def destination(root: Path, images: ImageSet, plan: Plan) -> Iterator[Path]:
         _check_record(root, _shared(images, plan), plan)
         with _in_sentences(root):
             scratch.mkdir(exist_ok=True)
-        for left in scratch.glob(".*"):  # by a killed run
-            left.unlink(missing_ok=True)
+        check_inside(scratch, root)
+        for left in scratch.iterdir():
+            if left.name.startswith(".") or left.is_symlink():  # by a killed run; by nobody who means well
+                left.unlink(missing_ok=True)
         yield scratch
         shutil.rmtree(scratch, ignore_errors=True)
 
@@ -91,7 +93,7 @@ def _save(root: Path, images: ImageSet, plan: Plan, *, unfinished: set[str], asi
         "unfinished": sorted(unfinished),
         "set_aside": aside,
     }
-    write_whole(root / RECORD, json.dumps(record, indent=1).encode() + b"\n", scratch=root / SCRATCH)
+    write_whole(root / RECORD, json.dumps(record, indent=1).encode() + b"\n", scratch=root / SCRATCH, inside=root)
 
 
 def _recorded(root: Path, key: str) -> list[Any]:

@@ -77,7 +77,7 @@ class FileStorage:
         return ENCODERS[self.ending](product, self.folders[part])
 
     def save(self, data: bytes, part: int, place: str) -> None:
-        write_whole(self.root / self.folders[part] / f"{place}{self.ending}", data, scratch=self.scratch)
+        write_whole(self.root / self.folders[part] / f"{place}{self.ending}", data, scratch=self.scratch, inside=self.root)
 
     def finish(self, unreadable: Sequence[int]) -> None:
         """Nothing: every file was whole as soon as it was there."""
