@@ -133,11 +133,12 @@ def clustering(by: str | None) -> Clustering:
     try:
         with open(by, encoding="utf-8-sig", newline="") as file:  # as spreadsheets write it
             reader = csv.DictReader(file, strict=True)
-            rows, columns = list(reader), {column for column in reader.fieldnames or () if column}
+            rows, named = list(reader), reader.fieldnames or ()
     except (OSError, UnicodeDecodeError, csv.Error) as problem:
         raise BadInput(f"{by} cannot be read as a table of clusters: {problem}") from problem
-    if (twice := repeated(reader.fieldnames or ())) is not None:
+    if (twice := repeated(named)) is not None:
         raise BadInput(f"{by} has two columns called {twice!r}; rename or remove one of them")
+    columns = set(filter(None, named))
     if {"id", "cluster"} <= columns:
         return Clustering(by, _listed(by, ((row["id"], row["cluster"]) for row in rows)))
     if {"id", "other"} <= columns:
