@@ -62,8 +62,10 @@ class DigestCache:
                 found = database.execute(WHOLE_DIGESTS, (self.letters,)).fetchall()
         except (OSError, sqlite3.OperationalError):  # locked, read-only, full
             return {}
-        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # the latter where it complains of what is no text
-            set_aside(self.path, str(error), "the digests of the images are found out again, which takes a little time")
+        # UnicodeDecodeError where it complains of what is no text, MemoryError where a length in it is damaged
+        except (sqlite3.DatabaseError, UnicodeDecodeError, MemoryError) as error:
+            why = str(error) or "a length in it is none"
+            set_aside(self.path, why, "the digests of the images are found out again, which takes a little time")
             return {}
         return dict(found)
 

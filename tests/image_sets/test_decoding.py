@@ -261,6 +261,14 @@ def test_the_pixel_limit_counts_for_every_format_and_can_be_moved(kind: str, pat
         decode_image(data, pixel_limit=99)
 
 
+def test_a_long_thin_picture_takes_no_memory_for_its_rows(pattern: Pattern, encode: Encode) -> None:
+    data = encode(pattern(10, 10), "PNG")
+    header = data[12:16] + struct.pack(">2I", 1, 110_000_000) + data[24:29]
+    thin = data[:12] + header + struct.pack(">I", zlib.crc32(header)) + data[33:]
+    with pytest.raises(UnreadableImage, match=r"1 x 110000000 pixels; no side may have more than 1,000,000"):
+        decode_image(thin)
+
+
 def test_the_limit_can_be_raised_above_pillows_own(
     monkeypatch: pytest.MonkeyPatch, pattern: Pattern, encode: Encode
 ) -> None:

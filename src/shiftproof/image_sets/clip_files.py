@@ -29,6 +29,9 @@ FRAME_TYPES: dict[int, FrameType] = {1: "I", 2: "P", 3: "B"}
 NEAR = 8
 """Frames before a key frame from which it is cheaper to go on than to jump to it: the decoder has read as far already."""
 
+MOST_LOST = 1_000_000
+"""Frames that a clip may claim and lack: nine hours of them. More is a damaged number."""
+
 LOST = 2**62
 """The number of the frame at which a reader stands that no longer knows: beyond all others, so that it jumps."""
 
@@ -197,6 +200,8 @@ def _by_decoding(container: InputContainer) -> ClipIndex:
     known = tuple(time for time in times if time is not None)
     tells = len(known) == len(times) and all(one < other for one, other in pairwise(known))
     lost = max(0, stream.frames - max(len(times), _count_packets(container.name)))
+    if lost > MOST_LOST:
+        raise UnreadableImage(f"broken video: it says to hold {stream.frames:,} frames, and holds {len(times):,}")
     return ClipIndex(
         known if tells else None,
         tuple(types),

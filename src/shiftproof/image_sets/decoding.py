@@ -29,6 +29,9 @@ from shiftproof.errors import BadInput, UnreadableImage
 from shiftproof.registry import missing_extra
 from shiftproof.types import Decoder, Image
 
+LONGEST_SIDE = 1_000_000
+"""Pixels of a side: no format of photos comes near it."""
+
 PIXEL_LIMIT = 120_000_000
 """More pixels than this are refused before they are unpacked: a small file can claim a very large picture.
 
@@ -111,6 +114,8 @@ def _decoded(data: bytes, kind: str, opener: type[ImageFile], limit: int, decode
 def check_size(size: tuple[int, ...], limit: int | None = None) -> None:
     """UnreadableImage for a picture of this width and height that is larger than the limit."""
     width, height = size
+    if max(width, height) > LONGEST_SIDE:  # Pillow takes memory for each row, however short
+        raise UnreadableImage(f"{width} x {height} pixels; no side may have more than {LONGEST_SIDE:,}")
     limit = limit_from_environment() if limit is None else limit
     if width * height > limit:
         advice = f"raise it with --max-pixels or {LIMIT_VARIABLE}={width * height}"
