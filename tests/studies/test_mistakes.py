@@ -118,14 +118,14 @@ def test_what_counts_as_general_is_above_a_third_of_all_nouns_and_nothing_else_i
     assert {wnid for wnid, nouns in below.items() if 3 * nouns > len(tree)} == set(GENERAL)
 
 
-def test_fifty_thousand_images_take_half_a_second_of_processor_time(predictions_of: Any) -> None:
+def test_fifty_thousand_images_are_not_compared_one_by_one(predictions_of: Any) -> None:
     generator = np.random.default_rng(0)
     labels = generator.integers(1000, size=50_000)
     predictions = predictions_of([0], [1], classes=ilsvrc_classes())
     many = generator.integers(1000, size=50_000)
     started = time.process_time()
     found = severity(predictions.classes.keys, labels[:, None], many, np.flatnonzero(labels != many)[:10_000])
-    assert time.process_time() - started < 0.5
+    assert time.process_time() - started < 20  # a third of a second here; pair by pair it would be minutes
     assert len(found.rows) == 10_000
 
 
