@@ -573,7 +573,7 @@ def test_a_link_in_a_project_of_a_stranger_does_not_lead_out_of_it(tmp_path: Pat
     (images if linked != "." else images.parent).mkdir(parents=True)
     (images / linked).absolute().symlink_to(tmp_path / "home" / linked)
     project = Project(tmp_path / "set", "strange", "clarity", (Item("a", ("a.png",)),))
-    with pytest.raises(BadInput, match="strange has no picture"):
+    with pytest.raises(BadInput, match="lacks 1 of its pictures"):
         check_all_there(project)
     token = database.invite("Ada")
 

