@@ -153,26 +153,29 @@ def test_two_models_of_one_name_and_no_model_at_all_are_refused() -> None:
         AccuracyStudy([], PHOTOS)
 
 
-def test_fifty_thousand_images_of_a_thousand_classes_take_half_a_second_of_processor_time() -> None:
-    generator = np.random.default_rng(0)
-    labels, top = generator.integers(1000, size=(50_000, 1)), generator.integers(1000, size=(50_000, 5))
-    scores = -np.sort(-generator.normal(size=(50_000, 5)), axis=1)
-    predictions = Predictions(
-        tuple(map(str, range(50_000))),
-        labels,
-        "logits",
-        Top5(top, scores, np.full(50_000, 9.0)),
-        Classes(tuple(map(str, range(1000)))),
-        facts={
-            "site": tuple(map(str, generator.integers(50, size=50_000))),
-            "width": tuple(generator.random(50_000).tolist()),
-        },
-    )
-    list(AccuracyStudy([MODEL], PHOTOS).measure(lambda run: predictions))  # imports are not counted
-    started = time.process_time()
-    found = list(AccuracyStudy([MODEL], PHOTOS).measure(lambda run: predictions))
-    assert time.process_time() - started < 10
-    assert len(found) > 1000
+def test_ten_times_the_images_take_ten_times_the_processor_time_and_not_a_hundred() -> None:
+    def seconds(images: int) -> float:
+        generator = np.random.default_rng(0)
+        labels, top = generator.integers(1000, size=(images, 1)), generator.integers(1000, size=(images, 5))
+        predictions = Predictions(
+            tuple(map(str, range(images))),
+            labels,
+            "logits",
+            Top5(top, -np.sort(-generator.normal(size=(images, 5)), axis=1), np.full(images, 9.0)),
+            Classes(tuple(map(str, range(1000)))),
+            facts={
+                "site": tuple(map(str, generator.integers(50, size=images))),
+                "width": tuple(generator.random(images).tolist()),
+            },
+        )
+        spent = []
+        for _ in range(3):
+            started = time.process_time()
+            assert len(list(AccuracyStudy([MODEL], PHOTOS).measure(lambda run: predictions))) > 1000
+            spent.append(time.process_time() - started)
+        return min(spent)
+
+    assert seconds(100_000) < 40 * seconds(10_000)
 
 
 def test_the_runs_of_a_study_are_the_clean_images_of_each_model() -> None:
