@@ -1,9 +1,9 @@
-"""AURRA of a million answers beside a plain argsort and cumulative sum, which leaves the order of equals to chance.
+"""AURRA of a million predictions beside a plain argsort and cumulative sum, in which the order of ties is arbitrary.
 
     python benchmarks/aurra_speed.py
 
-Aim: not slower than the plain way on any kind of score. Beside it a stable sort, which repeats, and the interval by drawing
-images again, in CPU seconds.
+Aim: not slower than the plain version on any kind of score. Beside it a stable sort, which is reproducible, and the
+confidence interval by resampling, in CPU seconds.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The least that a server of votes can do: the same web server, one row and one commit for each vote, nothing checked.
+"""A minimal vote server as a baseline: the same web server, one row and one commit for each vote, no validation.
 
     python benchmarks/bare_review.py sqlite:///votes.sqlite
 
-It prints the port at which it listens, and is what `review_load.py` measures a review beside.
+It prints its port; `review_load.py` compares a review with it.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from shiftproof.review.engines import settle_sqlite
-from shiftproof.review.serving import listen, serve
+from shiftproof.review.schema import configure_sqlite
+from shiftproof.review.server import listen, serve
 
 AHEAD = 6
 
@@ -38,7 +38,7 @@ class Votes:
         self._add = f"INSERT INTO bare VALUES ({'?, ?' if self._is_file else '%s, %s'}) ON CONFLICT DO NOTHING"
         if self._is_file:
             self._only = sqlite3.connect(self._file, check_same_thread=False)
-            settle_sqlite(self._only)
+            configure_sqlite(self._only)
         self._connection().execute("CREATE TABLE IF NOT EXISTS bare (id VARCHAR(36) PRIMARY KEY, body TEXT)")
         self._connection().commit()
 

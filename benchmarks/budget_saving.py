@@ -1,14 +1,13 @@
-"""What a budget saves, and whether its sampling errors hold, on a full run: many designs are drawn, the model is never run.
+"""Forward passes saved by a budget, and coverage of its sampling errors, from a full run: many designs are simulated.
 
     python benchmarks/budget_saving.py runs photos lite:0 [--designs 500] [--json figures.json]
     python benchmarks/budget_saving.py leads.npz
 
-A store that has the full run, or its leads as ``--save`` keeps them: leads (images, 75), clean_leads and
-clean_peaks (images,).
+It needs a store with the full run, or its leads from ``--save``: leads (images, 75), clean_leads and clean_peaks (images,).
 
-Beside it: as many (image, cell) pairs drawn plainly without replacement, and the first images in all their cells; what these
-need for a precision follows from the full run by the textbook, so they are given the advantage of a known variance. All
-of it is about exactly these images; `coverage_budget.py` asks whether intervals hold for images like them.
+Baselines: as many (image, cell) pairs by simple random sampling, and the first images in all their cells; their passes for
+a sampling error follow from the full run by the textbook, so they have the advantage of a known variance. All of it is
+about exactly these images; `coverage_budget.py` simulates coverage for new images.
 """
 
 from __future__ import annotations
@@ -23,13 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 import shiftproof as sp
-from shiftproof.corruptions import GROUPS, IMAGENET_C
-from shiftproof.loading import load_predictions
-from shiftproof.metrics.leads import right_class_leads
-from shiftproof.metrics.likely_wrong import Layout
-from shiftproof.store import Store
-from shiftproof.studies.budget import Benchmark, Progress, next_pairs
-from shiftproof.studies.published_baselines import alexnet_errors
+from shiftproof.corruptions import IMAGENET_C, corruption_groups
+from shiftproof.metrics.budget import Layout, right_class_leads
+from shiftproof.runs.load import load_predictions
+from shiftproof.runs.store import Store
+from shiftproof.studies.corruption.budget import Benchmark, Progress, next_pairs
+from shiftproof.studies.corruption.cells import alexnet_errors
 
 Numbers = NDArray[np.floating]
 
@@ -49,8 +47,8 @@ class FullRun(NamedTuple):
 
 
 def from_store(store: str, photos: str, model: str) -> FullRun:
-    images, loaded = sp.open_images(photos), sp.load_model(model)
-    study = sp.CorruptionStudy(models=[loaded], image_set=images)
+    images, loaded = sp.open_dataset(photos), sp.load_model(model)
+    study = sp.CorruptionStudy(models=[loaded], dataset=images)
     columns, peaks = [], []
     for run in study.runs():
         found = load_predictions(run, images, store=Store(store))
@@ -60,14 +58,19 @@ def from_store(store: str, photos: str, model: str) -> FullRun:
 
 
 def layout() -> Layout:
-    kinds = [list(GROUPS).index(group) for name in IMAGENET_C for group, members in GROUPS.items() if name in members]
+    kinds = [
+        list(corruption_groups()).index(group)
+        for name in IMAGENET_C
+        for group, members in corruption_groups().items()
+        if name in members
+    ]
     return Layout.of_grid(np.array(kinds), 5)
 
 
 def weights_of(number: str) -> Numbers:
     if number == "mean error":
         return np.full(75, 1 / 75)
-    errors = alexnet_errors(IMAGENET_C, (1, 2, 3, 4, 5), told="").errors
+    errors = alexnet_errors(IMAGENET_C, (1, 2, 3, 4, 5)).errors
     assert errors is not None
     return np.repeat(1 / errors / 75, 5)
 

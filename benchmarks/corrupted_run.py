@@ -1,9 +1,9 @@
-"""All 75 cells of some photos through Lite0, beside the bare forward passes: what making the pictures adds to a run.
+"""All 75 cells of some photos through Lite0, beside the bare forward passes: the overhead of generating corruptions.
 
     SHIFTPROOF_TEST_DATA=... python benchmarks/corrupted_run.py
 
-Aim: with two workers at most 15 % more time than the bare passes, which are given ready tensors and asked as a run asks, so
-many batches at a time. Decoding, cutting, corrupting, the JPEG save and the store are all in it.
+Aim: with two workers at most 15 % more time than the bare passes, which get ready tensors in batches of the same size.
+Decoding, cropping, corrupting, JPEG encoding and the store are all included.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ import numpy as np
 
 import shiftproof as sp
 from harness import race, save
-from shiftproof.image_sets.image_list import ImageList
-from shiftproof.parallel import Workers
-from shiftproof.prediction import fill_conditions
-from shiftproof.store import Store
+from shiftproof.datasets.image_list import ImageList
+from shiftproof.runs.predict import fill_conditions
+from shiftproof.runs.store import Store
+from shiftproof.runs.workers import Workers
 
 PHOTOS = 16
 
 
 def main() -> None:
-    everything = sp.open_images(Path(os.environ["SHIFTPROOF_TEST_DATA"]) / "ilsvrc-sample-1000")
+    everything = sp.open_dataset(Path(os.environ["SHIFTPROOF_TEST_DATA"]) / "ilsvrc-sample-1000")
     images = ImageList(
         "some", everything.samples[:: len(everything.samples) // PHOTOS][:PHOTOS], everything.classes, everything.find
     )
@@ -34,8 +34,8 @@ def main() -> None:
     study = sp.CorruptionStudy([model], images)
     cells = dict.fromkeys(study.conditions()[1:])
     sources = [images.source(sample) for sample in images.samples]
-    ready = np.stack([model.preparation.from_image(source.decode(source.read())) for source in sources])
-    batch, at_once = int(getattr(model, "good_batch", 8)), int(getattr(model, "at_once", 1))
+    ready = np.stack([model.preprocessing.from_image(source.decode(source.read())) for source in sources])
+    batch, at_once = model.default_batch_size, model.concurrent_batches
 
     def bare() -> None:
         jobs = [ready[start : start + batch] for start in range(0, len(ready), batch)] * len(cells)

@@ -2,11 +2,11 @@
 
     python benchmarks/corruption_speed.py [--rounds N] [--names fog,snow] [--json FIGURES.json]
 
-Rates are pictures a CPU second. Every round times each contestant once, in an order that changes, at each severity; ours
+Rates are images per CPU second. Every round times each implementation once, in a changing order, at each severity; ours
 runs twice a round, and the ratio of those two is the A/A control. Ours is timed as a user calls it, with all its checks and
-a fresh key a call; first uses (compilation, tables) are left out on both sides. Three of the package's corruptions fail with
-today's libraries and are mended (a renamed argument, a renamed type): they are starred, and a mean without them is given.
-Its glass blur takes seconds a picture and runs in the first round alone.
+a new key per call; first uses (compilation, tables) are excluded on both sides. Three of the package's corruptions fail with
+today's libraries and are patched (a renamed argument, a renamed type): they are starred, and a mean without them is given.
+Its glass blur takes seconds per image and runs in the first round only.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""How often our 95 % intervals hold the truth: coverage by simulation, the table of docs/intervals.md.
+"""Coverage of our 95 % confidence intervals by simulation: the table of docs/intervals.md.
 
     python benchmarks/coverage.py [--simulations 2000] [--quick] [--only auroc,fpr] [--clusters 26,100] [--json figures.json]
     python benchmarks/coverage.py --table figures.json more.json --json benchmarks/coverage.json --docs docs/intervals.md
 
-Images are drawn from populations whose numbers are known, and the interval of each number is asked: at 26, 100 and 1,000
-clusters, where every image is a cluster of its own ("alone"), where clusters have 1 to 20 images that share a third of their
-variance ("clusters"), and where scores are rounded so that many are equal ("ties"). `--only` takes the beginnings of names;
-what is found is added to what the JSON file has. `--table` simulates nothing: it puts such files together, those of a run in
-parts, and writes the table of the docs. A budget's intervals have a script of their own, coverage_budget.py.
+Images are drawn from populations with known values, and the interval of each metric is computed: at 26, 100 and 1,000
+clusters, where every image is a cluster of its own ("alone"), where clusters have 1 to 20 images with an intra-cluster
+correlation of a third ("clusters"), and where scores are rounded so that there are ties ("ties"). `--only` takes prefixes of
+names; results are added to those in the JSON file. `--table` simulates nothing: it merges such files, as of a run in
+parts, and writes the table of the docs. The intervals of a budget have a script of their own, coverage_budget.py.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from numpy.typing import NDArray
 from scipy.special import expit, logsumexp, ndtr, ndtri, softmax
 
 from shiftproof import metrics
+from shiftproof.metrics.boxes import Matches, match
 from shiftproof.metrics.delong import placements
-from shiftproof.metrics.matching import Matches, match
-from shiftproof.metrics.pm_k_detection import worst_frames_sweep
-from shiftproof.metrics.resampled_precision import over_classes, resampled_precision
+from shiftproof.metrics.detection import over_classes, resampled_precision
 from shiftproof.metrics.resampling import Resampled, interval_of, left_out_interval, resampled_means
+from shiftproof.metrics.temporal import worst_frames_sweep
 from shiftproof.metrics.trends import intercept_difference
-from shiftproof.studies.corruption_numbers import loss_may_be_none
-from shiftproof.studies.distance_analysis import groups_by_distance, with_inside_error
-from shiftproof.studies.random_networks import means_over_networks
-from shiftproof.studies.threshold_choice import ThresholdChoice
+from shiftproof.studies.corruption.numbers import loss_may_be_none
+from shiftproof.studies.ood.analyses import means_over_networks
+from shiftproof.studies.ood.distance import groups_by_distance, with_id_error
+from shiftproof.studies.threshold.study import ThresholdChoice
 from shiftproof.types import Clusters, Detections, Measurement, Truths
 
 Numbers = NDArray[np.floating]
@@ -403,7 +403,7 @@ def distances(sample: Sample, few: bool) -> dict[str, tuple[Interval, float]]:
         scores = sample.normal() + np.sqrt(2) * ndtri(begins + 0.4 * away)
         parts, above = groups_by_distance(away), placements(inside, scores)[1]
         middles, aurocs = (np.array([values[part].mean() for part in parts]) for values in (away, above))
-        lines.append(with_inside_error(metrics.fit_line(middles, aurocs), middles, parts, inside, scores, clusters))
+        lines.append(with_id_error(metrics.fit_line(middles, aurocs), middles, parts, inside, scores, clusters))
     first, second = lines
     beside = "-few" if few else ""
     return {
@@ -470,7 +470,7 @@ def random_networks(networks: int) -> Draw:
         (mean,) = means_over_networks(
             [Measurement("random_network_auroc", one, {"network": place}, 1, {}) for place, one in enumerate(drawn)]
         )
-        return mean.interval, float(every.mean())
+        return mean.ends, float(every.mean())
 
     return draw
 
@@ -723,28 +723,28 @@ def rows() -> Iterator[Row]:
     yield Row("accuracy-80", "accuracy, 80 %", accuracy(0.8))
     yield Row("accuracy-97", "accuracy, 97 %", accuracy(0.97))
     yield Row("worst-group", "worst accuracy of 8 groups", worst_group, cases=(100, 1000))
-    yield Row("surest-half", "accuracy on the surest half", surest_half)
+    yield Row("surest-half", "accuracy on the most confident half", surest_half)
     yield Row("paired", "paired difference of accuracies", paired)
     for truth in (0.7, 0.9, 0.97):
-        yield Row(f"auroc-{truth}", f"AUROC {truth:.2f}, as many outside", auroc(truth), ALL)
+        yield Row(f"auroc-{truth}", f"AUROC {truth:.2f}, as many OOD as ID", auroc(truth), ALL)
     for truth in (0.9, 0.95, 0.97, 0.99):
-        yield Row(f"auroc-few-{truth}", f"AUROC {truth:.2f}, 1000 inside against", auroc(truth, few=True), ALL, (26,))
-    yield Row("auroc-bootstrap", "AUROC 0.90, images drawn again", auroc_drawn_again, cases=(26, 100))
+        yield Row(f"auroc-few-{truth}", f"AUROC {truth:.2f}, 1000 ID clusters", auroc(truth, few=True), ALL, (26,))
+    yield Row("auroc-bootstrap", "AUROC 0.90, bootstrap", auroc_drawn_again, cases=(26, 100))
     yield Row("auroc-difference", "difference of AUROCs", auroc_differences(together=False), ALL)
-    yield Row("auroc-together", "four differences of AUROCs, all at once", auroc_differences(together=True), ALL)
+    yield Row("auroc-together", "four differences of AUROCs, simultaneous", auroc_differences(together=True), ALL)
     yield Row("auroc-copies", "AUROC 0.90, photos against copies of them", same_photos)
     yield Row("aupr-copies", "AUPR, photos against copies of them", same_photos)
     yield Row("fpr-copies", "FPR at 95 % TPR, photos against copies of them", same_photos)
     yield Row("aupr", "AUPR", area_of_precision(1.5), ALL)
     yield Row("fpr", "FPR at 95 % TPR", false_alarms())
-    yield Row("fpr-few", "FPR at 95 % TPR, 1000 inside against", false_alarms(few=True), cases=(26,))
-    yield Row("discarded", "share discarded where 75 % are found", false_alarms(tpr=0.75))
-    yield Row("alarms-picked", "false alarms, 5 % picked on these images", thresholds)
-    yield Row("found-cheapest", "found at least cost, picked on these images", thresholds)
-    yield Row("alarms-other", "false alarms, 5 % picked on the other half", thresholds, cases=(100, 1000))
-    yield Row("found-other", "found at 5 % picked on the other half", thresholds, cases=(100, 1000))
+    yield Row("fpr-few", "FPR at 95 % TPR, 1000 ID clusters", false_alarms(few=True), cases=(26,))
+    yield Row("discarded", "share discarded at 75 % TPR", false_alarms(tpr=0.75))
+    yield Row("alarms-picked", "FPR, threshold of 5 % chosen on these images", thresholds)
+    yield Row("found-cheapest", "TPR at the lowest cost, chosen on these images", thresholds)
+    yield Row("alarms-other", "FPR, threshold of 5 % chosen on the other half", thresholds, cases=(100, 1000))
+    yield Row("found-other", "TPR, threshold of 5 % chosen on the other half", thresholds, cases=(100, 1000))
     yield Row("aurra", "AURRA", selective(metrics.aurra_interval, metrics.aurra), ALL)
-    yield Row("aurc", "AURC, 3 % wrong", selective(metrics.aurc_interval, metrics.aurc, 4.0), ALL)
+    yield Row("aurc", "AURC, error of 3 %", selective(metrics.aurc_interval, metrics.aurc, 4.0), ALL)
     yield Row("e-aurc", "E-AURC", selective(metrics.e_aurc_interval, metrics.e_aurc), ALL)
     yield Row("augrc", "AUGRC", selective(metrics.augrc_interval, metrics.augrc), ALL)
     yield Row(
@@ -785,7 +785,7 @@ def rows() -> Iterator[Row]:
         )
         yield Row(f"ece-{name}", f"ECE, {title}", calibration(metrics.expected_calibration_interval, "ece", *shape))
     yield Row("temperature", "temperature", temperature, ("alone",))
-    for name, told, few in (("", "", False), ("-few", ", a fifth as many inside", True)):
+    for name, told, few in (("", "", False), ("-few", ", a fifth as many ID", True)):
         lines = partial(Row, draw=partial(distances, few=few), designs=("alone",))
         yield lines(f"distance-slope{name}", f"slope of AUROC over distance{told}")
         yield lines(f"distance-intercept{name}", f"AUROC at distance 0{told}")
@@ -807,25 +807,25 @@ def rows() -> Iterator[Row]:
 
 STANDS_FOR = {
     "accuracy-80 accuracy-97": """
-        top1_accuracy top5_accuracy class_accuracy group_accuracy confusion_rate predicted_share agreement shared_mistakes
-        inside_accuracy imagenet_a_accuracy imagenet_a_top5_accuracy ordinary_accuracy ordinary_top5_accuracy
-        clean_error corrupted_error degradation egregious_share hot_point_miss_rate hot_region_miss_rate
+        top1_accuracy top5_accuracy class_accuracy group_accuracy confusion_rate predicted_share agreement shared_errors
+        id_accuracy imagenet_a_accuracy imagenet_a_top5_accuracy ordinary_accuracy ordinary_top5_accuracy
+        clean_error corrupted_error degradation egregious_share pointing_game_miss_rate salient_region_miss_rate
         object_accuracy scale_factor_accuracy scaled_crop_accuracy scaled_crop_total
         input_size_accuracy input_size_scale_accuracy input_size_curve reliability
-        kept_share rejection_share failure_mode_share known_answers_right
-        human_accuracy accuracy_beside_people subset_share subset_accuracy human_subset_accuracy""",
+        kept_share rejection_share failure_mode_share gold_accuracy
+        human_accuracy human_test_accuracy subset_share subset_accuracy human_subset_accuracy""",
     "worst-group": "worst_group_accuracy",
     "surest-half": "response_rate_accuracy",
     "paired": "accuracy_difference object_difference input_size_difference",
-    "auroc-0.7 auroc-0.9 auroc-0.97 auroc-bootstrap": "auroc auroc_correct_inside shift_auroc",
-    "auroc-few-0.9 auroc-few-0.95 auroc-few-0.97 auroc-few-0.99": "auroc auroc_wrong_inside auroc_correct_wrong",
+    "auroc-0.7 auroc-0.9 auroc-0.97 auroc-bootstrap": "auroc auroc_correct_id shift_auroc",
+    "auroc-few-0.9 auroc-few-0.95 auroc-few-0.97 auroc-few-0.99": "auroc auroc_misclassified_id auroc_correct_wrong",
     "auroc-copies": "shift_auroc",
     "auroc-difference auroc-together": "auroc_difference",
     "aupr aupr-copies": "aupr_out aupr_in imagenet_o_aupr",
     "fpr fpr-few fpr-copies": "fpr_at_tpr fpr_in_at_tpr",
     "discarded": "correct_discarded",
-    "alarms-picked alarms-other": "operating_false_alarms",
-    "found-cheapest found-other": "operating_found",
+    "alarms-picked alarms-other": "operating_fpr",
+    "found-cheapest found-other": "operating_tpr",
     "aurra": "aurra imagenet_a_aurra",
     "aurc": "aurc",
     "e-aurc": "e_aurc",
@@ -860,7 +860,7 @@ STANDS_FOR = {
     "intercept-difference intercept-difference-few": "distance_intercept_difference",
     "random-networks-2 random-networks-5": "mean_random_network_auroc mean_random_network_failure_auroc",
     "overconfidence": "overconfidence",
-    "mean-share": "mean_confidence heat_inside_share class_object_share",
+    "mean-share": "mean_confidence saliency_on_object class_object_share",
     "nll": "negative_log_likelihood mistake_distance",
     "brier": "brier_score",
     "map50": "mean_average_precision size_average_precision anchor_average_precision clean_average_precision",
@@ -900,7 +900,7 @@ def simulate(together: Sequence[Row], cases: int, design: str, simulations: int)
 def table(cells: dict[str, dict[str, Any]]) -> str:
     """The figures as Markdown, a line for each number and design; a cell is coverage, misses below and above, width."""
     titles = {row.name: row for row in rows()}
-    lines = ["| number | images | 26 clusters | 100 | 1000 |", "|---|---|---|---|---|"]
+    lines = ["| metric | images | 26 clusters | 100 | 1000 |", "|---|---|---|---|---|"]
     for name, row in titles.items():
         for design in row.designs:
             found = [cells.get(f"{name}/{cases}/{design}") for cases in CLUSTERS]
@@ -912,7 +912,7 @@ def table(cells: dict[str, dict[str, Any]]) -> str:
 def numbers_told() -> str:
     """Which rows stand for which numbers, as Markdown."""
     titles = {row.name: row.title for row in rows()}
-    lines = ["| rows | numbers of a report |", "|---|---|"]
+    lines = ["| rows | metrics of a report |", "|---|---|"]
     for names, numbers in STANDS_FOR.items():
         told = ", ".join(f"`{number}`" for number in numbers.split())
         lines.append(f"| {'; '.join(titles[name] for name in names.split())} | {told} |")

@@ -1,14 +1,14 @@
-"""How often the intervals of a budgeted corruption study hold the truth about photos like these: coverage by simulation.
+"""Coverage of the confidence intervals of a budgeted corruption study, by simulation.
 
     python benchmarks/coverage_budget.py [--simulations 2000] [--share 0.3] [--clusters] [--json figures.json]
     python benchmarks/coverage_budget.py --store runs --photos photos/ --models lite:0 lite:2 [--save tables.npz]
     python benchmarks/coverage_budget.py --tables tables.npz
 
-Photos are drawn from a population whose errors are known, a budget is spent on them as the study would spend it, and the
-study's own intervals are asked. Made-up populations have photos of beta-distributed difficulty, which two models share in
-part; `--tables` draws photos, with replacement, of a real run in full of two models. The layout is small, 3 corruptions at
-3 severities, so that thousands of designs can be drawn; the baseline is once run in full and once within the same budget.
-With `--clusters` the photos drawn are clusters of 1 to 5 photos, which share a third of the variance of their difficulty.
+Photos are drawn from a population with known errors, a budget is spent on them as in the study, and the study's intervals
+are computed. Synthetic populations have photos of beta-distributed difficulty, correlated between two models; `--tables`
+resamples photos of a full run of two models. There are 3 corruptions at 3 severities, so that thousands of designs can be
+simulated; the baseline is run once in full and once with the same budget. With `--clusters` photos come in clusters of 1 to
+5, with an intra-cluster correlation of a third in difficulty.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv, ndtr
 
-from shiftproof.metrics.likely_wrong import Layout
-from shiftproof.studies.budget import Benchmark, Progress, next_pairs
-from shiftproof.studies.cells import Baseline, Cells
-from shiftproof.studies.corruption_numbers import measured_means
-from shiftproof.types import Clusters
+from shiftproof.metrics.budget import Layout
+from shiftproof.studies.corruption.budget import Benchmark, Progress, next_pairs
+from shiftproof.studies.corruption.cells import Baseline, Cells
+from shiftproof.studies.corruption.numbers import measured_means
+from shiftproof.types import BaselineRef, Clusters
 
 Numbers = NDArray[np.floating]
 
@@ -147,11 +147,14 @@ def one_study(population: Population, photos: int, share: float, number: int) ->
     whole = np.asarray(answers.baseline[:, 1:] < 0, dtype=float)
     baselines = {"full": whole, "budgeted": theirs.cells.by_image}
     for how, table in baselines.items():
-        against = Baseline("baseline", cells=Cells(*_named(table), answers.baseline[:, 0] < 0, _grouped(answers)))
+        against = Baseline(
+            BaselineRef("baseline", alexnet=False),
+            cells=Cells(*_named(table), answers.baseline[:, 0] < 0, _grouped(answers)),
+        )
         for measured, value, interval, _ in measured_means(cells, against):
-            if measured.metric not in MEANS or (how == "budgeted" and "baseline" not in measured.convention):
+            if measured.metric not in MEANS or (how == "budgeted" and measured.baseline is None):
                 continue
-            beside = f", baseline {how}" if "baseline" in measured.convention else ""
+            beside = f", baseline {how}" if measured.baseline else ""
             truth = population.truth[measured.metric]
             low, high = (np.nan, np.nan) if interval is None else interval
             yield MEANS[measured.metric] + beside, value - truth, low - truth, high - truth
@@ -181,13 +184,13 @@ def _named(table: Numbers) -> tuple[tuple[str, ...], tuple[str, ...], tuple[int,
 def from_store(store: str, photos: str, models: Sequence[str]) -> Answers:
     """A model and its baseline, run in full on these photos."""
     import shiftproof as sp
-    from shiftproof.loading import load_predictions
-    from shiftproof.metrics.leads import right_class_leads
-    from shiftproof.store import Store
+    from shiftproof.metrics.budget import right_class_leads
+    from shiftproof.runs.load import load_predictions
+    from shiftproof.runs.store import Store
 
-    images, tables = sp.open_images(photos), []
+    images, tables = sp.open_dataset(photos), []
     for model in map(sp.load_model, models):
-        study = sp.CorruptionStudy(models=[model], image_set=images, corruptions=CORRUPTIONS, severities=SEVERITIES)
+        study = sp.CorruptionStudy(models=[model], dataset=images, corruptions=CORRUPTIONS, severities=SEVERITIES)
         found = [load_predictions(run, images, store=Store(store)) for run in study.runs()]
         tables.append(np.column_stack([right_class_leads(one.labels, one.top5.classes, one.top5.scores) for one in found]))
     return Answers(*tables)

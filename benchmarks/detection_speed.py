@@ -4,7 +4,7 @@
 
 Aims: at least 30 times as fast per image as pycocotools, which sees a tenth of the images; no slower than hotcoco; the AP of
 every frame and the pm-k mAP for k = 0 to 10 in under 2 s of CPU. hotcoco and faster-coco-eval run where they are installed.
-What is timed is evaluation alone: everyone's values or indices are there beforehand.
+Only evaluation is timed: loading and indexing are excluded for all.
 """
 
 from __future__ import annotations

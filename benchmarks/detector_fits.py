@@ -2,9 +2,9 @@
 
     python benchmarks/detector_fits.py
 
-Aims: scores of Mahalanobis at least 500 times as fast an image as pytorch-ood's; nearest neighbours within 1.35 times the
-bare matrix product in numpy. Beside them fit and scores of ViM, pytorch-ood's and faiss's neighbours. CPU time of one
-image, interleaved, with an A/A control; where pytorch-ood or faiss is not installed, it is left out.
+Aims: Mahalanobis scores at least 500 times as fast per image as pytorch-ood's; nearest neighbours within 1.35 times the
+bare matrix product in numpy. Also fit and scores of ViM, and neighbours by pytorch-ood and faiss. CPU time per image,
+interleaved, with an A/A control; pytorch-ood and faiss are skipped where they are not installed.
 """
 
 from __future__ import annotations
@@ -17,12 +17,11 @@ from numpy.typing import NDArray
 
 from harness import Contestant, cpu_race, save
 from peers import peer_detectors, tell_who_races
-from shiftproof.detectors.mahalanobis import fit_mahalanobis
-from shiftproof.detectors.nearest_neighbours import fit_knn
-from shiftproof.detectors.neighbour_search import unit_length
-from shiftproof.detectors.vim import fit_residual, fit_vim
 from shiftproof.metrics import auroc
-from shiftproof.metrics.top5 import to_top5
+from shiftproof.metrics.accuracy import to_top5
+from shiftproof.ood.mahalanobis import fit_mahalanobis
+from shiftproof.ood.nearest_neighbours import fit_knn, unit_length
+from shiftproof.ood.vim import fit_residual, fit_vim
 from shiftproof.types import Features, Head, Predictions
 
 TRAINING_IMAGES, IMAGES, FEATURES, CLASSES = 50_000, 10_000, 2048, 1000

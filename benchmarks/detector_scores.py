@@ -2,9 +2,9 @@
 
     python benchmarks/detector_scores.py
 
-Aims: GradNorm at least 200 times as fast an image, OpenMax's fit 30 times as fast a class. CPU time, interleaved, with
-an A/A control; pytorch-ood works on fewer images or classes, so the ratio is that of the time an image or a class takes.
-Where it is not installed, our own times are printed alone.
+Aims: GradNorm at least 200 times as fast per image, OpenMax's fit 30 times as fast per class. CPU time, interleaved, with
+an A/A control; pytorch-ood gets fewer images or classes, so ratios are of the time per image or class. Where it is not
+installed, only our own times are printed.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from harness import Contestant, cpu_race, save
 from peers import peer_detectors, tell_who_races
-from shiftproof.detectors.heads import gradnorm
-from shiftproof.detectors.openmax import OpenMax, fit_openmax
-from shiftproof.metrics.top5 import to_top5
+from shiftproof.metrics.accuracy import to_top5
+from shiftproof.ood.openmax import OpenMax, fit_openmax
+from shiftproof.ood.scores import gradnorm
 from shiftproof.types import Head, Logits, Predictions
 
 IMAGES, FEATURES, CLASSES = 10_000, 2048, 1000

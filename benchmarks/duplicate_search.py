@@ -1,9 +1,9 @@
-"""How long it takes to find near hashes, beside comparing all pairs, and what the search finds of planted copies.
+"""Near-duplicate search by hashes, beside comparing all pairs: speed, and recall on planted copies.
 
     SHIFTPROOF_TEST_DATA=... python benchmarks/duplicate_search.py
 
-Aim: 100,000 hashes compared with one another in less than 5 seconds of one core. Every tenth of the photos is planted once
-more among them; the copies that hashes find are counted, and the photos that are taken for another.
+Aim: 100,000 hashes compared with one another in less than 5 seconds of one core. Copies of every tenth photo are added
+to them; true positives and false positives of the hashes are counted.
 """
 
 from __future__ import annotations
@@ -20,17 +20,16 @@ import numpy as np
 from PIL import Image as Pillow
 
 from harness import race, save
-from shiftproof.curation.duplicates import MOST_BITS
-from shiftproof.curation.near_rows import hashes_like_earlier
-from shiftproof.curation.perceptual_hashes import Hashes, Places, near_hashes, perceptual_hash
-from shiftproof.image_sets import open_images
-from shiftproof.image_sets.opener import decoded
+from shiftproof.curation.duplicates import MOST_BITS, hashes_like_earlier
+from shiftproof.curation.perceptual_hashes import Hashes, Indices, near_hashes, perceptual_hash
+from shiftproof.datasets import open_dataset
+from shiftproof.datasets.image_list import decoded
 
 AIM = 5.0
 ROWS_AT_ONCE = 16
 
 
-def all_pairs(hashes: Hashes) -> tuple[Places, Places]:
+def all_pairs(hashes: Hashes) -> tuple[Indices, Indices]:
     """The same by comparing each hash with all that follow, a few rows at a time."""
     found = []
     for start in range(0, len(hashes), ROWS_AT_ONCE):
@@ -63,7 +62,7 @@ COPIES: dict[str, Callable[[Pillow.Image], Pillow.Image]] = {
 
 def planted(folder: Path) -> dict[str, object]:
     """How many copies of each kind are found among the photos, and how many photos are taken for another."""
-    images = open_images(folder)
+    images = open_dataset(folder)
     photos = [image for sample in images.samples if not isinstance(image := decoded(images.source(sample)), str)]
     kinds = [list(COPIES)[place % len(COPIES)] for place in range(len(photos[::10]))]
     copies = [COPIES[kind](Pillow.fromarray(photo)) for kind, photo in zip(kinds, photos[::10], strict=True)]

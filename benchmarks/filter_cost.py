@@ -2,14 +2,14 @@
 
     SHIFTPROOF_TEST_DATA=... python benchmarks/filter_cost.py
 
-Aim: at most 1.1 times the CPU time of the passes where every model is asked about ten crops of every photo, as it is with
-photos that are labelled with a class nobody takes them for. With their own labels most photos go after one pass: that
-costs a fifth, and what is around so few passes weighs more beside them. On a busy machine keep it to one core, as with
-taskset: time on cores that share their units is told too high.
+Aim: at most 1.1 times the CPU time of the passes where every model runs on ten crops of every photo, as it does when all
+photos have a label that is never predicted. With their true labels most photos are removed after one pass: that costs a
+fifth, and the overhead is larger relative to so few passes. On a busy machine pin it to one core, as with taskset: time on
+cores that share their units is overestimated.
 
-Where others' work makes bare passes slower at one moment than at the next, the second figure is the steadier one: the
-filter's time beside that of the passes within it, which run on the threads that call them. It leaves out only what the
-filter might do to the passes themselves.
+Where other load makes bare passes slower at one moment than at the next, the second ratio is more stable: the filter's time
+over that of the passes within it, which run on the calling threads. It excludes only what the filter might do to the
+passes themselves.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ import numpy as np
 import shiftproof as sp
 from harness import Contestant, cpu_race, save
 from shiftproof.curation.adversarial import filter_adversarial
-from shiftproof.curation.filter_models import FilterModels
-from shiftproof.image_sets import ImageList
-from shiftproof.models import ImagePreparation
+from shiftproof.curation.filtering import FilterModels
+from shiftproof.datasets import ImageList
+from shiftproof.models import ImagePreprocessing
 from shiftproof.models.loaded import LoadedClassifier
-from shiftproof.store import Store
+from shiftproof.runs.store import Store
 from shiftproof.types import Inputs, Logits, Outputs
 
 PHOTOS = int(os.environ.get("PHOTOS", "100"))
@@ -61,9 +61,9 @@ class Filter:
         def counting(model: LoadedClassifier) -> LoadedClassifier:
             def answer(inputs: Inputs, features: bool) -> Outputs:
                 given[model.ref.name] += len(inputs)
-                return model.answer(inputs, features)
+                return model.forward(inputs, features)
 
-            return dataclasses.replace(model, answer=answer)
+            return dataclasses.replace(model, forward=answer)
 
         self.run(images, [counting(model) for model in self.models])
         return [given[model.ref.name] for model in self.models]
@@ -75,11 +75,11 @@ class Filter:
         def timed(model: LoadedClassifier) -> LoadedClassifier:
             def answer(inputs: Inputs, features: bool) -> Outputs:
                 started = time.thread_time()
-                outputs = model.answer(inputs, features)
+                outputs = model.forward(inputs, features)
                 within.append(time.thread_time() - started)
                 return outputs
 
-            return dataclasses.replace(model, answer=answer)
+            return dataclasses.replace(model, forward=answer)
 
         models, started = [timed(model) for model in self.models], time.process_time()
         self.run(images, models)
@@ -94,17 +94,17 @@ class Filter:
 
 def answers(model: LoadedClassifier, inputs: Inputs) -> Logits:
     """What the model says, in batches of the size it likes and as many at a time as it takes, as everywhere here."""
-    batches = [inputs[start : start + model.good_batch] for start in range(0, len(inputs), model.good_batch)]
-    with ThreadPoolExecutor(model.at_once) as threads:
+    batches = [inputs[start : start + model.default_batch_size] for start in range(0, len(inputs), model.default_batch_size)]
+    with ThreadPoolExecutor(model.concurrent_batches) as threads:
         return np.concatenate([outputs.scores for outputs in threads.map(model, batches)])
 
 
 def ten_crops(model: LoadedClassifier, images: ImageList) -> Inputs:
     """The inputs of all crops of all images, one after the other."""
-    preparation = model.preparation
-    assert isinstance(preparation, ImagePreparation)
+    preprocessing = model.preprocessing
+    assert isinstance(preprocessing, ImagePreprocessing)
     sources = (images.source(sample) for sample in images.samples)
-    tens = (preparation.from_crops(source.decode(source.read())) for source in sources)
+    tens = (preprocessing.from_crops(source.decode(source.read())) for source in sources)
     return np.stack([crop for ten in tens for crop in ten.values()])
 
 
@@ -119,10 +119,10 @@ def never_recognised(images: ImageList, work: Filter) -> ImageList:
 
 def main() -> None:
     data = Path(os.environ["SHIFTPROOF_TEST_DATA"])
-    every = sp.open_images(data / "ilsvrc-sample-1000")
+    every = sp.open_dataset(data / "ilsvrc-sample-1000")
     images = dataclasses.replace(every, samples=every.samples[:: len(every.samples) // PHOTOS][:PHOTOS])
     mobilenet = f"onnx:{data}/models/mobilenetv2_int8_torchvision.onnx"
-    loaded = [sp.load_model("lite:0", threads=1), sp.load_model(mobilenet, prepare="imagenet,size=244", threads=1)]
+    loaded = [sp.load_model("lite:0", threads=1), sp.load_model(mobilenet, preprocess="imagenet,size=244", threads=1)]
     models = [model for model in loaded if isinstance(model, LoadedClassifier)]
     figures: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory() as folder:

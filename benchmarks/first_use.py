@@ -1,9 +1,9 @@
-"""What the first use of each corruption and perturbation costs: kernels are compiled once, and found on disk ever after.
+"""Latency of the first use of each corruption and perturbation: kernels are compiled once and cached on disk.
 
     python benchmarks/first_use.py
 
-Aim: nobody waits more than about 3 s for any of them the first time, and a second process for none. Beside the wait of a
-first process stands that of a second one as its control: imports and tables are in both.
+Aim: about 3 s at most for any of them the first time, and none in a second process, which is the control: imports and
+tables are in both.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 
 The clip should be 720p with at least 210 frames. `shiftproof` opens the clip, learns the type of every frame, and reads the
 21 frames around each of 10 anchors one by one, as a run does; PyAV decodes to the last of these frames in one loop and
-converts to RGB the very frames that are wanted. With 81 frames around each, neighbourhoods overlap: there are more images,
+converts the same frames to RGB. With 81 frames around each, neighbourhoods overlap: there are more images,
 and no more decoding. Times are CPU, so that other work on the machine counts for little.
 """
 
@@ -15,8 +15,8 @@ import sys
 import av
 
 from harness import Contestant, cpu_race, save
-from shiftproof.image_sets import ImageList, open_images
-from shiftproof.image_sets.clip_files import reader_of
+from shiftproof.datasets import ImageList, open_dataset
+from shiftproof.datasets.video.video_files import reader_of
 
 ANCHORS = 10
 ROUNDS = 7
@@ -34,7 +34,7 @@ def decoded_once(path: str, wanted: set[int]) -> None:
 
 def read_all(path: str, k: int) -> ImageList:
     reader_of.cache_clear()  # a clip that is still open would spare the opening
-    images = open_images(path, count=ANCHORS, k=k)
+    images = open_dataset(path, count=ANCHORS, k=k)
     for sample in images.samples:
         source = images.source(sample)
         source.decode(source.read())
@@ -42,7 +42,7 @@ def read_all(path: str, k: int) -> ImageList:
 
 
 def race_around(path: str, k: int) -> dict[str, float]:
-    images = open_images(path, count=ANCHORS, k=k)
+    images = open_dataset(path, count=ANCHORS, k=k)
     wanted = {int(str(sample.facts["frame"])) for sample in images.samples}
     print(f"--- k = {k}: {len(images.samples)} images of {len(wanted)} frames, {min(wanted)} to {max(wanted)}")
     contestants = {

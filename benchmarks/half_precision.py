@@ -1,9 +1,9 @@
-"""What float16 on disk does to numbers that studies take from logits and features, beside float32.
+"""Effect of storing logits and features as float16 on the numbers of studies, compared with float32.
 
     SHIFTPROOF_TEST_DATA=... python benchmarks/half_precision.py
 
-Inside: the 1,000 photos; outside: clothing photos. Energy is minus the log-sum-exp of the logits; the feature score is the
-distance to the nearest of the first 500 inside photos, scored on the other 500.
+ID: the 1,000 photos; OOD: clothing photos. Energy is minus the log-sum-exp of the logits; the feature score is the
+distance to the nearest of the first 500 ID photos, scored on the other 500.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from scipy.stats import rankdata
 
 import shiftproof as sp
 from harness import save
-from shiftproof.image_sets.scoring import Scoring
+from shiftproof.datasets.label_spaces import Scoring
 from shiftproof.types import Precision, Predictions
 
 Scores = NDArray[np.floating]
@@ -45,14 +45,14 @@ def scores(inside: Predictions, outside: Predictions) -> Iterator[tuple[str, Sco
 def main() -> None:
     data = Path(os.environ["SHIFTPROOF_TEST_DATA"])
     model, outside = sp.load_model("lite:0"), Scoring(unmatched="unlabelled")
-    sets = [sp.open_images(data / "ilsvrc-sample-1000"), sp.open_images(data / "ood-clothing" / "test")]
+    sets = [sp.open_dataset(data / "ilsvrc-sample-1000"), sp.open_dataset(data / "ood-clothing" / "test")]
     found: dict[Precision, list[Predictions]] = {}
     precisions: tuple[Precision, ...] = ("float32", "float16")
     with tempfile.TemporaryDirectory() as folder:
         for precision in precisions:
             store = Path(folder) / precision
             found[precision] = [
-                sp.predict(model, images, store=store, keep="features", precision=precision, scoring=outside)
+                sp.predict(model, images, store=store, keep="features", half=precision == "float16", scoring=outside)
                 for images in sets
             ]
             size = sum(file.stat().st_size for file in store.rglob("rows/*/*.safetensors"))

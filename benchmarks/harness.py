@@ -1,7 +1,7 @@
 """Interleaved timing with an A/A control: only ratios within one run mean anything on a noisy machine.
 
-Every round times each contestant once, in an order that changes from round to round; the first contestant runs twice a
-round under two names, and the ratio of those two is what chance alone makes of this machine today.
+Every round times each implementation once, in an order that changes from round to round; the first runs twice a round under
+two names, and the ratio of those two is the noise of the machine.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What ODIN's moved inputs cost beside a plain forward pass, and beside pytorch-ood's where that is installed.
+"""Cost of ODIN's input perturbation relative to a forward pass, and to pytorch-ood's where that is installed.
 
     python benchmarks/odin_cost.py
 
-A gradient by the input is a forward and a backward pass, and the moved input needs a forward pass of its own. Also here: a
-network drawn anew beside the one that it was drawn from, which should cost the same.
+The input gradient takes a forward and a backward pass, and the perturbed input a forward pass of its own. Also: a random
+network beside the original, which should cost the same.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from harness import Contestant, cpu_race, save
-from shiftproof.models import load_model, perturbed_by_odin, redrawn
+from shiftproof.models import load_model, perturbed_by_odin, random_network
 
 IMAGES = 8
 EPS, TEMPERATURE = 0.0014, 1000.0
@@ -63,17 +63,17 @@ def main() -> None:
     inputs = np.random.default_rng(0).normal(size=(IMAGES, 3, 224, 224)).astype(np.float32)
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "network.py").write_text(NETWORK)
-        model, other = (load_model(f"torch:{folder}/network.py:eighteen", prepare="imagenet") for _ in range(2))
+        model, other = (load_model(f"torch:{folder}/network.py:eighteen", preprocess="imagenet") for _ in range(2))
     odin = perturbed_by_odin(model, eps=EPS, temperature=TEMPERATURE)
     contestants = {
         "a forward pass": Contestant(partial(model, inputs), IMAGES),
         f"ODIN, eps {EPS}": Contestant(partial(odin, inputs), IMAGES),
-        **peers(other.answer.module, torch.from_numpy(inputs)),  # type: ignore[attr-defined]
+        **peers(other.forward.module, torch.from_numpy(inputs)),  # type: ignore[attr-defined]
     }
     results = cpu_race(contestants, "image", rounds=rounds)
     if importlib.util.find_spec("onnxruntime") is not None:
         lite = load_model("lite:0", threads=1)
-        drawn = redrawn(lite, 1)
+        drawn = random_network(lite, 1)
         for network in (lite, drawn):
             network(inputs)  # sessions are made with the first batch
         lites = {"lite:0": lite, "lite:0 redrawn": drawn}

@@ -1,4 +1,4 @@
-"""The detectors of pytorch-ood, which ours are timed against."""
+"""The OOD detectors of pytorch-ood, for comparison."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""End-to-end prediction beside the bare onnxruntime session on ready tensors: what everything around the model costs.
+"""End-to-end prediction beside the bare onnxruntime session on ready tensors: the overhead around the model.
 
     SHIFTPROOF_TEST_DATA=... python benchmarks/predict_speed.py
 
 Aim: at least 0.85 of the bare rate, with Pillow's antialiased resizing. The same with OpenCV's decoder and resizer shows
-what a faster one would bring; it is offered as ``--prepare engine=opencv,decoder=opencv``.
+what a faster one would bring; it is offered as ``--preprocess engine=opencv,decoder=opencv``.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ import onnxruntime
 import shiftproof as sp
 from harness import race, save
 from shiftproof.files import cache_folder
-from shiftproof.prediction import fill
-from shiftproof.store import Store
+from shiftproof.runs.predict import fill
+from shiftproof.runs.store import Store
 from shiftproof.types import Classifier
 
 
 def main() -> None:
     photos = Path(os.environ["SHIFTPROOF_TEST_DATA"]) / "ilsvrc-sample-1000"
-    images = sp.open_images(photos)
-    model, fast = sp.load_model("lite:0"), sp.load_model("lite:0", prepare="engine=opencv,decoder=opencv")
+    images = sp.open_dataset(photos)
+    model, fast = sp.load_model("lite:0"), sp.load_model("lite:0", preprocess="engine=opencv,decoder=opencv")
     some = [images.source(sample) for sample in images.samples[:256]]
     model(np.zeros((1, 3, 224, 224), np.float32))  # makes the graph where it is not cached yet
-    ready = np.stack([model.preparation.from_image(source.decode(source.read())) for source in some])
+    ready = np.stack([model.preprocessing.from_image(source.decode(source.read())) for source in some])
     # onnxruntime's own defaults: all cores in one session
     graph = next(cache_folder().glob("models/lite0-*.onnx"))
     session = onnxruntime.InferenceSession(graph, providers=["CPUExecutionProvider"])

@@ -2,7 +2,7 @@
 
     SHIFTPROOF_TEST_DATA=... python benchmarks/second_run.py
 
-Aim: under 2 s. Beside it, the time of a process that only imports what the answer needs.
+Aim: under 2 s. Beside it, the time of a process that only does the imports.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""AUROC, AUPR either way and false alarms at 95 % found of a million scores, beside scikit-learn.
+"""AUROC, AUPR with OOD and ID positive, and FPR at 95 % TPR of a million OOD scores, beside scikit-learn.
 
     python benchmarks/separation_speed.py
 
-Aim: at least 7 times as fast as scikit-learn's four calls, exact to 1e-12. Beside them the same numbers from one plain
-argsort, and what intervals cost on 10,000 images a side.
+Aim: at least 7 times as fast as scikit-learn's four calls, exact to 1e-12. Also the same numbers from one plain
+argsort, and the cost of confidence intervals for 10,000 images per side.
 """
 
 from __future__ import annotations

@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 from corruptions.reference_sequences import cropped, picture, resize_shorter, sequence
 from harness import race, save
 from shiftproof import catalog
-from shiftproof.corruptions.sequence_geometry import tilted
-from shiftproof.corruptions.sequences import parameters_of, perturb
-from shiftproof.corruptions.weather import snow_layer, spatter_layer
+from shiftproof.corruptions.kernels.weather import snow_layer, spatter_layer
+from shiftproof.corruptions.sequences import parameters_of, perturb, tilted
 from shiftproof.types import Image
 
 EDITION = "imagenet-224"

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from harness import race, save
 from shiftproof.corruptions import IMAGENET_P
 from shiftproof.metrics import flip_probability, sequence_top5_distance
-from shiftproof.studies.perturbation import PerturbationStudy
-from shiftproof.types import ImageSetRef, ModelRef, Predictions, Top5
+from shiftproof.studies.perturbation.study import PerturbationStudy
+from shiftproof.types import DatasetRef, ModelRef, Predictions, Top5
 
 SEQUENCES, FRAMES, CLASSES = 10_000, 31, 1000
 PART = 100  # sequences of the slow walk
@@ -72,7 +72,7 @@ def predictions_of(tables: dict[str, Classes]) -> Predictions:
 
 
 def by_study(answers: Predictions) -> int:
-    study = PerturbationStudy([ModelRef("model", "1")], ImageSetRef("frames", "2"))
+    study = PerturbationStudy([ModelRef("model", "1")], DatasetRef("frames", "2"))
     return len(list(study.measure(lambda _: answers)))
 
 

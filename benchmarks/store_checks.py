@@ -1,4 +1,4 @@
-"""What it costs to hold stored rows against their checksums: an accuracy study of 1,000 photos out of the store.
+"""Cost of verifying the checksums of stored rows: an accuracy study of 1,000 photos from the store.
 
     SHIFTPROOF_TEST_DATA=... python benchmarks/store_checks.py
 
@@ -17,14 +17,14 @@ from unittest.mock import patch
 
 import shiftproof as sp
 from harness import Contestant, cpu_race, save
-from shiftproof import chunks
-from shiftproof.loading import load_predictions
-from shiftproof.store import Store
+from shiftproof.runs import chunks
+from shiftproof.runs.load import load_predictions
+from shiftproof.runs.store import Store
 from shiftproof.types import Run
 
 
 def main() -> None:
-    images = sp.open_images(Path(os.environ["SHIFTPROOF_TEST_DATA"]) / "ilsvrc-sample-1000")
+    images = sp.open_dataset(Path(os.environ["SHIFTPROOF_TEST_DATA"]) / "ilsvrc-sample-1000")
     model = sp.load_model("lite:0")
     figures: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder:

@@ -21,13 +21,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from harness import save
-from shiftproof.detectors import ready
+from shiftproof.datasets.image_list import DatasetBase
 from shiftproof.errors import UnreadableImage
-from shiftproof.loading import StoredTraining, load_training
-from shiftproof.metrics.top5 import to_top5
-from shiftproof.store import Store, StoredModel
-from shiftproof.stored_rows import Rows
-from shiftproof.types import CLEAN, Classes, Fact, Head, ImageSetRef, ImageSource, ModelRef, Run, Sample
+from shiftproof.metrics.accuracy import to_top5
+from shiftproof.ood import ready
+from shiftproof.runs.load import StoredTraining, load_training
+from shiftproof.runs.rows import Rows
+from shiftproof.runs.store import Store, StoredModel
+from shiftproof.types import CLEAN, Classes, DatasetRef, Fact, Head, ImageSource, ModelRef, Run, Sample
 
 FEATURES, CLASSES = 2048, 1000
 SIZES = {"20,000": 20_000, "20,000 (again)": 20_000, "80,000": 80_000}
@@ -39,15 +40,15 @@ PARAMETERS: dict[str, dict[str, Fact]] = {"walk alone": {}, "mahalanobis": {}, "
 
 
 @dataclass(frozen=True)
-class MadeUpImages:
+class MadeUpImages(DatasetBase):
     """Training images that are only names."""
 
     count: int
     classes = Classes(tuple(f"class {number}" for number in range(CLASSES)))
-    ref = ImageSetRef("made up", "1" * 32)
+    ref = DatasetRef("made up", "1" * 32)
 
     @property
-    def samples(self) -> list[Sample]:
+    def samples(self) -> list[Sample]:  # type: ignore[override]
         return [Sample(image_id(number), (number % CLASSES,)) for number in range(self.count)]
 
     def source(self, sample: Sample) -> ImageSource:

@@ -10,12 +10,14 @@ from pathlib import Path
 import numpy as np
 from PIL import Image as Pillow
 
-from shiftproof.models import ImagePreparation
-from shiftproof.types import Classes, Found, Image, Inputs, ModelRef, Seen
+from shiftproof.models import ImagePreprocessing
+from shiftproof.types import Classes, Companion, Found, Image, Inputs, ModelRef, Seen
 from toys import COLOURS
 
 NAMES = tuple(COLOURS)
-AS_STORED = ImagePreparation(size=None, rule="none", value_range="0..255", mean=(0,), std=(1,), layout="nhwc", dtype="uint8")
+AS_STORED = ImagePreprocessing(
+    size=None, rule="none", value_range="0..255", mean=(0,), std=(1,), layout="nhwc", dtype="uint8"
+)
 
 
 @dataclass
@@ -25,7 +27,11 @@ class ColourDetector:
     names: Sequence[str] = NAMES
     asked: list[tuple[int, int]] = field(default_factory=list)  # sizes it was told, in the order it was told them
     seen: Seen = field(default_factory=Seen)
-    preparation: ImagePreparation = AS_STORED
+    preprocessing: ImagePreprocessing = AS_STORED
+    notes: tuple[str, ...] = ()
+    companion: Companion | None = None
+    default_batch_size: int = 32
+    concurrent_batches: int = 1
 
     @property
     def ref(self) -> ModelRef:

@@ -55,7 +55,7 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture
 def shiftproof(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shiftproof:
     """Runs the command in an empty folder of its own."""
-    from shiftproof.cli import main
+    from shiftproof.cli.main import main
 
     monkeypatch.chdir(tmp_path)
 
@@ -97,6 +97,6 @@ def colour_model() -> Classifier:
         version="1",
         class_names=sorted(COLOURS),
         size=(16, 16),
-        prepare="squash,mean=0,std=1",
+        preprocess="squash,mean=0,std=1",
         has_features=True,
     )

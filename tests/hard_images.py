@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftproof.metrics.likely_wrong import Layout
+from shiftproof.metrics.budget import Layout
 
 
 class Results(NamedTuple):

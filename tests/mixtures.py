@@ -52,4 +52,4 @@ def shares_on_the_left(inputs: Inputs) -> Logits:
 def mixture_model(
     answer: Callable[[Inputs], Logits] = shares, name: str = "eye", gives: Gives = "probabilities"
 ) -> Classifier:
-    return wrap_model(answer, name=name, version="1", class_names=CLASSES, size=(16, 16), prepare=PREPARE, gives=gives)
+    return wrap_model(answer, name=name, version="1", class_names=CLASSES, size=(16, 16), preprocess=PREPARE, gives=gives)

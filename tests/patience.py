@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 PATIENCE = 120.0
 """Seconds after which something will never happen."""
@@ -14,3 +18,8 @@ def wait_until(happened: Callable[[], bool], otherwise: str = "it never happened
     while not happened():
         assert time.monotonic() < deadline, otherwise
         time.sleep(0.005)
+
+
+def wait_for(page: Page, condition: str, argument: Any = None) -> None:
+    """Until JavaScript holds in a page; `Page.wait_for_function` evaluates strings there, which our pages forbid."""
+    wait_until(lambda: bool(page.evaluate(condition, argument)), f"never true: {condition}")

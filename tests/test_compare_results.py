@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from shiftproof.studies.results import Results
-from shiftproof.types import Curve, Finding, Measurement
+from shiftproof.types import Curve, DatasetRef, Finding, Gallery, GalleryItem, Interval, Measurement, Results
 
 Compare = Callable[..., int]
 TOOL = Path(__file__).parents[1] / "tools" / "compare_results.py"
@@ -22,11 +21,17 @@ def compare() -> Compare:
 
 
 def error(value: float, metric: str = "error", low: float = 0.1, images: int = 9, **about: str | int) -> Measurement:
-    return Measurement(metric, value, about or {"model": "a"}, images, {}, (low, 0.9))
+    return Measurement(metric, value, about or {"model": "a"}, images, {}, Interval(low, 0.9))
 
 
 def degradation(*y: float) -> Curve:
     return Curve("degradation", {"model": "a"}, "severity", "error", tuple(map(float, range(len(y)))), y, 9, {})
+
+
+def mistakes(*ids: str) -> Gallery:
+    return Gallery(
+        "mistakes", {"model": "a"}, DatasetRef("photos", "1"), "Mistakes", tuple(GalleryItem(one, "") for one in ids)
+    )
 
 
 def saved(path: Path, *findings: Finding) -> Path:
@@ -44,7 +49,7 @@ def test_equal_numbers_in_another_order_agree(tmp_path: Path, compare: Compare, 
     before = saved(tmp_path / "before.json", one, other, line)
     after = saved(tmp_path / "after.json", line, other, error(0.5 + 1e-12, model="a"))
     assert compare(before, after) == 0
-    assert capsys.readouterr().out == "3 measurements and curves before, 3 after; 0 moved unexpectedly\n"
+    assert capsys.readouterr().out == "3 findings before, 3 after; 0 moved unexpectedly\n"
 
 
 def test_what_differs_is_told_by_metric_with_the_largest_difference(
@@ -93,3 +98,24 @@ def test_numbers_may_come_and_not_go_unless_renamed(
     assert kinds(capsys.readouterr().out) == {"error": ["new"]}
     with pytest.raises(SystemExit):
         compare(before, after, "--renamed", "old_name")
+
+
+def test_a_value_is_renamed_for_its_metric_and_key_alone(
+    tmp_path: Path, compare: Compare, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old, new = (error(0.5, "rank_shift", group=group, dataset="outside") for group in ("outside", "ood"))
+    dataset = error(0.25, "auroc", group="outside")  # as above, somebody called a dataset so
+    before, after = saved(tmp_path / "b.json", old, dataset), saved(tmp_path / "a.json", new, dataset)
+    assert compare(before, after, "--renamed", "outside=ood", "--json") == 1
+    assert kinds(capsys.readouterr().out) == {"rank_shift": ["gone", "new"]}
+    assert compare(before, after, "--renamed", "rank_shift:group:outside=ood") == 0
+
+
+def test_galleries_show_the_same_images_in_the_same_order(
+    tmp_path: Path, compare: Compare, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = saved(tmp_path / "before.json", mistakes("1.jpg", "2.jpg"))
+    assert compare(before, saved(tmp_path / "same.json", mistakes("1.jpg", "2.jpg"))) == 0
+    capsys.readouterr()
+    assert compare(before, saved(tmp_path / "other.json", mistakes("2.jpg", "1.jpg")), "--json") == 1
+    assert kinds(capsys.readouterr().out) == {"mistakes (gallery)": ["value"]}

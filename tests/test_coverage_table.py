@@ -13,11 +13,14 @@ from types import ModuleType
 import pytest
 
 import shiftproof
-from shiftproof.metrics import MEANINGS
-from studies.contracts import WITHOUT_INTERVAL
+from shiftproof.catalog import METRICS
+from shiftproof.metrics import metric_info
 
 ROOT = Path(__file__).parent.parent
-MAKERS = {"share", "mean", "difference", "share_of", "measured", "mean_accuracy_answered", "rms_measurement", "share_curve"}
+MAKERS = {
+    *("share", "mean", "difference", "resampled", "share_of", "measured", "mean_accuracy_answered", "rms_measurement"),
+    "share_curve",
+}
 """Functions that give the number of the name that comes first an interval, or a curve a band."""
 
 FIGURES = json.loads((ROOT / "benchmarks" / "coverage.json").read_text())["coverage"]
@@ -42,13 +45,14 @@ def test_the_table_of_the_docs_is_made_of_the_figures(script: ModuleType) -> Non
 
 def test_every_number_of_a_report_that_has_an_interval_is_in_the_table(script: ModuleType) -> None:
     simulated = {number for numbers in script.STANDS_FOR.values() for number in numbers.split()}
-    # a new metric is put into a row of the table, or among those that have no interval
-    assert {name for name in MEANINGS if name not in WITHOUT_INTERVAL} <= simulated
-    assert not WITHOUT_INTERVAL & simulated
+    # a new metric is put into a row of the table, or says that it has no interval
+    having = {name for name in METRICS.built_in if metric_info(name).interval}
+    assert having <= simulated
+    assert not (METRICS.built_in.keys() - having) & simulated
     with_interval = {*_named_with_an_interval()}
     assert {"top1_accuracy", "auroc_difference", "reliability", "kept_share", "degradation"} <= with_interval <= simulated
-    curves = with_interval - MEANINGS.keys()
-    assert simulated <= MEANINGS.keys() | curves
+    curves = with_interval - METRICS.keys()
+    assert simulated <= METRICS.keys() | curves
 
 
 def test_every_row_stands_for_some_number_of_a_report(script: ModuleType) -> None:
@@ -64,8 +68,10 @@ def _named_with_an_interval() -> Iterator[str]:
                 continue
             of = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
             given = {keyword.arg for keyword in call.keywords}
-            measured = of == "Measurement" and (len(call.args) > 5 or "interval" in given)
-            if measured or (of == "Curve" and "low" in given) or of in MAKERS:
+            measured = of in ("Measurement", "measurement") and (len(call.args) > 5 or "interval" in given)
+            measured |= of == "number" and len(call.args) > 2  # name, value, and what it lies within
+            banded = (of == "Curve" and "low" in given) or (of == "curve" and "band" in given)
+            if measured or banded or of in MAKERS:
                 yield str(call.args[0].value)
 
 

@@ -15,7 +15,7 @@ from review.served import served
 from shiftproof.curation.project import load_project
 from shiftproof.reference import load_table
 from shiftproof.reports.build import build_report
-from shiftproof.studies.results import Results
+from shiftproof.types import Results
 
 ASKED_FOR_TORCH = "asked for torch"
 """A file that is made when the demo tries to import torch."""
@@ -80,11 +80,11 @@ def results_of(demo: tuple[Path, subprocess.CompletedProcess[str]]) -> Results:
     return Results.from_json(json.dumps(embedded))
 
 
-def test_new_things_are_noticed_and_random_networks_asked_too(
+def test_ood_photos_are_detected_and_random_networks_run_too(
     demo: tuple[Path, subprocess.CompletedProcess[str]],
 ) -> None:
     found = results_of(demo).measurements
-    asked = {"detector": "msp", "goal": "new-class", "inside": "inside"}
+    asked = {"ood_detector": "msp", "goal": "new-class", "id": "id-photos"}
     novelty = {
         one.about["model"]: one.value for one in found if one.metric == "auroc" and asked.items() <= one.about.items()
     }
@@ -94,7 +94,7 @@ def test_new_things_are_noticed_and_random_networks_asked_too(
     assert networks == {1, 2}
 
 
-def test_a_clip_that_is_named_right_on_its_anchors_is_not_on_every_frame_around_them(
+def test_a_clip_that_is_correct_on_its_anchors_is_not_on_every_frame_around_them(
     demo: tuple[Path, subprocess.CompletedProcess[str]],
 ) -> None:
     found = results_of(demo).measurements
@@ -107,15 +107,15 @@ def test_a_clip_that_is_named_right_on_its_anchors_is_not_on_every_frame_around_
         assert anchor.value > around[model].value
 
 
-def test_every_photo_is_credited_and_most_are_named_right(demo: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+def test_every_photo_is_credited_and_most_are_correct(demo: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
     results = results_of(demo)
-    credited = {credit for card in results.image_sets for credit in card.credits}
+    credited = {credit for card in results.datasets for credit in card.credits}
     assert credited == {photo["credit"] for photo in load_table("demo_photos")}
     top1 = {found.about["model"]: found for found in results.measurements if found.metric == "top1_accuracy"}
     assert set(top1) == {"lite:0", "lite:1"}
     for found in top1.values():
         assert found.images == 26
         assert found.value > 0.8
-        low, high = found.interval or (0, 0)
+        low, high = found.ends or (0, 0)
         assert high - low > 0.2, "with so few photos the interval is wide, and shown"
     assert build_report(results)

@@ -14,8 +14,7 @@ import pytest
 from patience import wait_until
 from shiftproof.errors import BadInput, StoreError
 from shiftproof.files import defused, write_whole, writing
-from shiftproof.studies.results import Results
-from shiftproof.types import Measurement
+from shiftproof.types import Measurement, Results
 
 
 def test_a_file_is_replaced_whole_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
@@ -138,12 +137,12 @@ def test_inside_a_folder_links_are_replaced_and_those_that_lead_out_refused(tmp_
 
 
 @pytest.mark.parametrize(
-    "change", [{"findings": [5]}, {"models": None}, {"image_sets": [[]]}, {"strange": 1}, {"warnings": 5}]
+    "change", [{"findings": [5]}, {"models": None}, {"datasets": [[]]}, {"strange": 1}, {"warnings": 5}]
 )
 def test_results_of_another_make_are_one_sentence(change: dict[str, object]) -> None:
     whole = Results(()).to_json()
     assert Results.from_json(whole) == Results(())
-    with pytest.raises(BadInput, match="no results as shiftproof writes them"):
+    with pytest.raises(BadInput, match="no results as this version of shiftproof writes them"):
         Results.from_json(json.dumps(json.loads(whole) | change))
-    with pytest.raises(BadInput, match="no results as shiftproof writes them"):
+    with pytest.raises(BadInput, match="no results as this version of shiftproof writes them"):
         Results.from_json("[" * 100_000)

@@ -7,6 +7,17 @@ import sys
 
 import pytest
 
+from shiftproof.catalog import (
+    BOX_LAYOUTS,
+    CORRUPTIONS,
+    DATASETS,
+    MODELS,
+    OBJECT_DETECTORS,
+    OOD_DETECTORS,
+    PERTURBATIONS,
+    entries,
+)
+
 HEAVY = (
     "numpy",
     "torch",
@@ -28,7 +39,7 @@ OPTIONAL = ("torch", "onnxruntime", "onnx", "cv2", "numba", "av", "pyarrow", "st
 IMPORT = "import shiftproof"
 HELP = """
 import sys
-from shiftproof.cli import main
+from shiftproof.cli.main import main
 sys.argv = ["shiftproof", "--help"]
 try:
     main()
@@ -55,6 +66,26 @@ def test_the_test_above_can_fail() -> None:
 
 def test_every_study_is_had_without_any_optional_library() -> None:
     without = f"import sys\nsys.modules.update(dict.fromkeys({OPTIONAL!r}))\n"
-    load_all = "from shiftproof.catalog import STUDIES\nassert len([STUDIES.load(name) for name in STUDIES]) > 5"
+    load_all = (
+        "from shiftproof.catalog import STUDIES\nassert len([STUDIES.load(name).load_study() for name in STUDIES]) > 5"
+    )
     ran = subprocess.run([sys.executable, "-c", without + load_all], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
+
+
+@pytest.mark.parametrize("kind", ["models", "datasets", "corruptions", "perturbations", "ood", "metrics", "studies"])
+def test_what_there_is_is_listed_without_the_libraries_that_run_it(kind: str) -> None:
+    listed = heavy_after(f"from shiftproof import catalog\nassert all(catalog.entries({kind!r}).values())")
+    assert not listed & {"numpy", "torch", "onnxruntime", "onnx", "scipy", "cv2", "PIL"}
+
+
+def test_a_description_is_that_of_the_loaded_entry() -> None:
+    for registry in (MODELS, OBJECT_DETECTORS, BOX_LAYOUTS, DATASETS, CORRUPTIONS, PERTURBATIONS, OOD_DETECTORS):
+        for name in registry:
+            assert registry.describe(name) == str(getattr(registry.load(name), registry.says)).strip().partition("\n")[0]
+
+
+def test_a_library_that_is_missing_is_named_in_the_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    assert entries("models")["torch"] == "(model 'torch' needs: pip install 'shiftproof[torch]')"
+    assert not entries("models")["onnx"].startswith("(")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from shiftproof import catalog
-from shiftproof.errors import MissingExtra, ShiftproofError, UnknownName, listed
+from shiftproof.errors import BrokenPlugin, MissingExtra, PluginWarning, ShiftproofError, UnknownName, listed
 from shiftproof.registry import Registry
 
 SHAPES = Registry("shape", {"circle": "math:cos", "square": "math:sqrt", "odd": "nowhere_at_all:thing"})
@@ -45,26 +45,80 @@ def test_a_library_that_no_extra_brings_stays_an_import_error() -> None:
         SHAPES.load("odd")
 
 
-def test_an_installed_package_adds_an_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    info = tmp_path / "round_things-1.0.dist-info"
+def install(folder: Path, package: str, *entries: str) -> None:
+    info = folder / f"{package.replace('-', '_')}-1.0.dist-info"
     info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: round-things\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[shiftproof.shape]\nwheel = math:tau\nsquare = math:pi\n")
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("\n".join(["[shiftproof.shape]", *entries]))
+
+
+def test_an_installed_package_adds_an_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(tmp_path, "round-things", "wheel = math:sin", "square = math:pi")
     monkeypatch.syspath_prepend(str(tmp_path))
     registry = Registry("shape", {"square": "math:sqrt"})
-    assert list(registry) == ["square", "wheel"]
-    assert registry.load("wheel") == pytest.approx(6.283185307)
+    with pytest.warns(PluginWarning, match="shape 'square' of the plug-in round-things is not used: shiftproof has one of"):
+        assert list(registry) == ["square", "wheel"]
+    assert registry.load("wheel")(0) == 0
     assert registry["square"] == "math:sqrt", "a built-in wins over a plug-in of its name"
+
+
+def test_a_name_that_two_packages_add_or_that_nobody_could_type_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(tmp_path, "first", "wheel = math:sin", "a,b = math:cos")
+    install(tmp_path, "second", "wheel = cmath:sin")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.warns(PluginWarning) as told:
+        assert list(Registry("shape", {})) == ["wheel"]
+    assert sorted(str(one.message).partition(" is not used: ")[2] for one in told) in (
+        ["a name has letters, digits, - and _ alone", "math has one of that name"],
+        ["a name has letters, digits, - and _ alone", "cmath has one of that name"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("place", "reason"),
+    [
+        ("nowhere_at_all:thing", r"No module named 'nowhere_at_all'; install what it needs"),
+        ("math:no_such_thing", r"AttributeError: module 'math' has no attribute 'no_such_thing'"),
+        ("faulty_module:thing", r"ZeroDivisionError: division by zero"),
+        ("severities_of_four:DIM", r"dim: a corruption has 5 severities, got 4"),
+        ("math:sqrt", r"it should be a Corruption, got builtin_function_or_method"),
+    ],
+)
+def test_a_plug_in_that_fails_is_one_sentence_and_the_others_go_on(
+    place: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "faulty_module.py").write_text("1 / 0\n")
+    (tmp_path / "severities_of_four.py").write_text(
+        "from shiftproof.corruptions import Corruption, Severities\n"
+        "DIM = Corruption(lambda image, rng, *, by: image, 'dim', Severities('by', (1, 2, 3, 4)))\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    fog = {"fog": "shiftproof.corruptions.weather:FOG"}
+    registry = Registry("corruption", fog, entry="shiftproof.corruptions.entry:Corruption")
+    monkeypatch.setitem(registry.plugged_in, "dim", place)
+    with pytest.raises(BrokenPlugin) as said:
+        registry.load("dim")
+    assert str(said.value) == f"corruption 'dim' of a plug-in ({place}) cannot be used: {reason}"
+    with pytest.warns(PluginWarning, match="corruption 'dim' of a plug-in"):
+        assert registry.usable == ("fog",)
+    assert list(registry) == ["fog", "dim"]
+    assert registry.usable == ("fog",)  # warned of once
+
+
+def test_a_built_in_that_fails_keeps_its_traceback() -> None:
+    with pytest.raises(ModuleNotFoundError, match="nowhere_at_all"):
+        list(SHAPES.loaded())
 
 
 @pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, names in catalog.KINDS.items() for name in names])
 def test_every_catalog_entry_loads_and_says_what_it_is(kind: str, name: str) -> None:
     try:
-        entry = catalog.KINDS[kind].load(name)
+        description = catalog.KINDS[kind].describe(name)
     except MissingExtra as missing:
         pytest.skip(str(missing))
-    assert entry.__doc__
-    assert entry.__doc__.strip().partition("\n")[0].endswith(".")
+    assert description if kind == "editions" else description.endswith((".", "?"))
 
 
 def test_every_error_descends_from_one_root_and_is_in_the_family_tree() -> None:

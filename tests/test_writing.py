@@ -23,17 +23,18 @@ from PIL import Image as Pillow
 
 import shiftproof as sp
 from patience import wait_until
-from shiftproof.corruptions import applying
+from shiftproof.corruptions import apply as applying
 from shiftproof.corruptions.editions import edition_of
 from shiftproof.corruptions.frost_pictures import frost_pictures
 from shiftproof.corruptions.sequences import perturb
+from shiftproof.datasets import ImageList
+from shiftproof.datasets.image_list import StoredImage
+from shiftproof.datasets.published.imagenet import clean_id
 from shiftproof.errors import BadInput, MissingExtra, StoreError, UnknownName
-from shiftproof.image_sets import ImageList
-from shiftproof.image_sets.layouts import clean_id
 from shiftproof.types import Classes, Condition, Sample
 from shiftproof.writing import write_corrupted, write_perturbed
-from shiftproof.writing.destination import SCRATCH
-from shiftproof.writing.places import file_places
+from shiftproof.writing.image_files import file_places
+from shiftproof.writing.writer import SCRATCH
 
 Draw = Callable[..., Path]
 QUICK: dict[str, Any] = {"corruptions": ["gaussian_noise", "contrast"], "severities": (1, 4), "edition": "tiny-64"}
@@ -50,7 +51,7 @@ def pixels(images: ImageList, sample: Sample) -> NDArray[np.uint8]:
     return source.decode(source.read())
 
 
-class NeverOpened:
+class NeverOpened(StoredImage):
     """An image that fails the test when anybody reads it."""
 
     def stamp(self) -> None: ...
@@ -72,7 +73,7 @@ def listed(ids: Sequence[str], *, labels: Sequence[tuple[int, ...]], classes: Cl
 
 @pytest.mark.parametrize("edition", ["imagenet-224", "cifar-32"])
 def test_a_written_file_is_the_published_save_and_decodes_to_jpeg85(edition: str, draw_photos: Draw, tmp_path: Path) -> None:
-    images = sp.open_images(draw_photos(2))
+    images = sp.open_dataset(draw_photos(2))
     corruptions = ["gaussian_noise", "brightness", "jpeg_compression"]
     write_corrupted(images, tmp_path / "c", corruptions=corruptions, severities=[2, 5], edition=edition)
     sample = images.samples[3]
@@ -91,20 +92,20 @@ def test_a_written_file_is_the_published_save_and_decodes_to_jpeg85(edition: str
 
 
 def test_images_as_they_are_keep_their_size_and_scale_the_strengths(draw_photos: Draw, tmp_path: Path) -> None:
-    images = sp.open_images(draw_photos(1))
+    images = sp.open_dataset(draw_photos(1))
     write_corrupted(
-        images, tmp_path / "c", corruptions=["gaussian_blur"], severities=[3], picture="image", scale_strengths=True
+        images, tmp_path / "c", corruptions=["gaussian_blur"], severities=[3], picture="image", scale_severity=True
     )
     file = Pillow.open(tmp_path / "c" / "gaussian_blur" / "3" / "red" / "000.JPEG")
     assert file.size == (32, 24)
-    condition = Condition("gaussian_blur", 3, edition="imagenet-224", scale_strengths=True, output="jpeg85")
+    condition = Condition("gaussian_blur", 3, edition="imagenet-224", scale_severity=True, output="jpeg85")
     assert np.array_equal(np.asarray(file), applying.apply(condition, pixels(images, images.samples[2]), key="red/000.png"))
 
 
 def test_raw_output_is_written_without_loss(draw_photos: Draw, tmp_path: Path) -> None:
-    images = sp.open_images(draw_photos(1))
+    images = sp.open_dataset(draw_photos(1))
     write_corrupted(images, tmp_path / "c", output="raw", **QUICK)
-    written = sp.open_images(tmp_path / "c")
+    written = sp.open_dataset(tmp_path / "c")
     assert len(written.samples) == 3 * 2 * 2
     for sample in written.samples:
         facts = sample.facts
@@ -115,9 +116,9 @@ def test_raw_output_is_written_without_loss(draw_photos: Draw, tmp_path: Path) -
 
 
 def test_what_is_read_back_has_the_labels_and_facts_it_was_written_with(draw_photos: Draw, tmp_path: Path) -> None:
-    images = sp.open_images(draw_photos(2))
+    images = sp.open_dataset(draw_photos(2))
     write_corrupted(images, tmp_path / "c", **QUICK)
-    written = sp.open_images(tmp_path / "c")
+    written = sp.open_dataset(tmp_path / "c")
     assert written.classes == images.classes
     assert written.published is None
     assert written.notes == ("written by shiftproof 0.1.0 from photos: edition tiny-64, output jpeg85, seed 0",)
@@ -126,7 +127,7 @@ def test_what_is_read_back_has_the_labels_and_facts_it_was_written_with(draw_pho
         corruption, severity, image = sample.id.split("/", 2)
         assert sample.facts == {"corruption": corruption, "severity": int(severity)}
         assert sample.labels == labels[image.removesuffix(".JPEG")]
-    alone = sp.open_images(tmp_path / "c" / "contrast")
+    alone = sp.open_dataset(tmp_path / "c" / "contrast")
     assert {sample.facts["corruption"] for sample in alone.samples} == {"contrast"}
     assert alone.notes == written.notes
 
@@ -136,7 +137,7 @@ def test_wnids_are_the_class_folders_of_a_flat_folder(tmp_path: Path) -> None:
     photos.mkdir()
     for name in ("n01440764_tench.png", "n01443537_goldfish.png"):
         Pillow.fromarray(np.full((20, 20, 3), 99, np.uint8)).save(photos / name)
-    write_corrupted(sp.open_images(photos), tmp_path / "c", corruptions=["contrast"], severities=[1])
+    write_corrupted(sp.open_dataset(photos), tmp_path / "c", corruptions=["contrast"], severities=[1])
     assert sorted(files_in(tmp_path / "c")) == [
         "contrast/1/n01440764/n01440764_tench.JPEG",
         "contrast/1/n01443537/n01443537_goldfish.JPEG",
@@ -145,7 +146,7 @@ def test_wnids_are_the_class_folders_of_a_flat_folder(tmp_path: Path) -> None:
 
 
 def test_arrays_hold_five_severities_in_order_beside_their_labels(draw_photos: Draw, tmp_path: Path) -> None:
-    images = sp.open_images(draw_photos(2))
+    images = sp.open_dataset(draw_photos(2))
     write_corrupted(images, tmp_path / "c", corruptions=["contrast", "shot_noise"], edition="cifar-32", layout="cifar-c")
     assert sorted(files_in(tmp_path / "c")) == ["contrast.npy", "labels.npy", "manifest.json", "shot_noise.npy"]
     rows = np.load(tmp_path / "c" / "shot_noise.npy")
@@ -156,7 +157,7 @@ def test_arrays_hold_five_severities_in_order_beside_their_labels(draw_photos: D
             picture = edition_of("cifar-32").picture(pixels(images, sample))
             condition = Condition("shot_noise", severity, edition="cifar-32")
             assert np.array_equal(rows[(severity - 1) * 6 + place], applying.apply(condition, picture, key=sample.id))
-    written = sp.open_images(tmp_path / "c")
+    written = sp.open_dataset(tmp_path / "c")
     assert written.classes == images.classes
     assert written.samples[-1].id == "shot_noise/5/red/001.png"
     assert written.samples[-1].facts == {"corruption": "shot_noise", "severity": 5}
@@ -164,7 +165,7 @@ def test_arrays_hold_five_severities_in_order_beside_their_labels(draw_photos: D
 
 
 def test_arrays_can_hold_the_lossy_output_too(draw_photos: Draw, tmp_path: Path) -> None:
-    images = sp.open_images(draw_photos(1))
+    images = sp.open_dataset(draw_photos(1))
     write_corrupted(images, tmp_path / "c", corruptions=["contrast"], edition="cifar-32", layout="cifar-c", output="jpeg85")
     condition = Condition("contrast", 1, edition="cifar-32", output="jpeg85")
     expected = applying.apply(
@@ -174,7 +175,7 @@ def test_arrays_can_hold_the_lossy_output_too(draw_photos: Draw, tmp_path: Path)
 
 
 def test_written_sequences_are_what_perturb_gives(draw_photos: Draw, tmp_path: Path) -> None:
-    images = sp.open_images(draw_photos(1))
+    images = sp.open_dataset(draw_photos(1))
     names = ["translate", "gaussian_noise"]
     write_perturbed(images, tmp_path / "p", perturbations=names, levels=[1, 3], edition="cifar-32", layout="cifar-p", seed=5)
     stems = {
@@ -189,7 +190,7 @@ def test_written_sequences_are_what_perturb_gives(draw_photos: Draw, tmp_path: P
             assert np.array_equal(
                 row, perturb(pixels(images, sample), name, level, seed=5, key=sample.id, edition="cifar-32")
             )
-    written = sp.open_images(tmp_path / "p")
+    written = sp.open_dataset(tmp_path / "p")
     assert len(written.samples) == 3 * (16 + 31 + 31)
     assert written.classes == images.classes
     frame = next(sample for sample in written.samples if sample.id == "gaussian_noise_3/red/000.png/30")
@@ -204,13 +205,13 @@ def test_written_videos_show_the_frames_of_the_sequence(tmp_path: Path) -> None:
     photo = np.stack([down * 3, right * 2, np.hypot(down - 40, right - 40) * 4 % 256], axis=2).astype(np.uint8)
     (tmp_path / "photos" / "n01440764").mkdir(parents=True)
     Pillow.fromarray(photo).save(tmp_path / "photos" / "n01440764" / "a.png")
-    images = sp.open_images(tmp_path / "photos")
+    images = sp.open_dataset(tmp_path / "photos")
     for name, level, least in (("rotate", 1, 40.0), ("gaussian_noise", 2, 32.0)):
         done = write_perturbed(images, tmp_path / name, perturbations=[name], levels=[level], edition="tiny-64", workers=0)
         assert done.written == 1
         stem = name if level == 1 else f"{name}_{level}"
         assert set(files_in(tmp_path / name)) == {"manifest.json", f"{stem}/n01440764/a.mp4"}
-        written = sp.open_images(tmp_path / name)
+        written = sp.open_dataset(tmp_path / name)
         frames = perturb(photo, name, level, key="n01440764/a.png", edition="tiny-64").astype(float)
         assert [sample.facts["frame"] for sample in written.samples] == list(range(31))
         for sample, frame in zip(written.samples, frames, strict=True):
@@ -223,7 +224,7 @@ def test_written_videos_show_the_frames_of_the_sequence(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("layout", ["imagenet-c", "cifar-c"])
 def test_workers_order_and_company_change_no_byte(layout: Any, draw_photos: Draw, tmp_path: Path) -> None:
-    images = sp.open_images(draw_photos(2))
+    images = sp.open_dataset(draw_photos(2))
     how: dict[str, Any] = {"corruptions": ["gaussian_noise", "fog"], "edition": "cifar-32", "layout": layout}
     write_corrupted(images, tmp_path / "0", workers=0, **how)
     for workers in (1, 2):
@@ -247,7 +248,7 @@ def test_workers_order_and_company_change_no_byte(layout: Any, draw_photos: Draw
 
 
 def test_the_corruptions_may_come_one_at_a_time_and_in_any_order(draw_photos: Draw, tmp_path: Path) -> None:
-    images = sp.open_images(draw_photos(1))
+    images = sp.open_dataset(draw_photos(1))
     write_corrupted(images, tmp_path / "whole", **QUICK)
     for corruption, severity in (("contrast", 4), ("gaussian_noise", 4), ("contrast", 1), ("gaussian_noise", 1)):
         write_corrupted(images, tmp_path / "bits", corruptions=[corruption], severities=[severity], edition="tiny-64")
@@ -259,7 +260,7 @@ def test_the_corruptions_may_come_one_at_a_time_and_in_any_order(draw_photos: Dr
 
 
 def test_a_second_run_makes_only_what_is_missing(draw_photos: Draw, tmp_path: Path) -> None:
-    images = sp.open_images(draw_photos(2))
+    images = sp.open_dataset(draw_photos(2))
     first = write_corrupted(images, tmp_path / "c", **QUICK)
     assert (first.written, first.written_before) == (24, 0)
     before = files_in(tmp_path / "c")
@@ -274,7 +275,7 @@ def test_a_second_run_makes_only_what_is_missing(draw_photos: Draw, tmp_path: Pa
 
 
 def test_an_image_is_decoded_once_for_all_its_conditions(draw_photos: Draw, tmp_path: Path) -> None:
-    images = sp.open_images(draw_photos(1))
+    images = sp.open_dataset(draw_photos(1))
     opened: list[str] = []
 
     def find(image_id: str) -> Any:
@@ -315,7 +316,7 @@ def command(photos: Path, folder: Path, layout: str, workers: int = 0) -> list[s
 
 def test_killed_and_resumed_files_are_the_same_to_the_byte(draw_photos: Draw, tmp_path: Path) -> None:
     photos = draw_photos(15)
-    write_corrupted(sp.open_images(photos), tmp_path / "whole", layout="imagenet-c", **KILLED)
+    write_corrupted(sp.open_dataset(photos), tmp_path / "whole", layout="imagenet-c", **KILLED)
     for workers, written in ((0, 1), (1, 250)):
         process = subprocess.Popen(command(photos, tmp_path / "c", "imagenet-c", workers), stdout=subprocess.DEVNULL)
         wait_until(lambda least=written: len(list((tmp_path / "c").rglob("*.JPEG"))) >= least)  # type: ignore[misc]
@@ -323,15 +324,15 @@ def test_killed_and_resumed_files_are_the_same_to_the_byte(draw_photos: Draw, tm
         assert process.wait() == -signal.SIGKILL, "the run was over before it was killed"
         for file in (tmp_path / "c").rglob("*.JPEG"):
             Pillow.open(file).load()
-    assert sp.open_images(tmp_path / "c").notes[0].endswith("not finished: the command that began it goes on with it")
-    write_corrupted(sp.open_images(photos), tmp_path / "c", layout="imagenet-c", **KILLED)
+    assert sp.open_dataset(tmp_path / "c").notes[0].endswith("not finished: the command that began it goes on with it")
+    write_corrupted(sp.open_dataset(photos), tmp_path / "c", layout="imagenet-c", **KILLED)
     assert files_in(tmp_path / "c") == files_in(tmp_path / "whole")
     assert not (tmp_path / "c" / SCRATCH).exists()
 
 
 def test_killed_and_resumed_arrays_are_the_same_to_the_byte(draw_photos: Draw, tmp_path: Path) -> None:
     photos = draw_photos(40)
-    write_corrupted(sp.open_images(photos), tmp_path / "whole", layout="cifar-c", **KILLED)
+    write_corrupted(sp.open_dataset(photos), tmp_path / "whole", layout="cifar-c", **KILLED)
     checksums = tmp_path / "c" / SCRATCH / "saturate.checksums"
     for workers, written in ((0, 1), (1, 300)):
         process = subprocess.Popen(command(photos, tmp_path / "c", "cifar-c", workers), stdout=subprocess.DEVNULL)
@@ -344,7 +345,7 @@ def test_killed_and_resumed_arrays_are_the_same_to_the_byte(draw_photos: Draw, t
     with growing.open("r+b") as file:
         file.seek(128)
         file.write(bytes(64 * 64 * 3))
-    write_corrupted(sp.open_images(photos), tmp_path / "c", layout="cifar-c", **KILLED)
+    write_corrupted(sp.open_dataset(photos), tmp_path / "c", layout="cifar-c", **KILLED)
     assert files_in(tmp_path / "c") == files_in(tmp_path / "whole")
     assert not (tmp_path / "c" / SCRATCH).exists()
 
@@ -352,7 +353,7 @@ def test_killed_and_resumed_arrays_are_the_same_to_the_byte(draw_photos: Draw, t
 def test_two_runs_do_not_write_into_one_folder(draw_photos: Draw, tmp_path: Path) -> None:
     import fcntl
 
-    images = sp.open_images(draw_photos(1))
+    images = sp.open_dataset(draw_photos(1))
     write_corrupted(images, tmp_path / "c", **QUICK)
     other = os.open(tmp_path / "c", os.O_RDONLY)
     fcntl.flock(other, fcntl.LOCK_EX)
@@ -366,7 +367,7 @@ def test_two_runs_do_not_write_into_one_folder(draw_photos: Draw, tmp_path: Path
 
 
 def test_the_record_says_how_every_picture_was_made(draw_photos: Draw, tmp_path: Path) -> None:
-    images = sp.open_images(draw_photos(1))
+    images = sp.open_dataset(draw_photos(1))
     write_corrupted(images, tmp_path / "c", corruptions=["motion_blur"], severities=[5, 1], seed=3)
     assert json.loads((tmp_path / "c" / "manifest.json").read_text()) == {
         "shiftproof": sp.__version__,
@@ -391,15 +392,15 @@ def test_the_record_says_how_every_picture_was_made(draw_photos: Draw, tmp_path:
         ({"seed": 1}, "seed 0 there, 1 now"),
         ({"edition": "cifar-32"}, "edition tiny-64 there, cifar-32 now; picture tiny-64 there, cifar-32 now"),
         ({"output": "raw"}, "output jpeg85 there, raw now"),
-        ({"scale_strengths": True}, "scale strengths False there, True now"),
+        ({"scale_severity": True}, "scale strengths False there, True now"),
         ({"picture": "image"}, "picture tiny-64 there, image now"),
     ],
 )
 def test_another_way_to_make_a_set_is_refused(other: Any, says: str, draw_photos: Draw, tmp_path: Path) -> None:
-    images = sp.open_images(draw_photos(1))
+    images = sp.open_dataset(draw_photos(1))
     write_corrupted(images, tmp_path / "c", **QUICK)
     before = files_in(tmp_path / "c")
-    with pytest.raises(BadInput, match=f"holds a set made otherwise: .*{says}.*; name another folder"):
+    with pytest.raises(BadInput, match=f"holds a dataset made with other settings: .*{says}.*; name another folder"):
         write_corrupted(images, tmp_path / "c", **{**QUICK, **other})
     assert files_in(tmp_path / "c") == before
 
@@ -407,7 +408,7 @@ def test_another_way_to_make_a_set_is_refused(other: Any, says: str, draw_photos
 def test_other_images_versions_pictures_and_kinds_are_refused(
     draw_photos: Draw, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    images = sp.open_images(draw_photos(2))
+    images = sp.open_dataset(draw_photos(2))
     write_corrupted(images, tmp_path / "c", **{**QUICK, "corruptions": ["frost"]})
     fewer = dataclasses.replace(images, samples=images.samples[:4])
     with pytest.raises(BadInput, match="6 images of photos there, 4 images of photos now"):
@@ -427,10 +428,10 @@ def test_other_images_versions_pictures_and_kinds_are_refused(
 
 def test_a_folder_with_other_things_in_it_is_left_alone(draw_photos: Draw, tmp_path: Path) -> None:
     photos = draw_photos(1)
-    images = sp.open_images(photos)
+    images = sp.open_dataset(photos)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("")
-    with pytest.raises(BadInput, match=r"holds thesis\.txt and no record of a set we wrote; name a new folder"):
+    with pytest.raises(BadInput, match=r"holds thesis\.txt and no record of a dataset we wrote; name a new folder"):
         write_corrupted(images, tmp_path / "mine", **QUICK)
     (tmp_path / "mine" / "manifest.json").write_text('{"somebody": "else"}')
     with pytest.raises(BadInput, match=r"holds manifest\.json, thesis\.txt and no record"):
@@ -456,20 +457,20 @@ def test_a_folder_with_other_things_in_it_is_left_alone(draw_photos: Draw, tmp_p
     ],
 )
 def test_somebody_elses_record_is_told_and_left_alone(spoilt: dict[str, Any], draw_photos: Draw, tmp_path: Path) -> None:
-    images = sp.open_images(draw_photos(1))
+    images = sp.open_dataset(draw_photos(1))
     write_corrupted(images, tmp_path / "c", **QUICK)
     record = tmp_path / "c" / "manifest.json"
     text = json.dumps({**json.loads(record.read_text()), **spoilt})
     record.write_text(text)
-    with pytest.raises(BadInput, match=r"no record of a set we wrote|a set made otherwise"):
+    with pytest.raises(BadInput, match=r"no record of a dataset we wrote|a dataset made with other settings"):
         write_corrupted(images, tmp_path / "c", **QUICK)
     assert record.read_text() == text
-    sp.open_images(tmp_path / "c")
+    sp.open_dataset(tmp_path / "c")
 
 
 @pytest.mark.parametrize("header", [b"", b"\x93NUMPY", b"\x93NUMPY\x01\x00v\x00{" + b"(" * 100, b"no array"])
 def test_a_damaged_array_is_told_with_what_to_do(header: bytes, draw_photos: Draw, tmp_path: Path) -> None:
-    images = sp.open_images(draw_photos(1))
+    images = sp.open_dataset(draw_photos(1))
     making: dict[str, Any] = {**QUICK, "severities": (1, 2, 3, 4, 5), "layout": "cifar-c"}
     write_corrupted(images, tmp_path / "c", **making)
     whole = files_in(tmp_path / "c")
@@ -486,14 +487,14 @@ def test_a_damaged_array_is_told_with_what_to_do(header: bytes, draw_photos: Dra
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_unreadable_images_are_set_aside_counted_and_tried_again(workers: int, draw_photos: Draw, tmp_path: Path) -> None:
+def test_unreadable_images_are_skipped_counted_and_tried_again(workers: int, draw_photos: Draw, tmp_path: Path) -> None:
     photos = draw_photos(2)
     good = (photos / "red" / "000.png").read_bytes()
     (photos / "red" / "000.png").write_bytes(good[:60])
     (photos / "blue" / "lost.png").symlink_to("nowhere")
-    done = write_corrupted(sp.open_images(photos), tmp_path / "c", workers=workers, **QUICK)
+    done = write_corrupted(sp.open_dataset(photos), tmp_path / "c", workers=workers, **QUICK)
     assert (done.written, done.written_before) == (20, 0)
-    assert [(image.id, image.reason) for image in done.set_aside] == [
+    assert [(image.id, image.reason) for image in done.skipped_images] == [
         ("blue/lost.png", "cannot be read: No such file or directory"),
         ("red/000.png", "truncated PNG"),
     ]
@@ -502,9 +503,9 @@ def test_unreadable_images_are_set_aside_counted_and_tried_again(workers: int, d
         "red/000.png",
     ]
     (photos / "red" / "000.png").write_bytes(good)
-    again = write_corrupted(sp.open_images(photos), tmp_path / "c", workers=workers, **QUICK)
+    again = write_corrupted(sp.open_dataset(photos), tmp_path / "c", workers=workers, **QUICK)
     assert (again.written, again.written_before) == (4, 20)
-    assert [image.id for image in again.set_aside] == ["blue/lost.png"]
+    assert [image.id for image in again.skipped_images] == ["blue/lost.png"]
 
 
 def test_arrays_leave_out_the_rows_of_unreadable_images(draw_photos: Draw, tmp_path: Path) -> None:
@@ -512,26 +513,26 @@ def test_arrays_leave_out_the_rows_of_unreadable_images(draw_photos: Draw, tmp_p
     good = (photos / "green" / "000.png").read_bytes()
     (photos / "green" / "000.png").write_bytes(b"nothing")
     how: dict[str, Any] = {"edition": "cifar-32", "layout": "cifar-c"}
-    done = write_corrupted(sp.open_images(photos), tmp_path / "c", corruptions=["contrast"], **how)
-    assert [image.id for image in done.set_aside] == ["green/000.png"]
+    done = write_corrupted(sp.open_dataset(photos), tmp_path / "c", corruptions=["contrast"], **how)
+    assert [image.id for image in done.skipped_images] == ["green/000.png"]
     assert done.written == 25
     assert np.load(tmp_path / "c" / "contrast.npy").shape == (25, 32, 32, 3)
     assert np.load(tmp_path / "c" / "labels.npy").tolist() == [0, 0, 1, 2, 2] * 5
-    assert sp.open_images(tmp_path / "c").samples[2].id == "contrast/1/green/001.png"
-    again = write_corrupted(sp.open_images(photos), tmp_path / "c", corruptions=["contrast"], **how)
-    assert (again.written, again.written_before, again.set_aside) == (0, 25, done.set_aside)
-    write_corrupted(sp.open_images(photos), tmp_path / "c", corruptions=["fog"], **how)
+    assert sp.open_dataset(tmp_path / "c").samples[2].id == "contrast/1/green/001.png"
+    again = write_corrupted(sp.open_dataset(photos), tmp_path / "c", corruptions=["contrast"], **how)
+    assert (again.written, again.written_before, again.skipped_images) == (0, 25, done.skipped_images)
+    write_corrupted(sp.open_dataset(photos), tmp_path / "c", corruptions=["fog"], **how)
     assert np.load(tmp_path / "c" / "fog.npy").shape == (25, 32, 32, 3)
     (photos / "green" / "000.png").write_bytes(good)
     with pytest.raises(BadInput, match="has 25 rows, but 6 images can be read now"):
-        write_corrupted(sp.open_images(photos), tmp_path / "c", corruptions=["fog", "snow"], **how)
+        write_corrupted(sp.open_dataset(photos), tmp_path / "c", corruptions=["fog", "snow"], **how)
 
 
 @pytest.mark.parametrize("layout", ["imagenet-c", "cifar-c"])
 def test_a_full_disk_is_one_sentence_and_the_next_run_goes_on(
     layout: Any, draw_photos: Draw, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    images = sp.open_images(draw_photos(1))
+    images = sp.open_dataset(draw_photos(1))
     calls = [0]
 
     def full(*_: object) -> None:
@@ -550,7 +551,7 @@ def test_a_full_disk_is_one_sentence_and_the_next_run_goes_on(
 
 
 def test_a_folder_that_cannot_be_written_is_one_sentence(draw_photos: Draw, tmp_path: Path) -> None:
-    images = sp.open_images(draw_photos(1))
+    images = sp.open_dataset(draw_photos(1))
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match=r"cannot write .*file: it is a file, not a folder"):
         write_corrupted(images, tmp_path / "file", **QUICK)
@@ -562,7 +563,7 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(draw_photos: Draw, tmp_
 def test_a_folder_without_permission_is_one_sentence(draw_photos: Draw, tmp_path: Path) -> None:
     (tmp_path / "closed").mkdir(mode=0o500)
     with pytest.raises(StoreError, match=r"cannot write .*: Permission denied"):
-        write_corrupted(sp.open_images(draw_photos(1)), tmp_path / "closed" / "c", **QUICK)
+        write_corrupted(sp.open_dataset(draw_photos(1)), tmp_path / "closed" / "c", **QUICK)
 
 
 @pytest.mark.parametrize(
@@ -602,7 +603,7 @@ def test_slips_in_sequences_are_told_at_once_too(what: Any, error: Any, says: st
 
 def test_videos_without_their_library_name_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "av", None)
-    monkeypatch.delitem(sys.modules, "shiftproof.image_sets.video_files", raising=False)
+    monkeypatch.delitem(sys.modules, "shiftproof.datasets.video.video_files", raising=False)
     images = listed(["a.png"], labels=[(0,)], classes=Classes(("cat",)))
     with pytest.raises(MissingExtra, match=r"pip install 'shiftproof\[video\]'"):
         write_perturbed(images, tmp_path / "p")
@@ -642,9 +643,9 @@ def test_no_name_leads_out_of_the_folder() -> None:
 
 
 def test_images_without_labels_keep_their_path_and_stay_without(draw_photos: Draw, tmp_path: Path) -> None:
-    images = sp.open_images(draw_photos(1), labels="none")
+    images = sp.open_dataset(draw_photos(1), labels="none")
     write_corrupted(images, tmp_path / "c", **QUICK)
-    written = sp.open_images(tmp_path / "c")
+    written = sp.open_dataset(tmp_path / "c")
     assert written.samples[0].id == "contrast/1/blue/000.JPEG"
     assert written.classes is None
     assert {sample.labels for sample in written.samples} == {()}
@@ -652,17 +653,17 @@ def test_images_without_labels_keep_their_path_and_stay_without(draw_photos: Dra
     flat = tmp_path / "flat"
     flat.mkdir()
     (tmp_path / "photos" / "red" / "000.png").rename(flat / "x.png")
-    write_corrupted(sp.open_images(flat), tmp_path / "d", **QUICK)
+    write_corrupted(sp.open_dataset(flat), tmp_path / "d", **QUICK)
     (tmp_path / "d" / "manifest.json").unlink()
-    bare = sp.open_images(tmp_path / "d")
+    bare = sp.open_dataset(tmp_path / "d")
     assert (bare.samples[0].id, bare.samples[0].labels) == ("contrast/1/x.JPEG", ())
-    write_corrupted(sp.open_images(flat), tmp_path / "e", corruptions=["contrast"], edition="cifar-32", layout="cifar-c")
+    write_corrupted(sp.open_dataset(flat), tmp_path / "e", corruptions=["contrast"], edition="cifar-32", layout="cifar-c")
     assert not (tmp_path / "e" / "labels.npy").exists()
 
 
 @pytest.mark.parametrize("place", ["fog/1/red", "fog", SCRATCH])
 def test_a_folder_that_leads_elsewhere_is_not_written_into(place: str, draw_photos: Draw, tmp_path: Path) -> None:
-    images, made, other = sp.open_images(draw_photos(2)), tmp_path / "c", tmp_path / "other"
+    images, made, other = sp.open_dataset(draw_photos(2)), tmp_path / "c", tmp_path / "other"
     write_corrupted(images, made, layout="imagenet-c", corruptions=["fog"], severities=[1], workers=0)
     other.mkdir()
     (other / ".profile").write_text("export EDITOR=ed")
@@ -675,7 +676,7 @@ def test_a_folder_that_leads_elsewhere_is_not_written_into(place: str, draw_phot
 
 
 def test_links_in_the_folder_of_what_is_not_whole_are_not_written_through(draw_photos: Draw, tmp_path: Path) -> None:
-    images, made, other = sp.open_images(draw_photos(2)), tmp_path / "c", tmp_path / "other"
+    images, made, other = sp.open_dataset(draw_photos(2)), tmp_path / "c", tmp_path / "other"
     options: dict[str, Any] = {"edition": "cifar-32", "layout": "cifar-c", "workers": 0}
     write_corrupted(images, made, corruptions=["contrast"], **options)
     other.write_text("mine")

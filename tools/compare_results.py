@@ -1,10 +1,15 @@
 """Compares two results of `--json`, as of the code before and after a change: which numbers moved, and how far.
 
-Measurements are matched by metric and what they are about, curves by name. Both arguments may also be folders, whose `.json`
-files are then matched by name. Exits with 1 where a value, a count of images or a whole measurement of the first is another
-or missing in the second, unless its metric is named as expected; intervals and new measurements are only listed.
+Measurements are matched by metric and what they are about, curves and galleries by name. Both arguments may also be folders,
+whose `.json` files are then matched by name. Exits with 1 where a value, a count of images, the images of a gallery or a
+whole finding of the first is another or missing in the second, unless its metric is named as expected; intervals and new
+findings are only listed.
 
     python tools/compare_results.py before.json after.json --renamed mcnemar_p=accuracy_difference_p --expected mean_auroc
+    python tools/compare_results.py before/ after/ --renamed outside=ood --renamed rank_shift:group:outside=ood
+
+The first name is that of a metric or of a key of `about`; behind a metric and a key it is a value there, which may well be
+the name of a dataset elsewhere.
 """
 
 from __future__ import annotations
@@ -20,7 +25,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 Key = tuple[str, str, str, int]
-"""File, metric or name of a curve, what it is about, and which of those that share the three."""
+"""File, metric or name of a curve or gallery, what it is about, and which of those that share the three."""
 
 Kind = Literal["value", "images", "interval", "interval gone", "interval new", "gone", "new"]
 KINDS: tuple[Kind, ...] = ("value", "images", "interval", "interval gone", "interval new", "gone", "new")
@@ -43,17 +48,21 @@ class Difference:
 
 
 def findings(path: Path, renamed: Mapping[str, str]) -> dict[Key, Mapping[str, Any]]:
-    """Measurements and curves of a file, or of all in a folder, under the new names of metrics and about keys."""
+    """Measurements, curves and galleries of a file, or of all in a folder, under their new names."""
     found: dict[Key, Mapping[str, Any]] = {}
     seen: Counter[tuple[str, str, str]] = Counter()
     for file in sorted(path.glob("*.json")) if path.is_dir() else [path]:
         name = file.name if path.is_dir() else ""
         for entry in json.loads(file.read_text(encoding="utf-8"))["findings"]:
-            if entry["kind"] == "Gallery":
+            if entry["kind"] not in ("Measurement", "Curve", "Gallery"):
                 continue
-            metric = entry["metric"] if entry["kind"] == "Measurement" else f"{entry['name']} (curve)"
-            about = ", ".join(sorted(f"{renamed.get(key, key)}={value}" for key, value in entry["about"].items()))
-            shared = name, renamed.get(metric, metric), about
+            own = entry["metric"] if entry["kind"] == "Measurement" else entry["name"]
+            values = (
+                (renamed.get(key, key), renamed.get(f"{own}:{key}:{value}", value)) for key, value in entry["about"].items()
+            )
+            about = ", ".join(sorted(f"{key}={value}" for key, value in values))
+            metric = renamed.get(own, own)
+            shared = name, metric if entry["kind"] == "Measurement" else f"{metric} ({entry['kind'].lower()})", about
             found[*shared, seen[shared]] = entry
             seen[shared] += 1
     return found
@@ -74,9 +83,11 @@ def distance(before: Any, after: Any) -> float | None:
 
 
 def values_of(entry: Mapping[str, Any]) -> tuple[Any, Any]:
-    """The value and the interval of a measurement, or the points and the band of a curve."""
+    """The value and the interval of a measurement, the points and the band of a curve, or the images of a gallery."""
     if entry["kind"] == "Measurement":
         return entry["value"], entry["interval"]
+    if entry["kind"] == "Gallery":
+        return [item["id"] for item in entry["items"]], None
     band = entry.get("low"), entry.get("high")
     return [entry["x"], entry["y"]], None if band == (None, None) else list(band)
 
@@ -90,9 +101,8 @@ def differences(before: Mapping[Key, Mapping[str, Any]], after: Mapping[Key, Map
         (value, interval), (new_value, new_interval) = values_of(old), values_of(after[key])
         if (by := distance(value, new_value)) is None or by > TOLERANCE:
             yield Difference(*key[:3], "value", value, new_value, by)
-        if old["images"] != after[key]["images"]:
-            apart = distance(old["images"], after[key]["images"])
-            yield Difference(*key[:3], "images", old["images"], after[key]["images"], apart)
+        if (count := old.get("images")) != (new_count := after[key].get("images")):
+            yield Difference(*key[:3], "images", count, new_count, distance(count, new_count))
         if (by := distance(interval, new_interval)) is None or by > TOLERANCE:
             kind: Kind = "interval new" if interval is None else "interval gone" if new_interval is None else "interval"
             yield Difference(*key[:3], kind, interval, new_interval, by)
@@ -128,7 +138,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("before", type=Path, help="results as --json prints them, or a folder of such files")
     parser.add_argument("after", type=Path)
-    parser.add_argument("--renamed", action="append", default=[], metavar="OLD=NEW", help="metric or about key; repeatable")
+    parser.add_argument("--renamed", action="append", default=[], metavar="OLD=NEW", help="as above; repeatable")
     parser.add_argument("--expected", default="", metavar="METRIC,...", help="metrics that were meant to move")
     parser.add_argument("--all", action="store_true", help="also list every difference")
     parser.add_argument("--json", action="store_true", help="print every difference as JSON")
@@ -148,7 +158,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(table(by_metric(found, expected)))
         for one in found if asked.all else ():
             print(f"{one.kind}: {one.file} {one.metric} [{one.about}]: {one.before} -> {one.after}")
-        print(f"{len(before)} measurements and curves before, {len(after)} after; {len(moved)} moved unexpectedly")
+        print(f"{len(before)} findings before, {len(after)} after; {len(moved)} moved unexpectedly")
     return 1 if moved else 0
 
 

@@ -1,4 +1,4 @@
-"""Kills commands at random moments, starts them again, and holds what they made against an undisturbed run, byte for byte.
+"""Kills commands at random moments, restarts them, and compares the result with an uninterrupted run, byte for byte.
 
     SHIFTPROOF_TEST_DATA=... python tools/kill_rounds.py --kills 100
 
@@ -114,7 +114,7 @@ def _commands(photos: Path) -> Mapping[str, Killed]:
             Killed("corrupt", ("corrupt", str(photos), "out", *corrupted), lambda folder: files_made(folder, "out/**/*")),
             Killed(
                 "curate",
-                ("curate", "adversarial", str(photos), "hard", "--filter", "lite:0", "--most-share", "1", "--quiet"),
+                ("curate", "adversarial", str(photos), "hard", "--filter", "lite:0", "--max-probability", "1", "--quiet"),
                 lambda folder: files_made(folder, "hard/**/*"),
             ),
             Killed(
@@ -170,7 +170,7 @@ def kill_command(command: Killed, root: Path, kills: int, chance: random.Random)
 
 def rows_made(folder: Path) -> dict[str, str]:
     """A digest of everything stored of each image in each run, however it lies in files."""
-    from shiftproof.stored_rows import StoredRun
+    from shiftproof.runs.rows import StoredRun
     from shiftproof.types import KEEPS
 
     found = {}
@@ -195,8 +195,8 @@ def kill_review(root: Path, kills: int, chance: random.Random) -> Count:
     """Kills a review server while people vote, who send again what was not acknowledged."""
     from review.served import drawn_project, served
     from review.simulated import check_votes, reviewers_at_work
-    from shiftproof.cli_review import DATABASE
     from shiftproof.review.database import Database
+    from shiftproof.review.jobs import DATABASE
 
     count = Count("review")
     drawn_project(root, 5000)

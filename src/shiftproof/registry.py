@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
-from collections.abc import Iterator, Mapping
-from functools import cached_property
-from typing import Any
+import re
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from shiftproof.errors import MissingExtra, UnknownName
+from shiftproof.errors import BrokenPlugin, MissingExtra, PluginWarning, ShiftproofError, UnknownName
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoints
 
 EXTRA_OF = {
     "av": "video",
@@ -35,18 +44,52 @@ class Registry(Mapping[str, str]):
     """Names of one kind, each with the ``module:attribute`` that holds it.
 
     Installed packages add entries through the entry-point group ``shiftproof.<kind>``; a built-in of the same name wins.
+    `built_in` maps names to places, or is the place of such a mapping. `entry` is the place of the class that entries are
+    of; None where they are functions. `says` is the attribute of an entry that says in a line what it is.
     """
 
-    def __init__(self, kind: str, built_in: Mapping[str, str]) -> None:
+    def __init__(
+        self, kind: str, built_in: Mapping[str, str] | str, *, entry: str | None = None, says: str = "__doc__"
+    ) -> None:
         self.kind = kind
-        self.built_in = dict(built_in)
+        self.entry = entry
+        self.says = says
+        self._built_in = built_in
+        self._warned: set[str] = set()
+
+    @cached_property
+    def built_in(self) -> Mapping[str, str]:
+        """Our own entries; those of a table are read when they are first asked for."""
+        return _loaded(self._built_in) if isinstance(self._built_in, str) else self._built_in
+
+    @property
+    def group(self) -> str:
+        """The entry-point group by which installed packages add entries."""
+        return f"shiftproof.{self.kind.lower().replace(' ', '_')}"
+
+    @property
+    def entry_points(self) -> EntryPoints:
+        """What installed packages declare under that group, good or bad."""
+        found: EntryPoints = _declared(tuple(sys.path)).select(group=self.group)
+        return found
 
     @cached_property
     def plugged_in(self) -> dict[str, str]:
-        from importlib.metadata import entry_points
-
-        group = f"shiftproof.{self.kind.replace(' ', '_')}"
-        return {entry.name: entry.value for entry in entry_points(group=group)}
+        """Entries of installed packages; a PluginWarning where a name is taken already, or could not be typed."""
+        found: dict[str, str] = {}
+        for entry in self.entry_points:
+            if entry.name in self.built_in:
+                reason = "shiftproof has one of that name"
+            elif found.get(entry.name, entry.value) != entry.value:
+                reason = f"{found[entry.name].partition(':')[0]} has one of that name"
+            elif not re.fullmatch(r"\w[\w.-]*", entry.name):
+                reason = "a name has letters, digits, - and _ alone"
+            else:
+                found[entry.name] = entry.value
+                continue
+            package = entry.dist.name if entry.dist else entry.module
+            self._warn(f"{self.kind} {entry.name!r} of the plug-in {package} is not used: {reason}")
+        return found
 
     def __getitem__(self, name: str) -> str:
         if name in self.built_in:
@@ -60,18 +103,109 @@ class Registry(Mapping[str, str]):
 
     def __iter__(self) -> Iterator[str]:
         yield from self.built_in
-        yield from (name for name in self.plugged_in if name not in self.built_in)
+        yield from self.plugged_in
 
     def __len__(self) -> int:
-        return len(list(iter(self)))
+        return len(self.built_in) + len(self.plugged_in)
 
     def load(self, name: str) -> Any:
-        """The entry itself; a library it lacks becomes the command that installs it."""
-        module, _, attribute = self[name].partition(":")
+        """The entry itself; a library it lacks becomes the command that installs it, a plug-in's fault a BrokenPlugin."""
+        what, place = f"{self.kind} {name!r}", self[name]
+        if name not in self.built_in:
+            return self._checked(what, place)
         try:
-            return getattr(importlib.import_module(module), attribute)
+            return _loaded(place)
         except ModuleNotFoundError as missing:
-            raise missing_extra(f"{self.kind} {name!r}", missing) from missing
+            raise missing_extra(what, missing) from missing
+
+    def loaded(self, part: Callable[[Any], Any] = lambda entry: entry) -> Iterator[tuple[str, Any]]:
+        """Every name with its entry, or that part of it; a plug-in that fails is passed over with a PluginWarning."""
+        for name in self:
+            try:
+                yield name, part(self.load(name))
+            except ShiftproofError as problem:
+                if name in self.built_in:
+                    raise
+                self._warn(str(problem))
+
+    @property
+    def usable(self) -> tuple[str, ...]:
+        """Every name but those of plug-ins that cannot be loaded."""
+        return tuple(name for name, _ in self.loaded())
+
+    def describe(self, name: str) -> str:
+        """What an entry is, in one line; MissingExtra where it lacks a library."""
+        said = self._docstring(name) if self.says in ("__doc__", "description") and name in self.built_in else None
+        return (said or str(getattr(self.load(name), self.says) or "")).strip().partition("\n")[0]
+
+    def _docstring(self, name: str) -> str | None:
+        """The docstring of the function that an entry of ours is or is made of, such as ``FOG = Corruption(fog, ...)``.
+
+        It is read from the source, since importing torch or numpy for it takes its time. None for any other entry.
+        """
+        module, _, attribute = self.built_in[name].partition(":")
+        body = _source(module)
+        imported = [node.module or "" for node in body if isinstance(node, ast.ImportFrom)]
+        imported += [alias.name for node in body if isinstance(node, ast.Import) for alias in node.names]
+        for library in (one.partition(".")[0] for one in imported):
+            if library in EXTRA_OF and find_spec(library) is None:
+                raise MissingExtra(f"{self.kind} {name!r}", EXTRA_OF[library])
+        functions = {node.name: ast.get_docstring(node) for node in body if isinstance(node, ast.FunctionDef)}
+        for node in body:
+            match node:
+                case ast.Assign(targets=[ast.Name(id=found)], value=ast.Call(args=given)) if found == attribute:
+                    names = [one.id for one in given if isinstance(one, ast.Name)]
+                    return next((functions[one] for one in names if one in functions), None)
+        return functions.get(attribute)
+
+    def _checked(self, what: str, place: str) -> Any:
+        entry = load_part(what, place)
+        wanted = self.entry and _loaded(self.entry)
+        if isinstance(entry, wanted) if wanted else callable(entry):
+            return entry
+        should = f"a {wanted.__name__}" if wanted else "a function"
+        raise BrokenPlugin(what, place, f"it should be {should}, got {type(entry).__name__}")
+
+    def _warn(self, text: str) -> None:
+        if text not in self._warned:
+            self._warned.add(text)
+            warnings.warn(text, PluginWarning, stacklevel=2)
+
+
+@cache
+def _declared(_path: tuple[str, ...]) -> Any:
+    """The entry points of all packages on a path: reading them again for every kind of entry would take its time."""
+    from importlib.metadata import entry_points
+
+    return entry_points()
+
+
+@cache
+def _source(module: str) -> list[ast.stmt]:
+    """The statements of a module of ours, which is not imported for it; none where it is a package."""
+    file = Path(__file__).parent.joinpath(*module.split(".")[1:]).with_suffix(".py")
+    return ast.parse(file.read_text(encoding="utf-8")).body if file.is_file() else []
+
+
+def load_part(what: str, place: str) -> Any:
+    """What stands at a ``module:attribute``; a fault of our own keeps its traceback, that of a plug-in is a BrokenPlugin."""
+    try:
+        return _loaded(place)
+    except ModuleNotFoundError as missing:
+        needed = missing_extra(what, missing)
+        if needed is not missing or place.startswith("shiftproof."):
+            raise needed from missing
+        raise BrokenPlugin(what, place, f"{missing}; install what it needs") from missing
+    except Exception as problem:  # whatever a stranger's module does when it is imported
+        if place.startswith("shiftproof."):
+            raise
+        kind = "" if isinstance(problem, ShiftproofError) else f"{type(problem).__name__}: "
+        raise BrokenPlugin(what, place, f"{kind}{problem}") from problem
+
+
+def _loaded(place: str) -> Any:
+    module, _, attribute = place.partition(":")
+    return getattr(importlib.import_module(module), attribute)
 
 
 def missing_extra(what: str, missing: ModuleNotFoundError) -> Exception:

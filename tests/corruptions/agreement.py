@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftproof.corruptions.strengths import strengths_of
+from shiftproof.corruptions.editions import severity_parameters
 from shiftproof.types import Image
 
 COLUMNS = {"imagenet-224": 224, "inception-299": 299, "tiny-64": 64, "cifar-32": 32}
@@ -32,11 +32,11 @@ def drawn(height: int, width: int, seed: int = 0) -> Image:
 
 
 def cases(name: str, largest: int = 299) -> Iterator[tuple[dict[str, Any], Image]]:
-    """All strengths of all columns, each on a square picture of its size, a wide one and a tall one."""
+    """All parameters of all columns, each on a square picture of its size, a wide one and a tall one."""
     for column, size in COLUMNS.items():
         for severity in range(1, 6):
             for shape in ((min(size, largest), min(size, largest)), SIDEWAYS, UPRIGHT):
-                yield strengths_of(name, severity, column), drawn(*shape, seed=severity)
+                yield severity_parameters(name, severity, column), drawn(*shape, seed=severity)
 
 
 def assert_agrees(result: Image, exact: NDArray[np.float64], rare: float = RARE) -> None:

@@ -31,6 +31,13 @@ Draws = NDArray[np.generic]
 Figure = TypeVar("Figure")
 
 
+MOVING = (
+    *("motion_blur", "zoom_blur", "snow", "brightness", "translate", "rotate"),
+    *("tilt", "scale", "gaussian_blur", "spatter", "shear"),
+)
+"""The published sequences of which `sequence` has a slow version."""
+
+
 def frame_count(name: str, edition: str) -> int:
     return FRAMES.get(name, (31,) * 4)[list(SIZES).index(edition)]
 

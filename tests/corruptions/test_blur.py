@@ -16,10 +16,11 @@ import shiftproof as sp
 from corruptions import reference_blur
 from corruptions.agreement import RARE, assert_agrees, cases, drawn, psnr
 from corruptions.peer import peer_corruption
-from shiftproof.corruptions import blur, disk, filters, zooming
-from shiftproof.corruptions.editions import edition_of
-from shiftproof.corruptions.jpeg import jpeg_round_trip
-from shiftproof.corruptions.strengths import strengths_of
+from shiftproof.corruptions import blur
+from shiftproof.corruptions.editions import edition_of, severity_parameters
+from shiftproof.corruptions.kernels import blur as kernels
+from shiftproof.corruptions.kernels import filters
+from shiftproof.corruptions.kernels.jpeg import jpeg_round_trip
 from shiftproof.types import Image
 
 
@@ -29,31 +30,31 @@ def chance(seed: int = 0) -> np.random.Generator:
 
 @pytest.mark.parametrize("name", ["defocus_blur", "gaussian_blur", "zoom_blur"])
 def test_a_blur_without_chance_is_the_slow_one_at_all_severities_of_all_editions(name: str) -> None:
-    for strengths, image in cases(name):
-        assert_agrees(getattr(blur, name)(image, chance(), **strengths), getattr(reference_blur, name)(image, **strengths))
+    for parameters, image in cases(name):
+        assert_agrees(getattr(blur, name)(image, chance(), **parameters), getattr(reference_blur, name)(image, **parameters))
 
 
 def test_motion_blur_is_the_slow_one_in_the_direction_it_drew() -> None:
-    for strengths, image in cases("motion_blur"):
+    for parameters, image in cases("motion_blur"):
         angle = chance(4).uniform(-45, 45)
-        exact = reference_blur.motion_blur(image, angle=angle, **strengths)
-        assert_agrees(blur.motion_blur(image, chance(4), **strengths), exact)
+        exact = reference_blur.motion_blur(image, angle=angle, **parameters)
+        assert_agrees(blur.motion_blur(image, chance(4), **parameters), exact)
 
 
 def test_glass_blur_is_the_slow_one_with_the_same_displacements() -> None:
-    for strengths, image in cases("glass_blur", largest=64):
-        sigma, reach, rounds = strengths["sigma"], strengths["reach"], strengths["rounds"]
+    for parameters, image in cases("glass_blur", largest=64):
+        sigma, reach, rounds = parameters["sigma"], parameters["reach"], parameters["rounds"]
         visited = max(image.shape[0] - 2 * reach, 0) * max(image.shape[1] - 2 * reach, 0)
-        steps = blur.displacements(chance(2), reach, rounds, visited)
-        result = blur.glass_blur(image, chance(2), **strengths)
-        assert np.array_equal(result, blur.through_glass(image, sigma, reach, steps))
+        steps = kernels.displacements(chance(2), reach, rounds, visited)
+        result = blur.glass_blur(image, chance(2), **parameters)
+        assert np.array_equal(result, kernels.through_glass(image, sigma, reach, steps))
         assert_agrees(result, reference_blur.glass_blur(image, sigma, reach, steps))
 
 
 def test_glass_blur_copies_and_does_not_swap() -> None:
     image = drawn(40, 50)
-    steps = blur.displacements(chance(), 2, 3, 36 * 46)
-    result = blur.through_glass(image, 0.05, 2, steps)
+    steps = kernels.displacements(chance(), 2, 3, 36 * 46)
+    result = kernels.through_glass(image, 0.05, 2, steps)
     assert_agrees(result, reference_blur.glass_blur(image, 0.05, 2, steps))
     swapped = reference_blur.glass_blur(image, 0.05, 2, steps, swap=True)
     assert (np.abs(result - swapped) > 2).mean() > 0.2
@@ -65,7 +66,7 @@ def test_glass_blur_moves_one_pixel_by_hand() -> None:
     image = np.arange(48, dtype=np.uint8).reshape(4, 4, 3)
     # rows and columns 3 and 2 are visited, lower right first; the steps go right and down
     steps = np.array([[[-1, 0], [-1, -1], [0, -1], [0, -1]]], np.int8)
-    result = blur.through_glass(image, 0, 1, steps)
+    result = kernels.through_glass(image, 0, 1, steps)
     expected = image.copy()
     expected[3, 3] = image[3, 2]
     expected[3, 2] = image[2, 1]
@@ -76,7 +77,7 @@ def test_glass_blur_moves_one_pixel_by_hand() -> None:
 
 @pytest.mark.parametrize("reach", [1, 2, 3, 4, 5])
 def test_displacements_are_even_up_to_the_upper_end_which_is_left_out_and_independent(reach: int) -> None:
-    steps = blur.displacements(chance(reach), reach, 4, 50_000).reshape(-1, 2).astype(int)
+    steps = kernels.displacements(chance(reach), reach, 4, 50_000).reshape(-1, 2).astype(int)
     values, count = np.arange(-reach, reach), len(steps)
     assert set(np.unique(steps)) == set(values)
     for side in (0, 1):
@@ -98,7 +99,7 @@ def test_directions_of_motion_are_even_between_45_degrees_up_and_down(monkeypatc
         angles.append(angle)
         return image
 
-    monkeypatch.setattr(blur, "motion", noted)
+    monkeypatch.setattr(filters, "motion", noted)
     rng = chance()
     for _ in range(2000):
         blur.motion_blur(drawn(4, 4), rng, radius=3, sigma=1)
@@ -108,7 +109,7 @@ def test_directions_of_motion_are_even_between_45_degrees_up_and_down(monkeypatc
 
 @pytest.mark.parametrize(("radius", "softness", "gain"), [(3, 0.1, 1.0), (6, 0.5, 1.0), (8, 0.5, 1.0130), (10, 0.5, 1.0108)])
 def test_wide_disks_brighten_by_1_percent_as_published(radius: float, softness: float, gain: float) -> None:
-    assert disk.published_kernel(radius, softness)[2].sum() == pytest.approx(gain, abs=5e-5)
+    assert kernels.published_kernel(radius, softness)[2].sum() == pytest.approx(gain, abs=5e-5)
     grey = np.full((60, 70, 3), 100, np.uint8)
     assert abs(int(blur.defocus_blur(grey, chance(), radius=radius, softness=softness)[30, 30, 0]) - 100 * gain) <= 1
 
@@ -125,7 +126,9 @@ def test_disks_of_any_radius_are_the_slow_ones(radius: float, softness: float) -
 
 
 def test_zoom_factors_keep_the_length_that_floats_give_them() -> None:
-    lengths = [len(np.arange(1, *strengths_of("zoom_blur", severity, "imagenet-224").values())) for severity in range(1, 6)]
+    lengths = [
+        len(np.arange(1, *severity_parameters("zoom_blur", severity, "imagenet-224").values())) for severity in range(1, 6)
+    ]
     assert lengths == [12, 16, 11, 13, 11]
 
 
@@ -134,7 +137,7 @@ def test_added_zooms_are_the_sum_of_clipped_zooms_however_far_they_reach(shape: 
     image = drawn(*shape)
     for factors in ((1.0,), (1.1, 1.31), (1.0, 2.0, 3.7), (4.5,), tuple(np.arange(1, 1.26, 0.01).tolist())):
         expected = sum(filters.clipped_zoom(image.astype(np.float32), factor).astype(np.float64) for factor in factors)
-        assert np.abs(zooming.added_zooms(image, factors) - expected).max() < 1e-2
+        assert np.abs(kernels.added_zooms(image, factors) - expected).max() < 1e-2
 
 
 PEERS = ("defocus_blur", "gaussian_blur", "motion_blur", "zoom_blur")
@@ -156,11 +159,11 @@ def test_blurs_are_those_of_the_public_package(monkeypatch: pytest.MonkeyPatch, 
     np.random.seed(severity)
     expected = theirs(image, severity)
     np.random.seed(severity)
-    strengths: Any = strengths_of(name, severity, "imagenet-224")
+    parameters: Any = severity_parameters(name, severity, "imagenet-224")
     if name == "motion_blur":
-        result = filters.motion(image, strengths["radius"], strengths["sigma"], np.random.uniform(-45, 45))
+        result = filters.motion(image, parameters["radius"], parameters["sigma"], np.random.uniform(-45, 45))
     else:
-        result = getattr(blur, name)(image, chance(), **strengths)
+        result = getattr(blur, name)(image, chance(), **parameters)
     # they zoom in single precision, so flat parts end just below their level; and they smear without ImageMagick's 16 bits
     lift, rare = {"zoom_blur": (3e-5, RARE), "motion_blur": (0.0, 0.01)}.get(name, (0.0, RARE))
     assert_agrees(result, expected.astype(np.float64) + lift, rare)
@@ -171,15 +174,15 @@ def test_glass_blur_is_that_of_the_public_package_given_its_draws(monkeypatch: p
     theirs = peer_corruption("glass_blur")
     monkeypatch.setitem(theirs.__globals__, "gaussian", with_channel_axis)
     image = drawn(48, 64)
-    strengths: Any = strengths_of("glass_blur", severity, "imagenet-224")
-    sigma, reach, rounds = strengths.values()
+    parameters: Any = severity_parameters("glass_blur", severity, "imagenet-224")
+    sigma, reach, rounds = parameters.values()
     np.random.seed(severity)
     expected = theirs(image, severity)
     np.random.seed(severity)
     # one call for all of them draws what their call for each pixel does
     steps = np.random.randint(-reach, reach, size=(rounds, (48 - 2 * reach) * (64 - 2 * reach), 2)).astype(np.int8)
     # they cut the first blur where whole numbers end just below themselves; the second one spreads that
-    assert_agrees(blur.through_glass(image, sigma, reach, steps), expected + 1e-6, rare=0.02)
+    assert_agrees(kernels.through_glass(image, sigma, reach, steps), expected + 1e-6, rare=0.02)
 
 
 def test_threads_do_not_disturb_each_other() -> None:
@@ -188,7 +191,7 @@ def test_threads_do_not_disturb_each_other() -> None:
     work = [(name, number) for name in names for number in range(12)]
 
     def corrupted(job: tuple[str, int]) -> bytes:
-        return sp.corrupt(images[job[1]], job[0], 4, key=str(job[1]), edition="tiny-64", scale_strengths=True).tobytes()
+        return sp.corrupt(images[job[1]], job[0], 4, key=str(job[1]), edition="tiny-64", scale_severity=True).tobytes()
 
     alone = [corrupted(job) for job in work]
     with ThreadPoolExecutor(8) as pool:
@@ -224,12 +227,12 @@ def test_published_files_agree_as_far_as_jpeg_allows_and_with_no_other_severity_
 def test_some_direction_explains_the_published_motion_blurs_better_than_any_of_another_severity(real_data: Path) -> None:
     folder = real_data / "imagenet-c-examples"
     clean = np.asarray(Pillow.open(folder / "clean.jpeg").convert("RGB"))
-    strengths = [strengths_of("motion_blur", severity, "imagenet-224") for severity in range(1, 6)]
+    parameters = [severity_parameters("motion_blur", severity, "imagenet-224") for severity in range(1, 6)]
     for severity in range(1, 6):
         file = np.asarray(Pillow.open(folder / f"motion_blur_{severity}.jpeg").convert("RGB"))
         best = [
             max(psnr(filters.motion(clean, angle=angle, **strength), file) for angle in range(-45, 46, 2))
-            for strength in strengths
+            for strength in parameters
         ]
         assert int(np.argmax(best)) == severity - 1
         assert best[severity - 1] > 33

@@ -10,21 +10,17 @@ import pytest
 
 import shiftproof as sp
 from shiftproof import catalog
-from shiftproof.corruptions import GROUPS, IMAGENET_C
-from shiftproof.corruptions.applying import SizeWarning, apply, to_rgb
-from shiftproof.corruptions.editions import edition_of
-from shiftproof.corruptions.strengths import STRENGTHS, strengths_of
+from shiftproof.corruptions import IMAGENET_C, corruption_groups, corruption_of
+from shiftproof.corruptions.apply import SizeWarning, apply, to_rgb
+from shiftproof.corruptions.editions import edition_of, severity_parameters
 from shiftproof.errors import BadInput, ShiftproofError, UnknownName
 from shiftproof.randomness import rng_for
 from shiftproof.types import Condition, Image
 
 NAMES = tuple(catalog.CORRUPTIONS)
-DRAWN_AT_RANDOM = (
-    "gaussian_noise", "shot_noise", "impulse_noise", "speckle_noise", "glass_blur", "motion_blur",
-    "snow", "frost", "fog", "spatter", "elastic_transform",
-)  # fmt: skip
+DRAWN_AT_RANDOM = tuple(name for name in NAMES if corruption_of(name).random)
 SHAPES = ((1, 1), (1, 7), (7, 1), (2, 2), (3, 3), (5, 3), (33, 65), (31, 32), (65, 20))
-any_size = pytest.mark.filterwarnings("ignore::shiftproof.corruptions.applying.SizeWarning")
+any_size = pytest.mark.filterwarnings("ignore::shiftproof.corruptions.apply.SizeWarning")
 
 
 def drawn(height: int, width: int) -> Image:
@@ -66,8 +62,8 @@ def test_a_corruption_takes_pictures_of_any_size(name: str, shape: tuple[int, in
     picture = drawn(*shape)
     for severity in (1, 2, 3, 4, 5):
         for edition in ("imagenet-224", "tiny-64", "cifar-32"):
-            for scale_strengths in (False, True):
-                changed = sp.corrupt(picture, name, severity, key="a.png", edition=edition, scale_strengths=scale_strengths)
+            for scale_severity in (False, True):
+                changed = sp.corrupt(picture, name, severity, key="a.png", edition=edition, scale_severity=scale_severity)
                 assert changed.shape == picture.shape
                 assert changed.dtype == np.uint8
                 assert not np.shares_memory(changed, picture)
@@ -124,31 +120,33 @@ def test_an_image_alone_or_among_others_in_any_order_gets_the_same_bytes() -> No
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_corruption_is_a_pure_function_of_picture_generator_and_its_strengths(name: str) -> None:
-    corruption = catalog.CORRUPTIONS.load(name)
-    parameters = inspect.signature(corruption).parameters
+def test_a_corruption_is_a_pure_function_of_picture_generator_and_its_parameters(name: str) -> None:
+    function = corruption_of(name).function
+    parameters = inspect.signature(function).parameters
     assert list(parameters)[:2] == ["image", "rng"]
-    strengths = strengths_of(name, 3, "imagenet-224")
+    given = severity_parameters(name, 3, "imagenet-224")
     named = {key for key, parameter in parameters.items() if parameter.kind is inspect.Parameter.KEYWORD_ONLY}
-    assert set(strengths) <= named
-    assert all(parameters[extra].default is not inspect.Parameter.empty for extra in named - set(strengths))
+    assert set(given) <= named
+    assert all(parameters[extra].default is not inspect.Parameter.empty for extra in named - set(given))
     picture, condition = drawn(64, 64), Condition(name, 3, edition="tiny-64")
-    by_hand = corruption(picture, rng_for("a.png", condition), **strengths_of(name, 3, "tiny-64"))
+    by_hand = function(picture, rng_for("a.png", condition), **severity_parameters(name, 3, "tiny-64"))
     assert np.array_equal(by_hand, apply(condition, picture, key="a.png"))
 
 
-def test_every_corruption_has_strengths_and_a_group() -> None:
-    assert set(STRENGTHS) == set(NAMES)
-    assert sorted(name for group in GROUPS.values() for name in group) == sorted(NAMES)
-    assert set(IMAGENET_C) | set(GROUPS["extra"]) == set(NAMES)
-    columns = {edition_of(name).strengths for name in catalog.EDITIONS}
-    for table in STRENGTHS.values():
-        assert set(table.editions) == columns
-        assert all(len(severities) == 5 for severities in table.editions.values())
+def test_every_corruption_has_severity_parameters_a_title_and_a_group() -> None:
+    assert sorted(name for group in corruption_groups().values() for name in group) == sorted(NAMES)
+    assert set(IMAGENET_C) | set(corruption_groups()["extra"]) == set(NAMES)
+    columns = {edition_of(name).severities for name in catalog.EDITIONS}
+    titles = [corruption_of(name).title for name in NAMES]
+    assert len(set(titles)) == len(titles)
+    for name in NAMES:
+        severities = corruption_of(name).severities
+        assert severities.rows or set(severities.editions) == columns
+        assert len(severities) == 5
 
 
 def test_jpeg85_saves_the_same_draw() -> None:
-    from shiftproof.corruptions.jpeg import jpeg85
+    from shiftproof.corruptions.kernels.jpeg import jpeg85
 
     picture = drawn(32, 32)
     raw = sp.corrupt(picture, "shot_noise", 3, key="a.png", edition="cifar-32")
@@ -200,11 +198,11 @@ def test_what_is_no_image_is_refused_in_a_sentence(image: Any) -> None:
         sp.corrupt(image, "contrast", 3)
 
 
-def test_a_picture_of_another_size_than_the_editions_is_warned_about_unless_strengths_are_scaled() -> None:
+def test_a_picture_of_another_size_than_the_editions_is_warned_about_unless_severities_are_scaled() -> None:
     picture = drawn(50, 70)
     with pytest.warns(SizeWarning, match="imagenet-224 is made for 224 x 224, this image is 70 x 50"):
         sp.corrupt(picture, "contrast", 3)
-    sp.corrupt(picture, "contrast", 3, scale_strengths=True)
+    sp.corrupt(picture, "contrast", 3, scale_severity=True)
 
 
 def test_rgb_images_pass_as_they_are() -> None:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from corruptions import reference_weather as reference
-from shiftproof.corruptions.fields import EDGES, HEIGHTS, LAYER_AREA, normals, plasma, plasma_of, symmetric_draws
-from shiftproof.corruptions.random_bits import seed_of
+from shiftproof.corruptions.kernels.compiled import seed_of
+from shiftproof.corruptions.kernels.fields import EDGES, HEIGHTS, LAYER_AREA, normals, plasma, plasma_of, symmetric_draws
 
 Maps = NDArray[np.floating]
 ALARM = 4.5  # standard errors; one in 150,000 by chance, were the seeds not fixed

@@ -13,7 +13,7 @@ from scipy import ndimage
 
 from corruptions import reference_blur
 from corruptions.agreement import assert_agrees, drawn
-from shiftproof.corruptions.filters import clipped_zoom, from_pixels, gaussian, motion, to_pixels, zoom_places
+from shiftproof.corruptions.kernels.filters import clipped_zoom, from_pixels, gaussian, motion, to_pixels, zoom_places
 
 SHAPES = ((64, 64, 3), (37, 91, 3), (37, 91), (5, 9), (1, 7, 3), (3, 3, 3), (1, 1, 3), (40, 1, 3), (1, 1))
 

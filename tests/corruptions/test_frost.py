@@ -15,8 +15,9 @@ from PIL import Image as Pillow
 import shiftproof as sp
 from corruptions import reference_weather as reference
 from shiftproof.corruptions import weather
+from shiftproof.corruptions.editions import severity_parameters
 from shiftproof.corruptions.frost_pictures import ORIGINAL_FROST, OUR_FOLDER, frost_pictures, used_files
-from shiftproof.corruptions.strengths import strengths_of
+from shiftproof.corruptions.kernels.weather import add_weighted
 from shiftproof.errors import BadInput
 from shiftproof.types import Image
 
@@ -47,17 +48,17 @@ def alone(image: Image, seed: int, folder: Path, scale: float = 1) -> Image:
 @pytest.mark.parametrize("edition", SIZES)
 @pytest.mark.parametrize("severity", range(1, 6))
 def test_frost_over_an_image_is_the_published_sum_to_the_bit(edition: str, severity: int) -> None:
-    strengths: Any = strengths_of("frost", severity, edition)
-    weights = {name: strengths[name] for name in ("image_weight", "frost_weight")}
+    parameters: Any = severity_parameters("frost", severity, edition)
+    weights = {name: parameters[name] for name in ("image_weight", "frost_weight")}
     for number, (height, width) in enumerate([(SIZES[edition], SIZES[edition]), (SIZES[edition], 20), (31, SIZES[edition])]):
         image = noisy(height, width)
-        ours = weather.frost(image, np.random.default_rng(number), **strengths)
+        ours = weather.frost(image, np.random.default_rng(number), **parameters)
         draws = np.random.default_rng(number)
         files = used_files(OUR_FOLDER)
         picture: Any = cv2.imread(str(files[draws.integers(len(files))]))
         picture = picture[..., [2, 1, 0]]
-        if strengths["frost_scale"] != 1:
-            picture = cv2.resize(picture, (0, 0), fx=strengths["frost_scale"], fy=strengths["frost_scale"])
+        if parameters["frost_scale"] != 1:
+            picture = cv2.resize(picture, (0, 0), fx=parameters["frost_scale"], fy=parameters["frost_scale"])
         top, left = draws.integers(picture.shape[0] - height), draws.integers(picture.shape[1] - width)
         assert np.array_equal(ours, reference.frost(image, picture, int(top), int(left), **weights))
 
@@ -66,11 +67,14 @@ def test_every_pair_of_levels_is_summed_to_the_bit() -> None:
     image, picture = np.meshgrid(np.arange(256, dtype=np.uint8), np.arange(256, dtype=np.uint8))
     image, picture = (np.repeat(plane[..., None], 3, axis=2) for plane in (image, picture))
     figures = {
-        (c["image_weight"], c["frost_weight"]) for e in SIZES for s in range(1, 6) for c in [strengths_of("frost", s, e)]
+        (c["image_weight"], c["frost_weight"])
+        for e in SIZES
+        for s in range(1, 6)
+        for c in [severity_parameters("frost", s, e)]
     }
     for image_weight, frost_weight in figures:
         ours = np.empty_like(image)
-        weather._add_weighted(image, picture, 0, 0, float(image_weight), float(frost_weight), ours)
+        add_weighted(image, picture, 0, 0, float(image_weight), float(frost_weight), ours)
         weights = {"image_weight": image_weight, "frost_weight": frost_weight}
         assert np.array_equal(ours, reference.frost(image, picture, 0, 0, **weights))
 
@@ -143,8 +147,8 @@ def test_frost_with_the_originals_is_the_example_file_but_for_jpeg(severity: int
     """The example's crop is found by correlation among all six pictures: its makers, not the authors, drew the sixth too."""
     folder = real_data / "imagenet-c-examples"
     clean, example = (np.asarray(Pillow.open(folder / f"{name}.jpeg")) for name in ("clean", f"frost_{severity}"))
-    strengths: Any = strengths_of("frost", severity, "imagenet-224")
-    weights = strengths["image_weight"], strengths["frost_weight"]
+    parameters: Any = severity_parameters("frost", severity, "imagenet-224")
+    weights = parameters["image_weight"], parameters["frost_weight"]
     seen = ((example - weights[0] * clean.astype(np.float32)) / weights[1]).mean(axis=2).astype(np.float32)
     mask: Any = (example < 250).all(axis=2).astype(np.float32)
     found = []
@@ -156,7 +160,7 @@ def test_frost_with_the_originals_is_the_example_file_but_for_jpeg(severity: int
     correlation, picture, (top, left) = max(found, key=lambda one: one[0])
     assert correlation > 0.7
     ours = np.empty_like(clean)
-    weather._add_weighted(clean, np.ascontiguousarray(picture), top, left, float(weights[0]), float(weights[1]), ours)
+    add_weighted(clean, np.ascontiguousarray(picture), top, left, float(weights[0]), float(weights[1]), ours)
     assert 10 * np.log10(255**2 / ((ours.astype(float) - example) ** 2).mean()) > 28
 
 

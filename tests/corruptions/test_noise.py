@@ -19,15 +19,15 @@ import shiftproof as sp
 from corruptions import reference_noise
 from corruptions.peer import peer_corruption
 from corruptions.reference_noise import Law
-from shiftproof.corruptions import noise
-from shiftproof.corruptions.jpeg import jpeg_round_trip
-from shiftproof.corruptions.random_bits import BLOCK, fill_with_random_bits
-from shiftproof.corruptions.strengths import STRENGTHS
+from shiftproof.corruptions import corruption_of, noise
+from shiftproof.corruptions.kernels import noise as tables
+from shiftproof.corruptions.kernels.compiled import BLOCK, fill_with_random_bits
+from shiftproof.corruptions.kernels.jpeg import jpeg_round_trip
 from shiftproof.types import Image
 
 NOISES = ("gaussian_noise", "shot_noise", "speckle_noise", "impulse_noise")
-TABLES = {"gaussian_noise": noise.gaussian_table, "shot_noise": noise.shot_table, "speckle_noise": noise.speckle_table}
-SEQUENCE_STRENGTHS = {  # of ImageNet-P, all editions
+TABLES = {"gaussian_noise": tables.gaussian_table, "shot_noise": tables.shot_table, "speckle_noise": tables.speckle_table}
+SEQUENCE_PARAMETERS = {  # of ImageNet-P, all editions
     "gaussian_noise": (0.02, 0.025, 0.03, 0.035, 0.05, 0.055, 0.06, 0.075, 0.085),
     "shot_noise": (125, 200, 300, 400, 700, 7.5),
     "speckle_noise": (0.05, 0.07, 0.11),
@@ -39,8 +39,8 @@ ALARM = 1e-4  # p-values below this are a finding
 
 
 def figures(name: str) -> list[float]:
-    published = {float(figure) for column in STRENGTHS[name].editions.values() for figure in column}  # type: ignore[arg-type]
-    return sorted(published | set(SEQUENCE_STRENGTHS[name]))
+    published = {float(figure) for column in corruption_of(name).severities.editions.values() for (figure,) in column}
+    return sorted(published | set(SEQUENCE_PARAMETERS[name]))
 
 
 def law_of(name: str, level: int, strength: float) -> Law:
@@ -49,7 +49,9 @@ def law_of(name: str, level: int, strength: float) -> Law:
 
 
 def ours(name: str, image: Image, seed: int, strength: float) -> Image:
-    result: Image = getattr(noise, name)(image, np.random.default_rng(seed), **{STRENGTHS[name].names: strength})
+    result: Image = getattr(noise, name)(
+        image, np.random.default_rng(seed), **{corruption_of(name).severities.names[0]: strength}
+    )
     return result
 
 
@@ -103,7 +105,7 @@ def test_the_tables_hold_the_published_law_to_the_last_bit_but_one(name: str) ->
 @pytest.mark.parametrize("name", NOISES)
 def test_each_level_is_drawn_from_its_law(name: str, severity: int) -> None:
     for edition in ("imagenet-224", "cifar-32"):
-        strength = float(STRENGTHS[name].editions[edition][severity - 1])  # type: ignore[arg-type]
+        strength = float(corruption_of(name).severities.editions[edition][severity - 1][0])
         for level in LEVELS:
             flat = np.full((DRAWS // 300, 100, 3), level, np.uint8)
             assert chi_square_p(ours(name, flat, 1000 + level, strength), law_of(name, level, strength)) > ALARM, level
@@ -111,7 +113,7 @@ def test_each_level_is_drawn_from_its_law(name: str, severity: int) -> None:
 
 @pytest.mark.parametrize("name", NOISES)
 def test_the_published_lines_and_the_public_package_have_that_law_too(name: str) -> None:
-    strength = float(STRENGTHS[name].editions["imagenet-224"][2])  # type: ignore[arg-type]
+    strength = float(corruption_of(name).severities.editions["imagenet-224"][2][0])
     peer = peer_corruption(name)
     np.random.seed(4)
     for level in (0, 17, 128, 254):
@@ -143,7 +145,7 @@ def test_the_chi_square_tests_have_power() -> None:
 
 @pytest.mark.parametrize("name", NOISES)
 def test_neighbours_and_channels_and_halves_of_a_random_word_are_independent(name: str) -> None:
-    strength = float(STRENGTHS[name].editions["imagenet-224"][4])  # type: ignore[arg-type]
+    strength = float(corruption_of(name).severities.editions["imagenet-224"][4][0])
     drawn = ours(name, np.full((400, 400, 3), 120, np.uint8), 8, strength).astype(float)
     drawn -= drawn.mean()
     flat, bound = (

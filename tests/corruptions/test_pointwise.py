@@ -15,12 +15,11 @@ from PIL import Image as Pillow
 import shiftproof as sp
 from corruptions import reference_pointwise as reference
 from corruptions.peer import peer_corruption
-from shiftproof import catalog
-from shiftproof.corruptions.cells import cells
-from shiftproof.corruptions.colour import brightened
-from shiftproof.corruptions.editions import edition_of
-from shiftproof.corruptions.jpeg import jpeg85, jpeg_round_trip
-from shiftproof.corruptions.strengths import STRENGTHS, strengths_of
+from shiftproof.corruptions import corruption_of
+from shiftproof.corruptions.editions import edition_of, severity_parameters
+from shiftproof.corruptions.kernels.colour import brightened
+from shiftproof.corruptions.kernels.geometry import cells
+from shiftproof.corruptions.kernels.jpeg import jpeg85, jpeg_round_trip
 from shiftproof.types import Image
 
 COLUMNS = {"imagenet-224": 224, "inception-299": 299, "tiny-64": 64, "cifar-32": 32}
@@ -41,15 +40,15 @@ def drawn(height: int, width: int, seed: int = 0) -> Image:
 
 
 def cases(name: str, largest: int = 299) -> Iterator[tuple[dict[str, Any], Image]]:
-    """All strengths of all columns, each on a square picture of its size and on one that is neither square nor even."""
+    """All parameters of all columns, each on a square picture of its size and on one that is neither square nor even."""
     for column, size in COLUMNS.items():
         for severity in range(1, 6):
             for shape in ((min(size, largest), min(size, largest)), SIDEWAYS):
-                yield strengths_of(name, severity, column), drawn(*shape, seed=severity)
+                yield severity_parameters(name, severity, column), drawn(*shape, seed=severity)
 
 
-def ours(name: str, image: Image, strengths: dict[str, Any]) -> Image:
-    result: Image = catalog.CORRUPTIONS.load(name)(image, np.random.default_rng(0), **strengths)
+def ours(name: str, image: Image, parameters: dict[str, Any]) -> Image:
+    result: Image = corruption_of(name).function(image, np.random.default_rng(0), **parameters)
     return result
 
 
@@ -57,20 +56,20 @@ def psnr(first: Image, second: Image) -> float:
     return float(10 * np.log10(255**2 / (((first.astype(float) - second) ** 2).mean() + 1e-9)))
 
 
-def through_hsv(name: str, image: Image, strengths: dict[str, Any]) -> Image:
+def through_hsv(name: str, image: Image, parameters: dict[str, Any]) -> Image:
     """What scikit-image and a cast to bytes make of it, the steps of the published code."""
     hsv = skimage.color.rgb2hsv(image / 255.0)
     if name == "brightness":
-        hsv[..., 2] = np.clip(hsv[..., 2] + strengths["lift"], 0, 1)
+        hsv[..., 2] = np.clip(hsv[..., 2] + parameters["lift"], 0, 1)
     else:
-        hsv[..., 1] = np.clip(hsv[..., 1] * strengths["gain"] + strengths["offset"], 0, 1)
+        hsv[..., 1] = np.clip(hsv[..., 1] * parameters["gain"] + parameters["offset"], 0, 1)
     return np.asarray(np.clip(skimage.color.hsv2rgb(hsv), 0, 1) * 255).astype(np.uint8)
 
 
 @pytest.mark.parametrize("name", ["brightness", "saturate"])
 def test_colour_is_that_of_scikit_image_to_the_bit(name: str) -> None:
-    for strengths, image in cases(name):
-        assert np.array_equal(ours(name, image, strengths), through_hsv(name, image, strengths)), strengths
+    for parameters, image in cases(name):
+        assert np.array_equal(ours(name, image, parameters), through_hsv(name, image, parameters)), parameters
 
 
 @pytest.mark.parametrize("name", ["brightness", "saturate"])
@@ -79,17 +78,20 @@ def test_colour_is_that_of_scikit_image_for_colours_at_random_and_for_nearly_gre
     at_random = rng.integers(0, 256, (300, 400, 3), dtype=np.uint8)
     for spread in (1, 6, 40, 255):
         around = np.clip(at_random[..., :1] + rng.integers(-spread, spread + 1, at_random.shape), 0, 255).astype(np.uint8)
-        for strengths in (strengths_of(name, severity, column) for column in COLUMNS for severity in range(1, 6)):
-            assert np.array_equal(ours(name, around, strengths), through_hsv(name, around, strengths)), (spread, strengths)
+        for parameters in (severity_parameters(name, severity, column) for column in COLUMNS for severity in range(1, 6)):
+            assert np.array_equal(ours(name, around, parameters), through_hsv(name, around, parameters)), (
+                spread,
+                parameters,
+            )
 
 
 @pytest.mark.parametrize("name", ["brightness", "saturate"])
 def test_colour_is_what_another_way_to_hue_and_back_gives(name: str) -> None:
-    for strengths, image in cases(name, largest=32):
-        detour = getattr(reference, name)(image, **strengths)
-        result = ours(name, image, strengths).astype(int)
+    for parameters, image in cases(name, largest=32):
+        detour = getattr(reference, name)(image, **parameters)
+        result = ours(name, image, parameters).astype(int)
         # rounding errors of either way are far below 1e-6: only where the result is a whole level may they end beside it
-        assert ((result >= np.floor(detour - 1e-6)) & (result <= np.floor(detour + 1e-6))).all(), strengths
+        assert ((result >= np.floor(detour - 1e-6)) & (result <= np.floor(detour + 1e-6))).all(), parameters
 
 
 def assert_whole_or_next_below(result: Image, exact: NDArray[np.integer], share: NDArray[np.integer]) -> None:
@@ -115,8 +117,8 @@ def test_saturate_is_exact_for_every_colour_but_for_whole_levels() -> None:
     value = np.repeat(np.arange(256, dtype=np.int32), [len(pair[0]) for pair in pairs])
     image = np.stack([value, sample, smallest], axis=1)[None].astype(np.uint8)
     distance = np.maximum(value - smallest, 1)
-    strengths = {severity for column in STRENGTHS["saturate"].editions.values() for severity in column}
-    for gain, offset in sorted(strengths):  # type: ignore[misc]
+    parameters = {severity for column in corruption_of("saturate").severities.editions.values() for severity in column}
+    for gain, offset in sorted(parameters):
         tenths, more = round(10 * gain), round(10 * offset)
         # distances from the largest channel grow by this over 10 times `distance`
         factor = np.minimum(tenths * distance + more * value, 10 * value)
@@ -146,19 +148,19 @@ def test_brightness_may_fall_too_and_stops_at_black() -> None:
 
 def test_contrast_is_the_published_one_and_whole_numbers_stay_whole() -> None:
     different = 0
-    for strengths, image in cases("contrast"):
-        published = reference.contrast(image, **strengths)
-        result = ours("contrast", image, strengths)
+    for parameters, image in cases("contrast"):
+        published = reference.contrast(image, **parameters)
+        result = ours("contrast", image, parameters)
         assert np.array_equal(result, (published + 1e-9).astype(np.uint8))
         different += (result != published.astype(np.uint8)).any()
     assert different <= 2  # of 40 pictures: where a level meets a whole number, which is chance
 
 
 def test_pixelate_and_jpeg_are_bit_for_bit_the_published_ones() -> None:
-    for strengths, image in cases("pixelate"):
-        assert np.array_equal(ours("pixelate", image, strengths), reference.pixelate(image, **strengths))
-    for strengths, image in cases("jpeg_compression"):
-        assert np.array_equal(ours("jpeg_compression", image, strengths), reference.jpeg(image, **strengths))
+    for parameters, image in cases("pixelate"):
+        assert np.array_equal(ours("pixelate", image, parameters), reference.pixelate(image, **parameters))
+    for parameters, image in cases("jpeg_compression"):
+        assert np.array_equal(ours("jpeg_compression", image, parameters), reference.jpeg(image, **parameters))
 
 
 def test_a_picture_of_one_grey_keeps_its_level_under_contrast() -> None:
@@ -190,7 +192,7 @@ def test_cells_cover_a_side_once() -> None:
 def test_the_public_package_gives_the_same(name: str, severity: int) -> None:
     image = drawn(224, 224, seed=9)
     theirs = np.asarray(peer_corruption(name)(Pillow.fromarray(image), severity)).astype(np.uint8)
-    result = ours(name, image, strengths_of(name, severity, "imagenet-224"))
+    result = ours(name, image, severity_parameters(name, severity, "imagenet-224"))
     assert np.array_equal(result, theirs)
 
 

@@ -14,20 +14,19 @@ from PIL import Image as Pillow
 from scipy import stats
 
 import shiftproof as sp
-from corruptions.reference_sequences import SIZES, Draws, frame_count, picture, sequence
+from corruptions.reference_sequences import MOVING, SIZES, Draws, picture, sequence
 from shiftproof import catalog
-from shiftproof.corruptions import IMAGENET_P, IMAGENET_P_VALIDATION, canvas
-from shiftproof.corruptions.affine import about_middle, warped
-from shiftproof.corruptions.canvas import canvas_for, whole
-from shiftproof.corruptions.sequence_geometry import tilted
-from shiftproof.corruptions.sequences import LEVELS, SEQUENCES, Frames, parameters_of, perturb
-from shiftproof.corruptions.weather import snow_layer, spatter_layer
+from shiftproof.corruptions import IMAGENET_P, perturbation_of
+from shiftproof.corruptions import sequences as canvas
+from shiftproof.corruptions.editions import edition_of
+from shiftproof.corruptions.kernels.geometry import about_middle, warped
+from shiftproof.corruptions.kernels.weather import snow_layer, spatter_layer
+from shiftproof.corruptions.sequences import Frames, canvas_for, parameters_of, perturb, tilted, whole
 from shiftproof.errors import BadInput, UnknownName
 from shiftproof.types import Image
 
 EDITIONS = tuple(SIZES)
 NOISE = ("gaussian_noise", "shot_noise", "speckle_noise")
-MOVING = tuple(name for name in catalog.PERTURBATIONS if name not in NOISE)
 STILL = {  # the frame in which nothing has moved yet, by edition
     "translate": (20, 20, 15, 7),
     "rotate": (15, 15, 15, 15),
@@ -54,7 +53,7 @@ PHOTO = drawn()
 
 def made(name: str, edition: str, image: Image, seed: int, level: int = 1) -> Frames:
     """The frames as `perturb` makes them, with a generator of ours."""
-    make = catalog.PERTURBATIONS.load(name)
+    make = perturbation_of(name).function
     frames = make(canvas_for(name, image, edition), np.random.default_rng(seed), **parameters_of(name, level, edition))
     return np.stack([canvas.to_frame(frame, edition) for frame in frames])
 
@@ -169,10 +168,10 @@ def test_a_tilted_sheet_is_larger_where_it_comes_nearer() -> None:
 @pytest.mark.parametrize("name", catalog.PERTURBATIONS)
 @pytest.mark.parametrize("edition", catalog.EDITIONS)
 def test_a_sequence_has_its_frames_repeats_and_leaves_its_input_alone(name: str, edition: str) -> None:
-    column = {"imagenet-64": "tiny-64"}.get(edition, edition)
+    frames, size = parameters_of(name, edition=edition)["frames"], edition_of(edition).size
     before = PHOTO.copy()
     first, again = (perturb(PHOTO, name, edition=edition, key="a.png") for _ in range(2))
-    assert first.shape == (frame_count(name, column), SIZES[column], SIZES[column], 3)
+    assert first.shape == (frames, size, size, 3)
     assert first.dtype == np.uint8
     assert first.flags.c_contiguous
     assert np.array_equal(first, again)
@@ -180,11 +179,10 @@ def test_a_sequence_has_its_frames_repeats_and_leaves_its_input_alone(name: str,
     assert all(np.any(frame != first[0]) for frame in first[1:])
 
 
-def test_the_test_list_and_the_validation_list_are_the_whole_catalog() -> None:
-    assert sp.IMAGENET_P == IMAGENET_P
-    assert (len(IMAGENET_P), len(IMAGENET_P_VALIDATION)) == (10, 4)
-    assert [*IMAGENET_P, *IMAGENET_P_VALIDATION] == list(catalog.PERTURBATIONS) == list(SEQUENCES)
-    assert {name for name, levels in LEVELS.items() if levels == 3} == set(NOISE)
+def test_the_test_perturbations_come_first_and_noise_alone_has_levels() -> None:
+    assert sp.IMAGENET_P == IMAGENET_P == tuple(catalog.PERTURBATIONS)[: len(IMAGENET_P)]
+    assert {name for name in (*MOVING, *NOISE) if len(perturbation_of(name).levels) == 3} == set(NOISE)
+    assert {name for name in (*MOVING, *NOISE) if perturbation_of(name).independent_frames} == set(NOISE)
 
 
 def test_levels_of_a_noise_are_drawn_apart() -> None:
@@ -204,7 +202,7 @@ def test_chance_depends_on_key_and_seed_alone(name: str) -> None:
     assert np.array_equal(first, make(key="a.png"))
 
 
-NOISE_STRENGTHS: dict[str, list[tuple[float, float, float]]] = {  # by edition, then level
+NOISE_PARAMETERS: dict[str, list[tuple[float, float, float]]] = {  # by edition, then level
     "gaussian_noise": [(0.03, 0.05, 0.08), (0.035, 0.055, 0.085), (0.025, 0.05, 0.075), (0.02, 0.04, 0.06)],
     "shot_noise": [(300, 120, 60), (250, 100, 50), (500, 250, 125), (700, 400, 200)],
     "speckle_noise": [(0.05, 0.1, 0.15), (0.06, 0.11, 0.16), (0.05, 0.1, 0.15), (0.05, 0.07, 0.1)],
@@ -227,8 +225,8 @@ def chances(name: str, strength: float, grey: int) -> NDArray[np.float64]:
 @pytest.mark.parametrize("name", NOISE)
 def test_noise_begins_clean_and_then_spreads_as_its_level_says(name: str) -> None:
     grey, levels = np.full((64, 80, 3), 100, np.uint8), np.arange(256)
-    for edition, strengths in zip(EDITIONS, NOISE_STRENGTHS[name], strict=True):
-        for level, strength in enumerate(strengths, start=1):
+    for edition, parameters in zip(EDITIONS, NOISE_PARAMETERS[name], strict=True):
+        for level, strength in enumerate(parameters, start=1):
             frames = perturb(grey, name, level, edition=edition, key="grey")
             assert np.all(frames[0] == 100)
             expected = chances(name, strength, 100)

@@ -16,19 +16,20 @@ from scipy import ndimage
 from corruptions import reference_warping
 from corruptions.agreement import assert_agrees, cases, drawn
 from corruptions.peer import peer_corruption
-from shiftproof.corruptions import warping
-from shiftproof.corruptions.fields import symmetric_draws
-from shiftproof.corruptions.random_bits import seed_of
+from shiftproof.corruptions import digital
+from shiftproof.corruptions.kernels import geometry as warping
+from shiftproof.corruptions.kernels.compiled import seed_of
+from shiftproof.corruptions.kernels.fields import symmetric_draws
 
 
 def test_elastic_transform_is_the_slow_one_with_the_same_draws_at_all_severities_of_all_editions() -> None:
-    for strengths, image in cases("elastic_transform"):
+    for parameters, image in cases("elastic_transform"):
         height, width = image.shape[:2]
         rng = np.random.default_rng(7)
-        moves = rng.uniform(-strengths["jitter"], strengths["jitter"], (3, 2))
+        moves = rng.uniform(-parameters["jitter"], parameters["jitter"], (3, 2))
         fields = symmetric_draws(seed_of(rng), 2 * height * width).reshape(2, height, width).astype(np.float64)
-        exact = reference_warping.elastic_transform(image, strengths["amplitude"], strengths["sigma"], moves, fields)
-        assert_agrees(warping.elastic_transform(image, np.random.default_rng(7), **strengths), exact)
+        exact = reference_warping.elastic_transform(image, parameters["amplitude"], parameters["sigma"], moves, fields)
+        assert_agrees(digital.elastic_transform(image, np.random.default_rng(7), **parameters), exact)
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 9), (9, 1), (3, 3), (40, 33), (33, 300)])
@@ -89,9 +90,9 @@ def test_tilt_moves_its_three_points_to_where_it_is_told() -> None:
 
 def test_without_moves_and_field_nothing_moves() -> None:
     image = drawn(45, 61)
-    assert np.array_equal(warping.elastic_transform(image, np.random.default_rng(0), amplitude=0, sigma=0, jitter=0), image)
+    assert np.array_equal(digital.elastic_transform(image, np.random.default_rng(0), amplitude=0, sigma=0, jitter=0), image)
     assert np.array_equal(
-        warping.elastic_transform(image, np.random.default_rng(0), amplitude=1e-9, sigma=3, jitter=0), image
+        digital.elastic_transform(image, np.random.default_rng(0), amplitude=1e-9, sigma=3, jitter=0), image
     )
 
 
@@ -112,7 +113,7 @@ def test_the_fields_have_the_spread_and_reach_of_smoothed_uniform_draws() -> Non
 
 @pytest.mark.parametrize("severity", range(1, 6))
 def test_fields_and_sampling_are_those_of_the_public_package(monkeypatch: pytest.MonkeyPatch, severity: int) -> None:
-    """It has no tilt and other strengths; what is left is the same."""
+    """It has no tilt and other parameters; what is left is the same."""
     theirs = peer_corruption("elastic_transform")
     image = np.ascontiguousarray(skimage.data.astronaut()[::4, ::4])  # type: ignore[no-untyped-call]
     np.random.seed(severity)
@@ -127,9 +128,9 @@ def test_fields_and_sampling_are_those_of_the_public_package(monkeypatch: pytest
 
 def test_the_number_of_threads_does_not_show() -> None:
     script = (
-        "import numpy as np, hashlib; from shiftproof.corruptions import warping\n"
+        "import numpy as np, hashlib; from shiftproof.corruptions import digital\n"
         "image = np.random.default_rng(0).integers(0, 256, (700, 520, 3), dtype=np.uint8)\n"
-        "result = warping.elastic_transform(image, np.random.default_rng(1), amplitude=900, sigma=380.0, jitter=50)\n"
+        "result = digital.elastic_transform(image, np.random.default_rng(1), amplitude=900, sigma=380.0, jitter=50)\n"
         "print(hashlib.sha256(result.tobytes()).hexdigest())"
     )
     digests = {

@@ -15,9 +15,10 @@ from PIL import Image as Pillow
 from corruptions import reference_weather as reference
 from corruptions.peer import peer_corruption
 from shiftproof.corruptions import weather
-from shiftproof.corruptions.fields import plasma, plasma_of
-from shiftproof.corruptions.filters import motion
-from shiftproof.corruptions.strengths import strengths_of
+from shiftproof.corruptions.editions import severity_parameters
+from shiftproof.corruptions.kernels import weather as layers
+from shiftproof.corruptions.kernels.fields import plasma, plasma_of
+from shiftproof.corruptions.kernels.filters import motion
 from shiftproof.types import Image
 
 SIZES = {"imagenet-224": 224, "inception-299": 299, "tiny-64": 64, "cifar-32": 32}
@@ -50,15 +51,15 @@ def assert_close(ours: Image, published: Image, *, most: int = 1, share: float =
     assert (difference[border] > 0).sum() <= 2 + 4 * share * difference[border].size
 
 
-def snow_with(image: Image, draws: NDArray[np.float64], angle: float, **strengths: Any) -> Image:
-    layer = {name: strengths[name] for name in ("mean", "spread", "zoom", "threshold")}
-    flakes = motion(weather.flakes(draws.astype(np.float32), **layer), strengths["radius"], strengths["sigma"], angle)
-    return weather.snowed(image, flakes, strengths["kept"])
+def snow_with(image: Image, draws: NDArray[np.float64], angle: float, **parameters: Any) -> Image:
+    layer = {name: parameters[name] for name in ("mean", "spread", "zoom", "threshold")}
+    flakes = motion(layers.flakes(draws.astype(np.float32), **layer), parameters["radius"], parameters["sigma"], angle)
+    return layers.snowed(image, flakes, parameters["kept"])
 
 
 def spatter_with(image: Image, draws: NDArray[np.float64], *, finish: float, mud: bool, **layer: Any) -> Image:
-    liquid = weather.drops(draws.astype(np.float32), **layer)
-    return weather.muddied(image, liquid, finish) if mud else weather.water(image, liquid, finish)
+    liquid = layers.drops(draws.astype(np.float32), **layer)
+    return layers.muddied(image, liquid, finish) if mud else layers.water(image, liquid, finish)
 
 
 def draws_clear_of(
@@ -73,17 +74,17 @@ def draws_clear_of(
 
 @pytest.mark.parametrize(("edition", "severity"), CELLS)
 def test_snow_with_the_same_draws_is_the_published_one(edition: str, severity: int) -> None:
-    strengths: Any = strengths_of("snow", severity, edition)
+    parameters: Any = severity_parameters("snow", severity, edition)
 
     def levels(noise: NDArray[np.float64]) -> NDArray[np.float64]:
-        return reference.clipped_zoom(strengths["mean"] + strengths["spread"] * noise, strengths["zoom"])
+        return reference.clipped_zoom(parameters["mean"] + parameters["spread"] * noise, parameters["zoom"])
 
     for number, image in enumerate(pictures(edition)):
         rng = np.random.default_rng([severity, number])
-        draws = draws_clear_of(strengths["threshold"], levels, rng, image)
+        draws = draws_clear_of(parameters["threshold"], levels, rng, image)
         angle = rng.uniform(-135, -45)
         # 2: a flake and the one that falls on it upside down may both be a level off
-        assert_close(snow_with(image, draws, angle, **strengths), reference.snow(image, draws, angle, **strengths), most=2)
+        assert_close(snow_with(image, draws, angle, **parameters), reference.snow(image, draws, angle, **parameters), most=2)
 
 
 @pytest.mark.parametrize(("edition", "severity"), CELLS)
@@ -92,21 +93,21 @@ def test_what_the_catalog_calls_weather_is_made_of_the_parts_compared_here(editi
     shape = image.shape[:2]
 
     def seeded(name: str) -> tuple[Any, np.random.Generator, np.random.Generator]:
-        return strengths_of(name, severity, edition), np.random.default_rng(severity), np.random.default_rng(severity)
+        return severity_parameters(name, severity, edition), np.random.default_rng(severity), np.random.default_rng(severity)
 
-    strengths, ours, again = seeded("snow")
-    layer = weather.snow_layer(again, shape, **{key: strengths[key] for key in ("mean", "spread", "zoom", "threshold")})
-    flakes = motion(layer, strengths["radius"], strengths["sigma"], again.uniform(-135, -45))
-    assert np.array_equal(weather.snow(image, ours, **strengths), weather.snowed(image, flakes, strengths["kept"]))
+    parameters, ours, again = seeded("snow")
+    layer = layers.snow_layer(again, shape, **{key: parameters[key] for key in ("mean", "spread", "zoom", "threshold")})
+    flakes = motion(layer, parameters["radius"], parameters["sigma"], again.uniform(-135, -45))
+    assert np.array_equal(weather.snow(image, ours, **parameters), layers.snowed(image, flakes, parameters["kept"]))
 
-    strengths, ours, again = seeded("fog")
-    clouds = plasma(again, FOG_MAPS[edition], strengths["decay"])
-    assert np.array_equal(weather.fog(image, ours, **strengths), weather.fogged(image, clouds, strengths["strength"]))
+    parameters, ours, again = seeded("fog")
+    clouds = plasma(again, FOG_MAPS[edition], parameters["decay"])
+    assert np.array_equal(weather.fog(image, ours, **parameters), layers.fogged(image, clouds, parameters["strength"]))
 
-    strengths, ours, again = seeded("spatter")
-    liquid = weather.spatter_layer(again, shape, **{key: strengths[key] for key in ("mean", "spread", "sigma", "threshold")})
-    finished = (weather.muddied if severity >= 4 else weather.water)(image, liquid, strengths["finish"])
-    assert np.array_equal(weather.spatter(image, ours, **strengths), finished)
+    parameters, ours, again = seeded("spatter")
+    liquid = layers.spatter_layer(again, shape, **{key: parameters[key] for key in ("mean", "spread", "sigma", "threshold")})
+    finished = (layers.muddied if severity >= 4 else layers.water)(image, liquid, parameters["finish"])
+    assert np.array_equal(weather.spatter(image, ours, **parameters), finished)
 
 
 def test_snow_given_the_same_flakes_is_exact() -> None:
@@ -118,17 +119,17 @@ def test_snow_given_the_same_flakes_is_exact() -> None:
         grey = cv2.cvtColor(samples, cv2.COLOR_RGB2GRAY)[..., None]
         mixed = kept * samples + (1 - kept) * np.maximum(samples, grey * 1.5 + 0.5)
         fallen = flakes[..., None] / 255.0
-        assert np.array_equal(weather.snowed(image, flakes, kept), reference.cut(mixed + fallen + fallen[::-1, ::-1]))
+        assert np.array_equal(layers.snowed(image, flakes, kept), reference.cut(mixed + fallen + fallen[::-1, ::-1]))
 
 
 @pytest.mark.parametrize(("edition", "severity"), CELLS)
 def test_fog_with_the_same_draws_is_the_published_one(edition: str, severity: int) -> None:
-    strength, decay = strengths_of("fog", severity, edition).values()
+    strength, decay = severity_parameters("fog", severity, edition).values()
     for number, image in enumerate(pictures(edition)):
         rng = np.random.default_rng([severity, number])
-        side = weather.power_of_two(max(image.shape[:2]))
+        side = layers.power_of_two(max(image.shape[:2]))
         draws = rng.uniform(-1, 1, side * side)
-        ours = weather.fogged(image, plasma_of(draws.astype(np.float32), side, decay), strength)
+        ours = layers.fogged(image, plasma_of(draws.astype(np.float32), side, decay), strength)
         assert_close(ours, reference.fog(image, reference.plasma(dealt(draws), side, decay), strength))
 
 
@@ -140,7 +141,7 @@ def dealt(draws: NDArray[np.float64]) -> Callable[[int], NDArray[np.float64]]:
 
 @pytest.mark.parametrize("size", [1, 2, 31, 32, 33, 224, 256, 299])
 def test_the_map_of_fog_is_the_next_power_of_two(size: int) -> None:
-    side = weather.power_of_two(size)
+    side = layers.power_of_two(size)
     assert side >= size > side / 2
     assert side & (side - 1) == 0
 
@@ -155,20 +156,20 @@ def test_fog_keeps_the_brightest_level_and_black_black() -> None:
 
 @pytest.mark.parametrize(("edition", "severity"), CELLS)
 def test_spatter_with_the_same_draws_is_the_published_one(edition: str, severity: int) -> None:
-    strengths: Any = strengths_of("spatter", severity, edition)
+    parameters: Any = severity_parameters("spatter", severity, edition)
 
     def levels(noise: NDArray[np.float64]) -> NDArray[np.float64]:
-        return reference.liquid(noise, strengths["mean"], strengths["spread"], strengths["sigma"])
+        return reference.liquid(noise, parameters["mean"], parameters["spread"], parameters["sigma"])
 
     for number, image in enumerate(pictures(edition)):
         rng = np.random.default_rng([severity, number])
-        draws = draws_clear_of(strengths["threshold"], levels, rng, image)
-        assert_close(spatter_with(image, draws, **strengths), reference.spatter(image, draws, **strengths))
+        draws = draws_clear_of(parameters["threshold"], levels, rng, image)
+        assert_close(spatter_with(image, draws, **parameters), reference.spatter(image, draws, **parameters))
 
 
 def test_water_without_drops_leaves_the_image_as_it_is() -> None:
     image = drawn(20, 30)
-    dry = weather.water(image, np.zeros((20, 30), np.float32), 0.6)
+    dry = layers.water(image, np.zeros((20, 30), np.float32), 0.6)
     assert np.array_equal(dry, image)
     assert dry is not image
 
@@ -177,7 +178,7 @@ def test_solid_mud_is_brown_and_pixels_covered_by_less_than_four_fifths_are_clea
     image = drawn(40, 40)
     liquid = np.zeros((40, 40), np.float32)
     liquid[10:30, 10:30] = 0.9
-    muddy = weather.muddied(image, liquid, 1.5)
+    muddy = layers.muddied(image, liquid, 1.5)
     assert (muddy[18:22, 18:22] == (63, 42, 20)).all()
     # half a plane covers its last row by a little more than half
     assert np.array_equal(muddy[10, 15:25], image[10, 15:25])
@@ -191,7 +192,7 @@ def test_weather_comes_to_images_of_any_size(name: str, shape: tuple[int, int], 
     before = image.copy()
     for severity in range(1, 6):
         rng = np.random.default_rng(severity)
-        result = getattr(weather, name)(image, rng, **strengths_of(name, severity, edition))
+        result = getattr(weather, name)(image, rng, **severity_parameters(name, severity, edition))
         assert result.shape == image.shape
         assert result.dtype == np.uint8
         assert result.flags.c_contiguous
@@ -201,8 +202,8 @@ def test_weather_comes_to_images_of_any_size(name: str, shape: tuple[int, int], 
 
 @pytest.mark.parametrize("name", ["snow", "fog", "frost", "spatter"])
 def test_weather_is_a_function_of_its_generator(name: str) -> None:
-    image, strengths = drawn(64, 48), strengths_of(name, 3, "tiny-64")
-    first, again, other = (getattr(weather, name)(image, np.random.default_rng(seed), **strengths) for seed in (1, 1, 2))
+    image, parameters = drawn(64, 48), severity_parameters(name, 3, "tiny-64")
+    first, again, other = (getattr(weather, name)(image, np.random.default_rng(seed), **parameters) for seed in (1, 1, 2))
     assert np.array_equal(first, again)
     assert not np.array_equal(first, other)
 
@@ -213,21 +214,21 @@ def test_drawn_snow_has_the_brightness_of_published_snow(edition: str, severity:
 
     The standard error of the mean is below 8 % of it at 64 pixels and below 3 % at 224.
     """
-    strengths = strengths_of("snow", severity, edition)
-    layer: Any = {name: strengths[name] for name in ("mean", "spread", "zoom", "threshold")}
+    parameters = severity_parameters("snow", severity, edition)
+    layer: Any = {name: parameters[name] for name in ("mean", "spread", "zoom", "threshold")}
     shape, rng = (SIZES[edition], SIZES[edition]), np.random.default_rng(severity)
-    ours = np.array([moments(weather.snow_layer(rng, shape, **layer)) for _ in range(60)])
-    theirs = np.array([moments(weather.flakes(rng.standard_normal(shape, np.float32), **layer)) for _ in range(60)])
+    ours = np.array([moments(layers.snow_layer(rng, shape, **layer)) for _ in range(60)])
+    theirs = np.array([moments(layers.flakes(rng.standard_normal(shape, np.float32), **layer)) for _ in range(60)])
     assert (np.abs(ours.mean(0) - theirs.mean(0)) < 4.5 * standard_error(ours, theirs)).all()
 
 
 @pytest.mark.parametrize("severity", range(1, 6))
 def test_drawn_drops_cover_as_much_as_published_drops(severity: int) -> None:
-    strengths = strengths_of("spatter", severity, "imagenet-224")
-    layer: Any = {name: strengths[name] for name in ("mean", "spread", "sigma", "threshold")}
+    parameters = severity_parameters("spatter", severity, "imagenet-224")
+    layer: Any = {name: parameters[name] for name in ("mean", "spread", "sigma", "threshold")}
     shape, rng = (224, 224), np.random.default_rng(severity)
-    ours = np.array([moments(weather.spatter_layer(rng, shape, **layer)) for _ in range(150)])
-    theirs = np.array([moments(weather.drops(rng.standard_normal(shape, np.float32), **layer)) for _ in range(150)])
+    ours = np.array([moments(layers.spatter_layer(rng, shape, **layer)) for _ in range(150)])
+    theirs = np.array([moments(layers.drops(rng.standard_normal(shape, np.float32), **layer)) for _ in range(150)])
     error = standard_error(ours, theirs)
     assert (np.abs(ours.mean(0) - theirs.mean(0)) < 4.5 * error).all()
     assert (error < 0.03 * theirs.mean(0)).all()  # what the line above would notice
@@ -244,7 +245,7 @@ def standard_error(*samples: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 class TestBesideImagecorruptions:
-    """The PyPI package, fed the same draws; it knows the strengths of 224 alone."""
+    """The PyPI package, fed the same draws; it knows the parameters of 224 alone."""
 
     image = drawn(224, 224, seed=5)
 
@@ -255,8 +256,8 @@ class TestBesideImagecorruptions:
         np.random.seed(severity)
         theirs = fog(Pillow.fromarray(self.image), severity).astype(np.uint8)
         draws = np.random.RandomState(severity).uniform(-1, 1, 256 * 256).astype(np.float32)
-        strength, decay = strengths_of("fog", severity, "imagenet-224").values()
-        assert_close(weather.fogged(self.image, plasma_of(draws, 256, decay), strength), theirs)
+        strength, decay = severity_parameters("fog", severity, "imagenet-224").values()
+        assert_close(layers.fogged(self.image, plasma_of(draws, 256, decay), strength), theirs)
 
     @pytest.mark.parametrize("severity", range(1, 6))
     def test_spatter_is_theirs(self, severity: int) -> None:
@@ -264,8 +265,8 @@ class TestBesideImagecorruptions:
         np.random.seed(severity)
         theirs = spatter(Pillow.fromarray(self.image), severity).astype(np.uint8)
         draws = np.random.RandomState(severity).standard_normal((224, 224))
-        strengths: Any = strengths_of("spatter", severity, "imagenet-224")
-        assert_close(spatter_with(self.image, draws, **strengths), theirs)
+        parameters: Any = severity_parameters("spatter", severity, "imagenet-224")
+        assert_close(spatter_with(self.image, draws, **parameters), theirs)
 
     @pytest.mark.parametrize("severity", range(1, 6))
     def test_snow_inside_the_border_is_theirs_but_for_rounding(self, severity: int) -> None:
@@ -275,8 +276,8 @@ class TestBesideImagecorruptions:
         theirs = snow(Pillow.fromarray(self.image), severity).astype(np.uint8)
         state = np.random.RandomState(severity)
         draws, angle = state.standard_normal((224, 224)), state.uniform(-135, -45)
-        strengths: Any = strengths_of("snow", severity, "imagenet-224")
-        difference = theirs.astype(int) - snow_with(self.image, draws, angle, **strengths)
+        parameters: Any = severity_parameters("snow", severity, "imagenet-224")
+        difference = theirs.astype(int) - snow_with(self.image, draws, angle, **parameters)
         inside = difference[30:-30, 30:-30]
         assert (inside >= 0).mean() > 0.999
         assert inside.max() <= 4
@@ -294,8 +295,8 @@ def test_severities_change_a_real_photo_as_much_as_the_example_files(name: str, 
     clean = np.asarray(Pillow.open(folder / "clean.jpeg").convert("RGB"))
     for severity in range(1, 6):
         example = np.asarray(Pillow.open(folder / f"{name}_{severity}.jpeg").convert("RGB")).astype(float)
-        strengths = strengths_of(name, severity, "imagenet-224")
-        ours = [getattr(weather, name)(clean, np.random.default_rng(seed), **strengths) for seed in range(30)]
+        parameters = severity_parameters(name, severity, "imagenet-224")
+        ours = [getattr(weather, name)(clean, np.random.default_rng(seed), **parameters) for seed in range(30)]
         means, spreads = (np.array([getattr(image, moment)() for image in ours]) for moment in ("mean", "std"))
         assert abs(example.mean() - means.mean()) < 3 * means.std() + 3
         assert abs(example.std() - spreads.mean()) < 3 * spreads.std() + 3

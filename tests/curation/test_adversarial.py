@@ -12,13 +12,11 @@ import pytest
 import shiftproof as sp
 from mixtures import CLASSES, Asked, Mixture, draw_mixture, mixture_model, shares, shares_on_the_left
 from shiftproof.curation.adversarial import filter_adversarial
-from shiftproof.curation.class_choice import choose_some
-from shiftproof.curation.filter_models import FilterModels
-from shiftproof.curation.filtered import Filtered
+from shiftproof.curation.filtering import Filtered, FilterModels, choose_some
+from shiftproof.datasets import ImageList
 from shiftproof.errors import BadInput
-from shiftproof.image_sets import ImageList
 from shiftproof.models.input_sizes import at_input_size
-from shiftproof.store import Store
+from shiftproof.runs.store import Store
 from shiftproof.types import Classes, Decoder, Image, ImageSource, Inputs, Logits
 
 WRONG: Mixture = (5, 90, 5)
@@ -33,7 +31,7 @@ def draw(tmp_path: Path) -> Draw:
     def drawn(pictures: dict[str, tuple[Mixture, ...]]) -> ImageList:
         for name, quarters in pictures.items():
             draw_mixture(tmp_path / "photos" / f"{name}.png", *quarters)
-        return sp.open_images(tmp_path / "photos")
+        return sp.open_dataset(tmp_path / "photos")
 
     return drawn
 
@@ -44,7 +42,7 @@ def filters(tmp_path: Path) -> FilterModels:
 
 
 def _reasons(filtered: Filtered) -> dict[str, tuple[str, str]]:
-    return {Path(gone.item.id).stem: (gone.step, gone.reason) for gone in filtered.choice.gone}
+    return {Path(gone.item.id).stem: (gone.step, gone.reason) for gone in filtered.choice.removed}
 
 
 def _left(filtered: Filtered) -> list[str]:
@@ -60,10 +58,10 @@ def test_an_image_goes_that_is_recognised_in_any_of_ten_crops(draw: Draw, filter
         }
     )
     filtered = filter_adversarial(images, filters)
-    step = "not recognised by eye in any of ten crops"
+    step = "misclassified by eye in all ten crops"
     assert _reasons(filtered) == {
-        "plain": (step, "recognised in the centre with 90.0%"),
-        "corner": (step, "recognised in 2 crops, the top left with 60.0%"),
+        "plain": (step, "classified correctly in the centre crop with 90.0%"),
+        "corner": (step, "classified correctly in 2 crops, in the top left crop with 60.0%"),
     }
     assert _left(filtered) == ["never"]
 
@@ -81,8 +79,8 @@ def test_an_image_goes_of_which_any_crop_gives_the_true_class_more_than_the_shar
     filtered = filter_adversarial(images, filters)
     assert _reasons(filtered) == {
         "likely": (
-            "at most 15% for the true class by eye",
-            "17.0% for its class in the top left, where it is taken for green",
+            "true-class probability of at most 15% by eye",
+            "probability 17.0% for the true class in the top left crop, predicted as green",
         )
     }
     assert _left(filter_adversarial(images, filters, most_share=0.18)) == ["unlikely", "likely"]
@@ -98,8 +96,8 @@ def test_one_model_is_enough_to_let_an_image_go(draw: Draw, filters: FilterModel
     filtered = filter_adversarial(images, both)
     assert [step.left for step in filtered.choice.steps] == [2, 2, 1, 1, 0, 0, 0]
     assert _reasons(filtered)["never"] == (
-        "not recognised by says-red in any of ten crops",
-        "recognised in 10 crops, the centre with 40.0%",
+        "misclassified by says-red in all ten crops",
+        "classified correctly in 10 crops, in the centre crop with 40.0%",
     )
 
 
@@ -131,10 +129,10 @@ def test_among_chosen_classes_answers_and_shares_are_taken_over_their_logits_alo
     filtered = filter_adversarial(images, dataclasses.replace(filters, chosen=chosen))
     assert _reasons(filtered) == {
         "sky": ("of the 2 classes chosen", "its class is backdrop"),
-        "won": ("not recognised by eye in any of ten crops", "recognised in the centre with 80.0%"),
+        "won": ("misclassified by eye in all ten crops", "classified correctly in the centre crop with 80.0%"),
         "likelier": (
-            "at most 15% for the true class by eye",
-            "20.0% for its class in the centre, where it is taken for green",
+            "true-class probability of at most 15% by eye",
+            "probability 20.0% for the true class in the centre crop, predicted as green",
         ),
     }
     assert _left(filtered) == ["lost"]
@@ -169,13 +167,13 @@ def test_the_least_likely_come_first_and_each_confusion_keeps_so_many_of_them(dr
 def test_what_cannot_be_judged_goes_with_its_reason(draw: Draw, filters: FilterModels, tmp_path: Path) -> None:
     draw({"red/never": (WRONG,), "violet/new": (WRONG,)})
     (tmp_path / "photos" / "red" / "broken.png").write_bytes(b"no picture")
-    filtered = filter_adversarial(sp.open_images(tmp_path / "photos"), filters)
+    filtered = filter_adversarial(sp.open_dataset(tmp_path / "photos"), filters)
     assert _left(filtered) == ["never"]
     reasons = _reasons(filtered)
     assert reasons["new"][1] == "the model has no such class"
-    assert reasons["broken"][0] == "not recognised by eye in any of ten crops"
+    assert reasons["broken"][0] == "misclassified by eye in all ten crops"
     with pytest.raises(BadInput, match="has no labels"):
-        filter_adversarial(sp.open_images(tmp_path / "photos", labels="none"), filters)
+        filter_adversarial(sp.open_dataset(tmp_path / "photos", labels="none"), filters)
 
 
 def test_a_model_is_asked_no_more_than_it_takes_and_nothing_twice(draw: Draw, filters: FilterModels) -> None:
@@ -230,10 +228,10 @@ def test_an_image_is_decoded_once_for_its_nine_further_crops(draw: Draw, filters
 def test_models_that_cannot_filter_are_refused_in_a_sentence(draw: Draw, filters: FilterModels) -> None:
     with pytest.raises(BadInput, match="at least one filter model"):
         dataclasses.replace(filters, models=[])
-    with pytest.raises(BadInput, match="scores gives scores"):
+    with pytest.raises(BadInput, match="scores outputs scores"):
         dataclasses.replace(filters, models=[mixture_model(name="scores", gives="scores")])
     small = at_input_size(mixture_model(), 8, sizing="picture")
-    with pytest.raises(BadInput, match="knows no corners"):
+    with pytest.raises(BadInput, match="no ten-crop"):
         filter_adversarial(draw({"red/never": (WRONG,)}), dataclasses.replace(filters, models=[small]))
 
 
@@ -245,8 +243,8 @@ def test_the_table_has_every_image_with_its_fate_and_what_models_take_it_for(dra
         (
             "red/plain.png",
             "red",
-            "not recognised by eye in any of ten crops",
-            "recognised in the centre with 90.0%",
+            "misclassified by eye in all ten crops",
+            "classified correctly in the centre crop with 90.0%",
             "red (90%)",
         ),
     ]

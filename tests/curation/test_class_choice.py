@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from shiftproof.curation.class_choice import REASONS, choose_some, load_left_out
+from shiftproof.curation.filtering import REASONS, choose_some, load_left_out
 from shiftproof.errors import BadInput
 from shiftproof.reference import ilsvrc_classes, wnids_of
 from shiftproof.types import Classes

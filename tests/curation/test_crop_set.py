@@ -15,14 +15,12 @@ import pytest
 
 import shiftproof as sp
 from boxed_shapes import CLASSES, Shape, draw_boxed
-from shiftproof.curation.crop_candidates import Shown
-from shiftproof.curation.crop_set import CropSet, curate_crops
-from shiftproof.curation.reference_models import ReferenceModels
-from shiftproof.curation.usual_shares import UsualShares
+from shiftproof.curation.boxes import UsualShares
+from shiftproof.curation.crop_set import CropSet, ReferenceModels, Shown, curate_crops
+from shiftproof.datasets import ImageList, open_dataset
+from shiftproof.datasets.label_spaces import Scoring
 from shiftproof.errors import BadInput, ClassMismatch
-from shiftproof.image_sets import ImageList, open_images
-from shiftproof.image_sets.scoring import Scoring
-from shiftproof.store import Store
+from shiftproof.runs.store import Store
 from shiftproof.types import Classes, Classifier, Output
 from toys import colour_scores
 
@@ -51,7 +49,7 @@ USUAL = UsualShares("by hand", Classes(tuple(CLASSES)), np.array([0.25, np.nan, 
 
 @pytest.fixture
 def boxed(tmp_path: Path) -> ImageList:
-    return open_images(draw_boxed(tmp_path / "photos", PHOTOS))
+    return open_dataset(draw_boxed(tmp_path / "photos", PHOTOS))
 
 
 @pytest.fixture
@@ -79,15 +77,15 @@ def test_every_step_leaves_what_it_says(boxed: ImageList, reference: dict[Shown,
     assert left(made) == {
         "start": 7,
         "inside images that can be read": 7,
-        "of classes whose usual share is known": 6,
+        "of classes with a usual object proportion": 6,
         "not 8 times smaller than usual": 5,
-        "not recognised by colours in the tight crop": 4,
-        "cut out and written": 4,
+        "misclassified by colours in the tight crop": 4,
+        "cropped and written": 4,
     }
-    assert {gone.item.id: gone.reason for gone in made.choice.gone} == {
-        "several.png/002": "nobody knows its usual share",
-        "tiny.png/000": "fills 0.10% of its image, usually 25.00%",
-        "hidden.png/000": "recognised",
+    assert {gone.item.id: gone.reason for gone in made.choice.removed} == {
+        "several.png/002": "the usual proportion of its class is unknown",
+        "tiny.png/000": "object proportion 0.10%, usually 25.00%",
+        "hidden.png/000": "classified correctly",
     }
     assert made.whole_images == 1
 
@@ -98,14 +96,14 @@ def test_what_a_model_sees_of_the_object_decides_by_name(
     recognised: dict[Shown, set[str]] = {"tight": {"hidden.png/000"}, "final": {"blended.png/000"}}
     for shown, expected in recognised.items():
         made = curate_crops(boxed, tmp_path / shown, USUAL, reference=reference[shown], workers=0)
-        assert {gone.item.id for gone in made.choice.gone if gone.reason == "recognised"} == expected
+        assert {gone.item.id for gone in made.choice.removed if gone.reason == "classified correctly"} == expected
 
 
 def test_the_reference_model_is_wrong_on_every_final_crop(
     boxed: ImageList, reference: dict[Shown, ReferenceModels], colour_model: Classifier, tmp_path: Path
 ) -> None:
     curate_crops(boxed, tmp_path / "final", USUAL, reference=reference["final"], workers=0)
-    said = sp.predict(colour_model, open_images(tmp_path / "final"), store=tmp_path / "again", workers=0)
+    said = sp.predict(colour_model, open_dataset(tmp_path / "final"), store=tmp_path / "again", workers=0)
     assert len(said) == 4
     assert not sp.metrics.is_correct(said.labels, said.top5.classes).any()
 
@@ -120,7 +118,7 @@ def test_windows_are_those_worked_by_hand(boxed: ImageList, tmp_path: Path) -> N
     assert found["near.png/000"]["window"] == "0 0 100 100"
     assert found["near.png/000"]["share_in_crop"] == "0.810000"
     assert (found["near.png/000"]["step"], found["hidden.png/000"]["step"]) == ("kept", "kept")
-    assert "more than usual" in found["near.png/000"]["reason"]
+    assert "larger than usual" in found["near.png/000"]["reason"]
     assert (found["several.png/002"]["share"], found["several.png/002"]["window"]) == ("0.090000", "")
 
 
@@ -129,7 +127,7 @@ def test_what_is_written_opens_as_a_labelled_set_with_the_pixels_of_the_photo(
     boxed: ImageList, tmp_path: Path, output: Output
 ) -> None:
     curate_crops(boxed, tmp_path / "crops", USUAL, output=output, workers=0)
-    crops = open_images(tmp_path / "crops")
+    crops = open_dataset(tmp_path / "crops")
     assert crops.classes is not None
     by_id = {sample.id: sample for sample in crops.samples}
     assert len(by_id) == 5
@@ -155,7 +153,7 @@ def test_several_models_go_one_after_the_other_and_any_that_recognises_is_enough
     assert [step.left for step in made.choice.steps[-3:]] == [4, 0, 0]
     assert (tmp_path / "crops" / "objects.csv").read_text().count("\n") == 8
     with pytest.raises(BadInput, match="lists no images"):
-        open_images(tmp_path / "crops")
+        open_dataset(tmp_path / "crops")
 
 
 def test_classes_that_a_model_lacks_are_told_or_counted(boxed: ImageList, tmp_path: Path) -> None:
@@ -166,11 +164,11 @@ def test_classes_that_a_model_lacks_are_told_or_counted(boxed: ImageList, tmp_pa
     lenient = ReferenceModels([model], store, scoring=Scoring(unmatched="unlabelled"))
     made = curate_crops(boxed, tmp_path / "crops", USUAL, reference=lenient, workers=0)
     assert not made.choice.left
-    assert {gone.reason for gone in made.choice.gone} >= {"the model has no such class"}
+    assert {gone.reason for gone in made.choice.removed} >= {"the model has no such class"}
 
 
 @pytest.mark.parametrize("asked", [True, False], ids=["a model is asked", "no model is asked"])
-def test_photos_that_cannot_be_read_are_set_aside_with_their_reason(
+def test_photos_that_cannot_be_read_are_skipped_with_their_reason(
     boxed: ImageList, reference: dict[Shown, ReferenceModels], tmp_path: Path, asked: bool
 ) -> None:
     (tmp_path / "photos" / "near.png").write_bytes((tmp_path / "photos" / "near.png").read_bytes()[:60])
@@ -178,20 +176,20 @@ def test_photos_that_cannot_be_read_are_set_aside_with_their_reason(
     made = curate_crops(boxed, tmp_path / "crops", USUAL, reference=reference["tight"] if asked else None, workers=0)
     kept = {one.id for one in made.choice.left}
     assert kept == {"blended.png/000", "disguised.png/000"} | (set() if asked else {"hidden.png/000"})
-    reasons = {gone.item.id: gone.reason for gone in made.choice.gone}
+    reasons = {gone.item.id: gone.reason for gone in made.choice.removed}
     assert "truncated" in reasons["near.png/000"]
     assert "cannot be read" in reasons["several.png/000"]
-    assert len(open_images(tmp_path / "crops").samples) == len(kept)
+    assert len(open_dataset(tmp_path / "crops").samples) == len(kept)
 
 
 def test_photos_of_unknown_size_are_opened_for_it(tmp_path: Path) -> None:
     outside = {"outside.png": ("green", [Shape((120, 120, 140, 140), "blue", "red")])}
-    unsized = open_images(draw_boxed(tmp_path / "photos", PHOTOS | outside, sizes=False))
-    sized = open_images(draw_boxed(tmp_path / "same", PHOTOS))
+    unsized = open_dataset(draw_boxed(tmp_path / "photos", PHOTOS | outside, sizes=False))
+    sized = open_dataset(draw_boxed(tmp_path / "same", PHOTOS))
     (tmp_path / "photos" / "near.png").write_bytes(b"")
     made = curate_crops(unsized, tmp_path / "crops", USUAL, workers=0)
     curate_crops(sized, tmp_path / "same crops", USUAL, workers=0)
-    assert {gone.item.id: gone.reason for gone in made.choice.gone if gone.step.startswith("inside")} == {
+    assert {gone.item.id: gone.reason for gone in made.choice.removed if gone.step.startswith("inside")} == {
         "near.png/000": "empty file",
         "outside.png/000": "its box lies outside the image of 100 x 100 pixels",
     }
@@ -203,7 +201,7 @@ def test_files_of_one_name_in_other_folders_do_not_meet(tmp_path: Path) -> None:
     shapes = [Shape(MIDDLE, "blue", "red")]
     for folder in ("left", "right"):
         (tmp_path / "photos" / folder).mkdir(parents=True)
-    boxed = open_images(draw_boxed(tmp_path / "photos", {"left/a.png": ("green", shapes), "right/a.png": ("blue", shapes)}))
+    boxed = open_dataset(draw_boxed(tmp_path / "photos", {"left/a.png": ("green", shapes), "right/a.png": ("blue", shapes)}))
     curate_crops(boxed, tmp_path / "crops", USUAL, workers=0)
     assert sorted(path.name for path in (tmp_path / "crops" / "red").iterdir()) == ["left-a.png.png", "right-a.png.png"]
 
@@ -215,7 +213,7 @@ def test_a_second_run_asks_no_model_and_writes_nothing(boxed: ImageList, tmp_pat
         asked.append(len(inputs))
         return colour_scores(inputs)
 
-    model = sp.wrap_model(counted, name="counted", version="1", class_names=CLASSES, prepare="squash,mean=0,std=1")
+    model = sp.wrap_model(counted, name="counted", version="1", class_names=CLASSES, preprocess="squash,mean=0,std=1")
     reference = ReferenceModels([model], Store(tmp_path / "runs"))
     first = curate_crops(boxed, tmp_path / "crops", USUAL, reference=reference, workers=0)
     before = digest_of_folder(tmp_path / "crops")
@@ -227,7 +225,7 @@ def test_a_second_run_asks_no_model_and_writes_nothing(boxed: ImageList, tmp_pat
 
 def test_a_folder_takes_one_choice_only(boxed: ImageList, tmp_path: Path) -> None:
     curate_crops(boxed, tmp_path / "crops", USUAL, workers=0)
-    with pytest.raises(BadInput, match=r"holds a set made otherwise: times smaller 8.0 there, 4.0 now"):
+    with pytest.raises(BadInput, match=r"holds a dataset made with other settings: times smaller 8.0 there, 4.0 now"):
         curate_crops(boxed, tmp_path / "crops", USUAL, times_smaller=4, workers=0)
     other = UsualShares("otherwise", USUAL.classes, USUAL.shares / 2)
     with pytest.raises(BadInput, match="their names, labels or facts differ"):
@@ -235,7 +233,7 @@ def test_a_folder_takes_one_choice_only(boxed: ImageList, tmp_path: Path) -> Non
 
 
 def test_a_set_without_boxes_has_no_crops(tmp_path: Path, boxed: ImageList) -> None:
-    plain = open_images(tmp_path / "photos", kind="folder")
+    plain = open_dataset(tmp_path / "photos", kind="folder")
     with pytest.raises(BadInput, match="photos has no boxes"):
         curate_crops(plain, tmp_path / "crops", USUAL)
 
@@ -246,9 +244,9 @@ from pathlib import Path
 import numpy as np
 import shiftproof as sp
 from shiftproof.curation.crop_set import curate_crops
-from shiftproof.curation.reference_models import ReferenceModels
-from shiftproof.curation.usual_shares import UsualShares
-from shiftproof.store import Store
+from shiftproof.curation.crop_set import ReferenceModels
+from shiftproof.curation.boxes import UsualShares
+from shiftproof.runs.store import Store
 from shiftproof.types import Classes
 
 class Killing:
@@ -264,12 +262,12 @@ home = Path(sys.argv[1])
 names = ("blue", "green", "red")
 model = sp.wrap_model(
     lambda inputs: 20 * inputs.mean(axis=(2, 3))[:, ::-1], name="colours", version="1", class_names=names,
-    size=(16, 16), prepare="squash,mean=0,std=1", batch_size=32,
+    size=(16, 16), preprocess="squash,mean=0,std=1", batch_size=32,
 )
 usual = UsualShares("by hand", Classes(names), np.array([0.25, 0.25, 0.25]))
 reference = ReferenceModels([model], Store(home / "runs"))
 curate_crops(
-    sp.open_images(home.parent / "photos" / "boxes.json"), home / "crops", usual, reference=reference, workers=0,
+    sp.open_dataset(home.parent / "photos" / "boxes.json"), home / "crops", usual, reference=reference, workers=0,
     progress=Killing(),
 )
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from shiftproof.curation.crops import is_too_small, window_for_share
+from shiftproof.curation.crop_set import is_too_small, window_for_share
 from shiftproof.errors import BadInput
 from shiftproof.metrics import mean_share_by_class, object_share
 

@@ -12,15 +12,14 @@ from PIL import Image as Pillow
 
 import shiftproof as sp
 from blotches import blotches, cut_a_little, darker, mirrored, saved_badly, shrunk
-from shiftproof.curation import hashed_sets
-from shiftproof.curation.duplicates import FeatureDistances, Likeness, without_duplicates
-from shiftproof.curation.listings import save_listing
+from shiftproof.curation import perceptual_hashes
+from shiftproof.curation.duplicates import Duplicate, FeatureDistances, save_listing, without_duplicates
+from shiftproof.datasets import ImageList, open_dataset
+from shiftproof.datasets.clusters import Clustering
+from shiftproof.datasets.perturbed import perturbed
 from shiftproof.errors import BadInput, MissingRuns
-from shiftproof.image_sets import ImageList, open_images
-from shiftproof.image_sets.clusters import Clustering
-from shiftproof.image_sets.perturbed import perturbed
-from shiftproof.loading import alike_in
-from shiftproof.store import Store
+from shiftproof.runs.load import alike_in
+from shiftproof.runs.store import Store
 from shiftproof.types import Classifier, Image, Sample
 
 Draw = Callable[[str, Mapping[str, Image]], ImageList]
@@ -34,7 +33,7 @@ def draw(tmp_path: Path) -> Draw:
         for path, image in pictures.items():
             (tmp_path / name / path).parent.mkdir(parents=True, exist_ok=True)
             Pillow.fromarray(image).save(tmp_path / name / path)
-        return open_images(tmp_path / name)
+        return open_dataset(tmp_path / name)
 
     return save
 
@@ -51,13 +50,13 @@ def test_of_pictures_that_look_alike_the_first_stays(draw: Draw, tmp_path: Path)
         ("can be read", 5),
         ("not there before, by hash", 2),
     ]
-    likeness = {gone.item: gone.reason for gone in choice.gone}
-    assert {item: isinstance(one, Likeness) and one.other for item, one in likeness.items()} == {
+    likeness = {gone.item: gone.reason for gone in choice.removed}
+    assert {item: isinstance(one, Duplicate) and one.other for item, one in likeness.items()} == {
         "b/3.png": "a/1.png",
         "b/4.jpg": "a/2.png",
         "b/5.png": "a/1.png",
     }
-    assert str(likeness["b/5.png"]) == "looks like a/1.png of photos: 0 of 64 bits differ"
+    assert str(likeness["b/5.png"]) == "near-duplicate of a/1.png in photos: 0 of 64 bits differ"
 
 
 def test_what_is_in_a_training_set_goes_first(draw: Draw, tmp_path: Path) -> None:
@@ -69,15 +68,15 @@ def test_what_is_in_a_training_set_goes_first(draw: Draw, tmp_path: Path) -> Non
         ("not in training, by hash", 1),
         ("not there before, by hash", 1),
     ]
-    assert {str(gone.reason).partition(":")[0] for gone in choice.gone} == {"looks like a/old.png of training"}
+    assert {str(gone.reason).partition(":")[0] for gone in choice.removed} == {"near-duplicate of a/old.png in training"}
 
 
 def test_what_cannot_be_read_goes_with_its_reason(draw: Draw, tmp_path: Path) -> None:
     images = draw("photos", {"a/1.png": blotches(1)})
     (tmp_path / "photos" / "a" / "2.png").write_bytes(b"no picture")
-    images = open_images(tmp_path / "photos")
+    images = open_dataset(tmp_path / "photos")
     choice = without_duplicates(images, store=tmp_path / "runs", workers=0)
-    assert [(gone.item, gone.step) for gone in choice.gone] == [("a/2.png", "can be read")]
+    assert [(gone.item, gone.step) for gone in choice.removed] == [("a/2.png", "can be read")]
 
 
 def test_what_is_made_of_images_that_look_alike_looks_alike(draw: Draw, tmp_path: Path) -> None:
@@ -101,12 +100,12 @@ def cut_down(images: ImageList, ids: list[str]) -> ImageList:
 
 def test_hashes_are_remembered_until_a_file_changes(draw: Draw, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     images = draw("photos", {f"a/{seed}.png": blotches(seed) for seed in range(3)})
-    first = hashed_sets.hashed_set(images, tmp_path / "runs", workers=0)
-    monkeypatch.setattr(hashed_sets, "decoded", lambda _: "not opened")
-    again = hashed_sets.hashed_set(images, tmp_path / "runs", workers=0)
+    first = perceptual_hashes.hash_dataset(images, tmp_path / "runs", workers=0)
+    monkeypatch.setattr(perceptual_hashes, "decoded", lambda _: "not opened")
+    again = perceptual_hashes.hash_dataset(images, tmp_path / "runs", workers=0)
     assert (again.ids, again.hashes.tolist(), again.unreadable) == (first.ids, first.hashes.tolist(), {})
     Pillow.fromarray(blotches(7, width=50)).save(tmp_path / "photos" / "a" / "1.png")
-    assert hashed_sets.hashed_set(images, tmp_path / "runs", workers=0).unreadable == {"a/1.png": "not opened"}
+    assert perceptual_hashes.hash_dataset(images, tmp_path / "runs", workers=0).unreadable == {"a/1.png": "not opened"}
 
 
 def test_features_find_what_hashes_miss(draw: Draw, tmp_path: Path, colour_model: Classifier) -> None:
@@ -124,12 +123,12 @@ def test_features_find_what_hashes_miss(draw: Draw, tmp_path: Path, colour_model
     distances = FeatureDistances(colour_model.ref, store, most=1e-4)
     with pytest.raises(MissingRuns):
         without_duplicates(images, features=distances, store=tmp_path / "runs", workers=0)
-    sp.predict(colour_model, open_images(tmp_path / "photos", labels="none"), store=store, keep="features", workers=0)
+    sp.predict(colour_model, open_dataset(tmp_path / "photos", labels="none"), store=store, keep="features", workers=0)
     choice = without_duplicates(images, features=distances, store=tmp_path / "runs", workers=0)
     assert choice.steps[-1].name == "not there before, by features"
-    gone = {one.item: one.reason for one in choice.gone}
+    gone = {one.item: one.reason for one in choice.removed}
     assert list(gone) == ["a/3.png"]
-    assert str(gone["a/3.png"]) == "looks like a/1.png of photos: features 0.000 apart"
+    assert str(gone["a/3.png"]) == "near-duplicate of a/1.png in photos: features 0.000 apart"
 
 
 def test_a_distance_is_less_than_one(tmp_path: Path, colour_model: Classifier) -> None:
@@ -140,7 +139,7 @@ def test_a_distance_is_less_than_one(tmp_path: Path, colour_model: Classifier) -
 def test_what_is_left_opens_again_with_its_labels_and_facts(draw: Draw, tmp_path: Path) -> None:
     images = draw("photos", {"red/1.png": blotches(1), "red/2.png": blotches(2), "blue/3.png": blotches(3)})
     save_listing(tmp_path / "distinct" / "manifest.csv", images, ["blue/3.png", "red/1.png"])
-    again = open_images(tmp_path / "distinct", allow_outside=True)
+    again = open_dataset(tmp_path / "distinct", allow_outside=True)
     assert again.classes is not None
     named = {sample.id: [again.classes.names[label] for label in sample.labels] for sample in again.samples}
     assert named == {"blue/3.png": ["blue"], "red/1.png": ["red"]}
@@ -159,7 +158,7 @@ PLANTED = {"shrunk": shrunk, "saved": saved_badly, "cut": cut_a_little, "mirrore
 
 @pytest.mark.real
 def test_copies_among_real_photos_are_found_and_no_photo_is_taken_for_another(real_data: Path, tmp_path: Path) -> None:
-    originals = open_images(real_data / "ilsvrc-sample-1000")
+    originals = open_dataset(real_data / "ilsvrc-sample-1000")
     (tmp_path / "mixed").mkdir()
     for sample in originals.samples[::8]:
         (tmp_path / "mixed" / sample.id).symlink_to(real_data / "ilsvrc-sample-1000" / sample.id)
@@ -170,13 +169,13 @@ def test_copies_among_real_photos_are_found_and_no_photo_is_taken_for_another(re
         Pillow.fromarray(copy).save(tmp_path / "mixed" / f"z {how} {sample.id}", quality=90)
         (tmp_path / "mixed" / sample.id).unlink(missing_ok=True)
         (tmp_path / "mixed" / sample.id).symlink_to(real_data / "ilsvrc-sample-1000" / sample.id)
-    images = open_images(tmp_path / "mixed", labels="none")
+    images = open_dataset(tmp_path / "mixed", labels="none")
     model, store = sp.load_model("lite:0"), Store(tmp_path / "runs")
     sp.predict(model, images, store=store, keep="features")
     choice = without_duplicates(images, features=FeatureDistances(model.ref, store), store=tmp_path / "runs")
-    gone = {one.item: one.reason for one in choice.gone}
+    gone = {one.item: one.reason for one in choice.removed}
     assert all(item.startswith("z ") for item in gone), "a photo was taken for another"
-    assert all(isinstance(one, Likeness) and item.endswith(one.other) for item, one in gone.items())
-    by_hash = {item for item, one in gone.items() if isinstance(one, Likeness) and one.by == "hash"}
+    assert all(isinstance(one, Duplicate) and item.endswith(one.other) for item, one in gone.items())
+    by_hash = {item for item, one in gone.items() if isinstance(one, Duplicate) and one.by == "hash"}
     assert {item.split()[1] for item in by_hash} == {"shrunk", "saved", "cut"}
     assert len(gone) == 20

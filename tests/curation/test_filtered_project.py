@@ -10,11 +10,11 @@ import pytest
 import shiftproof as sp
 from mixtures import Mixture, draw_mixture, mixture_model
 from shiftproof.curation.adversarial import filter_adversarial
-from shiftproof.curation.filter_models import FilterModels
-from shiftproof.curation.filtered_project import Asking, FilteredProject, save_filtered
-from shiftproof.curation.project import load_project
+from shiftproof.curation.filtered_project import FilteredProject, save_filtered
+from shiftproof.curation.filtering import FilterModels
+from shiftproof.curation.project import ReviewSettings, load_project
 from shiftproof.errors import BadInput, UnknownName
-from shiftproof.store import Store
+from shiftproof.runs.store import Store
 
 PHOTOS: dict[str, Mixture] = {
     "red/plain": (90, 5, 5),
@@ -38,14 +38,14 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def _curated(home: Path, asking: Asking | None = None) -> FilteredProject:
-    images = sp.open_images(home / "photos")
+def _curated(home: Path, asking: ReviewSettings | None = None) -> FilteredProject:
+    images = sp.open_dataset(home / "photos")
     filters = FilterModels([mixture_model()], Store(home / "runs"), workers=0)
-    return save_filtered(filter_adversarial(images, filters), images, home / "project", asking=asking)
+    return save_filtered(filter_adversarial(images, filters), images, home / "project", review=asking)
 
 
 def test_a_project_asks_about_what_is_left_the_hardest_first(home: Path) -> None:
-    made = _curated(home, Asking("Odd colours", reviewers_each=3, target=2))
+    made = _curated(home, ReviewSettings("Odd colours", reviewers_each=3, target=2))
     project = load_project(home / "project")
     assert project == made.project
     assert (project.title, project.screen_name, project.reviewers_each, project.target) == ("Odd colours", "clarity", 3, 2)
@@ -79,8 +79,8 @@ def test_how_the_set_came_about_is_told_whole(home: Path) -> None:
 
 
 def test_classes_short_of_their_target_are_named(home: Path) -> None:
-    assert _curated(home, Asking(target=1)).short_classes == ["blue"]
-    assert _curated(home, Asking(target=2)).short_classes == ["blue", "green", "red"]
+    assert _curated(home, ReviewSettings(target=1)).short_classes == ["blue"]
+    assert _curated(home, ReviewSettings(target=2)).short_classes == ["blue", "green", "red"]
     assert _curated(home).short_classes == []
 
 
@@ -93,7 +93,7 @@ def test_the_same_again_changes_nothing(home: Path) -> None:
 
 def test_images_whose_answer_is_known_train_people_and_are_strewn_in(home: Path) -> None:
     (home / "known.csv").write_text(KNOWN)
-    project = _curated(home, Asking(known=sp.open_images(home / "known.csv"))).project
+    project = _curated(home, ReviewSettings(known=sp.open_dataset(home / "known.csv"))).project
     known = {item.role: item for item in project.items if item.role != "asked"}
     assert known["training"].answer == {"choice": "keep"}
     assert known["gold"].answer == {"choice": "reject", "reasons": ["not the class"]}
@@ -112,12 +112,12 @@ def test_images_whose_answer_is_known_train_people_and_are_strewn_in(home: Path)
 def test_known_answers_are_checked_before_people_see_them(home: Path, line: str, error: type[Exception], told: str) -> None:
     (home / "known.csv").write_text(f"path,label,role,answer,reason\nphotos/red/plain.png,{line}\n")
     with pytest.raises(error, match=told):
-        _curated(home, Asking(known=sp.open_images(home / "known.csv")))
+        _curated(home, ReviewSettings(known=sp.open_dataset(home / "known.csv")))
     assert not (home / "project/project.json").exists()
 
 
 def test_where_nothing_is_left_the_steps_say_why(home: Path) -> None:
     for name in ("red/green", "green/red"):
         (home / "photos" / f"{name}.png").unlink()
-    with pytest.raises(BadInput, match="left for people to look at: 5 start, 5 with a label, 0 not recognised by eye"):
+    with pytest.raises(BadInput, match="left for review: 5 start, 5 with a label, 0 misclassified by eye"):
         _curated(home)

@@ -8,13 +8,12 @@ from pathlib import Path
 import pytest
 
 from film import draw_film
-from shiftproof.curation.frames import label_anchors, pair_frames
-from shiftproof.curation.pair_reasons import VOCABULARIES, pair_choices
+from shiftproof.curation.frames import VOCABULARIES, label_anchors, pair_choices, pair_frames
 from shiftproof.curation.project import Item, Project, load_project
 from shiftproof.curation.screens import PAIR
+from shiftproof.datasets import ImageList, open_dataset
+from shiftproof.datasets.video.released import REASONS
 from shiftproof.errors import BadInput
-from shiftproof.image_sets import ImageList, open_images
-from shiftproof.image_sets.ytbb_robust import REASONS
 from shiftproof.types import Classes
 
 
@@ -25,7 +24,7 @@ def film(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def images(film: Path) -> ImageList:
-    return open_images(film, kind="frames", k=2)
+    return open_dataset(film, kind="frames", k=2)
 
 
 def anchors_in(project: Project) -> dict[str, list[Item]]:
@@ -65,7 +64,7 @@ def test_people_are_asked_the_two_questions_of_the_paper(images: ImageList, tmp_
 
 def test_another_seed_draws_other_anchors_and_the_same_seed_the_same(film: Path, tmp_path: Path) -> None:
     drawn = [
-        set(anchors_in(pair_frames(open_images(film, kind="frames", k=2, seed=seed), tmp_path / f"{turn}").project))
+        set(anchors_in(pair_frames(open_dataset(film, kind="frames", k=2, seed=seed), tmp_path / f"{turn}").project))
         for turn, seed in enumerate((0, 0, 1, 2))
     ]
     assert drawn[0] == drawn[1]
@@ -73,7 +72,7 @@ def test_another_seed_draws_other_anchors_and_the_same_seed_the_same(film: Path,
 
 
 def test_frames_that_cannot_be_read_go_and_with_an_anchor_all_around_it(film: Path, tmp_path: Path) -> None:
-    images = open_images(film, kind="frames", k=2, anchors=[4])
+    images = open_dataset(film, kind="frames", k=2, anchors=[4])
     (film / "cat" / "a" / "004.png").write_bytes(b"no picture")
     (film / "dog" / "c" / "005.png").write_bytes(b"no picture")
     made = pair_frames(images, tmp_path / "pairs")
@@ -90,13 +89,13 @@ def test_frames_that_cannot_be_read_go_and_with_an_anchor_all_around_it(film: Pa
 
 def test_a_second_time_no_frame_is_opened_again(images: ImageList, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = pair_frames(images, tmp_path / "pairs")
-    monkeypatch.setattr("shiftproof.curation.shelf.decoded", lambda _: "opened again")
+    monkeypatch.setattr("shiftproof.curation.pictures.decoded", lambda _: "opened again")
     again = pair_frames(images, tmp_path / "pairs")
     assert again.project.items == first.project.items
 
 
 def test_labels_that_people_gave_replace_those_of_the_clips(film: Path, tmp_path: Path) -> None:
-    images = open_images(film, kind="frames", k=1, anchors=[4])
+    images = open_dataset(film, kind="frames", k=1, anchors=[4])
     labels = {"cat/a/004.png": ["cat", "dog"], "dog/c/004.png": ["dog"]}
     made = pair_frames(images, tmp_path / "pairs", labels=labels)
     by_anchor = anchors_in(made.project)
@@ -105,12 +104,12 @@ def test_labels_that_people_gave_replace_those_of_the_clips(film: Path, tmp_path
         "dog/c/004.png": "dog",
     }
     assert {one.key: one.name for one in made.project.classes} == {"cat|dog": "cat and dog", "dog": "dog"}
-    assert {gone.reason for gone in made.choice.gone} == {"its anchor was not kept"}
+    assert {gone.reason for gone in made.choice.removed} == {"its anchor was not kept"}
 
 
 def test_people_read_the_word_for_a_class_that_only_has_a_wnid(tmp_path: Path) -> None:
     film = draw_film(tmp_path / "film", {"n02834778/a": 5, "n02123045/b": 5})
-    images = open_images(film, kind="frames", k=1, anchors="2")
+    images = open_dataset(film, kind="frames", k=1, anchors="2")
     anchors = {sample.id: ["n02834778", "n02123045"] for sample in images.samples if sample.facts["offset"] == 0}
     alone, together = pair_frames(images, tmp_path / "a"), pair_frames(images, tmp_path / "b", labels=anchors)
     assert {one.name for one in alone.project.classes} == {"bicycle", "tabby"}
@@ -118,7 +117,7 @@ def test_people_read_the_word_for_a_class_that_only_has_a_wnid(tmp_path: Path) -
 
 
 def test_anchors_alone_are_asked_for_their_classes(film: Path, tmp_path: Path) -> None:
-    images = open_images(film, kind="frames", k=2, anchors=[4])
+    images = open_dataset(film, kind="frames", k=2, anchors=[4])
     project = label_anchors(images, tmp_path / "anchors", classes=Classes(("cat", "dog", "eel"))).project
     assert [(item.id, item.label) for item in project.items] == [
         ("cat/a/004.png", "cat"),
@@ -130,10 +129,10 @@ def test_anchors_alone_are_asked_for_their_classes(film: Path, tmp_path: Path) -
 
 
 def test_what_has_no_anchors_or_no_classes_is_refused(tmp_path: Path, film: Path) -> None:
-    with pytest.raises(BadInput, match="no set of frames around anchors"):
-        pair_frames(open_images(film / "cat" / "a", kind="folder"), tmp_path / "pairs")
+    with pytest.raises(BadInput, match="no dataset of frames around anchors"):
+        pair_frames(open_dataset(film / "cat" / "a", kind="folder"), tmp_path / "pairs")
     with pytest.raises(BadInput, match="no classes to choose among"):
-        label_anchors(open_images(film / "cat" / "a", kind="frames"), tmp_path / "anchors")
+        label_anchors(open_dataset(film / "cat" / "a", kind="frames"), tmp_path / "anchors")
 
 
 @pytest.mark.parametrize("vocabulary", [*VOCABULARIES, "rain:w,night:n"])
@@ -166,10 +165,10 @@ def test_a_key_that_is_taken_is_refused(reasons: str, images: ImageList, tmp_pat
 
 @pytest.mark.real
 def test_real_clips_and_a_released_frame_set_become_pairs(real_data: Path, tmp_path: Path) -> None:
-    cockatoo = open_images(real_data / "video" / "cockatoo.mp4", k=3, anchors=[50, 200])
+    cockatoo = open_dataset(real_data / "video" / "cockatoo.mp4", k=3, anchors=[50, 200])
     made = pair_frames(cockatoo, tmp_path / "clip")
     assert [step.left for step in made.choice.steps] == [12, 12]
     assert len(list((tmp_path / "clip" / "images").glob("*.jpg"))) == 14
-    released = open_images(real_data / "pmk" / "vid_robust_examples", kind="frames", anchors=[442])
+    released = open_dataset(real_data / "pmk" / "vid_robust_examples", kind="frames", anchors=[442])
     pairs = pair_frames(released, tmp_path / "released").project
     assert sorted(int(str(item.facts["offset"])) for item in pairs.items) == [*range(-10, 0), *range(1, 11)]

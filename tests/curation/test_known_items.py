@@ -14,8 +14,8 @@ from shiftproof.curation.known_items import check_known, known_items
 from shiftproof.curation.project import Item
 from shiftproof.curation.screens import ANCHOR_LABELS, CLASS_PAIR, EXTREME_POINTS, NEAREST_PAIR, PAIR, SCREENS, Screen
 from shiftproof.errors import ShiftproofError
-from shiftproof.review.qualification import is_right
-from shiftproof.review.votes import check_answer
+from shiftproof.review.qualification import is_correct_answer
+from shiftproof.review.validation import check_answer
 
 ABATTOIR, LIBRARY = "n02666943", "n03661043"
 CLASSES = ("cat", "dog", "eel")
@@ -30,7 +30,7 @@ def home(tmp_path: Path) -> Path:
 
 def items(home: Path, screen: Screen, table: str) -> list[Item]:
     (home / "known.csv").write_text(table)
-    return known_items(sp.open_images(home / "known.csv"), screen, home / "project", classes=CLASSES)
+    return known_items(sp.open_dataset(home / "known.csv"), screen, home / "project", classes=CLASSES)
 
 
 def picture(home: Path, name: str) -> bytes:
@@ -61,9 +61,9 @@ def test_of_anchors_all_classes_must_be_named_and_no_other(home: Path) -> None:
     assert (both.label, both.answer) == ("cat", {"choice": "good", "labels": ["cat", "dog"]})
     assert said.answer == {"choice": "good", "labels": ["eel"]}, "the label, where nothing else is told"
     assert bad.answer == {"choice": "bad"}
-    assert is_right(both, {"choice": "good", "labels": ["dog", "cat"]})
-    assert not is_right(both, {"choice": "good", "labels": ["cat"]})
-    assert not is_right(both, {"choice": "bad"})
+    assert is_correct_answer(both, {"choice": "good", "labels": ["dog", "cat"]})
+    assert not is_correct_answer(both, {"choice": "good", "labels": ["cat"]})
+    assert not is_correct_answer(both, {"choice": "bad"})
 
 
 def test_a_box_is_right_that_shares_half_with_the_known_one(home: Path) -> None:
@@ -79,10 +79,10 @@ def test_a_box_is_right_that_shares_half_with_the_known_one(home: Path) -> None:
     def drawn(left: float, right: float) -> dict[str, object]:
         return {"choice": "box", "points": [[left, 0.5], [right, 0.5], [right, 0.25], [right, 0.75]]}
 
-    assert is_right(kept, drawn(0.25, 0.75))
-    assert is_right(kept, drawn(0.35, 0.75)), "four fifths of it"
-    assert not is_right(kept, drawn(0.51, 0.75)), "less than half of it"
-    assert not is_right(kept, {"choice": "delete"})
+    assert is_correct_answer(kept, drawn(0.25, 0.75))
+    assert is_correct_answer(kept, drawn(0.35, 0.75)), "four fifths of it"
+    assert not is_correct_answer(kept, drawn(0.51, 0.75)), "less than half of it"
+    assert not is_correct_answer(kept, {"choice": "delete"})
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_what_is_right_is_an_answer_that_people_could_give(home: Path, screen: s
     (item,) = items(home, SCREENS[screen], f"{columns}\n{row}\n")
     assert item.answer is not None
     check_answer(SCREENS[screen], item.answer, CLASSES)
-    assert is_right(item, item.answer)
+    assert is_correct_answer(item, item.answer)
 
 
 @pytest.mark.parametrize("name", sorted(set(SCREENS) - {"human-test", "failure-modes"}))
@@ -144,7 +144,7 @@ def test_mistakes_of_the_manifest_are_told(home: Path, screen: Screen, table: st
 
 
 def test_other_sets_than_manifests_name_no_more_pictures(home: Path) -> None:
-    images = sp.open_images(home)
+    images = sp.open_dataset(home)
     facts = {"role": "gold", "answer": "similar", "pictures": "b.png"}
     told = replace(images, samples=[replace(sample, facts=facts) for sample in images.samples])
     with pytest.raises(ShiftproofError, match=r"a\.png of .* names other pictures, which only a manifest can"):

@@ -9,10 +9,17 @@ from typing import Any
 
 import pytest
 
-from shiftproof.curation.novel_classes import ORGANISM, Inside, Selection, select_novel_classes, sister_pairs
-from shiftproof.curation.wnid_lists import noun_named, wnids_from
+from shiftproof.curation.novel_classes import (
+    ORGANISM,
+    IDClasses,
+    Selection,
+    noun_named,
+    select_novel_classes,
+    sister_pairs,
+    wnids_from,
+)
+from shiftproof.datasets.wordnet import WordNet, wordnet
 from shiftproof.errors import BadInput
-from shiftproof.image_sets.wordnet import WordNet, wordnet
 from shiftproof.reference import ilsvrc_classes, wnids_of
 
 ILSVRC = ilsvrc_classes().keys
@@ -45,7 +52,7 @@ def test_every_class_that_goes_has_its_reason_and_its_cause(tools: WordNet) -> N
     assert found.classes == (AXE, SAW, HANDSAW)
     assert left(found) == [9, 8, 5, 3]
     assert reasons(found) == {
-        KNIFE: ("is an inside class", KNIFE),
+        KNIFE: ("is an ID class", KNIFE),
         TOOL: ("is a hypernym of knife", KNIFE),
         CUTTER: ("is a hypernym of knife", KNIFE),
         BREAD_KNIFE: ("is a hyponym of knife", KNIFE),
@@ -57,17 +64,17 @@ def test_every_class_that_goes_has_its_reason_and_its_cause(tools: WordNet) -> N
 def test_sisters_stand_right_beside_an_inside_class(tools: WordNet) -> None:
     found = select_novel_classes([KNIFE], [AXE, SAW, HANDSAW], subtrees=[], sisters_only=True, tree=tools)
     assert found.classes == (AXE,)
-    assert reasons(found)[SAW] == ("is no sister of an inside class", None)
+    assert reasons(found)[SAW] == ("is no sister of an ID class", None)
     assert sister_pairs([KNIFE, SAW], [AXE, HANDSAW, CUTTER], tree=tools) == [(AXE, KNIFE), (CUTTER, SAW)]
 
 
 def test_the_boundary_widens_a_class_as_far_as_it_meets_no_other(tools: WordNet) -> None:
     # the knife can be any cutter, the cat any beast: above both is the entity, which holds the two
-    inside = Inside(tools, frozenset([KNIFE, CAT]))
+    inside = IDClasses(tools, frozenset([KNIFE, CAT]))
     assert inside.boundary == {TOOL: KNIFE, BEAST: CAT}
     found = select_novel_classes([KNIFE, HANDSAW], [AXE, CAT], subtrees=[], boundary="before", tree=tools)
     assert found.classes == (CAT,)
-    assert reasons(found)[AXE] == ("lies under cutter, which holds no inside class but knife", CUTTER)
+    assert reasons(found)[AXE] == ("lies under cutter, which holds no ID class but knife", CUTTER)
 
 
 def test_before_and_after_differ_in_their_steps_and_reasons_alone(tools: WordNet) -> None:
@@ -78,8 +85,8 @@ def test_before_and_after_differ_in_their_steps_and_reasons_alone(tools: WordNet
     assert before.classes == after.classes == ()
     assert (left(before), left(after)) == ([3, 3, 2, 1, 0], [3, 3, 2, 1, 0])
     assert (reasons(before)[CAT][0], reasons(after)[AXE][0]) == (
-        "is no sister of an inside class",
-        "lies under cutter, which holds no inside class but knife",
+        "is no sister of an ID class",
+        "lies under cutter, which holds no ID class but knife",
     )
 
 
@@ -99,7 +106,7 @@ def test_a_persons_choice_is_a_step_like_the_others(tools: WordNet) -> None:
 @pytest.mark.parametrize(
     ("inside", "candidates", "told"),
     [
-        ([], [AXE], "there are no inside classes"),
+        ([], [AXE], "there are no ID classes"),
         ([KNIFE], [], "there are no candidates"),
         ([KNIFE], [AXE, "n99999999"], "1 of 2 candidates are not in WordNet 3.0: n99999999"),
     ],
@@ -138,7 +145,7 @@ def test_the_boundary_comes_before_or_after_the_choice_of_the_published_classes(
 
 
 def test_the_boundary_of_ilsvrc_has_1036_nodes() -> None:
-    inside = Inside(wordnet(), frozenset(ILSVRC))
+    inside = IDClasses(wordnet(), frozenset(ILSVRC))
     assert len(inside.boundary) == 1_036
     assert set(inside.boundary.values()) == set(ILSVRC)
     for node, own in inside.boundary.items():

@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 
 from blotches import blotches, cut_a_little, darker, mirrored, saved_badly, shrunk
-from shiftproof.curation.duplicates import MOST_BITS
-from shiftproof.curation.near_rows import (
+from shiftproof.curation.duplicates import (
+    MOST_BITS,
     features_like_earlier,
     features_like_others,
     hashes_like_earlier,
     hashes_like_others,
 )
 from shiftproof.curation.perceptual_hashes import PLAIN, Hashes, differing_bits, near_hashes, perceptual_hash
+from shiftproof.datasets import open_dataset
+from shiftproof.datasets.image_list import decoded
 from shiftproof.errors import BadInput
-from shiftproof.image_sets import open_images
-from shiftproof.image_sets.opener import decoded
 from shiftproof.types import Image
 
 COPIES = [shrunk, saved_badly, darker, cut_a_little]
@@ -109,7 +109,7 @@ def test_plain_pictures_look_like_nothing() -> None:
 
 
 def test_features_are_compared_by_direction_across_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shiftproof.curation.near_rows.ROWS_AT_ONCE", 3)
+    monkeypatch.setattr("shiftproof.curation.duplicates.ROWS_AT_ONCE", 3)
     rows = np.random.default_rng(0).normal(size=(20, 8))
     rows[11] = 3 * rows[2] + 1e-3
     rows[17] = 0.5 * rows[11]
@@ -123,7 +123,7 @@ def test_features_are_compared_by_direction_across_blocks(monkeypatch: pytest.Mo
 
 @pytest.mark.real
 def test_copies_of_real_photos_are_nearer_than_any_two_photos(real_data: Path) -> None:
-    images = open_images(real_data / "ilsvrc-sample-1000")
+    images = open_dataset(real_data / "ilsvrc-sample-1000")
     some = [decoded(images.source(sample)) for sample in images.samples[::10]]
     photos = [image for image in some if not isinstance(image, str)]
     hashes = hashes_of(*photos)

@@ -15,11 +15,12 @@ import numpy as np
 import pytest
 from PIL import Image as Pillow
 
+from shiftproof.curation.funnel import Step
+from shiftproof.curation.pictures import MAX_SIDE, add_picture
 from shiftproof.curation.project import Item, Making, Project, ReviewClass, load_project, save_project
-from shiftproof.curation.review_classes import part_for, too_few_for, with_own_classes
+from shiftproof.curation.reviewers import part_for, too_few_for, with_own_classes
 from shiftproof.curation.screens import RESERVED, SCREENS, key_name, keys_from, screen_named
-from shiftproof.curation.shelf import LONGEST, put
-from shiftproof.curation.sifting import Step
+from shiftproof.datasets.image_list import StoredImage
 from shiftproof.errors import BadInput, UnknownName, UnreadableImage
 from shiftproof.types import Decoder, Image
 
@@ -28,7 +29,7 @@ ODD = os.fsdecode(b"caf\xe9")
 
 
 @dataclass(frozen=True)
-class Bytes:
+class Bytes(StoredImage):
     """A file in memory, decoded as it is."""
 
     data: bytes
@@ -93,7 +94,7 @@ def test_any_letter_may_stand_in_what_is_asked(tmp_path: Path, letter: str) -> N
 
 @pytest.mark.parametrize("name", [os.fsdecode(b"caf\xe9.jpg"), "a" * 301, "a\0b"])
 def test_an_id_that_no_database_takes_is_told_before_anybody_votes(tmp_path: Path, name: str) -> None:
-    with pytest.raises(BadInput, match="cannot be kept: rename it"):
+    with pytest.raises(BadInput, match="cannot be stored: rename it"):
         Project(tmp_path, "odd", "clarity", (Item(name, ("1.jpg",)),))
 
 
@@ -315,30 +316,30 @@ def test_keys_may_change_places() -> None:
 @pytest.mark.parametrize(("form", "ending"), [("JPEG", ".jpg"), ("PNG", ".png"), ("WEBP", ".webp")])
 def test_what_a_browser_shows_keeps_its_bytes(tmp_path: Path, form: str, ending: str) -> None:
     source = file_of((40, 30), form)
-    name = put(tmp_path, source)
+    name = add_picture(tmp_path, source)
     assert name.endswith(ending)
     assert (tmp_path / "images" / name).read_bytes() == source.data
-    assert put(tmp_path, source) == name
+    assert add_picture(tmp_path, source) == name
     assert len(list((tmp_path / "images").iterdir())) == 1
 
 
 @pytest.mark.parametrize(
     "source",
-    [file_of((40, 30), "TIFF"), file_of((40, 30), "JPEG", "CMYK"), file_of((LONGEST + 400, 20), "PNG"), moving_picture()],
+    [file_of((40, 30), "TIFF"), file_of((40, 30), "JPEG", "CMYK"), file_of((MAX_SIDE + 400, 20), "PNG"), moving_picture()],
 )
 def test_what_a_browser_may_not_show_is_saved_anew(tmp_path: Path, source: Bytes) -> None:
-    name = put(tmp_path, source)
+    name = add_picture(tmp_path, source)
     with Pillow.open(tmp_path / "images" / name) as opened:
         assert (opened.format, opened.mode) == ("JPEG", "RGB")
-        assert max(opened.size) <= LONGEST
+        assert max(opened.size) <= MAX_SIDE
 
 
 def test_a_picture_that_cannot_be_read_is_not_put_there(tmp_path: Path) -> None:
-    from shiftproof.image_sets.image_list import FilesBelow
+    from shiftproof.datasets.image_list import FilesBelow
 
     (tmp_path / "broken.jpg").write_bytes(b"no picture")
     with pytest.raises(UnreadableImage):
-        put(tmp_path, FilesBelow(str(tmp_path))("broken.jpg"))
+        add_picture(tmp_path, FilesBelow(str(tmp_path))("broken.jpg"))
     assert not (tmp_path / "images").exists()
 
 
@@ -362,7 +363,7 @@ def test_people_are_given_classes_by_name_or_key_and_all_of_them_again() -> None
 
 def test_classes_of_which_too_few_people_are_asked_are_told() -> None:
     project = with_own_classes(classed_project(reviewers_each=2), ["Ada=tabby,otter", "Ben=tabby,eel"])
-    assert too_few_for(project, ["Ada", "Ben"]) == "each item is for 2 people, and fewer are asked about otter, eel"
+    assert too_few_for(project, ["Ada", "Ben"]) == "each item needs 2 reviewers, and fewer are asked about otter, eel"
     assert too_few_for(project, ["Ada", "Ben", "Cem"]) is None
 
 

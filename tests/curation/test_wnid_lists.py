@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from shiftproof.curation.wnid_lists import noun_named, wnids_from
+from shiftproof.curation.novel_classes import noun_named, wnids_from
 from shiftproof.errors import BadInput, ShiftproofError, UnknownName
 from shiftproof.reference import ilsvrc_classes
 

@@ -23,10 +23,10 @@ from fuzz.bench import Wrong
 from fuzz.cases import ODD_TEXTS, Seed, jsons
 from fuzz.small_files import COCO, clip_bytes, files_made, photos, pixels, safetensors_seeds, zip_seeds
 from shiftproof.errors import BadInput, StoreWarning
-from shiftproof.types import Classifier, ImageSet
+from shiftproof.types import Classifier, Dataset
 
 if TYPE_CHECKING:
-    from shiftproof.store import Store
+    from shiftproof.runs.store import Store
 
 # ---- models
 
@@ -63,7 +63,7 @@ def read_weights(folder: Path) -> object:
     from shiftproof.models import load_model
 
     weights = next(folder.glob("weights.*"))
-    return len(load_model(f"torch:{folder / 'factory.py'}:make", weights=str(weights), prepare="size=8").ref.fingerprint)
+    return len(load_model(f"torch:{folder / 'factory.py'}:make", weights=str(weights), preprocess="size=8").ref.fingerprint)
 
 
 def _colour_network() -> bytes:
@@ -86,7 +86,7 @@ def onnx_seeds() -> list[Seed]:
 def read_onnx(folder: Path) -> object:
     from shiftproof.models import load_model
 
-    return len(load_model(f"onnx:{folder / 'model.onnx'}", prepare="unit,size=16").ref.fingerprint)
+    return len(load_model(f"onnx:{folder / 'model.onnx'}", preprocess="unit,size=16").ref.fingerprint)
 
 
 # ---- what shiftproof itself wrote, and somebody sent on
@@ -95,11 +95,11 @@ def read_onnx(folder: Path) -> object:
 @cache
 def _store_files(*, with_network: bool = False) -> dict[str, bytes]:
     """Photos and what a model said of them; with a network, a file of it and its answers too."""
-    from shiftproof.digests import digest_of
-    from shiftproof.image_sets import open_images
+    from shiftproof import predict
+    from shiftproof.datasets import open_dataset
     from shiftproof.models import load_model, wrap_model
-    from shiftproof.prediction import predict
-    from shiftproof.store import Store
+    from shiftproof.runs.digests import digest_of
+    from shiftproof.runs.store import Store
     from toys import COLOURS, colour_scores, save_colour_network
 
     def make(folder: Path) -> None:
@@ -114,7 +114,7 @@ def _store_files(*, with_network: bool = False) -> dict[str, bytes]:
             version="1",
             class_names=sorted(COLOURS),
             size=(4, 4),
-            prepare="squash,mean=0,std=1",
+            preprocess="squash,mean=0,std=1",
             has_features=True,
         )
         models: list[Classifier] = [model]
@@ -122,9 +122,9 @@ def _store_files(*, with_network: bool = False) -> dict[str, bytes]:
             save_colour_network(folder / "model.onnx")
             models.append(load_model(str(folder / "model.onnx"), classes=sorted(COLOURS)))
         for asked in models:
-            predict(asked, open_images(folder / "photos"), store=folder / "runs", keep="features", workers=1)
+            predict(asked, open_dataset(folder / "photos"), store=folder / "runs", keep="features", workers=1)
         one, other = (digest_of(path.read_bytes()) for path in sorted((folder / "photos" / "red").iterdir()))
-        Store(folder / "runs").save_alike(open_images(folder / "photos").ref, [(one, other)])
+        Store(folder / "runs").save_alike(open_dataset(folder / "photos").ref, [(one, other)])
         with contextlib.closing(sqlite3.connect(folder / "runs" / "digests.sqlite", isolation_level=None)) as digests:
             digests.executescript("PRAGMA journal_mode=DELETE; PRAGMA page_size=512; VACUUM")
 
@@ -154,13 +154,13 @@ def _without_checksum(data: bytes) -> bytes:
 
 def read_store(folder: Path) -> object:
     """The numbers that studies would see; other names or times may change unseen, other numbers may not."""
-    from shiftproof.image_sets import open_images
-    from shiftproof.loading import load_predictions
-    from shiftproof.store import Store
-    from shiftproof.stored_models import stored_models
+    from shiftproof.datasets import open_dataset
+    from shiftproof.runs.load import load_predictions
+    from shiftproof.runs.store import Store
+    from shiftproof.runs.stored_models import stored_models
     from shiftproof.types import Run
 
-    store, images = Store(folder / "runs"), open_images(folder / "photos")
+    store, images = Store(folder / "runs"), open_dataset(folder / "photos")
     stored_models(store)
     models = store.models()
     if not models:
@@ -174,9 +174,9 @@ def read_store(folder: Path) -> object:
     return [predictions.gives, *(array.tobytes() for array in arrays), _alike(images, store)]
 
 
-def _alike(images: ImageSet, store: Store) -> Mapping[str, str]:
+def _alike(images: Dataset, store: Store) -> Mapping[str, str]:
     """Which images look alike; BadInput where the store says that it does not know any more."""
-    from shiftproof.loading import alike_in
+    from shiftproof.runs.load import alike_in
 
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
@@ -195,14 +195,14 @@ def alike_seeds() -> list[Seed]:
 
 
 def read_alike(folder: Path) -> object:
-    from shiftproof.image_sets import open_images
-    from shiftproof.store import Store
+    from shiftproof.datasets import open_dataset
+    from shiftproof.runs.store import Store
 
-    return _alike(open_images(folder / "photos"), Store(folder / "runs"))
+    return _alike(open_dataset(folder / "photos"), Store(folder / "runs"))
 
 
 def read_merged(folder: Path) -> object:
-    from shiftproof.store import Store
+    from shiftproof.runs.store import Store
 
     (folder / "all").mkdir()
     merged = Store(folder / "all" / "runs").absorb(Store(folder / "runs"))
@@ -216,7 +216,8 @@ def read_merged(folder: Path) -> object:
 def project_seeds() -> list[Seed]:
     from shiftproof.curation.project import Item, Project, ReviewClass, save_project
     from shiftproof.review.database import Database
-    from shiftproof.review.desk import Desk
+    from shiftproof.review.service import ReviewService
+    from shiftproof.review.submission import accept_votes
 
     def make(folder: Path) -> None:
         (folder / "images").mkdir()
@@ -227,13 +228,13 @@ def project_seeds() -> list[Seed]:
         project = Project(folder, "birds", "clarity", (*asked, gold), birds, reviewers_each=1)
         save_project(project)
         database = Database(folder / "review.sqlite")
-        desk = Desk(project, database)
+        service = ReviewService(project, database)
         database.invite("Ada")
         person = database.reviewers()[0]
-        desk.queue(person, "first", 9)
-        item = desk.name_of("item item 0")
+        service.queue(person, "first", 9)
+        item = service.opaque_name("item item 0")
         vote = {"id": "vote 000001", "item": item, "round": "first", "milliseconds": 2000, "answer": {"choice": "keep"}}
-        assert desk.take(person, [vote]).accepted
+        assert accept_votes(service, person, [vote]).accepted
         database.close()
         with contextlib.closing(sqlite3.connect(folder / "review.sqlite", isolation_level=None)) as votes:
             # in pages of half a kilobyte: more of its bytes mean something, and a file that fails is small enough to keep
@@ -286,14 +287,14 @@ def _cell(value: Any) -> Any:
 
 
 def read_project(folder: Path) -> object:
-    from shiftproof.cli_review import reviewed
     from shiftproof.curation.project import load_project
     from shiftproof.review.database import Database
-    from shiftproof.review.pictures import check_all_there
+    from shiftproof.review.jobs import reviewed
+    from shiftproof.review.pages import check_all_there
     from shiftproof.review.revision import changes, load_revision
 
     check_all_there(load_project(folder))
-    project, found = reviewed(str(folder), None)
+    project, found = (one := reviewed(folder)).project, one.summary
     json.dumps(found.as_json())
     changes(load_revision(folder), found.verdicts)
     database = Database(folder / "review.sqlite")
@@ -316,8 +317,8 @@ LINES: Mapping[str, str] = {
     "measure-clusters": "measure colours photos --studies accuracy --cluster clusters.csv",
     "report": "report colours photos",
     "compare": "compare colours model photos --studies accuracy",
-    "threshold": "threshold onnx:model.onnx photos --detector msp --false-alarms 0.1 --out-images out=boxes.json",
-    "threshold-cheapest": "threshold onnx:model.onnx photos --detector energy --cheapest --out-images boxes.json -o x.json",
+    "threshold": "threshold onnx:model.onnx photos --ood-detector msp --false-alarms 0.1 --ood out=boxes.json",
+    "threshold-cheapest": "threshold onnx:model.onnx photos --ood-detector energy --cheapest --ood boxes.json -o x.json",
     "predict": "predict onnx:model.onnx photos",
     "predict-shard": "predict onnx:model.onnx photos --store other --shard 1/2 --keep logits",
     "run": "run onnx:model.onnx photos --studies accuracy",
@@ -330,7 +331,7 @@ LINES: Mapping[str, str] = {
     "corrupt": "corrupt photos written --corruptions fog --severities 1",
     "perturb": "perturb photos written --perturbations tilt",
     "verdicts": "verdicts project",
-    "verdicts-report": "verdicts project --report votes.html",
+    "verdicts-report": "verdicts project -o votes.html",
     "review": "review project --port 0",
     "review-invite": "review project --invite Grace --port 0",
     "curate-adversarial": "curate adversarial photos project2 --filter onnx:model.onnx",
@@ -342,11 +343,11 @@ LINES: Mapping[str, str] = {
     "curate-export-manifest": "curate export project written --layout manifest --before-review",
     "curate-failure-modes": "curate failure-modes project project2",
     "curate-revise": "curate revise project --continue-from project",
-    "curate-novel": "curate novel photos project2 --filter onnx:model.onnx?classes=names.txt --inside none",
+    "curate-novel": "curate novel photos project2 --filter onnx:model.onnx?classes=names.txt --id-classes none",
     "curate-frames": "curate frames clips project2",
-    "curate-human-test": "curate human-test photos -o project2 --training 0 --qualify 0 --test 3",
-    "curate-novel-classes": "curate novel-classes --inside ilsvrc2012 --candidates classes.txt -o novel",
-    "curate-pairs": "curate pairs photos photos --model colours",
+    "curate-human-test": "curate human-test photos -o project2 --training-per-class 0 --qualify 0 --test 3",
+    "curate-novel-classes": "curate novel-classes --id-classes ilsvrc2012 --candidates classes.txt -o novel",
+    "curate-pairs": "curate pairs photos photos --feature-model colours",
 }
 """What each command is given before odd options come on top; `demo` takes nothing from strangers."""
 
@@ -363,7 +364,7 @@ def _odd_options(content: bytes) -> st.SearchStrategy[bytes]:
     """The line with options of its command behind it, some with values of their kind and some without."""
     import click
 
-    from shiftproof.cli import cli
+    from shiftproof.cli.main import cli
 
     line: list[str] = json.loads(content)
     command: Any = cli
@@ -415,17 +416,17 @@ def command_seeds() -> list[Seed]:
 
 def read_command(folder: Path) -> object:
     """Runs the command as it is typed; 0, 1 and 2 are its own ways to end."""
-    import shiftproof.cli
-    import shiftproof.review.serving
+    import shiftproof.cli.main
+    import shiftproof.review.server
 
-    shiftproof.review.serving.serve = lambda *_, **__: None  # nobody would end it
+    shiftproof.review.server.serve = lambda *_, **__: None  # nobody would end it
     os.chdir(folder / "here")
     sys.argv = ["shiftproof", *json.loads((folder / "line.json").read_text())]
     told = io.StringIO()
     code: Any = 0
     with contextlib.redirect_stdout(told), contextlib.redirect_stderr(told):
         try:
-            shiftproof.cli.main()
+            shiftproof.cli.main.main()
         except SystemExit as ended:
             code = ended.code or 0
     if code not in (0, 1, 2):

@@ -57,10 +57,10 @@ def _checked_pixels(image: Image) -> Image:
 
 def _read_set(location: Path, **options: Any) -> object:
     """Opens a set and its first images; labels must be places in the classes, and boxes finite and not empty."""
-    from shiftproof.image_sets import open_images
-    from shiftproof.image_sets.opener import decoded
+    from shiftproof.datasets import open_dataset
+    from shiftproof.datasets.image_list import decoded
 
-    images = open_images(location, **options)
+    images = open_dataset(location, **options)
     classes = len(images.classes or ())
     if len({sample.id for sample in images.samples}) != len(images.samples):
         raise Wrong("two images with one id")
@@ -120,7 +120,7 @@ def _real_photos() -> list[Seed]:
 
 
 def _read_image(folder: Path, *, decoder: Decoder) -> object:
-    from shiftproof.image_sets.decoding import decode_image
+    from shiftproof.datasets.decoding import decode_image
 
     return _checked_pixels(decode_image((folder / "image").read_bytes(), decoder=decoder)).shape
 
@@ -182,12 +182,12 @@ def _results_seeds() -> list[Seed]:
 
 
 def _read_results(folder: Path) -> object:
-    from shiftproof.image_sets import open_images
+    from shiftproof.datasets import open_dataset
     from shiftproof.models import load_detector
 
-    images = open_images(folder)
+    images = open_dataset(folder)
     detector: Any = load_detector(f"results:{folder}/found.json?annotations={folder}/boxes.json")
-    found = detector.answers_for(images)
+    found = detector.detections_in(images)
     if not np.isfinite(found.boxes).all() or not np.isfinite(found.scores).all():
         raise Wrong("boxes or scores that are no numbers")
     return len(found.scores)
@@ -248,8 +248,8 @@ def _class_seeds() -> list[Seed]:
 
 
 def _read_classes(folder: Path) -> object:
-    from shiftproof.class_lists import classes_from
-    from shiftproof.image_sets.label_spaces import match_classes
+    from shiftproof.datasets.classes import classes_from
+    from shiftproof.datasets.label_spaces import match_classes
 
     classes = classes_from(next(folder.iterdir()))
     if not len(classes):
@@ -263,7 +263,7 @@ def _cluster_seeds() -> list[Seed]:
 
 
 def _read_clusters(folder: Path) -> object:
-    from shiftproof.image_sets.clusters import clustering
+    from shiftproof.datasets.clusters import clustering
     from shiftproof.types import Sample
 
     clusters = clustering(str(folder / "clusters.csv")).of([Sample("a.png"), Sample("b.jpg")])
@@ -289,27 +289,27 @@ def _table_seeds() -> list[Seed]:
 def _exported_threshold() -> dict[str, Any]:
     share = {"value": 0.1, "low": 0.05, "high": None, "images": 20}
     expected = {"judged": "others", "false_alarms": share, "found": share, "cost": 0.5, "sets": {"out": {"found": share}}}
-    texts_of = ("detector", "preset", "model", "model_fingerprint", "goal", "chosen", "made")
+    texts_of = ("ood_detector", "preset", "model", "model_fingerprint", "goal", "chosen", "made")
     return {
         "rule": "scores at or above it are flagged",
         **dict.fromkeys(texts_of, "a"),
-        **dict.fromkeys(("threshold", "false_alarm_cost", "miss_cost", "outside_share"), 0.5),
+        **dict.fromkeys(("threshold", "false_alarm_cost", "miss_cost", "ood_share"), 0.5),
         "parameters": {"temperature": 1.0},
         "expected": expected,
         "where_picked": expected,
-        "image_sets": [{"name": "photos", "fingerprint": "00", "images": 20, "set_aside": 0}],
+        "datasets": [{"name": "photos", "fingerprint": "00", "images": 20, "skipped_images": 0}],
         "notes": ["a note"],
         "versions": {"numpy": "2"},
     }
 
 
 def _read_tables(folder: Path) -> object:
-    from shiftproof.class_lists import classes_from
-    from shiftproof.curation.class_choice import choose_some, load_left_out
-    from shiftproof.curation.usual_shares import load_shares
-    from shiftproof.image_sets.label_spaces import merge_classes
-    from shiftproof.image_sets.scoring import load_groups
-    from shiftproof.studies.exported_threshold import ExportedThreshold
+    from shiftproof.curation.boxes import load_shares
+    from shiftproof.curation.filtering import choose_some, load_left_out
+    from shiftproof.datasets.classes import classes_from
+    from shiftproof.datasets.label_spaces import merge_classes
+    from shiftproof.datasets.subsets import load_groups
+    from shiftproof.studies.threshold.exported import ExportedThreshold
 
     path = next(folder.iterdir())
     match path.stem:
@@ -419,7 +419,7 @@ def _published_seeds() -> list[Seed]:
     written = {"fog.npy": array_bytes(np.stack([pixels(4, 4)] * 5)), "labels.npy": array_bytes(np.array([1]))}
     tiny = {"images/a.png": photos()["a.png"], "val_annotations.txt": b"a.png\tn01440764\t0\t0\t5\t5\n"}
     listed = {"n01440764/b.jpg": photo, "imagenetood.txt": b"n01440764/b.jpg\n"}
-    open_images = {"test/b.jpg": photo, "openimage_o.txt": b"b.jpg -1\n"}
+    open_dataset = {"test/b.jpg": photo, "openimage_o.txt": b"b.jpg -1\n"}
     return [
         Seed("vid-robust", vid, "metadata/pmsets.json", jsons),
         Seed("vid-labels", vid, "metadata/labels.json", jsons),
@@ -430,7 +430,7 @@ def _published_seeds() -> list[Seed]:
         Seed("record", {**written, "manifest.json": _json(record)}, "manifest.json", jsons),
         Seed("tiny-imagenet", tiny, "val_annotations.txt", texts),
         Seed("imagenet-ood", listed, "imagenetood.txt", texts),
-        Seed("openimage-o", open_images, "openimage_o.txt", texts),
+        Seed("openimage-o", open_dataset, "openimage_o.txt", texts),
     ]
 
 

@@ -73,7 +73,7 @@ def test_what_cannot_be_told_is_nan_or_refused() -> None:
     assert np.isnan(fleiss_kappa(np.zeros((3, 2), int)))
     with pytest.raises(BadInput, match="as many to each"):
         fleiss_kappa(np.array([[0, 0], [0, -1]]))
-    with pytest.raises(BadInput, match="items, people"):
+    with pytest.raises(BadInput, match="items, reviewers"):
         percent_agreement(np.zeros(3, int))
 
 

@@ -21,7 +21,7 @@ from shiftproof.metrics import (
     to_probabilities,
     top_confidence,
 )
-from shiftproof.metrics.top5 import to_top5
+from shiftproof.metrics.accuracy import to_top5
 from shiftproof.types import Top5
 
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from shiftproof.corruptions import GROUPS, IMAGENET_C
+from shiftproof.corruptions import IMAGENET_C, corruption_groups
 from shiftproof.errors import BadInput
 from shiftproof.metrics import (
     corruption_error,
@@ -65,7 +65,7 @@ def test_random_tables_agree_with_exact_fractions(seed: int) -> None:
         ([0.1, 0.2], [0.1, 0.2], "corruptions, severities"),
         ([[0.1, 0.2]], [[0.1, 0.2, 0.3]], r"\(1, 2\)"),
         ([[0.1, 0.2]], [0.1, 0.2], r"\(1,\)"),
-        ([[0.1], [0.2]], [[0.1], [0.0]], "corruption 1 .*divided"),
+        ([[0.1], [0.2]], [[0.1], [0.0]], "corruption 1 .*the CE is undefined"),
         (np.empty((0, 5)), np.empty((0, 5)), "corruptions, severities"),
     ],
 )
@@ -75,17 +75,17 @@ def test_what_cannot_be_divided_is_said(errors: object, baseline: object, words:
 
 
 def test_a_baseline_that_loses_nothing_cannot_be_divided_by() -> None:
-    with pytest.raises(BadInput, match="loses nothing"):
+    with pytest.raises(BadInput, match="loses no accuracy"):
         relative_corruption_error([[0.5, 0.5]], 0.1, [[0.25, 0.25]], 0.25)
 
 
 def test_the_published_means_of_alexnet_are_those_of_its_severities() -> None:
     rows = {row["corruption"]: row for row in load_table("alexnet_corruption_errors")}
-    assert list(rows) == ["clean", *IMAGENET_C, *GROUPS["extra"]]
+    assert list(rows) == ["clean", *IMAGENET_C, *corruption_groups()["extra"]]
     for name in IMAGENET_C:
         each = [float(rows[name][f"s{severity}"]) for severity in range(1, 6)]
         assert float(rows[name]["mean"]) == pytest.approx(np.mean(each), abs=1e-9)
-    assert all(not rows[name]["s1"] for name in GROUPS["extra"])
+    assert all(not rows[name]["s1"] for name in corruption_groups()["extra"])
 
 
 def test_the_published_models_are_measured_in_multiples_of_alexnet() -> None:

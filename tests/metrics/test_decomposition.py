@@ -72,9 +72,9 @@ def test_the_published_failure_auroc_is_that_of_mistakes_and_new_classes_pooled(
 
 
 def test_what_does_not_fit_is_refused() -> None:
-    with pytest.raises(BadInput, match="each of 3 inside images, got bool"):
+    with pytest.raises(BadInput, match="each of 3 ID images, got bool"):
         decomposed_auroc(np.ones(3), np.ones(2, bool), np.ones(4))
-    with pytest.raises(BadInput, match="each of 3 inside images, got int64"):
+    with pytest.raises(BadInput, match="each of 3 ID images, got int64"):
         decomposed_auroc(np.ones(3), np.array([0, 1, 1]), np.ones(4))
     with pytest.raises(BadInput, match="each part needs its number of images"):
         pooled_auroc([0.5, 0.6], [10])

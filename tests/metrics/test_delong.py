@@ -216,7 +216,7 @@ def test_always_right_beside_blind_is_told_apart_with_enough_images() -> None:
 
 
 def test_scores_of_other_images_are_refused() -> None:
-    with pytest.raises(BadInput, match="the same images, got 3 and 4 inside, 2 and 2 outside"):
+    with pytest.raises(BadInput, match="the same images, got 3 and 4 ID, 2 and 2 OOD"):
         auroc_difference(np.ones(3), np.ones(2), np.ones(4), np.ones(2))
     with pytest.raises(BadInput, match=r"should be \(detectors, images\) on either side, got \(3, 5\) and \(2, 5\)"):
         auroc_covariance(np.ones((3, 5)), np.ones((2, 5)))

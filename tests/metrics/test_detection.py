@@ -21,8 +21,8 @@ from shiftproof.metrics import (
     mean_average_precision,
     precision_at_recall,
 )
-from shiftproof.metrics import matching as matching_module
-from shiftproof.metrics.box_overlap import COCO_OVERLAPS
+from shiftproof.metrics import boxes as matching_module
+from shiftproof.metrics.boxes import COCO_OVERLAPS
 from shiftproof.types import Detections, Truths
 
 SEEDS = range(12)

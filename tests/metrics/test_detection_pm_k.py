@@ -18,7 +18,7 @@ from shiftproof.metrics import (
     relative_performance_under_corruption,
     worst_frames,
 )
-from shiftproof.metrics.resampled_precision import resampled_precision
+from shiftproof.metrics.detection import resampled_precision
 from shiftproof.types import Detections, Truths
 
 SQUARE = [0.0, 0.0, 8.0, 8.0]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from shiftproof.errors import BadInput
-from shiftproof.metrics.difficulty import subsets_of, two_by_two
+from shiftproof.metrics.accuracy import subsets_of, two_by_two
 
 
 def test_the_published_test_of_two_people_comes_out() -> None:
@@ -24,7 +24,7 @@ def test_answers_that_are_missing_count_for_nothing() -> None:
 
 
 def test_other_shapes_are_refused() -> None:
-    with pytest.raises(BadInput, match="two people"):
+    with pytest.raises(BadInput, match="two participants"):
         two_by_two(np.array([1, 0]), np.array([1]))
-    with pytest.raises(BadInput, match="images, people"):
+    with pytest.raises(BadInput, match="images, participants"):
         subsets_of(np.array([1, 0]))

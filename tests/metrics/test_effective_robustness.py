@@ -11,7 +11,7 @@ from scipy.stats import norm
 
 from shiftproof.errors import BadInput
 from shiftproof.metrics import clopper_pearson, effective_robustness, measured_effective_robustness
-from shiftproof.metrics.effective_robustness import LEAST_CASES, Axes
+from shiftproof.metrics.trends import LEAST_CASES, Axes
 from shiftproof.reference import load_table
 
 TABLES = {"imagenet_vid_robust_models": 45, "ytbb_robust_models": 60}

@@ -9,7 +9,7 @@ from scipy import stats
 
 from shiftproof.errors import BadInput
 from shiftproof.metrics import cluster_mean_interval, jackknife_interval
-from shiftproof.metrics.jackknife import BLOCKS
+from shiftproof.metrics.resampling import BLOCKS
 
 
 def bounds(found: tuple[float, float] | None) -> tuple[float, float]:

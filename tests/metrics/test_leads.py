@@ -7,7 +7,7 @@ import pytest
 
 from shiftproof.errors import BadInput
 from shiftproof.metrics import is_correct
-from shiftproof.metrics.leads import right_class_leads
+from shiftproof.metrics.budget import right_class_leads
 
 
 def test_leads_are_worked_by_hand() -> None:

@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from hard_images import hard_images
 from shiftproof.errors import BadInput
-from shiftproof.metrics.likely_wrong import Layout, LikelyWrong, Lines, clean_features, fit_likely_wrong
+from shiftproof.metrics.budget import Layout, LikelyWrong, Lines, clean_features, fit_likely_wrong
 
 LAYOUT = Layout.of_grid(np.array([0, 0, 1]), 3)
 

@@ -16,7 +16,7 @@ from shiftproof.metrics import (
     pooled_accuracy,
     scale_factor,
 )
-from shiftproof.metrics.scale_factors import SCALE_FACTORS
+from shiftproof.metrics.objects import SCALE_FACTORS
 from shiftproof.reference import load_table
 
 

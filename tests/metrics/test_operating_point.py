@@ -57,24 +57,24 @@ def test_rates_have_exact_intervals() -> None:
     assert point.found_interval == clopper_pearson(round(point.found_rate * 40), 40, level=0.9)
 
 
-def cost_at(threshold: float, sides: tuple[Scores, Scores], prices: tuple[float, float], outside_share: float) -> float:
+def cost_at(threshold: float, sides: tuple[Scores, Scores], prices: tuple[float, float], ood_share: float) -> float:
     """The mean cost of a crowd in which every inside and outside image stands for its part of the images to come."""
-    alarms = [prices[0] * (score >= threshold) * (1 - outside_share) / len(sides[0]) for score in sides[0]]
-    misses = [prices[1] * (score < threshold) * outside_share / len(sides[1]) for score in sides[1]]
+    alarms = [prices[0] * (score >= threshold) * (1 - ood_share) / len(sides[0]) for score in sides[0]]
+    misses = [prices[1] * (score < threshold) * ood_share / len(sides[1]) for score in sides[1]]
     return float(sum(alarms) + sum(misses))
 
 
 @pytest.mark.parametrize("prices", [(1.0, 1.0), (1.0, 20.0), (5.0, 0.5)])
-@pytest.mark.parametrize("outside_share", [None, 0.01, 0.5])
+@pytest.mark.parametrize("ood_share", [None, 0.01, 0.5])
 @pytest.mark.parametrize("digits", [0, 9])
 def test_no_threshold_is_cheaper_than_the_cheapest(
-    digits: int, outside_share: float | None, prices: tuple[float, float]
+    digits: int, ood_share: float | None, prices: tuple[float, float]
 ) -> None:
     sides = two_sides(digits)
     natural = len(sides[1]) / (len(sides[0]) + len(sides[1]))
-    point = cheapest_point(*sides, false_alarm_cost=prices[0], miss_cost=prices[1], outside_share=outside_share)
-    assert point.outside_share == (natural if outside_share is None else outside_share)
-    costs = {t: cost_at(t, sides, prices, point.outside_share) for t in [*np.unique(np.concatenate(sides)), np.inf]}
+    point = cheapest_point(*sides, false_alarm_cost=prices[0], miss_cost=prices[1], ood_share=ood_share)
+    assert point.ood_share == (natural if ood_share is None else ood_share)
+    costs = {t: cost_at(t, sides, prices, point.ood_share) for t in [*np.unique(np.concatenate(sides)), np.inf]}
     assert point.expected_cost == pytest.approx(min(costs.values()))
     assert point.expected_cost == pytest.approx(costs[point.threshold])
     assert flagged(point, *sides) == (point.false_alarm_rate, point.found_rate)
@@ -98,7 +98,7 @@ def test_infinite_scores_can_be_flagged_but_not_let_through_alone() -> None:
     inside, outside = np.array([0.0, 1.0, np.inf]), np.array([1.0, np.inf])
     point = operating_point(inside, outside, false_alarms=0.4)
     assert (point.threshold, point.false_alarm_rate, point.found_rate) == (np.inf, 1 / 3, 0.5)
-    with pytest.raises(BadInput, match="no threshold flags so few inside images: 1 of them score infinity"):
+    with pytest.raises(BadInput, match="no threshold has so low an FPR: 1 of the ID images score infinity"):
         operating_point(inside, outside, false_alarms=0.1)
 
 
@@ -110,7 +110,7 @@ def test_infinite_scores_can_be_flagged_but_not_let_through_alone() -> None:
         ({"false_alarms": -0.1}, "false_alarms should lie between 0 and 1, got -0.1"),
         ({"false_alarms": 5}, "false_alarms should lie between 0 and 1, got 5"),
         ({"rejected": 0.0}, "rejected should lie above 0"),
-        ({"rejected": 0.5, "outside_share": 1.5}, "outside_share should lie between 0 and 1"),
+        ({"rejected": 0.5, "ood_share": 1.5}, "ood_share should lie between 0 and 1"),
         ({"rejected": 0.5, "miss_cost": -1}, "miss_cost should be a number of at least 0"),
         ({"rejected": 0.5, "false_alarm_cost": float("nan")}, "false_alarm_cost should be a number"),
         ({"rejected": 0.5, "level": 95}, "level should lie between 0 and 1"),

@@ -8,7 +8,7 @@ from scipy import stats
 
 from shiftproof.errors import BadInput
 from shiftproof.metrics import rank_shift, rank_shift_interval
-from shiftproof.metrics.ranks import mid_ranks
+from shiftproof.metrics.roc import mid_ranks
 
 
 @pytest.mark.parametrize("digits", [0, 1, 9])

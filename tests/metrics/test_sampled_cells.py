@@ -14,8 +14,7 @@ from scipy.stats import beta
 from hard_images import hard_images
 from shiftproof.errors import BadInput
 from shiftproof.metrics import clopper_pearson
-from shiftproof.metrics.likely_wrong import Layout
-from shiftproof.metrics.sampled_cells import Round, SampledCells, clustered_variance, sampled_cells
+from shiftproof.metrics.budget import Layout, Round, SampledCells, clustered_variance, sampled_cells
 
 TWO = Layout.of_grid(np.array([0]), 2)
 NOTHING = np.zeros((4, 0))

@@ -28,7 +28,7 @@ from shiftproof.metrics import (
     response_rate_accuracy,
     risk_coverage,
 )
-from shiftproof.metrics.surest_first import answered_levels, surest_first
+from shiftproof.metrics.selective import answered_levels, ranked
 
 Case = tuple[NDArray[np.floating], NDArray[np.bool_]]
 
@@ -78,9 +78,9 @@ def test_any_real_score_of_any_precision_is_put_in_order(kind: type[np.floating]
     confidence, correct = drawn_case(500, digits=2)
     scores = (confidence + shift).astype(kind)
     order = np.lexsort((~correct, -scores.astype(float)))
-    found = surest_first(scores, correct)
+    found = ranked(scores, correct)
     assert found.right.tolist() == correct[order].tolist()
-    assert found.less_sure.tolist() == (np.diff(scores[order]) < 0).tolist()
+    assert found.drops.tolist() == (np.diff(scores[order]) < 0).tolist()
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])

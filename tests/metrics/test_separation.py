@@ -11,7 +11,7 @@ from sklearn import metrics as sklearn_metrics
 
 from shiftproof.errors import BadInput
 from shiftproof.metrics import aupr, auroc, fpr_at_tpr, separation, share_discarded
-from shiftproof.metrics.score_counts import score_counts
+from shiftproof.metrics.roc import score_counts
 
 Scores = NDArray[Any]  # integers too
 Sides = tuple[Scores, Scores]
@@ -183,12 +183,12 @@ METRICS = [auroc, aupr, fpr_at_tpr, separation, share_discarded]
 @pytest.mark.parametrize(
     ("inside", "outside", "complaint"),
     [
-        (np.array([]), np.ones(2), r"inside scores should be \(images,\) of at least one image, got shape \(0,\)"),
-        (np.ones(2), np.array([]), "outside scores should be"),
-        (np.ones(2), np.ones((2, 1)), r"outside scores should be \(images,\).*got shape \(2, 1\)"),
-        (np.array([np.nan, 1, np.nan]), np.ones(2), "2 of 3 inside scores are nan"),
-        (np.ones(3, np.float16), np.array([np.nan], np.float32), "1 of 1 outside scores are nan"),
-        (np.array(["a"]), np.ones(2), "inside scores should be numbers"),
+        (np.array([]), np.ones(2), r"in-distribution scores should be \(images,\) of at least one image, got shape \(0,\)"),
+        (np.ones(2), np.array([]), "out-of-distribution scores should be"),
+        (np.ones(2), np.ones((2, 1)), r"out-of-distribution scores should be \(images,\).*got shape \(2, 1\)"),
+        (np.array([np.nan, 1, np.nan]), np.ones(2), "2 of 3 in-distribution scores are nan"),
+        (np.ones(3, np.float16), np.array([np.nan], np.float32), "1 of 1 out-of-distribution scores are nan"),
+        (np.array(["a"]), np.ones(2), "in-distribution scores should be numbers"),
     ],
 )
 def test_what_cannot_be_put_in_order_is_refused(metric: Any, inside: Any, outside: Any, complaint: str) -> None:

@@ -18,7 +18,7 @@ from shiftproof.metrics import (
     top5_distance_from_ranks,
     zipf_distance,
 )
-from shiftproof.metrics.top5 import best_classes
+from shiftproof.metrics.accuracy import best_classes
 
 RULES: list[dict[str, Any]] = [{"step": 1}, {"step": 2}, {"step": 3}, {"against": "first"}]
 

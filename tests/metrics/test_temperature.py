@@ -82,7 +82,7 @@ def test_classes_that_cannot_win_change_nothing_and_images_of_such_a_class_do_no
     strange = labels.copy()
     strange[:50] = 9
     assert fit_temperature(strange, widened) == pytest.approx(fit_temperature(labels[50:], logits[50:]), rel=1e-12)
-    with pytest.raises(BadInput, match="no image has a right class that could win"):
+    with pytest.raises(BadInput, match="no image has a correct class that could win"):
         fit_temperature(np.full(300, 9), widened)
 
 

@@ -23,7 +23,7 @@ from shiftproof.metrics import (
     share_discarded,
     two_sample_bootstrap,
 )
-from shiftproof.metrics.score_counts import counted_auroc, counted_average_precision, counted_fpr, counted_precision_area
+from shiftproof.metrics.roc import counted_auroc, counted_average_precision, counted_fpr, counted_precision_area
 
 Scores = NDArray[Any]
 
@@ -234,7 +234,7 @@ def test_every_drawing_is_measured_as_its_images_would_be() -> None:
 
 
 def test_bad_scores_and_levels_are_refused() -> None:
-    with pytest.raises(BadInput, match="inside scores are nan"):
+    with pytest.raises(BadInput, match="in-distribution scores are nan"):
         bootstrap_auroc_interval(np.array([1, np.nan]), np.ones(2))
     with pytest.raises(BadInput, match="at least one image"):
         fpr_interval(np.ones(3), np.array([]))

@@ -9,11 +9,10 @@ from numpy.typing import NDArray
 
 from shiftproof.catalog import BOX_LAYOUTS
 from shiftproof.errors import BadInput, UnknownName
-from shiftproof.models.box_layouts import USUAL, class_count, decoder_of, guess_layout
-from shiftproof.models.candidates import BoxRules, Candidates
-from shiftproof.models.grid_boxes import Asked, asked_of
+from shiftproof.models.object_detectors.box_layouts import class_count, guess_layout, layout_of
+from shiftproof.models.object_detectors.loaded import BatchShape, BoxRules, Candidates, batch_shape
 
-ASKED = Asked(2, 96, 160)
+BATCH = BatchShape(2, 96, 160)
 OBJECTS: list[list[tuple[tuple[float, ...], float, int, float]]] = [  # by image: corners, objectness, class, its share
     [((10.0, 20, 50, 60), 0.9, 2, 0.8), ((100, 4, 156, 90), 0.6, 0, 0.5)],
     [((64, 64, 80, 96), 0.7, 1, 0.9)],
@@ -113,10 +112,10 @@ WRITTEN: list[tuple[str, dict[str, NDArray[Any]]]] = [
 
 @pytest.mark.parametrize(("layout", "outputs"), WRITTEN)
 def test_a_layout_gives_back_the_boxes_that_were_written_in_it(layout: str, outputs: dict[str, NDArray[Any]]) -> None:
-    proposed = decoder_of(layout)(outputs, ASKED)
+    proposed = layout_of(layout)(outputs, BATCH)
     assert len(proposed) == 2
     for candidates, objects in zip(proposed, OBJECTS, strict=True):
-        found = BoxRules(least_score=0.05, overlap=None).found_among(candidates)
+        found = BoxRules(score_threshold=0.05, nms_iou=None).found_among(candidates)
         ordered = sorted(objects, key=lambda one: -one[1] * one[3])
         assert found.classes.tolist() == [place for _, _, place, _ in ordered]
         assert found.boxes == pytest.approx(np.array([box for box, *_ in ordered]), abs=1e-3)
@@ -126,41 +125,41 @@ def test_a_layout_gives_back_the_boxes_that_were_written_in_it(layout: str, outp
 
 @pytest.mark.parametrize(("layout", "kind"), [("end2end", "apart"), ("end2end", "without names"), ("ssd", "ssd")])
 def test_what_fills_a_list_up_to_the_longest_is_no_box(layout: str, kind: str) -> None:
-    assert [len(candidates.boxes) for candidates in decoder_of(layout)(listed(kind), ASKED)] == [2, 1]
+    assert [len(candidates.boxes) for candidates in layout_of(layout)(listed(kind), BATCH)] == [2, 1]
 
 
 @pytest.mark.parametrize("layout", ["detr", "rtdetr"])
 def test_logits_are_found_by_their_name_behind_another_output(layout: str) -> None:
     outputs = detr(softmax=layout == "detr")
-    plain, beside = (decoder_of(layout)(some, ASKED) for some in (outputs, {"hidden": np.ones((2, 5, 8)), **outputs}))
+    plain, beside = (layout_of(layout)(some, BATCH) for some in (outputs, {"hidden": np.ones((2, 5, 8)), **outputs}))
     assert all(np.array_equal(one.scores, other.scores) for one, other in zip(plain, beside, strict=True))
 
 
 def test_without_objectness_the_classes_speak_alone() -> None:
     rows = dense(True)
     outputs = {"output0": np.delete(rows, 4, axis=2).transpose(0, 2, 1)}
-    (first, _) = decoder_of("yolov8")(outputs, ASKED)
-    found = BoxRules(overlap=None).found_among(first)
+    (first, _) = layout_of("yolov8")(outputs, BATCH)
+    found = BoxRules(nms_iou=None).found_among(first)
     assert found.scores == pytest.approx([0.8, 0.5])
     assert found.boxes[0] == pytest.approx([10, 20, 50, 60], abs=1e-3)
 
 
 def test_boxes_of_one_image_need_no_axis_of_images() -> None:
     outputs = {"boxes": np.array([[1.0, 2, 3, 4]]), "labels": np.array([5]), "scores": np.array([0.25])}
-    (candidates,) = decoder_of("end2end")(outputs, Asked(1, 96, 160))
+    (candidates,) = layout_of("end2end")(outputs, BatchShape(1, 96, 160))
     expected = Candidates(*outputs.values())._replace(scores=outputs["scores"], classes=outputs["labels"])
     assert all(np.array_equal(ours, theirs) for ours, theirs in zip(candidates, expected, strict=True))  # type: ignore[arg-type]
 
 
-def test_every_layout_was_written_and_has_its_usual_settings() -> None:
-    assert {layout for layout, _ in WRITTEN} | {"yolov8"} == set(BOX_LAYOUTS.built_in) == set(USUAL)
+def test_every_layout_is_tested() -> None:
+    assert {layout for layout, _ in WRITTEN} | {"yolov8"} == set(BOX_LAYOUTS.built_in)
 
 
 def test_a_decoded_export_is_not_read_as_cells_of_a_grid() -> None:
     with pytest.raises(BadInput, match="say yolox-decoded"):
-        decoder_of("yolox")({"output": dense(True)}, ASKED)
+        layout_of("yolox")({"output": dense(True)}, BATCH)
     with pytest.raises(BadInput, match="should give 315 boxes of 96x160 inputs, got 7"):
-        decoder_of("yolox")({"output": np.zeros((2, 7, 8))}, ASKED)
+        layout_of("yolox")({"output": np.zeros((2, 7, 8))}, BATCH)
 
 
 @pytest.mark.parametrize(
@@ -174,12 +173,12 @@ def test_a_decoded_export_is_not_read_as_cells_of_a_grid() -> None:
 )
 def test_outputs_of_another_layout_are_told(layout: str, shape: tuple[int, ...], answer: str) -> None:
     with pytest.raises(BadInput, match=answer):
-        decoder_of(layout)({"output": np.zeros(shape)}, ASKED)
+        layout_of(layout)({"output": np.zeros(shape)}, BATCH)
 
 
 def test_a_slip_in_the_name_of_a_layout_is_answered() -> None:
     with pytest.raises(UnknownName, match="did you mean yolox"):
-        decoder_of("yolo-x")
+        layout_of("yolo-x")
 
 
 @pytest.mark.parametrize(
@@ -230,4 +229,4 @@ def test_classes_are_counted_where_shapes_tell(layout: str, shapes: Any, count: 
 
 
 def test_inputs_are_measured_in_their_own_order_of_axes() -> None:
-    assert asked_of(np.zeros((2, 3, 96, 160)), "nchw") == asked_of(np.zeros((2, 96, 160, 3)), "nhwc") == ASKED
+    assert batch_shape(np.zeros((2, 3, 96, 160)), "nchw") == batch_shape(np.zeros((2, 96, 160, 3)), "nhwc") == BATCH

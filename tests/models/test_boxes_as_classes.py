@@ -11,11 +11,16 @@ import shiftproof as sp
 from boxed_toys import ColourDetector, draw_scenes
 from shiftproof.errors import BadInput, UnknownName
 from shiftproof.metrics import is_correct
-from shiftproof.metrics.top5 import best_classes
-from shiftproof.models.boxes_as_classes import NOTHING, boxes_as_classes, scores_behind_nothing, scores_in_random_order
+from shiftproof.metrics.accuracy import best_classes
+from shiftproof.models.classifiers.boxes_as_classes import (
+    NOTHING,
+    boxes_as_classes,
+    scores_behind_nothing,
+    scores_in_random_order,
+)
 from shiftproof.models.options import Fill
-from shiftproof.models.preparation import ImagePreparation
-from shiftproof.studies.accuracy import AccuracyStudy
+from shiftproof.models.preprocessing import ImagePreprocessing
+from shiftproof.studies.accuracy.study import AccuracyStudy
 from shiftproof.types import Found, Image
 from toys import COLOURS
 
@@ -110,7 +115,7 @@ def test_detectors_of_unnamed_classes_and_unknown_ways_to_fill_are_refused(monke
 def test_the_detector_is_told_the_size_of_its_input_in_either_layout() -> None:
     last = ColourDetector()
     boxes_as_classes(last)(np.zeros((2, 6, 9, 3), np.uint8))
-    first = ColourDetector(preparation=ImagePreparation(layout="nchw"), names=())
+    first = ColourDetector(preprocessing=ImagePreprocessing(layout="nchw"), names=())
     boxes_as_classes(first)(np.zeros((2, 3, 6, 9), np.uint8))
     assert last.asked == first.asked == [(6, 9), (6, 9)]
 
@@ -121,11 +126,11 @@ def test_studies_run_on_it_and_count_images_without_boxes_as_wrong(tmp_path: Pat
         draw_scenes(photos / colour, {f"{colour}.png": {colour: (4, 4, 20, 20)}})
     draw_scenes(photos / "blue", {"none.png": {}})
     model = boxes_as_classes(ColourDetector(), fill="empty")
-    images = sp.open_images(photos)
+    images = sp.open_dataset(photos)
     said = sp.predict(model, images, store=tmp_path / "runs", workers=0)
     assert said.classes is not None
     first = dict(zip(said.ids, (said.classes.names[place] for place in said.top5.classes[:, 0]), strict=True))
     assert first == {"blue/blue.png": "blue", "blue/none.png": NOTHING, "green/green.png": "green", "red/red.png": "red"}
-    results = sp.measure(AccuracyStudy(models=[model], image_set=images), store=tmp_path / "runs", image_sets=[images])
+    results = sp.measure(AccuracyStudy(models=[model], dataset=images), store=tmp_path / "runs", datasets=[images])
     found = {one.metric: one.value for one in results.measurements if "class" not in one.about}
     assert found["top1_accuracy"] == found["top5_accuracy"] == 0.75

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -10,13 +10,14 @@ from click.testing import CliRunner
 from numpy.typing import NDArray
 
 import shiftproof as sp
-from shiftproof.cli import cli
+from shiftproof.cli.main import cli
 from shiftproof.errors import BadInput
-from shiftproof.loading import load_predictions
 from shiftproof.models import load_model, wrap_model
-from shiftproof.prediction import fill
-from shiftproof.store import Store
-from shiftproof.types import CLEAN, Classifier, Inputs, Keep, Precision, Run
+from shiftproof.options import PredictionSettings
+from shiftproof.runs.load import load_predictions
+from shiftproof.runs.predict import fill
+from shiftproof.runs.store import Store
+from shiftproof.types import CLEAN, Classifier, Inputs, Run
 from toys import COLOURS, colour_scores
 
 BRANCH = np.random.default_rng(5).normal(size=(6, 1)).astype(np.float32)
@@ -73,7 +74,7 @@ def with_branch(make_onnx: Callable[..., Path]) -> Callable[..., str]:
 
 
 def load(spec: str, **options: Any) -> Any:
-    return load_model(spec, **{"classes": list("abcde"), "prepare": "imagenet,size=8", **options})
+    return load_model(spec, **{"classes": list("abcde"), "preprocess": "imagenet,size=8", **options})
 
 
 @pytest.mark.parametrize("shown", [True, False])
@@ -139,7 +140,7 @@ def test_an_exported_program_shows_the_parts_of_its_answer(tmp_path: Path) -> No
     torch.export.save(torch.export.export(module, (torch.zeros(2, 3, 8, 8),), dynamic_shapes=shapes), tmp_path / "two.pt2")
     with torch.inference_mode():
         confidence = module(torch.from_numpy(batch()))[1]
-    extra = load(f"torch:{tmp_path / 'two.pt2'}", prepare="imagenet", extra_output="1", trust=True)(batch()).extra
+    extra = load(f"torch:{tmp_path / 'two.pt2'}", preprocess="imagenet", extra_output="1", trust=True)(batch()).extra
     assert np.allclose(extra, confidence.numpy(), atol=1e-6)
 
 
@@ -173,7 +174,12 @@ def confident(inputs: Inputs) -> tuple[Any, Any, Any]:
 @pytest.fixture
 def colours() -> Classifier:
     return wrap_model(
-        confident, name="confident", version="1", class_names=sorted(COLOURS), size=(16, 16), prepare="squash,mean=0,std=1"
+        confident,
+        name="confident",
+        version="1",
+        class_names=sorted(COLOURS),
+        size=(16, 16),
+        preprocess="squash,mean=0,std=1",
     )
 
 
@@ -187,14 +193,18 @@ def test_a_functions_third_item_is_its_extra_output(colours: Classifier) -> None
 
 
 @pytest.mark.parametrize("keep", ["top5", "logits"])
-@pytest.mark.parametrize("precision", ["float32", "float16"])
+@pytest.mark.parametrize("half", [False, True])
 def test_extra_numbers_are_stored_whole_whatever_else_is_kept(
-    colours: Classifier, draw_photos: Callable[..., Path], tmp_path: Path, keep: Keep, precision: Precision
+    colours: Classifier,
+    draw_photos: Callable[..., Path],
+    tmp_path: Path,
+    keep: Literal["top5", "logits", "features"],
+    half: bool,
 ) -> None:
-    images = sp.open_images(draw_photos(7))
-    found = sp.predict(colours, images, store=tmp_path / "runs", keep=keep, precision=precision, batch_size=4)
+    images = sp.open_dataset(draw_photos(7))
+    found = sp.predict(colours, images, store=tmp_path / "runs", keep=keep, half=half, batch_size=4)
     sources = [images.source(sample) for sample in images.samples]
-    inputs = np.stack([colours.preparation.from_image(source.decode(source.read())) for source in sources])
+    inputs = np.stack([colours.preprocessing.from_image(source.decode(source.read())) for source in sources])
     assert found.extra is not None
     assert np.array_equal(found.extra, colours(inputs).extra)  # type: ignore[arg-type]
     assert len(list((tmp_path / "runs").glob("rows/*/*.safetensors"))) == 1  # sealed, so joined from six files
@@ -203,12 +213,12 @@ def test_extra_numbers_are_stored_whole_whatever_else_is_kept(
 def test_extra_numbers_survive_shards_and_merging(
     colours: Classifier, draw_photos: Callable[..., Path], tmp_path: Path
 ) -> None:
-    images = sp.open_images(draw_photos(7))
+    images = sp.open_dataset(draw_photos(7))
     whole = sp.predict(colours, images, store=tmp_path / "whole")
     merged = Store(tmp_path / "merged")
     for part in (1, 2):
         store = Store(tmp_path / f"part{part}")
-        fill(colours, images, store=store, shard=(part, 2), batch_size=4)
+        fill(colours, images, store=store, settings=PredictionSettings(batch_size=4), shard=(part, 2))
         merged.absorb(store)
     found = load_predictions(Run(colours.ref, images.ref, CLEAN), images, store=merged)
     assert whole.extra is not None
@@ -218,32 +228,37 @@ def test_extra_numbers_survive_shards_and_merging(
 def test_rows_of_which_only_some_have_extra_numbers_come_without_them(
     colours: Classifier, draw_photos: Callable[..., Path], tmp_path: Path
 ) -> None:
-    images, store = sp.open_images(draw_photos(4)), Store(tmp_path / "runs")
+    images, store = sp.open_dataset(draw_photos(4)), Store(tmp_path / "runs")
     silent = wrap_model(
         colour_scores,
         name="confident",
         version="1",
         class_names=sorted(COLOURS),
         size=(16, 16),
-        prepare="squash,mean=0,std=1",
+        preprocess="squash,mean=0,std=1",
     )
-    fill(colours, images, store=store, shard=(1, 2), batch_size=4)
+    fill(colours, images, store=store, settings=PredictionSettings(batch_size=4), shard=(1, 2))
     found = sp.predict(silent, images, store=store, batch_size=4)
     assert found.extra is None
     assert len(found) == len(images.samples)
 
 
-def test_an_extra_number_that_is_none_sets_its_image_aside(draw_photos: Callable[..., Path], tmp_path: Path) -> None:
+def test_an_extra_number_that_is_none_skips_its_image(draw_photos: Callable[..., Path], tmp_path: Path) -> None:
     def unsure_of_blue(inputs: Inputs) -> tuple[Any, Any, Any]:
         scores = colour_scores(inputs)
         return scores, None, np.where(scores.argmax(axis=1) == 0, np.nan, 1.0)
 
     model = wrap_model(
-        unsure_of_blue, name="unsure", version="1", class_names=sorted(COLOURS), size=(16, 16), prepare="squash,mean=0,std=1"
+        unsure_of_blue,
+        name="unsure",
+        version="1",
+        class_names=sorted(COLOURS),
+        size=(16, 16),
+        preprocess="squash,mean=0,std=1",
     )
-    found = sp.predict(model, sp.open_images(draw_photos(3)), store=tmp_path / "runs")
-    assert (len(found), len(found.set_aside)) == (6, 3)
-    assert "not numbers" in found.set_aside[0].reason
+    found = sp.predict(model, sp.open_dataset(draw_photos(3)), store=tmp_path / "runs")
+    assert (len(found), len(found.skipped_images)) == (6, 3)
+    assert "NaN" in found.skipped_images[0].reason
 
 
 def test_the_command_line_names_an_extra_output(
@@ -251,12 +266,12 @@ def test_the_command_line_names_an_extra_output(
 ) -> None:
     (tmp_path / "classes.txt").write_text("\n".join([*sorted(COLOURS), "d", "e"]))
     spec, photos = with_branch(), draw_photos(2)
-    options = ["--prepare", "imagenet,size=8", "--classes", str(tmp_path / "classes.txt"), "--quiet"]
+    options = ["--preprocess", "imagenet,size=8", "--classes", str(tmp_path / "classes.txt"), "--quiet"]
     done = CliRunner().invoke(
         cli, ["predict", spec, str(photos), "--store", str(tmp_path / "runs"), "--extra-output", "conf", *options]
     )
     assert done.exit_code == 0, done.output
-    images, store = sp.open_images(photos), Store(tmp_path / "runs")
+    images, store = sp.open_dataset(photos), Store(tmp_path / "runs")
     found = load_predictions(Run(store.models()[0].ref, images.ref, CLEAN), images, store=store)
     assert found.extra is not None
     assert found.extra.shape == (6, 1)

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from shiftproof.models.framing import letterbox
-from shiftproof.models.preparation import ImagePreparation
-from shiftproof.models.presets import parse_preparation
+from shiftproof.models.options import parse_preprocessing
+from shiftproof.models.preprocessing import ImagePreprocessing, letterbox
 
 PLAIN = "bytes,layout=nhwc,channels=grey"
 RULES = [
@@ -33,15 +32,15 @@ def centre_of_mark(pixels: NDArray[np.generic], background: int) -> tuple[float,
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("rule", RULES)
 def test_a_mark_lies_in_the_input_where_the_window_says(rule: str, shape: tuple[int, int]) -> None:
-    preparation = parse_preparation(rule)
-    left, top, right, bottom = preparation.window(*shape)
+    preprocessing = parse_preprocessing(rule)
+    left, top, right, bottom = preprocessing.window(*shape)
     half = [max(4, min(side // 8, int(seen / 50))) for side, seen in zip(shape, (bottom - top, right - left), strict=True)]
     for share in (0.35, 0.6):
         row, column = (int(side * share) if side < 1000 else side // 2 + 5 for side in shape)
-        image = np.full((*shape, 3), preparation.pad_colour, np.uint8)
+        image = np.full((*shape, 3), preprocessing.pad_colour, np.uint8)
         image[row - half[0] : row + half[0], column - half[1] : column + half[1]] = MARK
-        shown = preparation.from_image(image)[:, :, 0]
-        found = centre_of_mark(shown, preparation.pad_colour)
+        shown = preprocessing.from_image(image)[:, :, 0]
+        found = centre_of_mark(shown, preprocessing.pad_colour)
         height, width = shown.shape
         back = top + found[0] * (bottom - top) / height, left + found[1] * (right - left) / width
         # half a pixel of the coarser of the two grids
@@ -52,12 +51,12 @@ def test_a_mark_lies_in_the_input_where_the_window_says(rule: str, shape: tuple[
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_letterbox_shows_all_of_the_image_and_fills_the_rest(shape: tuple[int, int]) -> None:
     for pad in ("corner", "centre"):
-        preparation = parse_preparation(f"{PLAIN},resize=letterbox,size=320x416,pad={pad},pad_colour=9")
-        left, top, right, bottom = preparation.window(*shape)
+        preprocessing = parse_preprocessing(f"{PLAIN},resize=letterbox,size=320x416,pad={pad},pad_colour=9")
+        left, top, right, bottom = preprocessing.window(*shape)
         assert min(left, top) <= 0
         assert right >= shape[1]
         assert bottom >= shape[0]
-        shown = preparation.from_image(np.full((*shape, 3), 200, np.uint8))[:, :, 0]
+        shown = preprocessing.from_image(np.full((*shape, 3), 200, np.uint8))[:, :, 0]
         rows, columns = (shown == 200).any(axis=1), (shown == 200).any(axis=0)
         assert np.array_equal(shown, np.where(np.outer(rows, columns), 200, 9))
         assert rows.all() or columns.all()  # as large as it fits
@@ -81,12 +80,12 @@ def test_letterboxes_by_hand() -> None:
 
 
 def test_a_picture_that_was_letterboxed_already_is_not_boxed_again() -> None:
-    preparation = parse_preparation("yolox,size=320x416,engine=pillow")
+    preprocessing = parse_preprocessing("yolox,size=320x416,engine=pillow")
     image = np.random.default_rng(0).integers(0, 256, (100, 333, 3), dtype=np.uint8)
-    assert np.array_equal(preparation.from_picture(preparation.cut(image)), preparation.from_image(image))
-    assert np.array_equal(preparation.from_picture(image), preparation.from_image(image))
+    assert np.array_equal(preprocessing.from_picture(preprocessing.cut(image)), preprocessing.from_image(image))
+    assert np.array_equal(preprocessing.from_picture(image), preprocessing.from_image(image))
 
 
 def test_only_a_letterbox_speaks_of_its_padding() -> None:
-    assert ImagePreparation(pad="corner", pad_colour=7).describe() == ImagePreparation().describe()
-    assert parse_preparation("yolox").describe()["pad"] == "corner"
+    assert ImagePreprocessing(pad="corner", pad_colour=7).describe() == ImagePreprocessing().describe()
+    assert parse_preprocessing("yolox").describe()["pad"] == "corner"

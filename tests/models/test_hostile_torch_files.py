@@ -134,7 +134,7 @@ WAYS: dict[str, Callable[[Parts, Path], bytes]] = {
 
 
 def ask(file: Path, **options: Any) -> None:
-    load_model(f"torch:{file}", classes=list("abcde"), prepare="imagenet,size=16", **options)
+    load_model(f"torch:{file}", classes=list("abcde"), preprocess="imagenet,size=16", **options)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -297,7 +297,7 @@ def weights_of(network: Any, **how: Any) -> bytes:
 
 def fill(network: Any, file: Path) -> None:
     load_model(
-        f"torch:{file.parent / 'networks.py'}:small", weights=str(file), classes=list("abcde"), prepare="imagenet,size=16"
+        f"torch:{file.parent / 'networks.py'}:small", weights=str(file), classes=list("abcde"), preprocess="imagenet,size=16"
     )
 
 
@@ -483,7 +483,7 @@ def test_a_checkpoint_cut_anywhere_or_with_any_byte_changed_is_refused_or_read(
 ) -> None:
     from random import Random
 
-    from shiftproof.models.torch_files import load_weights
+    from shiftproof.models.classifiers.torch import load_weights
 
     whole, file, random = weights_of(network, **how), tmp_path / "odd.pth", Random(0)
     refused = 0
@@ -504,7 +504,7 @@ def test_a_checkpoint_cut_anywhere_or_with_any_byte_changed_is_refused_or_read(
 
 @pytest.mark.parametrize("how", [{}, {"_use_new_zipfile_serialization": False}], ids=["zip", "legacy"])
 def test_every_kind_of_tensor_is_read_as_torch_reads_it(how: dict[str, Any], tmp_path: Path) -> None:
-    from shiftproof.models.torch_files import load_weights
+    from shiftproof.models.classifiers.torch import load_weights
 
     base = torch.arange(24.0)
     state = {

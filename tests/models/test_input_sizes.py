@@ -10,7 +10,7 @@ import pytest
 from PIL import Image as Pillow
 
 from shiftproof.errors import BadInput
-from shiftproof.models import ImagePreparation, load_model, wrap_model
+from shiftproof.models import ImagePreprocessing, load_model, wrap_model
 from shiftproof.models.input_sizes import SmallPictures, at_input_size, own_size, sizing_of, takes_size
 from shiftproof.models.loaded import LoadedClassifier
 from shiftproof.types import Classifier, Inputs
@@ -24,23 +24,23 @@ def side_of(inputs: Inputs) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]
 
 @pytest.fixture
 def any_size() -> Classifier:
-    return wrap_model(side_of, name="side", version="1", size=(64, 64), prepare="imagenet,size=64")
+    return wrap_model(side_of, name="side", version="1", size=(64, 64), preprocess="imagenet,size=64")
 
 
 @pytest.fixture
 def one_size(tmp_path: Path) -> Classifier:
     save_colour_network(tmp_path / "colours.onnx")
-    return load_model(str(tmp_path / "colours.onnx"), prepare="squash,size=16,mean=0,std=1", classes=["b", "g", "r"])
+    return load_model(str(tmp_path / "colours.onnx"), preprocess="squash,size=16,mean=0,std=1", classes=["b", "g", "r"])
 
 
 def test_a_model_that_takes_any_size_is_fed_another_one(any_size: Classifier) -> None:
     small = at_input_size(any_size, 32)
-    prepared = small.preparation.from_image(np.zeros((100, 150, 3), np.uint8))
+    prepared = small.preprocessing.from_image(np.zeros((100, 150, 3), np.uint8))
     assert prepared.shape == (3, 32, 32)
     assert small(prepared[None]).scores[0, 0] == 32
     assert (small.ref.name, sizing_of(any_size), own_size(any_size)) == ("side at 32", "input", (64, 64))
-    assert isinstance(small.preparation, ImagePreparation)
-    assert (small.preparation.shorter / 32) == pytest.approx(any_size.preparation.shorter / 64, abs=1 / 32)  # type: ignore[attr-defined]
+    assert isinstance(small.preprocessing, ImagePreprocessing)
+    assert (small.preprocessing.shorter / 32) == pytest.approx(any_size.preprocessing.shorter / 64, abs=1 / 32)  # type: ignore[attr-defined]
 
 
 def test_its_own_size_is_the_model_itself(any_size: Classifier, one_size: Classifier) -> None:
@@ -60,17 +60,17 @@ def test_a_model_of_one_size_sees_small_pictures_enlarged(one_size: Classifier) 
     image = np.random.default_rng(5).integers(0, 256, (24, 32, 3), dtype=np.uint8)
     shrunk = Pillow.fromarray(image).resize((4, 4), Pillow.Resampling.BILINEAR)
     expected = np.asarray(shrunk.resize((16, 16), Pillow.Resampling.BILINEAR))
-    assert np.array_equal(small.preparation.cut(image), expected)
-    assert small.preparation.from_image(image) == pytest.approx(expected.transpose(2, 0, 1) / 255, abs=1e-6)
-    assert small.preparation.from_picture(image) == pytest.approx(expected.transpose(2, 0, 1) / 255, abs=1e-6)
-    assert small.preparation.describe()["enlarged from"] == "4x4"
-    assert small(small.preparation.from_image(image)[None]).scores.shape == (1, 3)
+    assert np.array_equal(small.preprocessing.cut(image), expected)
+    assert small.preprocessing.from_image(image) == pytest.approx(expected.transpose(2, 0, 1) / 255, abs=1e-6)
+    assert small.preprocessing.from_picture(image) == pytest.approx(expected.transpose(2, 0, 1) / 255, abs=1e-6)
+    assert small.preprocessing.describe()["enlarged from"] == "4x4"
+    assert small(small.preprocessing.from_image(image)[None]).scores.shape == (1, 3)
 
 
 def test_small_pictures_show_the_same_part_of_the_image_as_before() -> None:
     image = np.zeros((200, 200, 3), np.uint8)
     image[:26] = 255  # a little more than the margin that a crop of 0.75 cuts away on every side
-    own = ImagePreparation(size=(96, 96), rule="crop", share=0.75)
+    own = ImagePreprocessing(size=(96, 96), rule="crop", share=0.75)
     whole, small = own.cut(image), SmallPictures(own, (48, 48)).cut(image)
     assert whole[2:].max() == 0
     assert small[4:].max() == 0, "no more than the blur of two enlarged pixels"
@@ -81,9 +81,11 @@ def test_small_pictures_show_the_same_part_of_the_image_as_before() -> None:
 
 def test_a_network_built_for_other_inputs_is_not_looked_into_through_the_first_one(any_size: Classifier) -> None:
     assert isinstance(any_size, LoadedClassifier)
-    looked_into = dataclasses.replace(any_size, looks={"class-activation": lambda inputs, classes: np.zeros((1, 1, 7, 7))})
-    assert at_input_size(looked_into, 32).looks == {}
-    assert list(at_input_size(looked_into, 32, sizing="picture").looks) == ["class-activation"]
+    looked_into = dataclasses.replace(
+        any_size, saliency={"class-activation": lambda inputs, classes: np.zeros((1, 1, 7, 7))}
+    )
+    assert at_input_size(looked_into, 32).saliency == {}
+    assert list(at_input_size(looked_into, 32, sizing="picture").saliency) == ["class-activation"]
 
 
 def test_what_cannot_be_had_says_why(any_size: Classifier, one_size: Classifier) -> None:
@@ -91,7 +93,7 @@ def test_what_cannot_be_had_says_why(any_size: Classifier, one_size: Classifier)
         at_input_size(one_size, 8, sizing="input")
     with pytest.raises(BadInput, match="takes 16 x 16, so pictures of 32 x 32 are none to enlarge"):
         at_input_size(one_size, 32)
-    with pytest.raises(BadInput, match="preparation of its own"):
+    with pytest.raises(BadInput, match="preprocessing of its own"):
         at_input_size(at_input_size(any_size, 32, sizing="picture"), 16)
     free = wrap_model(side_of, name="free", version="1", size=None)
     with pytest.raises(BadInput, match="no input size of its own"):
@@ -102,8 +104,8 @@ def test_rectangular_inputs_have_their_height_first(any_size: Classifier) -> Non
     """The paper's 800 x 600: a photo of 4 : 3 fills it without a crop where the whole image is taken."""
     wide = at_input_size(any_size, (600, 800))
     assert wide.ref.name == "side at 600 x 800"
-    assert wide.preparation.from_image(np.zeros((700, 900, 3), np.uint8)).shape == (3, 600, 800)
-    assert wide(wide.preparation.from_image(np.zeros((700, 900, 3), np.uint8))[None]).scores[0, 0] == 800
+    assert wide.preprocessing.from_image(np.zeros((700, 900, 3), np.uint8)).shape == (3, 600, 800)
+    assert wide(wide.preprocessing.from_image(np.zeros((700, 900, 3), np.uint8))[None]).scores[0, 0] == 800
     assert at_input_size(any_size, (32, 32)).ref == at_input_size(any_size, 32).ref
     assert at_input_size(any_size, (32, 48)).ref != at_input_size(any_size, (48, 32)).ref
 
@@ -113,7 +115,7 @@ def test_a_whole_image_is_resized_to_a_square_without_a_crop(any_size: Classifie
     crop = np.random.default_rng(1).integers(0, 256, (73, 107, 3), dtype=np.uint8)
     whole = at_input_size(any_size, 112, whole=True)
     expected = np.asarray(Pillow.fromarray(crop).resize((112, 112), Pillow.Resampling.BILINEAR))
-    assert np.array_equal(whole.preparation.cut(crop), expected)
+    assert np.array_equal(whole.preprocessing.cut(crop), expected)
     assert whole.ref.name == "side at 112, whole image"
     assert whole.ref.fingerprint != at_input_size(any_size, 112).ref.fingerprint
     own = at_input_size(any_size, 64, whole=True)
@@ -138,7 +140,7 @@ def test_lite_is_built_anew_for_other_inputs() -> None:
     again = at_input_size(model, 160)
     assert (again.ref.name, sizing_of(model)) == ("lite:0 at 160", "input")
     image = np.random.default_rng(2).integers(0, 256, (300, 260, 3), dtype=np.uint8)
-    prepared = again.preparation.from_image(image)[None]
+    prepared = again.preprocessing.from_image(image)[None]
     assert prepared.shape == (1, 3, 160, 160)
     outputs = again(prepared, features=True)
     assert outputs.features is not None

@@ -12,8 +12,7 @@ pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 
 from shiftproof.errors import BadInput, ShiftproofError
 from shiftproof.models import load_model
-from shiftproof.models.lite import SIZES, checkpoint_of
-from shiftproof.models.lite_graph import blocks_of
+from shiftproof.models.classifiers.lite import SIZES, blocks_of, checkpoint_of
 from shiftproof.types import Inputs
 
 
@@ -95,8 +94,8 @@ def test_a_cache_that_cannot_be_written_is_done_without(monkeypatch: pytest.Monk
 def test_looking_at_the_model_makes_no_session_and_reads_no_graph() -> None:
     looked_at = (
         "import sys; from shiftproof.models import load_model; m = load_model('lite:0'); "
-        "m.ref, m.classes, m.preparation.describe(), m.gives, m.notes; "
-        "assert 'session' not in vars(m.answer); print('onnx' in sys.modules, 'torch' in sys.modules)"
+        "m.ref, m.classes, m.preprocessing.describe(), m.gives, m.notes; "
+        "assert 'session' not in vars(m.forward); print('onnx' in sys.modules, 'torch' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", looked_at], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]
@@ -107,10 +106,10 @@ def test_it_says_what_it_was_trained_on_and_the_user_may_say_more() -> None:
     assert load_model("lite:0", seen="ILSVRC-2012 and fog").seen.training_data == "ILSVRC-2012 and fog"
 
 
-def test_the_fingerprint_follows_the_weights_and_the_preparation() -> None:
+def test_the_fingerprint_follows_the_weights_and_the_preprocessing() -> None:
     plain = load_model("lite:0").ref.fingerprint
     assert load_model("lite:0", name="other").ref.fingerprint == plain
-    assert load_model("lite:0", prepare="imagenet").ref.fingerprint != plain
+    assert load_model("lite:0", preprocess="imagenet").ref.fingerprint != plain
     assert load_model("lite:1").ref.fingerprint != plain
 
 
@@ -118,9 +117,9 @@ def test_another_number_or_size_is_refused() -> None:
     with pytest.raises(ShiftproofError, match="there are: 0, 1, 2"):
         load_model("lite:7")
     with pytest.raises(BadInput, match="224x224 only"):
-        load_model("lite:0", prepare="lite,size=240")
+        load_model("lite:0", preprocess="lite,size=240")
 
 
 def test_a_model_stays_in_its_process() -> None:
-    with pytest.raises(TypeError, match="send its preparation"):
+    with pytest.raises(TypeError, match="send its preprocessing"):
         pickle.dumps(load_model("lite:0"))

@@ -12,7 +12,7 @@ from PIL import Image as Pillow
 
 import shiftproof as sp
 from shiftproof.errors import BadInput, ClassMismatch, UnknownName
-from shiftproof.models.loaded_detector import LoadedDetector
+from shiftproof.models.object_detectors.loaded import LoadedDetector
 from shiftproof.types import Inputs, ObjectDetector, RecordedDetector
 
 Table = NDArray[np.floating]
@@ -67,7 +67,7 @@ def lights(*levels: float) -> Inputs:
 
 
 def test_boxes_are_read_suppressed_and_put_back_into_the_original(make_detector: Any) -> None:
-    detector = load(make_detector(), layout="yolov5", prepare="unit,resize=squash", several=False)
+    detector = load(make_detector(), layout="yolov5", preprocess="unit,resize=squash", several=False)
     assert isinstance(detector, ObjectDetector)
     (found,) = detector.detect(lights(1), [(320, 320)])  # ten times as high, five times as wide
     assert found.boxes.tolist() == [[60, 120, 100, 200], [160, 0, 240, 160]]
@@ -76,7 +76,7 @@ def test_boxes_are_read_suppressed_and_put_back_into_the_original(make_detector:
 
 
 def test_a_letterbox_is_taken_off_again(make_detector: Any) -> None:
-    detector = load(make_detector(), layout="yolov5", prepare="unit,resize=letterbox", several=False)
+    detector = load(make_detector(), layout="yolov5", preprocess="unit,resize=letterbox", several=False)
     # 64 x 64 fits as 32 x 32 with 16 columns of padding on each side, at half the size
     found = detector.detect(lights(1), [(64, 64)])[0]
     assert found.boxes.tolist() == [[0, 24, 8, 40], [32, 0, 64, 32]]  # the first reached into the padding
@@ -85,7 +85,7 @@ def test_a_letterbox_is_taken_off_again(make_detector: Any) -> None:
 
 def test_a_box_in_the_padding_alone_is_none(make_detector: Any) -> None:
     padding = np.array([[4.0, 16, 8, 8, 0.9, 1, 0]])
-    detector = load(make_detector(padding), layout="yolov5", prepare="unit,resize=letterbox")
+    detector = load(make_detector(padding), layout="yolov5", preprocess="unit,resize=letterbox")
     assert len(detector.detect(lights(1), [(64, 64)])[0].scores) == 0
 
 
@@ -104,17 +104,17 @@ def test_batches_of_any_size_find_what_each_image_holds(make_detector: Any, batc
 def test_what_is_not_said_is_usual_for_the_layout_and_noted(make_detector: Any) -> None:
     rows = np.zeros((32 // 8 * 8 + 2 * 4 + 1 * 2, 7))
     detector = load(make_detector(rows))
-    assert detector.preparation.describe()["resize"] == "letterbox"
-    assert detector.preparation.channels == "bgr"
+    assert detector.preprocessing.describe()["resize"] == "letterbox"
+    assert detector.preprocessing.channels == "bgr"
     assert any("read as yolox" in note for note in detector.notes)
-    assert any("prepared as yolox" in note for note in detector.notes)
-    quiet = load(make_detector(rows), layout="yolox", prepare="yolox")
+    assert any("preprocessing is yolox" in note for note in detector.notes)
+    quiet = load(make_detector(rows), layout="yolox", preprocess="yolox")
     assert quiet.notes == ()
-    assert (detector.rules.overlap, detector.rules.least_score, detector.rules.most) == (0.65, 0.01, 100)
+    assert (detector.rules.nms_iou, detector.rules.score_threshold, detector.rules.max_detections) == (0.65, 0.01, 100)
 
 
 def test_a_layout_that_another_fits_better_is_taken_and_doubted(make_detector: Any) -> None:
-    detector = load(make_detector(np.zeros((42, 7))), layout="yolov5", prepare="yolov5")
+    detector = load(make_detector(np.zeros((42, 7))), layout="yolov5", preprocess="yolov5")
     assert detector.notes == ("outputs (batch, 42, 7) are read as yolov5, as asked, but look like yolox",)
 
 
@@ -144,17 +144,17 @@ def test_every_choice_that_changes_boxes_changes_the_fingerprint(make_detector: 
     path = make_detector()
     choices: list[dict[str, Any]] = [
         {},
-        {"least_score": 0.3},
-        {"overlap": 0.9},
-        {"most": 1},
+        {"score_threshold": 0.3},
+        {"nms_iou": 0.9},
+        {"max_detections": 1},
         {"several": False},
-        {"prepare": "unit,resize=squash"},
+        {"preprocess": "unit,resize=squash"},
         {"layout": "yolox-decoded"},
     ]
     prints = [load(path, **{"layout": "yolov5", **choice}).ref.fingerprint for choice in choices]
     assert len(set(prints)) == len(choices)
     assert load(path, layout="yolov5").ref.fingerprint == prints[0]
-    one = load(path, layout="yolov5", most=1, several=False).detect(lights(1), [(32, 64)])[0]
+    one = load(path, layout="yolov5", max_detections=1, several=False).detect(lights(1), [(32, 64)])[0]
     assert one.scores == pytest.approx([0.72])
 
 
@@ -205,10 +205,10 @@ def test_a_function_becomes_a_detector_of_images_of_any_size() -> None:
     detector = sp.wrap_detector(bright, name="bright", version="1", class_names=NAMES, size=None)
     image = np.zeros((30, 50, 3), np.uint8)
     image[4:9, 20:33] = 255
-    (found,) = detector.detect(detector.preparation.from_image(image)[None], [image.shape[:2]])
+    (found,) = detector.detect(detector.preprocessing.from_image(image)[None], [image.shape[:2]])
     assert found.boxes.tolist() == [[20, 4, 33, 9]]
     boxed = sp.wrap_detector(bright, name="bright", version="1", class_names=NAMES, size=(60, 60))
-    (found,) = boxed.detect(boxed.preparation.from_image(image)[None], [image.shape[:2]])
+    (found,) = boxed.detect(boxed.preprocessing.from_image(image)[None], [image.shape[:2]])
     assert found.boxes[0] == pytest.approx([20, 4, 33, 9], abs=0.9)
     assert boxed.ref.fingerprint != detector.ref.fingerprint
 
@@ -246,7 +246,7 @@ class Named(torch.nn.Module):
 
 def test_lists_of_dictionaries_are_read_as_torchvisions_detectors_give_them(torch_file: str) -> None:
     detector = load(f"torch:{torch_file}:Lists")
-    assert detector.preparation.size is None
+    assert detector.preprocessing.size is None
     dark, light = detector.detect(lights(0.25, 1.0), [(32, 64)] * 2)
     assert light.boxes.tolist() == [[1, 2, 5, 9], [0, 0, 4, 4]]
     assert light.scores.tolist() == [1, 0.5]
@@ -255,16 +255,16 @@ def test_lists_of_dictionaries_are_read_as_torchvisions_detectors_give_them(torc
 
 
 def test_arrays_of_a_torch_module_are_read_in_the_layout_that_is_named(torch_file: str, make_detector: Any) -> None:
-    same = {"layout": "yolov5", "prepare": "unit,resize=squash,size=32x64"}
+    same = {"layout": "yolov5", "preprocess": "unit,resize=squash,size=32x64"}
     ours = load(f"torch:{torch_file}:Rows", **same).detect(lights(1), [(100, 200)])[0]
     theirs = load(make_detector(), **same).detect(lights(1), [(100, 200)])[0]
     assert all(np.allclose(one, other) for one, other in zip(ours, theirs, strict=True))
-    with pytest.raises(BadInput, match="a dictionary of boxes, scores and labels an image"):
+    with pytest.raises(BadInput, match="a dictionary of boxes, scores and labels per image"):
         load(f"torch:{torch_file}:Rows")
 
 
 def test_named_tensors_of_a_torch_module_are_found_by_name(torch_file: str) -> None:
-    detector = load(f"torch:{torch_file}:Named", layout="detr", prepare="unit,resize=squash,size=32x64")
+    detector = load(f"torch:{torch_file}:Named", layout="detr", preprocess="unit,resize=squash,size=32x64")
     (found,) = detector.detect(lights(1), [(64, 64)])
     assert found.boxes == pytest.approx(np.array([[24, 16, 40, 48]]))
     assert found.scores == pytest.approx(np.exp(2) / (np.exp(2) + np.exp(-9) + 1))
@@ -295,17 +295,17 @@ def test_results_of_another_tool_are_answers_by_image(results: Path, tmp_path: P
     assert isinstance(detector, RecordedDetector)
     assert detector.classes is not None
     assert detector.classes.names == ("person", "dog")
-    answers = detector.answers_for(sp.open_images(tmp_path / "images"))
+    answers = detector.detections_in(sp.open_dataset(tmp_path / "images"))
     found = {answers.ids[image]: box for image, box in zip(answers.image, answers.boxes.tolist(), strict=True)}
     assert found == {"two.png": [10, 4, 30, 12], "one.png": [0, 0, 5, 5]}
     assert answers.classes.tolist() == [1, 0]
-    with pytest.raises(BadInput, match="a file of results: it has answers to the images it was made from, unchanged"):
+    with pytest.raises(BadInput, match="a file of results: it has detections only for its own images, unchanged"):
         detector.detect(lights(1), [(32, 64)])
 
 
 def test_results_are_stored_like_the_boxes_of_a_detector_that_was_asked(results: Path, tmp_path: Path) -> None:
     detector = sp.load_detector(f"results:{results}?annotations={tmp_path / 'annotations.json'}")
-    found = sp.detect(detector, sp.open_images(tmp_path / "images"), store=tmp_path / "runs")
+    found = sp.predict(detector, sp.open_dataset(tmp_path / "images"), store=tmp_path / "runs")
     named = [found.classes.names[place] for place in found.detections.classes]
     assert dict(zip(named, found.detections.boxes.tolist(), strict=True)) == {"dog": [10, 4, 30, 12], "person": [0, 0, 5, 5]}
 
@@ -316,14 +316,14 @@ def test_results_without_annotations_use_the_numbers_of_coco(results: Path, tmp_
     detector = sp.load_detector(f"results:{results}")
     assert isinstance(detector, RecordedDetector)
     assert detector.classes is not None
-    answers = detector.answers_for(sp.open_images(tmp_path / "images"))
+    answers = detector.detections_in(sp.open_dataset(tmp_path / "images"))
     assert [detector.classes.names[place] for place in answers.classes] == ["dog", "person"]
     assert any("those of COCO" in note for note in getattr(detector, "notes", ()))
 
 
 def test_results_are_taken_as_they_are(results: Path) -> None:
-    with pytest.raises(BadInput, match="a file of results takes no least_score"):
-        sp.load_detector(f"results:{results}", least_score=0.5)
+    with pytest.raises(BadInput, match="a file of results takes no score_threshold"):
+        sp.load_detector(f"results:{results}", score_threshold=0.5)
     with pytest.raises(BadInput, match="has one option, annotations; got truths"):
         sp.load_detector(f"results:{results}?truths=a.json")
     with pytest.raises(BadInput, match=r"there is no file .*none\.json"):

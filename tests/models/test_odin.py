@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from shiftproof.errors import BadInput
 from shiftproof.models import load_model, perturbed_by_odin, wrap_model
+from shiftproof.models.companions import Perturbed
 from shiftproof.models.loaded import LoadedClassifier
-from shiftproof.models.odin import Perturbed
 from shiftproof.types import Inputs, Outputs
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
@@ -52,7 +52,7 @@ def load(tmp_path: Path) -> Callable[..., LoadedClassifier]:
 
     def load(factory: str = "smooth", **options: Any) -> LoadedClassifier:
         spec = f"torch:{tmp_path / 'networks.py'}:{factory}"
-        model = load_model(spec, **{"classes": list("abcde"), "prepare": "imagenet,size=16", **options})
+        model = load_model(spec, **{"classes": list("abcde"), "preprocess": "imagenet,size=16", **options})
         assert isinstance(model, LoadedClassifier)
         return model
 
@@ -96,7 +96,7 @@ def test_the_best_class_becomes_likelier_by_eps_times_the_size_of_the_gradient(
     load: Callable[..., LoadedClassifier], temperature: float
 ) -> None:
     model, eps = load(), 1e-3
-    gradient = model.answer.gradient(batch(), temperature)  # type: ignore[attr-defined]
+    gradient = model.forward.gradient(batch(), temperature)  # type: ignore[attr-defined]
     moved = perturbed_by_odin(model, eps=eps, temperature=temperature, divide_by_std=False)(batch()).scores
 
     def losses(logits: NDArray[np.floating]) -> NDArray[np.float64]:
@@ -130,14 +130,14 @@ def test_the_module_keeps_its_mode_and_collects_no_gradients(load: Callable[...,
     model = load()
     before = model(batch()).scores
     perturbed_by_odin(model, eps=0.05)(batch())
-    network: Any = model.answer
+    network: Any = model.forward
     assert not any(layer.training for layer in network.module.modules())
     assert all(parameter.grad is None for parameter in network.module.parameters())
     assert np.array_equal(model(batch()).scores, before)
 
 
 def test_the_gradient_is_taken_in_full_precision(load: Callable[..., LoadedClassifier]) -> None:
-    mixed, plain = (load(precision=precision).answer for precision in ("bfloat16", "float32"))
+    mixed, plain = (load(precision=precision).forward for precision in ("bfloat16", "float32"))
     assert np.array_equal(mixed.gradient(batch(), 1.0), plain.gradient(batch(), 1.0))  # type: ignore[attr-defined]
 
 
@@ -147,7 +147,7 @@ def test_exported_programs_and_traced_modules_give_gradients_too(module: Any, tm
     torch.jit.save(torch.jit.trace(module, torch.zeros(1, 3, 16, 16)), tmp_path / "a.pt")
     expected = by_hand(module, batch(3), 0.05, 1000.0, IMAGENET_STD)
     for file in ("a.pt2", "a.pt"):  # the program takes batches of two
-        model = load_model(f"torch:{tmp_path / file}", classes=list("abcde"), prepare="imagenet,size=16", trust=True)
+        model = load_model(f"torch:{tmp_path / file}", classes=list("abcde"), preprocess="imagenet,size=16", trust=True)
         assert np.allclose(perturbed_by_odin(model, eps=0.05)(batch(3)).scores, expected, atol=1e-5)
 
 
@@ -167,8 +167,8 @@ def test_eps_is_a_share_of_the_way_from_black_to_white_whatever_range_the_model_
     ranges = {"0..1": (0.25, 0.5, 1.0), "0..255": (255 * 0.25, 255 * 0.5, 255.0), "-1..1": (0.5, 1.0, 2.0)}
     for value_range, std in ranges.items():
         figures = f"range={value_range},mean=0,std={'/'.join(map(str, std))}"
-        preparation: Any = load(prepare=f"imagenet,size=16,{figures}").preparation
-        Perturbed(Network(), np.float32(0.01) * preparation.contrast, 1.0)(np.zeros((2, 3, 4, 4), np.float32), False)
+        preprocessing: Any = load(preprocess=f"imagenet,size=16,{figures}").preprocessing
+        Perturbed(Network(), np.float32(0.01) * preprocessing.contrast, 1.0)(np.zeros((2, 3, 4, 4), np.float32), False)
         assert np.allclose(seen[-1][:, :, 0, 0], [-0.04, 0.02, -0.01])
 
 
@@ -187,13 +187,13 @@ def test_it_is_a_model_of_its_own_that_says_what_was_done(load: Callable[..., Lo
     assert "eps 0.0014" in odin.notes[-1]
     assert "divided by std" in odin.notes[-1]
     assert "temperature 1000" in odin.notes[-1]
-    assert (odin.preparation, odin.classes, odin.gives) == (model.preparation, model.classes, model.gives)
+    assert (odin.preprocessing, odin.classes, odin.gives) == (model.preprocessing, model.classes, model.gives)
 
 
 def test_what_gives_no_gradient_says_why(
     load: Callable[..., LoadedClassifier], make_onnx: Callable[..., Path], tmp_path: Path
 ) -> None:
-    graph = load_model(f"onnx:{make_onnx()}", prepare="imagenet", classes=list("abcde"))
+    graph = load_model(f"onnx:{make_onnx()}", preprocess="imagenet", classes=list("abcde"))
     with pytest.raises(BadInput, match="eps > 0 needs a torch model"):
         perturbed_by_odin(graph)
     assert perturbed_by_odin(graph, eps=0.0).ref.name == "small odin 0"

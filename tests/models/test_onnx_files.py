@@ -79,7 +79,7 @@ def test_what_the_scores_are_is_read_from_the_graph(make_onnx: Any, ending: str 
 @pytest.mark.parametrize("images", [1, 3, 4, 7])
 def test_a_fixed_batch_size_takes_any_number_of_images(make_onnx: Any, images: int) -> None:
     fixed, free = load(make_onnx("fixed.onnx", batch=4)), load(make_onnx("free.onnx"))
-    assert (fixed.batch_size, free.batch_size) == (4, None)
+    assert (fixed.fixed_batch_size, free.fixed_batch_size) == (4, None)
     ours, theirs = (model(batch(images), features=True) for model in (fixed, free))
     assert np.allclose(ours.scores, theirs.scores, atol=1e-5)
     assert np.allclose(ours.features, theirs.features, atol=1e-5)  # type: ignore[arg-type]
@@ -89,7 +89,7 @@ def test_a_fixed_batch_size_takes_any_number_of_images(make_onnx: Any, images: i
 def test_inputs_are_made_in_the_type_the_graph_takes(make_onnx: Any, dtype: str) -> None:
     path = make_onnx(dtype=dtype)
     model = load(path)
-    inputs = model.preparation.from_image(np.full((20, 30, 3), 7, np.uint8))[None]
+    inputs = model.preprocessing.from_image(np.full((20, 30, 3), 7, np.uint8))[None]
     assert inputs.dtype == dtype
     scores, features, _ = model(inputs, features=True)
     assert features is not None
@@ -99,7 +99,7 @@ def test_inputs_are_made_in_the_type_the_graph_takes(make_onnx: Any, dtype: str)
 
 def test_channels_last_is_read_from_the_graph(make_onnx: Any) -> None:
     model = load(make_onnx(layout="nhwc"))
-    assert model.preparation.from_image(np.zeros((20, 30, 3), np.uint8)).shape == (8, 8, 3)
+    assert model.preprocessing.from_image(np.zeros((20, 30, 3), np.uint8)).shape == (8, 8, 3)
     assert model(batch(layout="nhwc")).scores.shape == (3, 5)
 
 
@@ -252,7 +252,7 @@ def test_a_file_with_any_byte_changed_is_read_or_refused(make_onnx: Any, tmp_pat
 
 def test_a_model_under_another_name_is_read_all_the_same(make_onnx: Any, tmp_path: Path) -> None:
     (tmp_path / "model.json").write_bytes(make_onnx().read_bytes())
-    model = load_model(f"onnx:{tmp_path / 'model.json'}", classes=list("abcde"), prepare="imagenet,size=8")
+    model = load_model(f"onnx:{tmp_path / 'model.json'}", classes=list("abcde"), preprocess="imagenet,size=8")
     assert model(batch()).scores.shape == (3, 5)
 
 
@@ -333,15 +333,15 @@ def test_of_several_outputs_one_must_be_chosen_unless_only_one_fits(make_onnx: A
         load(path, output="probs")
 
 
-def test_the_preparation_must_make_the_size_the_graph_takes(make_onnx: Any) -> None:
-    assert load(make_onnx(), prepare="caffe").preparation.describe()["size"] == "8x8"
-    with pytest.raises(BadInput, match="takes 8x8 only, but the preparation makes 16x16"):
-        load(make_onnx(), prepare="caffe,size=16")
+def test_the_preprocessing_must_make_the_size_the_graph_takes(make_onnx: Any) -> None:
+    assert load(make_onnx(), preprocess="caffe").preprocessing.describe()["size"] == "8x8"
+    with pytest.raises(BadInput, match="takes 8x8 only, but the preprocessing makes 16x16"):
+        load(make_onnx(), preprocess="caffe,size=16")
 
 
-def test_a_preparation_nobody_gave_is_said_to_be_assumed(make_onnx: Any) -> None:
-    assert any("taken as imagenet" in note for note in load(make_onnx()).notes)
-    assert not any("taken as imagenet" in note for note in load(make_onnx(), prepare="imagenet").notes)
+def test_a_preprocessing_nobody_gave_is_said_to_be_assumed(make_onnx: Any) -> None:
+    assert any("imagenet is assumed" in note for note in load(make_onnx()).notes)
+    assert not any("imagenet is assumed" in note for note in load(make_onnx(), preprocess="imagenet").notes)
 
 
 def test_a_graph_that_seems_to_normalise_its_input_is_noted(make_onnx: Any) -> None:
@@ -353,9 +353,9 @@ def test_nothing_heavy_happens_before_the_first_batch(make_onnx: Any) -> None:
     model = load(make_onnx())
     assert model.ref.fingerprint
     assert model.head is not None
-    assert "session" not in vars(model.answer)
+    assert "session" not in vars(model.forward)
     model(batch())
-    assert "session" in vars(model.answer)
+    assert "session" in vars(model.forward)
 
 
 def test_missing_broken_and_foreign_files_are_named(tmp_path: Path, make_onnx: Any) -> None:

@@ -35,7 +35,7 @@ def load(folder: Path, nodes: list[Any], stored: dict[str, NDArray[Any]], width:
     model.ir_version = 10
     onnx.checker.check_model(model)
     onnx.save(model, folder / "odd.onnx")
-    return load_model(f"onnx:{folder / 'odd.onnx'}", prepare="unit,size=8")
+    return load_model(f"onnx:{folder / 'odd.onnx'}", preprocess="unit,size=8")
 
 
 def node(kind: str, inputs: str, output: str, **attributes: Any) -> Any:

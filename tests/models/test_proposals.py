@@ -10,11 +10,10 @@ import pytest
 import shiftproof as sp
 from boxed_toys import ColourDetector, draw_scenes
 from shiftproof.errors import BadInput, UnknownName
-from shiftproof.metrics.top5 import best_classes
-from shiftproof.models import ImagePreparation, wrap_detector, wrap_model
-from shiftproof.models.boxes_as_classes import NOTHING, boxes_as_classes
-from shiftproof.models.proposals import crops_of, proposals
-from shiftproof.models.sliding_windows import Grid
+from shiftproof.metrics.accuracy import best_classes
+from shiftproof.models import ImagePreprocessing, wrap_detector, wrap_model
+from shiftproof.models.classifiers.boxes_as_classes import NOTHING, boxes_as_classes
+from shiftproof.models.classifiers.proposals import Grid, crops_of, proposals
 from shiftproof.types import Boxes, Classifier, Condition, Image, Inputs, Logits, ObjectDetector
 from toys import COLOURS
 
@@ -22,7 +21,9 @@ IMAGE = np.arange(40 * 60 * 3).reshape(40, 60, 3).astype(np.uint8)
 
 
 def shapes(*boxes: tuple[float, float, float, float], most: int = 20) -> list[tuple[int, ...]]:
-    return [crop.shape[:2] for crop in crops_of(IMAGE, np.array(boxes, float).reshape(-1, 4), most=most, least_side=10)]
+    return [
+        crop.shape[:2] for crop in crops_of(IMAGE, np.array(boxes, float).reshape(-1, 4), max_proposals=most, min_side=10)
+    ]
 
 
 def test_boxes_that_are_small_or_touch_an_edge_are_not_looked_at() -> None:
@@ -42,7 +43,7 @@ def test_the_first_boxes_that_stay_are_looked_at_and_no_more() -> None:
 
 
 def test_a_crop_has_the_pixels_that_its_box_touches() -> None:
-    (crop,) = crops_of(IMAGE, np.array([[10.6, 5.0, 30.2, 25.0]]), most=20, least_side=10)
+    (crop,) = crops_of(IMAGE, np.array([[10.6, 5.0, 30.2, 25.0]]), max_proposals=20, min_side=10)
     assert np.array_equal(crop, IMAGE[5:25, 10:31])
 
 
@@ -58,10 +59,10 @@ def scene() -> Image:
 
 def test_the_crop_that_the_classifier_is_surest_of_speaks_for_the_image(colour_model: Classifier) -> None:
     """The whole picture is green, which touches the edge; red is the likeliest object, but blue by itself the purest."""
-    whole = colour_model(np.stack([colour_model.preparation.from_image(scene())])).scores
-    answers = proposals(ColourDetector(), colour_model, answer="surest")(scene()[None], features=True)
+    whole = colour_model(np.stack([colour_model.preprocessing.from_image(scene())])).scores
+    answers = proposals(ColourDetector(), colour_model, output="most-confident")(scene()[None], features=True)
     patch = np.broadcast_to(np.array(COLOURS["blue"], np.uint8), (12, 12, 3))
-    expected = colour_model(colour_model.preparation.from_image(patch)[None], features=True)
+    expected = colour_model(colour_model.preprocessing.from_image(patch)[None], features=True)
     assert whole.argmax() == 1
     assert np.allclose(answers.scores, expected.scores)
     assert answers.features is not None
@@ -81,9 +82,9 @@ def speaking_model() -> Classifier:
         rest = np.arange(5) == (named[:, None] + 1) % 5
         return np.where(np.arange(5) == named[:, None], sure[:, None], np.where(rest, 1 - sure[:, None], 0))
 
-    prepare = ImagePreparation(size=None, rule="none", value_range="0..255", mean=(0.0,), std=(1.0,))
+    preprocess = ImagePreprocessing(size=None, rule="none", value_range="0..255", mean=(0.0,), std=(1.0,))
     names = ["a", "b", "c", "d", "e"]
-    return wrap_model(answer, name="says", version="1", class_names=names, gives="probabilities", prepare=prepare)
+    return wrap_model(answer, name="says", version="1", class_names=names, gives="probabilities", preprocess=preprocess)
 
 
 def spoken_scene() -> tuple[Image, ObjectDetector]:
@@ -95,7 +96,7 @@ def spoken_scene() -> tuple[Image, ObjectDetector]:
     boxes = [[left, 5, left + 20, 35] for left in lefts]
     detector = wrap_detector(
         lambda inputs: [(boxes, [0.9, 0.8, 0.7, 0.6], [0] * 4) for _ in inputs],
-        name="found", version="1", class_names=["thing"], size=(40, 100), prepare="squash",
+        name="found", version="1", class_names=["thing"], size=(40, 100), preprocess="squash",
     )  # fmt: skip
     return image, detector
 
@@ -109,7 +110,7 @@ def test_classes_stand_in_the_order_of_their_surest_crops() -> None:
     assert scores[0, [0, 2, 1]].tolist() == pytest.approx([0.9, 0.8, 0.6])
     assert (scores[0, 3:] < 0).all(), "what no crop shows lies behind all that some crop does"
     assert model.gives == "scores"
-    surest = proposals(detector, speaking_model(), answer="surest")(image[None]).scores
+    surest = proposals(detector, speaking_model(), output="most-confident")(image[None]).scores
     assert best_classes(surest, 2)[0].tolist() == [0, 1], "one crop alone has its own second guess behind it"
 
 
@@ -128,7 +129,7 @@ def test_what_no_crop_shows_follows_at_random_or_not_at_all() -> None:
 
 
 def test_crops_that_are_equally_sure_stand_in_the_order_of_their_boxes_even_in_single_floats() -> None:
-    from shiftproof.models.proposals import classes_of_crops
+    from shiftproof.models.classifiers.proposals import classes_of_crops
 
     found = classes_of_crops(np.array([4, 1, 3]), np.array([1.0, 1.0, 1 - 1e-12]))
     single = found.scores.astype(np.float32)
@@ -138,9 +139,9 @@ def test_crops_that_are_equally_sure_stand_in_the_order_of_their_boxes_even_in_s
 
 def test_how_many_crops_and_how_small_can_be_chosen() -> None:
     image, detector = spoken_scene()
-    two = proposals(detector, speaking_model(), fill="empty", most=2)(image[None]).scores
+    two = proposals(detector, speaking_model(), fill="empty", max_proposals=2)(image[None]).scores
     assert best_classes(two, 3)[0].tolist() == [0, 1, 5], "the first two show an a and a b"
-    broad = proposals(detector, speaking_model(), fill="empty", least_side=21)(image[None]).scores
+    broad = proposals(detector, speaking_model(), fill="empty", min_side=21)(image[None]).scores
     assert best_classes(broad, 2)[0].tolist() == [1, 5], "none is 21 wide, so the whole image is asked, which says b"
 
 
@@ -153,18 +154,18 @@ def test_detectors_of_rectangular_inputs_propose_boxes_where_they_lie() -> None:
         return [([[200.0, 150.0, 600.0, 450.0]], [0.9], [0])] * len(inputs)
 
     detector = wrap_detector(
-        detect, name="wide", version="1", class_names=["thing"], size=(600, 800), prepare="squash,size=600x800"
+        detect, name="wide", version="1", class_names=["thing"], size=(600, 800), preprocess="squash,size=600x800"
     )
     image = np.zeros((90, 120, 3), np.uint8)
-    (found,) = detector.detect(detector.preparation.from_image(image)[None], [(90, 120)])
+    (found,) = detector.detect(detector.preprocessing.from_image(image)[None], [(90, 120)])
     assert seen == [(1, 3, 600, 800)]
     assert found.boxes.tolist() == [[30, 22.5, 90, 67.5]]
-    scores = boxes_as_classes(detector)(detector.preparation.from_image(image)[None]).scores
+    scores = boxes_as_classes(detector)(detector.preprocessing.from_image(image)[None]).scores
     assert scores.ravel() == pytest.approx([0.9])
 
 
 def test_one_crop_alone_is_the_likeliest_object(colour_model: Classifier) -> None:
-    scores = proposals(ColourDetector(), colour_model, most=1)(scene()[None]).scores
+    scores = proposals(ColourDetector(), colour_model, max_proposals=1)(scene()[None]).scores
     assert scores.argmax() == 2  # red is broader than blue, so the detector is surer of it
 
 
@@ -175,7 +176,7 @@ def test_models_that_take_any_size_are_asked_crop_by_crop() -> None:
         version="1",
         class_names=sorted(COLOURS),
         size=None,
-        prepare="mean=0,std=1",
+        preprocess="mean=0,std=1",
     )
     assert proposals(ColourDetector(), mean)(scene()[None]).scores.argmax() == 0
 
@@ -184,7 +185,7 @@ def test_without_a_detector_windows_are_slid_over_the_image(colour_model: Classi
     image = np.full((90, 90, 3), 128, np.uint8)
     image[27:63, 27:63] = COLOURS["blue"]
     image[:, :20] = image[:, 70:] = COLOURS["green"]
-    assert colour_model(colour_model.preparation.from_image(image)[None]).scores.argmax() == 1
+    assert colour_model(colour_model.preprocessing.from_image(image)[None]).scores.argmax() == 1
     assert proposals("grid", colour_model)(image[None]).scores.argmax() == 0
 
 
@@ -221,20 +222,20 @@ def test_bad_windows_and_unknown_sources_of_crops_are_refused(colour_model: Clas
         proposals("edges", colour_model)  # type: ignore[arg-type]
     with pytest.raises(BadInput, match="no probabilities"):
         proposals("grid", boxes_as_classes(ColourDetector()))
-    with pytest.raises(UnknownName, match="no answer to proposals called 'best'"):
-        proposals("grid", colour_model, answer="best")  # type: ignore[arg-type]
+    with pytest.raises(UnknownName, match="no output of proposals called 'best'"):
+        proposals("grid", colour_model, output="best")  # type: ignore[arg-type]
     with pytest.raises(BadInput, match="at least one crop"):
-        proposals("grid", colour_model, most=0)
+        proposals("grid", colour_model, max_proposals=0)
 
 
 def test_what_answers_depend_on_tells_models_apart(colour_model: Classifier) -> None:
     models = [
         proposals(ColourDetector(), colour_model),
         proposals(ColourDetector(names=("red",)), colour_model),
-        proposals(ColourDetector(), colour_model, most=5),
-        proposals(ColourDetector(), colour_model, least_side=5),
+        proposals(ColourDetector(), colour_model, max_proposals=5),
+        proposals(ColourDetector(), colour_model, min_side=5),
         proposals("grid", colour_model),
-        proposals(ColourDetector(), colour_model, answer="surest"),
+        proposals(ColourDetector(), colour_model, output="most-confident"),
         proposals(ColourDetector(), colour_model, fill="empty"),
         proposals(ColourDetector(), colour_model, seed=1),
         proposals(Grid(scales=(0.5,)), colour_model),
@@ -247,7 +248,7 @@ def test_what_answers_depend_on_tells_models_apart(colour_model: Classifier) -> 
 def test_images_of_many_sizes_and_conditions_run_on_it(colour_model: Classifier, tmp_path: Path) -> None:
     for colour in COLOURS:
         draw_scenes(tmp_path / "photos" / colour, {f"{number}.png": {colour: (4, 4, 20, 20)} for number in range(2)})
-    images = sp.open_images(tmp_path / "photos")
+    images = sp.open_dataset(tmp_path / "photos")
     model = proposals(ColourDetector(), colour_model)
     for condition in (sp.CLEAN, Condition("contrast", 1, edition="imagenet-224")):
         said = sp.predict(model, images, condition=condition, store=tmp_path / "runs", keep="features", workers=0)

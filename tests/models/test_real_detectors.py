@@ -7,9 +7,9 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image as Pillow
 
-from shiftproof.metrics.box_overlap import box_overlap
+from shiftproof.metrics.boxes import box_overlap
 from shiftproof.models import load_detector
-from shiftproof.models.loaded_detector import LoadedDetector
+from shiftproof.models.object_detectors.loaded import LoadedDetector
 from shiftproof.types import Found, Image
 
 pytestmark = pytest.mark.real
@@ -45,7 +45,7 @@ def photos(real_data: Path) -> dict[str, Image]:
 
 
 def find(detector: LoadedDetector, images: list[Image]) -> list[Found]:
-    inputs: NDArray[np.generic] = np.stack([detector.preparation.from_image(image) for image in images])
+    inputs: NDArray[np.generic] = np.stack([detector.preprocessing.from_image(image) for image in images])
     return detector.detect(inputs, [(image.shape[0], image.shape[1]) for image in images])
 
 

@@ -25,7 +25,7 @@ def share_right(folder: Path, images: int, spec: str, **options: Any) -> float:
     right = 0
     for start in range(0, len(photos), 10):
         batch = photos[start : start + 10]
-        inputs = [model.preparation.from_image(np.asarray(Image.open(photo).convert("RGB"))) for photo in batch]
+        inputs = [model.preprocessing.from_image(np.asarray(Image.open(photo).convert("RGB"))) for photo in batch]
         scores = model(np.stack(inputs)).scores
         assert scores_hint(scores, model.gives) is None
         right += sum(row.argmax() == places[photo.name[:9]] for row, photo in zip(scores, batch, strict=True))
@@ -38,27 +38,31 @@ def test_lite_is_right_about_most_photos(real_data: Path, number: int, least: fl
 
 
 def test_lite_with_another_networks_figures_is_right_about_fewer(real_data: Path) -> None:
-    own, other = (share_right(real_data / "ilsvrc-sample-1000", 200, "lite:0", prepare=text) for text in (None, "imagenet"))
+    own, other = (
+        share_right(real_data / "ilsvrc-sample-1000", 200, "lite:0", preprocess=text) for text in (None, "imagenet")
+    )
     assert own - other > 0.04
 
 
 @pytest.mark.parametrize(
-    ("file", "prepare", "least"),
+    ("file", "preprocess", "least"),
     [("SqueezeNet_fp16.onnx", "caffe", 0.60), ("mobilenetv2_int8_torchvision.onnx", "imagenet,size=244", 0.78)],
 )
-def test_onnx_files_run_with_their_preparation_as_text(real_data: Path, file: str, prepare: str, least: float) -> None:
-    accuracy = share_right(real_data / "ilsvrc-sample-1000", 200, f"onnx:{real_data / 'models' / file}", prepare=prepare)
+def test_onnx_files_run_with_their_preprocessing_as_text(real_data: Path, file: str, preprocess: str, least: float) -> None:
+    accuracy = share_right(
+        real_data / "ilsvrc-sample-1000", 200, f"onnx:{real_data / 'models' / file}", preprocess=preprocess
+    )
     assert accuracy > least
 
 
 def test_squeezenet_says_what_it_is(real_data: Path) -> None:
-    model: Any = load_model(f"onnx:{real_data / 'models' / 'SqueezeNet_fp16.onnx'}", prepare="caffe")
-    assert (model.gives, model.batch_size, model.head) == ("probabilities", 1, None)
-    assert model.preparation.describe()["dtype"] == "float16"
+    model: Any = load_model(f"onnx:{real_data / 'models' / 'SqueezeNet_fp16.onnx'}", preprocess="caffe")
+    assert (model.gives, model.fixed_batch_size, model.head) == ("probabilities", 1, None)
+    assert model.preprocessing.describe()["dtype"] == "float16"
 
 
 def test_the_head_of_the_quantised_network_gives_its_logits_up_to_their_steps(real_data: Path) -> None:
-    model = load_model(f"onnx:{real_data / 'models' / 'mobilenetv2_int8_torchvision.onnx'}", prepare="imagenet")
+    model = load_model(f"onnx:{real_data / 'models' / 'mobilenetv2_int8_torchvision.onnx'}", preprocess="imagenet")
     inputs = np.random.default_rng(0).normal(size=(4, 3, 244, 244)).astype(np.float32)
     scores, features, _ = model(inputs, features=True)
     assert features is not None

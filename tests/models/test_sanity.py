@@ -4,7 +4,7 @@ import pytest
 from shiftproof.errors import BadInput
 from shiftproof.models import wrap_model
 from shiftproof.models.loaded import LoadedClassifier
-from shiftproof.models.presets import PRESETS, parse_preparation
+from shiftproof.models.options import PRESETS, parse_preprocessing
 from shiftproof.models.sanity import accuracy_hint, figures_hint, precision_hint, scores_hint
 
 
@@ -31,7 +31,7 @@ def test_no_images_and_one_class_say_nothing() -> None:
 
 
 def test_a_detector_that_finds_nothing_in_many_images_at_any_overlap_is_suspicious() -> None:
-    assert "not one box is right in 1,000 images" in (precision_hint([0.0, 0.0], 1000) or "")
+    assert "no true positive in 1,000 images" in (precision_hint([0.0, 0.0], 1000) or "")
     assert precision_hint([0.0, 0.001], 1000) is None
     assert precision_hint([0.0], 9) is None
     assert precision_hint([], 0) is None
@@ -44,13 +44,13 @@ def test_presets_raise_no_alarm(preset: str) -> None:
 
 @pytest.mark.parametrize("text", ["imagenet,range=255", "caffe,range=1", "lite,range=1", "half,range=255"])
 def test_figures_of_another_range_are_noticed(text: str) -> None:
-    assert figures_hint(parse_preparation(text)) is not None
+    assert figures_hint(parse_preprocessing(text)) is not None
 
 
 def test_figures_of_another_range_are_said_when_the_model_is_loaded() -> None:
-    model = wrap_model(lambda inputs: inputs.mean(axis=(2, 3)), name="m", version="1", prepare="imagenet,range=255")
+    model = wrap_model(lambda inputs: inputs.mean(axis=(2, 3)), name="m", version="1", preprocess="imagenet,range=255")
     assert "look like figures for range=0..1" in model.notes[0]
-    quiet = wrap_model(lambda inputs: inputs.mean(axis=(2, 3)), name="m", version="1", prepare="imagenet")
+    quiet = wrap_model(lambda inputs: inputs.mean(axis=(2, 3)), name="m", version="1", preprocess="imagenet")
     assert quiet.notes == ()
 
 
@@ -66,7 +66,11 @@ def test_scores_that_are_not_what_they_are_called_are_noticed() -> None:
 def test_a_wrapped_function_that_gives_no_probabilities_is_found_out() -> None:
     def answering(*scores: float) -> LoadedClassifier:
         return wrap_model(
-            lambda inputs: np.array([[0.25, 0.75], scores]), name="two", version="1", gives="probabilities", prepare="unit"
+            lambda inputs: np.array([[0.25, 0.75], scores]),
+            name="two",
+            version="1",
+            gives="probabilities",
+            preprocess="unit",
         )
 
     inputs = np.zeros((2, 3, 224, 224), np.float32)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from shiftproof.models import PRESETS, ImagePreparation, parse_preparation
-from shiftproof.types import CORNERS, CROPS, CroppingPreparation, Image
+from shiftproof.models import PRESETS, ImagePreprocessing, parse_preprocessing
+from shiftproof.types import CORNERS, CROPS, CroppingPreprocessing, Image
 
 RULES = (
     "imagenet",
@@ -42,14 +42,14 @@ def _noise(height: int, width: int) -> Image:
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("size", [(300, 400), (400, 300), (256, 256), (30, 20), (1, 5)])
 def test_there_are_ten_of_the_models_size_and_the_centre_is_what_the_model_sees(rule: str, size: tuple[int, int]) -> None:
-    preparation = parse_preparation(rule)
+    preprocessing = parse_preprocessing(rule)
     image = _noise(*size)
-    crops, seen = preparation.from_crops(image), preparation.from_image(image)
-    assert isinstance(preparation, CroppingPreparation)
+    crops, seen = preprocessing.from_crops(image), preprocessing.from_image(image)
+    assert isinstance(preprocessing, CroppingPreprocessing)
     assert tuple(crops) == CROPS
     assert np.array_equal(crops["centre"], seen)
-    assert preparation.size is None or {(crop.shape, crop.dtype) for crop in crops.values()} == {(seen.shape, seen.dtype)}
-    across = 1 if preparation.layout == "nhwc" else 2
+    assert preprocessing.size is None or {(crop.shape, crop.dtype) for crop in crops.values()} == {(seen.shape, seen.dtype)}
+    across = 1 if preprocessing.layout == "nhwc" else 2
     for name in CROPS[:5]:
         assert np.array_equal(crops[f"mirrored {name}"], np.flip(crops[name], across))
 
@@ -69,7 +69,7 @@ def test_of_a_resized_image_the_corners_are_its_own() -> None:
     [("imagenet", (224 / 256, 224 / 341)), ("lite", (0.875, 0.875 * 0.75)), ("squash", (0.875, 0.875))],
 )
 def test_every_rule_shows_as_large_a_part_in_each_corner(rule: str, part: tuple[float, float]) -> None:
-    crops = parse_preparation(f"{rule},range=1,mean=0,std=1").from_crops(_where(300, 400))
+    crops = parse_preprocessing(f"{rule},range=1,mean=0,std=1").from_crops(_where(300, 400))
     for corner in CORNERS:
         below, right = corner.startswith("bottom"), corner.endswith("right")
         rows, columns = _span(crops[corner])
@@ -78,5 +78,5 @@ def test_every_rule_shows_as_large_a_part_in_each_corner(rule: str, part: tuple[
 
 
 def test_a_square_image_seen_whole_to_its_edges_has_the_same_view_in_every_corner() -> None:
-    crops = ImagePreparation(shorter=224).from_crops(_noise(256, 256))
+    crops = ImagePreprocessing(shorter=224).from_crops(_noise(256, 256))
     assert all(np.array_equal(crops[corner], crops["centre"]) for corner in CORNERS)

@@ -56,7 +56,7 @@ def module(factory: str) -> Any:
 
 
 def load(spec: str, **options: Any) -> LoadedClassifier:
-    model = load_model(spec, **{"classes": list("abcde"), "prepare": "imagenet,size=16", **options})
+    model = load_model(spec, **{"classes": list("abcde"), "preprocess": "imagenet,size=16", **options})
     assert isinstance(model, LoadedClassifier)
     return model
 
@@ -112,8 +112,8 @@ def test_an_exported_program_shows_its_features(module: Any, tmp_path: Path, bat
     shapes = ({0: torch.export.Dim("images")},) if batch_axis == "free" else None
     program = torch.export.export(module, (torch.zeros(2, 3, 16, 16),), dynamic_shapes=shapes)
     torch.export.save(program, tmp_path / "small.pt2")
-    model = load(f"torch:{tmp_path / 'small.pt2'}", prepare="imagenet", trust=True)
-    assert model.batch_size == (None if batch_axis == "free" else 2)
+    model = load(f"torch:{tmp_path / 'small.pt2'}", preprocess="imagenet", trust=True)
+    assert model.fixed_batch_size == (None if batch_axis == "free" else 2)
     check(model, module)
 
 
@@ -180,7 +180,7 @@ def test_an_exported_program_with_stored_constants_is_read(module: Any, tmp_path
 
     network = Centred().eval()
     torch.export.save(torch.export.export(network, (torch.zeros(2, 3, 16, 16),)), tmp_path / "centred.pt2")
-    check(load(f"torch:{tmp_path / 'centred.pt2'}", prepare="imagenet", trust=True), network)
+    check(load(f"torch:{tmp_path / 'centred.pt2'}", preprocess="imagenet", trust=True), network)
 
 
 def test_weights_alone_and_missing_things_are_named(factory: str, module: Any, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from shiftproof.errors import BadInput
-from shiftproof.models.lite import checkpoint_of
+from shiftproof.models.classifiers.lite import checkpoint_of
 from shiftproof.models.weights import MAGIC, load_checkpoint
 
 
@@ -100,11 +100,11 @@ def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("legacy", [True, False])
-@pytest.mark.parametrize("turned", ["negated", "conjugated"])
-def test_tensors_that_are_stored_with_other_signs_are_refused(turned: str, legacy: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize("rotated", ["negated", "conjugated"])
+def test_tensors_that_are_stored_with_other_signs_are_refused(rotated: str, legacy: bool, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed")
-    values = torch.arange(3) + (1j if turned == "conjugated" else 0.0)
-    tensor = values.conj() if turned == "conjugated" else torch._neg_view(values)
+    values = torch.arange(3) + (1j if rotated == "conjugated" else 0.0)
+    tensor = values.conj() if rotated == "conjugated" else torch._neg_view(values)
     torch.save({"a": tensor}, tmp_path / "w.pth", _use_new_zipfile_serialization=not legacy)
     with pytest.raises(BadInput, match="stored with other signs than it has"):
         load_checkpoint(tmp_path / "w.pth")
@@ -125,7 +125,7 @@ def test_an_archive_with_a_member_twice_is_refused(tmp_path: Path) -> None:
 
 def test_a_tensor_under_both_its_names_is_refused(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed")
-    from shiftproof.models.torch_files import load_weights
+    from shiftproof.models.classifiers.torch import load_weights
 
     torch.save({"a": torch.ones(3), "module.a": torch.zeros(3)}, tmp_path / "w.pth")
     with pytest.raises(BadInput, match=r"holds a twice, once as module\.a"):

@@ -3,7 +3,7 @@ import pytest
 
 from shiftproof.errors import BadInput, ClassMismatch
 from shiftproof.models import wrap_model
-from shiftproof.models.preparation import ImagePreparation
+from shiftproof.models.preprocessing import ImagePreprocessing
 from shiftproof.types import Classifier, Head, Inputs, Logits
 
 
@@ -15,15 +15,15 @@ def test_a_function_becomes_a_classifier() -> None:
     model = wrap_model(colours, name="colours", version="1", class_names=["r", "g", "b"], size=(8, 8), gives="scores")
     assert isinstance(model, Classifier)
     image = np.full((20, 20, 3), (255, 0, 0), np.uint8)
-    scores = model(model.preparation.from_image(image)[None]).scores
+    scores = model(model.preprocessing.from_image(image)[None]).scores
     assert scores.argmax() == 0
     assert scores.dtype == np.float32
 
 
 def test_name_and_version_stand_for_the_weights() -> None:
     prints = {
-        wrap_model(colours, name=name, version=version, prepare=prepare).ref.fingerprint
-        for name, version, prepare in [
+        wrap_model(colours, name=name, version=version, preprocess=preprocess).ref.fingerprint
+        for name, version, preprocess in [
             ("a", "1", "imagenet"),
             ("a", "2", "imagenet"),
             ("b", "1", "imagenet"),
@@ -57,11 +57,11 @@ def test_answers_of_another_shape_are_refused() -> None:
         wrap_model(colours, name="odd", version="1", class_names=["a", "b"])(np.zeros((2, 3, 8, 8)))
 
 
-def test_any_size_and_any_preparation_can_be_asked_for() -> None:
+def test_any_size_and_any_preprocessing_can_be_asked_for() -> None:
     free = wrap_model(colours, name="free", version="1", size=None)
-    assert free.preparation.from_image(np.zeros((9, 7, 3), np.uint8)).shape == (3, 9, 7)
-    own = ImagePreparation(size=(4, 4), rule="squash")
-    assert wrap_model(colours, name="own", version="1", prepare=own).preparation is own
+    assert free.preprocessing.from_image(np.zeros((9, 7, 3), np.uint8)).shape == (3, 9, 7)
+    own = ImagePreprocessing(size=(4, 4), rule="squash")
+    assert wrap_model(colours, name="own", version="1", preprocess=own).preprocessing is own
 
 
 def test_a_function_of_one_batch_size_is_only_given_that_size() -> None:

@@ -10,16 +10,31 @@ import numpy as np
 import pytest
 
 from patience import PATIENCE
-from reports import made_up, made_up_novelty
-from shiftproof.reports import save_report
-from shiftproof.studies.results import ImageSetCard, ModelCard, Results
-from shiftproof.types import Curve, Finding, Gallery, GalleryItem, Image, ImageSetRef, Measurement, Seen, SetAside
+from reports import made_up, made_up_ood
+from shiftproof.reports.build import save_report
+from shiftproof.types import (
+    Caution,
+    Curve,
+    DatasetCard,
+    DatasetRef,
+    Finding,
+    Gallery,
+    GalleryItem,
+    Image,
+    Interval,
+    Measurement,
+    ModelCard,
+    Results,
+    Seen,
+    Skipped,
+    SkippedImage,
+)
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-PHOTOS = ImageSetRef("photos", "f00d", "/photos")
-CONVENTION = {"picture": "the image", "interval": "95 %, Clopper-Pearson"}
+PHOTOS = DatasetRef("photos", "f00d", "/photos")
+CONVENTION = {"picture": "the image"}
 NASTY = "<script>alert(1)</script>"
 NASTY_ID = """a "quoted" 'id' & </script><b>.jpg"""
 
@@ -27,13 +42,13 @@ NASTY_ID = """a "quoted" 'id' & </script><b>.jpg"""
 def share(metric: str, right: int, total: int, **about: str) -> Measurement:
     """A share with a made-up interval around it."""
     value = right / total
-    interval = (max(0.0, value - 0.1), min(1.0, value + 0.1))
-    return Measurement(metric, value, {"image_set": "photos", **about}, total, CONVENTION, interval)
+    interval = Interval(max(0.0, value - 0.1), min(1.0, value + 0.1), method="Clopper-Pearson")
+    return Measurement(metric, value, {"dataset": "photos", **about}, total, CONVENTION, interval)
 
 
 def findings_of(model: str, right: int, *, classes: int = 30) -> list[Finding]:
     """Everything the studies of accuracy and calibration give for one model on 1,000 images."""
-    about = {"model": model, "image_set": "photos"}
+    about = {"model": model, "dataset": "photos"}
     names = [NASTY, *(f"class {place}" for place in range(1, classes))]
     mistakes = (GalleryItem(NASTY_ID, f"predicted {NASTY} 98 %, labelled cat"), GalleryItem("b.jpg", "predicted dog 90 %"))
     return [
@@ -44,8 +59,8 @@ def findings_of(model: str, right: int, *, classes: int = 30) -> list[Finding]:
         share("worst_group_accuracy", 25, 50, model=model, fact="site", group="pier"),
         *(share("class_accuracy", place % 11, 10, **about, **{"class": name}) for place, name in enumerate(names)),
         share("confusion_rate", 3, 10, **about, **{"class": NASTY, "predicted": "class 2"}),
-        Gallery("confident_mistakes", about, PHOTOS, "Most confident mistakes", mistakes),
-        Measurement("overconfidence", 0.038, about, 1000, CONVENTION, (0.03, 0.046)),
+        Gallery("confident_mistakes", about, PHOTOS, "Most confident misclassifications", mistakes),
+        Measurement("overconfidence", 0.038, about, 1000, CONVENTION, Interval(0.03, 0.046)),
         Measurement("rms_calibration_error", 0.052, about, 1000, {"bins": "10 of 100 images"}),
         Curve(
             "reliability",
@@ -77,13 +92,13 @@ def findings_of(model: str, right: int, *, classes: int = 30) -> list[Finding]:
 def results_of(*findings: Finding, models: tuple[str, ...] = ("toy",)) -> Results:
     """Findings with a card for each model and for the photos."""
     return Results(
-        findings,
+        (*findings, Caution("toy was a filter model of photos"), Skipped("the Brier score needs all logits")),
         models=tuple(
             ModelCard(name, "cafe", "logits", {"size": 224}, Seen("drawings", filtered=("photos",))) for name in models
         ),
-        image_sets=(ImageSetCard("photos", "f00d", 1001, 1001, "/photos", set_aside=(SetAside("bad.jpg", "truncated"),)),),
-        warnings=("toy helped to choose photos",),
-        skipped=("the Brier score needs all logits",),
+        datasets=(
+            DatasetCard("photos", "f00d", 1001, 1001, "/photos", skipped_images=(SkippedImage("bad.jpg", "truncated"),)),
+        ),
         command="shiftproof run toy photos",
         made="2026-01-02T03:04:05+00:00",
         versions={"shiftproof": "0.1.0"},
@@ -92,18 +107,18 @@ def results_of(*findings: Finding, models: tuple[str, ...] = ("toy",)) -> Result
 
 @pytest.fixture(scope="session")
 def results() -> Results:
-    """One model on one image set."""
+    """One model on one dataset."""
     return results_of(*findings_of("toy", 887))
 
 
 @pytest.fixture(scope="session")
 def compared() -> Results:
     """Two models on the same images, and a study the report knows nothing of."""
-    about = {"model": "toy", "versus": "other", "image_set": "photos"}
+    about = {"model": "toy", "versus": "other", "dataset": "photos"}
     return results_of(
         *findings_of("toy", 887),
         *findings_of("other", 700),
-        Measurement("accuracy_difference", 0.187, about, 1000, CONVENTION, (0.15, 0.22)),
+        Measurement("accuracy_difference", 0.187, about, 1000, CONVENTION, Interval(0.15, 0.22)),
         Measurement("accuracy_difference_p", 1e-9, about, 1000, {"test": "exact McNemar"}),
         share("agreement", 800, 1000, **about),
         share("wobble_rate", 3, 100, model="toy", perturbation="tilt"),
@@ -133,23 +148,23 @@ def shifted() -> Results:
 def novel() -> Results:
     """The best and the worst of the detectors of two models, with means over both."""
     detectors = ("msp", "energy", "vim", "relative_mahalanobis", "max_logit", "entropy", "max_cosine", "knn")
-    found = [list(made_up_novelty.novelty_findings(name, detectors, seed=seed)) for name, seed in (("toy", 5), ("other", 9))]
-    return results_of(*found[0], *found[1], *made_up_novelty.means_over(*found), models=("toy", "other"))
+    found = [list(made_up_ood.ood_findings(name, detectors, seed=seed)) for name, seed in (("toy", 5), ("other", 9))]
+    return results_of(*found[0], *found[1], *made_up_ood.means_over(*found), models=("toy", "other"))
 
 
 @pytest.fixture(scope="session")
-def open_photo() -> Callable[[ImageSetRef, str], Image]:
+def open_photo() -> Callable[[DatasetRef, str], Image]:
     """A gradient of 800 x 600 in place of a photo."""
 
-    def open_image(image_set: ImageSetRef, image_id: str) -> Image:
-        assert image_set in (PHOTOS, made_up_novelty.CLOTHES)
+    def open_image(dataset: DatasetRef, image_id: str) -> Image:
+        assert dataset in (PHOTOS, made_up_ood.CLOTHES)
         return np.stack([np.tile(np.linspace(0, 255, 800), (600, 1))] * 3, axis=2).astype(np.uint8)
 
     return open_image
 
 
 @pytest.fixture
-def show(browser: Browser, tmp_path: Path, open_photo: Callable[[ImageSetRef, str], Image]) -> Iterator[Callable[..., Page]]:
+def show(browser: Browser, tmp_path: Path, open_photo: Callable[[DatasetRef, str], Image]) -> Iterator[Callable[..., Page]]:
     """Opens a report offline from its file; whatever the page complains of or asks for fails the test."""
     complaints: list[str] = []
     contexts = []

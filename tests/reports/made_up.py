@@ -4,33 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from shiftproof.corruptions import GROUPS, IMAGENET_C
-from shiftproof.types import About, Condition, Curve, Finding, Gallery, GalleryItem, ImageSetRef, Measurement
+from shiftproof.corruptions import IMAGENET_C, corruption_groups
+from shiftproof.types import (
+    About,
+    BaselineRef,
+    Condition,
+    Curve,
+    DatasetRef,
+    Finding,
+    Gallery,
+    GalleryItem,
+    Interval,
+    Measurement,
+    ModelRef,
+)
 
-PHOTOS = ImageSetRef("photos", "f00d", "/photos")
+PHOTOS = DatasetRef("photos", "f00d", "/photos")
 SEVERITIES = (1, 2, 3, 4, 5)
 PERTURBATIONS = ("gaussian_noise", "shot_noise", "motion_blur", "zoom_blur", "snow", "brightness", "translate", "rotate")
-HOW = {"picture": "imagenet-224", "output": "jpeg85", "frost pictures": "our own", "interval": "95 %, bootstrap over images"}
+HOW = {"picture": "imagenet-224", "output": "jpeg85", "frost pictures": "our own"}
 HARD = {"noise": 0.10, "blur": 0.13, "weather": 0.09, "digital": 0.05, "extra": 0.04}
 
 
 def measured(
-    metric: str, value: float, about: About, *, baseline: str | None = None, half_width: float = 0.03
+    metric: str, value: float, about: About, *, baseline: BaselineRef | str | None = None, half_width: float = 0.03
 ) -> Measurement:
     """A number of 1,000 photos with an interval around it."""
-    interval = (max(0.0, value - half_width), value + half_width)
-    convention = {**HOW, **({"baseline": baseline} if baseline else {})}
-    return Measurement(metric, value, {"image_set": "photos", **about}, 1000, convention, interval)
+    interval = Interval(max(0.0, value - half_width), value + half_width, method="bootstrap over images")
+    ref = BaselineRef.of(ModelRef(baseline, "run here")) if isinstance(baseline, str) else baseline
+    convention = {**HOW, **({"baseline": ref.name} if ref else {})}
+    return Measurement(metric, value, {"dataset": "photos", **about}, 1000, convention, interval, baseline=ref)
 
 
 def error_at(corruption: str, severity: int, clean: float) -> float:
     """Grows with the severity, by group and a little by name."""
-    group = next((group for group, members in GROUPS.items() if corruption in members), "extra")
+    group = next((group for group, members in corruption_groups().items() if corruption in members), "extra")
     return min(0.99, clean + (HARD[group] + 0.004 * (len(corruption) - 6)) * severity * (0.5 + clean * 2))
 
 
 def corruption_findings(
-    model: str, clean: float, *, baseline: str | None = None, corruptions: Sequence[str] = IMAGENET_C
+    model: str, clean: float, *, baseline: BaselineRef | str | None = None, corruptions: Sequence[str] = IMAGENET_C
 ) -> Iterator[Finding]:
     """Everything of one model."""
     about: dict[str, str | int] = {"model": model}
@@ -42,7 +55,7 @@ def corruption_findings(
     means = {name: sum(row) / 5 for name, row in errors.items()}
     for name, mean in means.items():
         yield measured("corruption_mean_error", mean, {**about, "corruption": name})
-    for group, members in GROUPS.items():
+    for group, members in corruption_groups().items():
         if known := [means[name] for name in members if name in means]:
             yield measured("group_error", sum(known) / len(known), {**about, "group": group})
     mean = sum(means.values()) / len(means)
@@ -57,13 +70,13 @@ def corruption_findings(
     for name, row in errors.items():
         y = (clean, *row)
         low, high = tuple(value - 0.03 for value in y), tuple(min(1.0, value + 0.03) for value in y)
-        place = {"image_set": "photos", "corruption": name, **about}
+        place = {"dataset": "photos", "corruption": name, **about}
         yield Curve(
             "degradation", place, "severity", "share wrong", (0.0, 1.0, 2.0, 3.0, 4.0, 5.0), y, 1000, HOW, low=low, high=high
         )
     fragile = tuple(GalleryItem(f"{place}.jpg", f"otter: wrong in {70 - place} of 75") for place in range(8))
-    yield Gallery("fragile_photos", {"image_set": "photos", **about}, PHOTOS, "Most fragile photos", fragile)
-    yield contact_sheet(model, [*corruptions, *GROUPS["extra"]])
+    yield Gallery("fragile_photos", {"dataset": "photos", **about}, PHOTOS, "Least robust photos", fragile)
+    yield contact_sheet(model, [*corruptions, *corruption_groups()["extra"]])
 
 
 def contact_sheet(model: str, corruptions: Sequence[str]) -> Gallery:
@@ -73,13 +86,16 @@ def contact_sheet(model: str, corruptions: Sequence[str]) -> Gallery:
         for name in dict.fromkeys(corruptions)
         for severity in SEVERITIES
     ]
-    items = [GalleryItem("0.jpg", f"{one}: {'wrong' if one.severity > 3 else 'right'}", one) for one in conditions]
-    about = {"model": model, "image_set": "photos"}
+    items = [
+        GalleryItem("0.jpg", str(one), one, correct=one.severity <= 3, corruption=one.name, severity=one.severity)
+        for one in conditions
+    ]
+    about = {"model": model, "dataset": "photos"}
     return Gallery("contact_sheet", about, PHOTOS, "One photo under every corruption", tuple(items))
 
 
 def perturbation_findings(
-    model: str, shaky: float, *, baseline: str | None = None, difficulties: Sequence[int] = (1, 2, 3)
+    model: str, shaky: float, *, baseline: BaselineRef | str | None = None, difficulties: Sequence[int] = (1, 2, 3)
 ) -> Iterator[Finding]:
     """Everything of one model."""
     about: dict[str, str | int] = {"model": model}
@@ -101,4 +117,4 @@ def perturbation_findings(
             yield measured("mean_flip_rate", mean / 0.14, mean_about, baseline=baseline)
             yield measured("mean_top5_distance_ratio", mean / 0.12, mean_about, baseline=baseline)
     items = tuple(GalleryItem(f"{place}.jpg", f"otter: flips at {20 - place} of 30 steps") for place in range(6))
-    yield Gallery("unstable_photos", {"image_set": "photos", **about}, PHOTOS, "Least steady photos", items)
+    yield Gallery("unstable_photos", {"dataset": "photos", **about}, PHOTOS, "Least steady photos", items)

@@ -10,20 +10,20 @@ import numpy as np
 import pytest
 
 from reports import made_up
-from shiftproof.corruptions import GROUPS, IMAGENET_C
-from shiftproof.corruptions.applying import apply
+from shiftproof import catalog
+from shiftproof.corruptions import IMAGENET_C, corruption_groups
+from shiftproof.corruptions.apply import apply
 from shiftproof.corruptions.editions import IMAGENET_224
 from shiftproof.errors import UnreadableImage
-from shiftproof.reports import build_report
-from shiftproof.reports.contact_sheets import QUALITY, SIDE, contact_sheet
-from shiftproof.reports.corruption import draw_corruption
+from shiftproof.metrics.wording import figure
+from shiftproof.reports.build import build_report
+from shiftproof.reports.galleries import QUALITY, SIDE, contact_sheet
 from shiftproof.reports.page import Page
 from shiftproof.reports.parts import Chart, Definitions, Panels, Part, Pictures, Prose, Sheet, Table
-from shiftproof.reports.summary import summarise
-from shiftproof.reports.thumbnails import thumbnail
-from shiftproof.reports.words import figure
-from shiftproof.studies.results import Results
-from shiftproof.types import Finding, Gallery, GalleryItem, Image, ImageSetRef, Measurement
+from shiftproof.reports.pictures import thumbnail
+from shiftproof.reports.sections import summarise
+from shiftproof.studies.corruption.section import draw_corruption
+from shiftproof.types import DatasetRef, Finding, Gallery, GalleryItem, Image, Measurement, Results
 
 
 def parts_of(*findings: Finding) -> list[Part]:
@@ -59,14 +59,14 @@ def sampled(model: str) -> list[Finding]:
 def test_what_cells_that_were_not_run_leave_open_is_a_column_of_its_own(alone: list[Part]) -> None:
     parts = parts_of(*sampled("lite0"))
     short = next(part for part in parts if isinstance(part, Table) and part.title == "In short")
-    assert [column.title for column in short.columns][-3:] == ["95 % CI", "Images", "For exactly these photos"]
+    assert [column.title for column in short.columns][-3:] == ["95 % CI", "Images", "Sampling error, these photos"]
     cells = {row[0].text: row[-1].text for row in short.rows}
     assert cells["Error on clean images"] == "–"
     mean = next(one for one in sampled("lite0") if isinstance(one, Measurement) and one.metric == "mean_corrupted_error")
     assert cells["Mean error under corruption"] == f"± {figure(mean.value / 100, 'share')}"
-    assert "photos like these" in short.note
+    assert "CIs cover the sampling of photos and of cells" in short.note
     figures = chart(parts, "Error by severity").figures
-    assert figures.columns[-1].title == "For exactly these photos"
+    assert figures.columns[-1].title == "Sampling error, these photos"
     assert len({len(row) for row in figures.rows}) == 1
     without = next(part for part in alone if isinstance(part, Table) and part.title == "In short")
     assert without.columns[-1].title == "Images"
@@ -140,7 +140,7 @@ def test_the_worst_corruption_comes_first(alone: list[Part]) -> None:
 def test_conventions_are_printed_in_words(alone: list[Part]) -> None:
     (how,) = [part for part in alone if isinstance(part, Definitions)]
     assert how.entries["Picture"] == "imagenet-224: shorter side to 256, centre 224"
-    assert str(how.entries["Output"]).startswith("jpeg85: saved as JPEG of quality 85")
+    assert str(how.entries["Encoding"]).startswith("jpeg85: saved as JPEG of quality 85")
     assert how.entries["Baseline"] == "squeezenet"
     assert how.entries["Frost pictures"] == "our own"
 
@@ -150,8 +150,8 @@ def test_a_choice_that_was_taken_both_ways_says_for_which_numbers() -> None:
     clean = dataclasses.replace(clean, convention={**clean.convention, "output": "raw"})
     parts = parts_of(clean, made_up.measured("mean_corrupted_error", 0.3, {"model": "a"}))
     (how,) = [part for part in parts if isinstance(part, Definitions)]
-    assert how.entries["Output"] == [
-        "raw: pixels as they come out of the change (error on clean images)",
+    assert how.entries["Encoding"] == [
+        "raw: corrupted pixels, not re-encoded (error on clean images)",
         "jpeg85: saved as JPEG of quality 85, as the published files were (mean error under corruption)",
     ]
 
@@ -184,16 +184,16 @@ def test_some_corruptions_at_some_severities_and_strange_ones_are_drawn_too() ->
     assert part.spec["encoding"]["y"]["scale"]["domain"] == ["Weather", "fog", "Others", "our own"]
 
 
-def test_several_image_sets_are_told_apart() -> None:
+def test_several_datasets_are_told_apart() -> None:
     found = list(made_up.corruption_findings("lite0", 0.13, corruptions=["fog"]))
-    elsewhere = [dataclasses.replace(one, about={**one.about, "image_set": "streets"}) for one in found]
+    elsewhere = [dataclasses.replace(one, about={**one.about, "dataset": "streets"}) for one in found]
     section = draw_corruption([*found, *elsewhere], Page(Results((*found, *elsewhere))))
     headings = [part.title for part in section.parts if part.kind == "heading"]  # type: ignore[union-attr]
     assert headings == ["On photos", "On streets"]
 
 
 class TestContactSheet:
-    """One photo under 19 corruptions at 5 severities."""
+    """One photo under every corruption at 5 severities."""
 
     @pytest.fixture
     def photo(self) -> Image:
@@ -203,20 +203,20 @@ class TestContactSheet:
     @pytest.fixture
     def quick(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Corruptions that need no compilation: what they do is tested elsewhere."""
-        monkeypatch.setattr("shiftproof.corruptions.applying.apply", lambda condition, picture, key: picture)
+        monkeypatch.setattr("shiftproof.corruptions.apply.apply", lambda condition, picture, key: picture)
 
-    def sheet(self, gallery: Gallery, open_image: Callable[[ImageSetRef, str], Image]) -> Part:
+    def sheet(self, gallery: Gallery, open_image: Callable[[DatasetRef, str], Image]) -> Part:
         return contact_sheet(gallery, Page(Results((gallery,)), open_image))
 
     @pytest.mark.usefixtures("quick")
     def test_it_has_a_row_for_each_corruption_in_order_and_a_column_for_each_severity(self, photo: Image) -> None:
-        gallery = made_up.contact_sheet("lite0", [*reversed(IMAGENET_C), *GROUPS["extra"]])
+        gallery = made_up.contact_sheet("lite0", [*reversed(IMAGENET_C), *corruption_groups()["extra"]])
         sheet = self.sheet(gallery, lambda *_: photo)
         assert isinstance(sheet, Sheet)
         assert sheet.columns == ["1", "2", "3", "4", "5"]
         assert [row.title for row in sheet.rows][:3] == ["gaussian noise", "shot noise", "impulse noise"]
-        assert len(sheet.rows) == 19
-        assert [picture.caption for picture in sheet.rows[0].pictures if picture] == ["right"] * 3 + ["wrong"] * 2
+        assert len(sheet.rows) == len(catalog.CORRUPTIONS)
+        assert [picture.caption for picture in sheet.rows[0].pictures if picture] == ["correct"] * 3 + ["misclassified"] * 2
 
     def test_it_shows_what_the_model_saw(self, photo: Image) -> None:
         gallery = made_up.contact_sheet("lite0", ["brightness"])
@@ -232,10 +232,13 @@ class TestContactSheet:
 
     @pytest.mark.usefixtures("quick")
     def test_pictures_that_are_stored_are_shown_as_they_are(self, photo: Image) -> None:
-        items = tuple(GalleryItem(f"fog/{severity}/a.jpg", f"fog {severity}: wrong") for severity in (1, 3))
+        items = tuple(
+            GalleryItem(f"fog/{severity}/a.jpg", "", correct=False, corruption="fog", severity=severity)
+            for severity in (1, 3)
+        )
         opened: list[str] = []
 
-        def open_image(image_set: ImageSetRef, image_id: str) -> Image:
+        def open_image(dataset: DatasetRef, image_id: str) -> Image:
             opened.append(image_id)
             return photo
 
@@ -249,12 +252,12 @@ class TestContactSheet:
         rng = np.random.default_rng(0)
         noise = rng.integers(64, 192, (95, 224, 224, 3), dtype=np.uint8)
         left = iter(noise)
-        monkeypatch.setattr("shiftproof.corruptions.applying.apply", lambda condition, picture, key: next(left, noise[0]))
-        gallery = made_up.contact_sheet("lite0", [*IMAGENET_C, *GROUPS["extra"]])
+        monkeypatch.setattr("shiftproof.corruptions.apply.apply", lambda condition, picture, key: next(left, noise[0]))
+        gallery = made_up.contact_sheet("lite0", [*IMAGENET_C, *corruption_groups()["extra"]])
         assert len(build_report(Results((gallery,)), open_image=lambda *_: noise[0])) - len(build_report(Results(()))) < 7e5
 
     def test_a_missing_library_is_named_instead(self, monkeypatch: pytest.MonkeyPatch, photo: Image) -> None:
-        for module in ("applying", "jpeg"):
+        for module in ("apply", "kernels.jpeg"):
             monkeypatch.delitem(sys.modules, f"shiftproof.corruptions.{module}", raising=False)
         monkeypatch.setitem(sys.modules, "cv2", None)
         part = self.sheet(made_up.contact_sheet("lite0", ["fog"]), lambda *_: photo)
@@ -279,7 +282,7 @@ class TestContactSheet:
 
 def test_fragile_photos_are_shown_for_each_model_by_name(three: list[Part]) -> None:
     titles = [part.title for part in three if isinstance(part, Pictures)]
-    assert titles == [f"Most fragile photos: {name}" for name in ("lite0", "lite1", "squeezenet")]
+    assert titles == [f"Least robust photos: {name}" for name in ("lite0", "lite1", "squeezenet")]
 
 
 def test_the_summary_says_how_many_corrupted_images_are_wrong_and_what_is_hardest() -> None:
@@ -287,8 +290,8 @@ def test_the_summary_says_how_many_corrupted_images_are_wrong_and_what_is_hardes
     summary = summarise(Page(Results(found)))
     mean = next(one.value for one in Results(found).measurements if one.metric == "mean_corrupted_error")
     (headline,) = summary.headlines
-    assert headline.startswith(f"About {round(100 * mean)} of 100 corrupted images are named wrong (")
-    assert headline.endswith("1,000 images), of the unchanged ones 13.0\u202f%.")
+    assert headline.startswith(f"About {round(100 * mean)} of 100 corrupted images are misclassified (")
+    assert headline.endswith("1,000 images), on clean images 13.0\u202f%.")
     assert any(sentence.startswith("Hardest corruption: defocus blur,") for sentence in summary.sentences)
     assert any(sentence.startswith("mCE is ") and "the baseline, squeezenet." in sentence for sentence in summary.sentences)
     assert "Mean corruption error (mCE)" in [tile.title for tile in summary.tiles]

@@ -12,18 +12,17 @@ import pytest
 from shiftproof.reference import load_table
 from shiftproof.reports.page import Page
 from shiftproof.reports.parts import Chart, Pictures, Section, Table
-from shiftproof.reports.sections import draw_sections
-from shiftproof.reports.summary import summarise
-from shiftproof.studies.detection import DetectionStudy
-from shiftproof.studies.detection_corruption import DetectionCorruptionStudy
-from shiftproof.studies.results import Results
-from shiftproof.types import DrawnBox, Finding, FoundObjects, Gallery, ImageSetRef, Measurement, ModelRef
+from shiftproof.reports.sections import draw_sections, summarise
+from shiftproof.studies.detection.study import DetectionStudy
+from shiftproof.studies.detection_corruption.study import DetectionCorruptionStudy
+from shiftproof.types import DatasetRef, DrawnBox, Finding, FoundObjects, Gallery, Measurement, ModelRef, Results
+from studies.contracts import findings_of
 from studies.found_world import ANIMALS, Loads, world
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page as BrowserPage
 
-PHOTOS = ImageSetRef("photos", "f00d", "/photos")
+PHOTOS = DatasetRef("photos", "f00d", "/photos")
 SKILL = {"keen": 0.9, "dull": 0.4}
 FRAMES: dict[str, list[Any]] = {
     "anchor": [f"{place // 3:02}" for place in range(30)],
@@ -49,14 +48,14 @@ def refs(*models: str) -> list[ModelRef]:
 
 def found_in_photos(*models: str, **more: Any) -> list[Finding]:
     loads = Loads({name: scene(SKILL[name], **more) for name in models})
-    return list(DetectionStudy(refs(*models), PHOTOS, largest_k=1).measure(loads))  # type: ignore[arg-type]
+    return findings_of(DetectionStudy(refs(*models), PHOTOS, largest_k=1), loads)
 
 
 def found_under_corruption() -> list[Finding]:
     cells = {"clean": 0.9, "fog 1": 0.8, "fog 5": 0.3, "gaussian_noise 1": 0.7, "gaussian_noise 5": 0.2}
     loads = Loads({name: scene(skill) for name, skill in cells.items()})
     study = DetectionCorruptionStudy(refs("keen"), PHOTOS, corruptions=("fog", "gaussian_noise"), severities=(1, 5))
-    return list(study.measure(loads))  # type: ignore[arg-type]
+    return findings_of(study, loads)
 
 
 def section(findings: list[Finding], key: str = "detection") -> Section:
@@ -83,10 +82,10 @@ def number(findings: list[Finding], metric: str, **about: str | int) -> Measurem
 def test_overlaps_are_columns_and_what_is_told_at_the_first_alone_has_no_others() -> None:
     findings = found_in_photos("keen")
     table: Table = titled(section(findings), "Average precision and recall", Table)
-    assert [column.title for column in table.columns] == ["Number", "0.5", "0.75", "0.5 to 0.95", "Images"]
+    assert [column.title for column in table.columns] == ["Metric", "0.5", "0.75", "0.5 to 0.95", "Images"]
     rows = {row[0].text: [cell.text for cell in row[1:4]] for row in table.rows}
-    assert list(rows) == ["mAP", "mAP, small objects", "Localization", "Average recall"]
-    assert rows["Localization"][1:] == ["–", "–"]
+    assert list(rows) == ["mAP", "mAP, small objects", "Localization AP (class-agnostic)", "Average recall"]
+    assert rows["Localization AP (class-agnostic)"][1:] == ["–", "–"]
     precision = number(findings, "mean_average_precision", iou="0.75")
     assert rows["mAP"][1] == f"{100 * precision.value:.1f}\u202f%"
 
@@ -95,13 +94,13 @@ def test_several_models_are_rows_of_one_table_and_lines_of_one_chart() -> None:
     drawn = section(found_in_photos("keen", "dull"))
     table: Table = titled(drawn, "Average precision and recall", Table)
     assert [row[0].text for row in table.rows] == ["keen"] * 4 + ["dull"] * 4
-    chart: Chart = titled(drawn, "Precision over recall: all classes", Chart)
+    chart: Chart = titled(drawn, "Precision-recall: all classes", Chart)
     assert {row["series"] for row in chart.spec["data"]["values"]} == {"keen", "dull"}
 
 
 def test_own_detectors_stand_before_the_published_ones_which_are_of_other_images() -> None:
     findings = found_in_photos("keen", facts=FRAMES)
-    table: Table = titled(section(findings), "On the anchors and on the worst frames", Table)
+    table: Table = titled(section(findings), "mAP on the anchors and on the worst frames", Table)
     published = load_table("imagenet_vid_robust_detection")
     assert len(table.rows) == 2 + len(published)
     own = number(findings, "pm_k_average_precision", task="detection", k=1)
@@ -144,10 +143,10 @@ def test_colours_of_cells_tell_what_is_lost_of_the_clean_precision() -> None:
 
 def test_images_without_boxes_of_their_own_show_what_was_found() -> None:
     drawn = section(found_in_photos("keen", boxed=False))
-    table: Table = titled(drawn, "What it finds", Table)
+    table: Table = titled(drawn, "Detections", Table)
     assert {row[0].text for row in table.rows} <= set(ANIMALS.names)
-    pictures: Pictures = titled(drawn, "What it finds", Pictures)
-    assert "nobody says whether rightly" in pictures.note
+    pictures: Pictures = titled(drawn, "Detections", Pictures)
+    assert "without ground truth to compare with" in pictures.note
 
 
 def test_the_summary_says_how_precise_and_what_is_left() -> None:
@@ -156,12 +155,12 @@ def test_the_summary_says_how_precise_and_what_is_left() -> None:
     around = number(findings, "pm_k_average_precision", task="detection", k=1)
     summary = summarise(Page(Results(tuple(findings))))
     (headline,) = summary.headlines
-    assert headline.startswith(f"Mean average precision is {100 * precision.value:.1f}\u202f% at an overlap of 0.5 (")
+    assert headline.startswith(f"mAP is {100 * precision.value:.1f}\u202f% at IoU 0.5 (")
     assert headline.endswith(f"on the worst frame within 1 of each anchor {100 * around.value:.1f}\u202f%.")
     assert summary.tiles[0].title == "Mean average precision (mAP)"
     left = number(found_under_corruption(), "relative_performance_under_corruption")
     (headline,) = summarise(Page(Results(tuple(found_under_corruption())))).headlines
-    assert headline.startswith(f"Corruption leaves {100 * left.value:.1f}\u202f% of the mean average precision")
+    assert headline.startswith(f"Corruption leaves {100 * left.value:.1f}\u202f% of the mAP")
 
 
 def test_boxes_lie_on_the_picture_where_they_lie_in_the_image(show: Callable[..., BrowserPage]) -> None:

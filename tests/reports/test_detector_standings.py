@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from reports import made_up_novelty as made_up
-from shiftproof.reports.detector_findings import DetectorFindings
-from shiftproof.reports.standings import Case, Standing, standings
+from reports import made_up_ood as made_up
+from shiftproof.studies.ood.findings import Case, DetectorFindings, Standing, standings
 from shiftproof.types import Finding, Measurement
 
-CASE = {"goal": "new-class", "inside": "photos", "outside": "clothing"}
+CASE = {"goal": "new-class", "id": "photos", "ood": "clothing"}
 
 
 def auroc(detector: str, value: float) -> Measurement:
-    return Measurement("auroc", value, {"detector": detector, **CASE}, 100, {})
+    return Measurement("auroc", value, {"ood_detector": detector, **CASE}, 100, {})
 
 
 def chance(detector: str, versus: str, value: float) -> Measurement:
-    return Measurement("auroc_difference_p", value, {"detector": detector, "versus": versus, **CASE}, 100, {})
+    return Measurement("auroc_difference_p", value, {"ood_detector": detector, "versus": versus, **CASE}, 100, {})
 
 
 def standing(*findings: Finding) -> Standing:
@@ -53,22 +52,22 @@ def test_a_chance_that_is_not_a_number_settles_nothing() -> None:
 def test_nobody_is_marked_where_the_best_was_not_compared_with_all(compared: tuple[Measurement, ...]) -> None:
     found = standing(*AUROCS, *compared)
     assert not any(found.mark(name) for name in ("vim", "msp", "knn"))
-    assert found.best.about["detector"] == "vim"
+    assert found.best.about["ood_detector"] == "vim"
 
 
 def test_an_unknown_auroc_is_never_the_best() -> None:
     found = standing(auroc("msp", float("nan")), auroc("vim", 0.4))
-    assert found.best.about["detector"] == "vim"
+    assert found.best.about["ood_detector"] == "vim"
     assert found.of("msp") is None
 
 
 def test_few_detectors_are_the_five_best_and_the_baseline() -> None:
-    found = DetectorFindings("lite0", list(made_up.novelty_findings()))
+    found = DetectorFindings("lite0", list(made_up.ood_findings()))
     by_value = sorted(
-        (one for one in found.numbers("auroc", goal="new-class", inside="photos", outside=made_up.POOLED)),
+        (one for one in found.numbers("auroc", goal="new-class", id="photos", ood=made_up.POOLED)),
         key=lambda one: -one.value,
     )
-    names = [str(one.about["detector"]) for one in by_value]
+    names = [str(one.about["ood_detector"]) for one in by_value]
     assert "msp" not in names[:5]
     assert found.few() == [*names[:5], "msp"]
     assert found.two() == [names[0], "msp"]
@@ -78,6 +77,6 @@ def test_few_detectors_are_the_five_best_and_the_baseline() -> None:
 def test_where_the_baseline_is_the_best_the_next_is_drawn_beside_it() -> None:
     aurocs = [auroc("msp", 0.9), auroc("vim", 0.8), auroc("knn", 0.6)]
     found = DetectorFindings(
-        "toy", [Measurement(one.metric, one.value, {"image_set": "photos", **one.about}, 9, {}) for one in aurocs]
+        "toy", [Measurement(one.metric, one.value, {"dataset": "photos", **one.about}, 9, {}) for one in aurocs]
     )
     assert found.two() == ["vim", "msp"]

@@ -9,38 +9,38 @@ import numpy as np
 import pytest
 import vl_convert
 
-from shiftproof.image_sets import ImageList, open_images
-from shiftproof.image_sets.crops import crops, image_of
-from shiftproof.metrics.top5 import to_top5
+from shiftproof.datasets import ImageList, open_dataset
+from shiftproof.datasets.boxed.crops import crops, image_of
+from shiftproof.metrics.accuracy import to_top5
 from shiftproof.reference import load_table
 from shiftproof.reports.build import build_report
 from shiftproof.reports.page import Page
 from shiftproof.reports.parts import Chart, Pictures, Section, Table
-from shiftproof.reports.sections import draw_sections
-from shiftproof.reports.summary import summarise
-from shiftproof.studies.evidence import share
-from shiftproof.studies.input_sizes import InputSizeStudy, Sized
-from shiftproof.studies.objects import ObjectStudy
-from shiftproof.studies.results import Results
+from shiftproof.reports.sections import draw_sections, summarise
+from shiftproof.studies.evidence import Subject
+from shiftproof.studies.input_sizes.study import InputSizeStudy, Sized
+from shiftproof.studies.objects.study import ObjectStudy
 from shiftproof.types import (
     About,
     Classes,
     Clusters,
+    Dataset,
+    DatasetRef,
     Image,
-    ImageSet,
-    ImageSetRef,
     Measurement,
     ModelRef,
     Predictions,
+    Results,
     Run,
     Study,
 )
+from studies.contracts import findings_of
 
 IMAGES, SIDES = 40, (96, 160, 224)
 CLASSES = Classes(("otter", "tabby", "crane"))
-LOOKS = ("crop", "alone", "enlarged")
+VIEWS = ("crop", "alone", "enlarged")
 RIGHT = {"image": 0.8, "crop": 0.5, "alone": 0.6, "enlarged": 0.7}
-"""How many objects are named right in each look, about."""
+"""How many objects are named right in each view, about."""
 
 
 def boxed(folder: Path, name: str) -> ImageList:
@@ -51,7 +51,7 @@ def boxed(folder: Path, name: str) -> ImageList:
     categories = [{"id": place, "name": one} for place, one in enumerate(CLASSES.names)]
     (folder / "00.png").touch()
     (folder / f"{name}.json").write_text(json.dumps({"images": images, "annotations": boxes, "categories": categories}))
-    return open_images(folder / f"{name}.json")
+    return open_dataset(folder / f"{name}.json")
 
 
 class Answers:
@@ -59,32 +59,32 @@ class Answers:
 
     def __init__(self, sets: dict[str, ImageList]) -> None:
         self.sets = {one.ref: one for one in sets.values()}
-        self.looks = {one.ref: look for look, one in sets.items()}
+        self.views = {one.ref: view for view, one in sets.items()}
 
     def __call__(self, run: Run) -> Predictions:
-        samples = self.sets[run.image_set].samples
-        rng = np.random.default_rng(sum(map(ord, run.model.name + self.looks[run.image_set])))
+        samples = self.sets[run.dataset].samples
+        rng = np.random.default_rng(sum(map(ord, run.model.name + self.views[run.dataset])))
         labels = np.array([sample.labels[0] for sample in samples])
-        right = rng.random(len(samples)) < RIGHT[self.looks[run.image_set]]
+        right = rng.random(len(samples)) < RIGHT[self.views[run.dataset]]
         logits = 3.0 * (np.arange(3) == np.where(right, labels, (labels + 1) % 3)[:, None])
         facts = {name: tuple(sample.facts[name] for sample in samples) for name in samples[0].facts}
         ids = tuple(sample.id for sample in samples)
         return Predictions(ids, labels[:, None], "logits", to_top5(logits, "logits"), CLASSES, facts=facts)
 
-    def images(self, ref: ImageSetRef) -> ImageSet:
+    def images(self, ref: DatasetRef) -> Dataset:
         return self.sets[ref]
 
 
 @pytest.fixture
 def sets(tmp_path: Path) -> dict[str, ImageList]:
     whole = boxed(tmp_path, "photos")
-    return {"image": whole, **{look: crops(whole, look=look) for look in LOOKS}}  # type: ignore[arg-type]
+    return {"image": whole, **{view: crops(whole, view=view) for view in VIEWS}}  # type: ignore[arg-type]
 
 
 def results_of(sets: dict[str, ImageList], *names: str, beside: ImageList | None = None) -> Results:
     models = [ModelRef(name, name) for name in names]
-    looks = {look: sets[look] for look in LOOKS}
-    objects = ObjectStudy(models, sets["image"], looks=looks, beside=beside)  # type: ignore[arg-type]
+    views = {view: sets[view] for view in VIEWS}
+    objects = ObjectStudy(models, sets["image"], views=views, beside=beside)  # type: ignore[arg-type]
     sizes = {
         model.name: [Sized(side, ModelRef(f"{model.name} at {side}", str(side))) for side in SIDES[:-1]]
         + [Sized(224, model)]
@@ -92,7 +92,7 @@ def results_of(sets: dict[str, ImageList], *names: str, beside: ImageList | None
     }
     load = Answers({**sets, **({"others": beside} if beside else {})})
     studies: list[Study] = [objects, InputSizeStudy(models, sets["image"], sizes=sizes)]
-    return Results(tuple(finding for study in studies for finding in study.measure(load)))
+    return Results(tuple(finding for study in studies for finding in findings_of(study, load)))
 
 
 def section_of(results: Results, key: str) -> Section:
@@ -111,9 +111,9 @@ def test_every_chart_of_both_sections_is_drawn(sets: dict[str, ImageList], tmp_p
         part for key in ("objects", "input-sizes") for part in section_of(results, key).parts if isinstance(part, Chart)
     ]
     assert [chart.title for chart in charts] == [
-        "Named right in each look",
-        "What each change does, object by object",
-        "How much of their images the objects fill",
+        "Accuracy in each view",
+        "Paired effect of each view",
+        "Object proportion: box area over image area",
         "Accuracy by input size",
     ]
     for chart in charts:
@@ -124,18 +124,19 @@ def test_every_chart_of_both_sections_is_drawn(sets: dict[str, ImageList], tmp_p
 
 def test_the_scale_table_counts_every_object_once(sets: dict[str, ImageList]) -> None:
     table = tables_of(section_of(results_of(sets, "net"), "objects"))["By scale factor"]
-    assert [column.title for column in table.columns][2:] == ["image", *LOOKS, "Objects"]
+    assert [column.title for column in table.columns][2:] == ["image", *VIEWS, "Objects"]
     assert sum(int(str(row[-1].order)) for row in table.rows) == IMAGES
     sides = {row[0].text: row[1].text for row in table.rows}
     assert sides["1/4"] == "56 × 56"
 
 
 def test_crops_at_their_scale_have_a_row_for_each_factor_and_one_for_all() -> None:
-    about = {"model": "net", "image_set": "photos"}
+    about = {"model": "net", "dataset": "photos"}
     rows = [("1", 224, 12, 100), ("1/16", 224, 1, 50), ("1", 448, 14, 100), ("1/16", 448, 3, 50)]
 
     def counted(metric: str, right: int, total: int, about: About) -> Measurement:
-        return share(metric, np.arange(total) < right, about, {}, Clusters("image", tuple(map(str, range(total)))))
+        subject = Subject(about, {}, Clusters("image", tuple(map(str, range(total)))))
+        return subject.share(metric, np.arange(total) < right)
 
     found = [
         *(
@@ -155,7 +156,11 @@ def test_crops_at_their_scale_have_a_row_for_each_factor_and_one_for_all() -> No
 
 def test_the_figures_of_effects_have_their_tests(sets: dict[str, ImageList]) -> None:
     section = section_of(results_of(sets, "net"), "objects")
-    (effects,) = (part.figures for part in section.parts if isinstance(part, Chart) and "each change" in part.title)
+    (effects,) = (
+        part.figures
+        for part in section.parts
+        if isinstance(part, Chart) and "each view" in part.title and "effect" in part.title
+    )
     assert [column.title for column in effects.columns][-1] == "p"
     assert [row[0].text for row in effects.rows] == ["background removed", "object enlarged", "both", "cropped"]
     assert all(0 <= float(str(row[-1].order)) <= 1 for row in effects.rows)
@@ -178,7 +183,7 @@ def test_published_numbers_are_labelled_as_of_other_images(sets: dict[str, Image
 
 
 def test_examples_show_the_box_in_the_image_and_the_object_enlarged(sets: dict[str, ImageList]) -> None:
-    def open_image(image_set: ImageSetRef, image_id: str) -> Image:
+    def open_image(dataset: DatasetRef, image_id: str) -> Image:
         return np.full((160, 200, 3), 90, np.uint8)
 
     results = results_of(sets, "net")
@@ -196,8 +201,9 @@ def test_examples_show_the_box_in_the_image_and_the_object_enlarged(sets: dict[s
 
 def test_both_are_told_in_the_summary(sets: dict[str, ImageList]) -> None:
     headlines = summarise(Page(results_of(sets, "net"))).headlines
-    assert any("objects are named right in their images" in one and "without their background" in one for one in headlines)
-    assert any(one.startswith("Most images are named right at") for one in headlines)
+    (objects,) = (one for one in headlines if "objects are classified correctly in their images" in one)
+    assert "without their background" in objects
+    assert any(one.startswith("Accuracy is highest at") for one in headlines)
 
 
 def test_of_several_models_each_has_its_own_tables(sets: dict[str, ImageList]) -> None:

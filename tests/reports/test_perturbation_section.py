@@ -9,10 +9,9 @@ import pytest
 from reports import made_up
 from shiftproof.reports.page import Page
 from shiftproof.reports.parts import Chart, Part, Pictures, Table
-from shiftproof.reports.perturbation import draw_perturbation
-from shiftproof.reports.summary import summarise
-from shiftproof.studies.results import Results
-from shiftproof.types import Finding, Gallery, GalleryItem, ImageSetRef
+from shiftproof.reports.sections import summarise
+from shiftproof.studies.perturbation.section import draw_perturbation
+from shiftproof.types import DatasetRef, Finding, Gallery, GalleryItem, Results
 
 
 def parts_of(*findings: Finding) -> list[Part]:
@@ -35,13 +34,13 @@ def several() -> list[Part]:
 
 
 def test_difficulties_of_one_model_are_series(alone: list[Part]) -> None:
-    rows = charts_of(alone)["Flips of the answer"].spec["data"]["values"]
+    rows = charts_of(alone)["Flip probability"].spec["data"]["values"]
     assert len(rows) == 8 * 3
     assert list(dict.fromkeys(row["series"] for row in rows)) == ["difficulty 1", "difficulty 2", "difficulty 3"]
 
 
 def test_several_models_are_series_at_the_least_difficulty_and_the_rest_is_in_the_figures(several: list[Part]) -> None:
-    chart = charts_of(several)["Flips of the answer"]
+    chart = charts_of(several)["Flip probability"]
     assert {row["series"] for row in chart.spec["data"]["values"]} == {"lite0", "b"}
     assert len(chart.spec["data"]["values"]) == 8 * 2
     assert len(chart.figures.rows) == 8 * 2 * 3
@@ -51,10 +50,10 @@ def test_several_models_are_series_at_the_least_difficulty_and_the_rest_is_in_th
 def test_counts_stand_beside_their_ratios_which_name_the_baseline(alone: list[Part]) -> None:
     charts = charts_of(alone)
     assert list(charts)[:4] == [
-        "Flips of the answer",
+        "Flip probability",
         "Flip rate (FR)",
-        "Movement among the first five answers",
-        "Top-5 distance beside a baseline (T5D)",
+        "Top-5 distance",
+        "Top-5 distance relative to a baseline (T5D)",
     ]
     assert all(chart.half for chart in list(charts.values())[:4])
     assert "squeezenet" in charts["Flip rate (FR)"].note
@@ -72,7 +71,7 @@ def test_without_a_baseline_the_published_models_are_listed_and_what_is_missing_
         "lite0", "AlexNet", "ResNet-50", "DenseNet-121", "ResNeXt-50", "DenseNet-161", "ResNeXt-101",
     ]  # fmt: skip
     assert chart.note == (
-        "For mFR and mT5D give a baseline (--baseline) that changes its answer under every perturbation here."
+        "For mFR and mT5D give a baseline (--baseline) with a flip probability above 0 under every perturbation."
     )
 
 
@@ -97,9 +96,9 @@ def test_ratios_without_intervals_are_dots_alone() -> None:
 
 
 def test_photos_of_many_sets_stand_together() -> None:
-    about = {"model": "lite0", "image_set": "clips"}
+    about = {"model": "lite0", "dataset": "clips"}
     found = tuple(
-        Gallery("unstable_photos", about, ImageSetRef(name, name), "Least stable photos", (GalleryItem(f"{name}.jpg", "x"),))
+        Gallery("unstable_photos", about, DatasetRef(name, name), "Least stable photos", (GalleryItem(f"{name}.jpg", "x"),))
         for name in ("tilt", "snow")
     )
     (part,) = parts_of(*found)
@@ -110,6 +109,6 @@ def test_photos_of_many_sets_stand_together() -> None:
 def test_the_summary_says_how_often_the_answer_changes() -> None:
     summary = summarise(Page(Results(tuple(made_up.perturbation_findings("lite0", 0.05, baseline="squeezenet")))))
     assert [sentence.partition(" (")[0] for sentence in summary.headlines] == [
-        "About 7 of 100 small changes of a picture change the answer"
+        "About 7 of 100 frame pairs flip the prediction"
     ]
     assert any(sentence.startswith("mFR is 50.0\u202f%") for sentence in summary.sentences)

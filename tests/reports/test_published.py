@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from reports import made_up
 from shiftproof.reference import load_table
-from shiftproof.reports.label_places import Place, label_sides
 from shiftproof.reports.parts import Chart
-from shiftproof.reports.published import among_imagenet_a_o, among_imagenet_c, among_imagenet_p
-from shiftproof.types import Measurement
+from shiftproof.reports.published import among_imagenet_a_o, among_imagenet_c, among_imagenet_p, response_rates
+from shiftproof.reports.scatter_plot import Place, label_sides
+from shiftproof.types import BaselineRef, Curve, Interval, Measurement, ModelRef
 
 
-def overall(baseline: str | None) -> list[Measurement]:
+def overall(baseline: BaselineRef | str | None) -> list[Measurement]:
     found = made_up.corruption_findings("lite0", 0.13, baseline=baseline)
-    return [one for one in found if isinstance(one, Measurement) and set(one.about) == {"model", "image_set"}]
+    return [one for one in found if isinstance(one, Measurement) and set(one.about) == {"model", "dataset"}]
 
 
-def chart_of(baseline: str | None) -> Chart:
+def chart_of(baseline: BaselineRef | str | None) -> Chart:
     (chart,) = among_imagenet_c(overall(baseline))
     assert isinstance(chart, Chart)
     return chart
@@ -39,21 +41,27 @@ def test_every_published_model_is_a_point_and_ones_own_is_marked() -> None:
 @pytest.mark.parametrize(
     ("baseline", "rough"),
     [
-        ("torchvision:alexnet", True),
-        ("AlexNet's published errors, which are of files saved as jpeg85", True),
-        ("AlexNet's published errors on these images", False),
+        (BaselineRef.of(ModelRef("torchvision:alexnet", "")), True),
+        (BaselineRef("AlexNet's published errors, of jpeg85", alexnet=True, published=True, same_images=False), True),
+        (BaselineRef("AlexNet's published errors on these images", alexnet=True, published=True), False),
     ],
 )
-def test_a_rough_comparison_is_called_so(baseline: str, rough: bool) -> None:
+def test_a_rough_comparison_is_called_so(baseline: BaselineRef, rough: bool) -> None:
     note = chart_of(baseline).note
     assert ("the comparison is rough" in note) == rough
-    assert baseline in note
+    assert baseline.name in note
+
+
+def test_a_baseline_that_is_only_named_like_alexnet_is_not_alexnet() -> None:
+    chart = chart_of("not-alexnet-at-all")
+    assert "lite0" not in [row["name"] for row in chart.spec["data"]["values"]]
+    assert "normalised by not-alexnet-at-all, published ones by AlexNet" in chart.note
 
 
 def test_multiples_of_another_model_are_not_placed_among_multiples_of_alexnet() -> None:
     chart = chart_of("squeezenet")
     assert "lite0" not in [row["name"] for row in chart.spec["data"]["values"]]
-    assert "in multiples of squeezenet, published ones of AlexNet" in chart.note
+    assert "normalised by squeezenet, published ones by AlexNet" in chart.note
 
 
 def test_without_a_baseline_the_clean_error_alone_is_placed_and_what_is_missing_is_said() -> None:
@@ -65,26 +73,24 @@ def test_without_a_baseline_the_clean_error_alone_is_placed_and_what_is_missing_
 
 
 def test_flip_rates_and_distances_are_placed_where_there_are_both() -> None:
-    found = [
-        one
-        for one in made_up.perturbation_findings("lite0", 0.05, baseline="alexnet, run here")
-        if isinstance(one, Measurement)
-    ]
-    (chart,) = among_imagenet_p([one for one in found if set(one.about) == {"model", "image_set"}])
+    found = [one for one in made_up.perturbation_findings("lite0", 0.05, baseline="alexnet") if isinstance(one, Measurement)]
+    (chart,) = among_imagenet_p([one for one in found if set(one.about) == {"model", "dataset"}])
     assert isinstance(chart, Chart)
     own = next(row for row in chart.spec["data"]["values"] if row["own"])
     assert (own["x"], own["y"]) == pytest.approx((0.05 * 1.4 / 0.14, 0.05 * 1.4 / 0.12))
 
 
-def hard(metric: str, value: float, **about: str) -> Measurement:
-    return Measurement(metric, value, {"model": "lite0", **about}, 500, {}, (value - 0.02, value + 0.02))
+def hard(metric: str, value: float, *, as_published: bool, **about: str) -> Measurement:
+    found = Measurement(metric, value, {"model": "lite0", **about}, 500, {}, Interval(value - 0.02, value + 0.02))
+    return dataclasses.replace(found, as_published=as_published)
 
 
 HARD = (
-    hard("imagenet_a_accuracy", 0.08, scored="200 of 1000"),
-    hard("imagenet_a_accuracy", 0.05, scored="all 1000"),
-    hard("imagenet_o_aupr", 0.19, detector="msp"),
-    hard("imagenet_o_aupr", 0.23, detector="max_logit"),
+    # what the scored classes are called tells nothing: these are the 200 of a model whose classes are called so
+    hard("imagenet_a_accuracy", 0.08, scored="all 200 of 1000", as_published=True),
+    hard("imagenet_a_accuracy", 0.05, scored="1000 of 1000", as_published=False),
+    hard("imagenet_o_aupr", 0.19, ood_detector="msp", as_published=True),
+    hard("imagenet_o_aupr", 0.23, ood_detector="max_logit", as_published=False),
 )
 
 
@@ -142,3 +148,13 @@ def test_no_two_published_names_lie_over_each_other(width: int) -> None:
         for other in rows[number + 1 :]:
             apart = one[2] <= other[0] or other[2] <= one[0] or one[3] <= other[1] or other[3] <= one[1]
             assert apart, (one, other)
+
+
+@pytest.mark.parametrize("measured", [True, False])
+def test_a_band_is_drawn_only_where_an_interval_was_measured(measured: bool) -> None:
+    low, high = ((0.7, 0.5), (0.9, 0.7)) if measured else (None, None)
+    x, y = (0.5, 1.0), (0.8, 0.6)
+    curve = Curve("response_rate_accuracy", {}, "share answered", "accuracy", x, y, 10, {}, low=low, high=high)
+    marks = [layer["mark"]["type"] for layer in response_rates([curve], ["toy"], description="Accuracy.")["layer"]]
+    assert ("area" in marks) == measured
+    assert "line" in marks

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from shiftproof.reports import save_report
-from shiftproof.studies.results import Results
+from patience import wait_for
+from shiftproof.reports.build import save_report
+from shiftproof.types import Results
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -74,9 +75,7 @@ def test_what_is_folded_is_drawn_when_it_is_opened(show: Show, novel: Results) -
     assert drawings.count() >= 3
     assert folded.locator(".drawing svg").count() == 0
     folded.locator("summary").first.press("Enter")
-    page.wait_for_function(
-        "[...document.querySelectorAll('details.folded[open] .drawing')].every((one) => one.firstElementChild)"
-    )
+    wait_for(page, "[...document.querySelectorAll('details.folded[open] .drawing')].every((one) => one.firstElementChild)")
     boxes = [drawing.bounding_box() for drawing in folded.locator(".drawing svg").all()]
     assert len(boxes) == drawings.count()
     assert all(box is not None and box["width"] > 80 for box in boxes)
@@ -162,9 +161,9 @@ def test_no_width_makes_the_page_scroll_sideways(show: Show, which: str, width: 
 def test_charts_follow_the_width_of_the_window(show: Show, results: Results) -> None:
     page = show(results)
     page.set_viewport_size({"width": 390, "height": 800})
-    page.wait_for_function("document.querySelector('.drawing svg').getBoundingClientRect().width < 390")
+    wait_for(page, "document.querySelector('.drawing svg').getBoundingClientRect().width < 390")
     # drawn anew rather than only scaled down: letters keep their size
-    page.wait_for_function("Number(document.querySelector('.drawing svg').getAttribute('width')) < 390")
+    wait_for(page, "Number(document.querySelector('.drawing svg').getAttribute('width')) < 390")
 
 
 def test_a_table_with_headings_over_its_columns_sorts_by_the_column_itself(show: Show, novel: Results) -> None:
@@ -183,11 +182,11 @@ def test_a_table_with_headings_over_its_columns_sorts_by_the_column_itself(show:
 
 def test_any_other_detector_is_drawn_on_request(show: Show, novel: Results) -> None:
     page = show(novel)
-    roc = page.locator(".part", has_text="found against false alarms").first
+    roc = page.locator(".part", has_text="ROC curve").first
     lines = "all => all.filter((line) => line.getAttribute('d')?.length > 20).length"
     before = roc.locator(".mark-line path").evaluate_all(lines)
     roc.locator("select").select_option("KNN")
-    page.wait_for_function("document.querySelector('.vega-bindings select').value == 'KNN'")
+    wait_for(page, "document.querySelector('.vega-bindings select').value == 'KNN'")
     assert roc.locator(".mark-line path").evaluate_all(lines) == before + 1
 
 

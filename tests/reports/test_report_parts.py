@@ -11,14 +11,16 @@ import numpy as np
 import pytest
 from PIL import Image as Pillow
 
-from shiftproof.metrics.meanings import MEANINGS
-from shiftproof.reports import bundle, sections
+from shiftproof.catalog import METRICS
+from shiftproof.metrics.table import metric_info
+from shiftproof.reports import build as bundle
+from shiftproof.reports import sections
+from shiftproof.reports.galleries import boxed_pictures
 from shiftproof.reports.page import Page
 from shiftproof.reports.parts import Chart, Section
+from shiftproof.reports.pictures import thumbnail
 from shiftproof.reports.tables import number_table
-from shiftproof.reports.thumbnails import thumbnail
-from shiftproof.studies.results import Results
-from shiftproof.types import Measurement
+from shiftproof.types import Condition, DatasetRef, Gallery, GalleryItem, Interval, Measurement, Results
 
 
 def charts_of(results: Results) -> Iterator[Chart]:
@@ -63,17 +65,17 @@ def test_each_finding_is_drawn_in_exactly_one_section(compared: Results) -> None
         "calibration",
         "more",
         "subjects",
-        "set-aside",
+        "skipped-images",
         "conventions",
         "origin",
     ]
-    known = [name for maker in sections.MAKERS for name in maker.names]
+    known = [name for maker in sections.section_makers() for name in maker.names]
     assert len(known) == len(set(known))
 
 
 def test_every_metric_that_a_study_measures_has_its_section() -> None:
-    known = {name for maker in sections.MAKERS for name in maker.names}
-    assert set(MEANINGS) <= known
+    known = {name for maker in sections.section_makers() for name in maker.names}
+    assert set(METRICS) <= known
 
 
 def test_errors_above_one_are_not_cut_off() -> None:
@@ -85,7 +87,7 @@ def test_errors_above_one_are_not_cut_off() -> None:
 
 def test_subjects_of_an_unknown_metric_become_series() -> None:
     found = [
-        Measurement("wobble_rate", 0.1, {"model": model, "perturbation": name}, 10, {}, (0.0, 0.2))
+        Measurement("wobble_rate", 0.1, {"model": model, "perturbation": name}, 10, {}, Interval(0.0, 0.2))
         for model in ("toy", "other")
         for name in ("tilt", "snow")
     ]
@@ -134,10 +136,10 @@ def test_the_script_sets_up_the_charts_and_cannot_close_its_element() -> None:
     ("abouts", "title", "names"),
     [
         ([{"model": "old"}, {"model": "new"}], "Model", ["old", "new"]),
-        ([{"model": "old", "image_set": "a"}, {"model": "old", "image_set": "b"}], "Image set", ["a", "b"]),
+        ([{"model": "old", "dataset": "a"}, {"model": "old", "dataset": "b"}], "Dataset", ["a", "b"]),
         (
-            [{"model": "old", "image_set": "a"}, {"model": "new", "image_set": "b"}],
-            "Model, image set",
+            [{"model": "old", "dataset": "a"}, {"model": "new", "dataset": "b"}],
+            "Model, dataset",
             ["old on a", "new on b"],
         ),
         ([{"model": "old"}, {"model": "old", "condition": "fog", "severity": 3}], "Condition", ["", "under fog 3"]),
@@ -151,5 +153,21 @@ def test_a_table_says_whose_its_numbers_are(abouts: list[dict[str, str | int]], 
 
 
 def test_a_table_of_one_model_names_it_nowhere() -> None:
-    found = [Measurement("mean_confidence", 0.5, {"model": "old", "image_set": "a"}, 10, {})]
-    assert number_table("Numbers", found, Page(Results(tuple(found)))).columns[0].title == "Number"
+    found = [Measurement("mean_confidence", 0.5, {"model": "old", "dataset": "a"}, 10, {})]
+    assert number_table("Numbers", found, Page(Results(tuple(found)))).columns[0].title == "Metric"
+
+
+@pytest.mark.parametrize(("value", "tile"), [(-0.021, ("−2.1", "points")), (float("nan"), ("not known", ""))])
+def test_a_tile_has_the_word_behind_a_number_apart_from_it(value: float, tile: tuple[str, str]) -> None:
+    found = Measurement("overconfidence", value, {"model": "old", "dataset": "a"}, 10, {})
+    assert metric_info(found.metric).unit == "points"
+    (shown, *_) = sections.summarise(Page(Results((found,)))).tiles
+    assert (shown.value, shown.unit) == tile
+
+
+def test_a_picture_with_boxes_is_called_by_its_condition_and_not_by_its_caption() -> None:
+    corrupted = Condition("jpeg_compression", 3)
+    items = (GalleryItem("a.png", "1 of 2 found_out", corrupted), GalleryItem("a.png", "clean: found_out"))
+    gallery = Gallery("photos", {"model": "old"}, DatasetRef("a", ""), "Photos", items)
+    drawn = boxed_pictures(gallery, Page(Results((gallery,))))
+    assert [picture.caption for picture in drawn.pictures] == ["JPEG compression 3: 1 of 2 found_out", "clean: found_out"]

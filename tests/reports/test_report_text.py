@@ -16,14 +16,12 @@ import jinja2
 import pytest
 
 from shiftproof.errors import StoreError, UnreadableImage
-from shiftproof.reports import build_report, save_report
-from shiftproof.reports.build import _environment
+from shiftproof.reports.build import _environment, build_report, save_report
 from shiftproof.reports.page import Page
-from shiftproof.reports.summary import summarise
-from shiftproof.studies.results import Results
-from shiftproof.types import Curve, Gallery, GalleryItem, Image, ImageSetRef, Measurement
+from shiftproof.reports.sections import summarise
+from shiftproof.types import Curve, DatasetRef, Gallery, GalleryItem, Image, Interval, Measurement, Results
 
-OpenPhoto = Callable[[ImageSetRef, str], Image]
+OpenPhoto = Callable[[DatasetRef, str], Image]
 
 
 class Tree(HTMLParser):
@@ -55,14 +53,14 @@ class Tree(HTMLParser):
 
 def test_the_headline_has_the_number_its_interval_and_the_images_in_words(results: Results) -> None:
     text = Tree(build_report(results)).text
-    assert "About 89 of 100 images are named right (95 % CI 78.7 to 98.7 %, 1,000 images)." in text
-    assert "Weakest group: pier (site), 50.0 % right (95 % CI 40.0 to 60.0 %, 50 images)." in text
-    assert "Confidence is too high, on average by 3.8 points" in text
+    assert "About 89 of 100 images are classified correctly (95 % CI 78.7 to 98.7 %, 1,000 images)." in text
+    assert "Weakest group: pier (site), accuracy 50.0 % (95 % CI 40.0 to 60.0 %, 50 images)." in text
+    assert "Overconfident, on average by 3.8 points" in text
 
 
-def test_warnings_what_was_skipped_and_images_set_aside_are_said(results: Results) -> None:
+def test_warnings_what_was_skipped_and_skipped_images_are_said(results: Results) -> None:
     text = Tree(build_report(results)).text
-    assert "toy helped to choose photos" in text
+    assert "toy was a filter model of photos" in text
     assert "the Brier score needs all logits" in text
     assert "1 of 1,001 images of photos could not be read" in text
     assert "bad.jpg" in text
@@ -90,7 +88,7 @@ def test_better_is_said_only_where_a_pair_differs_surely(compared: Results) -> N
     ]
     text = Tree(build_report(dataclasses.replace(compared, findings=tuple(unsure)))).text
     assert "better than" not in text
-    assert "cannot be told apart" in text
+    assert "do not differ significantly" in text
 
 
 def test_findings_of_an_unknown_study_are_drawn_all_the_same(compared: Results) -> None:
@@ -150,14 +148,14 @@ def test_every_picture_has_a_text_in_its_place(results: Results, open_photo: Ope
 
 
 def test_a_picture_that_cannot_be_opened_is_named_with_the_reason(results: Results) -> None:
-    def open_nothing(image_set: ImageSetRef, image_id: str) -> Image:
+    def open_nothing(dataset: DatasetRef, image_id: str) -> Image:
         raise UnreadableImage("the disk is gone")
 
     assert Tree(build_report(results, open_image=open_nothing)).text.count("Not shown: the disk is gone") == 2
 
 
 def test_results_without_anything_still_make_a_report() -> None:
-    assert "0 measurements of 0 models on 0 image sets." in Tree(build_report(Results(()))).text
+    assert "0 measurements of 0 models on 0 datasets." in Tree(build_report(Results(()))).text
 
 
 def test_a_value_that_is_not_known_is_said_to_be_so() -> None:
@@ -168,19 +166,17 @@ def test_a_value_that_is_not_known_is_said_to_be_so() -> None:
 
 
 def test_conditions_stay_out_of_the_summary(results: Results) -> None:
-    under_fog = dataclasses.replace(
-        results.measurements[0], about={"model": "toy", "image_set": "photos", "condition": "fog"}
-    )
+    under_fog = dataclasses.replace(results.measurements[0], about={"model": "toy", "dataset": "photos", "condition": "fog"})
     summary = summarise(Page(dataclasses.replace(results, findings=(*results.findings, under_fog))))
     assert summary.table is None
     assert len(summary.headlines) == 1
 
 
 def test_one_set_without_labels_is_told_by_what_the_model_sees() -> None:
-    about = {"model": "toy", "image_set": "photos"}
+    about = {"model": "toy", "dataset": "photos"}
     found = (
-        Measurement("predicted_share", 0.7, {**about, "predicted": "cat"}, 10, {}, (0.3, 0.9)),
-        Measurement("mean_confidence", 0.6, about, 10, {}, (0.5, 0.7)),
+        Measurement("predicted_share", 0.7, {**about, "predicted": "cat"}, 10, {}, Interval(0.3, 0.9)),
+        Measurement("mean_confidence", 0.6, about, 10, {}, Interval(0.5, 0.7)),
     )
     text = Tree(build_report(Results(found))).text
     assert "cat" in text
@@ -188,12 +184,13 @@ def test_one_set_without_labels_is_told_by_what_the_model_sees() -> None:
 
 
 def test_classes_of_a_single_image_are_listed_but_not_drawn_as_the_worst() -> None:
-    about = {"model": "toy", "image_set": "photos"}
+    about = {"model": "toy", "dataset": "photos"}
     found = [
-        Measurement("class_accuracy", place % 2, {**about, "class": f"kind {place}"}, 1, {}, (0, 1)) for place in range(30)
+        Measurement("class_accuracy", place % 2, {**about, "class": f"kind {place}"}, 1, {}, Interval(0, 1))
+        for place in range(30)
     ]
     tree = Tree(build_report(Results(tuple(found))))
-    assert "too few to say of any that it is bad" in tree.text
+    assert "too few to rank classes" in tree.text
     assert "kind 29" in tree.text
     assert not any("$schema" in script for script in tree.scripts if script.startswith("{"))
 
@@ -215,7 +212,7 @@ def test_a_report_appears_whole_or_not_at_all(results: Results, tmp_path: Path, 
 
 def test_a_file_name_that_is_no_text_does_not_stop_the_report(tmp_path: Path) -> None:
     odd = os.fsdecode(b"caf\xe9.jpg")
-    gallery = Gallery("odd", {}, ImageSetRef("photos", "f00d"), "Odd", (GalleryItem(odd, "predicted cup"),))
+    gallery = Gallery("odd", {}, DatasetRef("photos", "f00d"), "Odd", (GalleryItem(odd, "predicted cup"),))
     path = save_report(tmp_path / "report.html", Results((gallery,)))
     assert "caf?.jpg" in path.read_text(encoding="utf-8")
 
@@ -226,10 +223,15 @@ def test_templates_fail_on_a_missing_variable() -> None:
 
 
 def test_a_thousand_classes_of_one_model_stay_under_three_megabytes() -> None:
-    about = {"model": "toy", "image_set": "photos"}
+    about = {"model": "toy", "dataset": "photos"}
     classes = [
         Measurement(
-            "class_accuracy", 0.5, {**about, "class": f"a class of some length {place}"}, 50, {"output": "raw"}, (0.3, 0.7)
+            "class_accuracy",
+            0.5,
+            {**about, "class": f"a class of some length {place}"},
+            50,
+            {"output": "raw"},
+            Interval(0.3, 0.7),
         )
         for place in range(1000)
     ]
@@ -250,13 +252,13 @@ def test_curves_are_also_given_as_figures() -> None:
 
 
 def test_of_several_sets_each_is_named_where_its_pictures_are_and_only_where_it_has_numbers(compared: Results) -> None:
-    streets = ImageSetRef("streets", "beef", "/streets")
+    streets = DatasetRef("streets", "beef", "/streets")
     model = compared.models[0].name
-    about, items = {"model": model, "image_set": "streets"}, (GalleryItem("s.jpg", "x"),)
+    about, items = {"model": model, "dataset": "streets"}, (GalleryItem("s.jpg", "x"),)
     found = (
         *compared.findings,
         Measurement("mean_confidence", 0.4, about, 12, {}),
-        Gallery("disagreements", {"image_set": "streets"}, streets, "Where the models disagree", items),
+        Gallery("disagreements", {"dataset": "streets"}, streets, "Where the models disagree", items),
     )
     text = build_report(dataclasses.replace(compared, findings=found))
     assert "Where the models disagree: streets" in text

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from functools import partial
 
 import numpy as np
 import pytest
 
-from shiftproof.reports import build_report
+from shiftproof.reports.build import build_report
 from shiftproof.reports.page import Page
 from shiftproof.reports.sections import draw_sections
-from shiftproof.studies.accuracy import AccuracyStudy
-from shiftproof.studies.calibration import CalibrationStudy
-from shiftproof.studies.comparison import ComparisonStudy
-from shiftproof.studies.corruption import CorruptionStudy
-from shiftproof.studies.perturbation import PerturbationStudy
-from shiftproof.studies.results import Results
-from shiftproof.types import Classes, Fact, Finding, ImageSetRef, ModelRef, Predictions, Run, Study, Top5
+from shiftproof.studies.accuracy.study import AccuracyStudy
+from shiftproof.studies.calibration.study import CalibrationStudy
+from shiftproof.studies.comparison.study import ComparisonStudy
+from shiftproof.studies.corruption.study import CorruptionStudy
+from shiftproof.studies.perturbation.study import PerturbationStudy
+from shiftproof.types import Classes, DatasetRef, Fact, Finding, ModelRef, Predictions, Results, Run, Study, Top5
+from studies.contracts import findings_of
 
-IMAGES = ImageSetRef("drawn", "0")
+IMAGES = DatasetRef("drawn", "0")
 MODELS = (ModelRef("first", "1"), ModelRef("second", "2"))
 
 
@@ -45,7 +46,8 @@ def predictions(run: Run, *, labelled: bool) -> Predictions:
 def findings(*, labelled: bool) -> tuple[Finding, ...]:
     studies: list[Study] = [study(MODELS, IMAGES) for study in (AccuracyStudy, ComparisonStudy)]
     studies.append(CalibrationStudy(MODELS, IMAGES, thorough=True))
-    return tuple(found for study in studies for found in study.measure(lambda run: predictions(run, labelled=labelled)))
+    load = partial(predictions, labelled=labelled)
+    return tuple(found for study in studies for found in findings_of(study, load))
 
 
 @pytest.mark.parametrize("labelled", [True, False])
@@ -76,14 +78,14 @@ def test_everything_found_in_changed_pictures_has_a_section_of_its_own(
 ) -> None:
     corruption = CorruptionStudy(MODELS, IMAGES, corruptions=["fog", "snow", "shot_noise"], baseline=baseline)
     perturbation = PerturbationStudy(MODELS, IMAGES, baseline=baseline)
-    found = [*corruption.measure(lambda run: predictions(run, labelled=True)), *perturbation.measure(frames)]
+    found = [*corruption.measure(lambda run: predictions(run, labelled=True)), *findings_of(perturbation, frames)]
     results = Results(tuple(found))
     keys = [section.key for section in draw_sections(Page(results))]
     assert keys[:2] == ["corruption", "perturbation"]
     assert "more" not in keys
     html = build_report(results)
     assert ("Corruption error (CE)" in html) == (baseline is not None)
-    assert "nan" not in re.sub(r"<script.*?</script>", "", html, flags=re.DOTALL)
+    assert "nan" not in re.sub(r"<script.*?</script>|Provenance", "", html, flags=re.DOTALL)
 
 
 def test_the_report_of_two_unequal_models_names_the_better_one() -> None:

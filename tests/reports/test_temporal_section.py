@@ -1,4 +1,4 @@
-"""The report's part on frames around frames, drawn from real findings of its study on made-up answers."""
+"""The report's section on temporal robustness, drawn from findings of its study on made-up predictions."""
 
 from __future__ import annotations
 
@@ -10,22 +10,33 @@ import numpy as np
 import pytest
 
 from reports import made_up
-from shiftproof.metrics.top5 import to_top5
+from shiftproof.metrics.accuracy import to_top5
 from shiftproof.metrics.trends import fit_line
 from shiftproof.reference import load_table
 from shiftproof.reports.build import build_report
 from shiftproof.reports.page import Page
 from shiftproof.reports.parts import Chart, Filmstrip, Heading, Section, Table
-from shiftproof.reports.sections import draw_sections
-from shiftproof.reports.summary import summarise
-from shiftproof.studies.results import Results
-from shiftproof.studies.temporal import TemporalStudy
-from shiftproof.types import Classes, Curve, Fact, Finding, Image, ImageSetRef, Measurement, ModelRef, Predictions, Run
+from shiftproof.reports.sections import draw_sections, summarise
+from shiftproof.studies.temporal.study import TemporalStudy
+from shiftproof.types import (
+    Classes,
+    Curve,
+    DatasetRef,
+    Fact,
+    Finding,
+    Image,
+    Measurement,
+    ModelRef,
+    Predictions,
+    Results,
+    Run,
+)
+from studies.contracts import findings_of
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page as BrowserPage
 
-CLIPS = ImageSetRef("clips", "f00d")
+CLIPS = DatasetRef("clips", "f00d")
 CLASSES = Classes(("otter", "tabby", "crane"), ("otter", "tabby", "crane"))
 ANCHORS, LARGEST_K = 40, 3
 OFFSETS = range(-LARGEST_K, LARGEST_K + 1)
@@ -47,9 +58,9 @@ def answers(run: Run) -> Predictions:
     return Predictions(ids, labels[:, None], "logits", to_top5(logits, "logits"), CLASSES, logits, facts=facts)
 
 
-def findings(*models: str, image_set: ImageSetRef = CLIPS, largest_k: int = LARGEST_K) -> list[Finding]:
-    study = TemporalStudy([ModelRef(name, name) for name in models], image_set, largest_k=largest_k)
-    return list(study.measure(answers))
+def findings(*models: str, dataset: DatasetRef = CLIPS, largest_k: int = LARGEST_K) -> list[Finding]:
+    study = TemporalStudy([ModelRef(name, name) for name in models], dataset, largest_k=largest_k)
+    return findings_of(study, answers)
 
 
 def number(found: list[Finding], metric: str, **about: str | int) -> Measurement:
@@ -106,8 +117,8 @@ def test_the_summary_says_how_many_anchors_stand_with_all_frames_around_them() -
     anchor, around = number(found, "anchor_accuracy"), number(found, "pm_k_accuracy", k=LARGEST_K)
     summary = summarise(Page(Results(tuple(found))))
     (headline,) = summary.headlines
-    said = f"About {100 * anchor.value:.0f} of 100 anchor frames are named right, but only about {100 * around.value:.0f}"
-    assert headline.startswith(f"{said} on every frame within 3 of them (")
+    right = f"About {100 * anchor.value:.0f} of 100 anchor frames are classified correctly"
+    assert headline.startswith(f"{right}, but only about {100 * around.value:.0f} on every frame within 3 of them (")
     assert "95\u202f% CI" in headline
     assert headline.endswith("40 images).")
     assert f"k = {LARGEST_K} · " in next(tile.detail for tile in summary.tiles if "pm-k" in tile.title)
@@ -125,7 +136,7 @@ def test_several_models_stand_side_by_side_in_the_summary_with_both_accuracies()
 
 def test_a_line_for_each_model_starts_at_the_anchor_alone_and_ends_at_the_largest_k() -> None:
     found = findings("shaky", "steady")
-    rows = chart_called(section_of(found), "Right on every frame").spec["data"]["values"]
+    rows = chart_called(section_of(found), "pm-k accuracy: correct on every frame").spec["data"]["values"]
     for model in KNOWLEDGE:
         line = [row for row in rows if row["series"] == model]
         assert [row["x"] for row in line] == [0, 1, 2, 3]
@@ -136,14 +147,14 @@ def test_a_line_for_each_model_starts_at_the_anchor_alone_and_ends_at_the_larges
 
 def test_a_single_distance_is_a_table_and_no_line() -> None:
     found = findings("shaky", largest_k=1)
-    table = table_called(section_of(found), "Right k frames from a right anchor")
+    table = table_called(section_of(found), "Accuracy k frames from a correct anchor")
     (curve,) = [one for one in found if isinstance(one, Curve) and one.name == "conditional_robustness"]
     assert [row[2].order for row in table.rows] == list(curve.y)
 
 
 @pytest.mark.parametrize("table", ["imagenet_vid_robust_models", "ytbb_robust_models"])
 def test_models_stand_among_those_of_the_table_that_the_study_measured_from(table: str) -> None:
-    found = list(TemporalStudy([ModelRef("shaky", "shaky")], CLIPS, largest_k=LARGEST_K, published=table).measure(answers))
+    found = findings_of(TemporalStudy([ModelRef("shaky", "shaky")], CLIPS, largest_k=LARGEST_K, published=table), answers)
     chart = chart_called(section_of(found), "Among published models")
     published = load_table(table)
     places = [(row["x"], row["y"]) for row in chart.spec["data"]["values"] if not row["own"]]
@@ -159,20 +170,20 @@ def test_models_stand_among_those_of_the_table_that_the_study_measured_from(tabl
     assert "other images" in chart.note
 
 
-def test_a_model_more_accurate_than_all_published_ones_is_said_to_lie_where_the_line_is_a_guess() -> None:
+def test_a_model_more_accurate_than_all_published_ones_lies_where_the_line_is_extrapolated() -> None:
     found = findings("shaky", "steady")
     most = max(float(row["original"]) for row in load_table("imagenet_vid_robust_models")) / 100
     assert (
         number(found, "anchor_accuracy", model="shaky").value < most < number(found, "anchor_accuracy", model="steady").value
     )
-    assert chart_called(section_of(found), "Among published models").note.endswith("the line is a guess: steady.")
-    assert "guess" not in chart_called(section_of(findings("shaky")), "Among published models").note
+    assert chart_called(section_of(found), "Among published models").note.endswith("the line is extrapolated: steady.")
+    assert "extrapolated" not in chart_called(section_of(findings("shaky")), "Among published models").note
 
 
 def test_subsets_have_a_column_for_the_anchor_alone_and_one_for_all_frames_around_it() -> None:
     found = findings("shaky")
     table = table_called(section_of(found), "Subsets of the anchors")
-    assert [column.title for column in table.columns] == ["Subset", "k = 0", "k = 3", "Lost", "Anchors"]
+    assert [column.title for column in table.columns] == ["Subset", "k = 0", "k = 3", "Drop", "Anchors"]
     for row in table.rows:
         for cell, k in zip(row[1:3], (0, LARGEST_K), strict=True):
             assert cell.order == number(found, "pm_k_subset_accuracy", subset=row[0].text, k=k).value
@@ -193,13 +204,13 @@ def reviewed_answers(run: Run) -> Predictions:
 
 def reviewed_findings(*models: str) -> list[Finding]:
     study = TemporalStudy([ModelRef(name, name) for name in models], CLIPS, largest_k=LARGEST_K)
-    return list(study.measure(reviewed_answers))
+    return findings_of(study, reviewed_answers)
 
 
 def test_frames_that_people_rejected_are_told_with_and_without() -> None:
     found = reviewed_findings("shaky")
     table = table_called(section_of(found), "Frames rejected in review")
-    assert [column.title for column in table.columns] == ["Rejected", "k = 0", "k = 3", "Lost", "Anchors"]
+    assert [column.title for column in table.columns] == ["Rejected", "k = 0", "k = 3", "Drop", "Anchors"]
     without, with_all = table.rows
     assert [row[0].text for row in table.rows] == ["left out", "kept"]
     assert without[2].order == number(found, "pm_k_accuracy", k=LARGEST_K).value
@@ -218,10 +229,10 @@ def test_models_on_the_same_hardest_frames_stand_beside_each_on_its_own_worst() 
 
 def test_lines_of_distances_rise_from_nothing_to_all_pairs() -> None:
     found = reviewed_findings("shaky", "steady")
-    chart = chart_called(section_of(found), "How far the pixels change")
+    chart = chart_called(section_of(found), "Pixel distance from the anchor")
     rows = chart.spec["data"]["values"]
     series = list(dict.fromkeys(row["series"] for row in rows))
-    expected = ["all pairs (240)", "reviewed pairs (200)", "mistakes of shaky (", "mistakes of steady ("]
+    expected = ["all pairs (240)", "reviewed pairs (200)", "misclassifications of shaky (", "misclassifications of steady ("]
     assert all(name.startswith(start) for name, start in zip(series, expected, strict=True))
     for name in series:
         line = [(row["x"], row["y"]) for row in rows if row["series"] == name]
@@ -236,7 +247,7 @@ def test_lines_of_distances_rise_from_nothing_to_all_pairs() -> None:
 def test_the_least_steady_classes_come_first() -> None:
     found = findings("shaky")
     table = table_called(section_of(found), "By class: k = 3")
-    assert [column.title for column in table.columns] == ["Class", "k = 0", "k = 3", "Lost", "Anchors"]
+    assert [column.title for column in table.columns] == ["Class", "k = 0", "k = 3", "Drop", "Anchors"]
     values = [float(row[2].order) for row in table.rows]
     assert values == sorted(values)
     assert {row[0].text for row in table.rows} == set(CLASSES.names)
@@ -246,20 +257,20 @@ def test_the_least_steady_classes_come_first() -> None:
 
 
 def test_errors_by_offset_over_all_models_are_drawn_before_and_after_review() -> None:
-    chart = chart_called(section_of(reviewed_findings("shaky", "steady")), "Wrong by offset before and after review")
+    chart = chart_called(section_of(reviewed_findings("shaky", "steady")), "Error by offset before and after review")
     assert chart.title.endswith("mean over 2 models")
     rows = chart.spec["data"]["values"]
     lines = {name: [row["x"] for row in rows if row["series"] == name] for name in ("after review", "before review")}
     # the earliest frames were rejected
     assert lines == {"after review": [-2, -1, 0, 1, 2, 3], "before review": [-3, -2, -1, 0, 1, 2, 3]}
-    plain = chart_called(section_of(findings("shaky", "steady")), "Wrong by offset, mean over 2 models")
+    plain = chart_called(section_of(findings("shaky", "steady")), "Error by offset, mean over 2 models")
     assert {row["series"] for row in plain.spec["data"]["values"]} == {"all models"}
 
 
 def test_few_frames_have_a_tick_each_and_none_between_them() -> None:
-    axis = chart_called(section_of(findings("shaky")), "Right k frames from a right anchor").spec["layer"][-1]["encoding"][
-        "x"
-    ]
+    axis = chart_called(section_of(findings("shaky")), "Accuracy k frames from a correct anchor").spec["layer"][-1][
+        "encoding"
+    ]["x"]
     assert axis["axis"]["values"] == [1, 2, 3]
 
 
@@ -270,44 +281,58 @@ def one_clip(run: Run) -> Predictions:
 
 
 def test_of_one_clip_tables_and_summary_say_that_it_is_one_case_in_place_of_an_interval() -> None:
-    found = list(TemporalStudy([ModelRef("shaky", "shaky")], CLIPS, largest_k=LARGEST_K).measure(one_clip))
+    found = findings_of(TemporalStudy([ModelRef("shaky", "shaky")], CLIPS, largest_k=LARGEST_K), one_clip)
     section = section_of(found)
     for title in ("In short", "Subsets of the anchors", "By class"):
         assert table_called(section, title).note.endswith(
-            "No interval: anchors of one clip are one case, and fewer than 5 clips tell too little of others."
+            "No CI: anchors of one clip are one case (cluster), and at least 5 clips are needed."
         )
-    assert "No band: anchors of one clip are one case" in chart_called(section, "Right on every frame").note
+    assert "No band: anchors of one clip are one case" in chart_called(section, "pm-k accuracy: correct on every frame").note
     (headline,) = summarise(Page(Results(tuple(found)))).headlines
-    assert headline.endswith("(40 anchors of 1 clip, so no interval).")
+    assert headline.endswith("(40 anchors of 1 clip, so no CI).")
     assert "one case" not in table_called(section_of(findings("shaky")), "In short").note
 
 
 def test_a_filmstrip_has_its_frames_in_order_of_time_and_marks_the_wrong_ones() -> None:
     found = findings("shaky")
     strip = next(part for part in section_of(found).parts if isinstance(part, Filmstrip))
-    assert [frame.offset for frame in strip.frames] == ["−3", "−2", "−1", "anchor", "+1", "+2", "+3"]
+    assert [frame.offset for frame in strip.frames] == [-3, -2, -1, 0, 1, 2, 3]
     predictions = answers(Run(ModelRef("shaky", "shaky"), CLIPS))
     for frame in strip.frames:
         row = predictions.ids.index(frame.picture.id)
         answer = int(predictions.top5.classes[row, 0])
         assert frame.picture.caption.startswith(CLASSES.names[answer])
-        assert frame.wrong == (answer != predictions.labels[row, 0])
+        assert frame.correct == (answer == predictions.labels[row, 0])
 
 
 def test_a_wrong_frame_bears_a_sign_and_not_a_colour_alone() -> None:
-    def open_image(image_set: ImageSetRef, image_id: str) -> Image:
+    def open_image(dataset: DatasetRef, image_id: str) -> Image:
         return np.full((60, 80, 3), 120, np.uint8)
 
     found = findings("shaky")
     strips = [part for part in section_of(found).parts if isinstance(part, Filmstrip)]
     html = build_report(Results(tuple(found)), open_image=open_image)
-    wrong = sum(frame.wrong for strip in strips for frame in strip.frames)
+    wrong = sum(not frame.correct for strip in strips for frame in strip.frames)
     assert html.count("✗ wrong") == html.count('<li class="wrong"') == wrong > 0
-    assert html.count("data-anchor>") == len(strips)
+    assert html.count("data-anchor>") == html.count('<span class="offset">anchor') == len(strips)
+    assert html.count('<span class="offset">−3') == html.count('<span class="offset">+3') == len(strips)
 
 
-def test_sets_of_several_image_sets_stand_under_headings() -> None:
-    found = [*findings("shaky"), *findings("shaky", image_set=ImageSetRef("other clips", "beef"))]
+def test_a_class_whose_name_ends_in_wrong_is_drawn_as_correct_where_it_is() -> None:
+    def seals(run: Run) -> Predictions:
+        return dataclasses.replace(answers(run), classes=Classes(("seal (wrong)", "tabby", "crane")))
+
+    found = findings_of(TemporalStudy([ModelRef("shaky", "shaky")], CLIPS, largest_k=LARGEST_K), seals)
+    strips = [part for part in section_of(list(found)).parts if isinstance(part, Filmstrip)]
+    predictions = answers(Run(ModelRef("shaky", "shaky"), CLIPS))
+    label_of = dict(zip(predictions.ids, predictions.labels[:, 0].tolist(), strict=True))
+    seals_shown = [frame for strip in strips for frame in strip.frames if frame.picture.caption.startswith("seal (wrong) ")]
+    assert {frame.correct for frame in seals_shown} == {True, False}
+    assert all(frame.correct == (label_of[frame.picture.id] == 0) for frame in seals_shown)
+
+
+def test_sets_of_several_datasets_stand_under_headings() -> None:
+    found = [*findings("shaky"), *findings("shaky", dataset=DatasetRef("other clips", "beef"))]
     headings = [part.title for part in section_of(found).parts if isinstance(part, Heading)]
     assert headings == ["On clips", "On other clips"]
 
@@ -316,7 +341,7 @@ def test_sets_of_several_image_sets_stand_under_headings() -> None:
 def test_on_a_phone_the_filmstrip_scrolls_and_not_the_page_and_the_anchor_is_in_view(
     show: Callable[..., BrowserPage],
 ) -> None:
-    page = show(Results(tuple(findings("shaky", image_set=made_up.PHOTOS))), width=420)
+    page = show(Results(tuple(findings("shaky", dataset=made_up.PHOTOS))), width=420)
     assert page.evaluate("document.documentElement.scrollWidth") == 420
     strip = page.locator(".filmstrip").first
     assert strip.evaluate("strip => strip.scrollWidth > 2 * strip.clientWidth")

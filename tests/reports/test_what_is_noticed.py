@@ -7,15 +7,14 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from reports import made_up_novelty as made_up
+from reports import made_up_ood as made_up
 from shiftproof.reference import load_table
-from shiftproof.reports import build_report
-from shiftproof.reports.decomposition import Parts
+from shiftproof.reports.build import build_report
 from shiftproof.reports.page import Page, name_of
 from shiftproof.reports.parts import Chart, Part, Table
-from shiftproof.reports.what_is_noticed import NAMES, draw_what_is_noticed
-from shiftproof.studies.results import Results
-from shiftproof.types import Finding, Image, ImageSetRef, Measurement
+from shiftproof.studies.ood.noticed import NAMES, draw_what_is_noticed
+from shiftproof.studies.ood.noticed_charts import Parts
+from shiftproof.types import DatasetRef, Finding, Image, Measurement, Results
 
 
 def parts_of(*findings: Finding) -> list[Part]:
@@ -28,7 +27,7 @@ def chart(parts: list[Part], title: str) -> Chart:
 
 @pytest.fixture(scope="module")
 def found() -> list[Finding]:
-    return list(made_up.novelty_findings())
+    return list(made_up.ood_findings())
 
 
 @pytest.fixture(scope="module")
@@ -45,18 +44,18 @@ def named(findings: list[Finding], metric: str, **about: str) -> list[Measuremen
 
 
 def test_the_parts_of_an_auroc_add_up_to_it(found: list[Finding], parts: list[Part]) -> None:
-    wholes = named(found, "auroc", goal="new-class", inside="photos", outside="all outside")
-    rows = chart(parts, "Where the AUROC").spec["data"]["values"]
-    ends = {row["label"]: row["to"] for row in rows if row["series"] == "wrong answers"}
-    starts = {row["label"]: row["from"] for row in rows if row["series"] == "wrong answers"}
-    middles = {row["label"]: row["to"] for row in rows if row["series"] == "right answers"}
+    wholes = named(found, "auroc", goal="new-class", id="photos", ood="all OOD")
+    rows = chart(parts, "Decomposition of the AUROC").spec["data"]["values"]
+    ends = {row["label"]: row["to"] for row in rows if row["series"] == "misclassifications"}
+    starts = {row["label"]: row["from"] for row in rows if row["series"] == "misclassifications"}
+    middles = {row["label"]: row["to"] for row in rows if row["series"] == "correct predictions"}
     assert starts == middles
     assert sorted(ends.values()) == pytest.approx(sorted(one.value for one in wholes), abs=1e-9)
 
 
 def test_the_accuracy_behind_the_parts_is_that_of_the_answers(found: list[Finding], parts: list[Part]) -> None:
     share = made_up.Drawn("lite0", ["msp"]).correct.mean()
-    assert f"up to {100 * share:.1f}\u202f%" in chart(parts, "Where the AUROC").note
+    assert f"up to {100 * share:.1f}\u202f%" in chart(parts, "Decomposition of the AUROC").note
 
 
 def test_published_parts_belong_to_the_published_accuracy() -> None:
@@ -82,19 +81,19 @@ def test_published_parts_belong_to_the_published_accuracy() -> None:
 
 
 def test_published_parts_stand_under_the_answers_they_are_of(parts: list[Part]) -> None:
-    figures = chart(parts, "Where the AUROC comes from").figures
+    figures = chart(parts, "Decomposition of the AUROC").figures
     titles = [(column.over, column.title) for column in figures.columns]
     (msp,) = [row for row in figures.rows if row[0].text == "MSP"]
     published = {title: cell.text for (over, title), cell in zip(titles, msp, strict=True) if over.startswith("Published")}
-    assert published == {"right answers": "86.9\u202f%", "wrong answers": "54.7\u202f%"}
+    assert published == {"correct predictions": "86.9\u202f%", "misclassifications": "54.7\u202f%"}
 
 
 def test_right_answers_lost_stand_beside_published_ones_at_the_same_share_rejected(
     found: list[Finding], parts: list[Part]
 ) -> None:
-    lost = chart(parts, "Right answers thrown away when 75\u202f% of all outside")
+    lost = chart(parts, "Correct predictions discarded when 75\u202f% of all OOD")
     cells = {(row["row"], row["column"]): row["text"] for row in lost.spec["data"]["values"] if "column" in row}
-    (own,) = named(found, "correct_discarded", detector="vim", inside="fog 3", outside="all outside")
+    (own,) = named(found, "correct_discarded", ood_detector="vim", id="fog 3", ood="all OOD")
     assert cells["ViM", "fog 3"] == f"{100 * own.value:.1f}"
     for row in load_table("imagenet_ood_discarded_at_75"):
         assert cells[row["method"], "published ImageNet-C"] == f"{float(row['imagenet_c']):.1f}"
@@ -107,7 +106,7 @@ def test_another_share_rejected_has_no_published_numbers(found: list[Finding]) -
         Measurement(one.metric, one.value, {**one.about, "rejected": "50 %"}, one.images, {}, one.interval)
         for one in named(found, "correct_discarded")
     ]
-    lost = chart(parts_of(*halves, *named(found, "auroc")), "Right answers thrown away when 50\u202f%")
+    lost = chart(parts_of(*halves, *named(found, "auroc")), "Correct predictions discarded when 50\u202f%")
     assert not [row for row in lost.spec["data"]["values"] if "published" in row.get("column", "")]
     assert "published" not in lost.note
 
@@ -117,7 +116,7 @@ def test_the_strip_has_a_dot_for_every_network_and_one_for_the_trained(found: li
     for shift in (*made_up.SHIFTED, *made_up.OUTSIDE):
         label = shift.replace("_", " ")
         dots = [row["value"] for row in rows if row["label"] == label and row["series"] == "random networks"]
-        assert dots == [one.value for one in named(found, "random_network_auroc", detector="vim", shift=shift)]
+        assert dots == [one.value for one in named(found, "random_network_auroc", ood_detector="vim", shift=shift)]
         assert [row["series"] for row in rows if row["label"] == label].count("trained network") == 1
     strips = [part for part in parts if isinstance(part, Chart) and "random networks" in part.title]
     assert 2 <= len(strips) <= 4
@@ -126,8 +125,8 @@ def test_the_strip_has_a_dot_for_every_network_and_one_for_the_trained(found: li
 def test_lines_against_distance_go_by_their_slope_and_intercept(found: list[Finding], parts: list[Part]) -> None:
     points, lines = chart(parts, "MSP: AUROC against distance").spec["layer"]
     ends = [row for row in lines["data"]["values"] if row["series"] == "clothing"]
-    (slope,) = named(found, "distance_slope", detector="msp", set="clothing")
-    (intercept,) = named(found, "distance_intercept", detector="msp", set="clothing")
+    (slope,) = named(found, "distance_slope", ood_detector="msp", set="clothing")
+    (intercept,) = named(found, "distance_intercept", ood_detector="msp", set="clothing")
     assert len(ends) == 2
     for end in ends:
         assert end["y"] == pytest.approx(intercept.value + slope.value * end["x"])
@@ -137,17 +136,21 @@ def test_lines_against_distance_go_by_their_slope_and_intercept(found: list[Find
 
 
 def test_shifts_of_rank_are_of_the_best_detectors_beside_the_baseline(parts: list[Part]) -> None:
-    moved = chart(parts, "Moved in the order of foreignness, beside MSP")
+    moved = chart(parts, "Rank shift relative to MSP")
     assert "MSP" not in {row["label"] for row in moved.spec["data"]["values"]}
-    assert {row["series"] for row in moved.spec["data"]["values"]} == {"right answers", "wrong answers", "new classes"}
+    assert {row["series"] for row in moved.spec["data"]["values"]} == {
+        "correct predictions",
+        "misclassifications",
+        "new classes",
+    }
     assert len(moved.figures.rows) == 3 * len(made_up.DETECTORS)
 
 
 def test_new_classes_among_new_styles_are_drawn_for_every_shift(found: list[Finding], parts: list[Part]) -> None:
-    rows = chart(parts, "New classes among images in new styles").spec["data"]["values"]
+    rows = chart(parts, "New classes among covariate-shifted images").spec["data"]["values"]
     drawn = {row["series"]: row["value"] for row in rows if row["label"] == "ViM"}
-    known = named(found, "auroc", goal="new-class", detector="vim", outside="all outside")
-    assert drawn == {str(one.about["inside"]).replace("_", " "): one.value for one in known}
+    known = named(found, "auroc", goal="new-class", ood_detector="vim", ood="all OOD")
+    assert drawn == {str(one.about["id"]).replace("_", " "): one.value for one in known}
 
 
 class Shown(NamedTuple):
@@ -161,8 +164,8 @@ class Shown(NamedTuple):
 def shown(found: list[Finding]) -> Shown:
     asked: dict[str, list[str]] = {}
 
-    def open_image(image_set: ImageSetRef, image_id: str) -> Image:
-        asked.setdefault(image_set.name, []).append(image_id)
+    def open_image(dataset: DatasetRef, image_id: str) -> Image:
+        asked.setdefault(dataset.name, []).append(image_id)
         return np.zeros((8, 8, 3), np.uint8)
 
     galleries = tuple(one for one in found if name_of(one) in ("detector_disagreement", "nearest_pairs"))

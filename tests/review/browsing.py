@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from PIL import Image as Pillow
 
+from patience import wait_for
 from review.served import Served, drawn_project
 from shiftproof.curation.project import Item, Project
 from shiftproof.review.database import Database
-from shiftproof.review.desk import Desk
+from shiftproof.review.service import ReviewService
 from shiftproof.review.votes import Vote, standing
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class Reviewing:
     def __init__(self, page: Page, server: Served, project: Project, name: str = "Ada") -> None:
         self.page, self.server, self.project = page, server, project
         database = Database(project.folder / "review.sqlite")
-        self._items = {name: item.id for name, item in Desk(project, database).items.items()}
+        self._items = {name: item.id for name, item in ReviewService(project, database).items.items()}
         database.close()
         page.goto(server.links[name])
 
@@ -101,7 +102,7 @@ class Reviewing:
 
     def saved(self) -> list[Vote]:
         """Every vote, in the order they came, once the server has all."""
-        self.page.wait_for_function(f"() => !{WAITING_VOTES}")
+        wait_for(self.page, f"() => !{WAITING_VOTES}")
         return self.votes()
 
     def votes(self) -> list[Vote]:

@@ -29,10 +29,11 @@ from review.served import Served, drawn_project, served
 from shiftproof.curation.project import Item, Project, ReviewClass
 from shiftproof.errors import BadInput
 from shiftproof.review.app import review_app
+from shiftproof.review.auth import HEADERS, MAX_BODY_BYTES, MAX_COUNTERS, MAX_GUESSES, Authenticator, GuessLimiter
 from shiftproof.review.database import Database
-from shiftproof.review.desk import Desk
-from shiftproof.review.gate import GUESSES, HEADERS, MOST_BYTES, MOST_GUESSED, Gate, Guesses
-from shiftproof.review.pictures import check_all_there
+from shiftproof.review.pages import check_all_there
+from shiftproof.review.service import ReviewService
+from shiftproof.review.submission import accept_votes
 
 NASTY = """<script>alert("1")</script>'&</script><img src=x onerror=alert(1)>"""
 KEEP = {"choice": "keep"}
@@ -245,15 +246,15 @@ def test_a_vote_sent_again_with_another_answer_stays_as_it_was(scene: Scene) -> 
 
 
 def test_an_item_of_others_cannot_be_voted_on(tmp_path: Path, database: Database) -> None:
-    desk = Desk(drawn_project(tmp_path / "set", reviewers_each=1), database)
+    service = ReviewService(drawn_project(tmp_path / "set", reviewers_each=1), database)
     for name in ("Ada", "Ben"):
         database.invite(name)
     ada, ben = database.reviewers()
-    items = desk.queue(ada, "first", 20)
-    assert desk.queue(ben, "first", 20) == []
+    items = service.queue(ada, "first", 20)
+    assert service.queue(ben, "first", 20) == []
     vote = {"id": "12345678", "item": items[0]["id"], "round": "first", "answer": KEEP}
-    assert desk.take(ben, [vote]).accepted == []
-    assert desk.take(ada, [vote]).accepted == ["12345678"]
+    assert accept_votes(service, ben, [vote]).accepted == []
+    assert accept_votes(service, ada, [vote]).accepted == ["12345678"]
 
 
 @pytest.mark.parametrize(
@@ -322,7 +323,7 @@ def test_a_body_that_is_not_what_it_should_be_is_told_so(scene: Scene, path: str
 
 def test_huge_bodies_are_not_read(scene: Scene) -> None:
     key = {"x-form-key": scene.ada.key}
-    huge = b" " * (MOST_BYTES + 1)
+    huge = b" " * (MAX_BODY_BYTES + 1)
     assert scene.ada.browser.post("/api/votes", content=huge, headers=key).status_code == 413
     chunks = itertools.repeat(b" " * 65536, 8)
     assert scene.ada.browser.post("/api/votes", content=chunks, headers=key).status_code == 413
@@ -419,7 +420,7 @@ def test_errors_of_ours_have_the_headers_and_tell_nothing(
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("a secret of ours")
 
-    monkeypatch.setattr(Database, "waiting", broken)
+    monkeypatch.setattr(Database, "next_items", broken)
 
     async def ask() -> httpx.Response:
         async with from_address(app, "127.0.0.1") as browser:
@@ -441,11 +442,11 @@ def test_the_cookie_is_for_the_server_alone(scene: Scene) -> None:
 
 def test_a_person_is_in_two_reviews_on_one_host_at_a_time(tmp_path: Path) -> None:
     databases = [Database(tmp_path / f"{name}.sqlite") for name in "ab"]
-    gates = [Gate(database) for database in databases]
+    gates = [Authenticator(database) for database in databases]
     cookies = Cookies()
     for gate, database, person in zip(gates, databases, ("Ada", "Eve"), strict=True):
         response = Response()
-        gate.let_in(response, database.invite(person))
+        gate.log_in(response, database.invite(person))
         cookies.load(response.headers["set-cookie"])
     held = "; ".join(f"{name}={one.value}" for name, one in cookies.items())
     request = Request({"type": "http", "headers": [(b"cookie", held.encode())]})
@@ -499,9 +500,9 @@ def test_guessed_tokens_are_counted_and_who_is_in_stays_in(tmp_path: Path, datab
             from_address(app, "10.0.0.2") as other,
         ):
             assert (await inside.get(f"/join/{token}")).status_code == 303
-            alike = [f"{token[:4]}{number}" for number in range(GUESSES + 2)]
+            alike = [f"{token[:4]}{number}" for number in range(MAX_GUESSES + 2)]
             told = [(await guesser.get(f"/join/{guess}")).status_code for guess in alike]
-            assert told == [403] * (GUESSES - 1) + [429] * 3
+            assert told == [403] * (MAX_GUESSES - 1) + [429] * 3
             forwarded = {"x-forwarded-for": "10.0.0.9", "forwarded": "for=10.0.0.9"}
             assert (await guesser.get(f"/join/{token}", headers=forwarded)).status_code == 429, "right, but too late"
             assert (await inside.get("/api/items")).status_code == 200
@@ -515,17 +516,17 @@ def test_wrong_links_lock_nobody_out_who_comes_from_the_same_address(tmp_path: P
 
     async def ask() -> list[int]:
         async with from_address(app, "10.0.0.1") as browser:
-            wrong = [await browser.get(f"/join/{secrets.token_urlsafe(24)}") for _ in range(5 * GUESSES)]
+            wrong = [await browser.get(f"/join/{secrets.token_urlsafe(24)}") for _ in range(5 * MAX_GUESSES)]
             return [*{answer.status_code for answer in wrong}, (await browser.get(f"/join/{token}")).status_code]
 
     assert awaited(ask()) == [403, 303]
 
 
 def test_who_has_to_wait_is_not_forgotten_for_the_many_who_guessed_once() -> None:
-    guesses = Guesses()
-    for _ in range(GUESSES):
+    guesses = GuessLimiter()
+    for _ in range(MAX_GUESSES):
         guesses.add("token", "10.0.0.1")
-    for number in range(MOST_GUESSED + 2):
+    for number in range(MAX_COUNTERS + 2):
         guesses.add("token", f"address {number}")
     assert guesses.too_many("token", "10.0.0.1")
     assert not guesses.too_many("other", "10.0.0.1")
@@ -542,9 +543,9 @@ class Slow(str):
 
 
 def test_many_guess_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    guesses = Guesses()
-    monkeypatch.setattr("shiftproof.review.gate.MOST_GUESSED", 1)
-    monkeypatch.setattr("shiftproof.review.gate._is_full", lambda _: time.sleep(0.4))  # while others guess
+    guesses = GuessLimiter()
+    monkeypatch.setattr("shiftproof.review.auth.MAX_COUNTERS", 1)
+    monkeypatch.setattr("shiftproof.review.auth._is_full", lambda _: time.sleep(0.4))  # while others guess
     guesses.add("first", "10.0.0.1")
     with ThreadPoolExecutor(1) as threads:
         meanwhile = threads.submit(guesses.add, Slow("slow"), "10.0.0.1")

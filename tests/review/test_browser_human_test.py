@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from patience import wait_for
 from review.browsing import Reviewing
 from shiftproof.curation.project import Item, ReviewClass
 from shiftproof.review.database import Database
@@ -128,7 +129,7 @@ def test_a_name_is_taken_back_and_there_to_be_changed(tested: Callable[..., Revi
     ada.item()
     ada.page.keyboard.press("Escape")
     ada.page.keyboard.press("z")
-    ada.page.wait_for_function("() => document.querySelector('#class-search').value === 'goldfish'")
+    wait_for(ada.page, "() => document.querySelector('#class-search').value === 'goldfish'")
     assert ada.item() == item
     assert "Taken back: goldfish" in ada.said()
     ada.page.keyboard.press("Escape")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from patience import wait_for
 from review.browsing import Reviewing
 
 pytestmark = pytest.mark.real
@@ -89,7 +90,7 @@ def test_a_note_goes_with_the_answer_and_its_letters_are_no_answers(sit_down: Si
     ada.page.keyboard.type("never mind")
     ada.page.keyboard.press("Escape")
     # on a busy machine a key may come before the dialog is gone, and is then none of the page's
-    ada.page.wait_for_function("() => !document.querySelector('dialog[open]')")
+    wait_for(ada.page, "() => !document.querySelector('dialog[open]')")
     ada.press("n", "z", "z")
     assert ada.page.locator("#noted").inner_text() == "Note: yes, <b>but</b> blurred"  # an answer taken back keeps its note
     notes = [vote.note for vote in ada.saved() if vote.answer is not None]
@@ -126,7 +127,7 @@ def test_one_looks_closer_by_keys_and_by_mouse_until_the_next_item(sit_down: Sit
     ada.page.mouse.up()
     assert box() == pytest.approx((before[0] + 40, before[1] + 25, before[2]), abs=1)
     ada.page.mouse.wheel(0, 2000)
-    ada.page.wait_for_function("() => !document.querySelector('.view.closer')")
+    wait_for(ada.page, "() => !document.querySelector('.view.closer')")
     assert box() == pytest.approx(whole, abs=1)
     ada.press("+", "y")
     ada.item()

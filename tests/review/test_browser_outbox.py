@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from patience import PATIENCE, wait_until
+from patience import PATIENCE, wait_for, wait_until
 from review.browsing import WAITING_VOTES, Reviewing
 from shiftproof.curation.project import Item
 
@@ -30,7 +30,7 @@ def test_answers_given_without_a_server_arrive_once_when_it_is_back(sit_down: Si
     seen += ada.press("n", "y", "u")
     connection = ada.page.locator("#connection[data-state=lost]")
     connection.wait_for()
-    ada.page.wait_for_function("() => document.getElementById('connection').textContent.includes('3 answers kept here')")
+    wait_for(ada.page, "() => document.getElementById('connection').textContent.includes('3 answers kept here')")
     assert len(ada.votes()) == 1
     ada.press("z")
     seen.pop()
@@ -75,7 +75,7 @@ def test_answers_that_wait_are_sent_in_the_order_they_were_given(sit_down: SitDo
     assert ada.answers() == {item: {"choice": "reject", "reasons": ["unclear"]} for item in seen}
 
 
-class Held:
+class Assignments:
     """Votes that wait on their way to the server until they are let go."""
 
     def __init__(self, ada: Reviewing) -> None:
@@ -106,7 +106,7 @@ def test_an_answer_taken_back_before_the_server_had_it_is_kept_with_its_undo(sit
     ada = sit_down(count=4)
     ada.begin()
     ada.item()
-    held = Held(ada)
+    held = Assignments(ada)
     (first,) = ada.press("y")
     held.some()
     (second,) = ada.press("n")
@@ -131,7 +131,7 @@ def test_a_training_answer_taken_back_before_the_server_had_it_is_asked_again(si
     ada = sit_down(items=(*training, Item("asked", ("3.png",), "bird")))
     ada.begin()
     assert ada.item() == "training 0"
-    held = Held(ada)
+    held = Assignments(ada)
     ada.press("n")
     held.some()
     ada.page.keyboard.press("z")

@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 import pytest
 
-from patience import PATIENCE
+from patience import PATIENCE, wait_for
 from review.browsing import Reviewing
-from review.judged import judge
+from review.reviewed_projects import judge
 from shiftproof.curation.project import Item
 from shiftproof.review.database import Database
 
@@ -25,7 +25,7 @@ def owner(sit_down: SitDown) -> Reviewing:
     seat = sit_down("clarity", items=tuple(Item(f"item {n}", (f"{n}.png",), label="<b>bird</b>") for n in range(6)))
     database = Database(seat.project.folder / "review.sqlite")
     ada = next(person.id for person in database.reviewers() if person.name == "Ada")
-    database.hand_out(ada, lambda _: [f"item {n}" for n in range(2, 6)])
+    database.assign(ada, lambda _: [f"item {n}" for n in range(2, 6)])
     judge(database, {"item 0": ["keep", "reject"], "item 1": ["keep", "keep"]})
     database.close()
     seat.page.goto(seat.server.links["owner"])
@@ -56,13 +56,13 @@ def test_somebody_is_invited_by_keys_and_the_link_lets_them_in(owner: Reviewing)
     made.wait_for()
     link = made.input_value()
     assert page.evaluate("document.activeElement.id") == "made-link"
-    page.wait_for_function("() => document.querySelector('#people').innerText.includes('Zoe')")
+    wait_for(page, "() => document.querySelector('#people').innerText.includes('Zoe')")
     assert page.locator("#name").input_value() == ""
     page.reload()
     assert page.locator("#made-link").count() == 0, "it is shown once"
     page.goto(link)
     assert "for Zoe" in page.locator(".kind").inner_text()
-    page.locator("text=How it goes").wait_for(state="detached")
+    page.locator("text=Dashboard").wait_for(state="detached")
 
 
 def test_owners_are_not_made_reviewers_by_a_slip(owner: Reviewing) -> None:
@@ -75,15 +75,15 @@ def test_owners_are_not_made_reviewers_by_a_slip(owner: Reviewing) -> None:
     assert owner.page.locator("#people").is_visible()
 
 
-def test_items_nobody_answers_are_taken_back_and_the_focus_stays_where_it_was(owner: Reviewing) -> None:
+def test_items_nobody_answers_are_released_and_the_focus_stays_where_it_was(owner: Reviewing) -> None:
     page = owner.page
     taking = page.locator("[data-release]")
-    assert taking.inner_text() == "Take 4 back"
+    assert taking.inner_text() == "Release 4"
     taking.focus()
     page.keyboard.press("Enter")
-    page.wait_for_function("() => document.querySelector('#connection').textContent.startsWith('4 items were taken back')")
+    wait_for(page, "() => document.querySelector('#connection').textContent.startsWith('4 items were released')")
     assert taking.count() == 0
-    assert page.evaluate("document.activeElement.textContent") == "People", "the button is gone, its part has the focus"
+    assert page.evaluate("document.activeElement.textContent") == "Reviewers", "the button is gone, its part has the focus"
 
 
 def test_the_page_shows_what_changes_and_leaves_the_focus_and_what_is_typed(owner: Reviewing) -> None:
@@ -97,7 +97,7 @@ def test_the_page_shows_what_changes_and_leaves_the_focus_and_what_is_typed(owne
     judge(database, {"item 2": ["keep", "reject"]})
     database.close()
     page.clock.run_for(11_000)
-    page.wait_for_function("() => document.querySelectorAll('.disputes a').length === 2")
+    wait_for(page, "() => document.querySelectorAll('.disputes a').length === 2")
     assert page.evaluate("document.activeElement.id") == before
     assert page.locator("#name").input_value() == "Z"
 

@@ -10,8 +10,8 @@ import pytest
 from review.browsing import Reviewing
 from shiftproof.curation.project import Item
 from shiftproof.metrics import scale_factor
-from shiftproof.review.votes import box_of
-from shiftproof.studies.object_scales import factor_name
+from shiftproof.review.validation import box_of
+from shiftproof.studies.objects.scales import factor_name
 
 pytestmark = pytest.mark.real
 

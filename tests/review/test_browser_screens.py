@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from review.browsing import Reviewing, photo_project
-from review.judged import judge
+from review.reviewed_projects import judge
 from shiftproof.curation.project import Item, ReviewClass, load_project
 from shiftproof.review.database import Database
 from shiftproof.review.summary import summarize
@@ -268,7 +268,7 @@ def test_a_flagged_pair_comes_to_everybody_and_others_to_nobody_else(
     assert str(found.verification) == "10 votes instead of 18"
     ada.page.goto(ada.server.links["owner"])
     ada.page.goto(f"{ada.server.address}/owner")
-    assert "10 votes instead of 18 by 3 people" in ada.page.locator("#progress").inner_text()
+    assert "10 votes instead of 18 by 3 reviewers" in ada.page.locator("#progress").inner_text()
 
 
 def test_instructions_of_the_maker_are_shown_as_written(sit_down: SitDown, tmp_path: Path) -> None:

@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from patience import wait_for
 from review.browsing import Reviewing
 from shiftproof.curation.project import Item
+from shiftproof.review.adjudication import AROUND
+from shiftproof.review.assignment import assign_items
 from shiftproof.review.database import Database
-from shiftproof.review.handing_out import hand_out
-from shiftproof.review.together import AROUND
 from shiftproof.review.verdicts import Verdict, verdicts
-from shiftproof.review.votes import Sent
+from shiftproof.review.votes import SubmittedVote
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Page, Route
 
 pytestmark = pytest.mark.real
 
@@ -37,8 +38,8 @@ def vote_for_all(reviewing: Reviewing, name: str, answers: dict[str, dict[str, A
         token = database.invite(name)
         person = database.reviewer_with(token)
         assert person is not None
-        for item in hand_out(reviewing.project, database, person.id):
-            database.add(person.id, [Sent(f"{name} on {item}", item, "first", answers[item])])
+        for item in assign_items(reviewing.project, database, person.id):
+            database.add(person.id, [SubmittedVote(f"{name} on {item}", item, "first", answers[item])])
     return f"{reviewing.server.address}/join/{token}"
 
 
@@ -121,7 +122,7 @@ def test_reasons_and_boxes_are_told_and_may_be_changed(sit_down: SitDown) -> Non
     ada.page.locator("#reasons").wait_for()
     ada.page.keyboard.press("2")
     ada.page.locator("#votes", has_text="No box: Not recognisable").wait_for()
-    ada.page.wait_for_function("() => !Object.keys(localStorage).length")
+    wait_for(ada.page, "() => !Object.keys(localStorage).length")
     assert verdict_of(ada, "bird").reasons == {"not recognisable": 2}
 
 
@@ -144,7 +145,7 @@ def test_boxes_that_hardly_overlap_are_seen_together_and_mended(sit_down: SitDow
     for x, y in ((0.4, 0.5), (0.5, 0.1), (0.5, 0.9), (0.8, 0.5)):
         ada.page.mouse.click(picture["x"] + x * picture["width"], picture["y"] + y * picture["height"])
     ada.page.keyboard.press("Enter")
-    ada.page.wait_for_function("() => !document.querySelector('#decided').textContent.includes('Yet')")
+    wait_for(ada.page, "() => !document.querySelector('#decided').textContent.includes('Yet')")
     assert verdict_of(ada, "bird").overlap == pytest.approx(1, abs=0.05)
 
 
@@ -178,3 +179,28 @@ def test_many_items_are_fetched_as_one_comes_to_them(sit_down: SitDown) -> None:
     for place in range(count - 1, 0, -1):
         ada.page.keyboard.press(",")
         number.get_by_text(f"{place} of {count} to look at together", exact=True).wait_for()
+
+
+def test_a_step_is_not_lost_where_the_page_refreshes_itself_meanwhile(sit_down: SitDown) -> None:
+    count = AROUND + 3
+    asked = tuple(Item(f"bird {number:02}", (f"{number % 2}.png",), "bird") for number in range(count))
+    ada = sit_down("clarity", items=asked, reviewers_each=1)
+    ada.page.goto(vote_for_all(ada, "Ada", {item.id: {"choice": "reject"} for item in asked}))
+    ada.page.clock.install()  # it refreshes itself only when the clock is turned on
+    open_together(ada.page, ada)
+    number = ada.page.locator("#number")
+    for place in range(2, AROUND + 2):
+        ada.page.keyboard.press(".")
+        number.get_by_text(f"{place} of {count} to look at together", exact=True).wait_for()
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+        if len(held) == 2:
+            for one in held:
+                one.fulfill(response=one.fetch())  # in the order in which they were asked for
+
+    ada.page.route("**/api/together*", hold)
+    ada.page.keyboard.press(".")  # to an item that is not fetched yet
+    ada.page.clock.run_for(3_100)
+    number.get_by_text(f"{AROUND + 2} of {count} to look at together", exact=True).wait_for()

@@ -11,16 +11,14 @@ from PIL import Image as Pillow
 
 from blotches import blotches
 from command import Shiftproof
-from review.judged import judge
-from shiftproof.curation.crop_set import curate_crops
-from shiftproof.curation.object_projects import box_project, crop_project
+from review.reviewed_projects import judge
+from shiftproof.curation.boxes import UsualShares
+from shiftproof.curation.crop_set import box_project, crop_project, curate_crops
 from shiftproof.curation.project import load_project
-from shiftproof.curation.usual_shares import UsualShares
+from shiftproof.datasets import ImageList, open_dataset
 from shiftproof.errors import BadInput
-from shiftproof.image_sets import ImageList, open_images
 from shiftproof.review.database import Database
-from shiftproof.review.drawn_boxes import drawn_boxes
-from shiftproof.review.kept import candidate_images
+from shiftproof.review.export import candidate_images, drawn_boxes
 from shiftproof.review.summary import summarize
 from shiftproof.types import Classes
 
@@ -34,7 +32,7 @@ def photos(tmp_path: Path) -> ImageList:
     for seed, name in enumerate("abc"):
         Pillow.fromarray(blotches(seed, width=200, height=100)).save(tmp_path / "photos" / f"{name}.png")
     (tmp_path / "photos" / "manifest.csv").write_text(MANIFEST)
-    return open_images(tmp_path / "photos")
+    return open_dataset(tmp_path / "photos")
 
 
 def box(left: float, top: float, right: float, bottom: float) -> dict[str, object]:
@@ -53,13 +51,13 @@ def test_a_photo_is_asked_about_once_for_each_of_its_classes(photos: ImageList, 
     ]
     assert "c.png,with a label,has no label" in (tmp_path / "boxes" / "photos.csv").read_text()
     with pytest.raises(BadInput, match="has no labels"):
-        box_project(open_images(photos.location or "", labels="none"), tmp_path / "none")
+        box_project(open_dataset(photos.location or "", labels="none"), tmp_path / "none")
 
 
 def test_a_class_that_an_export_would_make_two_of_is_refused(photos: ImageList, tmp_path: Path) -> None:
     (tmp_path / "photos" / "manifest.csv").write_text("path,label\na.png,cat|dog\n")
     with pytest.raises(BadInput, match=r"cat\|dog would be read as several classes"):
-        box_project(open_images(tmp_path / "photos"), tmp_path / "boxes")
+        box_project(open_dataset(tmp_path / "photos"), tmp_path / "boxes")
     assert not (tmp_path / "boxes" / "project.json").exists()
 
 
@@ -89,7 +87,7 @@ def test_drawn_boxes_become_a_boxed_set_and_crops_that_are_judged(
     assert load_project(tmp_path / "crops") == judged
     assert [(item.id, item.label) for item in judged.items] == [(one.id, one.boxed.key) for one in made.choice.left]
     # a crop is cut out anew for people, from the same pixels as the file that was written
-    written = open_images(tmp_path / "hard")
+    written = open_dataset(tmp_path / "hard")
     assert [item.facts["id"] for item in judged.items] == [sample.id for sample in written.samples]
     with Pillow.open(judged.image(judged.items[0].images[0])) as seen, Pillow.open(tmp_path / "hard/cat/a.png") as saved:
         assert seen.size == saved.size
@@ -105,7 +103,7 @@ def test_both_boxes_of_a_photo_of_two_classes_are_exported(
     judge(database, {"b.png cat": [cat, cat], "b.png dog": [dog, dog]})
     database.close()
     said = json.loads(shiftproof("curate", "export", "boxes", "set", "--layout", "coco", "--json").out)
-    again = open_images(said["location"])
+    again = open_dataset(said["location"])
     assert again.truths is not None
     assert again.classes is not None
     found = zip(again.truths.classes, again.truths.boxes.tolist(), strict=True)

@@ -6,24 +6,23 @@ import dataclasses
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
 from PIL import Image as Pillow
 
 from command import Shiftproof
-from review.judged import judge, photo_project
-from shiftproof.cli_export import LAYOUT_NAMES
-from shiftproof.curation.origins import origin
+from review.reviewed_projects import judge, photo_project
+from shiftproof.curation.options import Layout
+from shiftproof.curation.pictures import add_pictures
 from shiftproof.curation.project import Item, Project, ReviewClass, save_project
-from shiftproof.curation.shelf import put_all
+from shiftproof.curation.provenance import origin
+from shiftproof.datasets import ImageList, open_dataset
+from shiftproof.datasets.records import CARD_TEXT
 from shiftproof.errors import BadInput
-from shiftproof.image_sets import ImageList, open_images
-from shiftproof.image_sets.records import CARD_TEXT
 from shiftproof.review.database import Database
-from shiftproof.review.export import export
-from shiftproof.review.kept import candidate_images, kept_images, kept_items
+from shiftproof.review.export import candidate_images, export, kept_images, kept_items
 from shiftproof.review.summary import Summary, summarize
 from shiftproof.writing.layouts import LAYOUTS
 
@@ -34,7 +33,7 @@ DISPUTED = ["keep", "unsure"]
 
 @pytest.fixture
 def photos(draw_photos: Callable[..., Path]) -> ImageList:
-    return open_images(draw_photos(3))
+    return open_dataset(draw_photos(3))
 
 
 @pytest.fixture
@@ -63,7 +62,7 @@ def kept_ids(project: Project) -> list[str]:
 
 def test_only_what_was_kept_is_exported_with_its_own_bytes(project: Project, summary: Summary, tmp_path: Path) -> None:
     exported = export(project, summary, tmp_path / "set", layout="manifest")
-    again = open_images(exported.location)
+    again = open_dataset(exported.location)
     assert [sample.id for sample in again.samples] == kept_ids(project)
     assert again.classes is not None
     for sample in again.samples:
@@ -73,8 +72,8 @@ def test_only_what_was_kept_is_exported_with_its_own_bytes(project: Project, sum
 
 def test_before_the_review_everything_asked_is_there(project: Project, summary: Summary, tmp_path: Path) -> None:
     exported = export(project, summary, tmp_path / "set", layout="manifest", part="asked")
-    assert {sample.id for sample in open_images(exported.location).samples} == {item.id for item in project.items}
-    assert exported.card["holds"] == "people were asked about them"
+    assert {sample.id for sample in open_dataset(exported.location).samples} == {item.id for item in project.items}
+    assert exported.card["holds"] == "all under review"
 
 
 def test_the_card_says_how_the_set_came_about(project: Project, summary: Summary, tmp_path: Path) -> None:
@@ -132,7 +131,7 @@ def test_of_each_class_no_more_than_its_target_is_kept(tmp_path: Path, photos: I
 def test_an_image_that_changed_since_it_was_judged_is_refused(project: Project, summary: Summary, tmp_path: Path) -> None:
     changed = tmp_path / "photos" / kept_ids(project)[0]
     Pillow.fromarray(np.zeros((24, 32, 3), np.uint8)).save(changed)
-    with pytest.raises(BadInput, match="has changed since people judged it"):
+    with pytest.raises(BadInput, match="has changed since it was reviewed"):
         export(project, summary, tmp_path / "set")
     exported = export(project, summary, tmp_path / "set", pixels="project")
     assert exported.card["images"] == len(kept_ids(project))
@@ -162,7 +161,7 @@ def test_boxes_that_people_drew_are_in_the_pixels_of_the_source(
     second = {"choice": "box", "points": [[0.5, 0.5], [0.5, 0.5], [1.0, 0.5], [0.75, 1.0]]}
     judge(database, {project.items[0].id: [first, first], project.items[1].id: [second, second]})
     exported = export(project, summarize(project, database), tmp_path / "set", layout="coco")
-    again = open_images(exported.location)
+    again = open_dataset(exported.location)
     assert again.truths is not None
     assert again.truths.boxes.tolist() == [[8, 6, 24, 18], [16, 12, 32, 24]]  # of 32 x 24 pixels
     assert {tuple(sample.labels) for sample in again.samples} == {(0,)}
@@ -175,20 +174,20 @@ def test_frames_that_people_found_similar_are_there_around_their_anchors(
     clip.mkdir(parents=True)
     for number, sample in enumerate(photos.samples[:5]):
         (clip / f"{number:06}.png").write_bytes(photos.source(sample).read())
-    frames = open_images(tmp_path / "clips", kind="frames", k=2, anchors="2")
+    frames = open_dataset(tmp_path / "clips", kind="frames", k=2, anchors="2")
     project = pair_project(tmp_path / "project", frames)
     said = {item.id: ["similar", "similar"] for item in project.items}
     said[project.items[0].id] = ["blur", "blur"]
     judge(database, said)
     exported = export(project, summarize(project, database), tmp_path / "set", layout="vid-robust")
-    again = open_images(exported.location)
+    again = open_dataset(exported.location)
     kept = {Path(item.id).stem for item in project.items[1:]} | {"000002"}
     assert {Path(sample.id).stem for sample in again.samples} == kept
     assert {sample.facts["anchor"] for sample in again.samples} == {"val/a/000002.png"}
 
 
 def pair_project(folder: Path, frames: ImageList) -> Project:
-    names = put_all(folder, {sample.id: frames.source(sample) for sample in frames.samples}).names
+    names = add_pictures(folder, {sample.id: frames.source(sample) for sample in frames.samples}).names
     anchors = [sample for sample in frames.samples if sample.facts["offset"] == 0]
     project = Project(
         folder,
@@ -232,10 +231,10 @@ def test_failure_modes_become_a_fact(tmp_path: Path, photos: ImageList, database
 def test_two_images_of_one_name_from_different_sets_are_told(
     tmp_path: Path, project: Project, draw_photos: Callable[..., Path]
 ) -> None:
-    other = open_images(draw_photos(3, "others"))
+    other = open_dataset(draw_photos(3, "others"))
     first = project.items[0]
     twin = dataclasses.replace(first, id="twin", facts={"source": other.location, "id": first.id}, images=first.images)
-    put_all(project.folder, {"twin": other.source(other.samples[0])})
+    add_pictures(project.folder, {"twin": other.source(other.samples[0])})
     mixed = dataclasses.replace(project, items=(first, twin))
     with pytest.raises(BadInput, match="two images of Hard photos are called"):
         candidate_images(mixed)
@@ -249,11 +248,11 @@ def test_the_command_ends_with_what_opens_the_set(shiftproof: Shiftproof, tmp_pa
     said = shiftproof("curate", "export", "project", "set", "--layout", "manifest")
     assert said.code == 0, said.err
     assert said.out == "set\n"
-    assert "items are not decided yet" in said.err
-    assert len(open_images("set").samples) == 4
+    assert "items have no verdict yet" in said.err
+    assert len(open_dataset("set").samples) == 4
     again = json.loads(shiftproof("curate", "export", "project", "set", "--layout", "manifest", "--json").out)
     assert (again["written"], again["location"], again["card"]["images"]) == (0, "set", 4)
 
 
 def test_the_command_offers_every_layout() -> None:
-    assert set(LAYOUT_NAMES) == set(LAYOUTS)
+    assert set(get_args(Layout)) == set(LAYOUTS)

@@ -8,19 +8,18 @@ from pathlib import Path
 import pytest
 
 from command import Shiftproof
-from review.judged import judge, photo_project
+from review.reviewed_projects import judge, photo_project
 from shiftproof.curation.project import load_project
+from shiftproof.datasets import ImageList, open_dataset
 from shiftproof.errors import BadInput
-from shiftproof.image_sets import ImageList, open_images
 from shiftproof.review.database import Database
-from shiftproof.review.export import export
-from shiftproof.review.failure_modes import failure_mode_project
+from shiftproof.review.export import export, failure_mode_project
 from shiftproof.review.summary import summarize
 
 
 @pytest.fixture
 def photos(draw_photos: Callable[..., Path]) -> ImageList:
-    return open_images(draw_photos(2))
+    return open_dataset(draw_photos(2))
 
 
 def test_only_what_was_kept_is_asked_about_again(
@@ -32,14 +31,16 @@ def test_only_what_was_kept_is_asked_about_again(
     judge(votes, {item.id: ["keep", "keep"] if item.id in kept else ["keep", "reject"] for item in judged.items})
     votes.close()
     Path("told.txt").write_text("Look twice.")
-    said = shiftproof("curate", "failure-modes", "hard", "mistakes", "--reviewers-each", "3", "--instructions", "told.txt")
+    said = shiftproof(
+        "curate", "failure-modes", "hard", "mistakes", "--reviewers-per-item", "3", "--instructions", "told.txt"
+    )
     assert (said.code, said.out) == (0, "mistakes\n"), said.err
     project = load_project(tmp_path / "mistakes")
     assert (project.screen_name, project.reviewers_each) == ("failure-modes", 3)
     assert project.instructions == "Look twice."
     assert [item.id for item in project.items] == kept
     assert all(project.image(name).is_file() for name in project.pictures)
-    assert (project.making.steps[-1].name, project.making.steps[-1].left) == ("kept by people", len(kept))
+    assert (project.making.steps[-1].name, project.making.steps[-1].left) == ("kept in review", len(kept))
     because = {"choice": "pose", "tags": ["pose"]}
     judge(database, {item: [because] * 3 for item in kept})
     card = export(project, summarize(project, database), tmp_path / "set", layout="manifest").card

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 
 from command import Shiftproof
-from review.judged import judge, photo_project
+from review.reviewed_projects import judge, photo_project
+from shiftproof.catalog import METRICS
 from shiftproof.curation.project import Project
-from shiftproof.image_sets import ImageList, open_images
-from shiftproof.image_sets.decoding import decode_image
-from shiftproof.metrics.meanings import MEANINGS
-from shiftproof.reports.curation import NAMES
+from shiftproof.curation.section import NAMES
+from shiftproof.datasets import ImageList, open_dataset
+from shiftproof.datasets.decoding import decode_image
 from shiftproof.review.database import Database
 from shiftproof.review.findings import picture_opener, review_results
 from shiftproof.review.summary import summarize
-from shiftproof.studies.results import Results
+from shiftproof.types import Results
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -29,7 +29,7 @@ REASONED = {"choice": "reject", "reasons": ["drawing"]}
 
 @pytest.fixture
 def photos(draw_photos: Callable[..., Path]) -> ImageList:
-    return open_images(draw_photos(2))
+    return open_dataset(draw_photos(2))
 
 
 @pytest.fixture
@@ -54,9 +54,9 @@ def test_the_funnel_goes_from_everything_to_what_people_kept(project: Project, d
         "start": 40,
         "wrong": 12,
         "asked": asked,
-        "asked of people": asked,
-        "decided by people": 3,
-        "kept by people": 2,
+        "under review": asked,
+        "reviewed": 3,
+        "kept in review": 2,
     }
 
 
@@ -86,7 +86,7 @@ def test_galleries_show_both_outcomes_with_the_reason_and_their_pixels(project: 
     assert [(one.id, one.caption) for one in rejected.items] == [
         (project.items[1].id, "the blue one; drawing; 0 of 2 for it")
     ]
-    image = picture_opener(project)(kept.image_set, kept.items[0].id)
+    image = picture_opener(project)(kept.dataset, kept.items[0].id)
     original = Path(project.making.sources[0]["location"], kept.items[0].id)
     assert np.array_equal(image, decode_image(original.read_bytes()))
 
@@ -99,7 +99,7 @@ def test_reviewers_are_letters(project: Project, database: Database) -> None:
 
 def test_every_number_and_gallery_of_a_review_has_its_place_in_the_report(project: Project, database: Database) -> None:
     results = judged(project, database, ["keep", "keep"], [REASONED, REASONED])
-    assert {one.metric for one in results.measurements} <= NAMES & MEANINGS.keys()
+    assert {one.metric for one in results.measurements} <= NAMES & METRICS.keys()
     assert {gallery.name for gallery in results.galleries} <= NAMES
 
 
@@ -118,7 +118,7 @@ def test_the_report_tells_how_the_set_was_made(
     page.goto((tmp_path / "made.html").as_uri())
     page.wait_for_selector("html[data-drawn]")
     assert page.locator(".drawing svg").count() == page.locator(".drawing").count() == 2  # the funnel and the reasons
-    assert page.locator("h1").inner_text() == "How Hard photos was made"
+    assert page.locator("h1").inner_text() == "Review of Hard photos"
     bars = page.locator(".drawing").first.locator(".mark-rect path")
     widths = bars.evaluate_all("all => all.map((one) => one.getBoundingClientRect().width)")
     assert len(widths) == 6

@@ -14,9 +14,10 @@ from shiftproof.curation.project import Item, Project, ReviewClass
 from shiftproof.errors import BadInput
 from shiftproof.metrics.intervals import clopper_pearson
 from shiftproof.review.database import Database, Reviewer
-from shiftproof.review.desk import Desk
 from shiftproof.review.human_test import HumanTest, human_findings, human_test_of
 from shiftproof.review.qualification import Attempt, Qualification
+from shiftproof.review.service import ReviewService
+from shiftproof.review.submission import accept_lookup, accept_votes
 from shiftproof.review.summary import summarize
 from shiftproof.review.votes import Vote
 from shiftproof.types import Gallery, Measurement
@@ -48,7 +49,7 @@ def taken_test(right: np.ndarray[Any, Any]) -> tuple[Project, HumanTest]:
 def numbers(found: list[Measurement | Gallery], metric: str) -> dict[str, Measurement]:
     """Measurements by what sets them apart."""
     some = [one for one in found if isinstance(one, Measurement) and one.metric == metric]
-    return {" ".join(str(value) for key, value in one.about.items() if key != "image_set"): one for one in some}
+    return {" ".join(str(value) for key, value in one.about.items() if key != "dataset"): one for one in some}
 
 
 def test_the_published_test_gives_its_published_numbers() -> None:
@@ -57,8 +58,8 @@ def test_the_published_test_gives_its_published_numbers() -> None:
     found = human_findings(*taken_test(right), models={})
     accuracy = numbers(found, "human_accuracy")
     assert {who: f"{100 * one.value:.1f}" for who, one in accuracy.items()} == {"Person A": "79.5", "Person B": "76.7"}
-    assert accuracy["Person A"].interval == clopper_pearson(477, 600)
-    together = numbers(found, "right_together")
+    assert accuracy["Person A"].ends == clopper_pearson(477, 600)
+    together = numbers(found, "both_correct")
     assert [one.value for one in together.values()] == [384, 93, 76, 47]
     shares = numbers(found, "subset_share")
     assert {subset: round(one.value * one.images) for subset, one in shares.items()} == {
@@ -69,13 +70,13 @@ def test_the_published_test_gives_its_published_numbers() -> None:
     assert [one.value for one in numbers(found, "human_subset_accuracy").values()] == [93 / 169, 76 / 169]
     assert {who: one.value for who, one in numbers(found, "class_lookups").items()} == {"Person A": 4, "Person B": 0}
     (gallery,) = [one for one in found if isinstance(one, Gallery)]
-    assert gallery.items[0].caption == "cat; taken for dog"
+    assert gallery.items[0].caption == "cat; answered dog"
 
 
 def test_models_are_told_on_each_subset() -> None:
     right = np.array([[1, 1], [1, 1], [1, 0], [0, 0]])
     found = human_findings(*taken_test(right), models={"net": np.array([1, 0, 1, 0]), "blind": np.array([0, 0, 0, -1])})
-    assert {who: one.value for who, one in numbers(found, "accuracy_beside_people").items()} == {"net": 0.5, "blind": 0.0}
+    assert {who: one.value for who, one in numbers(found, "human_test_accuracy").items()} == {"net": 0.5, "blind": 0.0}
     by_subset = {who: (one.value, one.images) for who, one in numbers(found, "subset_accuracy").items()}
     assert by_subset == {
         "net easy": (0.5, 2),
@@ -96,40 +97,40 @@ def test_only_tests_of_people_are_taken_for_one() -> None:
         human_test_of(Project(Path("nowhere"), "test", "clarity", (Item("a", ("1.jpg",)),)), [], PEOPLE, {})
 
 
-def answer(desk: Desk, person: Reviewer, item: str, key: str, **more: Any) -> str | None:
+def answer(service: ReviewService, person: Reviewer, item: str, key: str, **more: Any) -> str | None:
     """The reason for which an answer is refused; None where it is taken."""
     round_ = more.pop("round", "qualification")
-    vote = {"id": uuid.uuid4().hex, "item": desk.name_of(f"item {item}"), "round": round_, **more}
-    refused = desk.take(person, [{"answer": {"choice": "answer", "class": key}, **vote}]).refused
+    vote = {"id": uuid.uuid4().hex, "item": service.opaque_name(f"item {item}"), "round": round_, **more}
+    refused = accept_votes(service, person, [{"answer": {"choice": "answer", "class": key}, **vote}]).refused
     return next(iter(refused.values()), None)
 
 
 @pytest.fixture
-def desk(database: Database) -> Desk:
+def service(database: Database) -> ReviewService:
     gold = [known(f"gold {attempt}{n}", "gold", f"try {attempt}") for attempt in (1, 2) for n in range(2)]
     database.invite("Ada")
-    return Desk(project_of(*gold, known("asked")), database)
+    return ReviewService(project_of(*gold, known("asked")), database)
 
 
-def ada(desk: Desk) -> Reviewer:
-    return desk.database.reviewers()[0]
+def ada(service: ReviewService) -> Reviewer:
+    return service.database.reviewers()[0]
 
 
-def next_items(desk: Desk) -> set[str]:
-    person = ada(desk)
-    return {desk.items[one["id"]].id for one in desk.queue(person, desk.round_of(person), 9)}
+def next_items(service: ReviewService) -> set[str]:
+    person = ada(service)
+    return {service.items[one["id"]].id for one in service.queue(person, service.round_of(person), 9)}
 
 
-def test_who_qualifies_is_tested_and_the_known_items_are_not_strewn_in(desk: Desk) -> None:
-    assert next_items(desk) == {"gold 10", "gold 11"}
-    assert answer(desk, ada(desk), "gold 10", "cat") is None
-    assert desk.progress(ada(desk)).done == 1
-    assert answer(desk, ada(desk), "asked", "cat") == "this item is none of the qualification, or that is over"
-    assert "not given" in str(answer(desk, ada(desk), "asked", "cat", round="first"))
-    assert answer(desk, ada(desk), "gold 11", "cat") is None
-    assert (ada(desk).qualified, desk.round_of(ada(desk)), next_items(desk)) == (1.0, "first", {"asked"})
-    assert desk.qualified(ada(desk)) == {"share": 1.0, "pass_mark": 0.9, "passed": True, "tries_left": 0}
-    (person,) = summarize(desk.project, desk.database).people
+def test_who_qualifies_is_tested_and_the_known_items_are_not_strewn_in(service: ReviewService) -> None:
+    assert next_items(service) == {"gold 10", "gold 11"}
+    assert answer(service, ada(service), "gold 10", "cat") is None
+    assert service.progress(ada(service)).done == 1
+    assert answer(service, ada(service), "asked", "cat") == "this item is none of the qualification, or that is over"
+    assert "not assigned" in str(answer(service, ada(service), "asked", "cat", round="first"))
+    assert answer(service, ada(service), "gold 11", "cat") is None
+    assert (ada(service).qualified, service.round_of(ada(service)), next_items(service)) == (1.0, "first", {"asked"})
+    assert service.qualification_result(ada(service)) == {"share": 1.0, "pass_mark": 0.9, "passed": True, "tries_left": 0}
+    (person,) = summarize(service.project, service.database).people
     assert (person.known, person.right, person.answered) == (2, 2, 0)
 
 
@@ -140,43 +141,50 @@ def test_a_share_that_is_just_the_pass_mark_is_enough(right: int, passed: bool) 
     assert Qualification(0.9, (attempt,)).passed == passed
 
 
-def test_classes_are_looked_up_freely_until_the_answers_count(desk: Desk) -> None:
-    desk.look_up(ada(desk), {"id": "look up 1", "class": "cat"})
+def test_classes_are_looked_up_freely_until_the_answers_count(service: ReviewService) -> None:
+    accept_lookup(service, ada(service), {"id": "look up 1", "class": "cat"})
     for item in ("gold 10", "gold 11"):
-        assert answer(desk, ada(desk), item, "cat") is None
-    assert desk.database.lookups() == {}
+        assert answer(service, ada(service), item, "cat") is None
+    assert service.database.lookups() == {}
     for _ in range(2):
-        desk.look_up(ada(desk), {"id": "look up 2", "class": "cat"})
-    assert desk.database.lookups() == {ada(desk).id: 1}
+        accept_lookup(service, ada(service), {"id": "look up 2", "class": "cat"})
+    assert service.database.lookups() == {ada(service).id: 1}
 
 
-def test_an_answer_counts_as_it_stood_when_the_last_one_came(desk: Desk) -> None:
+def test_an_answer_counts_as_it_stood_when_the_last_one_came(service: ReviewService) -> None:
     """A wrong answer that is changed before the end is right; after the end nothing changes."""
-    assert answer(desk, ada(desk), "gold 10", "dog", id="the first vote") is None
-    assert answer(desk, ada(desk), "gold 10", "cat", supersedes="the first vote") is None
-    assert answer(desk, ada(desk), "gold 11", "cat", id="the last vote") is None
-    assert "over" in str(answer(desk, ada(desk), "gold 11", "dog", supersedes="the last vote"))
-    assert answer(desk, ada(desk), "gold 11", "cat", id="the last vote") is None, "one that is sent again is acknowledged"
-    assert ada(desk).qualified == 1.0
+    assert answer(service, ada(service), "gold 10", "dog", id="the first vote") is None
+    assert answer(service, ada(service), "gold 10", "cat", supersedes="the first vote") is None
+    assert answer(service, ada(service), "gold 11", "cat", id="the last vote") is None
+    assert "over" in str(answer(service, ada(service), "gold 11", "dog", supersedes="the last vote"))
+    assert answer(service, ada(service), "gold 11", "cat", id="the last vote") is None, (
+        "one that is sent again is acknowledged"
+    )
+    assert ada(service).qualified == 1.0
 
 
-def test_the_second_try_is_the_last_one(desk: Desk) -> None:
+def test_the_second_try_is_the_last_one(service: ReviewService) -> None:
     for item in ("gold 10", "gold 11"):
-        assert answer(desk, ada(desk), item, "dog") is None
-    told = desk.qualified(ada(desk))
+        assert answer(service, ada(service), item, "dog") is None
+    told = service.qualification_result(ada(service))
     assert told is not None
-    assert (told["share"], told["passed"], told["tries_left"], next_items(desk)) == (0.0, False, 1, {"gold 20", "gold 21"})
-    assert desk.last_votes(ada(desk)) == [], "answers of a try that is over cannot be taken back"
-    assert answer(desk, ada(desk), "gold 20", "cat") is None
-    assert [vote["answer"]["class"] for vote in desk.last_votes(ada(desk))] == ["cat"]
-    assert answer(desk, ada(desk), "gold 21", "dog") is None
-    told = desk.qualified(ada(desk))
+    assert (told["share"], told["passed"], told["tries_left"], next_items(service)) == (
+        0.0,
+        False,
+        1,
+        {"gold 20", "gold 21"},
+    )
+    assert service.last_votes(ada(service)) == [], "answers of a try that is over cannot be taken back"
+    assert answer(service, ada(service), "gold 20", "cat") is None
+    assert [vote["answer"]["class"] for vote in service.last_votes(ada(service))] == ["cat"]
+    assert answer(service, ada(service), "gold 21", "dog") is None
+    told = service.qualification_result(ada(service))
     assert told is not None
-    assert (told["share"], told["tries_left"], next_items(desk)) == (0.5, 0, set())
-    assert "not given" in str(answer(desk, ada(desk), "asked", "cat", round="first"))
+    assert (told["share"], told["tries_left"], next_items(service)) == (0.5, 0, set())
+    assert "not assigned" in str(answer(service, ada(service), "asked", "cat", round="first"))
 
 
-def test_nothing_that_pages_get_tells_the_class(desk: Desk) -> None:
-    shown = desk.queue(ada(desk), "qualification", 9)
+def test_nothing_that_pages_get_tells_the_class(service: ReviewService) -> None:
+    shown = service.queue(ada(service), "qualification", 9)
     assert all(one["label"] is None and not one["shown"] for one in shown)
     assert "cat" not in json.dumps(shown)

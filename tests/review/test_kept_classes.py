@@ -11,15 +11,14 @@ from pathlib import Path
 import pytest
 
 from command import Shiftproof
-from review.judged import judge
+from review.reviewed_projects import judge
+from shiftproof.curation.pictures import add_pictures
 from shiftproof.curation.project import Item, Project, save_project
 from shiftproof.curation.review_classes import review_class
-from shiftproof.curation.shelf import put_all
+from shiftproof.datasets import open_dataset
 from shiftproof.errors import BadInput
-from shiftproof.image_sets import open_images
 from shiftproof.review.database import Database
-from shiftproof.review.kept import kept_images
-from shiftproof.review.kept_classes import kept_classes
+from shiftproof.review.export import kept_classes, kept_images
 from shiftproof.review.summary import summarize
 
 LIBRARY, BARN = "n03661043", "n02793495"
@@ -31,8 +30,8 @@ Choices = Mapping[str, Sequence[str]]
 @pytest.fixture
 def project(tmp_path: Path, draw_photos: Callable[..., Path]) -> Project:
     """Three new classes, of which the first is held against two known ones."""
-    photos = open_images(draw_photos(1))
-    names = put_all(tmp_path / "classes", {sample.id: photos.source(sample) for sample in photos.samples}).names
+    photos = open_dataset(draw_photos(1))
+    names = add_pictures(tmp_path / "classes", {sample.id: photos.source(sample) for sample in photos.samples}).names
     pairs = [(ABATTOIR, LIBRARY), (ABATTOIR, BARN), (ADAPTER, BARN), (ACCORDION, BARN)]
     project = Project(
         tmp_path / "classes",
@@ -70,9 +69,9 @@ def test_where_no_class_was_kept_there_is_no_list(project: Project, database: Da
 
 
 def test_where_people_judge_classes_or_are_tested_no_images_are_kept(project: Project) -> None:
-    with pytest.raises(BadInput, match="people judge classes"):
+    with pytest.raises(BadInput, match="it reviews classes"):
         kept_images(project, {})
-    with pytest.raises(BadInput, match="shiftproof verdicts tells how they did"):
+    with pytest.raises(BadInput, match="it is a human test; shiftproof verdicts reports its accuracies"):
         kept_images(dataclasses.replace(project, screen_name="human-test"), {})
 
 
@@ -85,10 +84,10 @@ def test_the_list_that_is_exported_is_what_a_choice_of_classes_goes_on_from(
     told = json.loads(shiftproof("curate", "export", "classes", "chosen", "--json").out)
     assert told["location"] == "chosen/classes.csv"
     assert [one["name"] for one in told["card"]["classes"]] == ["accordion", "adapter"]
-    assert "2 classes, as people kept them" in Path("chosen/data-card.md").read_text()
+    assert "2 classes, kept in review" in Path("chosen/data-card.md").read_text()
     Path("known.txt").write_text(f"{LIBRARY}\n{BARN}\n")
     Path("new.txt").write_text(f"{ABATTOIR}\n{ADAPTER}\n{ACCORDION}\n")
-    asked = ("--inside", "known.txt", "--candidates", "new.txt", "--chosen", told["location"], "-o", "novel")
+    asked = ("--id-classes", "known.txt", "--candidates", "new.txt", "--chosen", told["location"], "-o", "novel")
     assert shiftproof("curate", "novel-classes", *asked).code == 0
     rows = csv.DictReader(Path("novel/classes.csv").read_text().splitlines())
     assert [row["wnid"] for row in rows] == [ADAPTER, ACCORDION]

@@ -22,10 +22,11 @@ from patience import PATIENCE
 from review.browsing import Reviewing
 from review.databases import POSTGRES
 from review.served import Served, drawn_project, served
-from shiftproof.review import engines, outages
+from shiftproof.review import app as outages
+from shiftproof.review import schema
+from shiftproof.review.app import LOG_INTERVAL, outage_handlers
+from shiftproof.review.auth import HEADERS
 from shiftproof.review.database import Database
-from shiftproof.review.gate import HEADERS
-from shiftproof.review.outages import TELL_AGAIN, outage_handlers
 
 ASKED_FOR_ITEMS = Request(
     {"type": "http", "method": "GET", "path": "/api/items", "headers": [], "server": ("127.0.0.1", 8000)}
@@ -162,11 +163,11 @@ def test_a_browser_keeps_its_answers_through_an_outage(sit_down: Callable[..., R
     assert [(vote.item, vote.choice) for vote in ada.saved()] == list(zip(seen, ["keep", "reject", "unsure"], strict=True))
 
 
-@pytest.mark.parametrize(("pause", "told"), [(TELL_AGAIN, 1), (0.0, 3)])
+@pytest.mark.parametrize(("pause", "told"), [(LOG_INTERVAL, 1), (0.0, 3)])
 def test_the_owner_is_told_again_only_after_a_while(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, pause: float, told: int
 ) -> None:
-    monkeypatch.setattr(outages, "TELL_AGAIN", pause)
+    monkeypatch.setattr(outages, "LOG_INTERVAL", pause)
     handle = outage_handlers()[OperationalError]
     for _ in range(3):
         handle(ASKED_FOR_ITEMS, OperationalError("SELECT 1", {}, OSError("connection refused\nIs the server running?")))
@@ -202,7 +203,7 @@ def restarted() -> Iterator[Database]:
 def test_connections_that_ended_while_nobody_used_them_are_noticed_by_nobody(
     restarted: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engines, "IDLE_SECONDS", 0.0)
+    monkeypatch.setattr(schema, "IDLE_SECONDS", 0.0)
     restarted.invite("Ben")
     assert [person.name for person in restarted.reviewers()] == ["Ada", "Ben"]
 
@@ -211,7 +212,7 @@ def test_connections_that_ended_while_nobody_used_them_are_noticed_by_nobody(
 def test_who_meets_a_connection_that_ended_is_the_only_one(
     restarted: Database, monkeypatch: pytest.MonkeyPatch, reading_first: bool
 ) -> None:
-    monkeypatch.setattr(engines, "IDLE_SECONDS", PATIENCE)
+    monkeypatch.setattr(schema, "IDLE_SECONDS", PATIENCE)
     meets, others = (restarted.count, restarted.secret) if reading_first else (restarted.secret, restarted.count)
     with pytest.raises(OperationalError):
         meets()

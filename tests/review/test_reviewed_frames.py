@@ -11,18 +11,16 @@ import pytest
 import shiftproof as sp
 from command import Shiftproof
 from film import draw_film
-from review.judged import judge
+from review.reviewed_projects import judge
 from shiftproof.curation.frames import label_anchors, pair_frames
+from shiftproof.datasets import ImageList, open_dataset
+from shiftproof.datasets.records import CARD_TEXT
 from shiftproof.errors import BadInput
-from shiftproof.image_sets import ImageList, open_images
-from shiftproof.image_sets.records import CARD_TEXT
-from shiftproof.review import reviewed_frames as counting
+from shiftproof.review.data_card import Stage, stage_rows, stages_of
 from shiftproof.review.database import Database
-from shiftproof.review.export import export
-from shiftproof.review.kept import candidate_images
-from shiftproof.review.reviewed_frames import agreed_labels, reviewed_frames
+from shiftproof.review.export import agreed_labels, candidate_images, export, reviewed_frames
 from shiftproof.review.summary import summarize
-from shiftproof.studies.temporal import TemporalStudy
+from shiftproof.studies.temporal.study import TemporalStudy
 from shiftproof.types import Classifier
 from toys import COLOURS, save_colour_network
 
@@ -32,7 +30,7 @@ ANCHOR = 2
 @pytest.fixture
 def images(tmp_path: Path) -> ImageList:
     film = draw_film(tmp_path / "film", {"blue/a": 5, "green/b": 5, "red/c": 5})
-    return open_images(film, kind="frames", k=1, anchors=str(ANCHOR))
+    return open_dataset(film, kind="frames", k=1, anchors=str(ANCHOR))
 
 
 def facts_of(images: ImageList) -> dict[str, object]:
@@ -92,7 +90,7 @@ def test_the_study_of_frames_tells_reviewed_from_unreviewed(
     found = reviewed_frames(project, summarize(project, database).verdicts)
     sp.predict(colour_model, found, store=tmp_path / "runs", workers=0)
     study = TemporalStudy([colour_model], found, largest_k=1)
-    results = sp.measure(study, store=tmp_path / "runs", image_sets=[found])
+    results = sp.measure(study, store=tmp_path / "runs", datasets=[found])
     told = [one for one in results.measurements if one.metric == "pm_k_review_accuracy"]
     assert len({tuple(one.about.items()) for one in told}) >= 2, "with and without the frames that were rejected"
     assert all(one.convention["frames rejected in review"].startswith("3, ") for one in told)
@@ -108,11 +106,11 @@ def test_frames_are_exported_with_those_that_were_rejected_and_run_tells_both(
     database.close()
     exported = shiftproof("curate", "export", "pairs", "judged", "--layout", layout, "--rejected-too")
     assert exported.code == 0, exported.err
-    words = {sample.facts["offset"]: sample.facts["reviewed"] for sample in open_images("judged").samples}
+    words = {sample.facts["offset"]: sample.facts["reviewed"] for sample in open_dataset("judged").samples}
     assert words == {-1: "blur", 0: "similar", 1: "similar"}
     save_colour_network(Path("colours.onnx"))
     Path("classes.txt").write_text("\n".join(sorted(COLOURS)))
-    network = ("--prepare", "unit,resize=squash", "--classes", "classes.txt")
+    network = ("--preprocess", "unit,resize=squash", "--classes", "classes.txt")
     ran = shiftproof("run", "colours.onnx", "judged", *network, "--largest-k", "1", "--json")
     told = [one for one in json.loads(ran.out)["findings"] if one.get("metric") == "pm_k_review_accuracy"]
     assert {one["about"]["rejected"] for one in told} == {"left out", "kept"}
@@ -123,7 +121,7 @@ def test_what_people_said_needs_a_layout_with_a_place_for_it(images: ImageList, 
     project = pair_frames(images, tmp_path / "pairs").project
     judge(database, {item.id: ["similar", "similar"] for item in project.items})
     summary = summarize(project, database)
-    with pytest.raises(BadInput, match="no place for what people said"):
+    with pytest.raises(BadInput, match="cannot store votes"):
         export(project, summary, tmp_path / "set", part="decided", layout="vid-robust")
 
 
@@ -148,7 +146,7 @@ def test_pairs_go_on_from_the_labels_on_which_people_agreed(images: ImageList, t
     assert named == {"blue/": ["blue"], "red/c": ["blue", "red"]}
 
 
-def counted(stages: Iterable[counting.Stage]) -> dict[tuple[str, str], int]:
+def counted(stages: Iterable[Stage]) -> dict[tuple[str, str], int]:
     return {(one.unit, one.stage): one.count for one in stages}
 
 
@@ -178,7 +176,7 @@ def test_anchors_and_pairs_are_counted_as_reviewed_accepted_and_relabelled(
     text = (tmp_path / "set" / CARD_TEXT).read_text()
     assert "| anchor frames | labels updated | 1 | 50.0% |" in text
     assert "| frame pairs | reviewed | 4 |  |" in text
-    assert counted(counting.stages_of(project, summary.verdicts)) == {
+    assert counted(stages_of(project, summary.verdicts)) == {
         ("anchor frames", "reviewed"): 3,
         ("anchor frames", "accepted"): 2,
         ("anchor frames", "labels updated"): 1,
@@ -189,7 +187,7 @@ def test_a_bad_anchor_is_reviewed_and_not_accepted(images: ImageList, tmp_path: 
     project = pair_frames(images, tmp_path / "pairs").project
     said = {item.id: ["similar", "similar"] for item in project.items if not item.id.startswith("green")}
     judge(database, {**said, "green/b/001.png": ["bad anchor", "bad anchor"]})
-    assert counted(counting.stages_of(project, summarize(project, database).verdicts)) == {
+    assert counted(stages_of(project, summarize(project, database).verdicts)) == {
         ("anchor frames", "reviewed"): 3,
         ("anchor frames", "accepted"): 2,
         ("frame pairs", "reviewed"): 6,
@@ -210,7 +208,7 @@ def test_shares_are_of_the_same_wholes_as_the_papers(
     reviewed: int, accepted: int, updated: int | None, shares: list[str]
 ) -> None:
     """Table 1 of Shankar et al. (2021): accepted of those reviewed, and updated labels of those accepted."""
-    told = [one.share for one in counting.stage_rows("any", reviewed, accepted, updated) if one.share is not None]
+    told = [one.share for one in stage_rows("any", reviewed, accepted, updated) if one.share is not None]
     digits = [len(share.partition(".")[2]) for share in shares]
     assert [f"{100 * share:.{places}f}" for share, places in zip(told, digits, strict=True)] == shares
 

@@ -11,22 +11,22 @@ from pathlib import Path
 import pytest
 
 from command import Shiftproof
-from review.judged import judge, photo_project
+from review.reviewed_projects import judge, photo_project
 from shiftproof.curation.project import Item, Project
+from shiftproof.datasets import ImageList, open_dataset
 from shiftproof.errors import BadInput
-from shiftproof.image_sets import ImageList, open_images
 from shiftproof.review.database import Database
 from shiftproof.review.export import export
 from shiftproof.review.revision import continue_from, load_revision
 from shiftproof.review.summary import summarize
-from shiftproof.review.votes import Sent
+from shiftproof.review.votes import SubmittedVote
 
 KEEP, REJECT = ["keep", "keep"], ["reject", "reject"]
 
 
 @pytest.fixture
 def photos(draw_photos: Callable[..., Path]) -> ImageList:
-    return open_images(draw_photos(3))
+    return open_dataset(draw_photos(3))
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_votes_are_taken_over_once_and_those_that_came_later_too(
 ) -> None:
     continue_from(new, database, old, old_votes)
     (first, *_), count = old_votes.votes(), database.count()
-    undo = Sent("undo", first.item, "first", None, supersedes=first.id)
+    undo = SubmittedVote("undo", first.item, "first", None, supersedes=first.id)
     old_votes.add(first.reviewer, [undo])
     continue_from(new, database, old, old_votes)
     assert database.count() == count + 1
@@ -90,12 +90,12 @@ def test_who_closed_a_group_is_asked_no_more_and_what_was_seen_stays_seen(tmp_pa
     old, new = (Project(tmp_path / name, name, "pair", pairs) for name in ("old", "new"))
     before = Database(tmp_path / "old" / "review.sqlite")
     before.invite("Ada")
-    before.hand_out(1, lambda _: ["a0", "a1", "a2"])
-    before.add(1, [Sent("the first vote", "a1", "first", {"choice": "bad anchor"}, received=1000.0)])
-    before.look(1, ["a1"])
+    before.assign(1, lambda _: ["a0", "a1", "a2"])
+    before.add(1, [SubmittedVote("the first vote", "a1", "first", {"choice": "bad anchor"}, received=1000.0)])
+    before.mark_unblinded(1, ["a1"])
     continue_from(new, database, old, before)
-    assert database.waiting(1, 9) == []
-    assert database.looked_at(1) == {"a1"}
+    assert database.next_items(1, 9) == []
+    assert database.unblinded_items(1) == {"a1"}
     assert [vote.received for vote in database.votes()] == [1000.0]
     before.close()
 
@@ -118,13 +118,13 @@ def test_the_card_of_a_revision_says_what_changed(
     ids = [item.id for item in new.items]
     kept = [vote for vote in database.votes() if vote.item == ids[0]]
     for vote in kept:
-        changed = Sent(f"{vote.id[:-4]}-new", vote.item, "open", {"choice": "reject"}, supersedes=vote.id)
+        changed = SubmittedVote(f"{vote.id[:-4]}-new", vote.item, "open", {"choice": "reject"}, supersedes=vote.id)
         database.add(vote.reviewer, [changed])
     judge(database, {ids[4]: KEEP})
     card = export(new, summarize(new, database), tmp_path / "set").card
     assert card["revision"] == 2
     assert card["changes"] == {"added": [ids[4]], "dropped": [ids[0]], "reversed": [ids[0]]}
-    assert "What changed since revision 1" in (tmp_path / "set" / "data-card.md").read_text()
+    assert "## Changes since revision 1" in (tmp_path / "set" / "data-card.md").read_text()
 
 
 def test_the_command_counts_what_it_took_over(
@@ -132,7 +132,7 @@ def test_the_command_counts_what_it_took_over(
 ) -> None:
     said = shiftproof("curate", "revise", "new", "--continue-from", "old")
     assert said.code == 0, said.err
-    assert "revision 2: 8 votes on 4 of 9 items taken over" in said.err
+    assert "revision 2: 8 votes on 4 of 9 items carried over" in said.err
     assert load_revision(new.folder).number == 2
     assert "2 kept, 2 rejected, 5 open" in shiftproof("verdicts", "new").out
 

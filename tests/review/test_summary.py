@@ -13,7 +13,7 @@ import pytest
 from shiftproof.curation.project import Item, Project, Role
 from shiftproof.review.database import Database
 from shiftproof.review.summary import summarize
-from shiftproof.review.votes import Round, Sent, Vote
+from shiftproof.review.votes import Round, SubmittedVote, Vote
 
 CHOICES = ("keep", "reject", "unsure")
 EACH = 3
@@ -35,17 +35,19 @@ def reviewed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[P
     for person in people:
         mine = [item for item, some in given.items() if person in some]
         mine += [item.id for item in known if item.role == "gold"]
-        database.hand_out(person, lambda _, items=mine: items)  # type: ignore[misc]
+        database.assign(person, lambda _, items=mine: items)  # type: ignore[misc]
         for item in (*mine, *(item.id for item in known if item.role == "training")):
             round_: Round = "training" if item.startswith("training") else "first"
             last: str | None = None
             for _ in range(draw.choice([0, 1, 1, 1, 2, 3])):
                 answer = None if last and draw.random() < 0.3 else {"choice": draw.choice(CHOICES)}
-                sent = Sent(f"vote {next(ids):06}", item, round_, answer, supersedes=last)
+                sent = SubmittedVote(f"vote {next(ids):06}", item, round_, answer, supersedes=last)
                 database.add(person, [sent])
                 last = None if answer is None else sent.id
             if last and round_ == "first" and item in given and draw.random() < 0.2:
-                changed = Sent(f"vote {next(ids):06}", item, "open", {"choice": draw.choice(CHOICES)}, supersedes=last)
+                changed = SubmittedVote(
+                    f"vote {next(ids):06}", item, "open", {"choice": draw.choice(CHOICES)}, supersedes=last
+                )
                 database.add(person, [changed])
     yield project, database
     database.close()

@@ -19,18 +19,19 @@ from sqlalchemy import create_engine, inspect, text
 from command import Shiftproof
 from film import draw_film
 from review.drawn_votes import drawn_review
-from review.one_by_one import verdicts_one_by_one
 from review.served import drawn_project
+from review.vote_by_vote import verdicts_vote_by_vote
 from shiftproof.curation.project import Item, Project, load_project
 from shiftproof.errors import BadInput
+from shiftproof.review.adjudication import disputed_items
+from shiftproof.review.dashboard import overview
 from shiftproof.review.data_card import class_contents, data_card
 from shiftproof.review.database import Database, Reviewer
-from shiftproof.review.desk import Desk
-from shiftproof.review.overview import overview
+from shiftproof.review.service import ReviewService
+from shiftproof.review.submission import accept_votes
 from shiftproof.review.summary import summarize, verification_of
-from shiftproof.review.together import items_together
 from shiftproof.review.verdicts import verdicts
-from shiftproof.review.votes import Sent, Vote
+from shiftproof.review.votes import SubmittedVote, Vote
 
 NUMBERS = itertools.count(1)
 
@@ -48,31 +49,36 @@ def pairs(count: int, *, groups: int = 0, each: int = 3) -> Project:
     return Project(Path("nowhere"), "test", "pair", tuple(items), reviewers_each=each, verify="flagged")
 
 
-def person(desk: Desk, name: str) -> Reviewer:
-    found = desk.database.reviewer_with(desk.database.invite(name))
+def person(service: ReviewService, name: str) -> Reviewer:
+    found = service.database.reviewer_with(service.database.invite(name))
     assert found is not None
     return found
 
 
-def waiting(desk: Desk, reviewer: Reviewer, count: int = 1000) -> list[str]:
-    return [desk.items[one["id"]].id for one in desk.queue(reviewer, "first", count)]
+def waiting(service: ReviewService, reviewer: Reviewer, count: int = 1000) -> list[str]:
+    return [service.items[one["id"]].id for one in service.queue(reviewer, "first", count)]
 
 
-def say(desk: Desk, reviewer: Reviewer, item: str, choice: str | None, supersedes: str | None = None) -> str:
-    vote = {"id": f"vote {next(NUMBERS):08}", "item": desk.name_of(f"item {item}"), "round": "first", "milliseconds": 900}
+def say(service: ReviewService, reviewer: Reviewer, item: str, choice: str | None, supersedes: str | None = None) -> str:
+    vote = {
+        "id": f"vote {next(NUMBERS):08}",
+        "item": service.opaque_name(f"item {item}"),
+        "round": "first",
+        "milliseconds": 900,
+    }
     answer = None if choice is None else {"choice": choice}
-    taken = desk.take(reviewer, [{**vote, "answer": answer, "supersedes": supersedes}])
+    taken = accept_votes(service, reviewer, [{**vote, "answer": answer, "supersedes": supersedes}])
     assert not taken.refused, taken.refused
     return str(vote["id"])
 
 
-def work(desk: Desk, reviewer: Reviewer, choice: Callable[[str], str]) -> list[str]:
+def work(service: ReviewService, reviewer: Reviewer, choice: Callable[[str], str]) -> list[str]:
     """Answers until nothing is left; the items in the order they came."""
     seen: list[str] = []
-    while some := waiting(desk, reviewer, 5):
+    while some := waiting(service, reviewer, 5):
         for item in some:
-            if item in waiting(desk, reviewer):  # an answer may speak for others
-                say(desk, reviewer, item, choice(item))
+            if item in waiting(service, reviewer):  # an answer may speak for others
+                say(service, reviewer, item, choice(item))
                 seen.append(item)
     return seen
 
@@ -81,31 +87,31 @@ def all_similar(_item: str) -> str:
     return "similar"
 
 
-def outcomes(desk: Desk) -> dict[str, str]:
-    return {item: verdict.outcome for item, verdict in summarize(desk.project, desk.database).verdicts.items()}
+def outcomes(service: ReviewService) -> dict[str, str]:
+    return {item: verdict.outcome for item, verdict in summarize(service.project, service.database).verdicts.items()}
 
 
 def test_each_pair_is_read_once_and_what_was_flagged_by_everybody(database: Database) -> None:
-    desk = Desk(pairs(120), database)
-    people = [person(desk, name) for name in FOUR]
+    service = ReviewService(pairs(120), database)
+    people = [person(service, name) for name in FOUR]
     flags = {f"pair {number}": choice for number, choice in enumerate(["motion", "mislabelled", "unsure", "other"])}
     read: dict[str, Reviewer] = {}
     for turn in itertools.count():  # people take turns, fifty pairs at a time
         reader = people[turn % 4]
-        new = [item for item in waiting(desk, reader, 50) if item not in read]
+        new = [item for item in waiting(service, reader, 50) if item not in read]
         if not new:
             break
         for item in new:
             read[item] = reader
-            say(desk, reader, item, flags.get(item, "similar"))
+            say(service, reader, item, flags.get(item, "similar"))
     assert len(read) == 120
     assert {len(some) for item, some in database.assigned().items() if item not in flags} == {1}
-    judged = {reader.name: set(work(desk, reader, all_similar)) for reader in people}
+    judged = {reader.name: set(work(service, reader, all_similar)) for reader in people}
     for reader in people:
         assert judged[reader.name] == {item for item in flags if read[item].id != reader.id}
     assert Counter(map(len, database.assigned().values())) == {1: 116, 4: 4}
-    assert set(outcomes(desk).values()) == {"kept"}, "three of four found each similar"
-    told = summarize(desk.project, database).verification
+    assert set(outcomes(service).values()) == {"kept"}, "three of four found each similar"
+    told = summarize(service.project, database).verification
     assert told is not None
     assert (told.annotators, told.read, told.flagged, told.votes, told.instead) == (4, 120, 4, 116 + 4 * 4, 4 * 120)
     assert told.votes == database.count()
@@ -113,54 +119,54 @@ def test_each_pair_is_read_once_and_what_was_flagged_by_everybody(database: Data
 
 @pytest.mark.parametrize(("similar", "outcome"), [(0, "rejected"), (1, "rejected"), (2, "rejected"), (3, "kept")])
 def test_a_strict_majority_of_all_decides_and_a_tie_rejects(database: Database, similar: int, outcome: str) -> None:
-    desk = Desk(pairs(4), database)
-    ada, *others = (person(desk, name) for name in FOUR)
-    first = waiting(desk, ada)[0]
-    say(desk, ada, first, "blur")
-    work(desk, ada, all_similar)
-    assert outcomes(desk)[first] == "open", "one flag decides nothing"
+    service = ReviewService(pairs(4), database)
+    ada, *others = (person(service, name) for name in FOUR)
+    first = waiting(service, ada)[0]
+    say(service, ada, first, "blur")
+    work(service, ada, all_similar)
+    assert outcomes(service)[first] == "open", "one flag decides nothing"
     for other in others:
-        waiting(desk, other)
+        waiting(service, other)
     for place, other in enumerate(others):
-        say(desk, other, first, "similar" if place < similar else "blur")
-    assert outcomes(desk)[first] == outcome
+        say(service, other, first, "similar" if place < similar else "blur")
+    assert outcomes(service)[first] == outcome
 
 
 def test_whoever_begins_later_judges_what_is_not_settled_and_changes_nothing_else(database: Database) -> None:
-    desk = Desk(pairs(8), database)
-    ada, ben, cem = (person(desk, name) for name in FOUR[:3])
-    one, other = waiting(desk, ada)[:2]
-    for item in waiting(desk, ada):
-        say(desk, ada, item, "motion" if item in (one, other) else "similar")
+    service = ReviewService(pairs(8), database)
+    ada, ben, cem = (person(service, name) for name in FOUR[:3])
+    one, other = waiting(service, ada)[:2]
+    for item in waiting(service, ada):
+        say(service, ada, item, "motion" if item in (one, other) else "similar")
     for late in (ben, cem):
-        assert sorted(waiting(desk, late)) == sorted([one, other])
-        say(desk, late, one, "similar")
-    assert outcomes(desk)[one] == "kept"
-    dov = person(desk, "Dov")
-    assert waiting(desk, dov) == [other]
-    assert outcomes(desk)[one] == "kept"
+        assert sorted(waiting(service, late)) == sorted([one, other])
+        say(service, late, one, "similar")
+    assert outcomes(service)[one] == "kept"
+    dov = person(service, "Dov")
+    assert waiting(service, dov) == [other]
+    assert outcomes(service)[one] == "kept"
     for late in (ben, cem, dov):
-        assert outcomes(desk)[other] == "open" or late is dov  # two of four are no majority
-        say(desk, late, other, "similar")
-    assert outcomes(desk)[other] == "kept"
+        assert outcomes(service)[other] == "open" or late is dov  # two of four are no majority
+        say(service, late, other, "similar")
+    assert outcomes(service)[other] == "kept"
     assert {item: len(some) for item, some in database.assigned([one, other]).items()} == {one: 3, other: 4}
 
 
 def test_two_people_do_not_settle_what_three_should(database: Database) -> None:
-    desk = Desk(pairs(3), database)
-    ada, ben = (person(desk, name) for name in FOUR[:2])
-    first = waiting(desk, ada)[0]
-    work(desk, ada, lambda item: "motion" if item == first else "similar")
-    assert work(desk, ben, all_similar) == [first]
-    assert outcomes(desk)[first] == "open"
-    assert work(desk, person(desk, "Cem"), all_similar) == [first]
-    assert outcomes(desk)[first] == "kept"
+    service = ReviewService(pairs(3), database)
+    ada, ben = (person(service, name) for name in FOUR[:2])
+    first = waiting(service, ada)[0]
+    work(service, ada, lambda item: "motion" if item == first else "similar")
+    assert work(service, ben, all_similar) == [first]
+    assert outcomes(service)[first] == "open"
+    assert work(service, person(service, "Cem"), all_similar) == [first]
+    assert outcomes(service)[first] == "kept"
 
 
 def test_nobody_waits_for_who_left_until_they_are_back(database: Database) -> None:
-    desk = Desk(pairs(150), database)
-    ada, ben, cem, dov = (person(desk, name) for name in FOUR)
-    say(desk, dov, waiting(desk, dov, 5)[0], "similar")
+    service = ReviewService(pairs(150), database)
+    ada, ben, cem, dov = (person(service, name) for name in FOUR)
+    say(service, dov, waiting(service, dov, 5)[0], "similar")
     assert database.release(dov.id) == 49
     flagged: list[str] = []
 
@@ -168,102 +174,102 @@ def test_nobody_waits_for_who_left_until_they_are_back(database: Database) -> No
         flagged.extend([item] if len(flagged) < 5 and item not in flagged else [])
         return "background" if item in flagged else "similar"
 
-    work(desk, ada, one_in_thirty)
+    work(service, ada, one_in_thirty)
     for other in (ben, cem):
-        assert sorted(work(desk, other, all_similar)) == sorted(flagged)
+        assert sorted(work(service, other, all_similar)) == sorted(flagged)
     assert {len(database.assigned()[item]) for item in flagged} == {3}
-    assert {outcomes(desk)[item] for item in flagged} == {"kept"}
-    assert waiting(desk, dov) == []
-    eve = person(desk, "Eve")
-    assert waiting(desk, eve) == []
+    assert {outcomes(service)[item] for item in flagged} == {"kept"}
+    assert waiting(service, dov) == []
+    eve = person(service, "Eve")
+    assert waiting(service, eve) == []
 
 
 def test_a_flag_that_is_taken_back_needs_nobody_else(database: Database) -> None:
-    desk = Desk(pairs(6), database)
-    ada, ben, cem = (person(desk, name) for name in FOUR[:3])
-    early, late, *others = waiting(desk, ada)
-    votes = {item: say(desk, ada, item, "motion") for item in (early, late)}
+    service = ReviewService(pairs(6), database)
+    ada, ben, cem = (person(service, name) for name in FOUR[:3])
+    early, late, *others = waiting(service, ada)
+    votes = {item: say(service, ada, item, "motion") for item in (early, late)}
     for item in others:
-        say(desk, ada, item, "similar")
-    say(desk, ada, early, "similar", supersedes=votes[early])
-    assert waiting(desk, ben) == [late]
-    say(desk, ada, late, None, supersedes=votes[late])
-    assert outcomes(desk)[late] == "open"
-    assert waiting(desk, ada) == [late]
-    say(desk, ada, late, "similar")
-    assert outcomes(desk) == dict.fromkeys([early, late, *others], "kept")
-    assert waiting(desk, cem) == [], "what nobody flags any more is given to nobody else"
-    say(desk, ben, late, "blur")
-    assert outcomes(desk)[late] == "open", "flagged once more, by whom it was given to before"
-    assert waiting(desk, cem) == [late]
-    say(desk, cem, late, "similar")
-    assert outcomes(desk)[late] == "kept"
+        say(service, ada, item, "similar")
+    say(service, ada, early, "similar", supersedes=votes[early])
+    assert waiting(service, ben) == [late]
+    say(service, ada, late, None, supersedes=votes[late])
+    assert outcomes(service)[late] == "open"
+    assert waiting(service, ada) == [late]
+    say(service, ada, late, "similar")
+    assert outcomes(service) == dict.fromkeys([early, late, *others], "kept")
+    assert waiting(service, cem) == [], "what nobody flags any more is given to nobody else"
+    say(service, ben, late, "blur")
+    assert outcomes(service)[late] == "open", "flagged once more, by whom it was given to before"
+    assert waiting(service, cem) == [late]
+    say(service, cem, late, "similar")
+    assert outcomes(service)[late] == "kept"
 
 
 def test_an_anchor_is_bad_when_most_of_all_say_so_and_not_one(database: Database) -> None:
-    desk = Desk(pairs(12, groups=3), database)
-    ada, ben, cem = (person(desk, name) for name in FOUR[:3])
-    say(desk, ada, waiting(desk, ada)[0], "bad anchor")
-    (bad,) = {desk.project.by_id[vote.item].group for vote in database.votes()}
-    group = {item.id for item in desk.project.by_group[str(bad)]}
-    work(desk, ada, all_similar)
-    found = summarize(desk.project, database).verdicts
+    service = ReviewService(pairs(12, groups=3), database)
+    ada, ben, cem = (person(service, name) for name in FOUR[:3])
+    say(service, ada, waiting(service, ada)[0], "bad anchor")
+    (bad,) = {service.project.by_id[vote.item].group for vote in database.votes()}
+    group = {item.id for item in service.project.by_group[str(bad)]}
+    work(service, ada, all_similar)
+    found = summarize(service.project, database).verdicts
     assert {found[item].outcome for item in group} == {"open"}
     assert {item for item, verdict in found.items() if verdict.against} == group, "one vote speaks for all four of them"
     assert not any(found[item].closed_by_group for item in group)
-    assert set(waiting(desk, ben)) == group
-    say(desk, ben, min(group), "bad anchor")
-    assert waiting(desk, ben) == []
-    found = summarize(desk.project, database).verdicts
+    assert set(waiting(service, ben)) == group
+    say(service, ben, min(group), "bad anchor")
+    assert waiting(service, ben) == []
+    found = summarize(service.project, database).verdicts
     assert all(found[item].closed_by_group for item in group), "two of three are most of them"
     assert {item for item, verdict in found.items() if verdict.outcome == "rejected"} == group
-    assert waiting(Desk(desk.project, database), cem) == []
+    assert waiting(ReviewService(service.project, database), cem) == []
 
 
 def test_people_look_together_once_everybody_has_judged_what_was_flagged(database: Database) -> None:
-    desk = Desk(pairs(3), database)
-    ada, ben, cem = (person(desk, name) for name in FOUR[:3])
-    first = waiting(desk, ada)[0]
-    work(desk, ada, lambda item: "motion" if item == first else "similar")
-    assert items_together(desk, ada).all == 0
+    service = ReviewService(pairs(3), database)
+    ada, ben, cem = (person(service, name) for name in FOUR[:3])
+    first = waiting(service, ada)[0]
+    work(service, ada, lambda item: "motion" if item == first else "similar")
+    assert disputed_items(service, ada).all == 0
     for other in (ben, cem):
-        waiting(desk, other)
-    say(desk, ben, first, "similar")
-    assert items_together(desk, ada).all == 0
-    say(desk, cem, first, "similar")
-    (shown,) = items_together(desk, ada).items
-    assert desk.items[shown["id"]].id == first
-    assert waiting(desk, person(desk, "Dov")) == [], "who comes now could not judge it blindly"
+        waiting(service, other)
+    say(service, ben, first, "similar")
+    assert disputed_items(service, ada).all == 0
+    say(service, cem, first, "similar")
+    (shown,) = disputed_items(service, ada).items
+    assert service.items[shown["id"]].id == first
+    assert waiting(service, person(service, "Dov")) == [], "who comes now could not judge it blindly"
 
 
 def test_several_servers_at_once_give_no_pair_twice_and_every_flagged_one_to_all(database_url: str) -> None:
     project = pairs(90)
     flags = {f"pair {number}" for number in range(0, 90, 9)}
     opened = [Database(database_url) for _ in range(4)]
-    desks = [Desk(project, database) for database in opened]
-    people = [person(desks[0], name) for name in FOUR]
+    services = [ReviewService(project, database) for database in opened]
+    people = [person(services[0], name) for name in FOUR]
     together, done = threading.Barrier(4), threading.Event()
 
-    def judge(desk: Desk, reviewer: Reviewer) -> None:
-        waiting(desk, reviewer, 3)
+    def judge(service: ReviewService, reviewer: Reviewer) -> None:
+        waiting(service, reviewer, 3)
         together.wait()  # all have come before anybody answers
         until = time.monotonic() + 60
         while not done.is_set() and time.monotonic() < until:
-            for item in waiting(desk, reviewer, 3):
+            for item in waiting(service, reviewer, 3):
                 is_first = len(opened[0].assigned([item])[item]) == 1
-                say(desk, reviewer, item, "other" if item in flags and is_first else "similar")
-            votes = Counter(vote.item for vote in desk.database.votes())
+                say(service, reviewer, item, "other" if item in flags and is_first else "similar")
+            votes = Counter(vote.item for vote in service.database.votes())
             if all(votes[item] >= (4 if item in flags else 1) for item in project.by_id):
                 done.set()
 
-    threads = [threading.Thread(target=judge, args=pair) for pair in zip(desks, people, strict=True)]
+    threads = [threading.Thread(target=judge, args=pair) for pair in zip(services, people, strict=True)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     votes = Counter(vote.item for vote in opened[0].votes())
     assert votes == {item: 4 if item in flags else 1 for item in project.by_id}
-    assert set(outcomes(desks[0]).values()) == {"kept"}
+    assert set(outcomes(services[0]).values()) == {"kept"}
     for database in opened:
         database.close()
 
@@ -301,38 +307,38 @@ def test_verdicts_are_those_that_counting_one_by_one_gives(database_url: str, se
     project = Project(drawn.folder, "test", "pair", drawn.items, drawn.classes, reviewers_each=3, verify="flagged")
     database = Database(database_url)
     found = summarize(project, database).as_json()["verdicts"]
-    assert found == verdicts_one_by_one(project, database.votes(), database.assigned())
+    assert found == verdicts_vote_by_vote(project, database.votes(), database.assigned())
     assert len({one["outcome"] for one in found}) == 3
     database.close()
 
 
 def test_what_it_saves_is_told_to_the_owner_and_on_the_card(database: Database, tmp_path: Path) -> None:
     project = drawn_project(tmp_path / "p", 10, verify="flagged", reviewers_each=3)
-    desk = Desk(project, database)
-    people = [person(desk, name) for name in FOUR[:3]]
-    first = waiting(desk, people[0])[0]
-    work(desk, people[0], lambda item: "reject" if item == first else "keep")
+    service = ReviewService(project, database)
+    people = [person(service, name) for name in FOUR[:3]]
+    first = waiting(service, people[0])[0]
+    work(service, people[0], lambda item: "reject" if item == first else "keep")
     for other in people[1:]:
-        work(desk, other, lambda _item: "keep")
+        work(service, other, lambda _item: "keep")
     seen = overview(project, database)
     assert str(seen.summary.verification) == "12 votes instead of 30"
     assert (seen.pace.answers, seen.pace.wanted) == (12, 12)
     card = data_card(project, seen.summary, class_contents((), "test"))["review"]
     assert card["verification"] == {"annotators": 3, "read": 10, "flagged": 1, "votes": 12, "instead": 30}
-    assert "judged by everybody who takes part, at least 3 people" in card["rule"]
+    assert "flagged items are reviewed by everybody, at least 3 reviewers" in card["rule"]
     assert card["answers"] == {"Yes, keep it": 11, "No": 1}
     assert seen.summary.agreement.items == 1
 
 
 @pytest.mark.parametrize("each", [1, 2])
 def test_fewer_than_three_cannot_verify(each: int) -> None:
-    with pytest.raises(BadInput, match=f"at least 3 people should judge what was flagged, got {each}"):
+    with pytest.raises(BadInput, match=f"at least 3 reviewers per flagged item are needed, got {each}"):
         pairs(2, each=each)
 
 
 @pytest.mark.parametrize("screen", ["extreme-points", "anchor-labels", "failure-modes", "human-test"])
 def test_questions_without_keeping_or_rejecting_have_no_flags(screen: str) -> None:
-    with pytest.raises(BadInput, match="flags are verified where people keep or reject"):
+    with pytest.raises(BadInput, match="flags are verified where reviewers keep or reject"):
         Project(Path("nowhere"), "test", screen, (), reviewers_each=3, verify="flagged")
 
 
@@ -383,13 +389,15 @@ def judge_pairs(folder: str, said: Mapping[str, Sequence[str]]) -> None:
     for place, name in enumerate(FOUR):
         database.invite(name)
         own = {item: answers[place] for item, answers in said.items() if len(answers) > place}
-        database.hand_out(place + 1, lambda _, items=list(own): items)  # type: ignore[misc]
-        database.add(place + 1, [Sent(f"{item} {name}", item, "first", {"choice": one}) for item, one in own.items()])
+        database.assign(place + 1, lambda _, items=list(own): items)  # type: ignore[misc]
+        database.add(
+            place + 1, [SubmittedVote(f"{item} {name}", item, "first", {"choice": one}) for item, one in own.items()]
+        )
     database.close()
 
 
 def test_the_commands_take_it_tell_it_and_export_the_reasons(film: Shiftproof) -> None:
-    assert film(*ASKED, "--verify", "flagged", "--reviewers-each", "4").code == 0
+    assert film(*ASKED, "--verify", "flagged", "--reviewers-per-item", "4").code == 0
     project = load_project("pairs")
     assert (project.verify, project.reviewers_each) == ("flagged", 4)
     cat, dog = (
@@ -401,12 +409,12 @@ def test_the_commands_take_it_tell_it_and_export_the_reasons(film: Shiftproof) -
     said[dog[0]] = ["mislabelled", "similar", "similar", "similar"]
     judge_pairs("pairs", said)
     told = film("verdicts", "pairs")
-    assert "14 votes instead of 32 by 4 people: 2 of the 8 items read were flagged" in told.out
+    assert "14 votes instead of 32 by 4 reviewers: 2 of the 8 items screened were flagged" in told.out
     assert "7 kept, 1 rejected, 0 open of 8 items" in told.out
     assert json.loads(film("verdicts", "pairs", "--json").out)["verification"]["votes"] == 14
     assert film("verdicts", "pairs", "-o", "made.html").code == 0
     page = Path("made.html").read_text()
-    assert "Votes, everybody on flagged items alone" in page
+    assert "Votes, flagged items by all" in page
     assert "2 of 8 items" in page
     assert film("curate", "export", "pairs", "judged", "--layout", "manifest", "--rejected-too").code == 0
     rows = {row["id"]: row for row in map(json.loads, Path("judged/manifest.jsonl").read_text().splitlines())}
@@ -414,7 +422,7 @@ def test_the_commands_take_it_tell_it_and_export_the_reasons(film: Shiftproof) -
     assert facts[cat[0]] == {"reviewed": "motion", "votes": "blur 1|motion 2|similar 1"}
     assert facts[dog[0]] == {"reviewed": "similar", "votes": "mislabelled 1|similar 3"}
     card = Path("judged/data-card.md").read_text()
-    assert "14 votes instead of 32 by 4 people" in card
+    assert "14 votes instead of 32 by 4 reviewers" in card
     assert "| Dissimilar: significant motion | 2 |" in card
     assert "| motion | 1 |" in card
     assert "> - A pair is dissimilar too if a distinctive feature of the object" in card
@@ -423,12 +431,12 @@ def test_the_commands_take_it_tell_it_and_export_the_reasons(film: Shiftproof) -
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--verify", "flagged", "--reviewers-each", "2"), "at least 3 people should judge what was flagged, got 2"),
+        (("--verify", "flagged", "--reviewers-per-item", "2"), "at least 3 reviewers per flagged item are needed, got 2"),
         (("--verify", "flagged", "--label-anchors"), "--verify is for pairs"),
         (("--instructions", "nowhere.md"), "nowhere.md cannot be read as instructions: No such file or directory"),
         (("--instructions", "film"), "film cannot be read as instructions: Is a directory"),
-        (("--instructions", "latin.txt"), "latin.txt cannot be read as instructions: it is no text in UTF-8"),
-        (("--instructions", "empty.txt"), "empty.txt is empty; write into it what people should read before they begin"),
+        (("--instructions", "latin.txt"), "latin.txt cannot be read as instructions: it is not UTF-8"),
+        (("--instructions", "empty.txt"), "empty.txt is empty; it should hold the instructions for reviewers"),
     ],
 )
 def test_what_cannot_be_is_told_in_a_sentence(film: Shiftproof, options: tuple[str, ...], said: str) -> None:
@@ -447,15 +455,15 @@ def test_with_it_three_people_are_asked_unless_told_otherwise(film: Shiftproof) 
 
 
 def test_a_person_may_come_back_after_leaving(database: Database) -> None:
-    desk = Desk(pairs(60), database)
-    ada, ben, cem, dov = (person(desk, name) for name in FOUR)
-    first = waiting(desk, dov, 5)[0]
-    say(desk, dov, first, "similar")
+    service = ReviewService(pairs(60), database)
+    ada, ben, cem, dov = (person(service, name) for name in FOUR)
+    first = waiting(service, dov, 5)[0]
+    say(service, dov, first, "similar")
     database.release(dov.id)
-    flagged = waiting(desk, ada, 5)[0]
-    work(desk, ada, lambda item: "motion" if item == flagged else "similar")
-    waiting(desk, ben)
+    flagged = waiting(service, ada, 5)[0]
+    work(service, ada, lambda item: "motion" if item == flagged else "similar")
+    waiting(service, ben)
     assert len(database.assigned([flagged])[flagged]) == 2
-    assert waiting(desk, dov) == [flagged]
+    assert waiting(service, dov) == [flagged]
     assert len(database.assigned([flagged])[flagged]) == 3
-    assert waiting(desk, cem) == [flagged]
+    assert waiting(service, cem) == [flagged]

@@ -11,8 +11,9 @@ import pytest
 
 from shiftproof.curation.project import Item, Project, ReviewClass
 from shiftproof.errors import BadInput, UnknownName
+from shiftproof.review.validation import check_answer
 from shiftproof.review.verdicts import Verdict, needs_adjudication, verdicts
-from shiftproof.review.votes import Vote, check_answer, standing
+from shiftproof.review.votes import Vote, standing
 
 
 def project_of(screen: str, items: Sequence[Item], **more: Any) -> Project:

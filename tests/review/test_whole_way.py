@@ -11,10 +11,11 @@ import pytest
 from PIL import Image as Pillow
 
 from command import Shiftproof
+from patience import wait_for
 from review.browsing import Reviewing
 from shiftproof.curation.project import load_project
-from shiftproof.image_sets import open_images
-from shiftproof.review.votes import box_of
+from shiftproof.datasets import open_dataset
+from shiftproof.review.validation import box_of
 
 pytestmark = pytest.mark.real
 
@@ -53,7 +54,7 @@ def look_together(person: Reviewing, item: str) -> None:
     while person.item() != item:
         shown = person.page.locator("#stage").get_attribute("data-ready")
         person.page.keyboard.press(".")
-        person.page.wait_for_function("shown => stage.dataset.ready !== shown", arg=shown)
+        wait_for(person.page, "shown => stage.dataset.ready !== shown", shown)
 
 
 def change_answer(person: Reviewing, key: str) -> None:
@@ -66,7 +67,7 @@ def test_photos_that_models_get_wrong_and_two_people_keep_are_hard_for_another_m
 ) -> None:
     every = sorted((real_data / "ilsvrc-sample-1000").iterdir())
     photos = linked(tmp_path / "photos", [file for file in every if file.stem.partition("_")[2] in HARD] + every[::40])
-    mobile = f"onnx:{real_data / 'models' / 'mobilenetv2_int8_torchvision.onnx'}?prepare=imagenet,size=244"
+    mobile = f"onnx:{real_data / 'models' / 'mobilenetv2_int8_torchvision.onnx'}?preprocess=imagenet,size=244"
     filters = ("--filter", "lite:0", "--filter", mobile)
     assert shiftproof("curate", "adversarial", photos, "hard", *filters, "--quiet").code == 0
     project = load_project(tmp_path / "hard")
@@ -84,7 +85,7 @@ def test_photos_that_models_get_wrong_and_two_people_keep_are_hard_for_another_m
     change_answer(ben, "y")
     assert verdicts(shiftproof, project.folder)["outcomes"]["kept"] == 5
     assert shiftproof("curate", "export", "hard", "set", "--layout", "imagenet-a", "--quiet").code == 0
-    assert {sample.id.rpartition("/")[2] for sample in open_images("set").samples} == clear | {pen}
+    assert {sample.id.rpartition("/")[2] for sample in open_dataset("set").samples} == clear | {pen}
     accuracies = [
         one["value"]
         for images in ("set", photos)
@@ -124,7 +125,7 @@ def test_frames_that_two_people_find_alike_once_they_have_talked_make_a_set_for_
     assert shiftproof("curate", "export", "pairs", "alike", "--layout", "vid-robust", "--quiet").code == 0
     asked = {one["about"].get("k"): one["images"] for one in measured(shiftproof, "run", "lite:0", "alike")}
     assert asked[3] == 1, "the anchor that is left"
-    assert sorted(int(str(sample.facts["offset"])) for sample in open_images("alike").samples) == [-3, -2, -1, 0, 1, 2]
+    assert sorted(int(str(sample.facts["offset"])) for sample in open_dataset("alike").samples) == [-3, -2, -1, 0, 1, 2]
 
 
 def test_boxes_that_two_people_draw_by_keys_and_by_clicks_are_cut_out_and_exported(
@@ -153,7 +154,7 @@ def test_boxes_that_two_people_draw_by_keys_and_by_clicks_are_cut_out_and_export
     between = {item: [sum(sides) / 2 for sides in zip(*two, strict=True)] for item, two in boxes.items()}
     assert found == {item: pytest.approx(box) for item, box in between.items()}
     (tmp_path / "usual.csv").write_text("wnid,share\n" + "".join(f"{item.label},0.5\n" for item in project.items))
-    crops = ("curate", "crops", "photos", "crops", "--drawn", "boxes", "--shares", "usual.csv", "--quiet")
+    crops = ("curate", "crops", "photos", "crops", "--annotated", "boxes", "--shares", "usual.csv", "--quiet")
     assert shiftproof(*crops).code == 0
     assert shiftproof("curate", "export", "boxes", "boxed", "--layout", "coco", "--quiet").code == 0
     exported = json.loads((tmp_path / "boxed" / "annotations.json").read_text())["annotations"]
@@ -169,7 +170,7 @@ def area_of(picture: Path) -> int:
 def test_two_people_are_tested_on_photos_and_their_numbers_come_out(
     shiftproof: Shiftproof, take_seats: TakeSeats, draw_photos: Callable[..., Path], tmp_path: Path
 ) -> None:
-    rounds = ("--training", "1", "--qualify", "4", "--test", "8", "--pass-mark", "0.75", "--quiet")
+    rounds = ("--training-per-class", "1", "--qualify", "4", "--test", "8", "--pass-mark", "0.75", "--quiet")
     assert shiftproof("curate", "human-test", draw_photos(8), "-o", "people", *rounds).code == 0
     project = load_project(tmp_path / "people")
     truth = {item.id: str((item.answer or {})["class"][0]) for item in project.items}
@@ -190,7 +191,7 @@ def test_two_people_are_tested_on_photos_and_their_numbers_come_out(
     answered(ben, mistaken)
     tested = verdicts(shiftproof, project.folder)["human_test"]
     accuracies, together = (
-        [one["value"] for one in tested if one["metric"] == metric] for metric in ("human_accuracy", "right_together")
+        [one["value"] for one in tested if one["metric"] == metric] for metric in ("human_accuracy", "both_correct")
     )
     assert accuracies == [1, 6 / 8]
     assert together == [6, 2, 0, 0], "both, only one, only the other, neither"

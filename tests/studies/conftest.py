@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import pytest
 
-from shiftproof.types import Classes, Fact, Gives, ImageSetRef, ModelRef, Predictions, Run, SetAside, Top5
+from shiftproof.types import Classes, DatasetRef, Fact, Gives, ModelRef, Predictions, Run, SkippedImage, Top5
 
 ANIMALS = Classes(("cat", "dog", "eel", "fox", "gnu", "hen", "ibis"))
 
@@ -22,7 +22,7 @@ def make_predictions(
     gives: Gives = "logits",
     ids: Sequence[str] | None = None,
     facts: Mapping[str, Sequence[Fact]] | None = None,
-    set_aside: int = 0,
+    skipped_images: int = 0,
     classes: Classes | None = ANIMALS,
     with_logits: bool = False,
 ) -> Predictions:
@@ -43,7 +43,7 @@ def make_predictions(
         classes=classes,
         logits=logits if with_logits else None,
         facts={name: tuple(values) for name, values in (facts or {}).items()},
-        set_aside=tuple(SetAside(f"bad{place}.png", "truncated") for place in range(set_aside)),
+        skipped_images=tuple(SkippedImage(f"bad{place}.png", "truncated") for place in range(skipped_images)),
         convention={"classes": "all 7"},
     )
 
@@ -54,7 +54,7 @@ class Stored:
     def __init__(self, **predictions: Predictions) -> None:
         self.predictions = predictions
         self.models = [ModelRef(name, f"fingerprint of {name}") for name in predictions]
-        self.image_set = ImageSetRef("photos", "fingerprint of photos")
+        self.dataset = DatasetRef("photos", "fingerprint of photos")
         self.asked: list[Run] = []
 
     def load(self, run: Run) -> Predictions:

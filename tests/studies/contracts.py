@@ -1,60 +1,34 @@
-"""What contracts of all studies ask of a number."""
+"""What contracts of all studies ask of a number, and the findings of a study by their kind."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
-from shiftproof.metrics import MEANINGS
-from shiftproof.types import Measurement
-
-WITHOUT_INTERVAL = frozenset(
-    (
-        "chance_calibration_error",
-        "accuracy_difference_p",
-        "object_difference_p",
-        "input_size_p",
-        "auroc_difference_p",
-        "best_input_size",
-        "sampling_error",
-        "pm_k_median_class_drop",
-        "random_network_auroc",
-        "random_network_failure_auroc",
-        "distance_intercept_gap",
-        "frechet_distance",
-        "mean_auroc",
-        "auroc_spread",
-        "model_mean",
-        "model_spread",
-        "operating_threshold",
-        "operating_cost",
-        "answer_kept_share",
-        "mean_average_recall",
-        "class_objects",
-        "class_boxes",
-        "objects_to_find",
-        "objects_left_out",
-        "boxes_found",
-        "precision_recall",
-        "object_share_overlap",
-        "left_after_step",
-        "right_together",
-        "class_lookups",
-        "percent_agreement",
-        "fleiss_kappa",
-        "krippendorff_alpha",
-        "agreement_with_others",
-        "votes_with_verification",
-        "votes_of_everybody",
-        "seconds_to_answer",
-    )
-)
-"""Numbers that are printed without an interval: counts, p-values, thresholds, and those that say why they have none."""
+from shiftproof.catalog import METRICS
+from shiftproof.metrics import metric_info
+from shiftproof.types import Caution, Finding, Measurement, Skipped, Study
 
 
 def check_number(found: Measurement) -> None:
     """It exists, lies within its interval, has a meaning, and an interval only where its coverage is simulated."""
-    low, high = found.interval or (found.value, found.value)
+    low, high = found.ends or (found.value, found.value)
     assert low <= found.value <= high
     assert math.isfinite(found.value)
-    assert found.metric in MEANINGS
-    assert found.interval is None or found.metric not in WITHOUT_INTERVAL
+    assert found.metric in METRICS
+    assert found.ends is None or metric_info(found.metric).interval
+
+
+def findings_of(study: Study, load: Any) -> list[Finding]:
+    """What a study measures: numbers, curves and galleries."""
+    return [found for found in study.measure(load) if not isinstance(found, (Skipped, Caution))]
+
+
+def skipped_by(study: Study, load: Any) -> list[str]:
+    """Why a study goes without something, each reason once."""
+    return list(dict.fromkeys(found.reason for found in study.measure(load) if isinstance(found, Skipped)))
+
+
+def cautions_of(study: Study, load: Any) -> list[str]:
+    """What a study warns of, each once."""
+    return list(dict.fromkeys(found.text for found in study.measure(load) if isinstance(found, Caution)))

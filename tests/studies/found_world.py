@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from shiftproof.types import Classes, Detections, Fact, FoundObjects, Run, SetAside, Truths
+from shiftproof.types import Classes, Detections, Fact, FoundObjects, Run, SkippedImage, Truths
 
 ANIMALS = Classes(("cat", "dog", "eel"))
 SIDE = 100
@@ -23,7 +23,7 @@ def world(
     boxed: bool = True,
     facts: Mapping[str, Sequence[Fact]] | None = None,
     ignored: Sequence[int] = (),
-    set_aside: int = 0,
+    skipped_images: int = 0,
 ) -> FoundObjects:
     """Found objects of images of 100 x 200 pixels, by their ids: what is there, and what is found."""
     ids = tuple(images)
@@ -54,7 +54,7 @@ def world(
         np.tile([SIDE, 2 * SIDE], (len(ids), 1)),
         ANIMALS,
         facts={name: tuple(values) for name, values in (facts or {}).items()},
-        set_aside=tuple(SetAside(f"bad{place}.png", "truncated") for place in range(set_aside)),
+        skipped_images=tuple(SkippedImage(f"bad{place}.png", "truncated") for place in range(skipped_images)),
         convention={"classes": "3 of 3, by name"},
     )
 

@@ -11,14 +11,15 @@ import pytest
 
 from shiftproof.errors import BadInput
 from shiftproof.metrics import clopper_pearson
-from shiftproof.studies.accuracy import AccuracyStudy
-from shiftproof.types import Classes, Gallery, ImageSetRef, Measurement, ModelRef, Predictions, Run, Top5
+from shiftproof.studies.accuracy.study import AccuracyStudy
+from shiftproof.types import Classes, DatasetRef, Gallery, Measurement, ModelRef, Predictions, Run, Top5
+from studies.contracts import findings_of, skipped_by
 
-MODEL, PHOTOS = ModelRef("toy", "1"), ImageSetRef("photos", "2")
+MODEL, PHOTOS = ModelRef("toy", "1"), DatasetRef("photos", "2")
 
 
 def findings(predictions: Predictions, **options: Any) -> list[Any]:
-    return list(AccuracyStudy([MODEL], PHOTOS, **options).measure(lambda run: predictions))
+    return findings_of(AccuracyStudy([MODEL], PHOTOS, **options), lambda run: predictions)
 
 
 def measured(predictions: Predictions, metric: str, **options: Any) -> list[Measurement]:
@@ -29,9 +30,9 @@ def measured(predictions: Predictions, metric: str, **options: Any) -> list[Meas
 def test_top_1_and_top_5_are_shares_with_exact_intervals(predictions_of: Any) -> None:
     predictions = predictions_of([0, 1, 2, 3], [0, 1, 1, 5])  # eel is second to dog; fox is sixth after hen
     (top1,), (top5,) = measured(predictions, "top1_accuracy"), measured(predictions, "top5_accuracy")
-    assert (top1.value, top1.images, top1.interval) == (0.5, 4, clopper_pearson(2, 4))
-    assert (top5.value, top5.interval) == (0.75, clopper_pearson(3, 4))
-    assert top1.about == {"model": "toy", "image_set": "photos"}
+    assert (top1.value, top1.images, top1.ends) == (0.5, 4, clopper_pearson(2, 4))
+    assert (top5.value, top5.ends) == (0.75, clopper_pearson(3, 4))
+    assert top1.about == {"model": "toy", "dataset": "photos"}
 
 
 def test_top_5_of_five_classes_or_fewer_is_not_worth_saying(predictions_of: Any) -> None:
@@ -46,16 +47,16 @@ def test_any_of_several_right_labels_counts(predictions_of: Any) -> None:
 
 
 def test_images_without_a_label_are_left_out_and_said_to_be(predictions_of: Any) -> None:
-    (top1,) = measured(predictions_of([0, -1, 1], [0, 1, 0], set_aside=2), "top1_accuracy")
+    (top1,) = measured(predictions_of([0, -1, 1], [0, 1, 0], skipped_images=2), "top1_accuracy")
     assert (top1.value, top1.images) == (0.5, 2)
     assert top1.convention["without label"].startswith("1 of 3")
-    assert top1.convention["set aside"] == "2 of 5"
+    assert top1.convention["skipped images"] == "2 of 5"
 
 
 def test_each_class_that_has_images_has_its_accuracy(predictions_of: Any) -> None:
     by_class = measured(predictions_of([0, 0, 0, 4], [0, 0, 1, 4]), "class_accuracy")
     assert [(found.about["class"], found.value, found.images) for found in by_class] == [("cat", 2 / 3, 3), ("gnu", 1, 1)]
-    assert by_class[0].interval == pytest.approx(clopper_pearson(2, 3))
+    assert by_class[0].ends == pytest.approx(clopper_pearson(2, 3))
 
 
 def test_two_classes_of_one_name_stay_apart(predictions_of: Any) -> None:
@@ -72,15 +73,15 @@ def test_groups_are_counted_and_the_worst_of_the_large_ones_is_named(predictions
     assert groups == {"cave": (0, 2), "dune": (0.5, 20), "pier": (0.75, 20)}
     (worst,) = measured(predictions, "worst_group_accuracy")
     assert (worst.about["fact"], worst.about["group"], worst.value) == ("site", "dune", 0.5)
-    assert worst.convention["groups looked at"] == "2 of 3, those with at least 10 images"
-    assert worst.interval == clopper_pearson(10, 20, level=0.975)
+    assert worst.convention["groups compared"] == "2 of 3, those with at least 10 images"
+    assert worst.ends == clopper_pearson(10, 20, level=0.975)
 
 
 def test_groups_of_all_facts_count_when_the_worst_is_chosen(predictions_of: Any) -> None:
     facts = {"site": ["pier", "dune"] * 20, "night": [False] * 20 + [True] * 20}
     (worst,) = measured(predictions_of([0] * 40, [0] * 30 + [1] * 10, facts=facts), "worst_group_accuracy")
     assert (worst.about["fact"], worst.about["group"]) == ("night", "True")
-    assert worst.convention["groups looked at"].startswith("4 of 4")
+    assert worst.convention["groups compared"].startswith("4 of 4")
 
 
 def test_the_worst_of_one_large_group_is_not_named(predictions_of: Any) -> None:
@@ -92,14 +93,14 @@ def test_the_worst_of_one_large_group_is_not_named(predictions_of: Any) -> None:
 def test_groups_just_large_enough_count_in_the_correction(predictions_of: Any) -> None:
     facts = {"site": ["pier"] * 10 + ["dune"] * 10 + ["reef"] * 9}
     (worst,) = measured(predictions_of([0] * 29, [1] * 5 + [0] * 24, facts=facts), "worst_group_accuracy")
-    assert worst.convention["groups looked at"].startswith("2 of 3")
-    assert worst.interval == clopper_pearson(5, 10, level=0.975)
+    assert worst.convention["groups compared"].startswith("2 of 3")
+    assert worst.ends == clopper_pearson(5, 10, level=0.975)
 
 
 def test_a_fact_of_nearly_every_image_its_own_makes_no_groups_and_says_why(predictions_of: Any) -> None:
     predictions = predictions_of([0] * 20, [0] * 20, facts={"photographer": [f"person {place}" for place in range(20)]})
     assert measured(predictions, "group_accuracy") == []
-    (reason,) = AccuracyStudy([MODEL], PHOTOS).skipped(lambda run: predictions)
+    (reason,) = skipped_by(AccuracyStudy([MODEL], PHOTOS), lambda run: predictions)
     assert "photographer" in reason
 
 
@@ -124,7 +125,7 @@ def test_the_gallery_shows_the_surest_mistakes_first(predictions_of: Any) -> Non
         ("002.png", "predicted eel 98 %, labelled dog"),
         ("003.png", "predicted fox 70 %, labelled eel"),
     ]
-    assert gallery.image_set == PHOTOS
+    assert gallery.dataset == PHOTOS
 
 
 def test_mistakes_of_a_model_of_scores_are_ranked_but_have_no_percentage(predictions_of: Any) -> None:
@@ -171,7 +172,7 @@ def test_ten_times_the_images_take_ten_times_the_processor_time_and_not_a_hundre
         spent = []
         for _ in range(3):
             started = time.process_time()
-            assert len(list(AccuracyStudy([MODEL], PHOTOS).measure(lambda run: predictions))) > 1000
+            assert len(findings_of(AccuracyStudy([MODEL], PHOTOS), lambda run: predictions)) > 1000
             spent.append(time.process_time() - started)
         return min(spent)
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hard_images import Results, hard_images
 from shiftproof.errors import BadInput
-from shiftproof.studies.budget import Benchmark, Progress, clean_pays, next_pairs, stored_pairs
+from shiftproof.studies.corruption.budget import Benchmark, Progress, clean_pays, next_pairs, stored_pairs
 
 RESULTS = hard_images(250)  # 5000 pairs
 
@@ -190,7 +190,7 @@ def test_the_pairs_of_another_model_are_run_first_whatever_the_order_of_its_imag
 
 
 def test_another_model_of_other_images_is_refused() -> None:
-    with pytest.raises(BadInput, match="should have answered the same images"):
+    with pytest.raises(BadInput, match="should have predictions of the same images"):
         Benchmark(["a"], RESULTS.layout, RESULTS.weights, before=run(benchmark_of(), budget=400))
 
 

@@ -11,25 +11,25 @@ import pytest
 from click.testing import CliRunner
 
 import shiftproof as sp
-from shiftproof.cli import cli
+from shiftproof.cli.main import cli
 from shiftproof.corruptions import IMAGENET_C
 from shiftproof.errors import BadInput, MissingRuns
 from shiftproof.models import wrap_model
-from shiftproof.prediction import fill_studies
-from shiftproof.store import Store
-from shiftproof.studies import measure
-from shiftproof.studies.budgeted_corruption import BudgetedCorruptionStudy
-from shiftproof.studies.corruption import CorruptionStudy
-from shiftproof.studies.results import Results
-from shiftproof.types import Classifier, Curve, Gallery, ImageSet, Inputs, Logits, Measurement
+from shiftproof.options import PredictionSettings
+from shiftproof.runs.predict import fill_studies
+from shiftproof.runs.store import Store
+from shiftproof.studies.corruption.budgeted import BudgetedCorruptionStudy
+from shiftproof.studies.corruption.study import CorruptionStudy
+from shiftproof.studies.measure import measure
+from shiftproof.types import Classifier, Curve, Dataset, Gallery, Inputs, Logits, Measurement, Results
 from toys import COLOURS, colour_scores, save_colour_network
 
 NAMES = ("gaussian_noise", "contrast", "brightness", "pixelate")
 
 
 @pytest.fixture
-def images(draw_photos: Callable[..., Path]) -> ImageSet:
-    return sp.open_images(str(draw_photos(20)))
+def images(draw_photos: Callable[..., Path]) -> Dataset:
+    return sp.open_dataset(str(draw_photos(20)))
 
 
 @pytest.fixture
@@ -51,13 +51,13 @@ def astray(name: str, strength: float, *, texture: float, light: float) -> Class
         return np.asarray(colour_scores(inputs) + strength * wave)
 
     return wrap_model(
-        scores, name=name, version="1", class_names=sorted(COLOURS), size=(16, 16), prepare="squash,mean=0,std=1"
+        scores, name=name, version="1", class_names=sorted(COLOURS), size=(16, 16), preprocess="squash,mean=0,std=1"
     )
 
 
-def filled(study: CorruptionStudy, model: Classifier, images: ImageSet, store: Store) -> Results:
-    fill_studies(model, [study], [images], store=store, workers=0)
-    return measure(study, store=store, image_sets=[images])
+def filled(study: CorruptionStudy, model: Classifier, images: Dataset, store: Store) -> Results:
+    fill_studies(model, [study], [images], store=store, settings=PredictionSettings(workers=0))
+    return measure(study, store=store, datasets=[images])
 
 
 def numbers(results: Results) -> dict[tuple[str, str], Measurement]:
@@ -66,7 +66,7 @@ def numbers(results: Results) -> dict[tuple[str, str], Measurement]:
 
 def the(results: Results, metric: str, model: str = "astray") -> Measurement:
     """The one number of this name that is about a model and nothing else."""
-    (found,) = [one for one in results.measurements if one.metric == metric and set(one.about) == {"model", "image_set"}]
+    (found,) = [one for one in results.measurements if one.metric == metric and set(one.about) == {"model", "dataset"}]
     assert found.about["model"] == model
     return found
 
@@ -87,8 +87,8 @@ def sampling_error(results: Results, metric: str) -> float:
 
 
 def width(found: Measurement) -> float:
-    assert found.interval is not None
-    return found.interval[1] - found.interval[0]
+    assert found.ends is not None
+    return found.ends[1] - found.ends[0]
 
 
 def assert_alike(budgeted: Results, full: Results) -> None:
@@ -98,15 +98,15 @@ def assert_alike(budgeted: Results, full: Results) -> None:
     assert set(found) == set(expected)
     for key, one in found.items():
         assert one.value == pytest.approx(expected[key].value, abs=1e-9), key
-        assert (one.interval is None) == (expected[key].interval is None), key
-        assert (one.interval or (0, 0)) == pytest.approx(expected[key].interval or (0, 0), abs=1e-9), key
+        assert (one.ends is None) == (expected[key].ends is None), key
+        assert (one.ends or (0, 0)) == pytest.approx(expected[key].ends or (0, 0), abs=1e-9), key
     errors = [one.value for one in budgeted.measurements if one.metric == "sampling_error"]
     assert len(errors) == len(found) - 1  # the clean error is never sampled
     assert errors == pytest.approx([0.0] * len(errors), abs=1e-9)
 
 
 def test_with_everything_run_all_numbers_and_intervals_are_those_of_the_full_study(
-    model: Classifier, images: ImageSet, tmp_path: Path
+    model: Classifier, images: Dataset, tmp_path: Path
 ) -> None:
     store = Store(tmp_path / "runs")
     settings = {"corruptions": NAMES, "edition": "cifar-32", "baseline": "alexnet"}
@@ -122,10 +122,10 @@ def test_with_everything_run_all_numbers_and_intervals_are_those_of_the_full_stu
         assert one.high == pytest.approx(expected.high)
 
 
-def test_less_work_does_not_look_surer(model: Classifier, images: ImageSet, tmp_path: Path) -> None:
+def test_less_work_does_not_look_surer(model: Classifier, images: Dataset, tmp_path: Path) -> None:
     """20 photos: a run that knows these photos almost exactly is no surer of others than the full run is."""
     settings = {"corruptions": NAMES, "edition": "cifar-32"}
-    few = sp.open_images(str(images.ref.location))
+    few = sp.open_dataset(str(images.ref.location))
     store = Store(tmp_path / "runs")
     full = filled(CorruptionStudy([model], few, **settings), model, few, store)  # type: ignore[arg-type]
     study = BudgetedCorruptionStudy([model], few, **settings, precision=0.001)  # type: ignore[arg-type]
@@ -140,11 +140,11 @@ def test_less_work_does_not_look_surer(model: Classifier, images: ImageSet, tmp_
         Store(tmp_path / "other"),
     )
     assert width(the(loose, "mean_corrupted_error")) > 1.1 * width(the(full, "mean_corrupted_error"))
-    assert "those that were not run estimated" in the(loose, "mean_corrupted_error").convention["interval"]
+    assert "those that were not run estimated" in the(loose, "mean_corrupted_error").how_sure
 
 
 def test_a_small_budget_is_kept_and_its_sampling_error_reaches_the_full_answer(
-    model: Classifier, images: ImageSet, tmp_path: Path
+    model: Classifier, images: Dataset, tmp_path: Path
 ) -> None:
     small, large = Store(tmp_path / "small"), Store(tmp_path / "large")
     settings = {"corruptions": NAMES, "edition": "cifar-32"}
@@ -157,11 +157,11 @@ def test_a_small_budget_is_kept_and_its_sampling_error_reaches_the_full_answer(
     left_open = sampling_error(results, "mean_corrupted_error")
     assert abs(mean.value - truth) < left_open
     assert 0.0025 < left_open < 0.15
-    assert mean.interval is not None
-    assert mean.interval[0] < truth < mean.interval[1]
+    assert mean.ends is not None
+    assert mean.ends[0] < truth < mean.ends[1]
     assert mean.convention["passes"] == "360 of 1,260"
     (sheet,) = results.galleries
-    assert not any(word in item.caption for item in sheet.items for word in (": right", ": wrong"))
+    assert all(item.correct is None for item in sheet.items)
     assert {finding.name for finding in results.findings if isinstance(finding, (Curve, Gallery))} == {
         "degradation",
         "contact_sheet",
@@ -169,7 +169,7 @@ def test_a_small_budget_is_kept_and_its_sampling_error_reaches_the_full_answer(
 
 
 def test_a_baseline_that_was_run_in_full_is_paired_photo_by_photo(
-    model: Classifier, other: Classifier, images: ImageSet, tmp_path: Path
+    model: Classifier, other: Classifier, images: Dataset, tmp_path: Path
 ) -> None:
     store = Store(tmp_path / "runs")
     settings = {"corruptions": NAMES, "edition": "cifar-32"}
@@ -181,7 +181,7 @@ def test_a_baseline_that_was_run_in_full_is_paired_photo_by_photo(
 
 
 def test_two_budgets_give_an_mce_of_the_same_pairs(
-    model: Classifier, other: Classifier, images: ImageSet, tmp_path: Path
+    model: Classifier, other: Classifier, images: Dataset, tmp_path: Path
 ) -> None:
     store, whole = Store(tmp_path / "runs"), Store(tmp_path / "whole")
     settings = {"corruptions": NAMES, "edition": "cifar-32"}
@@ -202,14 +202,14 @@ def test_two_budgets_give_an_mce_of_the_same_pairs(
     some = [key for key in ratios if of[key[0]] in key[1]]
     assert len(some) == 3
     for key in some:
-        low, high = found[key].interval or (np.inf, -np.inf)
+        low, high = found[key].ends or (np.inf, -np.inf)
         assert low < truth[key].value < high
         assert abs(found[key].value - truth[key].value) < 1.5 * left_open[key] < width(found[key])
     assert the(results, "mean_corruption_error").convention["baseline"] == "other"
 
 
 def test_a_precision_is_of_the_models_own_passes_and_what_a_sampled_baseline_leaves_open_is_said(
-    model: Classifier, other: Classifier, images: ImageSet, tmp_path: Path
+    model: Classifier, other: Classifier, images: Dataset, tmp_path: Path
 ) -> None:
     store = Store(tmp_path / "runs")
     settings = {"corruptions": NAMES, "edition": "cifar-32"}
@@ -224,11 +224,11 @@ def test_a_precision_is_of_the_models_own_passes_and_what_a_sampled_baseline_lea
     mean, ratio = left_open["mean_corrupted_error"], left_open["mean_corruption_error"]
     assert mean.value <= 1e-4 < ratio.value, "the model was run until nothing was open; the baseline was not"
     assert "baseline" not in mean.convention
-    assert "sampled too, and its part is in here" in ratio.convention.get("baseline", "")
+    assert "sampled too and included" in ratio.convention.get("baseline", "")
 
 
 def test_a_baseline_without_a_budget_of_its_own_is_told_what_to_do(
-    model: Classifier, other: Classifier, images: ImageSet, tmp_path: Path
+    model: Classifier, other: Classifier, images: Dataset, tmp_path: Path
 ) -> None:
     store = Store(tmp_path / "runs")
     settings = {"corruptions": NAMES, "edition": "cifar-32"}
@@ -237,47 +237,47 @@ def test_a_baseline_without_a_budget_of_its_own_is_told_what_to_do(
     study = BudgetedCorruptionStudy([model], images, **settings, baseline=other.ref, budget=300)  # type: ignore[arg-type]
     results = filled(study, model, images, store)
     (reason,) = [reason for reason in results.skipped if "baseline" in reason]
-    assert "run other with the same --budget or --precision, or in full" in reason
+    assert "run other with the same --budget or --half-width, or in full" in reason
 
 
-def test_a_budgeted_baseline_is_a_hundred_percent_of_itself(model: Classifier, images: ImageSet, tmp_path: Path) -> None:
+def test_a_budgeted_baseline_is_a_hundred_percent_of_itself(model: Classifier, images: Dataset, tmp_path: Path) -> None:
     study = BudgetedCorruptionStudy([model], images, corruptions=NAMES, edition="cifar-32", baseline=model.ref, budget=300)
     results = filled(study, model, images, Store(tmp_path / "runs"))
     assert the(results, "mean_corruption_error").value == pytest.approx(1.0)
     assert sampling_error(results, "mean_corruption_error") == 0
 
 
-def test_going_on_with_a_larger_budget_does_nothing_twice(model: Classifier, images: ImageSet, tmp_path: Path) -> None:
+def test_going_on_with_a_larger_budget_does_nothing_twice(model: Classifier, images: Dataset, tmp_path: Path) -> None:
     store = Store(tmp_path / "runs")
     settings = {"corruptions": NAMES, "edition": "cifar-32"}
     for budget in (300, 600):
         study = BudgetedCorruptionStudy([model], images, **settings, budget=budget)  # type: ignore[arg-type]
         with pytest.raises(MissingRuns):
-            measure(study, store=store, image_sets=[images])
+            measure(study, store=store, datasets=[images])
         filled(study, model, images, store)
         assert sum(len(store.run(model.ref, one).contents().rows) for one in study.conditions()) == budget
 
 
-def test_a_precision_is_reached(model: Classifier, images: ImageSet, tmp_path: Path) -> None:
+def test_a_precision_is_reached(model: Classifier, images: Dataset, tmp_path: Path) -> None:
     study = BudgetedCorruptionStudy([model], images, corruptions=NAMES, edition="cifar-32", precision=0.03)
     results = filled(study, model, images, Store(tmp_path / "runs"))
     assert 0 < sampling_error(results, "mean_corrupted_error") <= 0.03
 
 
-def test_a_budget_needs_a_figure_and_one_mean(model: Classifier, images: ImageSet) -> None:
+def test_a_budget_needs_a_figure_and_one_mean(model: Classifier, images: Dataset) -> None:
     with pytest.raises(BadInput, match="give a budget, a precision or both"):
         BudgetedCorruptionStudy([model], images)
     with pytest.raises(BadInput, match="speckle_noise"):
         BudgetedCorruptionStudy([model], images, corruptions=[*IMAGENET_C, "speckle_noise"], budget=100)
 
 
-def test_the_command_spends_a_budget_and_then_another_against_it(images: ImageSet, tmp_path: Path) -> None:
+def test_the_command_spends_a_budget_and_then_another_against_it(images: Dataset, tmp_path: Path) -> None:
     save_colour_network(tmp_path / "colours.onnx")
     (tmp_path / "classes.txt").write_text("blue\ngreen\nred\n")
     what = [f"onnx:{tmp_path / 'colours.onnx'}", str(tmp_path / "photos"), "--classes", str(tmp_path / "classes.txt")]
     how = ["--store", str(tmp_path / "runs"), "--workers", "0", "--quiet"]
     study = ["--studies", "corruption", "--corruptions", ",".join(NAMES), "--edition", "cifar-32", "--budget", "300"]
-    made = ["--prepare", "squash,mean=0,std=1,size=16", "--name", "plain"]
+    made = ["--preprocess", "squash,mean=0,std=1,size=16", "--name", "plain"]
     ran = CliRunner().invoke(cli, ["run", *what, *how, *study, *made, "--json", "-o", str(tmp_path / "report.html")])
     assert ran.exit_code == 0, ran.output
     found = json.loads(ran.stdout)
@@ -286,7 +286,7 @@ def test_the_command_spends_a_budget_and_then_another_against_it(images: ImageSe
     # every answer is right, and then, as of a full run, drawing photos again tells nothing
     assert mean["interval"] is None
     assert mean["value"] == pytest.approx(0, abs=0.01)
-    other = ["--prepare", "squash,mean=0.5,std=1,size=16", "--name", "shifted", "--baseline", "plain"]
+    other = ["--preprocess", "squash,mean=0.5,std=1,size=16", "--name", "shifted", "--baseline", "plain"]
     ran = CliRunner().invoke(cli, ["run", *what, *how, *study, *other, "-o", str(tmp_path / "report.html")])
     assert ran.exit_code == 0, ran.output
     assert "exactly these photos" in ran.stdout

@@ -21,11 +21,11 @@ from shiftproof.metrics import (
     split_half,
     to_probabilities,
 )
-from shiftproof.studies.calibration import CalibrationStudy
-from shiftproof.studies.temperature_scaling import AFTER, BEFORE
-from shiftproof.types import Clusters, Curve, ImageSetRef, Measurement, ModelRef, Predictions
+from shiftproof.studies.calibration.study import AFTER, BEFORE, CalibrationStudy
+from shiftproof.types import Clusters, Curve, DatasetRef, Measurement, ModelRef, Predictions
+from studies.contracts import findings_of, skipped_by
 
-MODEL, PHOTOS = ModelRef("toy", "1"), ImageSetRef("photos", "2")
+MODEL, PHOTOS = ModelRef("toy", "1"), DatasetRef("photos", "2")
 
 
 @pytest.fixture
@@ -37,24 +37,24 @@ def answers(predictions_of: Any) -> Predictions:
 
 
 def numbers(predictions: Predictions, **options: Any) -> dict[str, Measurement]:
-    found = CalibrationStudy([MODEL], PHOTOS, **options).measure(lambda run: predictions)
+    found = findings_of(CalibrationStudy([MODEL], PHOTOS, **options), lambda run: predictions)
     return {
         finding.metric: finding for finding in found if isinstance(finding, Measurement) and "scaling" not in finding.about
     }
 
 
 def held_out(predictions: Predictions, when: str) -> dict[str, Measurement]:
-    found = CalibrationStudy([MODEL], PHOTOS, thorough=True).measure(lambda run: predictions)
+    found = findings_of(CalibrationStudy([MODEL], PHOTOS, thorough=True), lambda run: predictions)
     return {one.metric: one for one in found if isinstance(one, Measurement) and one.about.get("scaling") == when}
 
 
 def curves(predictions: Predictions) -> dict[str, Curve]:
-    found = CalibrationStudy([MODEL], PHOTOS).measure(lambda run: predictions)
+    found = findings_of(CalibrationStudy([MODEL], PHOTOS), lambda run: predictions)
     return {finding.name: finding for finding in found if isinstance(finding, Curve)}
 
 
 def reasons(predictions: Predictions, **options: Any) -> list[str]:
-    return list(CalibrationStudy([MODEL], PHOTOS, **options).skipped(lambda run: predictions))
+    return skipped_by(CalibrationStudy([MODEL], PHOTOS, **options), lambda run: predictions)
 
 
 def test_published_bins_tell_what_hangs_on_the_order_of_ties(answers: Predictions, predictions_of: Any) -> None:
@@ -64,9 +64,7 @@ def test_published_bins_tell_what_hangs_on_the_order_of_ties(answers: Prediction
     confidence, correct = np.exp(tied.top5.scores[:, 0].astype(float) - tied.top5.log_total), np.arange(250) < 150
     low, high = rms_calibration_error_bounds(confidence, correct, published_bins=True)
     told = numbers(tied, published_bins=True)["rms_calibration_error"].convention["ties"]
-    assert (
-        told == f"in the order that sorting leaves them in, as published; between {100 * low:.2f} % and {100 * high:.2f} %"
-    )
+    assert told == f"ties in sort order, as published; between {100 * low:.2f} % and {100 * high:.2f} %"
     assert "ties" not in numbers(tied)["rms_calibration_error"].convention
 
 
@@ -167,8 +165,8 @@ def test_aurra_has_an_interval_and_says_what_ties_could_make_of_it(answers: Pred
     confidence, correct = np.exp(answers.top5.scores[:, 0]), np.arange(250) < 150
     found = numbers(answers)["aurra"]
     assert found.value == pytest.approx(aurra(confidence, correct))
-    assert found.interval is not None
-    assert found.interval[0] < found.value < found.interval[1]
+    assert found.ends is not None
+    assert found.ends[0] < found.value < found.ends[1]
     assert "ties" not in found.convention
     alike = dataclasses.replace(answers, top5=dataclasses.replace(answers.top5, scores=np.full((250, 5), np.log(0.5))))
     tied = numbers(alike)["aurra"]
@@ -234,7 +232,7 @@ def test_an_overconfident_model_is_mended_by_its_temperature(predictions_of: Any
     labels, odds = np.zeros(2000, dtype=int), 3 * np.log(6 * true / (1 - true))  # logits three times too large
     predicted = np.where(generator.random(2000) < true, 0, 1 + generator.integers(6, size=2000))
     overconfident = predictions_of(labels, predicted, 1 / (1 + 6 * np.exp(-odds)), with_logits=True)
-    low, high = numbers(overconfident, thorough=True)["temperature"].interval or (0.0, 0.0)
+    low, high = numbers(overconfident, thorough=True)["temperature"].ends or (0.0, 0.0)
     assert low < 3 < high
     before, after = held_out(overconfident, BEFORE), held_out(overconfident, AFTER)
     assert before["rms_calibration_error"].value > 3 * before["chance_calibration_error"].value
@@ -292,15 +290,13 @@ def test_bands_and_errors_go_by_case_where_images_are_not_cases_of_their_own(pre
 
     def widths(predictions: Predictions) -> dict[str, float]:
         store = stored(toy=predictions)
-        found = list(CalibrationStudy(store.models, store.image_set, bins=3).measure(store.load))
+        found = findings_of(CalibrationStudy(store.models, store.dataset, bins=3), store.load)
         bands = {
             one.name: float(np.mean(np.subtract(one.high, one.low)))
             for one in found
             if isinstance(one, Curve) and one.low and one.high
         }
-        numbers = {
-            one.metric: one.interval[1] - one.interval[0] for one in found if isinstance(one, Measurement) and one.interval
-        }
+        numbers = {one.metric: one.ends[1] - one.ends[0] for one in found if isinstance(one, Measurement) and one.ends}
         return {**bands, **numbers}
 
     alone, as_images, as_photos = widths(once), widths(copied), widths(by_photo)
@@ -319,21 +315,21 @@ def in_copies(predictions: Predictions, copies: int) -> Predictions:
 def test_copies_of_every_image_make_no_interval_and_no_band_narrower(answers: Predictions) -> None:
     few = answers.take(np.arange(100, 200))
     many = in_copies(few, 6)
-    alone = list(CalibrationStudy([MODEL], PHOTOS).measure(lambda run: few))
-    copied = list(CalibrationStudy([MODEL], PHOTOS).measure(lambda run: many))
+    alone = findings_of(CalibrationStudy([MODEL], PHOTOS), lambda run: few)
+    copied = findings_of(CalibrationStudy([MODEL], PHOTOS), lambda run: many)
     numbers_of = [{one.metric: one for one in found if isinstance(one, Measurement)} for found in (alone, copied)]
     for metric, one in numbers_of[1].items():
-        before = numbers_of[0][metric].interval
+        before = numbers_of[0][metric].ends
         assert before is not None
-        assert one.interval is not None, metric
+        assert one.ends is not None, metric
         # bins of 100 images are six times as many, and so are told apart six times as well
         if metric != "rms_calibration_error":
-            assert one.interval[1] - one.interval[0] > 0.9 * (before[1] - before[0]), metric
+            assert one.ends[1] - one.ends[0] > 0.9 * (before[1] - before[0]), metric
         assert (one.images, one.clusters) == (6 * (numbers_of[0][metric].images), numbers_of[0][metric].clusters)
     bands = [{one.name: one for one in found if isinstance(one, Curve)} for found in (alone, copied)]
     for name in ("reliability", "response_rate_accuracy"):
         band = bands[1][name]
-        assert "by photo" in band.convention["interval"]
+        assert "by photo" in band.method
         for low, high, share, images in zip(band.low or (), band.high or (), band.y, band.counts or (), strict=True):
             exact = clopper_pearson(round(share * images / 6), images // 6)
             assert high - low > 0.9 * (exact[1] - exact[0]), name

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shiftproof.studies.accuracy import AccuracyStudy
-from shiftproof.studies.comparison import ComparisonStudy
-from shiftproof.studies.out_of_distribution import OutOfDistributionStudy
-from shiftproof.types import Clusters, Finding, ImageSetRef, Measurement, ModelRef, Predictions, Run
-from studies.novel_world import HATS, PHOTOS, SKETCHES, TOY, World
+from shiftproof.studies.accuracy.study import AccuracyStudy
+from shiftproof.studies.comparison.study import ComparisonStudy
+from shiftproof.studies.ood.study import OODStudy
+from shiftproof.types import Clusters, DatasetRef, Finding, Measurement, ModelRef, Predictions, Run
+from studies.contracts import findings_of
+from studies.ood_world import HATS, PHOTOS, SKETCHES, TOY, World
 
 COPIES = 4
 
@@ -34,10 +35,10 @@ def check(alone: Iterable[Finding], many: Iterable[Finding], *, least: int) -> N
     compared = 0
     for key, one in after.items():
         first = before[key]
-        if one.interval is None or first.interval is None:
+        if one.ends is None or first.ends is None:
             continue
         compared += 1
-        widths = [bounds[1] - bounds[0] for bounds in (first.interval, one.interval)]
+        widths = [bounds[1] - bounds[0] for bounds in (first.ends, one.ends)]
         assert widths[1] > 0.85 * widths[0], key
         assert (one.images, one.clusters) == (COPIES * first.images, first.clusters), key
     assert compared >= least
@@ -48,8 +49,8 @@ def test_accuracy(predictions_of: Any) -> None:
     labels = generator.integers(0, 3, 60)
     answered = np.where(generator.random(60) < 0.7, labels, (labels + 1) % 3)
     few = predictions_of(labels, answered, facts={"light": ["day", "night"] * 30})
-    photos, model = ImageSetRef("photos", "1"), ModelRef("toy", "2")
-    found = (list(AccuracyStudy([model], photos).measure(lambda run, one=one: one)) for one in (few, copied(few)))  # type: ignore[misc]
+    photos, model = DatasetRef("photos", "1"), ModelRef("toy", "2")
+    found = (findings_of(AccuracyStudy([model], photos), lambda run, one=one: one) for one in (few, copied(few)))
     check(*found, least=6)
 
 
@@ -62,7 +63,7 @@ def test_comparison(predictions_of: Any, stored: Any) -> None:
     stores = [
         stored(**{name: change(one) for name, one in zip("abc", models, strict=True)}) for change in (lambda x: x, copied)
     ]
-    check(*(list(ComparisonStudy(one.models, one.image_set).measure(one.load)) for one in stores), least=6)
+    check(*(findings_of(ComparisonStudy(one.models, one.dataset), one.load) for one in stores), least=6)
 
 
 @pytest.mark.parametrize("interval", ["delong", "bootstrap"])
@@ -72,12 +73,12 @@ def test_out_of_distribution(interval: Any) -> None:
     def many(run: Run) -> Predictions:
         return copied(world(run))
 
-    study = OutOfDistributionStudy(
+    study = OODStudy(
         [TOY],
         PHOTOS,
         shifted={"sketches": SKETCHES},
-        out_sets={"hats": HATS},
+        ood_datasets={"hats": HATS},
         detectors=["msp", "energy"],
         auroc_interval=interval,
     )
-    check(list(study.measure(world)), list(study.measure(many)), least=40)
+    check(findings_of(study, world), findings_of(study, many), least=40)

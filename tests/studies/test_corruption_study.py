@@ -9,17 +9,29 @@ import pytest
 from scipy.stats import t as student
 
 import shiftproof
-from shiftproof.corruptions import GROUPS, IMAGENET_C
+from shiftproof import catalog
+from shiftproof.corruptions import IMAGENET_C, corruption_groups
 from shiftproof.errors import BadInput, UnknownName
 from shiftproof.metrics import mean_corruption_error, relative_mean_corruption_error
-from shiftproof.metrics.jackknife import jackknife_interval
+from shiftproof.metrics.resampling import jackknife_interval
 from shiftproof.reports.tables import interval_cell
-from shiftproof.studies.cells import Baseline, Cells
-from shiftproof.studies.corruption import CorruptionStudy
-from shiftproof.studies.corruption_numbers import findings, measured_means
-from shiftproof.studies.published_baselines import alexnet_errors
-from shiftproof.studies.results import Results
-from shiftproof.types import Condition, Curve, FrostPictures, Gallery, GalleryItem, ImageSetRef, Measurement, ModelRef, Seen
+from shiftproof.studies.corruption.cells import Baseline, Cells, alexnet_errors
+from shiftproof.studies.corruption.numbers import findings, measured_means
+from shiftproof.studies.corruption.study import CorruptionStudy
+from shiftproof.types import (
+    BaselineRef,
+    Condition,
+    Curve,
+    DatasetRef,
+    FrostPictures,
+    Gallery,
+    GalleryItem,
+    Measurement,
+    ModelRef,
+    Results,
+    Seen,
+)
+from studies.contracts import findings_of, skipped_by
 
 NAMES = ("fog", "snow", "contrast")
 LABELS = np.array([0, 1, 2, 3])
@@ -36,7 +48,7 @@ WRONG: dict[str, Any] = {
     },
 }
 MODEL, BASE = (ModelRef(name, f"fingerprint of {name}") for name in WRONG)
-PHOTOS = ImageSetRef("photos", "fingerprint of photos")
+PHOTOS = DatasetRef("photos", "fingerprint of photos")
 
 
 @pytest.fixture
@@ -72,7 +84,7 @@ def numbers(findings: Any, metric: str, key: str | None = None) -> dict[Any, Any
 
 
 def test_means_over_cells_are_as_on_paper(load: Any) -> None:
-    findings: list[Any] = list(study().measure(load))
+    findings: list[Any] = findings_of(study(), load)
     cells = [one for one in findings if isinstance(one, Measurement) and one.metric == "corrupted_error"]
     assert [(one.about["corruption"], one.about["severity"], one.value) for one in cells] == [
         ("fog", 1, 0.5), ("fog", 2, 0.75), ("snow", 1, 0.25), ("snow", 2, 0.5), ("contrast", 1, 0.0), ("contrast", 2, 0.25),
@@ -99,8 +111,8 @@ class Declared:
 
 
 def test_means_over_unseen_corruptions_stand_beside_the_published_ones(load: Any) -> None:
-    plain: list[Any] = list(study(baseline=BASE).measure(load))
-    findings: list[Any] = list(study(baseline=BASE).measure(Declared(load, "RandomFog", "mixup")))
+    plain: list[Any] = findings_of(study(baseline=BASE), load)
+    findings: list[Any] = findings_of(study(baseline=BASE), Declared(load, "RandomFog", "mixup"))
     means = [one for one in findings if isinstance(one, Measurement) and one.metric.startswith("unseen_")]
     # of snow and contrast alone: errors 0.375 and 0.125, clean 0.25; ratios 0.5 and 0.125 / 0.875; relative 0.5 and -1 / 3
     assert {one.metric: one.value for one in means} == {
@@ -127,7 +139,7 @@ def test_means_over_unseen_corruptions_stand_beside_the_published_ones(load: Any
 
 @pytest.mark.parametrize("augmentations", [(), ("mixup", "cutout"), ("imagenet-c",)])
 def test_without_both_seen_and_unseen_corruptions_there_is_one_mean(load: Any, augmentations: tuple[str, ...]) -> None:
-    findings = list(study(baseline=BASE).measure(Declared(load, *augmentations)))
+    findings = findings_of(study(baseline=BASE), Declared(load, *augmentations))
     assert not any(isinstance(one, Measurement) and one.metric.startswith("unseen_") for one in findings)
 
 
@@ -137,7 +149,7 @@ def test_without_both_seen_and_unseen_corruptions_there_is_one_mean(load: Any, a
         ("gaussian_noise", {"gaussian_noise"}),
         ("GaussianBlur", {"gaussian_blur"}),
         ("noise", {"gaussian_noise", "shot_noise", "impulse_noise", "speckle_noise"}),
-        ("blur, jpeg", {*GROUPS["blur"], "gaussian_blur", "jpeg_compression"}),
+        ("blur, jpeg", {*corruption_groups()["blur"], "gaussian_blur", "jpeg_compression"}),
         ("Color Jitter (0.4)", {"brightness", "contrast", "saturate"}),
         ("imagenet-c", set(IMAGENET_C)),
         ("random-rotation", {"rotate"}),
@@ -146,13 +158,13 @@ def test_without_both_seen_and_unseen_corruptions_there_is_one_mean(load: Any, a
     ],
 )
 def test_augmentations_are_known_by_what_people_call_them(declared: str, names: set[str]) -> None:
-    from shiftproof.corruptions.choosing import trained_with
+    from shiftproof.corruptions.selection import trained_with
 
     assert trained_with([declared]) == names
 
 
 def test_ratios_to_a_baseline_are_as_on_paper_and_by_the_metrics(load: Any) -> None:
-    findings: list[Any] = list(study(baseline=BASE).measure(load))
+    findings: list[Any] = findings_of(study(baseline=BASE), load)
     # the baseline's means: 1, 0.75 and 0.875; clean 0.5
     expected = {"fog": 0.625, "snow": 0.5, "contrast": 0.125 / 0.875}
     assert numbers(findings, "corruption_error", "corruption") == expected
@@ -168,43 +180,44 @@ def test_ratios_to_a_baseline_are_as_on_paper_and_by_the_metrics(load: Any) -> N
 
 
 def test_the_baseline_beside_itself_is_one_by_definition(load: Any) -> None:
-    findings: list[Any] = list(CorruptionStudy([BASE], PHOTOS, NAMES, (1, 2), baseline=BASE).measure(load))
+    findings: list[Any] = findings_of(CorruptionStudy([BASE], PHOTOS, NAMES, (1, 2), baseline=BASE), load)
     for metric in ("corruption_error", "mean_corruption_error", "relative_mean_corruption_error"):
         for one in findings:
             if isinstance(one, Measurement) and one.metric == metric:
                 assert one.value == pytest.approx(1)
-                assert one.interval is None
+                assert one.ends is None
 
 
 def test_curves_begin_at_the_clean_image(load: Any) -> None:
-    curves = {one.about["corruption"]: one for one in study().measure(load) if isinstance(one, Curve)}
+    curves = {one.about["corruption"]: one for one in findings_of(study(), load) if isinstance(one, Curve)}
     assert (curves["fog"].x, curves["fog"].y) == ((0, 1, 2), (0.25, 0.5, 0.75))
     assert curves["fog"].counts == (4, 4, 4)
     assert set(curves) == set(NAMES)
 
 
 def test_the_most_fragile_photo_is_right_unchanged_and_wrong_in_most_cells(load: Any) -> None:
-    galleries = {one.name: one for one in study().measure(load) if isinstance(one, Gallery)}
+    galleries = {one.name: one for one in findings_of(study(), load) if isinstance(one, Gallery)}
     captions = [item.caption for item in galleries["fragile_photos"].items]
     # the fourth is wrong in five cells of six, but wrong unchanged too
-    assert captions == ["eel: wrong in 4 of 6", "dog: wrong in 1 of 6"]
+    assert captions == ["eel: misclassified in 4 of 6", "dog: misclassified in 1 of 6"]
     assert [item.id for item in galleries["fragile_photos"].items] == ["002.png", "001.png"]
 
 
 def test_the_contact_sheet_shows_the_first_photo_that_is_right_under_every_condition(load: Any) -> None:
-    galleries = {one.name: one for one in study().measure(load) if isinstance(one, Gallery)}
+    galleries = {one.name: one for one in findings_of(study(), load) if isinstance(one, Gallery)}
     items = galleries["contact_sheet"].items
     assert {item.id for item in items} == {"000.png"}
-    assert [item.caption for item in items][:3] == ["fog 1: right", "fog 2: right", "snow 1: right"]
+    cells = [(item.corruption, item.severity, item.correct) for item in items]
+    assert cells[:3] == [("fog", 1, True), ("fog", 2, True), ("snow", 1, True)]
     assert [item.condition for item in items] == study().conditions()[1:]
 
 
 def test_the_contact_sheet_of_the_fifteen_has_the_other_four_too(predictions_of: Any) -> None:
     asked = CorruptionStudy([MODEL], PHOTOS)
-    found: list[Any] = list(asked.measure(lambda run: predictions_of(LABELS, LABELS)))
+    found: list[Any] = findings_of(asked, lambda run: predictions_of(LABELS, LABELS))
     sheet = next(one for one in found if isinstance(one, Gallery) and one.name == "contact_sheet")
-    assert len(sheet.items) == 19 * 5
-    assert {item.condition.name for item in sheet.items if item.condition} == {*IMAGENET_C, *GROUPS["extra"]}
+    assert len(sheet.items) == 5 * len(catalog.CORRUPTIONS)
+    assert {item.condition.name for item in sheet.items if item.condition} == {*IMAGENET_C, *corruption_groups()["extra"]}
 
 
 def test_runs_are_the_clean_picture_and_every_cell_for_the_models_and_the_baseline() -> None:
@@ -243,7 +256,7 @@ def test_a_slip_is_told_before_any_image_is_opened(options: Any, error: Any, wor
 
 
 class Published:
-    """An image set of which only this is asked."""
+    """A dataset of which only this is asked."""
 
     def __init__(self, published: str) -> None:
         self.ref, self.published = PHOTOS, published
@@ -251,19 +264,19 @@ class Published:
 
 def test_alexnet_is_the_baseline_only_where_its_errors_belong(load: Any) -> None:
     def stated(**options: Any) -> str | None:
-        given = {"corruptions": NAMES, "severities": (1, 2), "image_set": Published("imagenet"), **options}
+        given = {"corruptions": NAMES, "severities": (1, 2), "dataset": Published("imagenet"), **options}
         found = CorruptionStudy([MODEL], **given)
-        measured: list[Any] = list(found.measure(load))
+        measured: list[Any] = findings_of(found, load)
         ratios = [one for one in measured if getattr(one, "metric", "") == "mean_corruption_error"]
-        return ratios[0].convention["baseline"] if ratios else "; ".join(found.skipped(load))
+        return ratios[0].convention["baseline"] if ratios else "; ".join(skipped_by(found, load))
 
     assert stated() == "AlexNet's published errors on these images"
-    assert "ImageNet validation set; give --baseline" in str(stated(image_set=PHOTOS))
+    assert "ImageNet validation set; give --baseline" in str(stated(dataset=PHOTOS))
     assert "jpeg85; give" in str(stated(output="raw"))
     assert "imagenet-224; give" in str(stated(edition="inception-299"))
     assert "imagenet-224; give" in str(stated(picture="model-size"))
-    assert "imagenet-224; give" in str(stated(scale_strengths=True))
-    assert stated(image_set=PHOTOS, baseline="alexnet") == (
+    assert "imagenet-224; give" in str(stated(scale_severity=True))
+    assert stated(dataset=PHOTOS, baseline="alexnet") == (
         "AlexNet's published errors, which are of other images: the ImageNet validation set"
     )
 
@@ -274,7 +287,7 @@ OF_LOSSES = ("relative_corrupted_error", "relative_corruption_error", "relative_
 def test_what_a_save_alone_costs_is_told_where_clean_and_corrupted_pictures_are_compared(load: Any) -> None:
     def told(**options: Any) -> dict[str, set[str]]:
         found: dict[str, set[str]] = {}
-        for one in study(baseline=BASE, **options).measure(load):
+        for one in findings_of(study(baseline=BASE, **options), load):
             if isinstance(one, Measurement):
                 found.setdefault(one.metric, set()).add(one.convention.get("clean pictures", ""))
         return found
@@ -283,19 +296,19 @@ def test_what_a_save_alone_costs_is_told_where_clean_and_corrupted_pictures_are_
     assert set(OF_LOSSES) < set(published)
     for metric, words in published.items():
         if metric in OF_LOSSES:
-            assert words == {"raw, corrupted ones jpeg85: what that save costs counts as lost to corruption"}
+            assert words == {"raw, corrupted ones jpeg85: the loss from the encoding counts as corruption"}
         else:
             assert words == {""}
     alike = told(clean_output="jpeg85")
-    assert alike["relative_corrupted_error"] == {"jpeg85, as corrupted ones; published ones were not saved again"}
+    assert alike["relative_corrupted_error"] == {"jpeg85, as corrupted ones; published ones were not re-encoded"}
     assert told(output="raw")["relative_corrupted_error"] == {""}
-    (curve, *_) = [one for one in study().measure(load) if isinstance(one, Curve)]
+    (curve, *_) = [one for one in findings_of(study(), load) if isinstance(one, Curve)]
     assert curve.convention["clean pictures"].startswith("raw, corrupted ones jpeg85")
 
 
 def test_clean_pictures_can_be_saved_as_corrupted_ones_are() -> None:
-    from shiftproof.corruptions.applying import apply
-    from shiftproof.corruptions.jpeg import jpeg85
+    from shiftproof.corruptions.apply import apply
+    from shiftproof.corruptions.kernels.jpeg import jpeg85
 
     clean, *cells = study(clean_output="jpeg85").conditions()
     assert clean == Condition("clean", picture="imagenet-224", output="jpeg85")
@@ -308,7 +321,7 @@ def test_clean_pictures_can_be_saved_as_corrupted_ones_are() -> None:
 def test_alexnet_needs_the_original_frost_where_frost_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("cv2")
     monkeypatch.setattr("shiftproof.corruptions.frost_pictures.ORIGINAL_FROST", "the digest")
-    options: dict[str, Any] = {"corruptions": ("frost",), "image_set": Published("imagenet")}
+    options: dict[str, Any] = {"corruptions": ("frost",), "dataset": Published("imagenet")}
     ours = CorruptionStudy([MODEL], **options)
     original = CorruptionStudy([MODEL], **options, frost=FrostPictures("panes", "the digest"))
     assert "frost" in str(ours._why_not_published())
@@ -316,15 +329,15 @@ def test_alexnet_needs_the_original_frost_where_frost_is_asked_for(monkeypatch: 
 
 
 def test_published_errors_are_constants_so_the_interval_is_that_of_the_error_alone(load_thrice: Any) -> None:
-    found: list[Any] = list(study(corruptions=("fog",), baseline="alexnet").measure(load_thrice))
+    found: list[Any] = findings_of(study(corruptions=("fog",), baseline="alexnet"), load_thrice)
     error, ratio = (
         next(one for one in found if isinstance(one, Measurement) and one.metric == metric)
         for metric in ("corruption_mean_error", "corruption_error")
     )
     divisor = np.mean([0.67474, 0.76050])  # AlexNet under fog at severities 1 and 2
     assert ratio.value == pytest.approx(error.value / divisor)
-    assert error.interval is not None
-    assert ratio.interval == pytest.approx(tuple(bound / divisor for bound in error.interval))
+    assert error.ends is not None
+    assert ratio.ends == pytest.approx(tuple(bound / divisor for bound in error.ends))
     # the model is wrong on a quarter of the unchanged images, AlexNet on 0.4348
     assert numbers(found, "relative_corruption_error") == {None: (error.value - 0.25) / (divisor - 0.4348)}
 
@@ -347,11 +360,11 @@ def test_intervals_of_few_photos_are_as_wide_as_students(images: int) -> None:
 def test_a_mean_is_over_the_fifteen_also_where_others_were_asked_for(predictions_of: Any) -> None:
     asked = CorruptionStudy([MODEL], PHOTOS, ("fog", "spatter"), (1,), baseline="alexnet")
     wrong = {"fog": 1, "spatter": 0, "clean": 0}
-    found: list[Any] = list(asked.measure(lambda run: predictions_of(LABELS, LABELS + wrong[run.condition.name])))
+    found: list[Any] = findings_of(asked, lambda run: predictions_of(LABELS, LABELS + wrong[run.condition.name]))
     assert numbers(found, "mean_corrupted_error") == {None: 1}
     assert numbers(found, "corruption_error", "corruption") == {"fog": 1 / 0.67474}
-    assert any("spatter" in reason for reason in asked.skipped(lambda run: predictions_of(LABELS, LABELS)))
-    assert alexnet_errors(IMAGENET_C, (1, 2, 3, 4, 5), told="").reasons == ()
+    assert any("spatter" in reason for reason in skipped_by(asked, lambda run: predictions_of(LABELS, LABELS)))
+    assert alexnet_errors(IMAGENET_C, (1, 2, 3, 4, 5)).reasons == ()
 
 
 def test_images_that_some_cell_lacks_are_left_out_of_all_and_counted(predictions_of: Any) -> None:
@@ -361,10 +374,10 @@ def test_images_that_some_cell_lacks_are_left_out_of_all_and_counted(predictions
         labels = np.array([0, 1, -1, 3])[rows]
         return predictions_of(labels, np.abs(labels) + (run.condition.name == "fog"), ids=ids)
 
-    found: list[Any] = list(study().measure(load))
+    found: list[Any] = findings_of(study(), load)
     assert {one.images for one in found if isinstance(one, Measurement)} == {2}
     told = found[0].convention
-    assert told["set aside"] == "1 of 4"
+    assert told["skipped images"] == "1 of 4"
     assert told["without label"] == "1 of 3, left out of what needs labels"
 
 
@@ -373,7 +386,7 @@ def test_images_in_another_order_are_the_same_images(predictions_of: Any, load: 
         found = load(run)
         return found if run.condition.name != "snow" else found.take(np.array([2, 0, 3, 1]))
 
-    plain, mixed = (list(study(baseline=BASE).measure(answers)) for answers in (load, shuffled))
+    plain, mixed = (findings_of(study(baseline=BASE), answers) for answers in (load, shuffled))
     assert [repr(one) for one in plain] == [repr(one) for one in mixed]
 
 
@@ -381,9 +394,9 @@ def test_images_the_baseline_did_not_read_are_left_out_and_counted(load: Any) ->
     def partly(run: Any) -> Any:
         return load(run) if run.model == MODEL else load(run).take(np.array([0, 1, 3]))
 
-    found: list[Any] = list(study(baseline=BASE).measure(partly))
+    found: list[Any] = findings_of(study(baseline=BASE), partly)
     assert {one.images for one in found if isinstance(one, Measurement)} == {3}
-    assert found[0].convention["without the baseline's answer"] == "1 of 4, left out"
+    assert found[0].convention["without the baseline's prediction"] == "1 of 4, left out"
 
 
 def test_a_baseline_without_mistakes_is_told_and_not_divided_by(load: Any, predictions_of: Any) -> None:
@@ -391,14 +404,14 @@ def test_a_baseline_without_mistakes_is_told_and_not_divided_by(load: Any, predi
         return load(run) if run.model == MODEL or run.condition.name != "fog" else predictions_of(LABELS, LABELS)
 
     asked = study(baseline=BASE)
-    found: list[Any] = list(asked.measure(perfect))
+    found: list[Any] = findings_of(asked, perfect)
     assert set(numbers(found, "corruption_error", "corruption")) == {"snow", "contrast"}
     assert not numbers(found, "mean_corruption_error")
-    assert any("base makes no mistakes under fog" in reason for reason in asked.skipped(perfect))
+    assert any("base has no errors under fog" in reason for reason in skipped_by(asked, perfect))
 
 
 def test_the_numbers_say_how_they_were_made(load: Any) -> None:
-    found: list[Any] = list(study(baseline=BASE, corruptions=("fog", "snow")).measure(load))
+    found: list[Any] = findings_of(study(baseline=BASE, corruptions=("fog", "snow")), load)
     told = next(one for one in found if getattr(one, "metric", "") == "mean_corruption_error").convention
     assert told["corruptions"] == "fog, snow"
     assert told["severities"] == "1, 2"
@@ -415,7 +428,7 @@ def test_the_numbers_say_how_they_were_made(load: Any) -> None:
 def test_results_with_conditions_come_back_from_json(load: Any) -> None:
     frosty = Condition("frost", 2, frost=FrostPictures("panes", "abc"))
     sheet = Gallery("contact_sheet", {}, PHOTOS, "One photo", (GalleryItem("a.png", "frost 2", frosty),))
-    results = Results((*study().measure(load), sheet))
+    results = Results((*findings_of(study(), load), sheet))
     assert Results.from_json(results.to_json()) == results
 
 
@@ -425,12 +438,12 @@ def test_the_study_is_a_public_name() -> None:
 
 def test_a_ratio_to_what_is_lost_has_the_interval_of_leaving_images_out() -> None:
     """Drawings of a ratio to a small number have long tails."""
-    from shiftproof.studies.corruption_numbers import measured_means
+    from shiftproof.studies.corruption.numbers import measured_means
 
     clean, foggy, theirs = np.arange(40) < 8, np.arange(40) < 12, np.arange(40) < 30
     ids = tuple(map(str, range(40)))
     cells, other = (Cells(ids, ("fog",), (1,), wrong[:, None, None], clean) for wrong in (foggy, theirs))
-    means = {one.number.metric: one for one in measured_means(cells, Baseline("base", cells=other))}
+    means = {one.number.metric: one for one in measured_means(cells, Baseline(BaselineRef.of(BASE), cells=other))}
 
     def ratio(kept: Any) -> float:
         return float((foggy[kept].mean() - clean[kept].mean()) / (theirs[kept].mean() - clean[kept].mean()))
@@ -450,14 +463,14 @@ def test_a_ratio_to_a_loss_that_may_be_none_has_too_few_images_for_an_interval()
     base = Cells(ids, ("fog", "snow"), (1,), np.stack([mended, snowy], axis=1)[:, :, None], clean)
     found = {
         (one.metric, one.about.get("corruption")): one
-        for one in findings(own, Baseline("base", cells=base), {"model": "own"}, {}, clean_convention={})
+        for one in findings(own, Baseline(BaselineRef.of(BASE), cells=base), {"model": "own"}, {}, clean_convention={})
         if isinstance(one, Measurement)
     }
-    assert found["relative_corruption_error", "snow"].interval is not None
+    assert found["relative_corruption_error", "snow"].ends is not None
     for key in (("relative_corruption_error", "fog"), ("relative_mean_corruption_error", None)):
         assert found[key].value == pytest.approx({"fog": 6.0, None: (6 + 12 / 22) / 2}[key[1]])
-        assert found[key].interval is None
-        why = "too few: 40 images cannot tell that fog adds anything to the baseline's error"
-        assert found[key].convention["interval"] == why
-        assert interval_cell(found[key], "share").text == "too few cases"
-    assert found["mean_corruption_error", None].interval is not None
+        assert found[key].ends is None
+        why = "too few: 40 images do not show that fog adds to the baseline's error"
+        assert found[key].how_sure == why
+        assert interval_cell(found[key], "share").text == "too few clusters"
+    assert found["mean_corruption_error", None].ends is not None

@@ -16,19 +16,20 @@ from shiftproof.metrics import (
     pm_k_average_precision_sweep,
 )
 from shiftproof.metrics.detection import average_precision_interval
-from shiftproof.studies.detection import DetectionStudy
-from shiftproof.types import Curve, Finding, FoundObjects, Gallery, ImageSetRef, Measurement, ModelRef
+from shiftproof.studies.detection.study import DetectionStudy
+from shiftproof.types import Curve, DatasetRef, Finding, FoundObjects, Gallery, Measurement, ModelRef
+from studies.contracts import cautions_of, findings_of, skipped_by
 from studies.found_world import Box, Loads, Object, world
 
-PHOTOS = ImageSetRef("photos", "photos")
+PHOTOS = DatasetRef("photos", "photos")
 
 
 def found(objects: FoundObjects, **choices: Any) -> list[Finding]:
-    return list(DetectionStudy([ModelRef("net", "net")], PHOTOS, **choices).measure(Loads({"net": objects})))  # type: ignore[arg-type]
+    return findings_of(DetectionStudy([ModelRef("net", "net")], PHOTOS, **choices), Loads({"net": objects}))
 
 
 def skipped(objects: FoundObjects) -> list[str]:
-    return list(DetectionStudy([ModelRef("net", "net")], PHOTOS).skipped(Loads({"net": objects})))  # type: ignore[arg-type]
+    return skipped_by(DetectionStudy([ModelRef("net", "net")], PHOTOS), Loads({"net": objects}))
 
 
 def numbers(findings: list[Finding], metric: str) -> list[Measurement]:
@@ -63,12 +64,12 @@ def test_images_of_another_size_than_their_boxes_were_drawn_on_are_warned_about(
     # photos are 200 wide and 100 high; of the first the size is not told, the second lay on its side when boxes were drawn
     objects = world(PETS, facts={"width": [None, 100, 200], "height": [None, 200, 100]})
     study = DetectionStudy([ModelRef("net", "net")], PHOTOS)
-    (warning,) = study.warnings(Loads({"net": objects}))  # type: ignore[arg-type]
+    (warning,) = cautions_of(study, Loads({"net": objects}))
     assert warning == (
-        "photos: 1 of 3 images are not as large as their boxes say, such as b (200 x 100, not 100 x 200): boxes may lie "
-        "elsewhere"
+        "photos: 1 of 3 images are not of the size in the annotations, such as b (200 x 100, not 100 x 200): boxes may be "
+        "misplaced"
     )
-    assert not list(study.warnings(Loads({"net": world(PETS)})))  # type: ignore[arg-type]
+    assert not cautions_of(study, Loads({"net": world(PETS)}))
 
 
 def test_classes_have_their_objects_and_the_images_that_show_them() -> None:
@@ -109,7 +110,7 @@ def test_boxes_are_drawn_as_shares_of_the_image_in_their_kind() -> None:
     # of a the cat is found, so the box on it says what it is
     assert [(box.kind, box.caption) for box in a.boxes[:2]] == [("truth", ""), ("truth", "dog")]
     assert [box.kind for box in a.boxes[2:]] == ["wrong", "right"]
-    assert (a.caption, b.caption) == ("1 of 2 found, 1 wrong", "0 of 1 found, 1 wrong")
+    assert (a.caption, b.caption) == ("1 of 2 found, 1 false positive", "0 of 1 found, 1 false positive")
 
 
 def test_boxes_of_a_low_score_are_not_drawn_and_what_is_ignored_is_neither() -> None:
@@ -128,7 +129,7 @@ def test_without_boxes_there_is_a_count_of_what_is_found_and_a_reason() -> None:
     assert numbers(findings, "mean_average_precision") == []
     assert {box.kind for item in gallery(findings, "found_boxes").items for box in item.boxes} == {"found"}
     (reason,) = skipped(plain)
-    assert reason.startswith("photos: average precision needs boxes")
+    assert reason.startswith("photos: average precision needs ground-truth boxes, and the dataset has none")
     assert skipped(world(PETS)) == []
 
 
@@ -156,9 +157,9 @@ def test_numbers_and_intervals_are_those_of_the_metrics() -> None:
     for measured, iou in zip(numbers(findings, "mean_average_precision"), (0.5, 0.75, "coco"), strict=True):
         assert measured.value == pytest.approx(mean_average_precision(objects.detections, objects.truths, iou=iou))  # type: ignore[arg-type]
         interval = average_precision_interval(match(objects.detections, objects.truths, iou=iou))  # type: ignore[arg-type]
-        assert measured.interval == pytest.approx(interval)
-        assert measured.interval is not None
-        assert measured.interval[0] < measured.value < measured.interval[1]
+        assert measured.ends == pytest.approx(interval)
+        assert measured.ends is not None
+        assert measured.ends[0] < measured.value < measured.ends[1]
 
 
 def test_what_is_told_at_one_overlap_is_told_at_the_first() -> None:
@@ -194,8 +195,8 @@ def test_around_anchors_precision_is_that_of_the_worst_frames() -> None:
         (drop,) = [one for one in numbers(findings, "pm_k_precision_drop") if one.about["task"] == task]
         assert drop.value == pytest.approx(sweep[0] - sweep[2])
         assert drop.images == 12
-        assert drop.interval is not None
-        assert drop.interval[0] > 0
+        assert drop.ends is not None
+        assert drop.ends[0] > 0
 
 
 def test_without_the_anchor_its_neighbours_alone_may_be_worst_and_an_anchor_without_any_loses_nothing() -> None:
@@ -222,7 +223,7 @@ def test_of_frames_the_anchors_alone_are_counted_as_images() -> None:
     (anchors, _) = numbers(findings, "anchor_average_precision")
     overall = numbers(findings, "mean_average_precision")[0]
     assert (overall.value, overall.images) == (anchors.value, 12)
-    assert "anchors alone, 12 of 60" in overall.convention["frames"]
+    assert "only the anchors, 12 of 60" in overall.convention["frames"]
     subsets = {(one.about["subset"], one.about["k"]): one.images for one in numbers(findings, "pm_k_subset_precision")}
     assert subsets == {("without I", 0): 6, ("without P", 0): 6, ("without I", 2): 6, ("without P", 2): 6}
 
@@ -243,7 +244,7 @@ def test_of_frames_every_number_but_pm_k_is_that_of_the_anchors_alone() -> None:
 def _numbers_in(finding: Measurement | Curve) -> tuple[Any, ...]:
     """What a finding says, without how it came about."""
     if isinstance(finding, Measurement):
-        return finding.metric, finding.about, finding.value, finding.images, finding.interval
+        return finding.metric, finding.about, finding.value, finding.images, finding.ends
     return finding.name, finding.about, finding.x, finding.y, finding.images
 
 

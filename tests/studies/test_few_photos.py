@@ -11,14 +11,15 @@ from numpy.typing import NDArray
 from scipy.special import expit, ndtr
 from scipy.stats import norm
 
-from shiftproof.studies.calibration import CalibrationStudy
-from shiftproof.studies.corruption import CorruptionStudy
-from shiftproof.studies.out_of_distribution import OutOfDistributionStudy
-from shiftproof.studies.perturbation import PerturbationStudy
-from shiftproof.types import Classes, Finding, ImageSetRef, Measurement, ModelRef, Run
+from shiftproof.studies.calibration.study import CalibrationStudy
+from shiftproof.studies.corruption.study import CorruptionStudy
+from shiftproof.studies.ood.study import OODStudy
+from shiftproof.studies.perturbation.study import PerturbationStudy
+from shiftproof.types import Classes, DatasetRef, Finding, Measurement, ModelRef, Run
+from studies.contracts import findings_of
 
 PHOTOS, ROUNDS = 26, 400
-MODEL, BASE, SET = ModelRef("model", "1"), ModelRef("base", "2"), ImageSetRef("photos", "3")
+MODEL, BASE, SET = ModelRef("model", "1"), ModelRef("base", "2"), DatasetRef("photos", "3")
 
 
 def the(findings: Iterable[Finding], metric: str) -> Measurement | None:
@@ -29,7 +30,7 @@ def the(findings: Iterable[Finding], metric: str) -> Measurement | None:
 def shares(draw: Callable[[np.random.Generator], Measurement | None], truth: float) -> tuple[float, float]:
     """Of some hundred sets of photos, how many have an interval, and how many of these hold the truth."""
     generator = np.random.default_rng(26)
-    intervals = [found.interval for _ in range(ROUNDS) if (found := draw(generator)) and found.interval]
+    intervals = [found.ends for _ in range(ROUNDS) if (found := draw(generator)) and found.ends]
     return len(intervals) / ROUNDS, float(np.mean([low <= truth <= high for low, high in intervals]))
 
 
@@ -43,7 +44,7 @@ def test_overconfidence(predictions_of: Any) -> None:
     def draw(generator: np.random.Generator) -> Measurement | None:
         sure, right = sure_and_right(generator, PHOTOS)
         answers = predictions_of(np.zeros(PHOTOS, int), np.where(right, 0, 1), sure)
-        return the(CalibrationStudy([MODEL], SET).measure(lambda _: answers), "overconfidence")
+        return the(findings_of(CalibrationStudy([MODEL], SET), lambda _: answers), "overconfidence")
 
     told, held = shares(draw, 0.0)
     assert told == 1
@@ -57,7 +58,7 @@ def test_likelihood(predictions_of: Any) -> None:
         chance = expit(2 + 2.5 * generator.normal(size=PHOTOS))
         named, sure = np.where(chance > 0.5, 0, 1), np.maximum(chance, 1 - chance)
         answers = predictions_of(np.zeros(PHOTOS, int), named, sure, with_logits=True, classes=Classes(("cat", "dog")))
-        return the(CalibrationStudy([MODEL], SET, thorough=True).measure(lambda _: answers), "negative_log_likelihood")
+        return the(findings_of(CalibrationStudy([MODEL], SET, thorough=True), lambda _: answers), "negative_log_likelihood")
 
     truth = np.logaddexp(0, -(2 + 2.5 * np.random.default_rng(1).normal(size=1_000_000))).mean()
     told, held = shares(draw, float(truth))
@@ -68,12 +69,12 @@ def test_likelihood(predictions_of: Any) -> None:
 def test_calibration_errors_have_an_interval_that_need_not_hold_what_chance_adds(predictions_of: Any) -> None:
     sure, right = sure_and_right(np.random.default_rng(2), PHOTOS)
     answers = predictions_of(np.zeros(PHOTOS, int), np.where(right, 0, 1), sure)
-    findings = list(CalibrationStudy([MODEL], SET).measure(lambda _: answers))
+    findings = findings_of(CalibrationStudy([MODEL], SET), lambda _: answers)
     for metric in ("rms_calibration_error", "expected_calibration_error"):
         found = the(findings, metric)
         assert found is not None
-        assert found.interval is not None, metric
-        assert "biased upwards" in found.convention["interval"]
+        assert found.ends is not None, metric
+        assert "biased upwards" in found.how_sure
 
 
 def test_flip_probability(predictions_of: Any) -> None:
@@ -89,7 +90,7 @@ def test_flip_probability(predictions_of: Any) -> None:
         flips = generator.random((PHOTOS, steps)) < expit(-3 + 1.5 * generator.normal(size=(PHOTOS, 1)))
         answers = np.cumsum(np.column_stack([np.zeros(PHOTOS, int), flips]), axis=1) % 2
         shown = predictions_of([-1] * answers.size, answers.ravel(), ids=list(map(str, range(answers.size))), facts=facts)
-        return the(PerturbationStudy([MODEL], SET).measure(lambda _: shown), "flip_probability")
+        return the(findings_of(PerturbationStudy([MODEL], SET), lambda _: shown), "flip_probability")
 
     truth = expit(-3 + 1.5 * np.random.default_rng(1).normal(size=1_000_000)).mean()
     told, held = shares(draw, float(truth))
@@ -99,18 +100,18 @@ def test_flip_probability(predictions_of: Any) -> None:
 
 def test_false_alarms_where_95_of_100_are_found(predictions_of: Any) -> None:
     """26 novel photos set the threshold, 200 ordinary ones are flagged by it; the scores of either are normal."""
-    novel = ImageSetRef("novel", "4")
-    study = OutOfDistributionStudy([MODEL], SET, out_sets={"novel": novel}, detectors=["msp"])
+    novel = DatasetRef("novel", "4")
+    study = OODStudy([MODEL], SET, ood_datasets={"novel": novel}, detectors=["msp"])
 
     def draw(generator: np.random.Generator) -> Measurement | None:
         sure = {SET: expit(3 + generator.normal(size=200)), novel: expit(1 + generator.normal(size=PHOTOS))}
 
         def load(run: Run) -> Any:
-            count = len(sure[run.image_set])
-            answers = predictions_of(np.zeros(count, int), np.zeros(count, int), sure[run.image_set], with_logits=True)
-            return dataclasses.replace(answers, labels=np.full((count, 1), -1)) if run.image_set == novel else answers
+            count = len(sure[run.dataset])
+            answers = predictions_of(np.zeros(count, int), np.zeros(count, int), sure[run.dataset], with_logits=True)
+            return dataclasses.replace(answers, labels=np.full((count, 1), -1)) if run.dataset == novel else answers
 
-        return the(study.measure(load), "fpr_at_tpr")
+        return the(findings_of(study, load), "fpr_at_tpr")
 
     # 95 of 100 novel photos lie 1.64 or less above their mean, which is two below that of the others
     told, held = shares(draw, float(norm.cdf(norm.ppf(0.95) - 2)))
@@ -135,7 +136,7 @@ def test_relative_mce(predictions_of: Any) -> None:
         def load(run: Run) -> Any:
             return predictions_of(np.zeros(PHOTOS, int), wrong[run.model, run.condition.name].astype(int))
 
-        return the(study.measure(load), "relative_mean_corruption_error")
+        return the(findings_of(study, load), "relative_mean_corruption_error")
 
     error = {model: {name: ndtr(limit / np.sqrt(0.98)) for name, limit in named.items()} for model, named in limits.items()}
     lost = {model: np.array([named[name] - named["clean"] for name in hard]) for model, named in error.items()}

@@ -11,19 +11,20 @@ import pytest
 from PIL import Image as Pillow
 from scipy.stats import norm
 
-from shiftproof.image_sets import open_images
-from shiftproof.metrics.top5 import to_top5
+from shiftproof.datasets import open_dataset
+from shiftproof.metrics.accuracy import to_top5
 from shiftproof.models import wrap_model
 from shiftproof.models.input_sizes import at_input_size
-from shiftproof.prediction import fill_studies
-from shiftproof.store import Store
-from shiftproof.studies import measure
-from shiftproof.studies.input_sizes import InputSizeStudy, Sized
+from shiftproof.options import PredictionSettings
+from shiftproof.runs.predict import fill_studies
+from shiftproof.runs.store import Store
+from shiftproof.studies.input_sizes.study import InputSizeStudy, Sized
+from shiftproof.studies.measure import measure
 from shiftproof.types import (
     Classes,
     Curve,
+    DatasetRef,
     Finding,
-    ImageSetRef,
     Inputs,
     Logits,
     Measurement,
@@ -31,8 +32,9 @@ from shiftproof.types import (
     Predictions,
     Run,
 )
+from studies.contracts import findings_of, skipped_by
 
-MODEL, PHOTOS = ModelRef("net", "own"), ImageSetRef("photos", "p")
+MODEL, PHOTOS = ModelRef("net", "own"), DatasetRef("photos", "p")
 SMALL, LARGE = ModelRef("net at 96", "96"), ModelRef("net at 320", "320")
 SIZES = {"net": (Sized(320, LARGE), Sized(224, MODEL), Sized(96, SMALL))}
 
@@ -49,7 +51,7 @@ def answers(run: Run) -> Predictions:
 
 
 def found(study: InputSizeStudy, metric: str) -> dict[int, Measurement]:
-    return by_size(list(study.measure(answers)), metric)
+    return by_size(findings_of(study, answers), metric)
 
 
 def by_size(findings: Sequence[Finding], metric: str) -> dict[int, Measurement]:
@@ -61,7 +63,7 @@ def test_accuracy_is_told_at_every_size_of_the_images_read_at_all() -> None:
     study = InputSizeStudy([MODEL], PHOTOS, sizes=SIZES)
     accuracy = {size: (one.value, one.images) for size, one in found(study, "input_size_accuracy").items()}
     assert accuracy == {96: (2 / 9, 9), 224: (6 / 9, 9), 320: (8 / 9, 9)}
-    (curve,) = (one for one in study.measure(answers) if isinstance(one, Curve))
+    (curve,) = (one for one in findings_of(study, answers) if isinstance(one, Curve))
     assert list(curve.x) == [96, 224, 320]
     assert curve.y == pytest.approx((2 / 9, 6 / 9, 8 / 9))
 
@@ -78,7 +80,7 @@ def test_every_size_is_compared_with_the_models_own_image_by_image() -> None:
 
 def test_the_best_size_says_whether_its_lead_may_be_chance() -> None:
     (best,) = found(InputSizeStudy([MODEL], PHOTOS, sizes=SIZES), "best_input_size").values()
-    assert (best.value, best.convention["best"]) == (320, "its lead over 224 may be chance (p = 0.59)")
+    assert (best.value, best.convention["best"]) == (320, "its lead over 224 is not significant (p = 0.59)")
     two = {"net": SIZES["net"][1:]}
     (best,) = found(InputSizeStudy([MODEL], PHOTOS, sizes=two), "best_input_size").values()
     assert (best.value, best.convention["best"]) == (224, "the model's own")
@@ -97,14 +99,14 @@ def test_the_size_of_enlarged_pictures_is_told_as_such() -> None:
         size: one.convention["input"]
         for size, one in found(InputSizeStudy([MODEL], PHOTOS, sizes=sizes), "input_size_accuracy").items()
     }
-    assert stated == {96: "pictures of this size, enlarged to the model's own", 224: "of this size"}
+    assert stated == {96: "pictures of this size, upscaled to the model's own", 224: "of this size"}
 
 
 def test_rectangular_sizes_stand_beside_square_ones_in_the_order_of_their_pixels() -> None:
     """The paper's comparison of 224 x 224 with 800 x 600."""
     sizes = {"net": (Sized((600, 800), LARGE), Sized(224, MODEL), Sized(96, SMALL))}
     study = InputSizeStudy([MODEL], PHOTOS, sizes=sizes, wanted=(96, (600, 800), (800, 600)))
-    findings = list(study.measure(answers))
+    findings = findings_of(study, answers)
     accuracy = [one for one in findings if isinstance(one, Measurement) and one.metric == "input_size_accuracy"]
     assert [one.about["input_size"] for one in accuracy] == [96, 224, "600 x 800"]
     (curve,) = (one for one in findings if isinstance(one, Curve))
@@ -112,17 +114,15 @@ def test_rectangular_sizes_stand_beside_square_ones_in_the_order_of_their_pixels
     assert "of a rectangle" in curve.x_label
     (best,) = (one for one in findings if isinstance(one, Measurement) and one.metric == "best_input_size")
     assert best.convention["size"] == "600 x 800"
-    assert list(study.skipped(answers)) == [
-        "net on photos: nothing at 800 x 600, which it does not take or was not asked at"
-    ]
+    assert skipped_by(study, answers) == ["net on photos: nothing at 800 x 600, which it does not take or was not run at"]
 
 
 def test_one_size_alone_is_skipped_with_its_reason() -> None:
     study = InputSizeStudy([MODEL], PHOTOS, sizes={"net": (Sized(224, MODEL),)})
     assert study.runs() == []
-    assert list(study.measure(answers)) == []
-    assert list(study.skipped(answers)) == [
-        "net on photos: it is at hand at one input size only, so there is nothing to compare"
+    assert findings_of(study, answers) == []
+    assert skipped_by(study, answers) == [
+        "net on photos: the model is available at one input size only, so there is nothing to compare"
     ]
 
 
@@ -145,15 +145,20 @@ def test_fine_stripes_are_lost_in_small_inputs_and_the_larger_object_keeps_them_
     }
     (tmp_path / "boxes.json").write_text(json.dumps(text))
     model = wrap_model(
-        stripes, name="stripes", version="1", class_names=["striped", "plain"], size=(64, 64), prepare="squash,mean=0,std=1"
+        stripes,
+        name="stripes",
+        version="1",
+        class_names=["striped", "plain"],
+        size=(64, 64),
+        preprocess="squash,mean=0,std=1",
     )
     small = at_input_size(model, 16)
-    images = open_images(tmp_path / "boxes.json")
+    images = open_dataset(tmp_path / "boxes.json")
     study = InputSizeStudy([model], images, sizes={"stripes": [Sized(16, small), Sized(64, model)]})
     for one in (model, small):
-        fill_studies(one, [study], [images], store=Store(tmp_path / "runs"), workers=0)
-    results = measure(study, store=tmp_path / "runs", image_sets=[images])
-    accuracy = {size: one.value for size, one in by_size(results.findings, "input_size_accuracy").items()}
+        fill_studies(one, [study], [images], store=Store(tmp_path / "runs"), settings=PredictionSettings(workers=0))
+    results = measure(study, store=tmp_path / "runs", datasets=[images])
+    accuracy = {size: one.value for size, one in by_size(results.shown, "input_size_accuracy").items()}
     assert accuracy == {16: 0.5, 64: 1.0}
     by_scale = {
         (one.about["input_size"], one.about["scale_factor"]): one.value

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shiftproof.image_sets.wordnet import wordnet
+from shiftproof.datasets.wordnet import wordnet
 from shiftproof.metrics import clopper_pearson
 from shiftproof.reference import ilsvrc_classes
-from shiftproof.studies import mistakes
-from shiftproof.studies.accuracy import AccuracyStudy
-from shiftproof.studies.mistakes import GENERAL, severity
-from shiftproof.types import Classes, Gallery, ImageSetRef, Measurement, ModelRef, Predictions
+from shiftproof.studies.accuracy import study as mistakes
+from shiftproof.studies.accuracy.study import GENERAL, AccuracyStudy, severity
+from shiftproof.types import Classes, DatasetRef, Gallery, Measurement, ModelRef, Predictions
+from studies.contracts import findings_of
 
 TABBY, EGYPTIAN_CAT, TENCH, SHUTTLE, PIZZA = 0, 1, 2, 3, 4
 CLASSES = Classes(
@@ -26,8 +26,8 @@ CLASSES = Classes(
 
 
 def found_in(predictions: Predictions) -> dict[str, Any]:
-    study = AccuracyStudy([ModelRef("toy", "1")], ImageSetRef("photos", "2"))
-    found = study.measure(lambda run: predictions)
+    study = AccuracyStudy([ModelRef("toy", "1")], DatasetRef("photos", "2"))
+    found = findings_of(study, lambda run: predictions)
     return {one.metric if isinstance(one, Measurement) else one.name: one for one in found if "class" not in one.about}
 
 
@@ -53,8 +53,8 @@ def test_the_mean_and_the_share_are_over_wrong_answers_alone(predictions_of: Any
     found = found_in(predictions)
     assert (found["mistake_distance"].value, found["mistake_distance"].images) == ((2 + 19) / 2, 2)
     assert (found["egregious_share"].value, found["egregious_share"].images) == (0.5, 2)
-    assert found["egregious_share"].interval == clopper_pearson(1, 2)
-    assert found["mistake_distance"].convention["wrong answers"] == "2 of 4 images"
+    assert found["egregious_share"].ends == clopper_pearson(1, 2)
+    assert found["mistake_distance"].convention["misclassifications"] == "2 of 4 images"
 
 
 def test_the_gallery_shows_the_egregious_mistakes_the_surest_first(predictions_of: Any) -> None:
@@ -85,7 +85,7 @@ def test_chance_is_what_the_pairs_of_all_classes_say(predictions_of: Any) -> Non
 
 
 def test_one_mistake_has_no_interval_of_the_mean_and_none_has_no_numbers(predictions_of: Any) -> None:
-    assert found_in(predictions_of([TABBY], [TENCH], classes=CLASSES))["mistake_distance"].interval is None
+    assert found_in(predictions_of([TABBY], [TENCH], classes=CLASSES))["mistake_distance"].ends is None
     faultless = found_in(predictions_of([TABBY, TENCH], [TABBY, TENCH], classes=CLASSES))
     assert not {"mistake_distance", "egregious_share", "egregious_mistakes"} & set(faultless)
 
@@ -106,7 +106,7 @@ def test_classes_outside_the_tree_are_left_out_and_counted(predictions_of: Any) 
     classes = Classes(("background", *CLASSES.names), ("background", *CLASSES.keys))
     found = found_in(predictions_of([1, 1, 1], [0, 2, 3], classes=classes))["mistake_distance"]
     assert found.images == 2
-    assert found.convention["not in the tree"] == "1 of 3 wrong answers, left out"
+    assert found.convention["not in WordNet"] == "1 of 3 misclassifications, left out"
     strange = Classes(("a", "b"), ("background", "foreground"))
     assert "mistake_distance" not in found_in(predictions_of([0], [1], classes=strange))
 

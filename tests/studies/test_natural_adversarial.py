@@ -11,13 +11,14 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import normalize
 
 from shiftproof.errors import UnknownName
-from shiftproof.metrics.top5 import to_top5
+from shiftproof.metrics.accuracy import to_top5
 from shiftproof.reference import ilsvrc_classes, wnids_of
-from shiftproof.studies.natural_adversarial import NaturalAdversarialStudy
-from shiftproof.types import Classes, Curve, Head, ImageSetRef, Measurement, ModelRef, Predictions, Run
+from shiftproof.studies.natural_adversarial.study import NaturalAdversarialStudy
+from shiftproof.types import Classes, Curve, DatasetRef, Head, Measurement, ModelRef, Predictions, Run
+from studies.contracts import findings_of, skipped_by
 
 MODEL = ModelRef("net", "m")
-HARD, ORDINARY, NOVEL = (ImageSetRef(name, name) for name in ("hard", "ordinary", "novel"))
+HARD, ORDINARY, NOVEL = (DatasetRef(name, name) for name in ("hard", "ordinary", "novel"))
 A_CLASSES = [ilsvrc_classes().keys.index(wnid) for wnid in wnids_of("imagenet_a_classes")]
 O_CLASSES = [ilsvrc_classes().keys.index(wnid) for wnid in wnids_of("imagenet_o_classes")]
 
@@ -47,7 +48,7 @@ def answers() -> dict[str, Predictions]:
 
 def found(study: NaturalAdversarialStudy, answers: dict[str, Predictions], metric: str) -> list[Measurement]:
     def measured() -> Iterator[Measurement]:
-        for one in study.measure(lambda run: answers[run.image_set.name]):
+        for one in findings_of(study, lambda run: answers[run.dataset.name]):
             if isinstance(one, Measurement) and one.metric == metric:
                 yield one
 
@@ -70,21 +71,21 @@ def test_accuracy_is_told_among_200_and_among_all_classes(answers: dict[str, Pre
 def test_aupr_is_that_of_the_published_script(answers: dict[str, Predictions]) -> None:
     study = NaturalAdversarialStudy([MODEL], HARD, ordinary=ORDINARY, novel=NOVEL)
     msp, max_logit = found(study, answers, "imagenet_o_aupr")
-    inside, outside = answers["ordinary"], answers["novel"]
-    assert inside.logits is not None
-    assert outside.logits is not None
-    kept = inside.logits[np.isin(inside.labels[:, 0], O_CLASSES)][:, O_CLASSES]
-    new = outside.logits[:, O_CLASSES]
+    id_set, ood_set = answers["ordinary"], answers["novel"]
+    assert id_set.logits is not None
+    assert ood_set.logits is not None
+    kept = id_set.logits[np.isin(id_set.labels[:, 0], O_CLASSES)][:, O_CLASSES]
+    new = ood_set.logits[:, O_CLASSES]
     positive = np.repeat([0, 1], [len(kept), len(new)])
     both = np.concatenate([kept, new])
     powers = np.exp(both - both.max(axis=1, keepdims=True))
     softmax = powers / powers.sum(axis=1, keepdims=True)
-    assert msp.about["detector"] == "msp"
+    assert msp.about["ood_detector"] == "msp"
     assert msp.value == pytest.approx(average_precision_score(positive, -softmax.max(axis=1)), abs=1e-9)
     assert max_logit.value == pytest.approx(average_precision_score(positive, -both.max(axis=1)), abs=1e-12)
     assert msp.images == len(both)
-    assert msp.interval is not None
-    assert msp.interval[0] < msp.value < msp.interval[1]
+    assert msp.ends is not None
+    assert msp.ends[0] < msp.value < msp.ends[1]
 
 
 def test_a_model_of_probabilities_is_scored_as_one_of_logits(answers: dict[str, Predictions]) -> None:
@@ -121,7 +122,7 @@ def test_too_few_photos_for_a_bin_are_told_where_the_calibration_error_would_sta
     study = NaturalAdversarialStudy([MODEL], HARD)
     assert not found(study, few, "imagenet_a_calibration_error")
     assert "hard: the RMS calibration error needs a bin of 100 images, and has 99" in list(
-        study.skipped(lambda run: few[run.image_set.name])
+        skipped_by(study, lambda run: few[run.dataset.name])
     )
 
 
@@ -144,7 +145,7 @@ def test_images_of_other_classes_do_not_count(answers: dict[str, Predictions]) -
 
 def test_the_surest_hard_photos_come_first_in_the_response_curve(answers: dict[str, Predictions]) -> None:
     study = NaturalAdversarialStudy([MODEL], HARD)
-    curves = [one for one in study.measure(lambda run: answers["hard"]) if isinstance(one, Curve)]
+    curves = [one for one in findings_of(study, lambda run: answers["hard"]) if isinstance(one, Curve)]
     area, *_ = found(study, answers, "imagenet_a_aurra")
     accuracy, *_ = found(study, answers, "imagenet_a_accuracy")
     assert curves[0].y[-1] == pytest.approx(accuracy.value)
@@ -153,9 +154,9 @@ def test_the_surest_hard_photos_come_first_in_the_response_curve(answers: dict[s
 
 def test_what_is_missing_is_told(answers: dict[str, Predictions]) -> None:
     def told(study: NaturalAdversarialStudy) -> str:
-        return " ".join(study.skipped(lambda run: answers[run.image_set.name]))
+        return " ".join(skipped_by(study, lambda run: answers[run.dataset.name]))
 
-    assert "--out-images" in told(NaturalAdversarialStudy([MODEL], HARD))
+    assert "--ood" in told(NaturalAdversarialStudy([MODEL], HARD))
     assert "--clean-images" in told(NaturalAdversarialStudy([MODEL], HARD, novel=NOVEL))
     assert told(NaturalAdversarialStudy([MODEL], HARD, ordinary=ORDINARY, novel=NOVEL)) == ""
 
@@ -163,8 +164,8 @@ def test_what_is_missing_is_told(answers: dict[str, Predictions]) -> None:
 def test_a_model_of_other_classes_is_left_out_with_the_reason() -> None:
     few = predictions(np.zeros((3, 2)), np.array([0, 1, 0]), Classes(("a", "b"), ("n00000001", "n00000002")))
     study, load = NaturalAdversarialStudy([MODEL], HARD, ordinary=ORDINARY, novel=NOVEL), lambda run: few
-    assert list(study.measure(load)) == []
-    reasons = list(study.skipped(load))
+    assert findings_of(study, load) == []
+    reasons = skipped_by(study, load)
     assert [reason.partition(":")[0] for reason in reasons] == ["net on hard", "net on ordinary", "net on novel"]
     assert all("200 of 200 classes are not scored" in reason for reason in reasons)
 
@@ -223,12 +224,12 @@ def test_any_detector_looks_for_novel_photos_among_the_classes_that_are_scored(a
         ordinary=ORDINARY,
         novel=NOVEL,
         detectors=["energy", "max_cosine", "knn", "mahalanobis"],
-        training=ImageSetRef("training", "training"),
+        training=DatasetRef("training", "training"),
         parameters={"knn": {"neighbours": 3}},
         keep="features",
     )
-    assert ImageSetRef("training", "training") in [run.image_set for run in study.runs()]
-    aupr = {one.about["detector"]: one for one in found(study, seen, "imagenet_o_aupr")}
+    assert DatasetRef("training", "training") in [run.dataset for run in study.runs()]
+    aupr = {one.about["ood_detector"]: one for one in found(study, seen, "imagenet_o_aupr")}
     assert list(aupr) == ["energy", "max_cosine", "knn", "mahalanobis"]
     learned, known = (seen[name].take(np.isin(seen[name].labels[:, 0], O_CLASSES)) for name in ("training", "ordinary"))
     points = np.concatenate([known.need_features(), seen["novel"].need_features()])
@@ -248,15 +249,13 @@ def test_any_detector_looks_for_novel_photos_among_the_classes_that_are_scored(a
     }
     for name, scores in expected.items():
         assert aupr[name].value == pytest.approx(average_precision_score(positive, scores), abs=1e-6)
-    assert f"references {len(learned)}" in aupr["knn"].convention["detector"]
+    assert f"references {len(learned)}" in aupr["knn"].convention["parameters"]
 
 
 def test_a_detector_that_cannot_be_had_is_told(answers: dict[str, Predictions]) -> None:
     study = NaturalAdversarialStudy([MODEL], HARD, ordinary=ORDINARY, novel=NOVEL, detectors=["msp", "knn"])
-    load = lambda run: answers[run.image_set.name]  # noqa: E731 - studies remember what they said by it
-    assert [one.about["detector"] for one in study.measure(load) if one.about.get("detector")] == ["msp"]
-    assert list(study.skipped(load)) == [
-        "knn is left out for net: it learns from training images, and none were given (--training)"
-    ]
+    load = lambda run: answers[run.dataset.name]  # noqa: E731 - studies remember what they said by it
+    assert [one.about["ood_detector"] for one in findings_of(study, load) if one.about.get("ood_detector")] == ["msp"]
+    assert skipped_by(study, load) == ["knn on net: it learns from training images, and none were given (--training)"]
     with pytest.raises(UnknownName, match="did you mean energy"):
         NaturalAdversarialStudy([MODEL], HARD, detectors=["enrgy"])

@@ -11,23 +11,24 @@ import numpy as np
 import pytest
 from PIL import Image as Pillow
 
-from shiftproof.image_sets import ImageList, open_images
-from shiftproof.image_sets.crops import crops
-from shiftproof.image_sets.views import View
-from shiftproof.metrics.top5 import to_top5
+from shiftproof.datasets import ImageList, open_dataset
+from shiftproof.datasets.boxed.crops import crops
+from shiftproof.datasets.subsets import View
+from shiftproof.metrics.accuracy import to_top5
 from shiftproof.models import wrap_model
-from shiftproof.prediction import fill_studies
-from shiftproof.store import Store
-from shiftproof.studies import measure, object_scales
-from shiftproof.studies.object_scales import largest_factors
-from shiftproof.studies.object_shares import share_findings
-from shiftproof.studies.objects import ObjectStudy
+from shiftproof.options import PredictionSettings
+from shiftproof.runs.predict import fill_studies
+from shiftproof.runs.store import Store
+from shiftproof.studies.measure import measure
+from shiftproof.studies.objects import scales as object_scales
+from shiftproof.studies.objects.scales import largest_factors
+from shiftproof.studies.objects.study import ObjectStudy, share_findings
 from shiftproof.types import (
     Curve,
+    Dataset,
+    DatasetRef,
     Finding,
     Gallery,
-    ImageSet,
-    ImageSetRef,
     Inputs,
     Logits,
     Measurement,
@@ -35,6 +36,7 @@ from shiftproof.types import (
     Predictions,
     Run,
 )
+from studies.contracts import findings_of, skipped_by
 
 MODEL = ModelRef("net", "m")
 
@@ -66,10 +68,10 @@ def boxed_file(folder: Path, name: str = "boxes", sizes: bool = True) -> ImageLi
     (folder / "a.png").touch()  # nobody opens it
     path = folder / f"{name}.json"
     path.write_text(json.dumps({"images": images, "annotations": boxes, "categories": categories}))
-    return open_images(path)
+    return open_dataset(path)
 
 
-def answers_to(images: ImageSet, right: Sequence[bool]) -> Predictions:
+def answers_to(images: Dataset, right: Sequence[bool]) -> Predictions:
     labels = np.array([(*sample.labels, -1)[:2] for sample in images.samples])
     logits = np.zeros((len(right), 3))
     logits[np.arange(len(right)), np.where(right, labels[:, 0], 2)] = 2
@@ -82,47 +84,47 @@ def answers_to(images: ImageSet, right: Sequence[bool]) -> Predictions:
 
 
 class Answers:
-    """What the model says of each look, and the sets themselves."""
+    """What the model says of each view, and the sets themselves."""
 
-    def __init__(self, whole: ImageList, looks: dict[str, ImageList], beside: Sequence[ImageList] = ()) -> None:
+    def __init__(self, whole: ImageList, views: dict[str, ImageList], beside: Sequence[ImageList] = ()) -> None:
         in_image = {one.rpartition("/")[0]: verdicts[0] for one, verdicts in RIGHT.items()}
-        self.sets = {one.ref: one for one in (whole, *looks.values(), *beside)}
+        self.sets = {one.ref: one for one in (whole, *views.values(), *beside)}
         self.answers = {whole.ref: answers_to(whole, [in_image[sample.id] for sample in whole.samples])}
-        for place, look in enumerate(("crop", "alone", "enlarged"), start=1):
-            if look in looks:
-                verdicts = [RIGHT[sample.id][place] for sample in looks[look].samples]
-                self.answers[looks[look].ref] = answers_to(looks[look], verdicts)
+        for place, view in enumerate(("crop", "alone", "enlarged"), start=1):
+            if view in views:
+                verdicts = [RIGHT[sample.id][place] for sample in views[view].samples]
+                self.answers[views[view].ref] = answers_to(views[view], verdicts)
 
     def __call__(self, run: Run) -> Predictions:
-        return self.answers[run.image_set]
+        return self.answers[run.dataset]
 
-    def images(self, ref: ImageSetRef) -> ImageSet:
+    def images(self, ref: DatasetRef) -> Dataset:
         return self.sets[ref]
 
 
-def looks_of(images: ImageList) -> dict[str, ImageList]:
-    return {look: crops(images, look=look) for look in ("crop", "alone", "enlarged")}
+def views_of(images: ImageList) -> dict[str, ImageList]:
+    return {view: crops(images, view=view) for view in ("crop", "alone", "enlarged")}
 
 
 @pytest.fixture
 def findings(tmp_path: Path) -> list[Finding]:
     images = boxed_file(tmp_path)
-    looks = looks_of(images)
-    study = ObjectStudy([MODEL], images, looks=looks)  # type: ignore[arg-type]
-    return list(study.measure(Answers(images, looks)))
+    views = views_of(images)
+    study = ObjectStudy([MODEL], images, views=views)  # type: ignore[arg-type]
+    return findings_of(study, Answers(images, views))
 
 
 def numbers(findings: Sequence[Finding], metric: str, **about: str) -> dict[tuple[str | int, ...], Measurement]:
     """By what tells them apart beside the model and the set."""
     return {
-        tuple(value for key, value in one.about.items() if key not in ("model", "image_set", *about)): one
+        tuple(value for key, value in one.about.items() if key not in ("model", "dataset", *about)): one
         for one in findings
         if isinstance(one, Measurement) and one.metric == metric and about.items() <= dict(one.about).items()
     }
 
 
 def test_accuracy_in_each_look_is_that_of_the_objects(findings: list[Finding]) -> None:
-    found = {look: (one.value, one.images) for (look,), one in numbers(findings, "object_accuracy").items()}
+    found = {view: (one.value, one.images) for (view,), one in numbers(findings, "object_accuracy").items()}
     # d.png is right in its image, and so are both objects in it
     assert found == {"image": (3 / 5, 5), "crop": (3 / 5, 5), "alone": (2 / 5, 5), "enlarged": (4 / 5, 5)}
     (stated,) = {one.convention["objects"] for one in numbers(findings, "object_accuracy").values()}
@@ -131,13 +133,13 @@ def test_accuracy_in_each_look_is_that_of_the_objects(findings: list[Finding]) -
 
 def test_an_object_that_was_not_read_in_one_look_counts_in_none(tmp_path: Path) -> None:
     images = boxed_file(tmp_path)
-    looks = looks_of(images)
-    answers = Answers(images, looks)
-    alone = answers.answers[looks["alone"].ref]
-    answers.answers[looks["alone"].ref] = alone.take(np.array([key != "b.png/000" for key in alone.ids]))
-    study = ObjectStudy([MODEL], images, looks=looks)  # type: ignore[arg-type]
-    found = numbers(list(study.measure(answers)), "object_accuracy")
-    assert {look: (one.value, one.images) for (look,), one in found.items()} == {
+    views = views_of(images)
+    answers = Answers(images, views)
+    alone = answers.answers[views["alone"].ref]
+    answers.answers[views["alone"].ref] = alone.take(np.array([key != "b.png/000" for key in alone.ids]))
+    study = ObjectStudy([MODEL], images, views=views)  # type: ignore[arg-type]
+    found = numbers(findings_of(study, answers), "object_accuracy")
+    assert {view: (one.value, one.images) for (view,), one in found.items()} == {
         "image": (3 / 4, 4), "crop": (2 / 4, 4), "alone": (1 / 4, 4), "enlarged": (3 / 4, 4),
     }  # fmt: skip
     assert found[("image",)].convention["left out"] == "1 of 5 objects"
@@ -165,26 +167,26 @@ def test_removing_the_background_and_enlarging_are_told_apart_and_add_up(finding
     # five objects in four images are four cases, too few to tell how images differ
     assert not numbers(findings, "object_difference_p")
     for one in numbers(findings, "object_difference").values():
-        assert (one.interval, one.images, one.clusters) == (None, 5, 4)
-        assert one.convention["interval"] == "too few: 4 source images, and each is one case; at least 5 are needed"
+        assert (one.ends, one.images, one.clusters) == (None, 5, 4)
+        assert one.how_sure == "too few: 4 source images, and each is one cluster; at least 5 are needed"
 
 
 def test_objects_stand_in_the_bin_of_their_larger_side_in_the_whole_image(findings: list[Finding]) -> None:
-    found = numbers(findings, "scale_factor_accuracy", look="enlarged")
+    found = numbers(findings, "scale_factor_accuracy", view="enlarged")
     assert {key: (one.value, one.images) for key, one in found.items()} == {
         ("1", 224): (1.0, 1),  # a: 400 of 500
         ("1/2", 112): (1.0, 2),  # b: 175 of 500; c: 200 of 500
         ("1/4", 56): (0.0, 1),  # the first of d: 100 of 500
         ("1/16", 14): (1.0, 1),  # the second of d: 10 of 400
     }
-    alone = numbers(findings, "scale_factor_accuracy", look="alone")
+    alone = numbers(findings, "scale_factor_accuracy", view="alone")
     assert alone["1/2", 112].value == 1 / 2
     assert "count twice" in alone["1/2", 112].convention["scale factor"]
 
 
 def test_shares_of_scale_factors_sum_to_the_accuracy_overall(findings: list[Finding]) -> None:
-    for (look,), overall in numbers(findings, "object_accuracy").items():
-        bins = numbers(findings, "scale_factor_accuracy", look=str(look)).values()
+    for (view,), overall in numbers(findings, "object_accuracy").items():
+        bins = numbers(findings, "scale_factor_accuracy", view=str(view)).values()
         assert sum(one.value * one.images for one in bins) == pytest.approx(overall.value * overall.images)
         assert sum(one.images for one in bins) == overall.images
 
@@ -198,9 +200,9 @@ def test_the_share_of_a_class_is_the_mean_over_its_objects(findings: list[Findin
 
 def test_shares_are_counted_beside_those_of_another_set(tmp_path: Path) -> None:
     images = boxed_file(tmp_path)
-    looks, beside = looks_of(images), crops(boxed_file(tmp_path, "others"), name="others")
-    study = ObjectStudy([MODEL], images, looks=looks, beside=beside)  # type: ignore[arg-type]
-    found = list(study.measure(Answers(images, looks, [beside])))
+    views, beside = views_of(images), crops(boxed_file(tmp_path, "others"), name="others")
+    study = ObjectStudy([MODEL], images, views=views, beside=beside)  # type: ignore[arg-type]
+    found = findings_of(study, Answers(images, views, [beside]))
     own, other = (one for one in found if isinstance(one, Curve))
     assert (own.about["objects_of"], other.about["objects_of"]) == ("boxes", "others")
     assert own.y == other.y
@@ -220,29 +222,29 @@ def test_objects_right_in_one_look_only_are_shown_in_their_box_and_enlarged(find
     assert box.box == pytest.approx((100 / 500, 100 / 400, 200 / 500, 150 / 400))
     assert (box.kind, box.caption) == ("truth", "dog")
     assert in_image.items[0].caption.startswith("dog; in its image: cat")  # any class of the image is right
-    assert in_image.items[1].image_set is not None
-    assert in_image.items[1].image_set.name == "objects enlarged of boxes"
+    assert in_image.items[1].dataset is not None
+    assert in_image.items[1].dataset.name == "objects enlarged of boxes"
 
 
 def test_a_set_without_boxes_is_skipped_with_its_reason() -> None:
-    study = ObjectStudy([MODEL], ImageSetRef("photos", "p"))
+    study = ObjectStudy([MODEL], DatasetRef("photos", "p"))
     stored: dict[Run, Predictions] = {}
     nothing = stored.__getitem__
     assert study.runs() == []
-    assert list(study.measure(nothing)) == []
-    assert list(study.skipped(nothing)) == ["photos: objects are told from their background by boxes, and it has none"]
+    assert findings_of(study, nothing) == []
+    assert skipped_by(study, nothing) == ["photos: objects and background are told apart by boxes, and the dataset has none"]
 
 
 def test_without_the_sizes_of_images_there_are_no_scale_factors_and_no_shares(tmp_path: Path) -> None:
     images = boxed_file(tmp_path, sizes=False)
-    looks = looks_of(images)
-    study = ObjectStudy([MODEL], images, looks=looks)  # type: ignore[arg-type]
-    found = list(study.measure(Answers(images, looks)))
+    views = views_of(images)
+    study = ObjectStudy([MODEL], images, views=views)  # type: ignore[arg-type]
+    found = findings_of(study, Answers(images, views))
     assert {one.metric for one in found if isinstance(one, Measurement)} == {
         "object_accuracy",
         "object_difference",
     }
-    assert "scale factors need the sizes of the images" in next(study.skipped(Answers(images, looks)))
+    assert "scale factors need the sizes of the images" in skipped_by(study, Answers(images, views))[0]
     assert not any(item.boxes for one in found if isinstance(one, Gallery) for item in one.items)
 
 
@@ -254,11 +256,11 @@ def test_an_image_has_the_factor_of_its_largest_object(tmp_path: Path) -> None:
 def test_crops_of_each_scale_are_shown_at_that_times_224_and_448_and_pooled_over_images(tmp_path: Path) -> None:
     """Worked by hand: right at SF x 224 a and d/001; at SF x 448 all but c, of 1, 2, 1 and 1 crops."""
     images = boxed_file(tmp_path)
-    looks = looks_of(images)
-    load = Answers(images, looks)
+    views = views_of(images)
+    load = Answers(images, views)
     bins = {
-        factor: View(looks["crop"], images.classes, some, f"crops {factor}")
-        for factor, some in object_scales.samples_by_factor(looks["crop"]).items()
+        factor: View(views["crop"], images.classes, some, f"crops {factor}")
+        for factor, some in object_scales.samples_by_factor(views["crop"]).items()
     }
     right = {224: {"a.png/000", "d.png/001"}, 448: {"a.png/000", "b.png/000", "d.png/000", "d.png/001"}}
     scaled = [
@@ -277,13 +279,13 @@ def test_crops_of_each_scale_are_shown_at_that_times_224_and_448_and_pooled_over
     study = ObjectStudy(
         [MODEL],
         images,
-        looks=looks,  # type: ignore[arg-type]
+        views=views,  # type: ignore[arg-type]
         scaled={"net": scaled},
         factors=tuple(bins),
         crop_sizes=(224, 448),
     )
     assert len(study.runs()) == 4 + 8
-    found = list(study.measure(loaded))
+    found = findings_of(study, loaded)
     rows = {key: (one.value, one.images) for key, one in numbers(found, "scaled_crop_accuracy").items()}
     assert rows == {
         ("1", 224, 224): (1.0, 1), ("1/2", 224, 112): (0.0, 2), ("1/4", 224, 56): (0.0, 1), ("1/16", 224, 14): (1.0, 1),
@@ -291,10 +293,10 @@ def test_crops_of_each_scale_are_shown_at_that_times_224_and_448_and_pooled_over
     }  # fmt: skip
     totals = {key: (one.value, one.images) for key, one in numbers(found, "scaled_crop_total").items()}
     assert totals == {(224,): (2 / 5, 5), (448,): (4 / 5, 5)}, "plain means of the rows would be 2/4 and 3.5/4"
-    assert not any("no crops at" in one for one in study.skipped(loaded))
+    assert not any("no crops at" in one for one in skipped_by(study, loaded))
     without_one = dataclasses.replace(study, scaled={"net": scaled[:-1]})
-    assert set(numbers(list(without_one.measure(loaded)), "scaled_crop_total")) == {(224,)}, "no total without all crops"
-    assert any("no crops at 1/16 x 448" in one for one in without_one.skipped(loaded))
+    assert set(numbers(findings_of(without_one, loaded), "scaled_crop_total")) == {(224,)}, "no total without all crops"
+    assert any("no crops at 1/16 x 448" in one for one in skipped_by(without_one, loaded))
 
 
 def test_an_image_without_objects_has_no_scale_factor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -320,14 +322,14 @@ def test_a_model_that_goes_by_the_background_gains_when_it_is_removed(tmp_path: 
     categories = [{"id": 0, "name": "red"}, {"id": 1, "name": "blue"}]
     (tmp_path / "boxes.json").write_text(json.dumps({"images": images, "annotations": boxes, "categories": categories}))
     model = wrap_model(
-        redness, name="hue", version="1", class_names=["red", "blue"], size=(32, 32), prepare="squash,mean=0,std=1"
+        redness, name="hue", version="1", class_names=["red", "blue"], size=(32, 32), preprocess="squash,mean=0,std=1"
     )
-    opened = open_images(tmp_path / "boxes.json")
-    looks = looks_of(opened)
-    study = ObjectStudy([model], opened, looks=looks)  # type: ignore[arg-type]
-    sets = [opened, *looks.values()]
-    fill_studies(model, [study], sets, store=Store(tmp_path / "runs"), workers=0)
-    results = measure(study, store=tmp_path / "runs", image_sets=sets)
-    accuracy = {look: one.value for (look,), one in numbers(results.findings, "object_accuracy").items()}
+    opened = open_dataset(tmp_path / "boxes.json")
+    views = views_of(opened)
+    study = ObjectStudy([model], opened, views=views)  # type: ignore[arg-type]
+    sets = [opened, *views.values()]
+    fill_studies(model, [study], sets, store=Store(tmp_path / "runs"), settings=PredictionSettings(workers=0))
+    results = measure(study, store=tmp_path / "runs", datasets=sets)
+    accuracy = {view: one.value for (view,), one in numbers(results.shown, "object_accuracy").items()}
     assert accuracy == {"image": 0.0, "crop": 1.0, "alone": 1.0, "enlarged": 1.0}
     assert results.skipped == ()

@@ -8,16 +8,18 @@ import numpy as np
 import pytest
 
 import shiftproof
-from shiftproof.corruptions import IMAGENET_P, IMAGENET_P_VALIDATION
+from shiftproof.catalog import PERTURBATIONS
+from shiftproof.corruptions import IMAGENET_P
 from shiftproof.errors import BadInput, UnknownName
 from shiftproof.metrics import flip_probability, sequence_top5_distance, sequence_zipf_distance
-from shiftproof.metrics.top5 import to_top5
-from shiftproof.studies.perturbation import PerturbationStudy
-from shiftproof.studies.published_baselines import alexnet_flips
-from shiftproof.types import Gallery, ImageSetRef, Measurement, ModelRef, Predictions, Seen
+from shiftproof.metrics.accuracy import to_top5
+from shiftproof.studies.corruption.cells import alexnet_flips
+from shiftproof.studies.perturbation.study import PerturbationStudy
+from shiftproof.types import DatasetRef, Gallery, Measurement, ModelRef, Predictions, Seen
+from studies.contracts import findings_of, skipped_by
 
 MODEL, BASE = ModelRef("model", "1"), ModelRef("base", "2")
-FRAMES = ImageSetRef("frames", "3")
+FRAMES = DatasetRef("frames", "3")
 
 # the first class in every frame, by image
 TILT = {"a": [0, 0, 1, 0, 0, 0], "b": [2, 2, 2, 2, 2, 2]}
@@ -46,7 +48,7 @@ def numbers(findings: Any, metric: str) -> dict[Any, Any]:
 
 def test_flips_are_as_on_paper_by_step_and_for_noise_by_level(predictions_of: Any) -> None:
     answers = frames_of(predictions_of, ("tilt", 1, TILT), ("shot_noise", 1, NOISE), ("shot_noise", 3, TILT))
-    found = list(PerturbationStudy([MODEL], FRAMES).measure(lambda run: answers))
+    found = findings_of(PerturbationStudy([MODEL], FRAMES), lambda run: answers)
     assert numbers(found, "flip_probability") == {
         ("tilt", 1): (2 / 5) / 2,  # to 1 and back, and never
         ("tilt", 2): (2 / 4) / 2,  # frames 0 and 2, 2 and 4
@@ -60,7 +62,7 @@ def test_flips_are_as_on_paper_by_step_and_for_noise_by_level(predictions_of: An
 
 def test_the_numbers_say_what_was_compared_and_averaged(predictions_of: Any) -> None:
     answers = frames_of(predictions_of, ("tilt", 1, TILT), ("shot_noise", 1, NOISE), ("shear", 1, NOISE))
-    found: list[Any] = list(PerturbationStudy([MODEL], FRAMES).measure(lambda run: answers))
+    found: list[Any] = findings_of(PerturbationStudy([MODEL], FRAMES), lambda run: answers)
     told = {(one.metric, one.about.get("perturbation"), one.about.get("difficulty")): one.convention for one in found[:-1]}
     assert told["flip_probability", "tilt", 2]["compared"] == "each with the frame 2 before"
     assert told["flip_probability", "shot_noise", 1]["compared"] == "each with the first, noise of level 1"
@@ -79,7 +81,7 @@ def test_a_mean_over_unseen_perturbations_stands_beside_the_published_one(predic
         def seen(self, run: Any) -> Seen:
             return Seen(augmentations=("poisson noise",))
 
-    found: list[Any] = list(PerturbationStudy([MODEL], FRAMES).measure(Load()))
+    found: list[Any] = findings_of(PerturbationStudy([MODEL], FRAMES), Load())
     assert numbers(found, "mean_flip_probability") == {(None, None): 0.25, (None, 2): 0.25, (None, 3): (1 / 3) / 2}
     assert numbers(found, "unseen_mean_flip_probability") == {(None, None): 0.2}  # of tilt alone, where noise counts too
     told = [one.convention.get("seen in training") for one in found if getattr(one, "metric", "") == "mean_flip_probability"]
@@ -119,7 +121,7 @@ def test_distances_and_their_ratios_to_a_baseline_are_those_of_the_metrics() -> 
     answers = {name: stored(tables) for name, tables in scores.items()}
     study = PerturbationStudy([MODEL], FRAMES, baseline=BASE, zipf=True)
     assert study.keep == "logits"
-    found = list(study.measure(lambda run: answers[run.model.name]))
+    found = findings_of(study, lambda run: answers[run.model.name])
 
     def expected(name: str, measure: Any) -> dict[Any, float]:
         tables = scores[name]
@@ -154,10 +156,10 @@ def test_distances_and_their_ratios_to_a_baseline_are_those_of_the_metrics() -> 
 
 def test_the_baseline_beside_itself_is_one_by_definition() -> None:
     answers = stored({("tilt", 1): walk(0), ("scale", 1): walk(1)})
-    found = list(PerturbationStudy([BASE], FRAMES, baseline=BASE).measure(lambda run: answers))
+    found = findings_of(PerturbationStudy([BASE], FRAMES, baseline=BASE), lambda run: answers)
     ratios = [one for one in found if isinstance(one, Measurement) and one.metric in ("flip_rate", "mean_flip_rate")]
     assert len(ratios) == 2 * 3 + 3
-    assert all(one.value == 1 and one.interval is None for one in ratios)
+    assert all(one.value == 1 and one.ends is None for one in ratios)
 
 
 def test_alexnet_is_the_baseline_only_of_the_published_videos(predictions_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,58 +167,58 @@ def test_alexnet_is_the_baseline_only_of_the_published_videos(predictions_of: An
 
     def found(**options: Any) -> tuple[dict[Any, Any], list[str]]:
         study = PerturbationStudy([MODEL], FRAMES, **options)
-        return numbers(study.measure(lambda run: answers), "flip_rate"), list(study.skipped(lambda run: answers))
+        return numbers(findings_of(study, lambda run: answers), "flip_rate"), skipped_by(study, lambda run: answers)
 
     rates, reasons = found()
     assert rates == {}
     assert any("give --baseline MODEL" in reason for reason in reasons)
     # a few of the videos are not those that the published numbers are of
     assert found(published="imagenet-p") == (rates, reasons)
-    monkeypatch.setattr("shiftproof.studies.perturbation.LIKE_IMAGENET_P", 2)
+    monkeypatch.setattr("shiftproof.studies.perturbation.study.LIKE_IMAGENET_P", 2)
     rates, reasons = found(published="imagenet-p")
     assert rates == {("tilt", 1): 0.2 / 0.0705, ("scale", 1): 0.5 * (2 / 5 + 1 / 5) / 0.23531}
     assert all("top-5 distance is not public" in reason for reason in reasons)
     assert len(reasons) == 1
     study = PerturbationStudy([MODEL], FRAMES, baseline="alexnet")
-    told = next(one for one in study.measure(lambda run: answers) if getattr(one, "metric", "") == "mean_flip_rate")
+    told = next(one for one in findings_of(study, lambda run: answers) if getattr(one, "metric", "") == "mean_flip_rate")
     assert isinstance(told, Measurement)
     assert "of other images" in told.convention["baseline"]
-    assert numbers(study.measure(lambda run: answers), "top5_distance_ratio") == {}
+    assert numbers(findings_of(study, lambda run: answers), "top5_distance_ratio") == {}
     assert told.convention["perturbations"] == "tilt, scale"
 
 
 def test_alexnets_flip_probabilities_are_the_published_ones() -> None:
     flips = alexnet_flips()
-    assert list(flips) == [*IMAGENET_P, *IMAGENET_P_VALIDATION]
+    assert list(flips) == list(PERTURBATIONS)
     assert np.mean([flips[name] for name in IMAGENET_P]) == pytest.approx(0.140463, abs=1e-9)
-    assert [flips[name] for name in IMAGENET_P_VALIDATION] == [0.18649, 0.02775, 0.05053, 0.10658]
+    assert [flips[name] for name in PERTURBATIONS if name not in IMAGENET_P] == [0.18649, 0.02775, 0.05053, 0.10658]
 
 
 def test_several_sets_are_measured_together_under_one_name(predictions_of: Any) -> None:
-    sets = [ImageSetRef("tilt of photos", "4"), ImageSetRef("scale of photos", "5")]
+    sets = [DatasetRef("tilt of photos", "4"), DatasetRef("scale of photos", "5")]
     answers = {
         sets[0]: frames_of(predictions_of, ("tilt", 1, TILT)),
         sets[1]: frames_of(predictions_of, ("scale", 1, NOISE)),
     }
     together = frames_of(predictions_of, ("tilt", 1, TILT), ("scale", 1, NOISE))
-    apart = PerturbationStudy([MODEL], image_sets=sets, name="frames")
-    assert [(run.image_set, run.condition.picture) for run in apart.runs()] == [(images, "whole") for images in sets]
+    apart = PerturbationStudy([MODEL], datasets=sets, name="frames")
+    assert [(run.dataset, run.condition.picture) for run in apart.runs()] == [(images, "whole") for images in sets]
     one, other = (
-        [repr(found) for found in study.measure(load) if isinstance(found, Measurement)]
+        [repr(found) for found in findings_of(study, load) if isinstance(found, Measurement)]
         for study, load in [
-            (apart, lambda run: answers[run.image_set]),
+            (apart, lambda run: answers[run.dataset]),
             (PerturbationStudy([MODEL], FRAMES), lambda run: together),
         ]
     )
     assert one == other
-    galleries = [found for found in apart.measure(lambda run: answers[run.image_set]) if isinstance(found, Gallery)]
-    assert {gallery.image_set for gallery in galleries} == set(sets)
+    galleries = [found for found in findings_of(apart, lambda run: answers[run.dataset]) if isinstance(found, Gallery)]
+    assert {gallery.dataset for gallery in galleries} == set(sets)
 
 
 def test_the_least_stable_photos_are_those_with_most_flips(predictions_of: Any) -> None:
     answers = frames_of(predictions_of, ("tilt", 1, TILT), ("shot_noise", 1, NOISE))
     gallery = next(
-        one for one in PerturbationStudy([MODEL], FRAMES).measure(lambda run: answers) if isinstance(one, Gallery)
+        one for one in findings_of(PerturbationStudy([MODEL], FRAMES), lambda run: answers) if isinstance(one, Gallery)
     )
     assert [(item.id, item.caption) for item in gallery.items] == [
         ("a/shot_noise_1/00", "shot_noise: differs from the first frame in 2 of 5"),
@@ -228,7 +230,7 @@ def test_the_least_stable_photos_are_those_with_most_flips(predictions_of: Any) 
 def test_a_sequence_with_a_missing_frame_is_left_out_with_its_image_and_counted(predictions_of: Any) -> None:
     whole = frames_of(predictions_of, ("tilt", 1, {**TILT, "c": [0, 1, 0, 1, 0, 1]}), ("scale", 1, {**NOISE, "c": [0] * 6}))
     answers = whole.take(np.array([key != "c/tilt_1/03" for key in whole.ids]))
-    found: list[Any] = list(PerturbationStudy([MODEL], FRAMES).measure(lambda run: answers))
+    found: list[Any] = findings_of(PerturbationStudy([MODEL], FRAMES), lambda run: answers)
     assert numbers(found, "flip_probability")["tilt", 1] == 0.2
     assert {one.images for one in found if isinstance(one, Measurement)} == {2}
     assert found[0].convention["sequences left out"] == "1, because frames are missing"
@@ -242,29 +244,29 @@ def test_a_baseline_that_never_flips_is_told_and_not_divided_by(predictions_of: 
         "base": frames_of(predictions_of, ("tilt", 1, still), ("scale", 1, TILT)),
     }
     study = PerturbationStudy([MODEL], FRAMES, baseline=BASE)
-    found = list(study.measure(lambda run: answers[run.model.name]))
+    found = findings_of(study, lambda run: answers[run.model.name])
     assert set(numbers(found, "flip_rate")) == {("scale", 1), ("scale", 2), ("scale", 3)}
     assert numbers(found, "mean_flip_rate") == {}
-    assert any("base never flips under tilt" in reason for reason in study.skipped(lambda run: answers[run.model.name]))
+    assert any("base never flips under tilt" in reason for reason in skipped_by(study, lambda run: answers[run.model.name]))
 
 
 def test_sequences_too_short_for_a_step_are_told(predictions_of: Any) -> None:
     short = {name: frames[:3] for name, frames in TILT.items()}
     answers = frames_of(predictions_of, ("tilt", 1, short))
     study = PerturbationStudy([MODEL], FRAMES)
-    assert set(numbers(study.measure(lambda run: answers), "flip_probability")) == {("tilt", 1), ("tilt", 2)}
-    assert any("too short for tilt at difficulty 3" in reason for reason in study.skipped(lambda run: answers))
+    assert set(numbers(findings_of(study, lambda run: answers), "flip_probability")) == {("tilt", 1), ("tilt", 2)}
+    assert any("too short for tilt at difficulty 3" in reason for reason in skipped_by(study, lambda run: answers))
 
 
 def test_images_that_are_no_frames_give_a_reason(predictions_of: Any) -> None:
     answers = predictions_of([0, 1], [0, 1])
     study = PerturbationStudy([MODEL], FRAMES)
-    assert list(study.measure(lambda run: answers)) == []
-    assert any("needs sequences" in reason for reason in study.skipped(lambda run: answers))
+    assert findings_of(study, lambda run: answers) == []
+    assert any("needs sequences" in reason for reason in skipped_by(study, lambda run: answers))
 
 
 def test_slips_are_told_at_once() -> None:
-    with pytest.raises(BadInput, match="image set"):
+    with pytest.raises(BadInput, match="dataset"):
         PerturbationStudy([MODEL])
     with pytest.raises(UnknownName, match="alexnet"):
         PerturbationStudy([MODEL], FRAMES, baseline="alexnett")

@@ -13,7 +13,7 @@ from PIL import Image as Pillow
 import shiftproof as sp
 from shiftproof.metrics import auroc
 from shiftproof.models import wrap_model
-from shiftproof.types import Classifier, ImageSet, Inputs, Logits, Measurement, Study
+from shiftproof.types import Classifier, Dataset, Inputs, Logits, Measurement, Study
 
 PHOTOS, VERSIONS = 31, tuple((name, severity) for name in ("contrast", "fog", "snow") for severity in range(1, 6))
 
@@ -43,7 +43,7 @@ def model() -> Classifier:
         mean = np.asarray(inputs, np.float32).mean(axis=(1, 2, 3)) - 0.5
         return np.stack([20 * mean, np.zeros_like(mean)], axis=1)
 
-    return wrap_model(scores, name="light", version="1", class_names=["cat", "dog"], size=(4, 4), prepare="unit")
+    return wrap_model(scores, name="light", version="1", class_names=["cat", "dog"], size=(4, 4), preprocess="unit")
 
 
 @pytest.fixture(scope="module")
@@ -58,10 +58,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def measured(model: Classifier, folder: Path) -> Callable[..., list[Measurement]]:
-    def ask(study: Study, *images: ImageSet) -> list[Measurement]:
+    def ask(study: Study, *images: Dataset) -> list[Measurement]:
         for one in images:
             sp.predict(model, one, store=folder / "runs", keep="logits", workers=0)
-        return list(sp.measure(study, store=folder / "runs", image_sets=images).measurements)
+        return list(sp.measure(study, store=folder / "runs", datasets=images).measurements)
 
     return ask
 
@@ -74,8 +74,8 @@ def drawn_again(number: Callable[[NDArray[np.integer]], float]) -> tuple[float, 
 
 
 def assert_as_wide(found: Measurement, expected: tuple[float, float]) -> None:
-    assert found.interval is not None
-    low, high = found.interval
+    assert found.ends is not None
+    low, high = found.ends
     assert high - low == pytest.approx(expected[1] - expected[0], rel=0.2)
     assert low < found.value < high
 
@@ -83,7 +83,7 @@ def assert_as_wide(found: Measurement, expected: tuple[float, float]) -> None:
 def test_accuracy_over_versions_of_31_photos_is_known_as_well_as_of_31_photos(
     model: Classifier, folder: Path, measured: Callable[..., list[Measurement]]
 ) -> None:
-    images = sp.open_images(str(folder / "photos-c"))
+    images = sp.open_dataset(str(folder / "photos-c"))
     (accuracy,) = [one for one in measured(sp.AccuracyStudy([model], images), images) if one.metric == "top1_accuracy"]
     right = light() > 127
     assert (accuracy.value, accuracy.images) == (right.mean(), PHOTOS * len(VERSIONS))
@@ -94,8 +94,8 @@ def test_auroc_of_versions_of_31_photos_is_known_as_well_as_of_31_photos(
     model: Classifier, folder: Path, measured: Callable[..., list[Measurement]]
 ) -> None:
     """Corrupted versions on one side and other photos, one case each, on the other."""
-    images, shifted = sp.open_images(str(folder / "photos")), sp.open_images(str(folder / "photos-c"))
-    study = sp.OutOfDistributionStudy([model], images, shifted={"photos-c": shifted}, detectors=["msp"], keep="logits")
+    images, shifted = sp.open_dataset(str(folder / "photos")), sp.open_dataset(str(folder / "photos-c"))
+    study = sp.OODStudy([model], images, shifted={"photos-c": shifted}, detectors=["msp"], keep="logits")
     (found,) = [one for one in measured(study, images, shifted) if one.metric == "shift_auroc"]
     inside, outside = (-np.abs(values / 255 - 0.5) for values in (OTHER_PHOTOS, light()))  # surest where far from grey
 
@@ -112,7 +112,7 @@ def test_auroc_of_versions_of_31_photos_is_known_as_well_as_of_31_photos(
 
 def test_pictures_whose_names_give_a_common_source_away_are_warned_about(model: Classifier, tmp_path: Path) -> None:
     draw(tmp_path / "ward", light().ravel()[:40], lambda place: f"patient{place // 5}_{place % 5:03}")
-    images = sp.open_images(str(tmp_path / "ward"))
+    images = sp.open_dataset(str(tmp_path / "ward"))
     sp.predict(model, images, store=tmp_path / "runs", workers=0)
-    results = sp.measure(sp.AccuracyStudy([model], images), store=tmp_path / "runs", image_sets=[images])
+    results = sp.measure(sp.AccuracyStudy([model], images), store=tmp_path / "runs", datasets=[images])
     assert "40 images look like 8 series of numbered pictures" in " ".join(results.warnings)

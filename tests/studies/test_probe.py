@@ -10,15 +10,15 @@ import pytest
 from click.testing import CliRunner
 from PIL import Image as Pillow
 
-from shiftproof.cli import cli
+from shiftproof.cli.main import cli
 from shiftproof.errors import UnknownName
-from shiftproof.image_sets.varied import varied
-from shiftproof.metrics.top5 import to_top5
-from shiftproof.studies.probe import ProbeStudy, place_among
-from shiftproof.types import Classes, Curve, Finding, Gallery, ImageSetRef, Measurement, ModelRef, Predictions, Run
+from shiftproof.metrics.accuracy import to_top5
+from shiftproof.studies.probe.study import ProbeStudy, place_among, varied
+from shiftproof.types import Classes, Curve, DatasetRef, Finding, Gallery, Measurement, ModelRef, Predictions, Run
+from studies.contracts import findings_of, skipped_by
 from toys import save_colour_network
 
-MODEL, OUTSIDE = ModelRef("net", "m"), ImageSetRef("clothes", "clothes")
+MODEL, OUTSIDE = ModelRef("net", "m"), DatasetRef("clothes", "clothes")
 
 
 def answers(logits: np.ndarray, **facts: tuple[str | float, ...]) -> Predictions:
@@ -43,8 +43,8 @@ def found(photo: Path, detectors: list[str]) -> list[Finding]:
         strength=(1.0, 2.0, 4.0),
     )
     clothes = answers(np.log(np.array([[9.0, 0.5, 0.5], [7, 2, 1], [5, 4, 1], [4, 3, 3]])))
-    study = ProbeStudy([MODEL], [images], out_set=OUTSIDE, detectors=detectors)
-    return list(study.measure(lambda run: clothes if run.image_set == OUTSIDE else zoomed))
+    study = ProbeStudy([MODEL], [images], ood_dataset=OUTSIDE, detectors=detectors)
+    return findings_of(study, lambda run: clothes if run.dataset == OUTSIDE else zoomed)
 
 
 def test_the_first_answer_is_followed_and_the_surest_told(photo: Path) -> None:
@@ -63,22 +63,22 @@ def test_the_answer_that_is_followed_is_that_to_the_photo_as_it_is(photo: Path) 
         strength=(-180.0, 0.0, 180.0),
     )
     study = ProbeStudy([MODEL], [varied(photo, "hue", steps=3)], detectors=["msp"])
-    curves = {one.name: one for one in study.measure(lambda _: turned) if isinstance(one, Curve)}
+    curves = {one.name: one for one in findings_of(study, lambda _: turned) if isinstance(one, Curve)}
     assert curves["probe_probability"].about["class"] == "cat"
     assert np.allclose(curves["probe_probability"].y, [0.1, 0.6, 0.2])
 
 
 def test_how_many_pictures_are_named_as_the_photo_itself_is_told(photo: Path) -> None:
     (kept,) = (one for one in found(photo, ["msp"]) if isinstance(one, Measurement))
-    assert (kept.metric, kept.value, kept.images) == ("answer_kept_share", 1 / 3, 3)
-    assert (kept.about["image_set"], kept.about["class"]) == ("photo.png", "cat")
+    assert (kept.metric, kept.value, kept.images) == ("prediction_kept_share", 1 / 3, 3)
+    assert (kept.about["dataset"], kept.about["class"]) == ("photo.png", "cat")
 
 
 def test_scores_are_placed_among_those_of_the_outside_images(photo: Path) -> None:
     (place,) = (one for one in found(photo, ["msp"]) if isinstance(one, Curve) and one.name == "probe_percentile")
-    # sureness of the outside images is 0.9, 0.7, 0.5, 0.4: 0.8 is more foreign than one of them, 0.6 than two
+    # sureness of the OOD images is 0.9, 0.7, 0.5, 0.4: 0.8 is more foreign than one of them, 0.6 than two
     assert place.y == (0.25, 0.5, 0.5)
-    assert place.about["detector"] == "msp"
+    assert place.about["ood_detector"] == "msp"
 
 
 def test_each_picture_says_what_was_said_of_it(photo: Path) -> None:
@@ -91,22 +91,22 @@ def test_a_score_between_two_others_is_above_half_of_them() -> None:
 
 
 def test_detectors_that_cannot_answer_are_told_once_measured(photo: Path) -> None:
-    study = ProbeStudy([MODEL], [varied(photo, "hue", steps=2)], out_set=OUTSIDE, detectors=["msp", "knn", "gradnorm"])
+    study = ProbeStudy([MODEL], [varied(photo, "hue", steps=2)], ood_dataset=OUTSIDE, detectors=["msp", "knn", "gradnorm"])
     hues = answers(np.eye(3)[:2], photo=("photo.png",) * 2, varied=("hue",) * 2, strength=(-180.0, 180.0))
 
     def load(run: Run) -> Predictions:
         return hues
 
-    told = list(study.skipped(load))
-    assert [sentence.split(" is left out for net: ")[0] for sentence in told] == ["knn", "gradnorm"]
+    told = skipped_by(study, load)
+    assert [sentence.split(" on net: ")[0] for sentence in told] == ["knn", "gradnorm"]
     assert "--training" in told[0]
 
 
 def test_without_outside_images_only_answers_are_told(photo: Path) -> None:
     study = ProbeStudy([MODEL], [varied(photo, "hue", steps=2)])
     turned = answers(np.eye(3)[:2], photo=("photo.png",) * 2, varied=("hue",) * 2, strength=(0.0, 90.0))
-    (reason,) = study.skipped(lambda _: turned)
-    assert "--out-images" in reason
+    (reason,) = skipped_by(study, lambda _: turned)
+    assert "--ood" in reason
 
 
 def test_the_command_writes_a_report_of_one_photo(photo: Path, tmp_path: Path) -> None:
@@ -116,32 +116,32 @@ def test_the_command_writes_a_report_of_one_photo(photo: Path, tmp_path: Path) -
         Pillow.new("RGB", (16, 16), (40 * place, 90, 200 - 30 * place)).save(tmp_path / "clothes" / f"{place}.png")
     asked = [
         "probe", str(photo), "--model", f"onnx:{tmp_path / 'colours.onnx'}", "--vary", "hue", "--steps", "4",
-        "--out-images", str(tmp_path / "clothes"), "--store", str(tmp_path / "runs"), "-o", str(tmp_path / "probe.html"),
-        "--prepare", "imagenet,size=16", "--set", "energy.temperature=3", "--quiet", "--json",
+        "--ood", str(tmp_path / "clothes"), "--store", str(tmp_path / "runs"), "-o", str(tmp_path / "probe.html"),
+        "--preprocess", "imagenet,size=16", "--set", "energy.temperature=3", "--quiet", "--json",
     ]  # fmt: skip
     result = CliRunner().invoke(cli, asked, catch_exceptions=False)
     assert result.exit_code == 0
     curves = [one for one in json.loads(result.stdout)["findings"] if one["kind"] == "Curve"]
     assert {one["name"] for one in curves} == {"probe_probability", "probe_confidence", "probe_percentile"}
     assert {tuple(one["x"]) for one in curves} == {(-180.0, -60.0, 60.0, 180.0)}
-    (energy,) = [one["convention"]["detector"] for one in curves if one["about"].get("detector") == "energy"]
-    assert energy == "energy (temperature 3)"
+    (energy,) = [one["convention"]["parameters"] for one in curves if one["about"].get("ood_detector") == "energy"]
+    assert energy == "temperature 3"
     page = (tmp_path / "probe.html").read_text(encoding="utf-8")
     assert "One photo, varied" in page
     assert "hue -180" in page
-    assert "Hue leaves" in page
+    assert "Hue: 3 of 4 variations are predicted as class 0, like the photo." in page
     assert "GradNorm" in page
-    assert re.search(r"more foreign than all of them\. \d+ more are in the figures\.", page)
+    assert re.search(r"100 % above all of them\. \d+ more are in the data\.", page)
 
 
 def test_the_command_prints_how_long_the_answer_is_kept(photo: Path, tmp_path: Path) -> None:
     save_colour_network(tmp_path / "colours.onnx")
     asked = [
         "probe", str(photo), "--model", f"onnx:{tmp_path / 'colours.onnx'}", "--vary", "zoom", "--steps", "3",
-        "--store", str(tmp_path / "runs"), "-o", str(tmp_path / "probe.html"), "--prepare", "imagenet,size=16", "--quiet",
+        "--store", str(tmp_path / "runs"), "-o", str(tmp_path / "probe.html"), "--preprocess", "imagenet,size=16", "--quiet",
     ]  # fmt: skip
     printed = CliRunner().invoke(cli, asked, catch_exceptions=False).stdout
-    assert "Answer kept" in printed
+    assert "Prediction kept" in printed
     assert "100.0" in printed  # the photo is red all over, however near
 
 
@@ -161,4 +161,4 @@ def test_a_variation_that_there_is_not_costs_no_time(photo: Path) -> None:
 )
 def test_a_slip_in_a_detector_is_told_before_anything_is_run(photo: Path, wrong: dict[str, Any], words: str) -> None:
     with pytest.raises(UnknownName, match=words):
-        ProbeStudy([MODEL], [varied(photo, "hue", steps=2)], out_set=OUTSIDE, **wrong)
+        ProbeStudy([MODEL], [varied(photo, "hue", steps=2)], ood_dataset=OUTSIDE, **wrong)

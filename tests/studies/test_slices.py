@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from shiftproof.studies.slices import all_slices, slices_by
+from shiftproof.studies.accuracy.study import all_slices, slices_by
 
 
 def test_texts_and_truths_are_groups_as_they_are() -> None:

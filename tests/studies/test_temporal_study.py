@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 from scipy.stats import binom, linregress, norm
 
-from shiftproof.metrics.by_offset import conditional_robustness, errors_by_offset
-from shiftproof.metrics.top5 import to_top5
+from shiftproof.metrics.accuracy import to_top5
+from shiftproof.metrics.temporal import conditional_robustness, errors_by_offset
 from shiftproof.reference import load_table
-from shiftproof.studies.temporal import TemporalStudy
-from shiftproof.types import Classes, Curve, Fact, Finding, Gallery, ImageSetRef, Measurement, ModelRef, Predictions
+from shiftproof.studies.temporal.study import TemporalStudy
+from shiftproof.types import Classes, Curve, DatasetRef, Fact, Finding, Gallery, Measurement, ModelRef, Predictions
+from studies.contracts import cautions_of, findings_of, skipped_by
 
-MODEL, CLIPS = ModelRef("net", "m"), ImageSetRef("clips", "clips")
+MODEL, CLIPS = ModelRef("net", "m"), DatasetRef("clips", "clips")
 CLASSES = Classes(("cat", "dog", "eel"))
 
 # by anchor: offset, right or not; worked by hand below
@@ -46,7 +47,7 @@ def frames(mistakes: dict[str, list[int]] | None = None, **more: tuple[Fact, ...
 
 
 def found(answers: Predictions, **choices: object) -> list[Finding]:
-    return list(TemporalStudy([MODEL], CLIPS, largest_k=2, **choices).measure(lambda _: answers))  # type: ignore[arg-type]
+    return findings_of(TemporalStudy([MODEL], CLIPS, largest_k=2, **choices), lambda _: answers)  # type: ignore[arg-type]
 
 
 def numbers(findings: list[Finding], metric: str) -> list[Measurement]:
@@ -70,13 +71,13 @@ def test_what_a_few_anchors_lose_is_never_known_for_sure() -> None:
     (drop,) = numbers(found(frames()), "pm_k_drop")
     # two of five are lost and none is won: 3 and 1 of 7 once an anchor is added to either side
     half = norm.ppf(0.975) * np.sqrt((4 / 7 - (2 / 7) ** 2) / 7)
-    assert drop.interval == pytest.approx((2 / 7 - half, 2 / 7 + half))
+    assert drop.ends == pytest.approx((2 / 7 - half, 2 / 7 + half))
 
 
 def test_intervals_are_exact() -> None:
     (anchor,) = numbers(found(frames()), "anchor_accuracy")
-    assert anchor.interval is not None
-    low, high = anchor.interval
+    assert anchor.ends is not None
+    low, high = anchor.ends
     assert binom.sf(3, 5, low) == pytest.approx(0.025)  # four of five or more
     assert binom.cdf(4, 5, high) == pytest.approx(0.025)
 
@@ -96,7 +97,9 @@ def test_frames_right_exactly_so_far_away_are_counted_where_the_anchor_is_right(
 
 def test_distances_at_which_there_is_no_frame_are_left_out_of_the_curve() -> None:
     study = TemporalStudy([MODEL], CLIPS, largest_k=5)
-    (curve,) = (one for one in study.measure(lambda _: frames()) if getattr(one, "name", "") == "conditional_robustness")
+    (curve,) = (
+        one for one in findings_of(study, lambda _: frames()) if getattr(one, "name", "") == "conditional_robustness"
+    )
     assert isinstance(curve, Curve)
     assert curve.x == (1, 2)
 
@@ -177,7 +180,7 @@ def test_the_published_table_of_frame_rates_comes_out_with_29_97_and_30_apart() 
             row = rows[(f"frame rate {rate:g}", k)]
             assert row.images == anchors
             assert 100 * row.value == pytest.approx(share, abs=0.05)
-            assert [100 * bound for bound in row.interval or ()] == pytest.approx(interval, abs=0.06)
+            assert [100 * bound for bound in row.ends or ()] == pytest.approx(interval, abs=0.06)
         assert 100 * drops[f"frame rate {rate:g}"].value == pytest.approx(lost, abs=0.11)  # of two rounded numbers
 
 
@@ -198,7 +201,7 @@ def test_one_frame_rate_for_all_clips_is_told_and_has_no_row() -> None:
     findings = found(anchors_alone([True] * 6, [True, False] * 3, frame_rate=(29.97,) * 6))
     assert numbers(findings, "pm_k_subset_accuracy") == []
     (anchor,) = numbers(findings, "anchor_accuracy")
-    assert anchor.convention["frame rate"] == "29.97 a second in every clip"
+    assert anchor.convention["frame rate"] == "29.97 fps in every clip"
 
 
 def test_without_one_type_of_frame_it_goes_around_the_anchors_too_as_in_the_published_table() -> None:
@@ -226,7 +229,7 @@ def test_classes_lose_each_their_own_and_half_of_them_more_than_the_median() -> 
     assert drops == pytest.approx({"cat": 1 / 2, "dog": 1 / 3})  # b of a and b; e of c, d and e
     (median,) = numbers(findings, "pm_k_median_class_drop")
     assert median.value == pytest.approx(5 / 12)
-    assert median.convention["interval"].startswith("none: the median of 2 classes")
+    assert median.how_sure.startswith("none: the median of 2 classes")
 
 
 def test_errors_by_offset_are_told_over_all_models_before_and_after_review() -> None:
@@ -236,7 +239,7 @@ def test_errors_by_offset_are_told_over_all_models_before_and_after_review() -> 
     study = TemporalStudy([MODEL, other], CLIPS, largest_k=2)
     curves = {
         one.about["rejected"]: dict(zip(one.x, one.y, strict=True))
-        for one in study.measure(lambda run: answers[run.model])
+        for one in findings_of(study, lambda run: answers[run.model])
         if isinstance(one, Curve) and one.name == "offset_errors" and one.about.get("models") == 2
     }
     # of net b-1, the anchor of c and e+2 are wrong, of other a+1 and b-1; one and two frames at -1 and +2 are rejected
@@ -254,11 +257,11 @@ def test_anchors_of_one_clip_are_one_case() -> None:
     right = [place % 13 < 10 for place in range(13)]
     findings = found(anchors_alone(right, right, clips=("cockatoo.mp4",) * 13))
     (anchor,) = numbers(findings, "anchor_accuracy")
-    assert (anchor.value, anchor.images, anchor.interval) == (10 / 13, 13, None)
+    assert (anchor.value, anchor.images, anchor.ends) == (10 / 13, 13, None)
     assert anchor.convention["clips"] == "13 anchors of 1 clip"
-    assert "one case" in anchor.convention["interval"]
+    assert "one cluster" in anchor.how_sure
     (drop,) = numbers(findings, "pm_k_drop")
-    assert drop.interval is None
+    assert drop.ends is None
     assert {(one.low, one.high) for one in findings if isinstance(one, Curve)} == {(None, None)}
 
 
@@ -272,17 +275,17 @@ def test_intervals_hold_the_truth_where_anchors_of_one_clip_are_right_together(c
         shared, own = generator.normal(size=clips)[of_clip], generator.normal(size=len(of_clip))
         right = (np.sqrt(1 / 3) * shared + np.sqrt(2 / 3) * own < norm.ppf(0.7)).tolist()
         *_, last = numbers(found(anchors_alone(right, right, names)), "pm_k_accuracy")
-        assert last.interval is not None
-        held.append(last.interval[0] <= 0.7 <= last.interval[1])
+        assert last.ends is not None
+        held.append(last.ends[0] <= 0.7 <= last.ends[1])
     assert np.mean(held) >= 0.92
 
 
 def test_a_warning_says_that_few_clips_have_no_interval() -> None:
     study = TemporalStudy([MODEL, ModelRef("other", "o")], CLIPS)
     few, enough = (anchors_alone([True] * 6, [True] * 6, tuple(f"{n % clips}.mp4" for n in range(6))) for clips in (4, 5))
-    (warning,) = study.warnings(lambda _: few)
+    (warning,) = cautions_of(study, lambda _: few)
     assert warning.startswith("clips: 6 anchors of 4 clips, so no interval: anchors of one clip are one case")
-    assert list(study.warnings(lambda _: enough)) == []
+    assert cautions_of(study, lambda _: enough) == []
 
 
 def test_the_clip_of_an_anchor_without_the_fact_is_its_folder_and_that_is_told() -> None:
@@ -295,12 +298,12 @@ def test_the_published_intervals_take_every_anchor_for_a_case() -> None:
     clips: tuple[Fact, ...] = tuple(f"{place // 10}.mp4" for place in range(60))
     (by_clip,) = numbers(found(anchors_alone(right, right, clips)), "anchor_accuracy")
     (published,) = numbers(found(anchors_alone(right, right, clips), published_intervals=True), "anchor_accuracy")
-    low, high = published.interval or (0, 0)
+    low, high = published.ends or (0, 0)
     assert binom.sf(44, 60, low) == pytest.approx(0.025)
     assert binom.cdf(45, 60, high) == pytest.approx(0.025)
-    assert published.convention["clips"].startswith("each anchor counts as a clip of its own")
-    assert by_clip.interval is not None
-    assert by_clip.interval[0] < low - 0.1  # four clips right throughout, one half, one wrong: hardly more than six cases
+    assert published.convention["clips"].startswith("each anchor is a cluster of its own")
+    assert by_clip.ends is not None
+    assert by_clip.ends[0] < low - 0.1  # four clips right throughout, one half, one wrong: hardly more than six cases
 
 
 def test_the_line_through_published_models_is_that_of_least_squares() -> None:
@@ -311,8 +314,8 @@ def test_the_line_through_published_models_is_that_of_least_squares() -> None:
     assert linear.about["axes"] == "linear"
     assert 100 * linear.value == pytest.approx(40 - (line.slope * 80 + line.intercept))
     assert probit.about["axes"] == "probit"
-    assert linear.interval is not None
-    assert linear.interval[0] < linear.value < linear.interval[1]
+    assert linear.ends is not None
+    assert linear.ends[0] < linear.value < linear.ends[1]
 
 
 def test_five_anchors_have_no_effective_robustness() -> None:
@@ -324,7 +327,7 @@ def test_five_anchors_have_no_effective_robustness() -> None:
 def test_of_few_clips_there_is_no_effective_robustness_and_that_is_told() -> None:
     few = anchors_alone([True, False] * 5, [False] * 10, tuple(f"{place % 9}.mp4" for place in range(10)))
     assert not numbers(found(few), "effective_robustness")
-    (reason,) = TemporalStudy([MODEL], CLIPS).skipped(lambda _: few)
+    (reason,) = skipped_by(TemporalStudy([MODEL], CLIPS), lambda _: few)
     assert reason == "clips: effective robustness: too few images: 9 clips, at least 10 are needed"
 
 
@@ -332,10 +335,10 @@ def test_the_models_own_images_are_in_the_interval_of_its_robustness() -> None:
     """The line's part alone reaches 4.4 points either way; twenty anchors leave far more open."""
     before, after = [place < 16 for place in range(20)], [place < 8 for place in range(20)]
     linear, _ = numbers(found(anchors_alone(before, after)), "effective_robustness")
-    low, high = linear.interval or (0, 0)
+    low, high = linear.ends or (0, 0)
     assert high - low > 0.3
     hundredfold, _ = numbers(found(anchors_alone(before * 100, after * 100)), "effective_robustness")
-    closer = hundredfold.interval or (0, 1)
+    closer = hundredfold.ends or (0, 1)
     assert 0.08 < closer[1] - closer[0] < 0.14
 
 
@@ -350,7 +353,8 @@ def test_frames_whose_anchor_was_not_read_are_left_out_and_told() -> None:
 def test_the_strip_shows_the_set_whose_answer_changes_most_in_order_of_time() -> None:
     strips = [one for one in found(frames(), shown=1) if isinstance(one, Gallery)]
     assert [item.id for item in strips[0].items] == ["b/-2", "b/-1", "b/0", "b/1", "b/2"]
-    assert strips[0].items[1].caption == "-1: eel 79 % (wrong)"
+    before = strips[0].items[1]
+    assert (before.caption, before.offset, before.predicted, before.correct) == ("eel 79 %", -1, "eel", False)
     assert len(strips) == 1
 
 
@@ -358,8 +362,8 @@ def test_a_set_without_anchors_is_left_out_with_a_sentence() -> None:
     plain = frames()
     plain = Predictions(plain.ids, plain.labels, "logits", plain.top5, CLASSES)
     study = TemporalStudy([MODEL], CLIPS)
-    assert list(study.measure(lambda _: plain)) == []
-    (told,) = study.skipped(lambda _: plain)
+    assert findings_of(study, lambda _: plain) == []
+    (told,) = skipped_by(study, lambda _: plain)
     assert "no anchor with a label was read" in told
 
 
@@ -367,7 +371,7 @@ def test_all_models_are_asked_the_frames_that_most_of_them_get_wrong() -> None:
     other = ModelRef("other", "o")
     answers = {MODEL: frames(), other: frames({"a": [1], "b": [-1], "c": [1]})}
     study = TemporalStudy([MODEL, other], CLIPS, largest_k=2)
-    findings = list(study.measure(lambda run: answers[run.model]))
+    findings = findings_of(study, lambda run: answers[run.model])
     hardest = {one.about["model"]: (one.value, one.images) for one in numbers(findings, "hardest_frames_accuracy")}
     # a+1 (one fails), b-1 (both), the anchor of c (one on it, one farther away), d, which has no other, and e+2 (one)
     assert hardest == {"net": (2 / 5, 5), "other": (3 / 5, 5)}
@@ -380,7 +384,7 @@ def test_the_same_frames_are_asked_though_one_model_could_not_read_some() -> Non
     other, whole = ModelRef("other", "o"), frames()
     fewer = whole.take(np.array([key not in ("b/-1", "e/0") for key in whole.ids]))
     answers = {MODEL: whole, other: fewer}
-    findings = list(TemporalStudy([MODEL, other], CLIPS, largest_k=2).measure(lambda run: answers[run.model]))
+    findings = findings_of(TemporalStudy([MODEL, other], CLIPS, largest_k=2), lambda run: answers[run.model])
     # without e, whose anchor one has no answer to, and without the frame of b on which both would fail: only c is wrong
     assert [(one.value, one.images) for one in numbers(findings, "hardest_frames_accuracy")] == [(3 / 4, 4)] * 2
 
@@ -398,7 +402,7 @@ def test_frames_that_people_rejected_are_left_out_and_their_effect_is_told() -> 
 def test_a_k_beyond_the_farthest_frame_is_told() -> None:
     (reached,) = numbers(found(frames()), "pm_k_drop")
     assert "farthest frame" not in reached.convention
-    (beyond,) = numbers(list(TemporalStudy([MODEL], CLIPS).measure(lambda _: frames())), "pm_k_drop")
+    (beyond,) = numbers(findings_of(TemporalStudy([MODEL], CLIPS), lambda _: frames()), "pm_k_drop")
     assert (beyond.about["k"], beyond.value) == (10, reached.value)
     assert beyond.convention["farthest frame"] == "2 from its anchor; a larger k has no more frames"
 

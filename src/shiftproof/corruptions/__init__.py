@@ -1,36 +1,43 @@
-"""Corruptions of pictures: the 19 of ImageNet-C, each a pure function of a picture, a generator and named strengths; and the
-14 perturbation sequences of ImageNet-P.
+"""Corruptions (ImageNet-C) and perturbation sequences (ImageNet-P) of pictures.
 
-This module has their names alone, so that whoever asks for them loads nothing heavy; `applying` has `corrupt`, `sequences`
-has `perturb`.
+`noise`, `blur`, `weather` and `digital` have the corruptions, `sequences` the perturbations, each with its severity
+parameters beside it and none of them heavy to import: the loops are in `kernels`, loaded when a picture is changed.
+`apply` has `corrupt`, `sequences` has `perturb`.
 """
 
 from __future__ import annotations
 
-IMAGENET_C = (
-    "gaussian_noise", "shot_noise", "impulse_noise", "defocus_blur", "glass_blur", "motion_blur", "zoom_blur", "snow",
-    "frost", "fog", "brightness", "contrast", "elastic_transform", "pixelate", "jpeg_compression",
-)  # fmt: skip
-"""The 15 corruptions that mCE is the mean over; the other four are for validation."""
+from shiftproof import catalog
+from shiftproof.corruptions.editions import DEFAULT_EDITION
+from shiftproof.corruptions.entry import Corruption, Perturbation, Severities, corruption_of, perturbation_of
 
-GROUPS = {
-    "noise": IMAGENET_C[:3],
-    "blur": IMAGENET_C[3:7],
-    "weather": IMAGENET_C[7:11],
-    "digital": IMAGENET_C[11:],
-    "extra": ("speckle_noise", "gaussian_blur", "spatter", "saturate"),
-}
-"""The groups under which the published archives and the paper sort them."""
+IMAGENET_C = tuple(name for name in catalog.CORRUPTIONS.built_in if corruption_of(name).group != "extra")
+"""The test corruptions of ImageNet-C, which mCE is the mean over; the extra ones are for validation."""
 
-IMAGENET_P = (
-    "gaussian_noise", "shot_noise", "motion_blur", "zoom_blur", "snow", "brightness", "translate", "rotate", "tilt", "scale",
-)  # fmt: skip
-"""The 10 perturbation sequences that mFR and mT5D are means over."""
+IMAGENET_P = tuple(name for name in catalog.PERTURBATIONS.built_in if perturbation_of(name).imagenet_p)
+"""The test perturbations of ImageNet-P, which mFR and mT5D are means over; the others are for validation."""
 
-IMAGENET_P_VALIDATION = ("speckle_noise", "gaussian_blur", "spatter", "shear")
-"""The other four, for validation."""
 
-DEFAULT_EDITION = "imagenet-224"
+def corruption_groups() -> dict[str, tuple[str, ...]]:
+    """All corruptions by group, as the published archives and the paper sort them; those of plug-ins among them.
 
-PIXELS = {"brightness": 2, "saturate": 2}
-"""By corruption, 1 for others; raised when one gives other pixels, lest stored answers to old ones be taken for new."""
+    >>> corruption_groups()["noise"]
+    ('gaussian_noise', 'shot_noise', 'impulse_noise')
+    """
+    groups: dict[str, tuple[str, ...]] = {}
+    for name, entry in catalog.CORRUPTIONS.loaded():
+        groups[entry.group] = (*groups.get(entry.group, ()), name)
+    return groups
+
+
+__all__ = [
+    "DEFAULT_EDITION",
+    "IMAGENET_C",
+    "IMAGENET_P",
+    "Corruption",
+    "Perturbation",
+    "Severities",
+    "corruption_groups",
+    "corruption_of",
+    "perturbation_of",
+]

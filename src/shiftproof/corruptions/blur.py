@@ -1,103 +1,135 @@
-"""Blurs: a lens out of focus, frosted glass, a camera that moves, one that nears its subject, and the plain gaussian."""
+"""Blurs: defocus, glass, motion, zoom and Gaussian."""
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
-import cv2
 import numpy as np
-from numpy.typing import NDArray
 
-from shiftproof.corruptions.compiled import compiled
-from shiftproof.corruptions.disk import disk_of, under_disk
-from shiftproof.corruptions.filters import from_pixels, gaussian, gaussian_kernel, motion
-from shiftproof.corruptions.random_bits import BLOCK, fill_with_random_bits, seed_of
-from shiftproof.corruptions.zooming import added_zooms
+from shiftproof.corruptions.entry import Corruption, Severities
 from shiftproof.types import Image
-
-Displacements: TypeAlias = NDArray[np.int8]
-"""Where pixels are taken from, (rounds, pixels, 2): steps to the right and down, in the order of the visits."""
 
 
 def defocus_blur(image: Image, rng: np.random.Generator, *, radius: float, softness: float) -> Image:  # noqa: ARG001
-    """A lens out of focus: every point becomes a disk of `radius`, its edge softened."""
+    """Convolution with an antialiased disk of `radius`."""
+    from shiftproof.corruptions.kernels.blur import disk_of, under_disk
+
     return under_disk(image, disk_of(radius, softness))
 
 
+DEFOCUS_BLUR = Corruption(
+    defocus_blur,
+    "defocus blur",
+    Severities(
+        "radius softness",
+        imagenet_224=((3, 0.1), (4, 0.5), (6, 0.5), (8, 0.5), (10, 0.5)),
+        inception_299=((4, 0.1), (5, 0.5), (7, 0.5), (10, 0.5), (12, 0.5)),
+        tiny_64=((0.5, 0.6), (1, 0.1), (1.5, 0.1), (2.5, 0.01), (3, 0.1)),
+        cifar_32=((0.3, 0.4), (0.4, 0.5), (0.5, 0.6), (1, 0.2), (1.5, 0.1)),
+        pixels="softness",
+        whole_pixels="radius",
+    ),
+    "blur",
+    random=False,
+    also_called=("defocus",),
+)
+
+
 def glass_blur(image: Image, rng: np.random.Generator, *, sigma: float, reach: int, rounds: int) -> Image:
-    """Frosted glass: a blur, then pixels taken from up to `reach` away, some rounds of it, then a blur again."""
+    """Gaussian blur, `rounds` in which pixels take the place of neighbours up to `reach` away, Gaussian blur again."""
+    from shiftproof.corruptions.kernels.blur import displacements, through_glass
+
     height, width = image.shape[:2]
     visited = max(0, height - 2 * reach) * max(0, width - 2 * reach)
     return through_glass(image, sigma, reach, displacements(rng, reach, rounds, visited))
 
 
+GLASS_BLUR = Corruption(
+    glass_blur,
+    "glass blur",
+    Severities(
+        "sigma reach rounds",
+        imagenet_224=((0.7, 1, 2), (0.9, 2, 1), (1, 2, 3), (1.1, 3, 2), (1.5, 4, 2)),
+        inception_299=((0.8, 1, 3), (1, 3, 1), (1.1, 2, 4), (1.2, 4, 2), (1.6, 5, 2)),
+        tiny_64=((0.1, 1, 1), (0.5, 1, 1), (0.6, 1, 2), (0.7, 2, 1), (0.9, 2, 2)),
+        cifar_32=((0.05, 1, 1), (0.25, 1, 1), (0.4, 1, 1), (0.25, 1, 2), (0.4, 1, 2)),
+        pixels="sigma",
+        whole_pixels="reach",
+    ),
+    "blur",
+    also_called=("glass",),
+)
+
+
 def motion_blur(image: Image, rng: np.random.Generator, *, radius: int, sigma: float) -> Image:
-    """A camera that moves while the shutter is open, in a random direction not far from level."""
+    """Motion blur at a random angle of -45 to 45 degrees."""
+    from shiftproof.corruptions.kernels.filters import motion
+
     return motion(image, radius, sigma, rng.uniform(-45, 45))
 
 
-def zoom_blur(image: Image, rng: np.random.Generator, *, stop: float, step: float) -> Image:  # noqa: ARG001
-    """A camera that moves towards its subject: the mean of zooms from 1 up to `stop`.
+MOTION_BLUR = Corruption(
+    motion_blur,
+    "motion blur",
+    Severities(
+        "radius sigma",
+        imagenet_224=((10, 3), (15, 5), (15, 8), (15, 12), (20, 15)),
+        inception_299=((12, 4), (17, 6), (17, 9), (17, 13), (22, 16)),
+        tiny_64=((10, 1), (10, 1.5), (10, 2), (10, 2.5), (12, 3)),
+        cifar_32=((6, 1), (6, 1.5), (6, 2), (8, 2), (9, 2.5)),
+        pixels="sigma",
+        whole_pixels="radius",
+    ),
+    "blur",
+    also_called=("motion",),
+)
 
-    The image itself counts twice, as it did in the published sets: once as such and once as the zoom of 1. `np.arange`
+
+def zoom_blur(image: Image, rng: np.random.Generator, *, stop: float, step: float) -> Image:  # noqa: ARG001
+    """Zoom blur: the mean of zooms from 1 up to `stop`.
+
+    The image itself counts twice, as it did in the published datasets: once as such and once as the zoom of 1. `np.arange`
     counts in floats, so its last zoom may be `stop` itself.
     """
+    from shiftproof.corruptions.kernels.blur import added_zooms
+    from shiftproof.corruptions.kernels.filters import from_pixels
+
     factors = tuple(np.arange(1, stop, step).tolist())
     return from_pixels((added_zooms(image, factors) + image) * np.float32(1 / (len(factors) + 1)))
 
 
+ZOOM_BLUR = Corruption(
+    zoom_blur,
+    "zoom blur",
+    Severities(
+        "stop step",
+        imagenet_224=((1.11, 0.01), (1.16, 0.01), (1.21, 0.02), (1.26, 0.02), (1.31, 0.03)),
+        inception_299=((1.11, 0.01), (1.16, 0.01), (1.21, 0.02), (1.26, 0.02), (1.31, 0.03)),
+        tiny_64=((1.06, 0.01), (1.11, 0.01), (1.16, 0.01), (1.21, 0.01), (1.26, 0.01)),
+        cifar_32=((1.06, 0.01), (1.11, 0.01), (1.16, 0.01), (1.21, 0.01), (1.26, 0.01)),
+    ),
+    "blur",
+    random=False,
+    also_called=("zoom",),
+)
+
+
 def gaussian_blur(image: Image, rng: np.random.Generator, *, sigma: float) -> Image:  # noqa: ARG001
-    """The image under a gaussian window."""
+    """Gaussian blur."""
+    from shiftproof.corruptions.kernels.blur import blurred
+
     return blurred(image, sigma)
 
 
-def blurred(image: Image, sigma: float) -> Image:
-    """The image under a gaussian window, cut to bytes."""
-    if sigma >= 0.7 or sigma == 0:
-        return from_pixels(gaussian(image, sigma))
-    # so narrow a window moves many pixels by less than single precision can tell from a whole level
-    kernel = gaussian_kernel(sigma)
-    exact = cv2.sepFilter2D(image, cv2.CV_64F, kernel, kernel, borderType=cv2.BORDER_REPLICATE)
-    return (exact + 1e-9).astype(np.uint8)
-
-
-def displacements(rng: np.random.Generator, reach: int, rounds: int, visited: int) -> Displacements:
-    """Steps from -`reach` to `reach` - 1: the published set never drew its upper end."""
-    drawn = np.empty((rounds, visited, 2), np.int8)
-    _draw_steps(seed_of(rng), np.uint64(2 * reach), drawn.reshape(-1))
-    return drawn
-
-
-@compiled
-def _draw_steps(seed: np.uint64, choices: np.uint64, steps: NDArray[np.int8]) -> None:
-    bits = np.empty(BLOCK, np.uint32)
-    half = np.int64(choices) // 2
-    for block in range(-(-steps.size // BLOCK)):
-        fill_with_random_bits(bits, seed, block)
-        start = block * BLOCK
-        for place in range(min(BLOCK, steps.size - start)):
-            steps[start + place] = np.int8(np.int64((np.uint64(bits[place]) * choices) >> np.uint64(32)) - half)
-
-
-def through_glass(image: Image, sigma: float, reach: int, steps: Displacements) -> Image:
-    """Frosted glass with these displacements."""
-    # four bytes a pixel move at once
-    pixels = cv2.cvtColor(blurred(image, sigma), cv2.COLOR_RGB2RGBA).view(np.uint32)[:, :, 0]
-    _take_from_neighbours(pixels, reach, steps)
-    taken = cv2.cvtColor(pixels[:, :, None].view(np.uint8), cv2.COLOR_RGBA2RGB)
-    return blurred(np.asarray(taken, np.uint8), sigma)
-
-
-@compiled
-def _take_from_neighbours(pixels: NDArray[np.uint32], reach: int, steps: Displacements) -> None:
-    """Copies a neighbour onto each pixel, from the lower right corner to the upper left.
-
-    A swap was meant. But on colour images the published code wrote through views, so that the neighbour keeps its colour.
-    """
-    height, width = pixels.shape
-    for number in range(len(steps)):
-        place = 0
-        for y in range(height - reach, reach, -1):
-            for x in range(width - reach, reach, -1):
-                pixels[y, x] = pixels[y + steps[number, place, 1], x + steps[number, place, 0]]
-                place += 1
+GAUSSIAN_BLUR = Corruption(
+    gaussian_blur,
+    "gaussian blur",
+    Severities(
+        "sigma",
+        imagenet_224=(1, 2, 3, 4, 6),
+        inception_299=(1.5, 2.5, 3.5, 4.5, 6.5),
+        tiny_64=(0.5, 0.75, 1, 1.25, 1.5),
+        cifar_32=(0.4, 0.6, 0.7, 0.8, 1),
+        pixels="sigma",
+    ),
+    random=False,
+    also_called=("blur",),
+)

@@ -11,8 +11,10 @@ import numpy as np
 from PIL import Image as Pillow
 
 from shiftproof import catalog
-from shiftproof.corruptions import DEFAULT_EDITION
+from shiftproof.corruptions.entry import Parameter, corruption_of
 from shiftproof.types import Image
+
+DEFAULT_EDITION = "imagenet-224"
 
 NEAR = 1.25
 """How many times the size of an edition's pictures, or what part of it, still counts as that size."""
@@ -23,16 +25,18 @@ LONGEST = 64
 
 @dataclass(frozen=True)
 class Edition:
-    """One published set of pictures; `strengths` names the column of the table of strengths it uses."""
+    """One published dataset of corrupted pictures: their size, and how they are cut out of an image."""
 
     size: int
-    strengths: str
+    severities: str  # the edition whose severity parameters it uses
     picture: Callable[[Image], Image]
     about: str  # how `picture` comes about, in words for lists and reports
+    middle: float = 1.0  # share of either side that sequences made before resizing show
+    sequence_side: int | None = None  # length of the shorter side that sequences were cut out of; None: resized whole
 
 
 def resized_whole(image: Image, height: int, width: int) -> Image:
-    """The whole image at another size, bilinear with Pillow's smoothing, as the published sets were made."""
+    """The whole image at another size, bilinear with Pillow's smoothing, as the published datasets were made."""
     if image.shape[:2] == (height, width):
         return image
     return np.asarray(Pillow.fromarray(image).resize((width, height), Pillow.Resampling.BILINEAR))
@@ -75,10 +79,14 @@ def _whole_32(image: Image) -> Image:
     return resized_whole(image, 32, 32)
 
 
-IMAGENET_224 = Edition(224, "imagenet-224", _imagenet_224, "shorter side to 256, centre 224")
-INCEPTION_299 = Edition(299, "inception-299", _inception_299, "centre of 0.875 of each side, resized to 299 x 299")
-IMAGENET_64 = Edition(64, "tiny-64", _whole_64, "the whole image resized to 64 x 64; the strengths of Tiny-ImageNet")
-TINY_64 = Edition(64, "tiny-64", _whole_64, "the whole image resized to 64 x 64")
+IMAGENET_224 = Edition(224, "imagenet-224", _imagenet_224, "shorter side to 256, centre 224", sequence_side=256)
+INCEPTION_299 = Edition(
+    299, "inception-299", _inception_299, "centre of 0.875 of each side, resized to 299 x 299", middle=0.875
+)
+IMAGENET_64 = Edition(
+    64, "tiny-64", _whole_64, "the whole image resized to 64 x 64; the severity parameters of Tiny-ImageNet"
+)
+TINY_64 = Edition(64, "tiny-64", _whole_64, "the whole image resized to 64 x 64", sequence_side=64)
 CIFAR_32 = Edition(32, "cifar-32", _whole_32, "the whole image resized to 32 x 32")
 
 
@@ -88,8 +96,17 @@ def edition_of(name: str) -> Edition:
     return edition
 
 
+def severity_parameters(name: str, severity: int, edition: str) -> dict[str, Parameter]:
+    """What a corruption is given at this severity of this edition.
+
+    >>> severity_parameters("motion_blur", 5, "imagenet-224")
+    {'radius': 20, 'sigma': 15}
+    """
+    return corruption_of(name).severities.at(severity, edition_of(edition).severities)
+
+
 class Fit(NamedTuple):
-    """An edition that nobody named: why it was taken, and a warning where none is made for the size at hand."""
+    """An edition chosen by default: why this one, and a warning where none is made for the size at hand."""
 
     edition: str
     why: str
@@ -97,7 +114,7 @@ class Fit(NamedTuple):
     apart: str | None = None  # a warning where models that are compared would each be given another one
 
     def warnings(self, *, scaled: bool = False) -> list[str]:
-        """What to say of it; where strengths are scaled to the picture's size, none need be made for that."""
+        """What to say of it; where severity parameters are scaled to the image size, none need be made for that."""
         return [told for told in (None if scaled else self.warning, self.apart) if told is not None]
 
 
@@ -114,7 +131,7 @@ def fitting_edition(pictures: int | None, inputs: int | None = None) -> Fit:
     """
     known = [side for side in (pictures, inputs) if side is not None]
     if not known:
-        return Fit(DEFAULT_EDITION, "taken unasked, as neither the size of the pictures nor of the model's input is known")
+        return Fit(DEFAULT_EDITION, "the default, as neither the size of the pictures nor of the model's input is known")
     told = " and ".join(
         [
             *([f"pictures of {pictures} pixels"] if pictures is not None else []),
@@ -134,8 +151,8 @@ def fitting_edition(pictures: int | None, inputs: int | None = None) -> Fit:
         name,
         why,
         f"no edition is made for {told}: {name}, made for {size}, is the nearest, and its severities are not what they are "
-        "in the published set; name another with --edition, or let lengths grow with the picture: --at image "
-        "--scale-strengths",
+        "in the published dataset; name another with --edition, or scale the pixel parameters with the image: --at image "
+        "--scale-severity",
     )
 
 

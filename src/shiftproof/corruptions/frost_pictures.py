@@ -14,10 +14,10 @@ from shiftproof.types import FrostPictures, Image
 
 OUR_FOLDER = Path(__file__).with_name("frost")
 
-USED = 5  # not 6: the published sets never used their last frost picture
+USED = 5  # not 6: the published datasets never used their last frost picture
 
 ORIGINAL_FROST = "bd3336d985552a08018732472a6756ce"
-"""Digest of the pictures the published sets were made with."""
+"""Digest of the pictures the published datasets were made with."""
 
 
 def frost_pictures(folder: str | Path) -> FrostPictures:

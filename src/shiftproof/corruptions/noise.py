@@ -1,83 +1,96 @@
-"""Noise: every sample of a picture moves by chance, alone."""
+"""Noise: Gaussian, shot, impulse and speckle; every sample changes at random, independently."""
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import ndtr, pdtr
 
-from shiftproof.corruptions.alias_tables import LEVELS, AliasTable, alias_table, drawn, laws_from_cumulative
-from shiftproof.corruptions.compiled import compiled
-from shiftproof.corruptions.random_bits import BLOCK, fill_with_random_bits, seed_of
+from shiftproof.corruptions.entry import Corruption, Severities
 from shiftproof.types import Image
-
-KEPT_TABLES = 32  # of each noise, 256 KB each: the strengths of all editions and of the sequences
 
 
 def gaussian_noise(image: Image, rng: np.random.Generator, *, spread: float) -> Image:
-    """Low-light noise: every sample moves by a normal random amount, `spread` times the full range."""
+    """Additive Gaussian noise of standard deviation `spread` (on 0..1)."""
+    from shiftproof.corruptions.kernels.noise import drawn, gaussian_table, seed_of
+
     return drawn(image, gaussian_table(spread), seed_of(rng))
 
 
+GAUSSIAN_NOISE = Corruption(
+    gaussian_noise,
+    "gaussian noise",
+    Severities(
+        "spread",
+        imagenet_224=(0.08, 0.12, 0.18, 0.26, 0.38),
+        inception_299=(0.09, 0.13, 0.19, 0.27, 0.4),
+        tiny_64=(0.04, 0.08, 0.12, 0.15, 0.18),
+        cifar_32=(0.04, 0.06, 0.08, 0.09, 0.1),
+    ),
+    "noise",
+    also_called=("additive gaussian noise", "gauss noise"),
+)
+
+
 def shot_noise(image: Image, rng: np.random.Generator, *, photons: float) -> Image:
-    """Noise of light itself: every sample becomes a Poisson count, white being `photons` of them."""
+    """Poisson noise; `photons` is the rate of white."""
+    from shiftproof.corruptions.kernels.noise import drawn, seed_of, shot_table
+
     return drawn(image, shot_table(photons), seed_of(rng))
 
 
-def speckle_noise(image: Image, rng: np.random.Generator, *, spread: float) -> Image:
-    """Noise that grows with brightness: every sample moves by a normal random share of itself."""
-    return drawn(image, speckle_table(spread), seed_of(rng))
+SHOT_NOISE = Corruption(
+    shot_noise,
+    "shot noise",
+    Severities(
+        "photons",
+        imagenet_224=(60, 25, 12, 5, 3),
+        inception_299=(50, 20, 10, 5, 3),
+        tiny_64=(250, 100, 50, 30, 15),
+        cifar_32=(500, 250, 100, 75, 50),
+    ),
+    "noise",
+    also_called=("shot", "poisson", "poisson noise"),
+)
 
 
 def impulse_noise(image: Image, rng: np.random.Generator, *, amount: float) -> Image:
-    """Salt and pepper: a share `amount` of samples becomes 0 or 255, each channel by itself."""
+    """Salt-and-pepper noise on a share `amount` of the samples, per channel."""
+    from shiftproof.corruptions.kernels.noise import salted, seed_of
+
     every = 2**32 - 1
-    return _salted(image, seed_of(rng), np.uint32(amount / 2 * every), np.uint32(amount * every))
+    return salted(image, seed_of(rng), np.uint32(amount / 2 * every), np.uint32(amount * every))
 
 
-INPUT = np.arange(LEVELS, dtype=np.float64)[:, None]
-EDGES = np.arange(1, LEVELS, dtype=np.float64)
-"""Output is cut to whole levels: it stays below level k if and only if the moved sample is less than k."""
+IMPULSE_NOISE = Corruption(
+    impulse_noise,
+    "impulse noise",
+    Severities(
+        "amount",
+        imagenet_224=(0.03, 0.06, 0.09, 0.17, 0.27),
+        inception_299=(0.04, 0.07, 0.1, 0.18, 0.28),
+        tiny_64=(0.01, 0.02, 0.05, 0.08, 0.14),
+        cifar_32=(0.01, 0.02, 0.03, 0.05, 0.07),
+    ),
+    "noise",
+    also_called=("impulse", "salt and pepper"),
+)
 
 
-@lru_cache(KEPT_TABLES)
-def gaussian_table(spread: float) -> AliasTable:
-    """The table of gaussian noise."""
-    return alias_table(laws_from_cumulative(ndtr((EDGES - INPUT) / (255 * spread))))
+def speckle_noise(image: Image, rng: np.random.Generator, *, spread: float) -> Image:
+    """Multiplicative Gaussian noise: every sample times 1 plus noise of standard deviation `spread`."""
+    from shiftproof.corruptions.kernels.noise import drawn, seed_of, speckle_table
+
+    return drawn(image, speckle_table(spread), seed_of(rng))
 
 
-@lru_cache(KEPT_TABLES)
-def speckle_table(spread: float) -> AliasTable:
-    """The table of speckle noise; black does not move."""
-    with np.errstate(divide="ignore"):
-        return alias_table(laws_from_cumulative(ndtr((EDGES - INPUT) / (INPUT * spread))))
-
-
-@lru_cache(KEPT_TABLES)
-def shot_table(photons: float) -> AliasTable:
-    """The table of shot noise."""
-    counts = np.arange(int(np.ceil(photons)) + 1)
-    # in the published order of operations, because counts may fall on whole levels and are then cut by a rounding error
-    outputs = (np.clip(counts / photons, 0, 1) * 255).astype(np.uint8)
-    fewest = np.searchsorted(outputs, EDGES)  # photons that reach each level
-    return alias_table(laws_from_cumulative(pdtr(fewest - 1, INPUT / 255 * photons)))
-
-
-@compiled
-def _salted(image: Image, seed: np.uint64, pepper: np.uint32, either: np.uint32) -> Image:
-    samples, result = image.reshape(-1), np.empty(image.size, np.uint8)
-    bits = np.empty(BLOCK, np.uint32)
-    for block in range((image.size + BLOCK - 1) // BLOCK):
-        fill_with_random_bits(bits, seed, block)
-        here = slice(block * BLOCK, (block + 1) * BLOCK)
-        _salt(samples[here], bits, pepper, either, result[here])
-    return result.reshape(image.shape)
-
-
-@compiled
-def _salt(samples: Image, bits: NDArray[np.uint32], pepper: np.uint32, either: np.uint32, result: Image) -> None:
-    for place in range(samples.size):
-        salted = np.uint8(255) if bits[place] < either else samples[place]
-        result[place] = np.uint8(0) if bits[place] < pepper else salted
+SPECKLE_NOISE = Corruption(
+    speckle_noise,
+    "speckle noise",
+    Severities(
+        "spread",
+        imagenet_224=(0.15, 0.2, 0.35, 0.45, 0.6),
+        inception_299=(0.16, 0.21, 0.36, 0.46, 0.61),
+        tiny_64=(0.15, 0.2, 0.25, 0.3, 0.35),
+        cifar_32=(0.06, 0.1, 0.12, 0.16, 0.2),
+    ),
+    also_called=("noise", "speckle", "multiplicative noise"),
+)

@@ -1,21 +1,11 @@
-"""Weather between the camera and the scene: snow, frost, fog and spatter."""
+"""Weather: snow, frost, fog, brightness and spatter."""
 
 from __future__ import annotations
 
-import cv2
 import numpy as np
-from numpy.typing import NDArray
 
-from shiftproof.corruptions.compiled import compiled
-from shiftproof.corruptions.fields import Field, normals, plasma
-from shiftproof.corruptions.filters import clipped_zoom, gaussian, gaussian_kernel, motion, zoom_places
-from shiftproof.corruptions.frost_pictures import picture_covering
+from shiftproof.corruptions.entry import COLOUR_JITTER, Corruption, Severities
 from shiftproof.types import Image
-
-WATER = np.array([175, 238, 238], np.float32) / np.float32(255)
-"""Pale turquoise."""
-
-MUD = np.array([63, 42, 20], np.float32) / np.float32(255)
 
 
 def snow(
@@ -30,101 +20,52 @@ def snow(
     sigma: float,
     kept: float,
 ) -> Image:
-    """Snowfall: the scene whitened, and flakes smeared by their fall in front of it."""
+    """The image whitened, and a layer of motion-blurred snowflakes added."""
+    from shiftproof.corruptions.kernels.filters import motion
+    from shiftproof.corruptions.kernels.weather import snow_layer, snowed
+
     layer = snow_layer(rng, image.shape[:2], mean=mean, spread=spread, zoom=zoom, threshold=threshold)
     return snowed(image, motion(layer, radius, sigma, rng.uniform(-135, -45)), kept)
 
 
-def snow_layer(
-    rng: np.random.Generator, shape: tuple[int, ...], *, mean: float, spread: float, zoom: float, threshold: float
-) -> NDArray[np.uint8]:
-    """Flakes that hang in the air, (height, width): the brightest parts of enlarged noise."""
-    rows, columns = (zoom_places(length, zoom)[0] for length in shape[:2])
-    noise = np.zeros(shape[:2], np.float32)
-    seen = noise[rows[0] : rows[-1] + 2, columns[0] : columns[-1] + 2]
-    seen[:] = normals(rng, *seen.shape)
-    return flakes(noise, mean=mean, spread=spread, zoom=zoom, threshold=threshold)
-
-
-def flakes(noise: Field, *, mean: float, spread: float, zoom: float, threshold: float) -> NDArray[np.uint8]:
-    """The layer that this normal noise makes, of which only the middle is seen."""
-    levels = clipped_zoom(noise, zoom)
-    _keep_above(levels, np.float32(mean), np.float32(spread), np.float32(threshold))
-    return levels.astype(np.uint8)
-
-
-@compiled
-def _keep_above(levels: Field, mean: np.float32, spread: np.float32, threshold: np.float32) -> None:
-    """Standard numbers become levels of 0 to 255; those under the threshold become 0."""
-    flat = levels.reshape(-1)
-    for place in range(flat.size):
-        level = mean + spread * flat[place]
-        flat[place] = min(level, np.float32(1)) * np.float32(255) if level >= threshold else np.float32(0)
-
-
-def snowed(image: Image, layer: NDArray[np.uint8], kept: float) -> Image:
-    """The image whitened but for a share of `kept`, behind falling flakes and the same flakes upside down."""
-    whitened = np.empty_like(image)
-    _whiten(image, np.float32(kept), np.float32(1 - kept), whitened)
-    flakes = cv2.cvtColor(cv2.add(layer, cv2.flip(layer, -1)), cv2.COLOR_GRAY2RGB)
-    return np.asarray(cv2.add(whitened, flakes), np.uint8).reshape(image.shape)
-
-
-@compiled
-def _whiten(image: Image, kept: np.float32, lost: np.float32, result: Image) -> None:
-    """A share of each level gives way to the pixel's grey, half as bright again and lifted by half of white."""
-    height, width = image.shape[:2]
-    level, pale = np.empty(3 * width, np.float32), np.empty(3 * width, np.float32)
-    for y in range(height):
-        row, out = image[y].reshape(-1), result[y].reshape(-1)
-        for place in range(3 * width):
-            level[place] = np.float32(row[place]) / np.float32(255)
-        for x in range(width):
-            red, green, blue = level[3 * x], level[3 * x + 1], level[3 * x + 2]
-            grey = np.float32(0.299) * red + np.float32(0.587) * green + np.float32(0.114) * blue
-            for channel in range(3):
-                pale[3 * x + channel] = grey * np.float32(1.5) + np.float32(0.5)
-        for place in range(3 * width):
-            mixed = kept * level[place] + lost * max(level[place], pale[place])
-            # single precision up to here and double from here, as published, so that the same levels are cut
-            out[place] = np.uint8(np.int32(min(np.float64(mixed) * 255.0, 255.0)))
-
-
-def fog(image: Image, rng: np.random.Generator, *, strength: float, decay: float) -> Image:
-    """Clouds before the scene, and the whole scaled back to the image's own brightest level."""
-    return fogged(image, plasma(rng, power_of_two(max(image.shape[:2])), decay), strength)
-
-
-def power_of_two(length: int) -> int:
-    """The next one that is no smaller.
-
-    >>> [power_of_two(length) for length in (1, 32, 224, 299)]
-    [1, 32, 256, 512]
-    """
-    return 1 << (length - 1).bit_length()
-
-
-def fogged(image: Image, clouds: Field, strength: float) -> Image:
-    """The image under the upper left part of a map of clouds."""
-    brightest = float(image.max()) / 255
-    share = brightest / (brightest + strength)
-    result = np.empty_like(image)
-    _fog(image, clouds, np.float32(share), np.float32(255 * strength * share), result)
-    return result
-
-
-@compiled
-def _fog(image: Image, clouds: Field, share: np.float32, thickness: np.float32, result: Image) -> None:
-    height, width = image.shape[:2]
-    white = np.empty(3 * width, np.float32)
-    for y in range(height):
-        row, out = image[y].reshape(-1), result[y].reshape(-1)
-        for x in range(width):
-            for channel in range(3):
-                white[3 * x + channel] = clouds[y, x] * thickness
-        for place in range(3 * width):
-            # the guard: whole numbers that single precision leaves just below themselves keep their level
-            out[place] = np.uint8(np.int32(np.float32(row[place]) * share + white[place] + np.float32(1e-4)))
+SNOW = Corruption(
+    snow,
+    "snow",
+    Severities(
+        "mean spread zoom threshold radius sigma kept",
+        imagenet_224=(
+            (0.1, 0.3, 3, 0.5, 10, 4, 0.8),
+            (0.2, 0.3, 2, 0.5, 12, 4, 0.7),
+            (0.55, 0.3, 4, 0.9, 12, 8, 0.7),
+            (0.55, 0.3, 4.5, 0.85, 12, 8, 0.65),
+            (0.55, 0.3, 2.5, 0.85, 12, 12, 0.55),
+        ),
+        inception_299=(
+            (0.1, 0.3, 3, 0.5, 10, 4, 0.8),
+            (0.2, 0.3, 2, 0.5, 12, 4, 0.7),
+            (0.55, 0.3, 4, 0.9, 12, 8, 0.7),
+            (0.55, 0.3, 4.5, 0.85, 12, 8, 0.65),
+            (0.55, 0.3, 2.5, 0.85, 12, 12, 0.55),
+        ),
+        tiny_64=(
+            (0.1, 0.2, 1, 0.6, 8, 3, 0.8),
+            (0.1, 0.2, 1, 0.5, 10, 4, 0.8),
+            (0.15, 0.3, 1.75, 0.55, 10, 4, 0.7),
+            (0.25, 0.3, 2.25, 0.6, 12, 6, 0.65),
+            (0.3, 0.3, 1.25, 0.65, 14, 12, 0.6),
+        ),
+        cifar_32=(
+            (0.1, 0.2, 1, 0.6, 8, 3, 0.95),
+            (0.1, 0.2, 1, 0.5, 10, 4, 0.9),
+            (0.15, 0.3, 1.75, 0.55, 10, 4, 0.9),
+            (0.25, 0.3, 2.25, 0.6, 12, 6, 0.85),
+            (0.3, 0.3, 1.25, 0.65, 14, 12, 0.8),
+        ),
+        pixels="sigma",
+        whole_pixels="radius",
+    ),
+    "weather",
+)
 
 
 def frost(
@@ -136,32 +77,80 @@ def frost(
     frost_scale: float,
     folder: str | None = None,
 ) -> Image:
-    """The image through a frosted pane: a random part of a random frost picture, ours or a folder's, laid over it."""
+    """Overlay of a random crop of a random frost picture, ours or a folder's."""
+    from shiftproof.corruptions.frost_pictures import picture_covering
+    from shiftproof.corruptions.kernels.weather import add_weighted
+
     height, width = image.shape[:2]
     picture = picture_covering(height, width, rng, scale=frost_scale, folder=folder)
     # as published, the last place where the picture would still cover the image is never drawn
     top = rng.integers(max(1, picture.shape[0] - height))
     left = rng.integers(max(1, picture.shape[1] - width))
     result = np.empty_like(image)
-    _add_weighted(image, picture, top, left, float(image_weight), float(frost_weight), result)
+    add_weighted(image, picture, top, left, float(image_weight), float(frost_weight), result)
     return result
 
 
-@compiled
-def _add_weighted(
-    image: Image, picture: Image, top: int, left: int, image_weight: float, picture_weight: float, result: Image
-) -> None:
-    """A sum in double precision, cut to bytes: levels that it leaves just below a whole number fall, as published."""
-    height, width = image.shape[0], image.shape[1] * 3
-    images, pictures, results = (
-        image.reshape(height, width),
-        picture.reshape(len(picture), -1),
-        result.reshape(height, width),
-    )
-    for y in range(height):
-        row, over, out = images[y], pictures[top + y, 3 * left : 3 * left + width], results[y]
-        for place in range(width):
-            out[place] = np.uint8(np.int32(min(image_weight * row[place] + picture_weight * over[place], 255.0)))
+FROST = Corruption(
+    frost,
+    "frost",
+    Severities(
+        "image_weight frost_weight frost_scale",
+        imagenet_224=((1, 0.4, 1), (0.8, 0.6, 1), (0.7, 0.7, 1), (0.65, 0.7, 1), (0.6, 0.75, 1)),
+        inception_299=((1, 0.4, 1), (0.8, 0.6, 1), (0.7, 0.7, 1), (0.65, 0.7, 1), (0.6, 0.75, 1)),
+        tiny_64=((1, 0.3, 0.3), (0.9, 0.4, 0.3), (0.8, 0.45, 0.3), (0.75, 0.5, 0.3), (0.7, 0.55, 0.3)),
+        cifar_32=((1, 0.2, 0.2), (1, 0.3, 0.2), (0.9, 0.4, 0.2), (0.85, 0.4, 0.2), (0.75, 0.45, 0.2)),
+        pixels="frost_scale",
+    ),
+    "weather",
+    takes_frost=True,
+)
+
+
+def fog(image: Image, rng: np.random.Generator, *, strength: float, decay: float) -> Image:
+    """Plasma-fractal (diamond-square) fog added, then rescaled to the image's own maximum."""
+    from shiftproof.corruptions.kernels.fields import plasma
+    from shiftproof.corruptions.kernels.weather import fogged, power_of_two
+
+    return fogged(image, plasma(rng, power_of_two(max(image.shape[:2])), decay), strength)
+
+
+FOG = Corruption(
+    fog,
+    "fog",
+    Severities(
+        "strength decay",
+        imagenet_224=((1.5, 2), (2, 2), (2.5, 1.7), (2.5, 1.5), (3, 1.4)),
+        inception_299=((1.5, 2), (2, 2), (2.5, 1.8), (2.5, 1.6), (3, 1.5)),
+        tiny_64=((0.4, 3), (0.7, 3), (1, 2.5), (1.5, 2), (2, 1.75)),
+        cifar_32=((0.2, 3), (0.5, 3), (0.75, 2.5), (1, 2), (1.5, 1.75)),
+    ),
+    "weather",
+)
+
+
+def brightness(image: Image, rng: np.random.Generator, *, lift: float) -> Image:  # noqa: ARG001
+    """Increases the HSV value of every pixel by `lift` times the full range."""
+    from shiftproof.corruptions.kernels.colour import brightened
+
+    return brightened(image, lift)
+
+
+BRIGHTNESS = Corruption(
+    brightness,
+    "brightness",
+    Severities(
+        "lift",
+        imagenet_224=(0.1, 0.2, 0.3, 0.4, 0.5),
+        inception_299=(0.1, 0.2, 0.3, 0.4, 0.5),
+        tiny_64=(0.1, 0.2, 0.3, 0.4, 0.5),
+        cifar_32=(0.05, 0.1, 0.15, 0.2, 0.3),
+    ),
+    "weather",
+    random=False,
+    also_called=COLOUR_JITTER,
+    revision=2,
+)
 
 
 def spatter(
@@ -175,83 +164,47 @@ def spatter(
     finish: float,
     mud: bool,
 ) -> Image:
-    """Drops on the lens: water of opacity `finish`, or mud whose edges are softened by `finish` pixels."""
+    """Spatter on the lens: water of opacity `finish`, or mud whose edges are blurred by `finish` pixels."""
+    from shiftproof.corruptions.kernels.weather import muddied, spatter_layer, water
+
     layer = spatter_layer(rng, image.shape[:2], mean=mean, spread=spread, sigma=sigma, threshold=threshold)
     return muddied(image, layer, finish) if mud else water(image, layer, finish)
 
 
-def spatter_layer(
-    rng: np.random.Generator, shape: tuple[int, ...], *, mean: float, spread: float, sigma: float, threshold: float
-) -> Field:
-    """How thick the liquid lies on each pixel, (height, width): 0, or more than `threshold`."""
-    return drops(normals(rng, *shape[:2]), mean=mean, spread=spread, sigma=sigma, threshold=threshold)
-
-
-def drops(noise: Field, *, mean: float, spread: float, sigma: float, threshold: float) -> Field:
-    """The liquid that this normal noise makes."""
-    layer = gaussian(noise, sigma)
-    layer *= np.float32(spread)
-    layer += np.float32(mean)
-    return np.asarray(cv2.threshold(layer, threshold, 0, cv2.THRESH_TOZERO)[1], np.float32)
-
-
-RELIEF = np.array([[-2, -1, 0], [-1, 1, 1], [0, 1, 2]], np.float32)
-"""Light from the upper left."""
-
-
-def water(image: Image, layer: NDArray[np.floating], opacity: float) -> Image:
-    """The image behind drops of water that catch the light along their rims; without drops the image itself."""
-    thickness: NDArray[np.uint8] = (layer * 255).astype(np.uint8)
-    distance = cv2.distanceTransform(255 - cv2.Canny(thickness, 50, 150), cv2.DIST_L2, 5)
-    near = cv2.threshold(distance, 20, 20, cv2.THRESH_TRUNC)[1]
-    relief = cv2.equalizeHist(cv2.blur(near, (3, 3)).astype(np.uint8))
-    lit: Field = cv2.blur(cv2.filter2D(relief, cv2.CV_8U, RELIEF), (3, 3)).astype(np.float32)
-    shine = thickness * lit
-    brightest = shine.max()
-    if brightest == 0:
-        return image.copy()
-    shine /= brightest
-    shine *= np.float32(opacity)
-    result = np.empty_like(image)
-    _add_water(image, shine, result)
-    return result
-
-
-@compiled
-def _add_water(image: Image, shine: Field, result: Image) -> None:
-    height, width = shine.shape
-    added = np.empty(3 * width, np.float32)
-    for y in range(height):
-        row, out = image[y].reshape(-1), result[y].reshape(-1)
-        for x in range(width):
-            for channel in range(3):
-                added[3 * x + channel] = shine[y, x] * WATER[channel]
-        for place in range(3 * width):
-            level = np.float32(row[place]) / np.float32(255) + added[place]
-            out[place] = np.uint8(np.int32(min(level, np.float32(1)) * np.float32(255)))
-
-
-def muddied(image: Image, layer: Field, softness: float) -> Image:
-    """The image behind brown spots, opaque but for their edges, which are softened by `softness` pixels."""
-    # double precision: pixels covered by less than 0.8 are left clean, and straight edges bring many of them close to it
-    weights = gaussian_kernel(softness)
-    spots = cv2.sepFilter2D((layer > 0).astype(np.float64), cv2.CV_64F, weights, weights, borderType=cv2.BORDER_REPLICATE)
-    result = np.empty_like(image)
-    _cover_with_mud(image, spots.astype(np.float32), result)
-    return result
-
-
-@compiled
-def _cover_with_mud(image: Image, spots: Field, result: Image) -> None:
-    height, width = spots.shape
-    clean, brown = np.empty(3 * width, np.float32), np.empty(3 * width, np.float32)
-    for y in range(height):
-        row, out = image[y].reshape(-1), result[y].reshape(-1)
-        for x in range(width):
-            hidden = spots[y, x] if spots[y, x] >= np.float32(0.8) else np.float32(0)
-            for channel in range(3):
-                clean[3 * x + channel] = np.float32(1) - hidden
-                brown[3 * x + channel] = hidden * MUD[channel]
-        for place in range(3 * width):
-            level = np.float32(row[place]) / np.float32(255) * clean[place] + brown[place]
-            out[place] = np.uint8(np.int32(level * np.float32(255)))
+SPATTER = Corruption(
+    spatter,
+    "spatter",
+    Severities(
+        "mean spread sigma threshold finish mud",
+        imagenet_224=(
+            (0.65, 0.3, 4, 0.69, 0.6, False),
+            (0.65, 0.3, 3, 0.68, 0.6, False),
+            (0.65, 0.3, 2, 0.68, 0.5, False),
+            (0.65, 0.3, 1, 0.65, 1.5, True),
+            (0.67, 0.4, 1, 0.65, 1.5, True),
+        ),
+        inception_299=(
+            (0.65, 0.3, 4, 0.69, 0.9, False),
+            (0.65, 0.3, 3.5, 0.68, 0.9, False),
+            (0.65, 0.3, 3, 0.68, 0.8, False),
+            (0.65, 0.3, 1.2, 0.65, 1.8, True),
+            (0.67, 0.4, 1.2, 0.65, 1.8, True),
+        ),
+        tiny_64=(
+            (0.62, 0.1, 0.7, 0.7, 0.6, False),
+            (0.65, 0.1, 0.8, 0.7, 0.6, False),
+            (0.65, 0.3, 1, 0.69, 0.6, False),
+            (0.65, 0.1, 0.7, 0.68, 0.6, True),
+            (0.65, 0.1, 0.5, 0.67, 0.6, True),
+        ),
+        cifar_32=(
+            (0.62, 0.1, 0.7, 0.7, 0.5, False),
+            (0.65, 0.1, 0.8, 0.7, 0.5, False),
+            (0.65, 0.3, 1, 0.69, 0.5, False),
+            (0.65, 0.1, 0.7, 0.69, 0.6, True),
+            (0.65, 0.1, 0.5, 0.68, 0.6, True),
+        ),
+        pixels="sigma",
+    ),
+    also_called=("weather",),
+)

@@ -1,1 +1,1 @@
-"""New test sets out of many images: which classes, which images, and what people should look at."""
+"""New test sets out of many images: which classes, which images, and their review."""

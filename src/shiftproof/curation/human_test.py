@@ -1,4 +1,4 @@
-"""A test of people: how well they tell the classes that models are asked about, as beside ImageNet-A-Plus."""
+"""Human tests: how accurately people classify the images that models are tested on (ImageNet-A-Plus)."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from shiftproof.curation.origins import making_of, origin
-from shiftproof.curation.project import Item, Project, Role, save_project
+from shiftproof.curation.funnel import Funnel, save_outcomes
+from shiftproof.curation.pictures import AddedPictures, add_pictures
+from shiftproof.curation.project import REVIEW, Item, Project, ReviewSettings, Role
+from shiftproof.curation.provenance import making_of, origin
 from shiftproof.curation.review_classes import review_classes
-from shiftproof.curation.shelf import Shelved, put_all
-from shiftproof.curation.sifting import Sifted
-from shiftproof.curation.tables import save_fates
+from shiftproof.curation.screens import HUMAN_TEST
+from shiftproof.datasets.classes import resolve
+from shiftproof.datasets.image_list import ImageList
+from shiftproof.datasets.subsets import labelled_among
 from shiftproof.errors import BadInput, listed
-from shiftproof.image_sets.class_matching import resolve
-from shiftproof.image_sets.image_list import ImageList
-from shiftproof.image_sets.views import labelled_among
-from shiftproof.prediction import Progress
 from shiftproof.randomness import rng_for
+from shiftproof.runs.predict import Progress
 from shiftproof.types import Classes, Sample
 
 PASS_MARK = 0.9
 TABLE = "images.csv"
 
-CONSENT = """This is a test of how well people name what photos show, to compare them with models.
+CONSENT = """This is a test of human accuracy in classifying photos, to compare with models.
 
 We keep your answers, the time each took, and how often you look up a class, under the name on your invitation. Reports call
 you by a letter. You may stop at any time; what you answered until then is kept.
@@ -34,17 +34,17 @@ Please answer alone and without searching for the photos."""
 
 @dataclass(frozen=True)
 class Rounds:
-    """How many images each round of the test has."""
+    """The number of images of each round."""
 
     training: int = 3  # of each class
-    qualify: int = 200  # in each try
+    qualify: int = 200  # per attempt
     test: int = 600
-    tries: int = 1  # to qualify, each with images of its own
+    tries: int = 1  # attempts to qualify, each with images of its own
 
 
 @dataclass(frozen=True)
 class _Chosen:
-    """An image and the round that it is for; `attempt` counts the tries to qualify."""
+    """An image and its round; `attempt` numbers the attempts to qualify."""
 
     images: ImageList
     sample: Sample  # with labels among the classes of the test
@@ -67,20 +67,18 @@ def human_test_project(
     even: bool = False,
     pass_mark: float = PASS_MARK,
     consent: str = CONSENT,
-    reviewers_each: int = 2,
-    instructions: str = "",
-    seed: int = 0,
+    review: ReviewSettings = REVIEW,
     progress: Progress | None = None,
 ) -> Project:
-    """A review project that trains people on some classes, lets them qualify, and tests them on `images`.
+    """A review project of a human test on `images`: training, qualification, test.
 
-    People are trained with images of `learned`, such as a training set, and qualify with others of it or with some of
-    `qualifying`, such as the validation set; with images of the tested set itself where there is none. `classes` are wnids
-    or names of some of its classes. Training and qualification take as many images of every class, as far as there are any.
-    The tested images are drawn at random from all that are left, as beside ImageNet-A-Plus, or with `even` as many of every
-    class. The seed decides which; `images.csv` has every image that was not taken.
+    The training takes images of `learned`, such as a training set; the qualification others of it, or some of `qualifying`,
+    such as the validation set; both take others of the tested dataset by default. `classes` are wnids or names of some of
+    its classes. Training and qualification are balanced over classes, as far as there are images. The tested images are
+    drawn at random from the rest, as for ImageNet-A-Plus, or balanced with `even`. `images.csv` lists every image and why
+    it was not taken.
     """
-    folder, learned = Path(folder), learned or images
+    folder, learned, seed = Path(folder), learned or images, review.seed
     qualifying = qualifying or learned
     asked = _classes_of(images, classes)
     own, shown, proving = (labelled_among(some, asked).samples for some in (images, learned, qualifying))
@@ -92,27 +90,22 @@ def human_test_project(
     drawn = _spread(_in_turns(left, len(asked), seed), rounds.test) if even else _at_random(left, seed)[: rounds.test]
     tested = [_Chosen(images, sample, "asked") for sample in drawn]
     pictures = {one.id: one.images.source(one.sample) for one in [*chosen, *tested]}
-    shelved = put_all(folder, pictures, progress=progress)
-    known = _apart([one for one in chosen if one.id in shelved.names], shelved)
-    choice = _sifted(own, taken, {one.sample.id for one in tested}, shelved, {shelved.names[one.id] for one in known})
+    added = add_pictures(folder, pictures, progress=progress)
+    known = _apart([one for one in chosen if one.id in added.names], added)
+    choice = _funnel(own, taken, {one.sample.id for one in tested}, added, {added.names[one.id] for one in known})
     if not choice.left:
         steps = ", ".join(f"{step.left:,} {step.name}" for step in choice.steps)
-        raise BadInput(f"no image of {images.name} is left to test people on: {steps}")
-    save_fates(folder / TABLE, choice, ("id",), lambda sample: (sample.id,))
+        raise BadInput(f"no image of {images.name} is left for the test: {steps}")
+    save_outcomes(folder / TABLE, choice, ("id",), lambda sample: (sample.id,))
     stayed = {sample.id for sample in choice.left}
-    items = [_item(one, asked, shelved.names) for one in [*known, *(one for one in tested if one.sample.id in stayed)]]
-    project = Project(
+    items = [_item(one, asked, added.names) for one in [*known, *(one for one in tested if one.sample.id in stayed)]]
+    return review.save(
         folder,
-        f"Naming the images of {images.name}",
-        "human-test",
-        tuple(items),
-        review_classes(asked, references=_references(known, asked, shelved.names)),
-        consent=consent,
-        instructions=instructions,
-        reviewers_each=reviewers_each,
-        pass_mark=pass_mark if rounds.qualify else None,
-        seed=seed,
-        making=making_of(
+        f"Classifying the images of {images.name}",
+        HUMAN_TEST,
+        items,
+        review_classes(asked, references=_references(known, asked, added.names)),
+        making_of(
             list({one.ref: one for one in (images, learned, qualifying)}.values()),
             choice.steps,
             choices={
@@ -123,15 +116,15 @@ def human_test_project(
                 "seed": seed,
             },
         ),
+        consent=consent,
+        pass_mark=pass_mark if rounds.qualify else None,
     )
-    save_project(project)
-    return project
 
 
 def _classes_of(images: ImageList, named: Sequence[str] | None) -> Classes:
-    """The classes that people choose among: those named, or all that the images show."""
+    """The classes to choose among: those named, or all that occur."""
     if images.classes is None:
-        raise BadInput(f"{images.name} has no labels, so nobody could say which answers are right")
+        raise BadInput(f"{images.name} has no labels, so no answer could be checked")
     if named is None:
         places = sorted({label for sample in images.samples for label in sample.labels})
     else:
@@ -140,14 +133,14 @@ def _classes_of(images: ImageList, named: Sequence[str] | None) -> Classes:
             raise BadInput(f"{len(strange)} of the classes named are none of {images.name}: {listed(strange)}")
         places = sorted(set(found.values()))
     if len(places) < 2:
-        raise BadInput(f"{len(places)} classes are asked about, among which there is nothing to mistake")
+        raise BadInput(f"{len(places)} classes are asked about; at least two are needed")
     wnids = images.classes.wnids
     names = tuple(images.classes.names[place] for place in places)
     return Classes(names, tuple(wnids[place] for place in places) if wnids else None)
 
 
 def _in_turns(samples: Iterable[Sample], classes: int, seed: int) -> list[list[Sample]]:
-    """The images of each class in a random order; one of several classes stands under the first of them alone."""
+    """The images of each class in random order; one with several labels is listed under the first."""
     of_class: list[list[Sample]] = [[] for _ in range(classes)]
     for sample in samples:
         if sample.labels:
@@ -160,7 +153,7 @@ def _at_random(samples: Iterable[Sample], seed: int) -> list[Sample]:
 
 
 def _spread(turns: Sequence[list[Sample]], count: int) -> list[Sample]:
-    """The next so many images, one of every class before the second of any; they are then gone from the turns."""
+    """Removes and returns the next `count` images, one of every class before the second of any."""
     taken: list[Sample] = []
     while len(taken) < count and any(turns):
         for some in turns:
@@ -178,36 +171,36 @@ def _qualification(turns: Sequence[list[Sample]], qualifying: ImageList, rounds:
     short = [len(some) for _, some in tries if len(some) < rounds.qualify]
     if short:
         raise BadInput(
-            f"{qualifying.name} has too few images to qualify with: {rounds.tries} times {rounds.qualify:,} are asked for "
-            f"beside the training, and a try would have {min(short):,}"
+            f"{qualifying.name} has too few images for the qualification: {rounds.tries} times {rounds.qualify:,} are "
+            f"needed besides the training, and an attempt would have {min(short):,}"
         )
     return [_Chosen(qualifying, sample, "gold", attempt) for attempt, some in tries for sample in some]
 
 
-def _apart(known: Sequence[_Chosen], shelved: Shelved) -> list[_Chosen]:
-    """The images of training and qualification without pictures of the qualification that the training shows too."""
-    trained = {shelved.names[one.id] for one in known if one.role == "training"}
-    return [one for one in known if one.role == "training" or shelved.names[one.id] not in trained]
+def _apart(known: Sequence[_Chosen], added: AddedPictures) -> list[_Chosen]:
+    """Without gold images whose picture is in the training too."""
+    trained = {added.names[one.id] for one in known if one.role == "training"}
+    return [one for one in known if one.role == "training" or added.names[one.id] not in trained]
 
 
-def _sifted(
-    samples: Iterable[Sample], taken: Collection[str], drawn: Collection[str], shelved: Shelved, seen: Collection[str]
-) -> Sifted[Sample, str]:
-    """What became of every image that might be tested; `seen` are pictures that people see before the test."""
+def _funnel(
+    samples: Iterable[Sample], taken: Collection[str], drawn: Collection[str], added: AddedPictures, seen: Collection[str]
+) -> Funnel[Sample, str]:
+    """The funnel of the images that might be tested; `seen` are pictures shown before the test."""
     again = "the same picture is shown before the test"
     return (
-        Sifted[Sample, str]
+        Funnel[Sample, str]
         .start(samples)
         .step("of the classes asked about", lambda sample: None if sample.labels else "shows none of the classes")
         .step("not used before the test", lambda sample: "is shown before the test" if sample.id in taken else None)
         .step("drawn for the test", lambda sample: None if sample.id in drawn else "enough others were drawn")
-        .step("can be read", lambda sample: shelved.unreadable.get(f"asked/{sample.id}"))
-        .step("unlike any before the test", lambda sample: again if shelved.names[f"asked/{sample.id}"] in seen else None)
+        .step("can be read", lambda sample: added.unreadable.get(f"asked/{sample.id}"))
+        .step("unlike any before the test", lambda sample: again if added.names[f"asked/{sample.id}"] in seen else None)
     )
 
 
 def _item(one: _Chosen, classes: Classes, names: Mapping[str, str]) -> Item:
-    """An image to name; its class is nowhere that people could see it."""
+    """An image to classify; its class is not visible to participants."""
     right = [classes.keys[label] for label in one.sample.labels]
     return Item(
         one.id,
@@ -220,7 +213,7 @@ def _item(one: _Chosen, classes: Classes, names: Mapping[str, str]) -> Item:
 
 
 def _references(known: Iterable[_Chosen], classes: Classes, names: Mapping[str, str]) -> dict[str, list[str]]:
-    """The training pictures of each class, for who looks it up."""
+    """The training pictures of each class, shown in its look-up."""
     found: dict[str, list[str]] = defaultdict(list)
     for one in known:
         if one.role == "training":

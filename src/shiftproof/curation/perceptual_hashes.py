@@ -1,39 +1,41 @@
-"""What a picture looks like in 64 bits, which a resize, a JPEG save or more light hardly change, and which of many are near.
-
-Each bit says whether a low frequency of the grey picture is above the median of all that are looked at.
-"""
+"""Perceptual hashes: 64 bits per image that a resize, a JPEG save or a change of brightness hardly alters."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import combinations, product
-from typing import TypeAlias
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image as Pillow
 
+from shiftproof.datasets.image_list import ImageList, decoded
 from shiftproof.errors import BadInput
-from shiftproof.types import Image
+from shiftproof.runs.digests import DigestCache, stamp_of
+from shiftproof.runs.predict import Progress
+from shiftproof.runs.workers import Arrays, Workers
+from shiftproof.types import Image, ImageSource
 
 Hashes: TypeAlias = NDArray[np.uint64]
-"""One for each image, (images,); PLAIN for one that shows nothing."""
+"""One per image, (images,); PLAIN for a uniform one."""
 
-Places: TypeAlias = NDArray[np.intp]
+Indices: TypeAlias = NDArray[np.intp]
 
 BITS = 64
 SIDE = 32
-"""Pixels of the square that a picture is shrunk to."""
+"""Side of the square that an image is resized to."""
 
 PLAIN = np.uint64(0)
-"""The hash of a picture of one colour: no frequency is above the others."""
+"""The hash of a uniform image: no frequency is above the median."""
 
 BANDS = 4
 BAND_BITS = BITS // BANDS
 
 
 def _lowest_frequencies() -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The places of the 64 lowest frequencies, up and across, without the mean."""
+    """The indices of the 64 lowest frequencies, vertical and horizontal, without the mean."""
     ordered = sorted(product(range(SIDE), repeat=2), key=lambda place: (sum(place), place))
     down, across = np.array(ordered[1 : BITS + 1]).T
     return down, across
@@ -41,13 +43,13 @@ def _lowest_frequencies() -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
 DOWN, ACROSS = _lowest_frequencies()
 WAVES = np.cos(np.pi / SIDE * np.outer(np.arange(ACROSS.max() + 1), np.arange(SIDE) + 0.5))
-"""The discrete cosine transform of so many frequencies, (frequencies, pixels)."""
+"""The discrete cosine transform, (frequencies, pixels)."""
 
 WEIGHTS = 2 ** np.arange(BITS, dtype=np.uint64)
 
 
 def perceptual_hash(image: Image) -> np.uint64:
-    """The 64 bits of an image.
+    """The perceptual hash (pHash, 64 bits) of an image.
 
     >>> steps = np.tile(np.arange(0, 256, 4, np.uint8), (48, 1))
     >>> image = np.stack([steps, steps[:, ::-1] // 2, steps // 3], axis=-1)
@@ -55,21 +57,21 @@ def perceptual_hash(image: Image) -> np.uint64:
     np.True_
     """
     grey = Pillow.fromarray(image).convert("L").resize((SIDE, SIDE), Pillow.Resampling.BOX)
-    strengths = (WAVES @ np.asarray(grey, np.float64) @ WAVES.T)[DOWN, ACROSS]
-    strengths[np.abs(strengths) < 1e-6] = 0  # of one colour, but for rounding
-    return np.uint64(WEIGHTS[strengths > np.median(strengths)].sum())
+    coefficients = (WAVES @ np.asarray(grey, np.float64) @ WAVES.T)[DOWN, ACROSS]
+    coefficients[np.abs(coefficients) < 1e-6] = 0  # a uniform image, up to rounding
+    return np.uint64(WEIGHTS[coefficients > np.median(coefficients)].sum())
 
 
 def differing_bits(hashes: Hashes, others: Hashes) -> NDArray[np.uint8]:
-    """How many bits differ, row by row."""
+    """Hamming distance, row by row."""
     return np.asarray(np.bitwise_count(hashes ^ others))
 
 
-def near_hashes(hashes: Hashes, others: Hashes | None = None, *, bits: int) -> tuple[Places, Places]:
-    """The places of all pairs that differ in at most so many bits, exactly and in order; without others, pairs within.
+def near_hashes(hashes: Hashes, others: Hashes | None = None, *, bits: int) -> tuple[Indices, Indices]:
+    """The indices of all pairs within a Hamming distance of `bits`, in order; without `others`, pairs within `hashes`.
 
-    Of the four parts of two such hashes one at least differs in a quarter of these bits or fewer, so only hashes that
-    nearly share a part are compared. Pairs within are there once, the earlier place first.
+    Exact: of the four bands of two such hashes at least one differs in a quarter of these bits or fewer, so only hashes that
+    nearly share a band are compared. Pairs within are listed once, the earlier index first.
 
     >>> near_hashes(np.array([0b1111, 0b1110, 1 << 40], np.uint64), bits=1)
     (array([0]), array([1]))
@@ -79,7 +81,7 @@ def near_hashes(hashes: Hashes, others: Hashes | None = None, *, bits: int) -> t
     references = hashes if others is None else others
     found = [np.empty(0, np.intp)]
     for band in range(BANDS):
-        for rows, places in _sharing_a_part(hashes, references, band, bits // BANDS):
+        for rows, places in _sharing_a_band(hashes, references, band, bits // BANDS):
             near = differing_bits(hashes[rows], references[places]) <= bits
             if others is None:
                 near &= rows < places
@@ -88,9 +90,9 @@ def near_hashes(hashes: Hashes, others: Hashes | None = None, *, bits: int) -> t
     return rows, places
 
 
-def _sharing_a_part(hashes: Hashes, references: Hashes, band: int, bits: int) -> Iterator[tuple[Places, Places]]:
-    """Pairs whose parts in this band differ in at most so many bits, those of one pattern of differences at a time."""
-    part, parts = _parts(hashes, band), _parts(references, band)
+def _sharing_a_band(hashes: Hashes, references: Hashes, band: int, bits: int) -> Iterator[tuple[Indices, Indices]]:
+    """Pairs whose values in this band differ in at most so many bits, one pattern of differences at a time."""
+    part, parts = _band_values(hashes, band), _band_values(references, band)
     order = np.argsort(parts, kind="stable")
     starts = np.concatenate([[0], np.cumsum(np.bincount(parts, minlength=2**BAND_BITS))])
     for pattern in (
@@ -102,5 +104,69 @@ def _sharing_a_part(hashes: Hashes, references: Hashes, band: int, bits: int) ->
         yield rows, order[np.arange(len(rows)) + np.repeat(first - np.cumsum(counts) + counts, counts)]
 
 
-def _parts(hashes: Hashes, band: int) -> Places:
+def _band_values(hashes: Hashes, band: int) -> Indices:
     return ((hashes >> np.uint64(band * BAND_BITS)) & np.uint64(2**BAND_BITS - 1)).astype(np.intp)
+
+
+IMAGES_A_JOB = 32
+HEX_DIGITS = 16
+FILE = "perceptual_hashes.sqlite"
+"""In the store; a cache, recomputed where it is missing."""
+
+
+class HashedDataset(NamedTuple):
+    """The hashes of the readable images, and why the others are unreadable."""
+
+    ids: tuple[str, ...]
+    hashes: Hashes
+    unreadable: Mapping[str, str]
+
+
+class Job(NamedTuple):
+    """A batch of images to hash."""
+
+    ids: list[str]
+    sources: list[ImageSource]
+
+
+def hash_dataset(
+    images: ImageList, store: str | Path, *, workers: int | None = None, progress: Progress | None = None
+) -> HashedDataset:
+    """The perceptual hash of every image; those in the store's cache are not decoded."""
+    cache = DigestCache(Path(store) / FILE, HEX_DIGITS)
+    known, sources = cache.known(), {sample.id: images.source(sample) for sample in images.samples}
+    stamps = {image_id: stamp_of(source) for image_id, source in sources.items()}
+    found = {image_id: known[stamp] for image_id, stamp in stamps.items() if stamp is not None and stamp in known}
+    unreadable: dict[str, str] = {}
+    if progress is not None:
+        progress.begin(f"hashes of {images.name}", len(sources), len(found))
+    missing = {image_id: source for image_id, source in sources.items() if image_id not in found}
+    with Workers(workers) as pool:
+        for job, _, said in pool.blocks(hash_images, _jobs(missing)):
+            unreadable |= {image_id: text for image_id, (text, is_hash) in zip(job.ids, said, strict=True) if not is_hash}
+            fresh = {image_id: text for image_id, (text, is_hash) in zip(job.ids, said, strict=True) if is_hash}
+            cache.remember((stamps[image_id], text) for image_id, text in fresh.items())
+            found |= fresh
+            if progress is not None:
+                progress.advance(len(job.ids))
+    if progress is not None:
+        progress.end()
+    ids = tuple(image_id for image_id in sources if image_id in found)
+    return HashedDataset(ids, np.array([int(found[image_id], 16) for image_id in ids], np.uint64), unreadable)
+
+
+def hash_images(job: Job) -> tuple[Arrays, list[tuple[str, bool]]]:
+    """No arrays; for each image its hash in hexadecimal or why it is unreadable, and which of the two it is."""
+    images = [decoded(source) for source in job.sources]
+    return [], [(one, False) if isinstance(one, str) else (_hex_hash(one), True) for one in images]
+
+
+def _hex_hash(image: Image) -> str:
+    return f"{perceptual_hash(image):0{HEX_DIGITS}x}"
+
+
+def _jobs(sources: Mapping[str, ImageSource]) -> Iterator[Job]:
+    ids = list(sources)
+    for start in range(0, len(ids), IMAGES_A_JOB):
+        some = ids[start : start + IMAGES_A_JOB]
+        yield Job(some, [sources[image_id] for image_id in some])

@@ -1,9 +1,9 @@
-"""A review project: a folder with what people are to look at, whole in itself, so that it can be moved and shared.
+"""A review project: a self-contained folder of items to review, which can be moved and shared.
 
 project/
-  project.json      what is asked, of whom, how the set came about; comes last, so a folder that has it is complete
-  items.jsonl       one item a line
-  images/           the pictures, each under the digest of its bytes
+  project.json      the question, settings and provenance; written last, so a folder that has it is complete
+  items.jsonl       one item per line
+  images/           the pictures, each named by the digest of its bytes
   review.sqlite     reviewers and their votes, unless a database is named
 """
 
@@ -12,95 +12,100 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from shiftproof.curation.funnel import Step
 from shiftproof.curation.screens import Choice, Screen, screen_named
-from shiftproof.curation.sifting import Step
 from shiftproof.errors import BadInput
 from shiftproof.files import write_whole
 from shiftproof.types import Fact
 
+if TYPE_CHECKING:
+    from shiftproof.datasets.image_list import ImageList
+
 FORMAT = 1
 
-LONGEST_ID = 300
-"""Letters of an item's id, as databases keep it."""
+MAX_ID_LENGTH = 300
+"""Characters of an item's id, as databases store it."""
 
 FEWEST_VERIFYING = 3
-"""People to judge what one person flagged: of two, a flag and a vote against it would be a tie, which rejects."""
+"""Reviewers of a flagged item: of two, a flag and a vote against it would tie, which rejects."""
 
 Verify = Literal["flagged"]
-"""What everybody judges: the items that the one person who read them would not keep, or was unsure about."""
+"""What everybody reviews: the items that their one reader rejected, or was unsure about."""
 
 Role = Literal["asked", "gold", "training"]
-"""Asked of reviewers; asked like the others though the answer is known; shown first, with the answer after it."""
+"""To be reviewed; gold standard, mixed in with a known answer; shown first, with feedback."""
 
 
 @dataclass(frozen=True)
 class Item:
-    """One thing to judge: an image, or a pair of them."""
+    """One item to review: an image, or a pair of images."""
 
     id: str
     images: tuple[str, ...]  # files of the project, in the order they are shown
-    label: str | None = None  # key of the class it is said to show
+    label: str | None = None  # key of its class
     group: str | None = None  # items that belong together, such as the pairs of one anchor
-    beside: str | None = None  # key of the class it is held against; items held against one class follow each other
+    beside: str | None = None  # key of the class it is compared with; such items are shown in sequence
     role: Role = "asked"
-    answer: Mapping[str, Any] | None = None  # the right one of gold and training items, in the form of the screen
-    shown: Mapping[str, str] = field(default_factory=dict)  # what reviewers may call up, such as models' predictions
-    facts: Mapping[str, Fact] = field(default_factory=dict)  # what they never see, such as the offset of a frame
+    answer: Mapping[str, Any] | None = None  # correct answer of gold and training items, in the form of the screen
+    shown: Mapping[str, str] = field(default_factory=dict)  # shown on request, such as models' predictions
+    facts: Mapping[str, Fact] = field(default_factory=dict)  # never shown, such as the offset of a frame
 
 
 @dataclass(frozen=True)
 class ReviewClass:
-    """A class as reviewers meet it."""
+    """A class as reviewers see it."""
 
     key: str
     name: str
     gloss: str = ""
-    path: tuple[str, ...] = ()  # the kinds above it, the most general first
-    references: tuple[str, ...] = ()  # files of the project
+    path: tuple[str, ...] = ()  # hypernyms, the most general first
+    references: tuple[str, ...] = ()  # example pictures, files of the project
 
 
 @dataclass(frozen=True)
 class Making:
-    """How the candidates came about, for the data card and the report."""
+    """Provenance of the candidates, for the data card and the report."""
 
     command: str = ""
     steps: tuple[Step, ...] = ()
-    models: tuple[Mapping[str, str], ...] = ()  # names and fingerprints of models that filtered
-    sources: tuple[Mapping[str, str], ...] = ()  # image sets: name, location, fingerprint, licence
+    models: tuple[Mapping[str, str], ...] = ()  # filter models: name, fingerprint
+    sources: tuple[Mapping[str, str], ...] = ()  # datasets: name, location, fingerprint, licence
     versions: Mapping[str, str] = field(default_factory=dict)
     choices: Mapping[str, Fact] = field(default_factory=dict)  # thresholds and the like
 
 
 @dataclass(frozen=True)
 class Project:
-    """What is asked and of whom, without the answers."""
+    """The items, the question and the settings of a review, without the votes."""
 
     folder: Path
     title: str
     screen_name: str
     items: tuple[Item, ...]
     classes: tuple[ReviewClass, ...] = ()
-    instructions: str = ""  # what people read before they begin; those of the screen where empty
-    consent: str = ""  # what people agree to before a test of themselves; none is asked for where empty
-    keys: Mapping[str, str] = field(default_factory=dict)  # choices of the screen under other keys
-    choices: tuple[Choice, ...] = ()  # instead of the screen's own, such as other reasons against a pair
-    reviewers_each: int = 2  # people who judge each item; of items that are verified at least so many
-    verify: Verify | None = None  # flagged: one person reads each item, and all people what was flagged
-    pass_mark: float | None = None  # share of the gold items that must be right before the others; None strews them in
-    target: int | None = None  # items of each class to keep; None where all may stay
-    seed: int = 0  # decides the order of items for each person
+    instructions: str = ""  # shown before the review; the screen's own where empty
+    consent: str = ""  # consent form of a human test; none where empty
+    keys: Mapping[str, str] = field(default_factory=dict)  # other keyboard shortcuts of choices
+    choices: tuple[Choice, ...] = ()  # instead of the screen's own
+    reviewers_each: int = 2  # reviewers per item; of verified items at least so many
+    verify: Verify | None = None  # flagged: one reviewer reads each item, and all review what was flagged
+    pass_mark: float | None = None  # accuracy on gold items to qualify; None mixes them in
+    target: int | None = None  # items of each class to keep; None for all
+    seed: int = 0  # of the order of items for each reviewer
     making: Making = field(default_factory=Making)
-    reviewer_classes: Mapping[str, Sequence[str]] = field(default_factory=dict)  # by name, whom only some are asked about
+    reviewer_classes: Mapping[str, Sequence[str]] = field(
+        default_factory=dict
+    )  # by reviewer name, for those with classes of their own
 
     def __post_init__(self) -> None:
-        if not self.instructions:  # kept with the project, whatever a later version of the screen would say
+        if not self.instructions:  # stored with the project, whatever a later version of the screen says
             object.__setattr__(self, "instructions", self.screen.instructions)
         twice = len(self.items) - len({item.id for item in self.items})
         if twice:
@@ -108,11 +113,11 @@ class Project:
         odd = next((item.id for item in self.items if not _can_be_kept(item.id)), None)
         if odd is not None:
             raise BadInput(
-                f"votes on {odd!r:.330} cannot be kept: rename it, in letters of Unicode and at most {LONGEST_ID}"
+                f"votes on {odd!r:.330} cannot be stored: rename it, in valid Unicode and at most {MAX_ID_LENGTH} characters"
             )
         unreadable = next((text for text in self._texts() if not _is_text(text)), None)
         if unreadable is not None:
-            raise BadInput(f"pages cannot show {unreadable!r:.330}: rename it, in letters of Unicode")
+            raise BadInput(f"pages cannot show {unreadable!r:.330}: rename it, in valid Unicode")
         shown = self.screen.images
         strange = next((item for item in self.items if len(item.images) < shown), None)
         if strange is not None:
@@ -120,7 +125,7 @@ class Project:
                 f"the screen {self.screen_name} shows {shown} pictures, but {strange.id} has {len(strange.images)}"
             )
         if self.reviewers_each < 1:
-            raise BadInput(f"at least one person should judge each item, got {self.reviewers_each}")
+            raise BadInput(f"at least one person should review each item, got {self.reviewers_each}")
         if self.verify is not None:
             self._check_verifying()
 
@@ -128,16 +133,16 @@ class Project:
         if self.verify not in get_args(Verify):
             raise BadInput(f"what is verified should be {' or '.join(get_args(Verify))}, got {self.verify!r:.40}")
         if self.screen.form != "choice" or not self.screen.adjudicated:
-            raise BadInput(f"flags are verified where people keep or reject, and {self.screen_name} asks something else")
+            raise BadInput(f"flags are verified where reviewers keep or reject, and {self.screen_name} asks something else")
         check_enough_verify(self.reviewers_each)
 
     @property
     def readers_each(self) -> int:
-        """People who judge an item that nobody flags."""
+        """Reviewers of an item that nobody flags."""
         return self.reviewers_each if self.verify is None else 1
 
     def _texts(self) -> Iterator[str]:
-        """The names that reviewers read, and those of the files that they see."""
+        """All texts and file names that pages use."""
         yield from (self.title, self.instructions, self.consent)
         for one in self.classes:
             yield from (one.key, one.name, one.gloss, *one.path)
@@ -155,17 +160,17 @@ class Project:
 
     @cached_property
     def asked(self) -> Sequence[str]:
-        """The ids of the items that people are asked about."""
+        """The ids of the items to be reviewed."""
         return tuple(item.id for item in self.items if item.role == "asked")
 
     @cached_property
     def training(self) -> Sequence[Item]:
-        """The items that people are shown first, with the answer after each."""
+        """The training items."""
         return tuple(item for item in self.items if item.role == "training")
 
     @cached_property
     def by_group(self) -> Mapping[str, Sequence[Item]]:
-        """The items that are asked, by the group they belong to."""
+        """The items to be reviewed, by group."""
         found: dict[str, list[Item]] = {}
         for item in self.items:
             if item.group is not None and item.role == "asked":
@@ -177,14 +182,14 @@ class Project:
         return {one.key: one for one in self.classes}
 
     def label_of(self, item: Item) -> str:
-        """The name of the class an item is said to show, as people read it."""
+        """The name of an item's class."""
         if item.label is None:
             return "this"
         known = self.class_of.get(item.label)
         return known.name if known else item.label
 
     def image(self, name: str) -> Path:
-        """Where a picture of the project lies; BadInput for one it does not have, or that lies elsewhere."""
+        """The path of a picture; BadInput for one that the project does not have, or that lies elsewhere."""
         path = self.folder / "images" / name
         own = os.path.realpath(self.folder)
         if name not in self.pictures or not Path(os.path.realpath(path)).is_relative_to(own):
@@ -198,17 +203,68 @@ class Project:
         return frozenset([*of_items, *(name for one in self.classes for name in one.references)])
 
 
+@dataclass(frozen=True)
+class ReviewSettings:
+    """What reviewers are asked, and how many of them."""
+
+    title: str | None = None  # None: after the dataset
+    reviewers_each: int = 2
+    verify: Verify | None = None
+    instructions: str = ""  # the screen's own where empty
+    target: int | None = None  # images to keep of each class
+    known: ImageList | None = None  # gold and training images, see `known_items`
+    known_shown: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # predictions on them, by image id
+    seed: int = 0
+
+    def save(
+        self,
+        folder: Path,
+        title: str,
+        screen: Screen,
+        items: Iterable[Item],
+        classes: Iterable[ReviewClass],
+        making: Making,
+        *,
+        choices: tuple[Choice, ...] = (),
+        consent: str = "",
+        pass_mark: float | None = None,
+    ) -> Project:
+        """The review project of these items, written into its folder."""
+        project = Project(
+            folder,
+            self.title or title,
+            screen.name,
+            tuple(items),
+            tuple(classes),
+            instructions=self.instructions,
+            consent=consent,
+            choices=choices,
+            reviewers_each=self.reviewers_each,
+            verify=self.verify,
+            pass_mark=pass_mark,
+            target=self.target,
+            seed=self.seed,
+            making=making,
+        )
+        save_project(project)
+        return project
+
+
+REVIEW = ReviewSettings()
+"""As is usual."""
+
+
 def check_enough_verify(people: int) -> None:
-    """BadInput where so few people are to judge what one of them flagged that the flag alone decides."""
+    """BadInput where flagged items have so few reviewers that the flag alone decides."""
     if people < FEWEST_VERIFYING:
         raise BadInput(
-            f"at least {FEWEST_VERIFYING} people should judge what was flagged, got {people}: of two, one flag rejects"
+            f"at least {FEWEST_VERIFYING} reviewers per flagged item are needed, got {people}: of two, one flag rejects"
         )
 
 
 def save_project(project: Project) -> None:
-    """Writes what is asked; the pictures are there already, see `shelf`."""
-    lines = [json.dumps(_plain(item)) for item in project.items]  # in ASCII, which has no other ends of lines
+    """Writes the project; the pictures are there already, see `pictures`."""
+    lines = [json.dumps(_plain(item)) for item in project.items]  # in ASCII, which has no other line breaks
     write_whole(project.folder / "items.jsonl", ("\n".join(lines) + "\n").encode(), inside=project.folder)
     told = {name: value for name, value in _plain(project).items() if name not in ("folder", "items")}
     text = json.dumps({"format": FORMAT, **told}, indent=1) + "\n"
@@ -249,7 +305,7 @@ def load_project(folder: str | Path) -> Project:
 def text_of(folder: Path, name: str) -> str:
     """The text of a file of a project; BadInput where there is none, or a link that leads out of the folder."""
     path = folder / name
-    if not os.path.isfile(path):  # of any name; a device or a pipe could be read for ever
+    if not os.path.isfile(path):  # a device or a pipe could be read for ever
         raise BadInput(f"{str(folder)[:200]} is no review project: it has no {name}")
     if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):  # and it would be written there
         raise BadInput(f"{str(folder)[:200]} is no review project of its own: its {name} lies elsewhere; put the file there")
@@ -273,7 +329,7 @@ def _checks(kind: type) -> Mapping[str, Callable[[Any], bool]]:
 
 
 def _check_for(hint: Any) -> Callable[[Any], bool]:
-    """Whether a value from JSON is of a type that the fields above have."""
+    """A check whether a value from JSON has a type."""
     origin, parts = get_origin(hint), get_args(hint)
     if hint is Any:
         return lambda _: True
@@ -288,7 +344,7 @@ def _check_for(hint: Any) -> Callable[[Any], bool]:
     if origin in (tuple, Sequence):
         each = _check_for(parts[0])
         return lambda value: isinstance(value, (list, tuple)) and all(map(each, value))
-    # true is a number too, to Python and to nobody who wrote a project
+    # bool is an int in Python
     numbers = {int: (int,), float: (int, float)}
     if hint in numbers:
         return lambda value: type(value) in numbers[hint]
@@ -296,17 +352,17 @@ def _check_for(hint: Any) -> Callable[[Any], bool]:
 
 
 def _can_be_kept(item_id: str) -> bool:
-    """Whether every database takes an id."""
-    return len(item_id) <= LONGEST_ID and _is_text(item_id)
+    """Whether every database can store an id."""
+    return len(item_id) <= MAX_ID_LENGTH and _is_text(item_id)
 
 
 def _is_text(name: str) -> bool:
-    """Whether a name can be sent and kept as text; that of a file need not be."""
+    """Whether a name is valid Unicode without NUL characters; a file name need not be."""
     return "\0" not in name and (name.isascii() or name.encode("utf-8", "ignore").decode() == name)
 
 
 def _plain(value: Any) -> dict[str, Any]:
-    """The fields of a value as JSON has them; those that only repeat the default stay, so that a reader sees them."""
+    """The fields of a value as JSON, defaults included."""
     return {entry.name: _jsonable(getattr(value, entry.name)) for entry in dataclasses.fields(value)}
 
 

@@ -1,4 +1,4 @@
-"""What reviewers are asked, as data: the screens, the answers that each offers, and the keys that give them."""
+"""Annotation screens as data: the question, the choices, and their keyboard shortcuts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Form = Literal["choice", "labels", "tags", "box", "class"]
 
 ARROWS = frozenset({"ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"})
 RESERVED = ARROWS | {"z", "t", "i", "p", "?", "/", "+", "=", "-", ",", ".", " ", "Enter", "Escape", "Backspace", "Tab"}
-"""Keys that pages have for themselves: moving, undo, note, references, predictions, help, search, zoom, turning, flip.
+"""Keys that pages use themselves: moving, undo, note, references, predictions, help, search, zoom, paging, flip.
 
 Space is free on screens without a flip or points to set.
 """
@@ -25,32 +25,32 @@ NAMED_KEYS = {"space": " ", "enter": "Enter"}
 
 @dataclass(frozen=True)
 class Choice:
-    """An answer that one key gives, and what it does with what is shown."""
+    """An answer with its keyboard shortcut, and its effect on the item."""
 
     name: str
     key: str
     title: str
-    keeps: bool = False  # whether it is a vote for keeping what is shown
-    closes_group: bool = False  # whether it speaks for all items of a group, as a bad anchor does for its pairs
-    reasons: tuple[Choice, ...] = ()  # asked for after it; none need be given
+    keeps: bool = False  # whether it is a vote to keep the item
+    closes_group: bool = False  # whether it rejects all items of the group, as a bad anchor its pairs
+    reasons: tuple[Choice, ...] = ()  # asked for afterwards; optional
 
 
 @dataclass(frozen=True)
 class Screen:
-    """One kind of question."""
+    """One kind of annotation task."""
 
     name: str
     title: str
-    question: str  # {label} stands for the class that the image is said to show; several stand on a line each
+    question: str  # {label} is replaced by the class; several questions stand on a line each
     form: Form
     choices: tuple[Choice, ...]
-    images: int = 1  # how many are shown of an item
-    adjudicated: bool = True  # whether items without agreement are looked at together
-    instructions: str = ""  # what people read before they begin, unless the maker of a project wrote other ones
+    images: int = 1  # shown per item
+    adjudicated: bool = True  # whether disagreements go to adjudication
+    instructions: str = ""  # default of a project's instructions
 
     @property
     def closing(self) -> frozenset[str]:
-        """The choices that speak for all items of a group."""
+        """The choices that close a group."""
         return frozenset(choice.name for choice in self.choices if choice.closes_group)
 
     def choice(self, name: str) -> Choice:
@@ -142,7 +142,7 @@ Mark every one of the classes that you see, also those that nobody named, and ta
 FAILURE_MODES = Screen(
     "failure-modes",
     "Why is it wrong?",
-    "This is {label}, and was taken for something else. Why?",
+    "This is {label}, and was misclassified. Why?",
     "tags",
     (
         Choice("background", "1", "Background", keeps=True),
@@ -155,10 +155,10 @@ FAILURE_MODES = Screen(
     ),
     adjudicated=False,
     instructions="""\
-Models took this for something else, and people agree that it is clear. Mark everything that could have misled the
+Models misclassified this image, and people agree that it is clear. Mark everything that could have misled the
 models; mark none of these if nothing did.
 
-What the models said can be called up, once you have thought about it yourself.""",
+The predictions of the models can be shown, once you have thought about it yourself.""",
 )
 
 EXTREME_POINTS = Screen(
@@ -258,7 +258,7 @@ SCREENS: Mapping[str, Screen] = {
 
 
 def screen_named(name: str, keys: Mapping[str, str] | None = None, choices: Sequence[Choice] = ()) -> Screen:
-    """The screen of a name, with other choices or other keys for some of them where they are given.
+    """A screen by its name, with other choices or other keys where they are given.
 
     >>> screen_named("clarity", {"keep": "k"}).choices[0].key
     'k'
@@ -277,7 +277,7 @@ def screen_named(name: str, keys: Mapping[str, str] | None = None, choices: Sequ
 
 
 def keys_from(text: str) -> dict[str, str]:
-    """Keys by the answers that they give, out of ``keep=j,reject=f``; a capital is the same key.
+    """Keyboard shortcuts by answer, from ``keep=j,reject=f``; case is ignored.
 
     >>> keys_from("keep=j,bad anchor=F,unsure=space")
     {'keep': 'j', 'bad anchor': 'f', 'unsure': ' '}
@@ -294,7 +294,7 @@ def keys_from(text: str) -> dict[str, str]:
 
 
 def key_name(key: str) -> str:
-    """What is written on a key.
+    """The label of a key.
 
     >>> key_name("k"), key_name(" "), key_name("Enter")
     ('K', 'Space', 'Enter')
@@ -303,11 +303,11 @@ def key_name(key: str) -> str:
 
 
 def _check_keys(screen: Screen) -> None:
-    """BadInput where a key gives two answers, or is one that the pages of a screen need for something else."""
-    own = {choice.name: choice.key for choice in SCREENS[screen.name].choices}  # Enter keeps a box, though pages need it
+    """BadInput where a key has two meanings, or is reserved by the pages of a screen."""
+    own = {choice.name: choice.key for choice in SCREENS[screen.name].choices}  # Enter keeps a box, though it is reserved
     needs_space = screen.images > 1 or screen.form == "box"
     reserved = RESERVED if needs_space else RESERVED - {" "}
-    # reasons are asked for beside the next item, which takes answers at the same time
+    # reasons are asked for beside the next item, whose keys work at the same time
     taken = {reason.key: reason.name for choice in screen.choices for reason in choice.reasons}
     for choice in screen.choices:
         who, key = f"{choice.name} of {screen.name}", choice.key

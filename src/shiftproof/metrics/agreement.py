@@ -1,4 +1,4 @@
-"""How far people agree who judged the same things: in percent, and beyond what chance would give."""
+"""Inter-annotator agreement: in percent, and beyond chance (Fleiss' kappa, Krippendorff's alpha)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from shiftproof.errors import BadInput
 
 Ratings: TypeAlias = NDArray[np.integer]
-"""What each person answered, (items, people), as numbers of answers; -1 where a person did not answer."""
+"""What each reviewer answered, (items, reviewers), as numbers of answers; -1 where a reviewer did not answer."""
 
 
 def percent_agreement(ratings: Ratings) -> float:
@@ -28,7 +28,7 @@ def percent_agreement(ratings: Ratings) -> float:
 def fleiss_kappa(ratings: Ratings) -> float:
     """Agreement beyond chance where every item has the same number of answers (Fleiss, 1971).
 
-    1 is perfect, 0 what chance gives; nan where everybody always gave one answer, which chance would give too.
+    1 is perfect, 0 what chance gives; nan where all reviewers always gave one answer, which chance would give too.
 
     >>> fleiss_kappa(np.array([[0, 0], [1, 1], [0, 1], [1, 0]]))
     0.0
@@ -51,7 +51,7 @@ def krippendorff_alpha(ratings: Ratings) -> float:
     0.4444
     """
     counts = _counts(ratings)
-    counts = counts[counts.sum(axis=1) > 1]  # an answer that stands alone agrees with nobody
+    counts = counts[counts.sum(axis=1) > 1]  # a single answer agrees with no other
     if not len(counts):
         return float("nan")
     people = counts.sum(axis=1)
@@ -61,7 +61,7 @@ def krippendorff_alpha(ratings: Ratings) -> float:
 
 
 def confusions_with_others(ratings: Ratings, answers: int) -> list[NDArray[np.integer]]:
-    """For each person how often they gave each answer where others gave each, (answers, answers); a row is an own answer.
+    """For each reviewer how often they gave each answer where others gave each, (answers, answers); a row is an own answer.
 
     >>> confusions_with_others(np.array([[0, 0], [1, 0], [1, 1], [-1, 1]]), 2)[0]
     array([[1, 0],
@@ -75,7 +75,7 @@ def _confusion(own: NDArray[np.integer], counts: NDArray[np.integer]) -> NDArray
     answers = counts.shape[1]
     both = counts[own >= 0]
     own = own[own >= 0]
-    both[np.arange(len(own)), own] -= 1  # nobody is compared with themselves
+    both[np.arange(len(own)), own] -= 1  # no reviewer is compared with themselves
     item, other = np.nonzero(both)
     pairs = np.bincount(own[item] * answers + other, both[item, other], minlength=answers * answers)
     return pairs.astype(int).reshape(answers, answers)
@@ -86,9 +86,9 @@ def _beyond(observed: float, by_chance: float) -> float:
 
 
 def _counts(ratings: Ratings, answers: int | None = None) -> NDArray[np.integer]:
-    """How many people gave each answer to each item, (items, answers)."""
+    """How many reviewers gave each answer to each item, (items, answers)."""
     if ratings.ndim != 2:
-        raise BadInput(f"ratings should be (items, people), got shape {ratings.shape}")
+        raise BadInput(f"ratings should be (items, reviewers), got shape {ratings.shape}")
     answers = int(ratings.max(initial=-1)) + 1 if answers is None else answers
     item, person = np.nonzero(ratings >= 0)
     cells = np.bincount(item * answers + ratings[item, person], minlength=len(ratings) * answers)

@@ -1,4 +1,4 @@
-"""Whether a model is right as often as it says: calibration errors, Brier score and the points of a reliability diagram."""
+"""Calibration: RMS, expected and debiased calibration errors, the Brier score and reliability diagrams."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from shiftproof.metrics.intervals import (
     student_quantile,
     tail_of,
 )
-from shiftproof.metrics.jackknife import cluster_mean_interval
 from shiftproof.metrics.likelihood import best_right
+from shiftproof.metrics.resampling import cluster_mean_interval
 from shiftproof.types import Gives, Labels, Logits, Top5
 
 Confidence = NDArray[np.floating]
-"""How sure the model says it is of its first class, (images,), 0 to 1."""
+"""Confidence: probability of the predicted class, (images,), 0 to 1."""
 
 
 class Reliability(NamedTuple):
     """Points of a reliability diagram, one a bin that has images, least confident first."""
 
     confidence: NDArray[np.floating]  # mean confidence
-    accuracy: NDArray[np.floating]  # share right
+    accuracy: NDArray[np.floating]  # share correct
     images: NDArray[np.integer]
     low: NDArray[np.floating]  # exact interval of the accuracy
     high: NDArray[np.floating]
 
 
 def top_confidence(top5: Top5, gives: Gives) -> Confidence:
-    """Probability of each image's first class, from its stored row.
+    """Confidence: probability of each image's predicted class, from its stored row.
 
     >>> row = Top5(np.array([[7, 2]]), np.log([[6.0, 3.0]]), log_total=np.log([10.0]))
     >>> top_confidence(row, "logits").round(3)  # 6 of 10
@@ -52,7 +52,7 @@ def top_confidence(top5: Top5, gives: Gives) -> Confidence:
     else:
         with np.errstate(invalid="ignore"):  # of an infinite score nothing can be said: not a number
             best = np.exp(best - top5.log_total)
-    # rounding in a stored score may lift a sure answer above 1
+    # rounding in a stored score may lift a high confidence above 1
     return np.asarray(np.minimum(best, 1.0))
 
 
@@ -73,7 +73,7 @@ def to_probabilities(logits: Logits, gives: Gives) -> NDArray[np.floating]:
 def rms_calibration_error(
     confidence: Confidence, correct: NDArray[np.bool_], *, bin_size: int = 100, published_bins: bool = False
 ) -> float:
-    """Root mean square gap between confidence and accuracy over bins of `bin_size` images alike in confidence.
+    """Root mean square gap between confidence and accuracy over bins of `bin_size` images of similar confidence.
 
     0 is perfect. The last, most confident bin takes the remainder. Images of equal confidence share their accuracy, so that
     their order does not matter. With `published_bins` it is the number of the code behind the ImageNet-A paper (Hendrycks et
@@ -98,7 +98,7 @@ def rms_calibration_error_bounds(
     """Least and largest RMS calibration error over all orders of images of equal confidence, each counted in one bin.
 
     >>> confidence, correct = np.full(4, 0.5), np.array([True, True, False, False])
-    >>> rms_calibration_error_bounds(confidence, correct, bin_size=2)  # one right in each bin, or both in one
+    >>> rms_calibration_error_bounds(confidence, correct, bin_size=2)  # one correct in each bin, or both in one
     (0.0, 0.5)
     """
     _check_pairs(confidence, correct)
@@ -125,7 +125,7 @@ def chance_calibration_error(
     A smaller error says nothing against a model: chance alone gives as much. Answers are drawn from the confidences
     themselves (consistency resampling; Bröcker & Smith, 2007); the same seed gives the same number.
 
-    >>> chance_calibration_error(np.ones(300))  # a model that is certain and calibrated is always right
+    >>> chance_calibration_error(np.ones(300))  # a model that is certain and calibrated is always correct
     0.0
     """
     _check_confidence(confidence)
@@ -203,9 +203,9 @@ def confidence_bins(confidence: Confidence, bins: int) -> NDArray[np.integer]:
 
 
 def brier_score(labels: Labels, probabilities: NDArray[np.floating]) -> float:
-    """Mean squared distance between the probabilities and the truth, summed over classes (Brier, 1950).
+    """Mean squared distance between the probabilities and the one-hot label, summed over classes (Brier, 1950).
 
-    0 is perfect, 2 is certain and wrong. Of several right labels the most probable is taken as the truth.
+    0 is perfect, 2 is the worst. Of several correct labels the most probable is taken as the ground truth.
 
     >>> round(brier_score(np.array([0, 1]), np.array([[0.8, 0.2], [0.8, 0.2]])), 2)  # (0.08 + 1.28) / 2
     0.68
@@ -232,13 +232,13 @@ def rms_calibration_interval(
 ) -> tuple[float, float] | None:
     """Interval of the RMS gap between confidence and accuracy that chance adds nothing to, over the same bins.
 
-    `rms_calibration_error` comes out too high, by what the answers of each bin scatter: a perfectly calibrated model shows
+    `rms_calibration_error` comes out too high, by how predictions of each bin scatter: a perfectly calibrated model shows
     an error too. The interval is about the error without that, of as many images as one likes in these bins, and so it may
     lie below the number itself; it begins at 0 where chance alone explains the number. The square of the number is taken to
     have a non-central chi-square distribution, with the gaps' covariances by cluster. None of too few clusters.
 
     >>> confidence = np.linspace(0.5, 1, 400)
-    >>> low, high = rms_calibration_interval(confidence, np.arange(400) % 4 > 0)  # three quarters are right throughout
+    >>> low, high = rms_calibration_interval(confidence, np.arange(400) % 4 > 0)  # three quarters are correct throughout
     >>> bool(low < np.sqrt(1 / 48) < high)  # the spread of confidences about 0.75
     True
     """
@@ -306,7 +306,7 @@ def overconfidence_interval(
     """Interval of mean confidence less accuracy; None of fewer than `LEAST_CLUSTERS` clusters.
 
     Put together from the intervals of both, with what they have in common (Zou & Donner, 2008): of few images that are all
-    answered right, accuracy is as open as its own interval says.
+    classified correctly, accuracy is as open as its own interval says.
 
     >>> low, high = overconfidence_interval(np.full(30, 0.98), np.ones(30, dtype=bool))
     >>> round(low, 2), round(high, 2)  # thirty of thirty may be 0.88 of all
@@ -375,7 +375,7 @@ def _gaps_of(
     gaps = np.bincount(places, apart) / counts
     # what a bin's accuracy would be if it were off as all are on average
     usual = np.clip(np.bincount(places, confidence) / counts - apart.mean(), 0.0, 1.0)
-    # a few such answers more, so that a bin of answers that are all alike is not taken as known
+    # a few such predictions more, so that a bin of which all are alike is not taken as known
     scatter = _ANSWERS_MORE * usual * (1 - usual)
     least, shrunk = scatter / counts / (counts + _ANSWERS_MORE), counts / (counts + _ANSWERS_MORE)
     weights = counts / len(confidence)
@@ -508,10 +508,10 @@ def _bin_edges(images: int, bin_size: int) -> NDArray[np.integer]:
 def _best_squares(
     ordered: Confidence, right: NDArray[np.integer], edges: NDArray[np.integer], published: bool, *, worst: bool
 ) -> float:
-    """Squared gaps summed over bins, times their images, in the best or worst order of equals.
+    """Squared gaps summed over bins, times their images, in the best or worst order of ties.
 
-    Equals that several bins share hand on how many right ones lie in the first and the last of these bins; between them lie
-    bins of equals alone, for which the best is an even share and the worst all in as few bins as can be. So a table of the
+    Ties that several bins share hand on how many correct ones lie in the first and the last of these bins; between them lie
+    bins of ties alone, for which the best is an even share and the worst all in as few bins as can be. So a table of the
     first against the last is all that must be kept from one such level of confidence to the next.
     """
     pick = np.max if worst else np.min
@@ -526,7 +526,7 @@ def _best_squares(
     totals = np.add.reduceat(right, starts)
     settled = np.bincount(first_bin[~shared], weights=totals[~shared], minlength=len(sizes))
     alone = np.ones(len(sizes), dtype=bool)  # bins without a part of such a level
-    total, carried, place = 0.0, np.zeros(1), -1  # carried: the best so far by how many right ones lie in bin `place`
+    total, carried, place = 0.0, np.zeros(1), -1  # carried: the best so far by how many correct ones lie in bin `place`
     for level in np.flatnonzero(shared):
         first, last = int(first_bin[level]), int(last_bin[level])
         if first != place:
@@ -535,7 +535,7 @@ def _best_squares(
         head, tail = edges[first + 1] - starts[level], ends[level] - edges[last]
         inside = np.arange(len(carried))[:, None] + np.arange(min(head, totals[level]) + 1)
         squares = counted[first] * (sums[first] - settled[first] - inside) ** 2 / sizes[first]
-        reached = pick(carried[:, None] + squares, axis=0)  # by how many right ones of this level lie in its first bin
+        reached = pick(carried[:, None] + squares, axis=0)  # by how many correct ones of this level lie in its first bin
         rest = totals[level] - np.arange(len(reached))[:, None] - np.arange(min(tail, totals[level]) + 1)
         between = _between(rest, last - first - 1, int(sizes[first]), float(ordered[starts[level]]), worst=worst)
         carried, place = pick(reached[:, None] + between, axis=0), last
@@ -560,7 +560,7 @@ def _closed(
 
 
 def _between(right: NDArray[np.integer], bins: int, size: int, confidence: float, *, worst: bool) -> NDArray[np.floating]:
-    """Squared gaps of so many bins of equals that so many right ones are spread over; without end where they do not fit."""
+    """Squared gaps of so many bins of ties that so many correct ones are spread over; infinite where they do not fit."""
     impossible = -np.inf if worst else np.inf
     if bins == 0:
         return np.where(right == 0, 0.0, impossible)

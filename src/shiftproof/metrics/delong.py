@@ -1,7 +1,7 @@
-"""How sure an AUROC is, and whether detectors differ on the same images (DeLong et al., 1988).
+"""Confidence intervals of AUROCs, and whether detectors differ on the same images (DeLong et al., 1988).
 
 Each image has a placement among those of the other side, and the placements' spread is that of the AUROC. They come from
-sorted scores, not from all pairs (Sun & Xu, 2014). Images of one cluster, a photo or a clip, are one case: their placements
+sorted scores, not from all pairs (Sun & Xu, 2014). Images of one cluster, a photo or a clip, are one unit: their placements
 are summed before they are squared, and what a cluster has on both sides counts together (Obuchowski, 1997).
 """
 
@@ -16,15 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftproof.errors import BadInput
-from shiftproof.metrics.intervals import LEAST_CLUSTERS, Groups, student_quantile, tail_of
-from shiftproof.metrics.jackknife import UNSEEN
-from shiftproof.metrics.ranks import images_below
-from shiftproof.metrics.score_counts import checked_scores
-from shiftproof.metrics.simultaneous import DRAWS, simultaneous_differences
-from shiftproof.types import AnomalyScores
+from shiftproof.metrics.intervals import DRAWS, LEAST_CLUSTERS, Groups, simultaneous_differences, student_quantile, tail_of
+from shiftproof.metrics.resampling import UNSEEN
+from shiftproof.metrics.roc import checked_scores, images_below
+from shiftproof.types import OODScores
 
 Placements: TypeAlias = NDArray[np.floating]
-"""For each image the share of the other side's images it is on the right side of, equal scores by half, (images,)."""
+"""For each image the share of the other side's images it is ranked correctly against, equal scores by half, (images,)."""
 
 _NO_VARIANCE = 1e-15
 """Below it a variance of placements is rounding."""
@@ -39,8 +37,8 @@ class AurocDifference(NamedTuple):
 
 
 def auroc_interval(
-    in_scores: AnomalyScores,
-    out_scores: AnomalyScores,
+    in_scores: OODScores,
+    out_scores: OODScores,
     *,
     in_clusters: Groups | None = None,
     out_clusters: Groups | None = None,
@@ -92,8 +90,8 @@ def auroc_interval(
 
 
 def auroc_covariance(
-    in_scores: AnomalyScores,
-    out_scores: AnomalyScores,
+    in_scores: OODScores,
+    out_scores: OODScores,
     *,
     in_clusters: Groups | None = None,
     out_clusters: Groups | None = None,
@@ -102,8 +100,8 @@ def auroc_covariance(
 
     Scores are (detectors, images); clusters are numbers that both sides share.
 
-    >>> inside, outside = np.array([[1, 2, 3, 5], [1, 2, 3, 4]]), np.array([[4, 6, 7, 8], [5, 6, 7, 8]])
-    >>> auroc_covariance(inside, outside).round(4)  # the second is never wrong: its placements are all 1
+    >>> id_scores, ood_scores = np.array([[1, 2, 3, 5], [1, 2, 3, 4]]), np.array([[4, 6, 7, 8], [5, 6, 7, 8]])
+    >>> auroc_covariance(id_scores, ood_scores).round(4)  # the second is never wrong: its placements are all 1
     array([[0.0078, 0.    ],
            [0.    , 0.    ]])
     """
@@ -116,10 +114,10 @@ def auroc_covariance(
 
 
 def auroc_difference(
-    first_in: AnomalyScores,
-    first_out: AnomalyScores,
-    second_in: AnomalyScores,
-    second_out: AnomalyScores,
+    first_in: OODScores,
+    first_out: OODScores,
+    second_in: OODScores,
+    second_out: OODScores,
     *,
     in_clusters: Groups | None = None,
     out_clusters: Groups | None = None,
@@ -131,8 +129,8 @@ def auroc_difference(
     alike, as those of two detectors with the same order do, interval and p-value are the exact ones of as many independent
     pairs as the smaller side has cases; of a single image on a side they say nothing, the whole range and 1.
 
-    >>> inside, outside = np.arange(10), np.arange(10, 20)
-    >>> found = auroc_difference(inside, outside, outside, inside)  # always right beside always wrong
+    >>> id_scores, ood_scores = np.arange(10), np.arange(10, 20)
+    >>> found = auroc_difference(id_scores, ood_scores, ood_scores, id_scores)  # always correct against always wrong
     >>> found.difference, found.p == 2 * 0.5**10
     (1.0, True)
     """
@@ -140,7 +138,7 @@ def auroc_difference(
     if len(first_in) != len(second_in) or len(first_out) != len(second_out):
         raise BadInput(
             "two detectors are compared on the same images, "
-            f"got {len(first_in)} and {len(second_in)} inside, {len(first_out)} and {len(second_out)} outside"
+            f"got {len(first_in)} and {len(second_in)} ID, {len(first_out)} and {len(second_out)} OOD"
         )
     both = _placed([first_in, second_in], [first_out, second_out], in_clusters, out_clusters)
     apart = both.differences(np.array([1]), 0, turned=True)
@@ -158,8 +156,8 @@ def auroc_difference(
 
 
 def auroc_differences(
-    in_scores: AnomalyScores,
-    out_scores: AnomalyScores,
+    in_scores: OODScores,
+    out_scores: OODScores,
     *,
     versus: int = 0,
     in_clusters: Groups | None = None,
@@ -176,9 +174,9 @@ def auroc_differences(
     `auroc_difference`, at a level for so many comparisons.
 
     >>> generator = np.random.default_rng(0)
-    >>> inside, outside = generator.normal(size=(3, 200)), generator.normal(1, size=(3, 200))
-    >>> outside[2] += 1
-    >>> same, better = auroc_differences(inside, outside)
+    >>> id_scores, ood_scores = generator.normal(size=(3, 200)), generator.normal(1, size=(3, 200))
+    >>> ood_scores[2] += 1
+    >>> same, better = auroc_differences(id_scores, ood_scores)
     >>> same.p > 0.05 > better.p, same.interval[0] < 0 < better.interval[0]
     (True, True)
     """
@@ -207,16 +205,16 @@ def auroc_differences(
     return found
 
 
-def placements(in_scores: AnomalyScores, out_scores: AnomalyScores) -> tuple[Placements, Placements]:
-    """Share of outside images above each inside one, and of inside images below each outside one.
+def placements(in_scores: OODScores, out_scores: OODScores) -> tuple[Placements, Placements]:
+    """Share of OOD images above each ID one, and of ID images below each OOD one.
 
     The mean of either is the AUROC.
 
     >>> placements(np.array([0.1, 0.5]), np.array([0.5, 0.9]))
     (array([1.  , 0.75]), array([0.75, 1.  ]))
     """
-    inside, outside = checked_scores(in_scores, "inside"), checked_scores(out_scores, "outside")
-    return 1 - images_below(inside, outside) / len(outside), images_below(outside, inside) / len(inside)
+    id_scores, ood_scores = checked_scores(in_scores, "in-distribution"), checked_scores(out_scores, "out-of-distribution")
+    return 1 - images_below(id_scores, ood_scores) / len(ood_scores), images_below(ood_scores, id_scores) / len(id_scores)
 
 
 @dataclass(frozen=True)
@@ -224,7 +222,7 @@ class _Side:
     """Placements of one side's images by several detectors, and the cluster of each image."""
 
     placed: NDArray[np.floating]  # (detectors, images), or differences of such
-    numbers: Groups | None  # of the clusters, sorted, (clusters,); None where every image is a case of its own
+    numbers: Groups | None  # of the clusters, sorted, (clusters,); None where every image is a cluster of its own
     groups: Groups | None  # place of each image's cluster among them, (images,)
 
     @classmethod
@@ -250,7 +248,7 @@ class _Side:
         return np.asarray(np.stack([np.bincount(self.groups, row, self.cases) for row in values]) / values.shape[1])
 
     def deviations(self) -> NDArray[np.floating]:
-        """What each case adds to the mean placement's distance from the truth, (detectors, cases)."""
+        """What each case adds to the mean placement's distance from the true value, (detectors, cases)."""
         return self.sums(self.placed - self.placed.mean(axis=1, keepdims=True))
 
     def effective_cases(self) -> float:
@@ -280,21 +278,21 @@ class _Side:
 class _Placed:
     """Several detectors on the same images: placements of both sides, by cluster."""
 
-    inside: _Side
-    outside: _Side
+    id_side: _Side
+    ood_side: _Side
 
     @property
     def seen(self) -> NDArray[np.floating]:
-        return np.asarray(self.outside.placed.mean(axis=1))
+        return np.asarray(self.ood_side.placed.mean(axis=1))
 
     @property
     def least(self) -> int:
         """Cases of the side that has fewer."""
-        return min(self.inside.cases, self.outside.cases)
+        return min(self.id_side.cases, self.ood_side.cases)
 
     @property
     def clustered(self) -> bool:
-        return self.inside.is_clustered or self.outside.is_clustered
+        return self.id_side.is_clustered or self.ood_side.is_clustered
 
     @property
     def too_few(self) -> bool:
@@ -303,7 +301,7 @@ class _Placed:
     def flat(self) -> NDArray[np.bool_]:
         """Where all placements of either side are alike, or add up to the same in every cluster, (detectors,)."""
         # placements are multiples of half an image's share: less than that is rounding
-        alike = (np.ptp(self.inside.placed, axis=1) < 1e-12) & (np.ptp(self.outside.placed, axis=1) < 1e-12)
+        alike = (np.ptp(self.id_side.placed, axis=1) < 1e-12) & (np.ptp(self.ood_side.placed, axis=1) < 1e-12)
         return np.asarray(alike | (np.diag(self.covariance()) < _NO_VARIANCE))
 
     @property
@@ -316,9 +314,9 @@ class _Placed:
 
     def cautious_variances(self) -> NDArray[np.floating]:
         """Variances of the AUROCs, raised where few cases make up all that is lost, (detectors,)."""
-        (inside, outside), across = self._parts
-        plain = [np.diag(inside), np.diag(outside)]
-        raised = [side.raised(variances) for side, variances in zip((self.inside, self.outside), plain, strict=True)]
+        (of_id, of_ood), across = self._parts
+        plain = [np.diag(of_id), np.diag(of_ood)]
+        raised = [side.raised(variances) for side, variances in zip((self.id_side, self.ood_side), plain, strict=True)]
         scale = np.sqrt(plain[0] * plain[1])
         shared = np.divide(np.diag(across), scale, out=np.zeros(len(scale)), where=scale > 0)
         total = raised[0] + raised[1] + 2 * shared * np.sqrt(raised[0] * raised[1])
@@ -338,7 +336,7 @@ class _Placed:
             - raised[others, versus]
             + raised[versus, versus]
         )
-        # never surer than the differences' own placements
+        # never narrower than the differences' own placements
         own = np.diag(self.differences(others, versus).covariance())
         wider = np.sqrt(np.maximum(own / np.maximum(np.diag(apart), _NO_VARIANCE), 1.0))
         return np.asarray(apart * np.outer(wider, wider))
@@ -349,16 +347,16 @@ class _Placed:
         return _Placed(
             *(
                 _Side(sign * (side.placed[others] - side.placed[versus]), side.numbers, side.groups)
-                for side in (self.inside, self.outside)
+                for side in (self.id_side, self.ood_side)
             )
         )
 
     def degrees(self) -> NDArray[np.floating]:
         """Degrees of freedom of the variances (Satterthwaite, 1946), (detectors,)."""
-        (inside, outside), _ = self._parts
-        free = [max(side.effective_cases() - 1, 1.0) for side in (self.inside, self.outside)]
-        total = np.diag(inside) + np.diag(outside)
-        each = np.diag(inside) ** 2 / free[0] + np.diag(outside) ** 2 / free[1]
+        (of_id, of_ood), _ = self._parts
+        free = [max(side.effective_cases() - 1, 1.0) for side in (self.id_side, self.ood_side)]
+        total = np.diag(of_id) + np.diag(of_ood)
+        each = np.diag(of_id) ** 2 / free[0] + np.diag(of_ood) ** 2 / free[1]
         least = np.full(len(total), min(free))
         degrees = np.divide(total**2, each, out=least, where=each > 1e-30)
         common = self._common()
@@ -368,33 +366,33 @@ class _Placed:
 
     def _common(self) -> tuple[NDArray[np.integer], NDArray[np.integer]] | None:
         """Places of the clusters that both sides have, on either."""
-        if self.inside.numbers is None or self.outside.numbers is None:
+        if self.id_side.numbers is None or self.ood_side.numbers is None:
             return None
-        places = np.intersect1d(self.inside.numbers, self.outside.numbers, assume_unique=True, return_indices=True)[1:]
+        places = np.intersect1d(self.id_side.numbers, self.ood_side.numbers, assume_unique=True, return_indices=True)[1:]
         return places[0], places[1]
 
     @cached_property
     def _parts(self) -> tuple[tuple[NDArray[np.floating], NDArray[np.floating]], NDArray[np.floating]]:
         """Covariances by the cases of each side, and between the sides, all (detectors, detectors)."""
-        deviations = [side.deviations() for side in (self.inside, self.outside)]
+        deviations = [side.deviations() for side in (self.id_side, self.ood_side)]
         within = [each @ each.T * (each.shape[1] / max(each.shape[1] - 1, 1)) for each in deviations]
         common = self._common()
         if common is None or not len(common[0]):
             return (within[0], within[1]), np.zeros_like(within[0])
-        cases = self.inside.cases + self.outside.cases - len(common[0])
+        cases = self.id_side.cases + self.ood_side.cases - len(common[0])
         across = deviations[0][:, common[0]] @ deviations[1][:, common[1]].T
         return (within[0], within[1]), across * (cases / max(cases - 1, 1))
 
 
 def _placed(
-    in_scores: Sequence[AnomalyScores],
-    out_scores: Sequence[AnomalyScores],
+    in_scores: Sequence[OODScores],
+    out_scores: Sequence[OODScores],
     in_clusters: Groups | None,
     out_clusters: Groups | None,
 ) -> _Placed:
     each = [placements(*sides) for sides in zip(in_scores, out_scores, strict=True)]
-    inside, outside = (np.stack(side) for side in zip(*each, strict=True))
-    return _Placed(_Side.of(inside, in_clusters), _Side.of(outside, out_clusters))
+    id_placed, ood_placed = (np.stack(side) for side in zip(*each, strict=True))
+    return _Placed(_Side.of(id_placed, in_clusters), _Side.of(ood_placed, out_clusters))
 
 
 def _exact_difference(seen: float, cases: int, tail: float, asked: int = 1) -> AurocDifference:

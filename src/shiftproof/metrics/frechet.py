@@ -1,4 +1,4 @@
-"""How far apart two image sets lie in a feature space, seen as two normal distributions."""
+"""Fréchet distance of two datasets in a feature space, as two normal distributions."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def frechet_distance(first: Features | Moments, second: Features | Moments) -> f
     """
     one, other = (_checked(given if isinstance(given, Moments) else moments_of([given])) for given in (first, second))
     if one.mean.shape != other.mean.shape:
-        raise BadInput(f"one set has {len(one.mean)} features an image and the other {len(other.mean)}")
+        raise BadInput(f"one dataset has {len(one.mean)} features an image and the other {len(other.mean)}")
     roots = [moments.root / np.sqrt(moments.images - 1) for moments in (one, other)]
     # tr (S1 S2)^1/2 is the sum of the singular values of R1 R2', where S = R'R: real whatever the rank
     overlap = np.linalg.svd(roots[0] @ roots[1].T, compute_uv=False).sum()
@@ -131,7 +131,7 @@ def frechet_interval(
 
 
 def _added(first: Features, second: Features) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
-    """What each image adds to the distance, but for a constant, (images,) of either set."""
+    """What each image adds to the distance, but for a constant, (images,) of either dataset."""
     means = first.mean(axis=0), second.mean(axis=0)
     apart = means[0] - means[1]
     covariances = [np.atleast_2d(np.cov(side.T)) for side in (first, second)]

@@ -1,6 +1,6 @@
-"""What a model is worth that may decline to answer: accuracy and risk as it answers more and more images, the surest first.
+"""Selective prediction: accuracy and risk as a model predicts more and more images, by descending confidence.
 
-Sureness is any real score where higher is surer, a confidence or minus an anomaly score; only its order counts.
+Confidence is any real score where higher is more confident, as minus an OOD score; only its order counts.
 """
 
 from __future__ import annotations
@@ -12,41 +12,137 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftproof.errors import BadInput
+from shiftproof.metrics.accuracy import Tally
 from shiftproof.metrics.intervals import LEAST_CLUSTERS, Groups, tail_of
-from shiftproof.metrics.jackknife import jackknife_interval
-from shiftproof.metrics.surest_first import Sureness, answered_levels, surest_first
+from shiftproof.metrics.resampling import jackknife_interval
+
+Confidence = NDArray[np.floating]
+"""Confidence in each prediction, (images,): any real score, higher is more confident; minus an OOD score is one."""
+
+_Keys = NDArray[np.uint64]
+"""Bits of a confidence, and in the lowest one whether the image is correct."""
+
+
+class Ranked(NamedTuple):
+    """Predictions by descending confidence; of ties the correct ones come first."""
+
+    right: NDArray[np.bool_]  # (images,)
+    drops: NDArray[np.bool_]  # (images - 1,): whether an image is less confident than the one before it
+
+    def ends(self) -> NDArray[np.integer]:
+        """How many images are at least as confident as each level of confidence, (levels,)."""
+        return np.append(np.flatnonzero(self.drops) + 1, len(self.right))
+
+    def expected_right(self) -> NDArray[np.floating]:
+        """How many of the most confident 1, 2, 3 and so on are correct, on average over all orders of ties, (images,)."""
+        reached = np.cumsum(self.right, dtype=float)
+        # correct comes before wrong, so a level that has both is seen where one follows the other
+        mixed = np.flatnonzero((self.right[:-1] > self.right[1:]) & ~self.drops)
+        if len(mixed):
+            ends = self.ends()
+            level = np.searchsorted(ends, mixed, side="right")
+            last, first = ends[level], np.where(level > 0, ends[level - 1], 0)
+            before, sizes = np.where(first > 0, reached[first - 1], 0.0), last - first
+            share = (reached[last - 1] - before) / sizes
+            within = np.arange(1, sizes.sum() + 1) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+            reached[np.repeat(first - 1, sizes) + within] = np.repeat(before, sizes) + np.repeat(share, sizes) * within
+        return reached
+
+
+def ranked(confidence: Confidence, correct: NDArray[np.bool_]) -> Ranked:
+    """Whether each image is correct, by descending confidence, and where confidence drops.
+
+    >>> ranked(np.array([0.5, 0.9, 0.5]), np.array([False, False, True]))
+    Ranked(right=array([False,  True, False]), drops=array([ True, False]))
+    """
+    _check(confidence, correct)
+    upper, lower = (_single_keys if confidence.dtype == np.float32 else _double_keys)(confidence, correct.astype(bool))
+    keys = np.concatenate([upper, lower]) if len(lower) else upper
+    drops = keys[1:] ^ keys[:-1] > 1
+    drops[len(upper) - 1 : len(upper)] = True  # the two parts share no confidence, but may share a key
+    return Ranked((keys & np.uint64(1)).astype(bool), drops)
+
+
+def answered_levels(confidence: Confidence, correct: NDArray[np.bool_], *, most: int | None = None) -> Tally:
+    """Images covered, and how many of them are correct, at each level of confidence, the highest first.
+
+    Of more than `most` levels some are left out, so that about as many images lie between any two; the last, which covers
+    all images, stays.
+
+    >>> answered_levels(np.array([0.5, 0.9, 0.5]), np.array([False, False, True]))
+    Tally(right=array([0, 1]), total=array([1, 3]))
+    """
+    order = ranked(confidence, correct)
+    ends = order.ends()
+    if most is not None and len(ends) > most:
+        wanted = np.arange(1, most + 1) * len(confidence) / most
+        ends = np.unique(ends[np.searchsorted(ends, wanted)])
+    return Tally(np.cumsum(order.right)[ends - 1], ends)
+
+
+def _double_keys(confidence: Confidence, correct: NDArray[np.bool_]) -> tuple[_Keys, _Keys]:
+    """Sorted keys of the images that are not below zero, and of those that are."""
+    doubles = confidence.astype(np.float64)
+    negative = doubles < 0
+    keys = doubles.view(np.uint64)
+    keys <<= np.uint64(1)  # out goes the sign
+    keys |= correct
+    if not negative.any():
+        keys.sort()
+        return keys[::-1], keys[:0]
+    # of negative numbers the smaller is more confident, and correct still comes before wrong
+    return np.sort(keys[~negative])[::-1], np.sort(keys[negative] ^ np.uint64(1)) ^ np.uint64(1)
+
+
+def _single_keys(confidence: Confidence, correct: NDArray[np.bool_]) -> tuple[_Keys, _Keys]:
+    """Sorted keys of all images, and none: with 32 bits to spare nothing need go."""
+    bits = (confidence + np.float32(0)).view(np.int32)  # -0.0 becomes 0.0
+    keys = (bits ^ (bits >> 31 & 0x7FFFFFFF)).astype(np.int64)  # whole numbers in the order of the real ones
+    keys <<= 1
+    keys |= correct
+    keys.sort()
+    return keys[::-1].view(np.uint64), np.empty(0, np.uint64)
+
+
+def _check(confidence: Confidence, correct: NDArray[np.bool_]) -> None:
+    if confidence.ndim != 1 or not len(confidence):
+        raise BadInput(f"confidence should be (images,) of at least one image, got shape {confidence.shape}")
+    if confidence.shape != correct.shape:
+        raise BadInput(f"{len(confidence)} confidences but correct has shape {correct.shape}; both should be (images,)")
+    if np.isnan(confidence).any():
+        raise BadInput("some confidence is not a number; leave such images out first")
 
 
 class ResponseCurve(NamedTuple):
-    """Accuracy on the images answered, from the surest alone to all of them, (images,)."""
+    """Accuracy on the images covered, from the most confident alone to all of them, (images,)."""
 
     response_rate: NDArray[np.floating]
     accuracy: NDArray[np.floating]
 
 
 class RiskCoverage(NamedTuple):
-    """Share wrong of the images answered, at some of the levels of sureness, surest first."""
+    """Risk (error among the images covered), at some of the levels of confidence, the highest first."""
 
     coverage: NDArray[np.floating]
     risk: NDArray[np.floating]
 
 
-def aurra(confidence: Sureness, correct: NDArray[np.bool_]) -> float:
-    """Mean accuracy on the `n` surest images over all `n`: the area under the response-rate accuracy curve.
+def aurra(confidence: Confidence, correct: NDArray[np.bool_]) -> float:
+    """Mean accuracy on the `n` most confident images over all `n`: the area under the response-rate accuracy curve.
 
     1 is perfect, the plain accuracy is what guessing the order gives on average (Hendrycks et al., 2021). Images of equal
-    sureness are taken in every order: the mean of all of these is given, and `aurra_bounds` has the extremes.
+    confidence are taken in every order: the mean of all of these is given, and `aurra_bounds` has the extremes.
 
     >>> round(aurra(np.array([0.9, 0.8, 0.7]), np.array([True, False, True])), 4)  # (1 + 1/2 + 2/3) / 3
     0.7222
     >>> aurra(np.array([0.8, 0.8]), np.array([True, False]))  # 1 and 1/2, or 0 and 1/2
     0.5
     """
-    return float(_accuracy_by_answers(confidence, correct).mean())
+    return float(_accuracy_by_coverage(confidence, correct).mean())
 
 
-def aurra_bounds(confidence: Sureness, correct: NDArray[np.bool_]) -> tuple[float, float]:
-    """Lowest and highest AURRA that sorting can give, depending on how it orders images of equal sureness.
+def aurra_bounds(confidence: Confidence, correct: NDArray[np.bool_]) -> tuple[float, float]:
+    """Lowest and highest AURRA that sorting can give, depending on how it orders images of equal confidence.
 
     >>> aurra_bounds(np.array([0.8, 0.8]), np.array([True, False]))  # 0 and 1/2, or 1 and 1/2
     (0.25, 0.75)
@@ -56,9 +152,9 @@ def aurra_bounds(confidence: Sureness, correct: NDArray[np.bool_]) -> tuple[floa
 
 
 def aurra_interval(
-    confidence: Sureness, correct: NDArray[np.bool_], *, clusters: Groups | None = None, level: float = 0.95
+    confidence: Confidence, correct: NDArray[np.bool_], *, clusters: Groups | None = None, level: float = 0.95
 ) -> tuple[float, float] | None:
-    """Interval of the AURRA by leaving out clusters of images; None of too few of them. That of the AURC is one minus it.
+    """Interval of the AURRA by the jackknife over clusters; None of too few clusters. That of the AURC is one minus it.
 
     >>> confidence, correct = np.linspace(0, 1, 100), np.arange(100) % 4 > 0
     >>> low, high = aurra_interval(confidence, correct)
@@ -69,29 +165,29 @@ def aurra_interval(
 
 
 def aurc_interval(
-    confidence: Sureness,
+    confidence: Confidence,
     correct: NDArray[np.bool_],
     *,
     rule: Literal["mean", "trapezoid"] = "mean",
     clusters: Groups | None = None,
     level: float = 0.95,
 ) -> tuple[float, float] | None:
-    """Interval of the AURC by leaving out clusters of images; None of too few of them.
+    """Interval of the AURC by the jackknife over clusters; None of too few clusters.
 
-    With a handful of wrong answers it holds the truth less often than it says: `docs/intervals.md` has how often.
+    With a handful of wrong predictions it covers the true value less often than it says: `docs/intervals.md` has how often.
 
     >>> confidence, correct = np.linspace(0, 1, 100), np.arange(100) % 4 > 0
     >>> low, high = aurc_interval(confidence, correct)
     >>> low < aurc(confidence, correct) < high
     True
     """
-    return _interval(lambda sure, right: aurc(sure, right, rule=rule), confidence, correct, clusters, level)
+    return _interval(lambda some, right: aurc(some, right, rule=rule), confidence, correct, clusters, level)
 
 
 def e_aurc_interval(
-    confidence: Sureness, correct: NDArray[np.bool_], *, clusters: Groups | None = None, level: float = 0.95
+    confidence: Confidence, correct: NDArray[np.bool_], *, clusters: Groups | None = None, level: float = 0.95
 ) -> tuple[float, float] | None:
-    """Interval of the E-AURC by leaving out clusters of images; None of too few of them.
+    """Interval of the E-AURC by the jackknife over clusters; None of too few clusters.
 
     >>> confidence, correct = np.linspace(0, 1, 100), np.arange(100) % 4 > 0
     >>> low, high = e_aurc_interval(confidence, correct)
@@ -102,9 +198,9 @@ def e_aurc_interval(
 
 
 def augrc_interval(
-    confidence: Sureness, correct: NDArray[np.bool_], *, clusters: Groups | None = None, level: float = 0.95
+    confidence: Confidence, correct: NDArray[np.bool_], *, clusters: Groups | None = None, level: float = 0.95
 ) -> tuple[float, float] | None:
-    """Interval of the AUGRC by leaving out clusters of images; None of too few of them.
+    """Interval of the AUGRC by the jackknife over clusters; None of too few clusters.
 
     >>> confidence, correct = np.linspace(0, 1, 100), np.arange(100) % 4 > 0
     >>> low, high = augrc_interval(confidence, correct)
@@ -115,7 +211,7 @@ def augrc_interval(
 
 
 def coverage_interval(
-    confidence: Sureness,
+    confidence: Confidence,
     correct: NDArray[np.bool_],
     risk: float,
     *,
@@ -124,7 +220,7 @@ def coverage_interval(
 ) -> tuple[float, float] | None:
     """Interval of `coverage_at_risk`; None of fewer than `LEAST_CLUSTERS` clusters.
 
-    From the largest share of images at which too many wrong answers are ruled out, to the largest at which no more than
+    From the largest share of images at which too many wrong predictions are ruled out, to the largest at which no more than
     allowed are not: by the exact test of a share, at as many independent images as tell as much. It jumps with the images,
     and errs on the wide side.
 
@@ -152,19 +248,21 @@ def coverage_interval(
     return min(float(low), seen), max(float(high), seen)
 
 
-def response_rate_accuracy(confidence: Sureness, correct: NDArray[np.bool_]) -> ResponseCurve:
-    """Accuracy on the surest `n` images against the share that these are of all, for every `n`; its mean is the AURRA.
+def response_rate_accuracy(confidence: Confidence, correct: NDArray[np.bool_]) -> ResponseCurve:
+    """Accuracy on the `n` most confident images against their share of all, for every `n`; its mean is the AURRA.
 
     >>> curve = response_rate_accuracy(np.array([0.9, 0.8, 0.7, 0.6]), np.array([True, False, True, True]))
     >>> curve.response_rate, curve.accuracy.round(2)
     (array([0.25, 0.5 , 0.75, 1.  ]), array([1.  , 0.5 , 0.67, 0.75]))
     """
-    accuracy = _accuracy_by_answers(confidence, correct)
+    accuracy = _accuracy_by_coverage(confidence, correct)
     return ResponseCurve(np.arange(1, len(accuracy) + 1) / len(accuracy), accuracy)
 
 
-def aurc(confidence: Sureness, correct: NDArray[np.bool_], *, rule: Literal["mean", "trapezoid"] = "mean") -> float:
-    """Mean share wrong of the `n` surest images over all `n`: the area under the risk-coverage curve, one minus the AURRA.
+def aurc(confidence: Confidence, correct: NDArray[np.bool_], *, rule: Literal["mean", "trapezoid"] = "mean") -> float:
+    """Mean risk (error) of the `n` most confident images over all `n`: the area under the risk-coverage curve.
+
+    It is one minus the AURRA.
 
     0 is perfect (Geifman et al., 2019). The `trapezoid` rule counts the first and the last half, as torch-uncertainty does.
 
@@ -174,7 +272,7 @@ def aurc(confidence: Sureness, correct: NDArray[np.bool_], *, rule: Literal["mea
     >>> round(aurc(confidence, correct, rule="trapezoid"), 4)  # (0 / 2 + 1/2 + 1/3 / 2) / 2
     0.3333
     """
-    risk = 1 - _accuracy_by_answers(confidence, correct)
+    risk = 1 - _accuracy_by_coverage(confidence, correct)
     if rule == "mean" or len(risk) == 1:
         return float(risk.mean())
     if rule != "trapezoid":
@@ -182,10 +280,10 @@ def aurc(confidence: Sureness, correct: NDArray[np.bool_], *, rule: Literal["mea
     return float((risk.sum() - (risk[0] + risk[-1]) / 2) / (len(risk) - 1))
 
 
-def e_aurc(confidence: Sureness, correct: NDArray[np.bool_], *, published_optimum: bool = False) -> float:
-    """AURC above that of a perfect order of the same answers, every right one before every wrong one.
+def e_aurc(confidence: Confidence, correct: NDArray[np.bool_], *, published_optimum: bool = False) -> float:
+    """AURC above that of a perfect order of the same predictions, every correct one before every wrong one.
 
-    0 is perfect. With `published_optimum` the best AURC is taken to be e + (1 - e) log(1 - e) for a share e wrong, its limit
+    0 is perfect. With `published_optimum` the best AURC is taken to be e + (1 - e) log(1 - e) for an error e, its limit
     for many images (Geifman et al., 2019); of few images that is too low.
 
     >>> confidence, correct = np.array([0.9, 0.8, 0.7]), np.array([True, False, True])
@@ -201,10 +299,10 @@ def e_aurc(confidence: Sureness, correct: NDArray[np.bool_], *, published_optimu
     return float(area - best)
 
 
-def augrc(confidence: Sureness, correct: NDArray[np.bool_]) -> float:
-    """Share of all images that are answered and wrong, averaged over coverage from none to all (Traub et al., 2024).
+def augrc(confidence: Confidence, correct: NDArray[np.bool_]) -> float:
+    """Share of all images that are covered and wrong, averaged over coverage from none to all (Traub et al., 2024).
 
-    0 is perfect, half the error is what guessing the order gives. Between two levels of sureness the share grows evenly.
+    0 is perfect, half the error is what guessing the order gives. Between two levels of confidence the share grows evenly.
 
     >>> confidence, correct = np.array([0.9, 0.8, 0.7]), np.array([True, False, True])
     >>> round(augrc(confidence, correct), 4)  # the share goes 0, 0, 1/3, 1/3
@@ -215,10 +313,10 @@ def augrc(confidence: Sureness, correct: NDArray[np.bool_]) -> float:
     return float((wrong[1:] + wrong[:-1]) @ np.diff(levels.total, prepend=0) / (2 * len(confidence) ** 2))
 
 
-def coverage_at_risk(confidence: Sureness, correct: NDArray[np.bool_], risk: float) -> float:
-    """Largest share of images that can be answered with at most a share `risk` of the answers wrong.
+def coverage_at_risk(confidence: Confidence, correct: NDArray[np.bool_], risk: float) -> float:
+    """Largest coverage, as a share of images, at which the risk (error among the covered) is at most `risk`.
 
-    1 is perfect; 0 where not even the surest can be answered. Images of equal sureness are answered together or not at all.
+    1 is perfect; 0 where not even the most confident can be. Images of equal confidence are covered together or not at all.
 
     >>> confidence, correct = np.array([0.9, 0.8, 0.7, 0.6]), np.array([True, True, False, False])
     >>> coverage_at_risk(confidence, correct, 0.35)  # 1 of 3 is wrong, of 4 it is 2
@@ -231,8 +329,8 @@ def coverage_at_risk(confidence: Sureness, correct: NDArray[np.bool_], risk: flo
     return float(levels.total[allowed].max(initial=0) / len(confidence))
 
 
-def risk_coverage(confidence: Sureness, correct: NDArray[np.bool_], *, points: int = 200) -> RiskCoverage:
-    """Share wrong of the images answered against the share answered, at no more than `points` levels of sureness.
+def risk_coverage(confidence: Confidence, correct: NDArray[np.bool_], *, points: int = 200) -> RiskCoverage:
+    """Risk (error among the images covered) against the coverage, at no more than `points` levels of confidence.
 
     >>> curve = risk_coverage(np.array([0.9, 0.8, 0.8, 0.6]), np.array([True, False, True, True]))
     >>> curve.coverage, curve.risk.round(2)
@@ -242,21 +340,21 @@ def risk_coverage(confidence: Sureness, correct: NDArray[np.bool_], *, points: i
     return RiskCoverage(levels.total / len(confidence), 1 - levels.accuracy)
 
 
-def _accuracy_by_answers(confidence: Sureness, correct: NDArray[np.bool_]) -> NDArray[np.floating]:
-    reached = surest_first(confidence, correct).expected_right()
+def _accuracy_by_coverage(confidence: Confidence, correct: NDArray[np.bool_]) -> NDArray[np.floating]:
+    reached = ranked(confidence, correct).expected_right()
     reached /= np.arange(1, len(reached) + 1)
     return reached
 
 
-def _right_first(confidence: Sureness, correct: NDArray[np.bool_]) -> float:
-    """The AURRA if of equals the right ones come first."""
-    right = surest_first(confidence, correct).right
+def _right_first(confidence: Confidence, correct: NDArray[np.bool_]) -> float:
+    """The AURRA if of ties the correct ones come first."""
+    right = ranked(confidence, correct).right
     return float((np.cumsum(right) / np.arange(1, len(right) + 1)).mean())
 
 
 def _interval(
-    area: Callable[[Sureness, NDArray[np.bool_]], float],
-    confidence: Sureness,
+    area: Callable[[Confidence, NDArray[np.bool_]], float],
+    confidence: Confidence,
     correct: NDArray[np.bool_],
     clusters: Groups | None,
     level: float,
@@ -274,7 +372,7 @@ def _design_effects(residuals: NDArray[np.floating], groups: Groups, spread: flo
     sums = np.cumsum(residuals[by_group])
     starts = np.flatnonzero(np.append(True, np.diff(groups[by_group]) != 0))
     sizes = np.diff(np.append(starts, len(groups)))
-    before = np.empty(len(residuals))  # the sum over the same group's surer images
+    before = np.empty(len(residuals))  # the sum over the same group's more confident images
     before[by_group] = sums - residuals[by_group] - np.repeat(sums[starts] - residuals[by_group][starts], sizes)
     squares = np.cumsum(2 * before * residuals + residuals**2)  # of the groups' sums
     return np.asarray(np.maximum(squares / (spread * np.arange(1, len(residuals) + 1)), 1.0))

@@ -1,4 +1,4 @@
-"""Intervals of metrics of separation: by leaving clusters of images out, or by drawing them again, either side apart.
+"""Confidence intervals of AUROC, AUPR and FPR: jackknife or bootstrap over clusters of images, either side apart.
 
 Scores are sorted once; a drawing is how often each score was drawn. Clusters, photos or clips, are numbers that both sides
 share.
@@ -21,10 +21,18 @@ from shiftproof.metrics.intervals import (
     effective_images,
     tail_of,
 )
-from shiftproof.metrics.jackknife import jackknife_interval
-from shiftproof.metrics.score_counts import Counts, at_least, counted_auroc, score_counts
-from shiftproof.metrics.separation import Area, Side, fpr_at_tpr, precision_area
-from shiftproof.types import AnomalyScores
+from shiftproof.metrics.resampling import jackknife_interval
+from shiftproof.metrics.roc import (
+    Area,
+    Counts,
+    Side,
+    at_least,
+    counted_auroc,
+    fpr_at_tpr,
+    precision_area,
+    score_counts,
+)
+from shiftproof.types import OODScores
 
 TwoSampleStatistic: TypeAlias = Callable[[Counts, Counts], NDArray[np.floating]]
 """A number from each drawing, given the images of either sample at each score, lowest first, (drawings, scores)."""
@@ -33,8 +41,8 @@ _COUNTS_AT_ONCE = 500_000  # counts of each sample in memory together: 4 MB
 
 
 def two_sample_bootstrap(
-    first: AnomalyScores,
-    second: AnomalyScores,
+    first: OODScores,
+    second: OODScores,
     statistic: TwoSampleStatistic,
     *,
     first_clusters: Groups | None = None,
@@ -43,7 +51,7 @@ def two_sample_bootstrap(
     level: float = 0.95,
     seed: int = 0,
 ) -> tuple[float, float] | None:
-    """Interval of a statistic of two samples' scores, each sample drawn again with replacement at its own size.
+    """Interval of a statistic of two samples' scores, each sample resampled with replacement at its own size.
 
     Of images in clusters, whole clusters are drawn, those that both samples have for both at once.
 
@@ -77,8 +85,8 @@ def two_sample_bootstrap(
 
 
 def bootstrap_auroc_interval(
-    in_scores: AnomalyScores,
-    out_scores: AnomalyScores,
+    in_scores: OODScores,
+    out_scores: OODScores,
     *,
     in_clusters: Groups | None = None,
     out_clusters: Groups | None = None,
@@ -86,10 +94,10 @@ def bootstrap_auroc_interval(
     level: float = 0.95,
     seed: int = 0,
 ) -> tuple[float, float] | None:
-    """Interval of the AUROC by drawing the images of either side again; None where the sides do not overlap.
+    """Interval of the AUROC by bootstrap of the images of either side; None where the sides do not overlap.
 
-    >>> inside, outside = np.arange(100), np.arange(100) + 30
-    >>> low, high = bootstrap_auroc_interval(inside, outside)
+    >>> id_scores, ood_scores = np.arange(100), np.arange(100) + 30
+    >>> low, high = bootstrap_auroc_interval(id_scores, ood_scores)
     >>> round(low, 1), round(high, 1)  # 0.755 +- 1.96 * 0.033
     (0.7, 0.8)
     """
@@ -106,8 +114,8 @@ def bootstrap_auroc_interval(
 
 
 def aupr_interval(
-    in_scores: AnomalyScores,
-    out_scores: AnomalyScores,
+    in_scores: OODScores,
+    out_scores: OODScores,
     *,
     positive: Side = "out",
     area: Area = "average-precision",
@@ -115,23 +123,23 @@ def aupr_interval(
     out_clusters: Groups | None = None,
     level: float = 0.95,
 ) -> tuple[float, float] | None:
-    """Interval of `aupr` by leaving out clusters of either side; None of fewer than `LEAST_CLUSTERS` on a side.
+    """Interval of `aupr` by the jackknife over clusters of either side; None of fewer than `LEAST_CLUSTERS` on a side.
 
-    It is about images like these at these numbers of inside and outside ones: with others of either, precision is another.
+    It is about images like these at these numbers of ID and OOD ones: with others of either, precision is another.
 
-    >>> from shiftproof.metrics.separation import aupr
-    >>> inside, outside = np.arange(100), np.arange(100) + 30
-    >>> low, high = aupr_interval(inside, outside)
-    >>> low < aupr(inside, outside) < high
+    >>> from shiftproof.metrics.roc import aupr
+    >>> id_scores, ood_scores = np.arange(100), np.arange(100) + 30
+    >>> low, high = aupr_interval(id_scores, ood_scores)
+    >>> low < aupr(id_scores, ood_scores) < high
     True
     """
     precision = precision_area(area, positive)
     scores = score_counts(in_scores, out_scores).scores
     places = np.concatenate([np.searchsorted(scores, side) for side in (in_scores, out_scores)])
-    outside = np.arange(len(places)) >= len(in_scores)
+    is_ood = np.arange(len(places)) >= len(in_scores)
     groups = np.concatenate(_numbered(in_clusters, out_clusters, len(in_scores), len(out_scores)))
 
-    every = [np.bincount(places[side], minlength=len(scores)) for side in (~outside, outside)]
+    every = [np.bincount(places[side], minlength=len(scores)) for side in (~is_ood, is_ood)]
 
     def area_of(kept: NDArray[np.bool_]) -> float:
         out = np.flatnonzero(~kept)
@@ -143,12 +151,12 @@ def aupr_interval(
             )
         )
 
-    return jackknife_interval(area_of, groups, second=outside, bounds=(0.0, 1.0), level=level)
+    return jackknife_interval(area_of, groups, second=is_ood, bounds=(0.0, 1.0), level=level)
 
 
 def fpr_interval(
-    in_scores: AnomalyScores,
-    out_scores: AnomalyScores,
+    in_scores: OODScores,
+    out_scores: OODScores,
     *,
     tpr: float = 0.95,
     positive: Side = "out",
@@ -163,7 +171,7 @@ def fpr_interval(
     Which share of the images seen lies below the true threshold has a beta distribution; below the lowest of them, scores
     are carried on as the lowest ones fall off. How many of the others reach a threshold is known as a share of them is. Of
     images in clusters both are as of so many independent images. It is never narrower than the exact interval of a share at
-    the threshold that was seen, so that no false alarm among few images is not taken for none ever. Where a single image
+    the threshold that was seen, so that no false positive among few images does not count as none ever. Where a single image
     sets the threshold it is the whole range; None of fewer than `LEAST_CLUSTERS` clusters on a side.
 
     >>> low, high = fpr_interval(np.arange(100), np.arange(100) + 1000)
@@ -172,7 +180,7 @@ def fpr_interval(
     """
     tail = tail_of(level)
     seen = fpr_at_tpr(in_scores, out_scores, tpr=tpr, positive=positive)
-    # seen from the other end, inside images set the threshold; whole numbers without a sign become floats first
+    # seen from the other end, ID images set the threshold; whole numbers without a sign become floats first
     sign = 1.0 if positive == "out" else -1.0
     groups = _numbered(in_clusters, out_clusters, len(in_scores), len(out_scores))
     sides = [sign * np.asarray(in_scores), sign * np.asarray(out_scores)]
@@ -197,8 +205,8 @@ def fpr_interval(
 
 
 def discarded_interval(
-    kept_scores: AnomalyScores,
-    out_scores: AnomalyScores,
+    kept_scores: OODScores,
+    out_scores: OODScores,
     *,
     rejected: float = 0.75,
     kept_clusters: Groups | None = None,
@@ -226,7 +234,7 @@ def discarded_interval(
 
 
 def _drawn_fprs(
-    mistaken: AnomalyScores, setting: AnomalyScores, independent: list[float], tpr: float, resamples: int, seed: int
+    mistaken: OODScores, setting: OODScores, independent: list[float], tpr: float, resamples: int, seed: int
 ) -> NDArray[np.floating]:
     """Shares of `mistaken` that may reach the true threshold among `setting`, both sorted, (drawings,)."""
     from scipy.special import expit, logit

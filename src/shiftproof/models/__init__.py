@@ -1,42 +1,47 @@
-"""Models by name: whatever answers images with class scores, or with boxes, each behind one call."""
+"""Models by name: classifiers and object detectors, each behind one call."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 from shiftproof.catalog import MODELS, OBJECT_DETECTORS
-from shiftproof.class_lists import ClassList
-from shiftproof.errors import BadInput
-from shiftproof.models.odin import perturbed_by_odin
-from shiftproof.models.options import OF_BOXES, OF_PROPOSALS, Fill, ModelOptions, ProposalAnswer
-from shiftproof.models.preparation import ImagePreparation
-from shiftproof.models.presets import PRESETS, parse_preparation
-from shiftproof.models.redrawn import redrawn
-from shiftproof.models.turned import shown_turned
-from shiftproof.models.wrapped import wrap_model
-from shiftproof.models.wrapped_detector import wrap_detector
+from shiftproof.datasets.classes import ClassList
+from shiftproof.errors import BadInput, UnknownName
+from shiftproof.models.companions import perturbed_by_odin, random_network, with_rotations
+from shiftproof.models.kind import kind_of, model_kind
+from shiftproof.models.options import (
+    BOX_OPTIONS,
+    PRESETS,
+    PROPOSAL_OPTIONS,
+    Fill,
+    ModelOptions,
+    ProposalOutput,
+    parse_preprocessing,
+)
+from shiftproof.models.preprocessing import ImagePreprocessing
+from shiftproof.models.wrapped import wrap_detector, wrap_model
 from shiftproof.registry import Registry, missing_extra
 from shiftproof.types import Classifier, Gives, ObjectDetector, Seen
 
 __all__ = [
     "PRESETS",
-    "ImagePreparation",
+    "ImagePreprocessing",
     "ModelOptions",
     "detector_with",
     "load_detector",
     "load_model",
     "load_with",
-    "parse_preparation",
+    "model_kind",
+    "names_detector",
+    "parse_preprocessing",
     "perturbed_by_odin",
-    "redrawn",
-    "shown_turned",
+    "random_network",
+    "with_rotations",
     "wrap_detector",
     "wrap_model",
 ]
-
-GO_BY_BOXES = ("boxes", "proposals")
-"""Kinds of classifiers that ask an object detector."""
 
 FILE_KINDS = {".onnx": "onnx", ".pt": "torch", ".pth": "torch", ".pt2": "torch", ".ts": "torch"}
 """Which kind of model a bare path is."""
@@ -46,13 +51,13 @@ def load_model(
     spec: str,
     *,
     name: str | None = None,
-    prepare: str | ImagePreparation | None = None,
+    preprocess: str | ImagePreprocessing | None = None,
     classes: ClassList | None = None,
     gives: Gives | None = None,
     features: str | None = None,
     output: str | None = None,
     extra_output: str | None = None,
-    turned: bool = False,
+    rotated: bool = False,
     weights: str | None = None,
     trust: bool = False,
     device: str | None = None,
@@ -62,33 +67,33 @@ def load_model(
     version: str | None = None,
     seen: Seen | str | None = None,
     boxes: str | None = None,
-    least_score: float | None = None,
-    overlap: float | None = None,
-    most_boxes: int | None = None,
+    score_threshold: float | None = None,
+    nms_iou: float | None = None,
+    max_detections: int | None = None,
     fill: Fill | None = None,
     fill_seed: int = 0,
     proposals: str | None = None,
-    most_proposals: int | None = None,
-    least_side: int | None = None,
-    proposal_answer: ProposalAnswer | None = None,
+    max_proposals: int | None = None,
+    min_side: int | None = None,
+    proposal_output: ProposalOutput | None = None,
 ) -> Classifier:
     """The classifier that a text like ``lite:0``, ``onnx:model.onnx`` or ``torch:module:factory`` names.
 
     What is not given is taken from the model itself, or assumed and said in its `notes`. `extra_output` names a few more
-    numbers to keep of each image, such as a confidence branch; with `turned` it is a rotation head, which is shown every
-    image in four turns. Of ``boxes:`` and ``proposals:``, which go by the boxes of a detector, `boxes` is the layout of its
-    outputs. A TorchScript file or an exported program can run any code when it is opened, and is opened only with `trust`.
-    Nothing heavy happens before the first batch is asked.
+    numbers to keep of each image, such as a confidence branch; with `rotated` it is a rotation head, which is run
+    on every image in four rotations. Of ``boxes:`` and ``proposals:``, which go by the boxes of a detector, `boxes` is the
+    layout of its outputs. A TorchScript file or an exported program can run any code when it is opened, and is opened only
+    with `trust`. Nothing heavy happens before the first batch.
     """
     options = ModelOptions(
         name=name,
-        prepare=prepare,
+        preprocess=preprocess,
         classes=classes,
         gives=gives,
         features=features,
         output=output,
         extra_output=extra_output,
-        turned=turned,
+        rotated=rotated,
         weights=weights,
         trust=trust,
         device=device,
@@ -98,15 +103,15 @@ def load_model(
         version=version,
         seen=seen,
         boxes=boxes,
-        least_score=least_score,
-        overlap=overlap,
-        most_boxes=most_boxes,
+        score_threshold=score_threshold,
+        nms_iou=nms_iou,
+        max_detections=max_detections,
         fill=fill,
         fill_seed=fill_seed,
         proposals=proposals,
-        most_proposals=most_proposals,
-        least_side=least_side,
-        proposal_answer=proposal_answer,
+        max_proposals=max_proposals,
+        min_side=min_side,
+        proposal_output=proposal_output,
     )
     return load_with(spec, options)
 
@@ -114,24 +119,37 @@ def load_model(
 def load_with(spec: str, options: ModelOptions) -> Classifier:
     """The classifier that a text names, as the options say."""
     kind, rest = _kind_and_rest(spec, MODELS)
-    if kind not in GO_BY_BOXES:
-        options.refuse(*OF_BOXES, "fill", "fill_seed", *OF_PROPOSALS, what=f"{spec} as a classifier")
+    if not kind_of(kind).goes_by_boxes:
+        options.refuse(*BOX_OPTIONS, "fill", "fill_seed", *PROPOSAL_OPTIONS, what=f"{spec} as a classifier")
     else:
-        options.refuse("turned", what=f"{kind}:{rest}")
+        options.refuse("rotated", what=f"{kind}:{rest}")
     model: Classifier = _loaded(MODELS, kind, rest, options)
-    return shown_turned(model) if options.turned else model
+    return with_rotations(model) if options.rotated else model
+
+
+def names_detector(spec: str, *, boxes: bool) -> bool:
+    """Whether a spec names an object detector: by its kind, or, where the layout of its `boxes` is told, unless it is a
+    kind of classifier that goes by boxes.
+
+    >>> names_detector("results:found.json", boxes=False), names_detector("onnx:m.onnx", boxes=False)
+    (True, False)
+    """
+    kind, _, _ = spec.partition(":")
+    if kind not in MODELS:
+        return boxes or kind in OBJECT_DETECTORS
+    return boxes and not kind_of(kind).goes_by_boxes
 
 
 def load_detector(
     spec: str,
     *,
     layout: str | None = None,
-    least_score: float | None = None,
-    overlap: float | None = None,
-    most: int | None = None,
+    score_threshold: float | None = None,
+    nms_iou: float | None = None,
+    max_detections: int | None = None,
     several: bool | None = None,
     name: str | None = None,
-    prepare: str | ImagePreparation | None = None,
+    preprocess: str | ImagePreprocessing | None = None,
     classes: ClassList | None = None,
     weights: str | None = None,
     trust: bool = False,
@@ -143,14 +161,15 @@ def load_detector(
 ) -> ObjectDetector:
     """The object detector that a text like ``onnx:yolox.onnx``, ``torch:module:factory`` or ``results:found.json`` names.
 
-    `layout` says how its outputs hold boxes; where their shapes tell, it may be left out. Boxes under `least_score` (0.01)
-    are dropped, of two of a class that share more than `overlap` the less sure one, and all but the `most` (100) surest of
-    an image. With `several` a box counts for every class it is sure enough of. What is not given is as usual for the layout.
+    `layout` says how its outputs hold boxes; where their shapes tell, it may be left out. `score_threshold` (0.01) is the
+    minimum score of a box, `nms_iou` the IoU threshold for non-maximum suppression, `max_detections` (100) how many boxes
+    of an image are kept. With `several` a box counts for every class above the threshold.
+    What is not given is as usual for the layout.
     `trust` is as for `load_model`.
     """
     options = ModelOptions(
         name=name,
-        prepare=prepare,
+        preprocess=preprocess,
         classes=classes,
         weights=weights,
         trust=trust,
@@ -160,9 +179,9 @@ def load_detector(
         version=version,
         seen=seen,
         boxes=layout,
-        least_score=least_score,
-        overlap=overlap,
-        most_boxes=most,
+        score_threshold=score_threshold,
+        nms_iou=nms_iou,
+        max_detections=max_detections,
         several=several,
     )
     return detector_with(spec, options)
@@ -194,3 +213,45 @@ def _kind_and_rest(spec: str, registry: Registry) -> tuple[str, str]:
         raise BadInput(f"{spec!r} names a kind of {registry.kind}; say which one, as in {spec}:...")
     examples = "lite:0, onnx:FILE, torch:MODULE:FACTORY" if registry is MODELS else "onnx:FILE, torch:MODULE:FACTORY"
     raise BadInput(f"no {registry.kind} called {spec!r}; say {examples} or one of {', '.join(registry)}:NAME")
+
+
+OPTIONS = {
+    **dict.fromkeys(["name", "preprocess", "classes", "gives", "weights", "device", "features", "boxes", "proposals"], str),
+    "proposal_output": str,
+    "scores": str,
+    **dict.fromkeys(["threads", "max_proposals", "min_side"], int),
+}
+"""What may follow a model's name, as the options of the command call it, and what it is read as."""
+
+
+def load_spelled(text: str, **others: Any) -> Classifier:
+    """The model of a text like ``onnx:model.onnx?preprocess=imagenet,size=244&name=small``; `others` are defaults.
+
+    >>> load_spelled("lite:0?name=small").ref.name
+    'small'
+    """
+    spec, said = spelled_options(text)
+    if "scores" in said:
+        said["output"] = said.pop("scores")
+    return load_model(spec, **{**others, **said})
+
+
+def spelled_options(text: str) -> tuple[str, dict[str, Any]]:
+    """The model and its options.
+
+    >>> spelled_options("onnx:model.onnx?preprocess=imagenet,size=244&threads=1")
+    ('onnx:model.onnx', {'preprocess': 'imagenet,size=244', 'threads': 1})
+    """
+    spec, _, query = text.rpartition("?")
+    if not spec or re.match(r"\w+=", query) is None:
+        return text, {}
+    said: dict[str, Any] = {}
+    for part in query.split("&"):
+        option, _, value = part.partition("=")
+        if option not in OPTIONS:
+            raise UnknownName("option of a model", option, OPTIONS)
+        try:
+            said[option] = OPTIONS[option](value)
+        except ValueError:
+            raise BadInput(f"{option} of {spec} should be a whole number, got {value!r}") from None
+    return spec, said

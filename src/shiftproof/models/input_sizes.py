@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from shiftproof.errors import BadInput
 from shiftproof.models.loaded import LoadedClassifier
-from shiftproof.models.preparation import ImagePreparation, resized_to
-from shiftproof.types import Classifier, Companion, Decoder, Fact, Image, ModelRef, fingerprint_of
+from shiftproof.models.preprocessing import ImagePreprocessing, resized_to
+from shiftproof.types import Classifier, Companion, Decoder, Fact, Image, Layout, ModelRef, fingerprint_of
 
 Sizing = Literal["input", "picture"]
 """What has the size: the ``input`` of the model, or the ``picture`` that is then enlarged to the model's own input."""
@@ -24,26 +24,34 @@ InputSize: TypeAlias = int | tuple[int, int]
 
 @dataclass(frozen=True)
 class SmallPictures:
-    """A model's own preparation of pictures that were first made small: its input keeps its size and loses detail."""
+    """A model's own preprocessing of pictures that were first made small: its input keeps its size and loses detail."""
 
-    own: ImagePreparation
-    size: tuple[int, int]  # height, width of the small pictures
+    own: ImagePreprocessing
+    picture_size: tuple[int, int]  # height, width of the small pictures
+
+    @property
+    def size(self) -> tuple[int, int] | None:
+        return self.own.size
+
+    @property
+    def layout(self) -> Layout:
+        return self.own.layout
 
     @property
     def decoder(self) -> Decoder:
         return self.own.decoder
 
     def from_image(self, image: Image) -> NDArray[np.generic]:
-        return self.own.from_picture(resized_to(self.own, self.size).cut(image))
+        return self.own.from_picture(resized_to(self.own, self.picture_size).cut(image))
 
     def from_picture(self, picture: Image) -> NDArray[np.generic]:
-        return self.own.from_picture(dataclasses.replace(self.own, rule="squash", size=self.size).cut(picture))
+        return self.own.from_picture(dataclasses.replace(self.own, rule="squash", size=self.picture_size).cut(picture))
 
     def cut(self, image: Image) -> Image:
-        return dataclasses.replace(self.own, rule="squash").cut(resized_to(self.own, self.size).cut(image))
+        return dataclasses.replace(self.own, rule="squash").cut(resized_to(self.own, self.picture_size).cut(image))
 
     def describe(self) -> Mapping[str, Fact]:
-        return {**self.own.describe(), "enlarged from": "x".join(map(str, self.size))}
+        return {**self.own.describe(), "enlarged from": "x".join(map(str, self.picture_size))}
 
 
 def at_input_size(
@@ -54,8 +62,8 @@ def at_input_size(
     Unless `sizing` says which, inputs have the size where the model takes others than its own, else pictures. With `whole`
     it sees all of the image, resized to that size without regard to its shape.
     """
-    if not isinstance(model, LoadedClassifier) or not isinstance(model.preparation, ImagePreparation):
-        raise BadInput(f"{model.ref.name} has a preparation of its own, which cannot be had for another size")
+    if not isinstance(model, LoadedClassifier) or not isinstance(model.preprocessing, ImagePreprocessing):
+        raise BadInput(f"{model.ref.name} has a preprocessing of its own, which cannot be had for another size")
     own, wanted = own_size(model), height_and_width(size)
     chosen = sizing or sizing_of(model)
     told, name = size_name(own), model.ref.name
@@ -63,26 +71,26 @@ def at_input_size(
         raise BadInput(f"{name} takes inputs of {told} only; pictures can be made small instead")
     if chosen == "picture" and (wanted[0] > own[0] or wanted[1] > own[1]):
         raise BadInput(f"{name} takes {told}, so pictures of {size_name(wanted)} are none to enlarge for it")
-    preparation = dataclasses.replace(model.preparation, rule="squash") if whole else model.preparation
-    if wanted == own and preparation == model.preparation:
+    preprocessing = dataclasses.replace(model.preprocessing, rule="squash") if whole else model.preprocessing
+    if wanted == own and preprocessing == model.preprocessing:
         return model
-    ref = sized_ref(model.ref, size, chosen, whole=preparation != model.preparation)
+    ref = sized_ref(model.ref, size, chosen, whole=preprocessing != model.preprocessing)
     companion = Companion("input size", model.ref.fingerprint)
     if chosen == "picture" or model.for_size is None:
         note = f"pictures are made {size_name(wanted)} first, and then enlarged to the model's own input of {told}"
-        small = SmallPictures(preparation, wanted)
-        return dataclasses.replace(model, ref=ref, preparation=small, notes=(*model.notes, note), companion=companion)
-    answer = model.answer if wanted == own else model.for_size(wanted)
-    resized = resized_to(preparation, wanted)
-    sized = dataclasses.replace(model, ref=ref, preparation=resized, answer=answer, redraw=None, looks={})
+        small = SmallPictures(preprocessing, wanted)
+        return dataclasses.replace(model, ref=ref, preprocessing=small, notes=(*model.notes, note), companion=companion)
+    forward = model.forward if wanted == own else model.for_size(wanted)
+    resized = resized_to(preprocessing, wanted)
+    sized = dataclasses.replace(model, ref=ref, preprocessing=resized, forward=forward, reinitialise=None, saliency={})
     return dataclasses.replace(sized, companion=companion)
 
 
 def takes_size(model: LoadedClassifier) -> bool:
-    """Whether a model answers inputs of its size: layers that halve an input may leave nothing of a small one."""
-    empty = np.zeros((*(getattr(model.preparation, "size", None) or (224, 224)), 3), np.uint8)
+    """Whether a model takes inputs of its size: layers that halve an input may leave nothing of a small one."""
+    empty = np.zeros((*(model.preprocessing.size or (224, 224)), 3), np.uint8)
     try:
-        model(model.preparation.from_image(empty)[None])
+        model(model.preprocessing.from_image(empty)[None])
     except Exception:  # every library complains in its own way
         return False
     return True
@@ -90,12 +98,12 @@ def takes_size(model: LoadedClassifier) -> bool:
 
 def sizing_of(model: Classifier) -> Sizing:
     """What has the size where nobody says."""
-    return "picture" if getattr(model, "for_size", None) is None else "input"
+    return "input" if isinstance(model, LoadedClassifier) and model.for_size else "picture"
 
 
 def own_size(model: Classifier) -> tuple[int, int]:
     """Height and width of the model's own input."""
-    size = model.preparation.size if isinstance(model.preparation, ImagePreparation) else None
+    size = model.preprocessing.size if isinstance(model.preprocessing, ImagePreprocessing) else None
     if size is None:
         raise BadInput(f"{model.ref.name} has no input size of its own that others could be compared with")
     return size

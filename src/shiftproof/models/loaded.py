@@ -1,25 +1,74 @@
-"""A model that can be asked: the one classifier behind every kind of model file."""
+"""The one classifier behind every kind of model file."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NoReturn, TypeAlias
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shiftproof.errors import BadInput, ClassMismatch
-from shiftproof.models.batches import in_batches
-from shiftproof.models.drawing import Draw, Fresh
-from shiftproof.models.looks import Look
-from shiftproof.models.preparation import ImagePreparation
+from shiftproof.models.preprocessing import ImagePreprocessing
 from shiftproof.models.sanity import check_probabilities
-from shiftproof.types import Classes, Companion, Gives, Head, Inputs, ModelRef, Outputs, Preparation, Seen, fingerprint_of
+from shiftproof.types import Classes, Companion, Gives, Head, Inputs, ModelRef, Outputs, Preprocessing, Seen, fingerprint_of
 
-Answer: TypeAlias = Callable[[Inputs, bool], Outputs]
-"""Scores of a batch of prepared images; features too, where asked."""
+if TYPE_CHECKING:
+    from shiftproof.models.companions import RandomWeights, Reinitialised
+    from shiftproof.models.saliency import SaliencyMethod
+
+
+def in_batches(run: Callable[[Inputs], Outputs], inputs: Inputs, size: int | None) -> Outputs:
+    """Outputs of a model that takes batches of exactly `size`; the last batch is filled up with its last image.
+
+    >>> in_batches(lambda batch: Outputs(batch * 2), np.arange(5), 2).scores.tolist()
+    [0, 2, 4, 6, 8]
+    """
+    if size is None or len(inputs) == size:
+        return run(inputs)
+    return joined([_filled(run, inputs[start : start + size], size) for start in range(0, len(inputs), size)])
+
+
+def joined(parts: Sequence[Outputs]) -> Outputs:
+    """Several outputs as one; features and extra numbers where all of them have some."""
+    return Outputs(
+        scores=np.concatenate([part.scores for part in parts]),
+        features=_concatenated([part.features for part in parts]),
+        extra=_concatenated([part.extra for part in parts]),
+    )
+
+
+def taken(outputs: Outputs, rows: slice | NDArray[np.integer]) -> Outputs:
+    """The outputs of some of the images."""
+    return Outputs(
+        scores=outputs.scores[rows],
+        features=None if outputs.features is None else outputs.features[rows],
+        extra=None if outputs.extra is None else outputs.extra[rows],
+    )
+
+
+def filled_up(inputs: Inputs, size: int) -> Inputs:
+    """The inputs with the last one repeated, so that there are `size`.
+
+    >>> filled_up(np.array([3, 5]), 4).tolist()
+    [3, 5, 5, 5]
+    """
+    return np.concatenate([inputs, np.repeat(inputs[-1:], size - len(inputs), axis=0)])
+
+
+def _filled(run: Callable[[Inputs], Outputs], inputs: Inputs, size: int) -> Outputs:
+    return run(inputs) if len(inputs) == size else taken(run(filled_up(inputs, size)), slice(len(inputs)))
+
+
+def _concatenated(columns: Sequence[NDArray[np.floating] | None]) -> NDArray[np.floating] | None:
+    there = [column for column in columns if column is not None]
+    return np.concatenate(there) if len(there) == len(columns) else None
+
+
+Forward: TypeAlias = Callable[[Inputs, bool], Outputs]
+"""The forward pass: scores of a batch of inputs; features too, where asked."""
 
 MOST_EXTRA = 64
 """Numbers an image that an extra output may have: they are stored with every row, whatever else is kept."""
@@ -27,27 +76,27 @@ MOST_EXTRA = 64
 
 @dataclass(frozen=True)
 class LoadedClassifier:
-    """A classifier made of what is known about it and a function that answers batches.
+    """A classifier made of what is known about it and a forward pass.
 
-    Whatever is slow (sessions, weights) belongs behind `answer` and `read_head`, which are called late or never.
+    Whatever is slow (sessions, weights) belongs behind `forward` and `read_head`, which are called late or never.
     """
 
     ref: ModelRef
-    preparation: Preparation
+    preprocessing: Preprocessing
     gives: Gives
-    answer: Answer
+    forward: Forward
     classes: Classes | None = None
     seen: Seen = field(default_factory=Seen)
     notes: tuple[str, ...] = ()
-    batch_size: int | None = None  # the only size that `answer` takes; None: any
-    good_batch: int = 32  # images a batch had best have
-    at_once: int = 1  # batches that may be asked at the same time, from as many threads
+    fixed_batch_size: int | None = None  # the only size that `forward` takes; None: any
+    default_batch_size: int = 32
+    concurrent_batches: int = 1  # batches that may run at the same time, each from a thread of its own
     rounded: bool = False  # whether probabilities are too coarse to sum to 1, as those of quantised networks
     has_features: bool = True
     read_head: Callable[[], Head | None] = lambda: None
-    redraw: Callable[[Draw], Fresh] | None = None  # None: nobody can see its weights
-    looks: Mapping[str, Look] = field(default_factory=dict)  # ways of finding out where it looks, from inside it
-    for_size: Callable[[tuple[int, int]], Answer] | None = None  # answers inputs of another height and width; None: nothing
+    reinitialise: Callable[[RandomWeights], Reinitialised] | None = None  # None: nobody can see its weights
+    saliency: Mapping[str, SaliencyMethod] = field(default_factory=dict)  # methods that see inside the network
+    for_size: Callable[[tuple[int, int]], Forward] | None = None  # forward pass at another height and width; None: none
     companion: Companion | None = None  # how it was made of another model; None: it is a model of its own
 
     @cached_property
@@ -56,12 +105,12 @@ class LoadedClassifier:
         return self.read_head()
 
     def __call__(self, inputs: Inputs, *, features: bool = False) -> Outputs:
-        """Scores of a batch of prepared images, float32; features too, where asked."""
+        """Scores of a batch of inputs, float32; features too, where asked."""
         if features and not self.has_features:
             raise BadInput(f"{self.ref.name} shows no features; name a tensor or layer to take them from, or keep logits")
-        scores, points, extra = in_batches(lambda batch: self.answer(batch, features), inputs, self.batch_size)
+        scores, points, extra = in_batches(lambda batch: self.forward(batch, features), inputs, self.fixed_batch_size)
         if scores.ndim != 2 or len(scores) != len(inputs):
-            raise BadInput(f"{self.ref.name} should answer {len(inputs)} images with (images, classes), got {scores.shape}")
+            raise BadInput(f"{self.ref.name} should give {len(inputs)} images (images, classes) scores, got {scores.shape}")
         if self.classes is not None and scores.shape[1] != len(self.classes):
             raise ClassMismatch(
                 f"{self.ref.name} gives {scores.shape[1]} scores an image but {len(self.classes)} classes are named"
@@ -75,7 +124,7 @@ class LoadedClassifier:
         )
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError(f"{self.ref.name} stays in its process; send its preparation to workers instead")
+        raise TypeError(f"{self.ref.name} stays in its process; send its preprocessing to workers instead")
 
 
 def _single(values: NDArray[np.generic]) -> NDArray[np.float32]:
@@ -92,16 +141,16 @@ def _few(extra: NDArray[np.floating], images: int, name: str) -> NDArray[np.floa
     return extra.reshape(images, -1)
 
 
-def model_ref(name: str, weights: str, preparation: Preparation, **choices: str | None) -> ModelRef:
-    """A model by what its numbers depend on: a digest of its weights, its preparation, and choices such as precision."""
+def model_ref(name: str, weights: str, preprocessing: Preprocessing, **choices: str | None) -> ModelRef:
+    """A model by what its numbers depend on: a digest of its weights, its preprocessing, and choices such as precision."""
     made = {key: value for key, value in choices.items() if value is not None}
-    return ModelRef(name, fingerprint_of(weights, dict(preparation.describe()), made))
+    return ModelRef(name, fingerprint_of(weights, dict(preprocessing.describe()), made))
 
 
-def check_size(preparation: ImagePreparation, size: tuple[int, int] | None, name: str) -> None:
-    """Nothing where the prepared size is the one the model demands, else BadInput."""
-    if size is not None and preparation.size != size:
-        got = "any size" if preparation.size is None else "x".join(map(str, preparation.size))
+def check_size(preprocessing: ImagePreprocessing, size: tuple[int, int] | None, name: str) -> None:
+    """Nothing where the preprocessed size is the one the model demands, else BadInput."""
+    if size is not None and preprocessing.size != size:
+        got = "any size" if preprocessing.size is None else "x".join(map(str, preprocessing.size))
         raise BadInput(
-            f"{name} takes {size[0]}x{size[1]} only, but the preparation makes {got}; say size={size[0]}x{size[1]}"
+            f"{name} takes {size[0]}x{size[1]} only, but the preprocessing makes {got}; say size={size[0]}x{size[1]}"
         )

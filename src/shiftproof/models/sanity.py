@@ -1,4 +1,4 @@
-"""Signs that a model is fed or read wrongly: most are worth a warning, what cannot be is an error."""
+"""Signs of wrong preprocessing, class order or output kind: most are warnings, impossible ones errors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftproof.errors import BadInput
-from shiftproof.models.preparation import ImagePreparation
+from shiftproof.models.preprocessing import ImagePreprocessing
 from shiftproof.types import Gives, Logits
 
 SURPRISE = 0.001
@@ -20,61 +20,61 @@ ENOUGH_IMAGES = 10
 
 
 def accuracy_hint(accuracy: float, classes: int, images: int) -> str | None:
-    """A warning where accuracy is no better than guessing would be (one-sided binomial test), else None.
+    """A warning where accuracy is no better than chance (one-sided binomial test), else None.
 
     >>> accuracy_hint(0.88, classes=1000, images=200) is None
     True
     >>> accuracy_hint(0.005, classes=1000, images=200)
-    '1 of 200 right is no better than guessing among 1000 classes; check the preparation and the order of the classes'
+    'accuracy of 1 in 200: no better than chance among 1000 classes; check the preprocessing and the order of the classes'
     """
     from scipy.special import betainc
 
-    right = round(accuracy * images)
-    # the chance that guessing gets at least as many right; with none right that is certain
-    chance = betainc(right, images - right + 1, 1 / classes) if right else 1.0
-    too_few = right > 0 and classes**-images >= SURPRISE  # all could be right and it would say nothing
+    correct = round(accuracy * images)
+    # the chance that guessing gets at least as many correct; with none correct that is certain
+    chance = betainc(correct, images - correct + 1, 1 / classes) if correct else 1.0
+    too_few = correct > 0 and classes**-images >= SURPRISE  # all could be correct and it would say nothing
     if images == 0 or classes < 2 or too_few or chance < SURPRISE:
         return None
     return (
-        f"{right} of {images} right is no better than guessing among {classes} classes; "
-        "check the preparation and the order of the classes"
+        f"accuracy of {correct} in {images}: no better than chance among {classes} classes; "
+        "check the preprocessing and the order of the classes"
     )
 
 
 def precision_hint(precisions: Sequence[float], images: int) -> str | None:
-    """A warning where a detector finds nothing in many images at any overlap, else None.
+    """A warning where a detector has no true positive in many images at any IoU, else None.
 
     >>> precision_hint([0.0, 0.0], images=100)
-    'not one box is right in 100 images; check the layout of the outputs, the preparation and the order of the classes'
+    'no true positive in 100 images; check the layout of the outputs, the preprocessing and the order of the classes'
     """
     if not precisions or any(precisions) or images < ENOUGH_IMAGES:
         return None
     return (
-        f"not one box is right in {images:,} images; check the layout of the outputs, the preparation and the order of the "
-        "classes"
+        f"no true positive in {images:,} images; "
+        "check the layout of the outputs, the preprocessing and the order of the classes"
     )
 
 
-def figures_hint(preparation: ImagePreparation) -> str | None:
+def figures_hint(preprocessing: ImagePreprocessing) -> str | None:
     """A warning where mean and std belong to another range than the one named, else None.
 
-    >>> from shiftproof.models.presets import parse_preparation
-    >>> figures_hint(parse_preparation("imagenet,range=255"))
+    >>> from shiftproof.models.options import parse_preprocessing
+    >>> figures_hint(parse_preprocessing("imagenet,range=255"))
     'inputs run from -2.118 to 1136: mean and std look like figures for range=0..1, but range is 0..255'
     """
-    if preparation.dtype == "uint8":
+    if preprocessing.dtype == "uint8":
         return None
-    low, high = preparation.bounds
-    small = max(map(abs, (*preparation.mean, *preparation.std))) <= 1
-    if preparation.value_range == "0..255" and small and max(preparation.std) < 1:
+    low, high = preprocessing.bounds
+    small = max(map(abs, (*preprocessing.mean, *preprocessing.std))) <= 1
+    if preprocessing.value_range == "0..255" and small and max(preprocessing.std) < 1:
         other = "0..1"
-    elif preparation.value_range != "0..255" and not small:
+    elif preprocessing.value_range != "0..255" and not small:
         other = "0..255"
     else:
         return None
     return (
         f"inputs run from {low:.4g} to {high:.4g}: mean and std look like figures for range={other}, "
-        f"but range is {preparation.value_range}"
+        f"but range is {preprocessing.value_range}"
     )
 
 

@@ -1,8 +1,1 @@
-"""Reports: results as one self-contained HTML file, for people."""
-
-from __future__ import annotations
-
-from shiftproof.reports.build import build_report as build_report
-from shiftproof.reports.build import save_report as save_report
-
-__all__ = ["build_report", "save_report"]
+"""Results as one self-contained HTML file: the toolkit of charts, tables and words that studies draw with."""

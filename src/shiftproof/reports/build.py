@@ -3,27 +3,52 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import json
 import os
 from functools import cache
+from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from shiftproof.files import write_whole
-from shiftproof.reports.bundle import chart_script
+from shiftproof.errors import StoreError
+from shiftproof.files import cache_folder, write_whole
+from shiftproof.metrics.wording import count, images
 from shiftproof.reports.page import Page
-from shiftproof.reports.sections import draw_sections
-from shiftproof.reports.summary import summarise
-from shiftproof.reports.thumbnails import OpenImage
-from shiftproof.reports.words import count, images, moment
-from shiftproof.studies.results import Results
+from shiftproof.reports.pictures import OpenImage
+from shiftproof.reports.sections import draw_sections, summarise
+from shiftproof.reports.words import moment
+from shiftproof.types import Results
+
+
+def chart_script() -> str:
+    """Vega, Vega-Lite and vega-embed as one JavaScript module without imports; sets ``window.vegaEmbed``.
+
+    It is cached, because bundling it takes over a second.
+    """
+    path = cache_folder() / f"charts-{version('vl-convert-python')}.js"
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        script = _make_script()
+    # a cache that cannot be written costs a second next time, nothing more
+    with contextlib.suppress(StoreError, OSError):
+        write_whole(path, script.encode())
+    return script
+
+
+def _make_script() -> str:
+    import vl_convert
+
+    return str(vl_convert.javascript_bundle())  # type: ignore[call-arg]  # the argument has a default that its stub leaves out
+
 
 POLICY = "default-src 'none'; script-src {scripts}; style-src {styles}; img-src data:; form-action 'none'; base-uri 'none'"
-"""What a browser may do with a report: run and heed the scripts and styles that we wrote into it, known by their digests.
+"""Content security policy of a report: only the scripts and styles that we wrote into it, by their digests.
 
 Neither a script that got in by a name nor a `style` attribute counts; charts are interpreted and never made into code.
 """
@@ -79,7 +104,7 @@ class Looks:
 
 
 def _digest(text: str) -> str:
-    """A script or a style as policies name it."""
+    """The source of a script or a style in a content security policy: its SHA-256 digest."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
@@ -96,7 +121,7 @@ def save_report(
 
 def subtitle(page: Page) -> str:
     """How many images, and when."""
-    cards = page.results.image_sets
+    cards = page.results.datasets
     shown = [images(sum(card.images for card in cards))] if cards else []
     return " · ".join([*shown, *([moment(page.results.made)] if page.results.made else [])])
 

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from shiftproof.metrics.meanings import Unit
+from shiftproof.metrics.table import Unit
+from shiftproof.metrics.wording import figure
 from shiftproof.types import Curve
 
 Spec: TypeAlias = dict[str, Any]
@@ -81,7 +82,7 @@ def intervals(
     reference: float | None = None,
     ends: tuple[float, float] | None = None,
 ) -> Spec:
-    """A dot for each value and a bar for its interval, one row each, in the order given.
+    """A dot for each value and a bar for its CI, one row each, in the order given.
 
     Shares are drawn from 0 to 1; other numbers on a scale that reaches zero, which is marked. A `reference` is marked
     instead, and the scale goes as far as the values do, or from one of its `ends` to the other.
@@ -118,7 +119,7 @@ def intervals(
 
 
 def reliability(curves: Sequence[Curve], names: Sequence[str], *, description: str) -> Spec:
-    """How often answers of each confidence are right, against the line where the two agree."""
+    """A reliability diagram: accuracy by confidence, with the diagonal of perfect calibration."""
     x = channel("x", curves[0].x_label, SHARE, PERCENT)
     y = channel("y", curves[0].y_label, SHARE, PERCENT)
     diagonal: Spec = {
@@ -130,7 +131,7 @@ def reliability(curves: Sequence[Curve], names: Sequence[str], *, description: s
 
 
 def lines(curves: Sequence[Curve], names: Sequence[str], *, description: str, shares: bool = False) -> Spec:
-    """One line a curve on common axes, with its interval where it has one; `shares` are drawn from 0 to 1."""
+    """One line a curve on common axes, with its CI where it has one; `shares` are drawn from 0 to 1."""
     x = channel("x", curves[0].x_label, {"zero": False})
     y = channel("y", curves[0].y_label, SHARE, PERCENT) if shares else channel("y", curves[0].y_label, {"zero": False})
     return _curve_spec(curves, names, x, y, description)
@@ -195,30 +196,133 @@ def start(description: str, rows: list[Spec]) -> Spec:
 def _curve_spec(
     curves: Sequence[Curve], names: Sequence[str], x: Spec, y: Spec, description: str, behind: Sequence[Spec] = ()
 ) -> Spec:
-    """Intervals, lines and points of the curves, in front of what is given."""
+    """CIs, lines and points of the curves, in front of `behind`."""
     several = len(names) > 1
     colour: Spec = {"color": by_series(names, COLOURS)} if several else {}
     shape: Spec = {"shape": by_series(names, SHAPES)} if several else {}
     dash: Spec = {"strokeDash": by_series(names, DASHES)} if several else {}
-    tooltip = [
-        {"field": "series"},
-        {"field": "x_tip", "title": x["axis"]["title"]},
-        {"field": "tip", "title": y["axis"]["title"]},
-    ]
-    bar = {"type": "rule", "strokeWidth": 3, "opacity": 0.35, "color": COLOURS[0]}
-    line = {"type": "line", "strokeWidth": 2, "color": COLOURS[0]}
-    point = {"type": "point", "filled": True, "size": 55, "opacity": 1, "color": COLOURS[0]}
-    bars = {"mark": bar, "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, **colour}}
+    return _line_chart(
+        [row for curve, name in zip(curves, names, strict=True) for row in curve_rows(curve, name)],
+        x,
+        y,
+        description=description,
+        behind=behind,
+        interval={"type": "rule", "strokeWidth": 3, "opacity": 0.35},
+        line={"strokeWidth": 2},
+        point={"size": 55, "opacity": 1, "color": COLOURS[0]},
+        colour=colour,
+        dash=dash,
+        told={"tooltip": [{"field": "series"}, *_axis_tooltip(x, y)], **colour, **shape},
+    )
+
+
+def banded_lines(rows: list[Spec], names: Sequence[str], x: Spec, y: Spec, *, description: str, steps: bool = False) -> Spec:
+    """The rows of some curves on common axes, as lines or as stairs, with a band for their CI where any has one.
+
+    Points are found by pointing at them.
+    """
+    several = len(names) > 1
+    return _line_chart(
+        rows,
+        x,
+        y,
+        description=description,
+        interval={"type": "area", "opacity": 0.18},
+        line={"strokeWidth": 2, "interpolate": "step-after" if steps else "linear"},
+        # drawn to be pointed at, not to be seen
+        point={"size": 120, "opacity": 0},
+        colour={"color": by_series(names, COLOURS, symbolType="stroke")} if several else {},
+        dash={"strokeDash": by_series(names, DASHES, symbolType="stroke")} if several else {},
+        told={"tooltip": [*([{"field": "series"}] if several else []), *_axis_tooltip(x, y)]},
+    )
+
+
+PANEL_HEIGHT = 96
+
+
+def small_lines(curves: Sequence[Curve], names: Sequence[str], series: Sequence[str], *, description: str) -> Spec:
+    """A panel of small multiples: shares from 0 to 1 against steps, with bands for the CIs.
+
+    `series` are all that any panel may show.
+    """
+    steps = sorted({int(x) for curve in curves for x in curve.x})
+    ticks = {"values": steps, "tickCount": len(steps), "format": "d", "grid": False}
+    x = channel("x", "", {"domain": [steps[0], steps[-1]], "nice": False}, ticks)
+    y = channel("y", "", SHARE, {**PERCENT, "values": [0, 0.5, 1]})
+    for axis in (x["axis"], y["axis"]):
+        axis.update({"title": None, "labelFontSize": 11})
+    several = len(series) > 1
+    colour: Spec = {"color": {**by_series(series, COLOURS), "legend": None}} if several else {}
+    dash: Spec = {"strokeDash": {**by_series(series, DASHES), "legend": None}} if several else {}
+    whose = [{"field": "series"}] if several else []
+    tooltip = [*whose, {"field": "x_tip", "title": curves[0].x_label}, {"field": "tip", "title": curves[0].y_label}]
+    rows = [row for curve, name in zip(curves, names, strict=True) for row in curve_rows(curve, name)]
+    return _line_chart(
+        [{**row, "tip": figure(row["y"], "share")} for row in rows],
+        x,
+        y,
+        description=description,
+        height=PANEL_HEIGHT,
+        interval={"type": "area", "opacity": 0.22},
+        line={"strokeWidth": 1.8},
+        point={"size": 22, "opacity": 1, "color": COLOURS[0]},
+        colour={**colour, "detail": {"field": "series", "type": "nominal"}},
+        dash=dash,
+        told={"tooltip": tooltip, **colour},
+    )
+
+
+def _line_chart(
+    rows: list[Spec],
+    x: Spec,
+    y: Spec,
+    *,
+    description: str,
+    interval: Spec,
+    line: Spec,
+    point: Spec,
+    colour: Spec,
+    dash: Spec,
+    told: Spec,
+    behind: Sequence[Spec] = (),
+    height: int = 300,
+) -> Spec:
+    """Lines through the rows, their CIs behind them, and points with the encodings `told`."""
+    ends = {"y": {**y, "field": "low"}, "y2": {"field": "high"}}
+    intervals = {"mark": {**interval, "color": COLOURS[0]}, "encoding": {"x": x, **ends, **colour}}
     return {
-        **start(description, [row for curve, name in zip(curves, names, strict=True) for row in curve_rows(curve, name)]),
-        "height": 300,
+        **start(description, rows),
+        "height": height,
         "layer": [
             *behind,
-            *([bars] if any(curve.low and curve.high for curve in curves) else []),
-            {"mark": line, "encoding": {"x": x, "y": y, **colour, **dash}},
-            {"mark": point, "encoding": {"x": x, "y": y, "tooltip": tooltip, **colour, **shape}},
+            *([intervals] if any(row["low"] is not None for row in rows) else []),
+            {"mark": {"type": "line", "color": COLOURS[0], **line}, "encoding": {"x": x, "y": y, **colour, **dash}},
+            {"mark": {"type": "point", "filled": True, **point}, "encoding": {"x": x, "y": y, **told}},
         ],
     }
+
+
+def _axis_tooltip(x: Spec, y: Spec) -> list[Spec]:
+    return [{"field": "x_tip", "title": x["axis"]["title"]}, {"field": "tip", "title": y["axis"]["title"]}]
+
+
+@dataclass(frozen=True)
+class LegendEntry:
+    """How one series is drawn, in CSS."""
+
+    name: str
+    colour: str
+    dash: str
+
+
+def legend(series: Sequence[str]) -> list[LegendEntry]:
+    """How `small_lines` draws each series; nothing where there is but one."""
+    if len(series) < 2:
+        return []
+    return [
+        LegendEntry(name, COLOURS[place % len(COLOURS)], " ".join(str(part) for part in DASHES[place % len(DASHES)]))
+        for place, name in enumerate(series)
+    ]
 
 
 def mark_at(value: float) -> Spec:
@@ -229,10 +333,10 @@ def mark_at(value: float) -> Spec:
     }
 
 
-def by_series(names: Sequence[str], values: Sequence[Any]) -> Spec:
-    """A channel that tells series apart by these values."""
+def by_series(names: Sequence[str], values: Sequence[Any], **more: str) -> Spec:
+    """A channel that tells series apart by these values; `more` are settings of its legend."""
     chosen = [values[place % len(values)] for place in range(len(names))]
-    legend = {"columns": {"expr": f"{NARROW} ? 1 : 0"}}
+    legend = {"columns": {"expr": f"{NARROW} ? 1 : 0"}, **more}
     return {"field": "series", "type": "nominal", "scale": {"domain": list(names), "range": chosen}, "legend": legend}
 
 

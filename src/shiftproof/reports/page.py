@@ -1,33 +1,40 @@
-"""What every section may ask of the page it stands on."""
+"""The page of a report: its results, and how findings are selected, grouped and named."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 from shiftproof.reports.parts import Heading, Part, Picture, Pictures
-from shiftproof.reports.thumbnails import LONG_SIDE, OpenImage, thumbnail_or_reason
+from shiftproof.reports.pictures import LONG_SIDE, OpenImage, thumbnail_or_reason
 from shiftproof.reports.words import kept_together, names_or_count
-from shiftproof.studies.results import Results
-from shiftproof.types import About, Curve, Finding, Gallery, GalleryItem, ImageSetRef, Measurement
+from shiftproof.types import About, Curve, DatasetRef, Finding, Gallery, GalleryItem, Measurement, Results
 
-SUBJECT = ("model", "image_set", "condition", "severity")
+AnyFinding = TypeVar("AnyFinding", bound=Finding)
+Key = TypeVar("Key", bound=Hashable)
+
+SUBJECT = ("model", "dataset", "condition", "severity")
 """The keys of `about` that say whose number it is; the others say which of its numbers."""
+
+
+ON_THE_WHOLE = {"model", "dataset", "fact", "group"}
+"""What a number of the summary may be about; conditions and classes have their own sections."""
 
 
 @dataclass(frozen=True)
 class Page:
-    """The results being reported, and the way to their pixels."""
+    """The results of a report, and how their images are opened."""
 
     results: Results
     open_image: OpenImage | None = None
 
     def subject(self, about: About) -> str:
-        """The model, image set and condition of a finding, leaving out whatever is the same on the whole page."""
+        """The model, dataset and condition of a finding, leaving out whatever is the same on the whole page."""
         parts = [str(about["model"])] if "model" in about and len(self.models) > 1 else []
-        if "image_set" in about and len(self.image_sets) > 1:
-            parts.append(("on " if parts else "") + str(about["image_set"]))
+        if "dataset" in about and len(self.datasets) > 1:
+            parts.append(("on " if parts else "") + str(about["dataset"]))
         if "condition" in about:
             parts.append(f"under {about['condition']} {about.get('severity', '')}".strip())
         return " ".join(parts)
@@ -36,17 +43,17 @@ class Page:
     def subject_title(self) -> str:
         """What `subject` names, as the heading of a column."""
         named = ["model"] if len(self.models) > 1 else []
-        named += ["image set"] if len(self.image_sets) > 1 else []
+        named += ["dataset"] if len(self.datasets) > 1 else []
         named += ["condition"] if self._values("condition") else []
         return ", ".join(named).capitalize() or "Model"
 
     @cached_property
     def title(self) -> str:
         """The models and the images, as far as they fit into a line."""
-        return f"{names_or_count(self.models, 'models')} on {names_or_count(self.image_sets, 'image sets')}"
+        return f"{names_or_count(self.models, 'models')} on {names_or_count(self.datasets, 'datasets')}"
 
     def own(self, about: About) -> str:
-        """What a finding is about beside its subject: a class, a perturbation."""
+        """What a finding is about apart from its subject: a class, a perturbation."""
         return " · ".join(str(value) for key, value in about.items() if key not in SUBJECT)
 
     def label(self, about: About) -> str:
@@ -58,39 +65,36 @@ class Page:
         return self._values("model") or [card.name for card in self.results.models]
 
     @cached_property
-    def image_sets(self) -> Sequence[str]:
-        return self._values("image_set") or [card.name for card in self.results.image_sets]
+    def datasets(self) -> Sequence[str]:
+        return self._values("dataset") or [card.name for card in self.results.datasets]
 
     def pictures(self, gallery: Gallery, *, long_side: int = LONG_SIDE) -> Pictures:
         """A gallery with its thumbnails."""
-        several = len(self.image_sets) > 1 and "model" not in gallery.about  # else the heading above names the set
-        title = f"{gallery.title}: {gallery.image_set.name}" if several else gallery.title
-        return self._pictures(gallery, title, long_side)
+        several = len(self.datasets) > 1 and "model" not in gallery.about  # else the heading above names the dataset
+        title = f"{gallery.title}: {gallery.dataset.name}" if several else gallery.title
+        return Pictures(title, [self._picture(item, gallery.dataset, long_side) for item in gallery.items])
 
     def pictures_by_model(self, galleries: Iterable[Gallery]) -> list[Pictures]:
         """The galleries of each model together, for where no heading names it."""
-        together: dict[str, list[Gallery]] = {}
-        for gallery in galleries:
-            several = len(self.models) > 1 and "model" in gallery.about
-            title = f"{gallery.title}: {gallery.about['model']}" if several else gallery.title
-            together.setdefault(title, []).append(gallery)
         return [
-            Pictures(title, [picture for one in found for picture in self._pictures(one, title).pictures])
-            for title, found in together.items()
+            Pictures(title, [self._picture(item, one.dataset, LONG_SIDE) for one in found for item in one.items])
+            for title, found in grouped(galleries, self.title_by_model).items()
         ]
 
-    def _pictures(self, gallery: Gallery, title: str, long_side: int = LONG_SIDE) -> Pictures:
-        return Pictures(title, [self._picture(item, gallery.image_set, long_side) for item in gallery.items])
+    def title_by_model(self, gallery: Gallery) -> str:
+        """The title of a gallery, with its model where there are several."""
+        several = len(self.models) > 1 and "model" in gallery.about
+        return f"{gallery.title}: {gallery.about['model']}" if several else gallery.title
 
-    def _picture(self, item: GalleryItem, home: ImageSetRef, long_side: int) -> Picture:
-        """A picture of another set than the gallery's own is named with it."""
-        image_set = item.image_set or home
-        name = item.id if image_set == home else f"{image_set.name}: {item.id}"
-        shown = thumbnail_or_reason(self.open_image, image_set, item.id, long_side=long_side)
+    def _picture(self, item: GalleryItem, home: DatasetRef, long_side: int) -> Picture:
+        """A picture of another dataset than the gallery's own is named with it."""
+        dataset = item.dataset or home
+        name = item.id if dataset == home else f"{dataset.name}: {item.id}"
+        shown = thumbnail_or_reason(self.open_image, dataset, item.id, long_side=long_side)
         return Picture(name, kept_together(item.caption), *shown)
 
     def _values(self, key: str) -> Sequence[str]:
-        return list(dict.fromkeys(str(found.about[key]) for found in self.results.findings if key in found.about))
+        return list(dict.fromkeys(str(found.about[key]) for found in self.results.shown if key in found.about))
 
 
 def name_of(finding: Finding) -> str:
@@ -99,41 +103,40 @@ def name_of(finding: Finding) -> str:
 
 
 def subject_key(about: About) -> tuple[str, ...]:
-    """Equal for findings of the same model, image set and condition."""
+    """Equal for findings of the same model, dataset and condition."""
     return tuple(str(about.get(key, "")) for key in SUBJECT)
 
 
-def by_subject(findings: Iterable[Finding]) -> dict[tuple[str, ...], list[Finding]]:
-    """Findings of each model, image set and condition, in the order they first come."""
-    groups: dict[tuple[str, ...], list[Finding]] = {}
+def grouped(findings: Iterable[AnyFinding], key: Callable[[AnyFinding], Key]) -> dict[Key, list[AnyFinding]]:
+    """Findings by a key, in the order they first come."""
+    groups: dict[Key, list[AnyFinding]] = {}
     for finding in findings:
-        groups.setdefault(subject_key(finding.about), []).append(finding)
+        groups.setdefault(key(finding), []).append(finding)
     return groups
+
+
+def by_subject(findings: Iterable[AnyFinding]) -> dict[tuple[str, ...], list[AnyFinding]]:
+    """Findings of each model, dataset and condition."""
+    return grouped(findings, lambda finding: subject_key(finding.about))
 
 
 def by_images(curves: Iterable[Curve]) -> dict[tuple[str, ...], list[Curve]]:
     """Curves that can share a chart: those of different models on the same images."""
-    groups: dict[tuple[str, ...], list[Curve]] = {}
-    for curve in curves:
-        groups.setdefault(subject_key({**curve.about, "model": ""}), []).append(curve)
-    return groups
+    return grouped(curves, lambda curve: subject_key({**curve.about, "model": ""}))
 
 
-def by_image_set(findings: Iterable[Finding]) -> dict[str, list[Finding]]:
-    """Findings of each image set, in the order they first come."""
-    groups: dict[str, list[Finding]] = {}
-    for finding in findings:
-        groups.setdefault(str(finding.about.get("image_set", "")), []).append(finding)
-    return groups
+def by_dataset(findings: Iterable[AnyFinding]) -> dict[str, list[AnyFinding]]:
+    """Findings of each dataset."""
+    return grouped(findings, lambda finding: str(finding.about.get("dataset", "")))
 
 
 def parts_of_each_set(findings: Iterable[Finding], parts_of: Callable[[Sequence[Finding]], Sequence[Part]]) -> list[Part]:
-    """The parts of every image set, each under its name where there are several."""
-    sets = by_image_set(findings)
+    """The parts of every dataset, each under its name where there are several."""
+    sets = by_dataset(findings)
     return [
         part
-        for image_set, found in sets.items()
-        for part in [*([Heading(f"On {image_set}")] if len(sets) > 1 else []), *parts_of(found)]
+        for dataset, found in sets.items()
+        for part in [*([Heading(f"On {dataset}")] if len(sets) > 1 else []), *parts_of(found)]
     ]
 
 
@@ -144,6 +147,11 @@ def model_of(finding: Finding) -> str:
 def models_of(findings: Iterable[Finding]) -> list[str]:
     """Each model once, in the order they first come."""
     return list(dict.fromkeys(model_of(finding) for finding in findings))
+
+
+def whole_numbers(measurements: Iterable[Measurement]) -> list[Measurement]:
+    """The numbers of a model on a dataset as a whole, or on a group of it."""
+    return [found for found in measurements if set(found.about) <= ON_THE_WHOLE]
 
 
 def named(findings: Iterable[Finding], name: str) -> list[Measurement]:

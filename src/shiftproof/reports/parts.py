@@ -1,4 +1,4 @@
-"""What a page is put together from: sections, and in them charts, tables and pictures, ready to be drawn."""
+"""The parts of a page, ready for the templates: sections, and in them charts, tables and pictures."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import ClassVar, TypeAlias
 
-from shiftproof.reports.charts import Spec
+from shiftproof.reports.charts import LegendEntry, Spec
 from shiftproof.types import DrawnBox
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell: what it says, and what it is sorted by. A share with its interval is also drawn as a small bar."""
+    """One cell: what it says, and what it is sorted by. A share with its CI is also drawn as a small bar."""
 
     text: str
     order: float | str = ""
@@ -49,7 +49,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Chart:
-    """A drawing, and its figures as a table; the description in the specification is what a screen reader says."""
+    """A chart, and its data as a table; the description in the specification is what a screen reader says."""
 
     kind: ClassVar[str] = "chart"
     title: str
@@ -57,15 +57,6 @@ class Chart:
     figures: Table
     note: str = ""
     half: bool = False  # two of these stand side by side where there is room
-
-
-@dataclass(frozen=True)
-class LegendEntry:
-    """How one series is drawn, in CSS."""
-
-    name: str
-    colour: str
-    dash: str
 
 
 @dataclass(frozen=True)
@@ -78,7 +69,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Panels:
-    """Small drawings side by side, under one legend and with one table of figures."""
+    """Small drawings side by side, under one legend and with one table of their data."""
 
     kind: ClassVar[str] = "panels"
     title: str
@@ -124,7 +115,7 @@ class SheetRow:
 
 @dataclass(frozen=True)
 class Sheet:
-    """One photo in many states: a row for each kind of change, a column for each strength."""
+    """A contact sheet of one photo: a row for each corruption, a column for each severity."""
 
     kind: ClassVar[str] = "sheet"
     title: str
@@ -136,11 +127,11 @@ class Sheet:
 
 @dataclass(frozen=True)
 class Frame:
-    """A picture of a video, how many frames it lies from the anchor, and whether what was said of it is wrong."""
+    """A frame of a video, its offset from the anchor, and whether the prediction is correct."""
 
     picture: Picture
-    offset: str
-    wrong: bool
+    offset: int
+    correct: bool
 
 
 @dataclass(frozen=True)
@@ -163,7 +154,7 @@ class Prose:
 
 @dataclass(frozen=True)
 class Heading:
-    """Which model and image set the parts below it are about, where there are several."""
+    """Which model and dataset the parts below it are about, where there are several."""
 
     kind: ClassVar[str] = "heading"
     title: str

@@ -1,18 +1,19 @@
-"""One's own models as points among the published ones, and in plain words how far the two can be compared."""
+"""One's own models in a scatter plot of published ones, and whether the two are comparable."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from shiftproof.metrics.meanings import meaning_of
+from shiftproof.metrics.table import metric_info
+from shiftproof.metrics.wording import count, figure
 from shiftproof.reference import load_table
-from shiftproof.reports.label_places import Place
-from shiftproof.reports.landscape import landscape
+from shiftproof.reports.charts import PERCENT, SHARE, Spec, banded_lines, channel, curve_rows
 from shiftproof.reports.page import model_of, models_of, named
 from shiftproof.reports.parts import Cell, Chart, Column, Part, Table
-from shiftproof.reports.tables import compact_cell, order_of
-from shiftproof.reports.words import count, figure, in_a_line
-from shiftproof.types import Measurement
+from shiftproof.reports.scatter_plot import Place, scatter_plot
+from shiftproof.reports.tables import compact_cell, key_title, order_of
+from shiftproof.reports.words import in_a_line
+from shiftproof.types import Curve, Measurement
 
 IMAGENET_C = {"clean_error": "clean_error", "mean_corruption_error": "mce", "relative_mean_corruption_error": "relative_mce"}
 IMAGENET_P = {"mean_flip_rate": "mfr", "mean_top5_distance_ratio": "mt5d"}
@@ -45,37 +46,36 @@ def among_imagenet_p(overall: Sequence[Measurement]) -> list[Part]:
     if foreign:
         notes.insert(0, f"None of these models can be placed: {foreign}")
     elif lacking:
-        notes.insert(0, f"For {lacking} give a baseline (--baseline) that changes its answer under every perturbation here.")
+        notes.insert(
+            0, f"For {lacking} give a baseline (--baseline) with a flip probability above 0 under every perturbation."
+        )
     return [_chart(title, "imagenet_p_models", IMAGENET_P, overall, note=f"{' '.join(notes)}{_flattered(rates)}")]
 
 
 def _flattered(ratios: Sequence[Measurement]) -> str:
-    """Whom the published means flatter, because part of the test was part of training."""
+    """The models that were trained on some of the test corruptions, which makes their means optimistic."""
     seen = {model_of(one): one.convention.get("seen in training") for one in ratios}
     told = [f"{model} ({names})" for model, names in seen.items() if names]
-    return f" Trained with part of the test, which flatters them here: {', '.join(told)}." if told else ""
+    return f" Trained on some of the test corruptions, so their numbers are optimistic: {', '.join(told)}." if told else ""
 
 
 def among_imagenet_a_o(overall: Sequence[Measurement]) -> list[Part]:
     """Accuracy on ImageNet-A against AUPR on ImageNet-O; where the first alone can be had, it is marked.
 
-    Published numbers are of 200 competing classes and of the highest probability, so these alone are placed.
+    Published numbers are of 200 classes and the maximum softmax probability, so only such numbers are placed.
     """
-    found = [one for name in IMAGENET_A_O for one in named(overall, name) if _as_in_a_o(one)]
+    found = [one for name in IMAGENET_A_O for one in named(overall, name) if one.as_published]
     if not found:
         return []
     first = {one.metric: one for one in reversed(found)}
-    counted = [f"{in_a_line(meaning_of(name).title)}: {count(first[name].images)}" for name in IMAGENET_A_O if name in first]
+    counted = [
+        f"{in_a_line(metric_info(name).title)}: {count(first[name].images)}" for name in IMAGENET_A_O if name in first
+    ]
     note = (
-        "Published: 7,500 photos of ImageNet-A; 2,000 of ImageNet-O among 10,000 others, where a blind AUPR is 16.7 %. "
+        "Published: 7,500 photos of ImageNet-A; 2,000 of ImageNet-O among 10,000 others, where chance is 16.7 %. "
         f"Images here, {', '.join(counted)}. Where they are not the published ones, the comparison is rough."
     )
     return [_chart("Among published models: ImageNet-A and -O", "imagenet_a_o_models", IMAGENET_A_O, found, note=note)]
-
-
-def _as_in_a_o(found: Measurement) -> bool:
-    detector, scored = str(found.about.get("detector", "msp")), str(found.about.get("scored", ""))
-    return detector == "msp" and not scored.startswith("all ")
 
 
 def _chart(title: str, table: str, columns: Mapping[str, str], overall: Sequence[Measurement], *, note: str) -> Chart:
@@ -93,21 +93,21 @@ def _chart(title: str, table: str, columns: Mapping[str, str], overall: Sequence
             numbers[y_metric].value,
             _said({name: figure(numbers[name].value, "share") for name in columns if name in numbers}),
             own=True,
-            x_interval=numbers[x_metric].interval,
-            y_interval=numbers[y_metric].interval,
+            x_interval=numbers[x_metric].ends,
+            y_interval=numbers[y_metric].ends,
         )
         for model, numbers in both.items()
     ]
     marks = [
-        Place(model, numbers[x_metric].value, 0.0, "", own=True, x_interval=numbers[x_metric].interval)
+        Place(model, numbers[x_metric].value, 0.0, "", own=True, x_interval=numbers[x_metric].ends)
         for model, numbers in own.items()
         if x_metric in numbers and model not in both
     ]
     listed = "; ".join(f"{place.name}: {place.detail}" for place in [place for place in places if place.own] or places)
-    spec = landscape(
+    spec = scatter_plot(
         places,
-        x_title=in_a_line(meaning_of(x_metric).title),
-        y_title=in_a_line(meaning_of(y_metric).title),
+        x_title=in_a_line(metric_info(x_metric).title),
+        y_title=in_a_line(metric_info(y_metric).title),
         x_marks=marks,
         description=f"{title}. {listed}.",
     )
@@ -125,7 +125,7 @@ def _figures(title: str, table: str, columns: Mapping[str, str], overall: Sequen
         [Cell(row["model"]), *(published_cell(row[column]) for column in columns.values()), Cell(row["source"])]
         for row in load_table(table)
     ]
-    heads = [Column("Model"), *(Column(meaning_of(metric).title, True) for metric in columns), Column("From")]
+    heads = [Column("Model"), *(Column(metric_info(metric).title, True) for metric in columns), Column("From")]
     return Table(title, heads, [*own, *published])
 
 
@@ -144,7 +144,7 @@ def _told(row: Mapping[str, str], columns: Mapping[str, str]) -> str:
 
 
 def _said(figures: Mapping[str, str]) -> str:
-    return ", ".join(f"{meaning_of(name).title} {value}" for name, value in figures.items())
+    return ", ".join(f"{metric_info(name).title} {value}" for name, value in figures.items())
 
 
 def _numbers(overall: Sequence[Measurement], model: str) -> dict[str, Measurement]:
@@ -153,39 +153,42 @@ def _numbers(overall: Sequence[Measurement], model: str) -> dict[str, Measuremen
 
 
 def foreign_baseline(overall: Sequence[Measurement]) -> str:
-    """Why numbers in multiples of another model's say nothing beside those in multiples of AlexNet's, if any are."""
-    told = {one.convention.get("baseline", "AlexNet") for one in overall}
-    others = sorted(baseline for baseline in told if not _is_alexnet(baseline))
+    """Why numbers normalised by another baseline are not comparable with published ones, if any are."""
+    others = sorted({one.baseline.name for one in overall if one.baseline and not one.baseline.alexnet})
     if not others:
         return ""
-    return f"numbers here are in multiples of {' and '.join(others)}, published ones of AlexNet (--baseline alexnet)."
+    return f"numbers here are normalised by {' and '.join(others)}, published ones by AlexNet (--baseline alexnet)."
 
 
 def _placeable(overall: Sequence[Measurement]) -> list[Measurement]:
-    return [one for one in overall if _is_alexnet(one.convention.get("baseline", "AlexNet"))]
-
-
-def _is_alexnet(baseline: str) -> bool:
-    """AlexNet's published numbers, or a model of that name run here."""
-    return "alexnet" in baseline.casefold()
+    return [one for one in overall if one.baseline is None or one.baseline.alexnet]
 
 
 def _comparable(found: Sequence[Measurement], published_on: str) -> str:
-    """What the published numbers stand for, and what is different here."""
-    convention = found[0].convention
-    baseline = convention.get("baseline", "not named")
-    choices = [f"{key} {convention[key]}" for key in ("output", "frost pictures") if key in convention]
-    here = "; ".join([f"baseline {baseline}", f"{count(found[0].images)} images", *choices])
-    rough = "" if is_published(baseline) else " The images, the baseline or both differ, so the comparison is rough."
+    """The conventions of the published numbers, and of those here."""
+    convention, baseline = found[0].convention, found[0].baseline
+    choices = [f"{key_title(key).lower()} {convention[key]}" for key in ("output", "frost pictures") if key in convention]
+    name = baseline.name if baseline else "not named"
+    here = "; ".join([f"baseline {name}", f"{count(found[0].images)} images", *choices])
+    same = baseline is not None and baseline.published and baseline.same_images
+    rough = "" if same else " The images, the baseline or both differ, so the comparison is rough."
     return f"Published: {published_on}, baseline AlexNet. Here: {here}.{rough}"
 
 
-def is_published(baseline: str) -> bool:
-    """Whether the studies found that AlexNet's published numbers belong to these images.
+def response_rates(curves: Sequence[Curve], names: Sequence[str], *, description: str) -> Spec:
+    """Response-rate accuracy: accuracy on the most confident images, by their share of all.
 
-    >>> is_published("AlexNet's published errors on these images")
-    True
-    >>> is_published("AlexNet's published errors, which are of files saved as jpeg85"), is_published("squeezenet")
-    (False, False)
+    A line for each model, with a band for its confidence interval where it has one.
     """
-    return baseline.startswith("AlexNet") and baseline.endswith(("on these images", "on these videos"))
+    x = channel("x", curves[0].x_label, SHARE, PERCENT)
+    y = channel("y", curves[0].y_label, {"zero": False, "nice": True}, PERCENT)
+    rows = [row for curve, name in zip(curves, names, strict=True) for row in _rows(curve, name)]
+    return banded_lines(rows, names, x, y, description=description)
+
+
+def _rows(curve: Curve, name: str) -> list[Spec]:
+    kept = curve.counts or (curve.images,) * len(curve.x)
+    return [
+        {**row, "x_tip": f"{figure(row['x'], 'share')} ({count(images)} images)", "tip": figure(row["y"], "share")}
+        for row, images in zip(curve_rows(curve, name), kept, strict=True)
+    ]

@@ -1,1 +1,1 @@
-"""People judge images in a browser; what they say is kept vote by vote, and everything else is computed from the votes."""
+"""Review of images in a browser: votes are append-only, and verdicts, agreement and exports are computed from them."""

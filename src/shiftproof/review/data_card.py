@@ -1,4 +1,4 @@
-"""What an exported set says of itself: how it was made, who looked at it and how far they agreed, whose images they are."""
+"""The data card of an exported dataset: how it was made and reviewed, inter-annotator agreement, sources and licences."""
 
 from __future__ import annotations
 
@@ -9,27 +9,29 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from shiftproof.curation.project import Project, ReviewClass
-from shiftproof.image_sets import ImageList
-from shiftproof.review.reasons import answers_given, failure_modes, rejection_reasons
-from shiftproof.review.reviewed_frames import stages_of
+from shiftproof.curation.frames import ANCHORS_LABELLED, RELABELLED
+from shiftproof.curation.project import Item, Project, ReviewClass
+from shiftproof.curation.review_classes import classes_of
+from shiftproof.curation.screens import ANCHOR_LABELS, PAIR
+from shiftproof.datasets import ImageList
 from shiftproof.review.revision import changes, load_revision
 from shiftproof.review.summary import Summary, Verification
-from shiftproof.studies import versions
+from shiftproof.review.verdicts import Verdict, answers_given, failure_modes, rejection_reasons
+from shiftproof.studies.measure import versions
 from shiftproof.types import fingerprint_of
 
 FORMAT = 1
 NOT_STATED = "not stated"
 
 MARKS = "\\`*[|"
-"""Letters by which Markdown tells code, weight, links and cells from text."""
+"""Markdown's special characters."""
 
 
 @dataclass(frozen=True)
 class Contents:
-    """What is written: images of classes, or classes alone."""
+    """What is exported: images, or a list of classes."""
 
-    why: str  # they are there
+    why: str  # how they were selected
     layout: str
     fingerprint: str
     classes: Mapping[str, int]  # images of each, by its key
@@ -50,9 +52,9 @@ def class_contents(classes: Sequence[ReviewClass], why: str) -> Contents:
 
 
 def data_card(project: Project, summary: Summary, contents: Contents) -> dict[str, Any]:
-    """The card as JSON has it; the same review gives the same card, wherever and whenever it is written.
+    """The card as JSON; the same review gives the same card, wherever and whenever it is written.
 
-    People are counted and not named, and image sets are named without the place where they lie on somebody's machine.
+    Reviewers are counted, not named, and datasets are named without their paths.
     """
     making, revision = project.making, load_revision(project.folder)
     changed = changes(revision, summary.verdicts)
@@ -111,74 +113,117 @@ def _review(project: Project, summary: Summary) -> dict[str, Any]:
 
 def _rule(project: Project) -> str:
     if project.verify is None:
-        return f"kept by more than half of the {project.reviewers_each} people an item is given to; ties are rejected"
+        return f"kept by more than half of an item's {project.reviewers_each} reviewers; ties are rejected"
     return (
-        "each item is read by one person, and kept if that person would; whatever was flagged is judged by everybody who "
-        f"takes part, at least {project.reviewers_each} people, and kept by more than half of them; ties are rejected"
+        "each item is screened by one reviewer, and kept unless flagged; flagged items are reviewed by everybody, "
+        f"at least {project.reviewers_each} reviewers, and kept by more than half of them; ties are rejected"
     )
 
 
+ANCHORS, PAIRS = "anchor frames", "frame pairs"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """How many anchors or pairs reached a stage of the review, as Table 1 of the pm-k paper counts them."""
+
+    unit: str
+    stage: str  # reviewed, accepted, labels updated
+    count: int
+    share: float | None  # accepted of reviewed, updated of accepted; None for reviewed
+
+
+def stages_of(project: Project, verdicts: Mapping[str, Verdict]) -> list[Stage]:
+    """Anchors and pairs that were decided and accepted, and anchors with updated labels; empty without frames.
+
+    Neither a bad anchor nor its pairs are accepted. Where the anchors were labelled in a review before, all of them count as
+    reviewed.
+    """
+    decided = [item for item in project.items if item.id in verdicts and verdicts[item.id].outcome != "open"]
+    kept = [item for item in decided if verdicts[item.id].outcome == "kept"]
+    if project.screen_name == ANCHOR_LABELS.name:
+        labels = [(item, verdicts[item.id].labels) for item in kept if verdicts[item.id].labels]
+        return stage_rows(ANCHORS, len(decided), len(labels), sum(set(new) != classes_of(item) for item, new in labels))
+    if project.screen_name != PAIR.name:
+        return []
+    anchors: dict[str | None, Item] = {item.group: item for item in decided}
+    good = [item for item in anchors.values() if not verdicts[item.id].closed_by_group]
+    labelled = project.making.choices.get(ANCHORS_LABELLED)
+    reviewed = labelled if isinstance(labelled, int) else len(anchors)
+    changed = None if labelled is None else sum(item.facts.get(RELABELLED) is True for item in good)
+    return [*stage_rows(ANCHORS, reviewed, len(good), changed), *stage_rows(PAIRS, len(decided), len(kept))]
+
+
+def stage_rows(unit: str, reviewed: int, accepted: int, updated: int | None = None) -> list[Stage]:
+    found = [Stage(unit, "reviewed", reviewed, None), Stage(unit, "accepted", accepted, _share(accepted, reviewed))]
+    return found if updated is None else [*found, Stage(unit, "labels updated", updated, _share(updated, accepted))]
+
+
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
 def amount_of(card: Mapping[str, Any]) -> str:
-    """How much is written, as people read it."""
+    """The size of the export, in words."""
     classes = f"{len(card['classes']):,} classes"
     return f"{card['images']:,} images of {classes}" if card["images"] else classes
 
 
 def card_text(card: Mapping[str, Any]) -> str:
-    """The card for people, in Markdown."""
+    """The card in Markdown."""
     return "\n".join(_lines(card)) + "\n"
 
 
 def _lines(card: Mapping[str, Any]) -> Iterator[str]:
-    yield from (f"# {_literally(card['title'])}", "")
-    yield f"Revision {card['revision']}: {amount_of(card)}, as {card['holds']}."
-    yield from ("", "## How it was made", "")
+    yield from (f"# {_escaped(card['title'])}", "")
+    yield f"Revision {card['revision']}: {amount_of(card)}, {card['holds']}."
+    yield from ("", "## Construction", "")
     if card["making"]["command"]:
         yield from (f"    {' '.join(card['making']['command'].splitlines())}", "")
-    yield from _table(("Step", "Left"), [(step["name"], f"{step['left']:,}") for step in card["making"]["steps"]])
-    yield from _table(("Choice", "Taken"), card["making"]["choices"].items())
+    yield from _table(("Step", "Items left"), [(step["name"], f"{step['left']:,}") for step in card["making"]["steps"]])
+    yield from _table(("Setting", "Value"), card["making"]["choices"].items())
     yield from _table(("Filter model", "Fingerprint"), [(one["name"], one["fingerprint"]) for one in card["models"]])
-    yield from ("## Whose images they are", "")
+    yield from ("## Sources and licences", "")
     sources = [(one["name"], one["licence"], one["fingerprint"]) for one in card["sources"]]
     yield from _table(("Source", "Licence", "Fingerprint"), sources or [(NOT_STATED, NOT_STATED, "")])
     yield from _reviewed(card["review"])
     if card["changes"] is not None:
-        yield from (f"## What changed since revision {card['revision'] - 1}", "")
-        told = {"added": "kept now", "dropped": "kept no more", "reversed": "decided otherwise"}
+        yield from (f"## Changes since revision {card['revision'] - 1}", "")
+        told = {"added": "newly kept", "dropped": "no longer kept", "reversed": "verdict reversed"}
         yield from _table(("Items", "Count"), [(told[name], f"{len(ids):,}") for name, ids in card["changes"].items()])
     yield from ("## Classes", "")
     yield from _table(("Class", "Name", "Images"), [(one["key"], one["name"], one["images"]) for one in card["classes"]])
     yield from ("## Versions", "")
-    yield from _table(("Part", "When it was made", "When it was written"), _versions(card))
-    yield f"Fingerprint of the set: {card['fingerprint']}"
+    yield from _table(("Package", "Created", "Exported"), _versions(card))
+    yield f"Fingerprint of the dataset: {card['fingerprint']}"
 
 
 def _reviewed(review: Mapping[str, Any]) -> Iterator[str]:
-    yield from ("## How it was reviewed", "", f"People were asked: {review['question']}", "", f"Rule: {review['rule']}.", "")
+    yield from ("## Review", "", f"Question to reviewers: {review['question']}", "", f"Rule: {review['rule']}.", "")
     if review["instructions"]:
-        yield from ("They had read:", "", *(f"> {_literally(line)}" for line in review["instructions"].splitlines()), "")
+        yield from ("Instructions:", "", *(f"> {_escaped(line)}" for line in review["instructions"].splitlines()), "")
     agreement, known = review["agreement"], review["known_answers"]
-    right = f"{known['right']:,} of {known['asked']:,}" if known["asked"] else "none were asked"
+    right = f"{known['right']:,} of {known['asked']:,}" if known["asked"] else "no gold items"
     rows = [
-        ("People", review["people"]),
+        ("Reviewers", review["people"]),
         ("Votes", f"{review['votes']:,}"),
         *_verified(review["verification"]),
         *((outcome.capitalize(), f"{items:,}") for outcome, items in review["outcomes"].items()),
-        *((("At most of each class", review["target"]),) if review["target"] else ()),
-        ("Items that two people or more judged", f"{agreement['items']:,}"),
-        ("Pairs of first votes that agree", _number(agreement["percent"], "{:.1%}")),
+        *((("Target per class", review["target"]),) if review["target"] else ()),
+        ("Items with two or more first votes", f"{agreement['items']:,}"),
+        ("Percent agreement of first votes", _number(agreement["percent"], "{:.1%}")),
         ("Fleiss' kappa", _number(agreement["fleiss"], "{:.3f}")),
         ("Krippendorff's alpha", _number(agreement["krippendorff"], "{:.3f}")),
-        ("Items of a known answer, right", right),
+        ("Gold items answered correctly", right),
         ("Median seconds to answer", _number(review["median_seconds"], "{:.1f}")),
     ]
     yield from _table(("Review", ""), rows)
-    yield from _table(("Answer", "Votes that count"), review["answers"].items())
+    yield from _table(("Answer", "Counted votes"), review["answers"].items())
     yield from _table(
-        ("Of", "Stage", "Count", "Share"),
+        ("Unit", "Stage", "Count", "Share"),
         [(one["unit"], one["stage"], f"{one['count']:,}", _number(one["share"], "{:.1%}", "")) for one in review["stages"]],
     )
-    yield from _table(("Reason against", "Items"), review["reasons"].items())
+    yield from _table(("Rejection reason", "Items"), review["reasons"].items())
     yield from _table(("Failure mode", "Items"), review["failure_modes"].items())
 
 
@@ -187,8 +232,8 @@ def _verified(verification: Mapping[str, int] | None) -> list[tuple[str, str]]:
         return []
     told = Verification(**verification)
     return [
-        ("Flagged by who read them", f"{told.flagged:,} of {told.read:,}"),
-        ("Cost, where all judge flagged items alone", f"{told} by {told.annotators:,} people"),
+        ("Flagged by the first reviewer", f"{told.flagged:,} of {told.read:,}"),
+        ("Votes, with flagged items reviewed by all", f"{told} by {told.annotators:,} reviewers"),
     ]
 
 
@@ -202,8 +247,8 @@ def _number(value: float | None, form: str, unknown: str = "not known") -> str:
 
 
 def _table(columns: tuple[str, ...], rows: Any) -> Iterator[str]:
-    """A table, and nothing where it has no rows."""
-    rows = [[_literally(str(cell)) for cell in row] for row in rows]
+    """A Markdown table; nothing without rows."""
+    rows = [[_escaped(str(cell)) for cell in row] for row in rows]
     if rows:
         yield f"| {' | '.join(columns)} |"
         yield f"|{' --- |' * len(columns)}"
@@ -211,10 +256,10 @@ def _table(columns: tuple[str, ...], rows: Any) -> Iterator[str]:
         yield ""
 
 
-def _literally(text: str) -> str:
-    r"""A text in one line of which nothing is taken for Markdown, or for HTML, which Markdown may hold.
+def _escaped(text: str) -> str:
+    r"""A text in one line, with Markdown and HTML escaped.
 
-    >>> print(_literally("<b>|[a](b)"))
+    >>> print(_escaped("<b>|[a](b)"))
     &lt;b>\|\[a](b)
     """
     escaped = "".join(f"\\{letter}" if letter in MARKS else letter for letter in " ".join(text.splitlines()))

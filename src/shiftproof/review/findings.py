@@ -1,40 +1,54 @@
-"""How a reviewed set came about, as numbers and pictures that a report can draw."""
+"""Findings of a review for the report: the filtering funnel, agreement, reasons, reviewers, and galleries."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 
+from shiftproof.curation.funnel import Step
 from shiftproof.curation.project import Item, Project
-from shiftproof.curation.sifting import Step
-from shiftproof.image_sets.decoding import decode_image
+from shiftproof.datasets.decoding import decode_image
 from shiftproof.metrics.intervals import clopper_pearson
-from shiftproof.review.letters import letters
-from shiftproof.review.reasons import failure_modes, modes_of, rejection_reason, rejection_reasons
-from shiftproof.review.summary import Person, Summary
-from shiftproof.review.verdicts import Verdict
-from shiftproof.studies import typed_command, versions
-from shiftproof.studies.results import ImageSetCard, Results
-from shiftproof.types import DrawnBox, Gallery, GalleryItem, Image, ImageSetRef, Measurement, fingerprint_of
+from shiftproof.review.summary import ReviewerSummary, Summary
+from shiftproof.review.verdicts import (
+    Verdict,
+    failure_modes,
+    failure_modes_of,
+    pseudonyms,
+    rejection_reason,
+    rejection_reasons,
+)
+from shiftproof.studies.measure import typed_command, versions
+from shiftproof.types import (
+    DatasetCard,
+    DatasetRef,
+    DrawnBox,
+    Gallery,
+    GalleryItem,
+    Image,
+    Interval,
+    Measurement,
+    Results,
+    fingerprint_of,
+)
 
 SHOWN = 24
-"""Kept items in the gallery, spread over the project."""
+"""Kept items in the gallery, evenly spread over the project."""
 
 SHOWN_PER_REASON = 6
 """Rejected items in the gallery for each reason."""
 
-EXACT = {"interval": "95 %, Clopper-Pearson"}
-OF_FIRST_VOTES = {"votes": "first votes, before anybody saw those of others"}
-OF_FLAGGED = {"votes": f"{OF_FIRST_VOTES['votes']}, on what was flagged alone: the doubtful items"}
+OF_FIRST_VOTES = {"votes": "blind first votes"}
+OF_FLAGGED = {"votes": f"{OF_FIRST_VOTES['votes']}, on flagged items only"}
 
 
 def review_results(project: Project, summary: Summary) -> Results:
-    """The funnel down to what people kept, how far they agree, why they rejected what they did, and pictures of both."""
+    """All findings of a review: funnel, agreement, rejection reasons, reviewers, and galleries."""
     made = datetime.now(UTC).isoformat(timespec="seconds")
     asked = len(summary.verdicts)
-    card = ImageSetCard(
+    card = DatasetCard(
         project.title,
-        set_of(project).fingerprint,
+        dataset_ref(project).fingerprint,
         images=asked,
         labelled=sum(item.role == "asked" and item.label is not None for item in project.items),
         location=str(project.folder),
@@ -50,35 +64,35 @@ def review_results(project: Project, summary: Summary) -> Results:
     )
     return Results(
         (*found, *_galleries(project, summary)),
-        image_sets=(card,),
+        datasets=(card,),
         command=typed_command(),
         made=made,
         versions=versions(),
     )
 
 
-def set_of(project: Project) -> ImageSetRef:
-    """What the findings of a review are about."""
+def dataset_ref(project: Project) -> DatasetRef:
+    """The dataset that the findings of a review are about."""
     rows = [(item.id, item.images, item.label) for item in project.items]
-    return ImageSetRef(project.title, fingerprint_of([one.key for one in project.classes], rows))
+    return DatasetRef(project.title, fingerprint_of([one.key for one in project.classes], rows))
 
 
-def picture_opener(project: Project) -> Callable[[ImageSetRef, str], Image]:
-    """Opens the pictures of galleries by what they are called there."""
+def picture_opener(project: Project) -> Callable[[DatasetRef, str], Image]:
+    """Opens the pictures of galleries by their names there."""
     pictures = {name: picture for item in project.items for name, picture in zip(_names(item), item.images, strict=False)}
     return lambda _, name: decode_image(project.image(pictures[name]).read_bytes())
 
 
 def _funnel(project: Project, summary: Summary) -> Iterator[Measurement]:
-    """What every step left, down to what people decided about and what they kept."""
+    """The number of items after every filtering step, down to the reviewed and the kept ones."""
     outcomes = summary.outcomes
     steps = list(project.making.steps)
     if summary.votes:
         decided = outcomes["kept"] + outcomes["rejected"]
-        steps += [Step("asked of people", len(summary.verdicts)), Step("decided by people", decided)]
-        steps += [Step("kept by people", outcomes["kept"])] if project.screen.adjudicated else []
+        steps += [Step("under review", len(summary.verdicts)), Step("reviewed", decided)]
+        steps += [Step("kept in review", outcomes["kept"])] if project.screen.adjudicated else []
     for step in steps:
-        about = {"image_set": project.title, "step": step.name}
+        about = {"dataset": project.title, "step": step.name}
         yield Measurement("left_after_step", float(step.left), about, steps[0].left, {})
 
 
@@ -91,12 +105,12 @@ def _agreement(project: Project, summary: Summary) -> Iterator[Measurement]:
     }
     for metric, value in found.items():
         if value is not None:
-            yield Measurement(metric, value, {"image_set": project.title}, agreement.items, _of_votes(project))
+            yield Measurement(metric, value, {"dataset": project.title}, agreement.items, _of_votes(project))
 
 
 def _verification(project: Project, summary: Summary) -> Iterator[Measurement]:
     if (told := summary.verification) is not None:
-        about = {"image_set": project.title}
+        about = {"dataset": project.title}
         convention = {"flagged": f"{told.flagged:,} of {told.read:,} items", "people": f"{told.annotators:,}"}
         yield Measurement("votes_with_verification", float(told.votes), about, told.read, convention)
         yield Measurement("votes_of_everybody", float(told.instead), about, told.read, convention)
@@ -107,7 +121,7 @@ def _of_votes(project: Project) -> dict[str, str]:
 
 
 def _shares(project: Project, summary: Summary) -> Iterator[Measurement]:
-    """The share that was kept, and the shares of reasons and failure modes."""
+    """The share of kept items, and of each rejection reason and failure mode."""
     outcomes = summary.outcomes
     decided = outcomes["kept"] + outcomes["rejected"]
     if decided and project.screen.adjudicated:
@@ -120,26 +134,26 @@ def _shares(project: Project, summary: Summary) -> Iterator[Measurement]:
 
 
 def _people(project: Project, summary: Summary) -> Iterator[Measurement]:
-    """How each person worked, under a letter: a report may go to others."""
+    """Numbers of each reviewer, under a pseudonym: a report may be passed on."""
     worked = [person for person in summary.people if person.answered]
-    for letter, person in zip(letters(), worked, strict=False):
+    for letter, person in zip(pseudonyms(), worked, strict=False):
         yield from _person(project, person, f"Reviewer {letter}")
 
 
-def _person(project: Project, person: Person, name: str) -> Iterator[Measurement]:
-    about = {"image_set": project.title, "reviewer": name}
+def _person(project: Project, person: ReviewerSummary, name: str) -> Iterator[Measurement]:
+    about = {"dataset": project.title, "reviewer": name}
     if person.agreement is not None:
         yield Measurement("agreement_with_others", person.agreement, about, person.answered, _of_votes(project))
     if person.known:
-        yield share_of("known_answers_right", person.right, person.known, project, reviewer=name)
+        yield share_of("gold_accuracy", person.right, person.known, project, reviewer=name)
     if person.median_seconds is not None:
         yield Measurement("seconds_to_answer", person.median_seconds, about, person.answered, {})
 
 
 def share_of(metric: str, part: int, whole: int, project: Project, **about: str) -> Measurement:
-    """A share of what people did, with its exact interval."""
-    interval = clopper_pearson(part, whole)
-    return Measurement(metric, part / whole, {"image_set": project.title, **about}, whole, EXACT, interval)
+    """A proportion with its Clopper-Pearson confidence interval."""
+    interval = Interval(*clopper_pearson(part, whole), method="Clopper-Pearson")
+    return Measurement(metric, part / whole, {"dataset": project.title, **about}, whole, {}, interval)
 
 
 def _galleries(project: Project, summary: Summary) -> Iterator[Gallery]:
@@ -147,7 +161,7 @@ def _galleries(project: Project, summary: Summary) -> Iterator[Gallery]:
     kept = [(item, verdict) for item, verdict in asked if verdict.outcome == "kept"]
     if kept:
         some = [kept[place * len(kept) // min(SHOWN, len(kept))] for place in range(min(SHOWN, len(kept)))]
-        title = "Kept" if project.screen.adjudicated else "What people looked at"
+        title = "Kept" if project.screen.adjudicated else "Reviewed items"
         yield _gallery(project, "kept_items", title, [(item, verdict, "") for item, verdict in some])
     by_reason: dict[str, list[tuple[Item, Verdict, str]]] = {}
     for item, verdict in asked:
@@ -166,21 +180,21 @@ def _gallery(project: Project, name: str, title: str, shown: Sequence[tuple[Item
         for item, verdict, reason in shown
         for picture, caption in zip(_names(item)[:abreast], _captions(project, item, verdict, reason), strict=False)
     ]
-    return Gallery(name, {"image_set": project.title, "abreast": abreast}, set_of(project), title, tuple(items))
+    return Gallery(name, {"dataset": project.title, "abreast": abreast}, dataset_ref(project), title, tuple(items))
 
 
 def _names(item: Item) -> tuple[str, ...]:
-    """What the pictures of an item are called in galleries."""
+    """The names of an item's pictures in galleries."""
     return (item.id, *(f"{item.id}, picture {place}" for place in range(2, len(item.images) + 1)))
 
 
 def _captions(project: Project, item: Item, verdict: Verdict, reason: str) -> tuple[str, str]:
-    """What stands under the first picture of an item, and under the second where two are shown."""
+    """The captions of an item's first picture and of its second, where two are shown."""
     answered = verdict.for_it + verdict.against
     votes = f"{verdict.for_it} of {verdict.assigned} for it" if project.screen.adjudicated else f"{answered:,} answers"
-    modes = ", ".join(modes_of(verdict))
+    modes = ", ".join(failure_modes_of(verdict))
     told = [*([project.label_of(item)] if item.label else []), *filter(None, [reason, modes]), votes]
-    return "; ".join(told), "beside it"
+    return "; ".join(told), "second picture"
 
 
 def _boxes(verdict: Verdict) -> tuple[DrawnBox, ...]:

@@ -1,14 +1,20 @@
-"""The pages of a review, from templates that escape every name and fail on one that is missing."""
+"""Pages from templates, which escape every value and fail on a missing one, and the pictures of a project."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
 from typing import Any, Literal, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from jinja2.utils import htmlsafe_json_dumps
+from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
+from shiftproof.curation.project import Project
 from shiftproof.curation.screens import key_name
+from shiftproof.errors import BadInput, listed
 
 _templates = Environment(
     loader=PackageLoader("shiftproof.review"),
@@ -19,13 +25,18 @@ _templates = Environment(
 )
 
 
+def is_api(request: Request) -> bool:
+    """Whether a request comes from a script of a page, and expects JSON."""
+    return request.url.path.startswith("/api/")
+
+
 def page(template: str, status: int = 200, **values: Any) -> HTMLResponse:
-    """A page of the review."""
+    """A page, rendered from its template."""
     return HTMLResponse(_templates.get_template(template).render(**values), status)
 
 
 def percent(share: float | None) -> str:
-    """A share as people read it.
+    """A fraction as a percentage.
 
     >>> percent(0.896), percent(None)
     ('90 %', '–')
@@ -33,10 +44,10 @@ def percent(share: float | None) -> str:
     return "–" if share is None else f"{100 * share:.0f} %"
 
 
-def lasting(seconds: float | None) -> str:
-    """A time as people say it.
+def duration(seconds: float | None) -> str:
+    """A duration in words.
 
-    >>> lasting(8.4), lasting(300), lasting(9000), lasting(200_000), lasting(None)
+    >>> duration(8.4), duration(300), duration(9000), duration(200_000), duration(None)
     ('8 s', '5 min', '2.5 h', '2.3 days', '–')
     """
     if seconds is None:
@@ -48,14 +59,14 @@ def lasting(seconds: float | None) -> str:
 
 
 class Block(NamedTuple):
-    """A part of a text, to be put on a page."""
+    """A block of a Markdown text."""
 
     kind: Literal["heading", "list", "paragraph"]
     lines: list[str]
 
 
 def blocks(text: str) -> list[Block]:
-    r"""The headings, lists and paragraphs of a text, told as in Markdown; everything else in it stays as it is written.
+    r"""The headings, lists and paragraphs of a Markdown text; all other markup stays as it is written.
 
     >>> for block in blocks("# Pairs\n\nTwo frames\nof a clip.\n- similar\n- or\n  not"):
     ...     print(*block)
@@ -64,7 +75,7 @@ def blocks(text: str) -> list[Block]:
     list ['similar', 'or not']
     """
     found: list[Block] = []
-    goes_on = False  # whether a line belongs to what came before it
+    goes_on = False  # whether a line continues the block before it
     for line in map(str.rstrip, text.splitlines()):
         inner = line.strip()
         if not inner:
@@ -87,6 +98,52 @@ def blocks(text: str) -> list[Block]:
     return found
 
 
-_templates.filters |= {"percent": percent, "lasting": lasting, "key_name": key_name, "blocks": blocks}
-# JSON that can stand inside a page without ending it, whatever names are in it
+_templates.filters |= {"percent": percent, "duration": duration, "key_name": key_name, "blocks": blocks}
+# JSON that is safe inside a script element, whatever names are in it
 _templates.filters["data"] = htmlsafe_json_dumps
+
+
+MEDIA_TYPES: Mapping[str, str] = {".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".png": "image/png", ".webp": "image/webp"}
+"""Media types by suffix: never a page or a script."""
+
+# the modification time of a file would tell which were added together: frames of one clip, gold items
+NO_TIME = "Thu, 01 Jan 1970 00:00:00 GMT"
+
+
+def picture_headers(name: str) -> dict[str, str]:
+    """Headers of a picture: it never changes, so browsers may cache it."""
+    return {"cache-control": "private, max-age=604800, immutable", "etag": f'"{name}"', "last-modified": NO_TIME}
+
+
+def media_type_of(file: str) -> str:
+    return MEDIA_TYPES[PurePosixPath(file).suffix]
+
+
+def check_pictures(project: Project) -> None:
+    """BadInput where a project names files other than pictures in its own folder, as an untrusted one might."""
+    strange = [
+        file
+        for file in sorted(project.pictures)
+        if "/" in file or "\\" in file or PurePosixPath(file).suffix not in MEDIA_TYPES
+    ]
+    if strange:
+        raise BadInput(
+            f"pictures of {project.title} should be {listed(MEDIA_TYPES)} files beside each other, got {listed(strange)}"
+        )
+
+
+def check_all_there(project: Project) -> None:
+    """BadInput where pictures of a project are missing."""
+    missing = [file for file in sorted(project.pictures) if own_picture(project, file) is None]
+    if missing:
+        raise BadInput(f"{project.folder} lacks {len(missing):,} of its pictures, such as {listed(missing, most=1)}")
+
+
+def own_picture(project: Project, file: str) -> Path | None:
+    """The path of a picture; None where it is missing, or a symbolic link out of the project."""
+    try:
+        path = Path(os.path.realpath(project.image(file)))
+    except BadInput:
+        return None
+    # os.path takes a name that is too long, or a cyclic link, for a missing file
+    return path if os.path.isfile(path) else None

@@ -1,6 +1,6 @@
-"""Who may judge: where a project has a pass mark, people show on items of a known answer that they can, before the others.
+"""Qualification: where a project has a pass mark, reviewers answer gold items first, and only who passes goes on.
 
-The known items of one group are one try, in the order in which the groups first come; who passes none is asked no more.
+The gold items of one group are one attempt, in the order in which the groups first occur.
 """
 
 from __future__ import annotations
@@ -10,18 +10,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from shiftproof.curation.project import Item, Project
-from shiftproof.review.verdicts import LEAST_OVERLAP, overlap_of
-from shiftproof.review.votes import Vote, box_of, standing
+from shiftproof.review.validation import box_of
+from shiftproof.review.verdicts import MIN_IOU, iou_of
+from shiftproof.review.votes import Vote, standing
 
 
-def is_right(item: Item, answer: Mapping[str, Any]) -> bool:
-    """Whether an answer to an item whose answer is known is the right one; any of several classes is.
+def is_correct_answer(item: Item, answer: Mapping[str, Any]) -> bool:
+    """Whether the answer to a gold or training item is correct.
 
-    Of the classes that are there all must be named and no other; a box is right that overlaps the known one as far as two
-    people's boxes should.
+    Where several classes are correct, any one of them is. Labels must be exactly those of the item; a box needs an IoU of
+    MIN_IOU with the known one.
 
     >>> item = Item("a", ("1.jpg",), role="gold", answer={"choice": "keep"})
-    >>> is_right(item, {"choice": "keep"}), is_right(item, {"choice": "reject"})
+    >>> is_correct_answer(item, {"choice": "keep"}), is_correct_answer(item, {"choice": "reject"})
     (True, False)
     """
     right = item.answer or {}
@@ -30,13 +31,13 @@ def is_right(item: Item, answer: Mapping[str, Any]) -> bool:
     if answer.get("choice") != right.get("choice"):
         return False
     if "points" in right:
-        return overlap_of(box_of(right), box_of(answer)) >= LEAST_OVERLAP
+        return iou_of(box_of(right), box_of(answer)) >= MIN_IOU
     return "labels" not in right or set(answer["labels"]) == set(right["labels"])
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """What became of one try."""
+    """One attempt to qualify."""
 
     items: tuple[Item, ...]
     answered: frozenset[str]
@@ -48,20 +49,20 @@ class Attempt:
 
     @property
     def share(self) -> float:
-        """Share of all its items that were answered rightly."""
+        """Accuracy over all its items."""
         return self.right / len(self.items)
 
 
 @dataclass(frozen=True)
 class Qualification:
-    """How far a person is in showing that they can judge: one try after the other until one is passed."""
+    """The attempts of a reviewer, one after the other until one is passed."""
 
     pass_mark: float
     attempts: tuple[Attempt, ...]
 
     @property
     def over(self) -> tuple[Attempt, ...]:
-        """The tries that are over."""
+        """The finished attempts."""
         return tuple(attempt for attempt in self.attempts if attempt.is_over)
 
     @property
@@ -70,34 +71,34 @@ class Qualification:
 
     @property
     def current(self) -> Attempt | None:
-        """The try that the person is at; None where one was passed, or none is left."""
+        """The current attempt; None where one was passed, or none is left."""
         return None if self.passed else next((attempt for attempt in self.attempts if not attempt.is_over), None)
 
 
-def tries_of(project: Project) -> list[Sequence[Item]]:
-    """The known items of each try; none where they are strewn in among the others."""
+def attempts_of(project: Project) -> list[Sequence[Item]]:
+    """The gold items of each attempt; none where they are mixed in among the others."""
     if project.pass_mark is None:
         return []
-    tries: dict[str | None, list[Item]] = {}
+    attempts: dict[str | None, list[Item]] = {}
     for item in project.items:
         if item.role == "gold":
-            tries.setdefault(item.group, []).append(item)
-    return list(tries.values())
+            attempts.setdefault(item.group, []).append(item)
+    return list(attempts.values())
 
 
 def qualification_of(project: Project, votes: Iterable[Vote]) -> Qualification | None:
-    """How far a person is, by all votes of theirs; None where the project asks for no qualification."""
-    tries = tries_of(project)
-    if project.pass_mark is None or not tries:
+    """The qualification of a reviewer by all their votes; None where the project has none."""
+    every = attempts_of(project)
+    if project.pass_mark is None or not every:
         return None
     stand = standing(vote for vote in votes if vote.round == "qualification")
-    said = {item: vote.answer or {} for (_, item), vote in stand.items()}
+    answers = {item: vote.answer or {} for (_, item), vote in stand.items()}
     attempts = [
         Attempt(
             tuple(items),
-            frozenset(item.id for item in items if item.id in said),
-            sum(item.id in said and is_right(item, said[item.id]) for item in items),
+            frozenset(item.id for item in items if item.id in answers),
+            sum(item.id in answers and is_correct_answer(item, answers[item.id]) for item in items),
         )
-        for items in tries
+        for items in every
     ]
     return Qualification(project.pass_mark, tuple(attempts))

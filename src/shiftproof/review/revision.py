@@ -1,4 +1,4 @@
-"""A later revision of a set: votes on what was asked before are taken over, so that people judge only what is new."""
+"""Revisions of a reviewed dataset: votes on unchanged items are carried over, so that only new items are reviewed."""
 
 from __future__ import annotations
 
@@ -9,45 +9,45 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from shiftproof.curation.project import Item, Project, from_fields, text_of
-from shiftproof.curation.review_classes import reviewer_name
+from shiftproof.curation.reviewers import reviewer_name
 from shiftproof.errors import BadInput
 from shiftproof.files import write_whole
+from shiftproof.review.assignment import update_group_answers
 from shiftproof.review.database import Database, Reviewer
-from shiftproof.review.handing_out import settle_groups
 from shiftproof.review.verdicts import Verdict, verdicts
-from shiftproof.review.votes import Sent, Vote
+from shiftproof.review.votes import SubmittedVote, Vote
 
 FILE = "revision.json"
-"""In the folder of a project that continues another."""
+"""In the folder of a project that is a later revision."""
 
-ASKED = ("images", "label", "beside", "role")
-"""What of an item decides what people are asked."""
+COMPARED = ("images", "label", "beside", "role")
+"""Fields that must be equal for an item to count as unchanged."""
 
 
 @dataclass(frozen=True)
 class Revision:
-    """Which revision of a set a project is, and what had become of the items of the one before it."""
+    """The revision number of a project, and the outcomes of the revision before it."""
 
     number: int = 1
-    earlier: Mapping[str, str] | None = None  # the outcome of each item by its id; None in the first revision
-    items: int = 0  # that both revisions ask about
-    votes: int = 0  # that were taken over with them
+    earlier: Mapping[str, str] | None = None  # outcomes by item id; None in the first revision
+    items: int = 0  # in both revisions
+    votes: int = 0  # carried over
 
 
 @dataclass(frozen=True)
 class Changes:
-    """What kept items have changed between two revisions, by their ids."""
+    """Changes between two revisions, as item ids."""
 
     added: tuple[str, ...]
     dropped: tuple[str, ...]
-    reversed: tuple[str, ...]  # in both projects, decided in both, and otherwise now
+    reversed: tuple[str, ...]  # decided in both revisions, with different outcomes
 
 
 def continue_from(project: Project, database: Database, old: Project, old_database: Database) -> Revision:
-    """Takes over people, what they were given and their votes on items that are the same in both projects.
+    """Carries over reviewers, assignments and votes on items that are unchanged between two projects.
 
-    The same id is not enough: the pictures and the class must be those that people judged. Votes that are here already are
-    not added again, so this can be repeated while the older review goes on.
+    The same id is not enough: pictures and class must be equal too. Votes that were carried over before are not added again,
+    so this can be repeated while the older review goes on.
     """
     if project.screen_name != old.screen_name:
         raise BadInput(
@@ -59,36 +59,36 @@ def continue_from(project: Project, database: Database, old: Project, old_databa
     votes, assigned = old_database.votes(), old_database.assigned()
     people = old_database.reviewers()
     known = {person.name for person in database.reviewers()}
-    # names of an older version may be spelled in other ways
+    # older versions did not normalise names
     name_of = {person.id: person.name if person.name in known else reviewer_name(person.name) for person in people}
     for person in people:
         if name_of[person.id] not in known:
             database.invite(name_of[person.id], person.role)
     number = {person.name: person.id for person in database.reviewers()}
     for person in people:
-        here = number[name_of[person.id]]
+        new_id = number[name_of[person.id]]
         given = [item for item, holders in assigned.items() if person.id in holders and item in same]
         own = [vote for vote in votes if vote.reviewer == person.id and vote.item in same]
-        _take_over(database, here, person, given, own)
-        settle_groups(project, database, here, given)
-        database.look(here, same & old_database.looked_at(person.id))
+        _carry_over(database, new_id, person, given, own)
+        update_group_answers(project, database, new_id, given)
+        database.mark_unblinded(new_id, same & old_database.unblinded_items(person.id))
     outcomes = {item: verdict.outcome for item, verdict in verdicts(old, votes, assigned).items()}
-    taken = sum(vote.item in same for vote in votes)
-    revision = Revision(load_revision(old.folder).number + 1, outcomes, len(same), taken)
+    carried = sum(vote.item in same for vote in votes)
+    revision = Revision(load_revision(old.folder).number + 1, outcomes, len(same), carried)
     write_whole(project.folder / FILE, (json.dumps(asdict(revision), indent=1, ensure_ascii=False) + "\n").encode())
     return revision
 
 
-def _take_over(database: Database, number: int, person: Reviewer, given: Sequence[str], votes: Iterable[Vote]) -> None:
-    """Gives a person what was given to them before, with the votes on it under the ids that they had."""
-    database.hand_out(number, lambda _: given)
+def _carry_over(database: Database, number: int, person: Reviewer, given: Sequence[str], votes: Iterable[Vote]) -> None:
+    """Assigns a reviewer their former items, with the votes on them under their ids."""
+    database.assign(number, lambda _: given)
     database.mark(number, consented=person.consented, trained=person.trained, qualified=person.qualified)
-    kept = [field.name for field in fields(Sent)]
-    database.add(number, (Sent(**{name: getattr(vote, name) for name in kept}) for vote in votes))
+    kept = [field.name for field in fields(SubmittedVote)]
+    database.add(number, (SubmittedVote(**{name: getattr(vote, name) for name in kept}) for vote in votes))
 
 
 def load_revision(folder: Path) -> Revision:
-    """Which revision the project in a folder is; the first where nothing says otherwise."""
+    """The revision of the project in a folder; the first where there is no record."""
     if not os.path.lexists(folder / FILE):
         return Revision()
     try:
@@ -98,20 +98,20 @@ def load_revision(folder: Path) -> Revision:
 
 
 def changes(revision: Revision, found: Mapping[str, Verdict]) -> Changes | None:
-    """What is kept now and was not, what was and is no more, and what people decided otherwise; None in a first revision."""
+    """What changed since the revision before; None in the first revision."""
     if revision.earlier is None:
         return None
     before = {item for item, outcome in revision.earlier.items() if outcome == "kept"}
     now = {item for item, verdict in found.items() if verdict.outcome == "kept"}
     decided = ("kept", "rejected")
-    turned = [
+    changed = [
         item
         for item, outcome in revision.earlier.items()
         if item in found and outcome in decided and found[item].outcome in decided and found[item].outcome != outcome
     ]
-    return Changes(tuple(sorted(now - before)), tuple(sorted(before - now)), tuple(sorted(turned)))
+    return Changes(tuple(sorted(now - before)), tuple(sorted(before - now)), tuple(sorted(changed)))
 
 
 def _is_same(item: Item, other: Item | None) -> bool:
-    """Whether people would be asked the same of both."""
-    return other is not None and all(getattr(item, part) == getattr(other, part) for part in ASKED)
+    """Whether reviewers are asked the same about both."""
+    return other is not None and all(getattr(item, part) == getattr(other, part) for part in COMPARED)

@@ -1,4 +1,4 @@
-"""What a review has come to: verdicts, how far people agree, and how each of them worked."""
+"""The state of a review: verdicts, inter-annotator agreement, and statistics of each reviewer."""
 
 from __future__ import annotations
 
@@ -20,67 +20,67 @@ from shiftproof.metrics.agreement import (
     krippendorff_alpha,
     percent_agreement,
 )
-from shiftproof.review.ballots import NONE, Ballots, added_up
 from shiftproof.review.database import Database, Reviewer
-from shiftproof.review.qualification import is_right
+from shiftproof.review.qualification import is_correct_answer
 from shiftproof.review.verdicts import Outcome, Verdict, needs_adjudication, verdicts
+from shiftproof.review.votes import NONE, VoteColumns, total_counts
 
 
 @dataclass(frozen=True)
-class Answers:
-    """What everybody said before they saw each other's votes."""
+class BlindRatings:
+    """The first votes of everybody, which are blind, as a ratings matrix."""
 
-    items: tuple[str, ...]  # those that somebody answered
+    items: tuple[str, ...]  # with an answer
     people: tuple[int, ...]
-    names: tuple[str, ...]  # of the answers
+    names: tuple[str, ...]  # of the ratings
     ratings: Ratings
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far first votes on the same items agree; None where too few were given to say."""
+    """Inter-annotator agreement of the first votes; None where there are too few."""
 
     items: int  # with two answers or more
     percent: float | None
-    fleiss: float | None  # over the items that as many people answered as each was meant for
+    fleiss: float | None  # over items with the full number of answers
     krippendorff: float | None
 
 
 @dataclass(frozen=True)
-class Person:
-    """How one reviewer worked."""
+class ReviewerSummary:
+    """Statistics of one reviewer."""
 
     reviewer: Reviewer
     given: int
     answered: int
-    known: int  # items of a known answer that were answered
-    right: int  # and how many of these rightly
+    known: int  # gold items answered
+    right: int  # of these, correctly
     median_seconds: float | None  # from seeing an item to answering it
-    choices: Mapping[str, int]  # how often each answer was given
-    confusion: NDArray[np.integer]  # own answers against those of others to the same items, (answers, answers)
+    choices: Mapping[str, int]  # votes by choice
+    confusion: NDArray[np.integer]  # own ratings against those of others on the same items, (ratings, ratings)
     lookups: int  # classes looked up during a test
 
     @property
     def gold_accuracy(self) -> float | None:
-        """Share of the items of a known answer that were answered rightly."""
+        """Accuracy on gold items."""
         return self.right / self.known if self.known else None
 
     @property
     def agreement(self) -> float | None:
-        """Share of the answers of others that were the same."""
+        """Share of the ratings of others that are the same."""
         pairs = int(self.confusion.sum())
         return float(np.trace(self.confusion)) / pairs if pairs else None
 
 
 @dataclass(frozen=True)
 class Verification:
-    """What it costs that everybody judges flagged items alone, and not every item."""
+    """The cost of having everybody review flagged items only, and not every item."""
 
-    annotators: int  # people who take part, or who are to judge each flagged item where so many have not begun
-    read: int  # items that somebody judged
+    annotators: int  # who take part, or are wanted on each flagged item where fewer have begun
+    read: int  # items with a vote
     flagged: int  # of these, by the votes that stand
     votes: int  # on items that were read: given, or still wanted
-    instead: int  # votes of everybody on each of them
+    instead: int  # votes, if everybody reviewed each of them
 
     def __str__(self) -> str:
         return f"{self.votes:,} votes instead of {self.instead:,}"
@@ -88,28 +88,28 @@ class Verification:
 
 @dataclass(frozen=True)
 class Summary:
-    """A review at one moment."""
+    """The state of a review."""
 
     votes: int
     verdicts: Mapping[str, Verdict]
-    answers: Answers
+    answers: BlindRatings
     agreement: Agreement
-    people: tuple[Person, ...]
+    people: tuple[ReviewerSummary, ...]
     verification: Verification | None = None  # where flags are verified
 
     @property
     def outcomes(self) -> Mapping[Outcome, int]:
-        """How many items were kept, rejected, and are open."""
+        """Number of items by outcome."""
         found = Counter(verdict.outcome for verdict in self.verdicts.values())
         return {"kept": found["kept"], "rejected": found["rejected"], "open": found["open"]}
 
     @property
     def disputed(self) -> tuple[str, ...]:
-        """Items that everybody has answered and that not all would keep."""
+        """Items that need adjudication."""
         return tuple(item for item, verdict in self.verdicts.items() if needs_adjudication(verdict))
 
     def as_json(self) -> dict[str, Any]:
-        """All of it, as JSON has it."""
+        """The summary as JSON."""
         return {
             "votes": self.votes,
             "outcomes": dict(self.outcomes),
@@ -121,7 +121,7 @@ class Summary:
         }
 
 
-def _person_as_json(person: Person) -> dict[str, Any]:
+def _person_as_json(person: ReviewerSummary) -> dict[str, Any]:
     told = {name: value for name, value in vars(person).items() if name not in ("reviewer", "confusion")}
     return {
         "name": person.reviewer.name,
@@ -134,12 +134,12 @@ def _person_as_json(person: Person) -> dict[str, Any]:
 
 
 def summarize(project: Project, database: Database) -> Summary:
-    """What a review has come to: verdicts from the votes that stand, agreement from the first ones."""
-    return summary_of(project, database, database.ballots())
+    """The state of a review: verdicts from the votes that stand, agreement from the first ones."""
+    return summary_of(project, database, database.vote_columns())
 
 
-def summary_of(project: Project, database: Database, votes: Ballots) -> Summary:
-    """The same by votes that were read already, which takes longest where there are many."""
+def summary_of(project: Project, database: Database, votes: VoteColumns) -> Summary:
+    """The same from votes that were read already."""
     assigned = database.assigned()
     first = votes.during("qualification", "first").standing()
     answers = first_answers(project, first)
@@ -156,32 +156,32 @@ def summary_of(project: Project, database: Database, votes: Ballots) -> Summary:
 
 
 def verification_of(project: Project, found: Mapping[str, Verdict], assigned: Mapping[str, Iterable[int]]) -> Verification:
-    """What verifying flags costs, by the verdicts on all items and the people each was given to."""
+    """The cost of verifying flags, by the verdicts and the reviewers of each item."""
     annotators = max(len(set(chain.from_iterable(assigned.values()))), project.reviewers_each)
     read = [verdict for verdict in found.values() if verdict.for_it + verdict.against]
     votes = (one.for_it + one.against if one.closed_by_group else one.assigned for one in read)
     return Verification(annotators, len(read), sum(one.against > 0 for one in read), sum(votes), len(read) * annotators)
 
 
-def first_answers(project: Project, first: Ballots) -> Answers:
-    """The first votes on items that are asked, as ratings."""
+def first_answers(project: Project, first: VoteColumns) -> BlindRatings:
+    """The first votes as a ratings matrix, without gold items."""
     asked = first.on(frozenset(project.asked))
     rating = {code: _rating(project, asked.answers[code] or {}) for code in np.unique(asked.answer).tolist()}
     offered = [] if project.screen.form in ("class", "tags") else [choice.name for choice in project.screen.choices]
     names = tuple(dict.fromkeys([*offered, *sorted(rating.values())]))
     answered = {asked.items[place]: place for place in np.unique(asked.item).tolist()}
     items = tuple(item.id for item in project.items if item.id in answered)
-    people = np.unique(asked.person)
+    people = np.unique(asked.reviewer)
     row, number = np.zeros(len(asked.items), int), np.zeros(len(asked.answers), int)
     row[[answered[item] for item in items]] = np.arange(len(items))
     number[list(rating)] = [names.index(name) for name in rating.values()]
     ratings = np.full((len(items), len(people)), -1)
-    ratings[row[asked.item], np.searchsorted(people, asked.person)] = number[asked.answer]
-    return Answers(items, tuple(people.tolist()), names, ratings)
+    ratings[row[asked.item], np.searchsorted(people, asked.reviewer)] = number[asked.answer]
+    return BlindRatings(items, tuple(people.tolist()), names, ratings)
 
 
-def agreement_of(answers: Answers, reviewers_each: int) -> Agreement:
-    """How far people agree in their first votes."""
+def agreement_of(answers: BlindRatings, reviewers_each: int) -> Agreement:
+    """Inter-annotator agreement of the first votes."""
     given = (answers.ratings >= 0).sum(axis=1)
     several, complete = answers.ratings[given > 1], answers.ratings[given == max(reviewers_each, 2)]
     return Agreement(
@@ -193,20 +193,20 @@ def agreement_of(answers: Answers, reviewers_each: int) -> Agreement:
 
 
 def _people(
-    project: Project, database: Database, first: Ballots, answers: Answers, assigned: Mapping[str, Sequence[int]]
-) -> Iterable[Person]:
+    project: Project, database: Database, first: VoteColumns, answers: BlindRatings, assigned: Mapping[str, Sequence[int]]
+) -> Iterable[ReviewerSummary]:
     given = Counter(chain.from_iterable(assigned.values()))
     looked_up = database.lookups()
     known, blind = first.on({item.id for item in project.items if item.role == "gold"}), first.during("first")
     confusion = dict(zip(answers.people, confusions_with_others(answers.ratings, len(answers.names)), strict=True))
     for reviewer in database.reviewers():
         votes, on_known = blind.of(reviewer.id), list(known.of(reviewer.id).votes())
-        yield Person(
+        yield ReviewerSummary(
             reviewer,
             given[reviewer.id],
             len(votes),
             len(on_known),
-            sum(is_right(project.by_id[vote.item], vote.answer or {}) for vote in on_known),
+            sum(is_correct_answer(project.by_id[vote.item], vote.answer or {}) for vote in on_known),
             median_seconds(votes),
             _choices(project, votes),
             confusion.get(reviewer.id, np.zeros((len(answers.names),) * 2, int)),
@@ -214,19 +214,19 @@ def _people(
         )
 
 
-def median_seconds(votes: Ballots) -> float | None:
-    """From seeing an item to answering it."""
+def median_seconds(votes: VoteColumns) -> float | None:
+    """Median time from seeing an item to answering it."""
     spent = votes.milliseconds[votes.milliseconds != NONE]
     return float(np.median(spent)) / 1000 if len(spent) else None
 
 
-def _choices(project: Project, votes: Ballots) -> dict[str, int]:
+def _choices(project: Project, votes: VoteColumns) -> dict[str, int]:
     different = Counter(votes.answer.tolist())
-    return added_up((_rating(project, votes.answers[code] or {}), times) for code, times in different.items())
+    return total_counts((_rating(project, votes.answers[code] or {}), times) for code, times in different.items())
 
 
 def _rating(project: Project, answer: Mapping[str, Any]) -> str:
-    """What is compared between people: the class that was named, the failure modes, the choice."""
+    """What agreement is measured on: the class, the failure modes, or the choice."""
     match project.screen.form:
         case "class":
             return str(answer["class"])

@@ -1,11 +1,10 @@
-"""Sets of images as files: corrupted and perturbed ones in the layouts of the published ones, and crops.
+"""Datasets as files: corrupted and perturbed ones in the published layouts, and any dataset in common layouts.
 
-Every image is decoded once for all that is made of it, in as many processes as it takes. A file that is there is whole, so
-a run that was stopped goes on where it was, and what comes out depends on nothing but the images and the parameters.
+Every image is decoded once for all its products, in parallel processes. A file that exists is complete, so a stopped run
+resumes, and the output depends on nothing but the images and the parameters.
 """
 
-from shiftproof.writing.corrupted import write_corrupted
-from shiftproof.writing.perturbed import write_perturbed
-from shiftproof.writing.runs import Written
+from shiftproof.writing.published import write_corrupted, write_perturbed
+from shiftproof.writing.writer import Written
 
 __all__ = ["Written", "write_corrupted", "write_perturbed"]

@@ -1,4 +1,4 @@
-"""Layouts in which any image set can be written with the pixels of its source, and read back with the same labels."""
+"""Layouts in which any dataset can be written with its source pixels, and read back with the same labels."""
 
 from __future__ import annotations
 
@@ -11,28 +11,56 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, BinaryIO
 
+from shiftproof.datasets import manifest, tar
+from shiftproof.datasets.boxed import coco
+from shiftproof.datasets.image_list import ImageList
+from shiftproof.datasets.video.frame_sets import frame_itself
+from shiftproof.datasets.video.released import CLASSES, LABELS, SETS
 from shiftproof.errors import BadInput, listed
-from shiftproof.image_sets import coco, manifest, tar
-from shiftproof.image_sets.image_list import ImageList
 from shiftproof.types import Classes, Fact, Sample, Truths
-from shiftproof.writing.frame_layouts import vid_robust_files
-from shiftproof.writing.originals import original_places, picture_files, read_original
-from shiftproof.writing.whole_folders import File, json_file, plain_file
+from shiftproof.writing.atomic_folder import File, json_file, plain_file
+from shiftproof.writing.image_files import original_places, picture_files, read_original
+
+FACTS = frozenset({"anchor", "offset"})
+
+
+def vid_robust_files(images: ImageList) -> Iterator[File]:
+    """ImageNet-Vid-Robust: frames as images, the frame sets and labels in two JSON files, and a list of classes."""
+    if images.classes is None or any(not sample.facts.keys() >= FACTS for sample in images.samples):
+        raise BadInput(f"layout vid-robust holds labelled frames around anchors, and {images.name} has others")
+    frames = {frame_itself(sample.id): sample for sample in images.samples}
+    shown = ImageList(images.name, [Sample(frame) for frame in frames], None, lambda frame: images.source(frames[frame]))
+    places = dict(zip(frames, (f"val/{place}" for place in original_places(shown)), strict=True))
+    yield json_file(f"metadata/{SETS}", _sets(images, places))
+    yield json_file(f"metadata/{LABELS}", {places[frame]: sample.labels for frame, sample in frames.items()})
+    yield plain_file(f"metadata/{CLASSES}", "".join(f"{key}\n" for key in images.classes.keys))
+    yield from picture_files(shown, list(places.values()))
+
+
+def _sets(images: ImageList, places: Mapping[str, str]) -> dict[str, list[str]]:
+    """The frames around each anchor."""
+    sets: dict[str, list[str]] = {}
+    for sample in images.samples:
+        around = sets.setdefault(places[str(sample.facts["anchor"])], [])
+        if sample.facts["offset"]:
+            around.append(places[frame_itself(sample.id)])
+    return sets
+
 
 IMAGES_A_SHARD = 1000
 
 
 @dataclass(frozen=True)
 class Layout:
-    """What lies in the folder of a set, and what `open_images` is given to read it."""
+    """The files of a dataset, and the location that `open_dataset` reads."""
 
     files: Callable[[ImageList], Iterator[File]]
     opened_as: str = "{root}"
-    with_facts: bool = False  # whether what is known of each image is written beside it
+    with_facts: bool = False  # whether the facts of images are written too
 
 
 def folder_files(images: ImageList) -> Iterator[File]:
-    """One folder a class, called after it."""
+    """One folder per class."""
     keys = _classes(images, "folder").keys
     places = original_places(images)
     for sample, place in zip(images.samples, places, strict=True):
@@ -42,20 +70,20 @@ def folder_files(images: ImageList) -> Iterator[File]:
 
 
 def manifest_files(images: ImageList) -> Iterator[File]:
-    """A table of the images with their labels and facts, beside the folder they lie in."""
+    """A manifest with labels and facts, beside the folder of images."""
     places = [f"images/{place}" for place in original_places(images)]
     yield plain_file("manifest.jsonl", _manifest(images, places))
     yield from picture_files(images, places)
 
 
 def webdataset_files(images: ImageList) -> Iterator[File]:
-    """Archives of images, each with its id, labels and facts behind it, the same bytes whenever they are written."""
+    """Reproducible tar archives of images, each followed by its id, labels and facts as JSON."""
     for number, start in enumerate(range(0, len(images.samples), IMAGES_A_SHARD)):
         yield File(f"images-{number:06}.tar", _shard(images, range(len(images.samples))[start : start + IMAGES_A_SHARD]))
 
 
 def coco_files(images: ImageList) -> Iterator[File]:
-    """Images and the JSON of the boxes in them."""
+    """Images and COCO annotations."""
     if images.truths is None:
         raise BadInput(f"layout coco holds boxes, and {images.name} has none; choose another layout")
     places = original_places(images)
@@ -64,14 +92,14 @@ def coco_files(images: ImageList) -> Iterator[File]:
 
 
 def imagenet_a_files(images: ImageList) -> Iterator[File]:
-    """One folder a wnid and a list of their names, as ImageNet-A and its relatives were released."""
+    """One folder per wnid and a list of class names, as ImageNet-A was released."""
     classes = _wnids(images, "imagenet-a")
     yield _class_names(classes)
     yield from folder_files(images)
 
 
 def imagenet_o_files(images: ImageList) -> Iterator[File]:
-    """One folder a wnid as in ImageNet-O; a table beside them says that they are outside a model's classes, no labels."""
+    """One folder per wnid as in ImageNet-O, and a manifest that has their classes as a fact: OOD images have no labels."""
     classes = _wnids(images, "imagenet-o")
     places, keys = original_places(images), classes.keys
     novel = [
@@ -84,7 +112,7 @@ def imagenet_o_files(images: ImageList) -> Iterator[File]:
 
 
 def imagenet_ood_files(images: ImageList) -> Iterator[File]:
-    """One folder a wnid and the list of files by which ImageNet-OOD is published."""
+    """One folder per wnid and the list of files, as ImageNet-OOD is published."""
     _wnids(images, "imagenet-ood")
     places = original_places(images)
     yield plain_file("imagenetood.txt", "".join(f"{place}\n" for place in places))
@@ -122,9 +150,9 @@ def _class_names(classes: Classes) -> File:
 
 
 def _manifest(images: ImageList, places: Sequence[str]) -> str:
-    """A line for each image, its labels in one column or, where any has several, in another."""
+    """A JSON line per image; the column is `labels` where any image has several, else `label`."""
     column = "labels" if any(len(sample.labels) > 1 for sample in images.samples) else "label"
-    # one credit holds for every image; which of several belongs to which is told by the card's sources alone
+    # one credit applies to every image; of several, only the data card's sources tell which belongs to which
     credit = {"credit": images.credits[0]} if len(images.credits) == 1 else {}
     rows = (
         {
@@ -147,12 +175,12 @@ def _labels(images: ImageList, sample: Sample, column: str) -> dict[str, Any]:
 
 
 def _facts(sample: Sample, taken: Collection[str]) -> dict[str, Fact]:
-    """The facts under names that the format does not use itself."""
+    """The facts, renamed where the format uses their names itself."""
     return {f"fact_{name}" if name in taken else name: fact for name, fact in sample.facts.items()}
 
 
 def _shard(images: ImageList, rows: Iterable[int]) -> Callable[[BinaryIO], None]:
-    """Writes an archive: members are called by number, since names up to the first dot must differ."""
+    """A writer of an archive; members are numbered, as names up to the first dot must be unique."""
 
     def write(stream: BinaryIO) -> None:
         with tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as archive:
@@ -169,7 +197,7 @@ def _shard(images: ImageList, rows: Iterable[int]) -> Callable[[BinaryIO], None]
 
 
 def _add(archive: tarfile.TarFile, name: str, data: bytes) -> None:
-    """Adds a member without a time or an owner, which would differ from one writing to the next."""
+    """Adds a member without time and owner, so that archives are reproducible."""
     member = tarfile.TarInfo(name)
     member.size = len(data)
     archive.addfile(member, io.BytesIO(data))

@@ -136,7 +136,8 @@ function measurementsAsCsv() {
   const found = results.findings.filter((finding) => finding.kind === "Measurement");
   const keys = (field) => [...new Set(found.flatMap((finding) => Object.keys(finding[field])))];
   const [abouts, conventions] = [keys("about"), keys("convention")];
-  const head = ["metric", ...abouts, "value", "low", "high", "images", "clusters", ...conventions.map((key) => `convention_${key}`)];
+  const numbers = ["value", "low", "high", "images", "clusters", "level", "method", "no_interval"];
+  const head = ["metric", ...abouts, ...numbers, ...conventions.map((key) => `convention_${key}`)];
   const rows = found.map((finding) => [
     finding.metric,
     ...abouts.map((key) => finding.about[key]),
@@ -145,6 +146,9 @@ function measurementsAsCsv() {
     finding.interval?.[1],
     finding.images,
     finding.clusters ?? finding.images,
+    finding.interval && finding.level,
+    finding.interval && finding.method,
+    finding.no_interval?.why,
     ...conventions.map((key) => finding.convention[key]),
   ]);
   return [head, ...rows].map((row) => row.map(quoted).join(",") + "\n").join("");

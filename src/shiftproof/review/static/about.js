@@ -1,4 +1,4 @@
-// What is asked, and how many of its class are kept; what the label means and what models said is called up by a key.
+// What is asked, and how many of its class are kept; what the label means and what models predicted is shown by a key.
 
 import { byId, element } from "./element.js";
 import { address } from "./pictures.js";

@@ -1,4 +1,4 @@
-// Making parts of a page: text stays text, whatever names are in it.
+// Elements of a page: text stays text, whatever names are in it.
 
 export function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
@@ -12,6 +12,11 @@ export function element(tag, attributes = {}, ...children) {
 }
 
 export const byId = (id) => document.getElementById(id);
+
+// Says what changed to a screen reader.
+export function announce(text) {
+  byId("announced").textContent = text;
+}
 
 // a button that a mouse pressed gives the keyboard back to the page: Space would press it again
 export function pressable(action) {

@@ -6,7 +6,7 @@
 //   create({ stage, panel, settings, answer, announce }) -> screen
 //     stage      the element for what is judged, large; empty, and the screen's own
 //     panel      the element beside it for the answers; empty, and the screen's own
-//     settings   settings.screen has the choices with their keys; see settings.js
+//     settings   settings.screen has the choices with their keys; see routes.py
 //     answer     takes {choice, reasons?, labels?, tags?, points?, class?}, keeps it and moves on
 //     announce   says a sentence to those who do not see what changed
 //
@@ -21,10 +21,9 @@
 // Reasons of a choice are asked for here, after it. #stage[data-ready] is the name of the item that can be answered now.
 
 import { About } from "./about.js";
-import { announce } from "./announce.js";
 import { inWords } from "./choices.js";
 import { showLost, showState } from "./connection.js";
-import { byId } from "./element.js";
+import { announce, byId } from "./element.js";
 import { History } from "./history.js";
 import { Interlude } from "./interlude.js";
 import { listen } from "./keys.js";
@@ -34,8 +33,8 @@ import { Progress } from "./progress.js";
 import { Queue } from "./queue.js";
 import { Reasons } from "./reasons.js";
 import { atTheEnd, between } from "./rounds.js";
-import { settings } from "./settings.js";
-import { Stopwatch } from "./stopwatch.js";
+import { settings } from "./server.js";
+import { Stopwatch } from "./timing.js";
 import { newVote, takingBack } from "./votes.js";
 
 const GLANCE = 80; // milliseconds in which nobody has seen an item: a key that comes sooner was meant for the one before

@@ -1,7 +1,7 @@
 // Votes on their way: each is kept in the browser until the server has it, through lost connections and reloads.
 
-import { afterPaint } from "./after_paint.js";
 import { Refused, call, patiently } from "./server.js";
+import { afterPaint } from "./timing.js";
 
 const AT_ONCE = 20;
 

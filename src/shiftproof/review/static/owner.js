@@ -1,10 +1,10 @@
-// The owner's page: it shows by itself what has changed, invites people and takes back what they did not answer.
+// The owner's dashboard: it refreshes itself, invites reviewers and releases the items that they did not answer.
 
-import { againAndAgain } from "./again.js";
 import { byId, element } from "./element.js";
 import { Lost, Refused, call } from "./server.js";
+import { poll } from "./timing.js";
 
-const LOOK_AGAIN = 10_000; // milliseconds
+const REFRESH = 10_000; // milliseconds
 
 const connection = byId("connection");
 
@@ -71,11 +71,11 @@ function showLink({ name, token }) {
 document.addEventListener("click", async (event) => {
   const button = event.target.closest("[data-release]");
   if (!button) return;
-  const taken = await send("/owner/release", { reviewer: Number(button.dataset.release) });
-  if (!taken) return;
+  const released = await send("/owner/release", { reviewer: Number(button.dataset.release) });
+  if (!released) return;
   await refresh();
-  tell(`${taken.released} items were taken back; others will be given them.`);
+  tell(`${released.released} items were released to others.`);
 });
 
-againAndAgain(refresh, LOOK_AGAIN);
+poll(refresh, REFRESH);
 tell(`As of ${new Date().toLocaleTimeString()}`);

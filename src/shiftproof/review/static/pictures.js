@@ -1,4 +1,4 @@
-// Pictures fetched and decoded before they are needed.
+// Pictures fetched and decoded before they are needed, and the frames they are shown in.
 
 import { element } from "./element.js";
 import { Lost, patiently } from "./server.js";
@@ -45,4 +45,14 @@ async function isThere(name) {
   } catch {
     return false;
   }
+}
+
+// A frame for pictures, as large as there is room; what is put on its only child moves with the picture on zooming.
+export function createView() {
+  return element("div", { class: "view" }, element("div", { class: "moved" }));
+}
+
+export function putPictures(view, ...images) {
+  for (const image of images) image.style.setProperty("--ratio", image.naturalWidth / image.naturalHeight || 1);
+  view.firstElementChild.replaceChildren(...images);
 }

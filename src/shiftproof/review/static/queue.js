@@ -1,8 +1,8 @@
 // The items that come next, with their pictures decoded ahead.
 
-import { afterPaint } from "./after_paint.js";
 import { picture, pictures } from "./pictures.js";
 import { call, patiently } from "./server.js";
+import { afterPaint } from "./timing.js";
 
 export class Queue {
   constructor({ ahead, ...told }, outbox, lost) {

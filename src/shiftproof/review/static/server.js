@@ -1,6 +1,7 @@
 // Calls to the server: what is lost on the way is tried again, what the server refuses for good is not.
 
-import { settings } from "./settings.js";
+// What the server wrote into the page.
+export const settings = JSON.parse(document.getElementById("settings").textContent);
 
 const PATIENCE = 15_000; // milliseconds for one answer
 const SOONEST = 500; // milliseconds until the second try; each wait is twice the one before

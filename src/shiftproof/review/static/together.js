@@ -1,22 +1,20 @@
-// Looking together at what everybody has answered and not everybody would keep: what was said, without names and in no order
-// that means anything; comments; and the own answer, which may be changed.
+// Adjudication of the items that everybody has answered and not everybody would keep: all votes, without names and in random
+// order; comments; and the own vote, which may be changed.
 
 import { About } from "./about.js";
-import { againAndAgain } from "./again.js";
-import { announce } from "./announce.js";
 import { inWords } from "./choices.js";
 import { showLost, showState } from "./connection.js";
-import { byId } from "./element.js";
-import { Heard } from "./heard.js";
+import { Discussion } from "./discussion.js";
+import { announce, byId } from "./element.js";
 import { listen } from "./keys.js";
 import { Outbox } from "./outbox.js";
 import { pictures } from "./pictures.js";
 import { Reasons } from "./reasons.js";
-import { Refused, call, patiently } from "./server.js";
-import { settings } from "./settings.js";
+import { Refused, call, patiently, settings } from "./server.js";
+import { poll } from "./timing.js";
 import { newId, newVote, takingBack, writable } from "./votes.js";
 
-const LOOK_AGAIN = 3_000; // milliseconds, for what others say meanwhile
+const REFRESH = 3_000; // milliseconds, for what others say meanwhile
 
 const stage = byId("stage");
 const outbox = new Outbox(settings.outbox, showState);
@@ -24,7 +22,7 @@ const about = new About(settings.screen.question);
 const reasons = new Reasons();
 const { create } = await import(`./screens/${settings.screen.name.replaceAll("-", "_")}.js`);
 const screen = create({ stage, panel: byId("answers"), settings, answer, announce });
-const heard = new Heard(settings.screen, (given) => screen.describe?.(given) ?? inWords(settings.screen, given));
+const discussion = new Discussion(settings.screen, (given) => screen.describe?.(given) ?? inWords(settings.screen, given));
 const changes = new Map(); // for each item, the ids of votes that were given here, the latest last
 
 let items = []; // those around the current one
@@ -32,6 +30,7 @@ let before = 0; // how many come before these
 let all = 0;
 let current = null;
 let looks = 0; // so that what was asked for before something changed is not shown after it
+let latest = null; // promise of the latest response
 let isSending = false;
 
 // What the server answers, however long it takes; null where it refuses.
@@ -48,10 +47,13 @@ async function ask(...request) {
 }
 
 // Asks what there is now, and shows what has changed of it.
-async function refresh() {
+const refresh = () => (latest = request());
+
+async function request() {
   const look = ++looks;
   const told = await ask(`/api/together?around=${current?.id ?? ""}`);
-  if (!told || look !== looks) return;
+  if (look !== looks) return latest; // asked again meanwhile: that response is shown
+  if (!told) return;
   ({ items, before, all } = told);
   await show(items[placeOf(current?.id)] ?? items[0] ?? null);
 }
@@ -64,7 +66,7 @@ async function show(item) {
   byId("number").textContent = item ? `${before + placeOf(item.id) + 1} of ${all} to look at together` : "Looking together";
   if (!item) return;
   if (isNew) put(item, images);
-  heard.show(item);
+  discussion.show(item);
   screen.hear?.(item.votes.filter((vote) => !vote.own));
   stage.dataset.ready = item.id;
 }
@@ -141,6 +143,6 @@ function act(key) {
 const lookCloser = (key) => screen.zoom?.key(key);
 
 listen(act, lookCloser);
-heard.write(comment);
+discussion.write(comment);
 await refresh();
-againAndAgain(async () => isSending || (await refresh()), LOOK_AGAIN);
+poll(async () => isSending || (await refresh()), REFRESH);

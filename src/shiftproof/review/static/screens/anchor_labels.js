@@ -1,10 +1,10 @@
 // One picture, and which of the classes are to be seen in it: the one that was said is there already, others are searched.
 
+import { Choices, inWords, keyCap } from "../choices.js";
 import { ClassPicker } from "../class_picker.js";
 import { classes } from "../classes.js";
-import { Choices, inWords, keyCap } from "../choices.js";
 import { element, pressable } from "../element.js";
-import { createView, putPictures } from "../view.js";
+import { createView, putPictures } from "../pictures.js";
 import { Zoom } from "../zoom.js";
 
 const SEARCH = "/";

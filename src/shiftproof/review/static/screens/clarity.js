@@ -1,7 +1,7 @@
 // One picture, one class: is it clearly there?
 
 import { Choices } from "../choices.js";
-import { createView, putPictures } from "../view.js";
+import { createView, putPictures } from "../pictures.js";
 import { Zoom } from "../zoom.js";
 
 export function create({ stage, panel, settings, answer }) {

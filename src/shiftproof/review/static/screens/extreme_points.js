@@ -5,8 +5,8 @@ import { Choices, inWords, keyCap, toolButton } from "../choices.js";
 import { createCloseUp, drawPart, magnify } from "../close_ups.js";
 import { element } from "../element.js";
 import { Marks } from "../marks.js";
+import { createView, putPictures } from "../pictures.js";
 import { Points } from "../points.js";
-import { createView, putPictures } from "../view.js";
 import { Zoom } from "../zoom.js";
 
 const STEP = 0.005; // of the picture's longer side, by an arrow key; less when one looks closer

@@ -1,8 +1,8 @@
-// One picture that was taken for something else: why? Several reasons may hold, and they are sent together.
+// One misclassified picture: why? Several reasons may hold, and they are sent together.
 
 import { Choices, keyCap } from "../choices.js";
 import { element, pressable } from "../element.js";
-import { createView, putPictures } from "../view.js";
+import { createView, putPictures } from "../pictures.js";
 import { Zoom } from "../zoom.js";
 
 const NONE = "none"; // the choice that excludes the others

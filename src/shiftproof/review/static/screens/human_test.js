@@ -1,11 +1,11 @@
 // One picture, one class of many: its name is typed, and pictures of any class can be looked up meanwhile.
 
+import { keyCap } from "../choices.js";
 import { ClassPicker } from "../class_picker.js";
 import { classes } from "../classes.js";
-import { keyCap } from "../choices.js";
 import { element } from "../element.js";
 import { Examples } from "../examples.js";
-import { createView, putPictures } from "../view.js";
+import { createView, putPictures } from "../pictures.js";
 import { Zoom } from "../zoom.js";
 
 const SEARCH = "/";

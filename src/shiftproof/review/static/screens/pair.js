@@ -2,7 +2,7 @@
 
 import { Choices, toolButton } from "../choices.js";
 import { element } from "../element.js";
-import { createView, putPictures } from "../view.js";
+import { createView, putPictures } from "../pictures.js";
 import { Zoom } from "../zoom.js";
 
 const ORDER = ["First", "Second"];

@@ -1,0 +1,292 @@
+"""The commands that run models, measure studies and write reports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import shiftproof as sp
+from shiftproof.cli.emit import Bar, Table, emit, interruptible, remark
+from shiftproof.cli.options import Asked, Output, command
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from shiftproof.studies.threshold.exported import ExportedThreshold, Share
+    from shiftproof.types import Results
+
+REPORT = Output("the report, an HTML file", "report.html")
+
+
+@command(
+    "model",
+    "dataset",
+    options=lambda: (
+        *(sp.options.StudyNames, sp.ModelSettings, sp.DatasetSettings, sp.ScoringSettings, sp.PredictionSettings),
+        *(sp.options.StorePlace, sp.options.Tables),
+    ),
+    studies=True,
+    output=REPORT,
+)
+def run(asked: Asked) -> None:
+    """Predict, measure and report: the whole job in one command.
+
+    Example: shiftproof run lite:0 photos/ -o report.html
+    """
+    prediction = asked[sp.PredictionSettings]
+    with interruptible(Bar(quiet=prediction.quiet)) as progress:
+        results = sp.run(
+            asked.argument("model"),
+            asked.argument("dataset"),
+            report=asked.output,
+            prediction=prediction,
+            progress=progress,
+            **_settings(asked),
+        )
+    _emit_results(asked, results, asked.output)
+
+
+@command(
+    "model",
+    "dataset",
+    options=lambda: (
+        *(sp.ModelSettings, sp.DatasetSettings, sp.PredictionSettings, sp.options.ShardSettings, sp.options.StorePlace),
+    ),
+)
+def predict(asked: Asked) -> None:
+    """Store the model's predictions; what is stored already is not predicted again.
+
+    Example: shiftproof predict lite:0 photos/ --keep features
+    """
+    prediction, store = asked[sp.PredictionSettings], asked[sp.options.StorePlace].store
+    with interruptible(Bar(quiet=prediction.quiet)) as progress:
+        tally = sp.store_predictions(
+            asked.argument("model"),
+            asked.argument("dataset"),
+            store=store,
+            shard=asked[sp.options.ShardSettings].part,
+            model_options=asked[sp.ModelSettings],
+            dataset_options=asked[sp.DatasetSettings],
+            prediction=prediction,
+            progress=progress,
+            tell=remark,
+        )
+    skipped = [{"id": image.id, "reason": image.reason} for image in tally.skipped_images]
+    before = f", {tally.stored_before:,} were stored before" if tally.stored_before else ""
+    emit(
+        {"predicted": tally.predicted, "stored_before": tally.stored_before, "skipped_images": skipped},
+        as_json=asked.json,
+        remarks=[
+            *(f"skipped: {image['id']}: {image['reason']}" for image in skipped),
+            f"{tally.predicted:,} images predicted{before}, {len(skipped):,} skipped; store: {store}",
+        ],
+    )
+
+
+@command(
+    "model",
+    "dataset",
+    options=lambda: (
+        *(sp.options.StudyNames, sp.ModelSettings, sp.DatasetSettings, sp.ScoringSettings, sp.options.StorePlace),
+    ),
+    studies=True,
+)
+def plan(asked: Asked) -> None:
+    """Show the runs the studies need, and how much of each is stored already.
+
+    Example: shiftproof plan lite:0 photos/
+    """
+    rows = sp.plan(asked.argument("model"), asked.argument("dataset"), **_settings(asked))
+    emit(rows, as_json=asked.json, shown=[Table(rows, right=("images", "stored", "to do"))])
+
+
+@command(
+    "model",
+    "dataset",
+    options=lambda: (
+        *(sp.options.StudyNames, sp.ModelSettings, sp.DatasetSettings, sp.ScoringSettings),
+        *(sp.options.StorePlace, sp.options.Tables),
+    ),
+    studies=True,
+)
+def measure(asked: Asked) -> None:
+    """Measure stored predictions; never runs the model.
+
+    MODEL may also be the name of a stored model. Example: shiftproof measure lite:0 photos/ --studies accuracy
+    """
+    results = sp.measure_stored(asked.argument("model"), asked.argument("dataset"), **_settings(asked))
+    _emit_results(asked, results)
+
+
+@command(
+    "model",
+    "dataset",
+    options=lambda: (
+        *(sp.options.StudyNames, sp.ModelSettings, sp.DatasetSettings, sp.ScoringSettings),
+        *(sp.options.StorePlace, sp.options.Tables),
+    ),
+    studies=True,
+    output=REPORT,
+)
+def report(asked: Asked) -> None:
+    """Write the report of stored predictions; never runs the model.
+
+    Example: shiftproof report lite:0 photos/ -o report.html
+    """
+    results = sp.report(asked.argument("model"), asked.argument("dataset"), asked.output, **_settings(asked))
+    _emit_results(asked, results, asked.output)
+
+
+def _settings(asked: Asked) -> dict[str, Any]:
+    """The settings that jobs on a model and a dataset share."""
+    names = asked[sp.options.StudyNames]
+    return {
+        "studies": asked.studies(names.studies),
+        "unreviewed": names.unreviewed,
+        "store": asked[sp.options.StorePlace].store,
+        "model_options": asked[sp.ModelSettings],
+        "dataset_options": asked[sp.DatasetSettings],
+        "scoring": asked[sp.ScoringSettings],
+        "tell": remark,
+    }
+
+
+@command(
+    click.Argument(["models"], nargs=-1),
+    "dataset",
+    options=lambda: (
+        *(sp.options.StudyNames, sp.DatasetSettings, sp.ScoringSettings, sp.options.StorePlace, sp.options.Tables),
+    ),
+    studies=True,
+    output=Output("a report, an HTML file"),
+)
+def compare(asked: Asked) -> None:
+    """Put stored models side by side on the same images, with paired tests.
+
+    Without MODELS, every stored model that has predicted these images, except companion networks that a study made of one.
+
+    Example: shiftproof compare lite:0 lite:1 photos/
+    """
+    names = asked[sp.options.StudyNames]
+    results = sp.compare(
+        asked.argument("models"),
+        asked.argument("dataset"),
+        studies=asked.studies(names.studies),
+        unreviewed=names.unreviewed,
+        store=asked[sp.options.StorePlace].store,
+        report=asked.output,
+        dataset_options=asked[sp.DatasetSettings],
+        scoring=asked[sp.ScoringSettings],
+        tell=remark,
+    )
+    _emit_results(asked, results, asked.output)
+
+
+@command(
+    click.Argument(["photo"], type=click.Path(exists=True, dir_okay=False)),
+    options=lambda: (
+        *(sp.ProbeOptions, sp.options.ProbedModel, sp.ModelSettings, sp.PredictionSettings),
+        *(sp.options.StorePlace, sp.options.Tables),
+    ),
+    output=REPORT._replace(default="probe.html"),
+)
+def probe(asked: Asked) -> None:
+    """Vary one photo step by step: what the model predicts, and how each OOD detector scores it.
+
+    Example: shiftproof probe cat.jpg --vary zoom,hue,fog --ood clothes/
+    """
+    prediction = asked[sp.PredictionSettings]
+    with interruptible(Bar(quiet=prediction.quiet)) as progress:
+        results = sp.probe(
+            asked.argument("photo"),
+            asked[sp.options.ProbedModel].model,
+            options=asked[sp.ProbeOptions],
+            store=asked[sp.options.StorePlace].store,
+            report=asked.output,
+            model_options=asked[sp.ModelSettings],
+            prediction=prediction,
+            progress=progress,
+            tell=remark,
+        )
+    _emit_results(asked, results, asked.output)
+
+
+@command(
+    "model",
+    "dataset",
+    options=lambda: (
+        *(sp.ThresholdOptions, sp.ModelSettings, sp.DatasetSettings, sp.ScoringSettings, sp.PredictionSettings),
+        sp.options.StorePlace,
+    ),
+    output=Output("a JSON file with the threshold, and what to expect of it"),
+)
+def threshold(asked: Asked) -> None:
+    """Choose the detection threshold of an OOD detector, and say what to expect of it.
+
+    Example: shiftproof threshold lite:0 photos/ --ood clothes/ --ood-detector energy --false-alarms 0.05 -o point.json
+    """
+    prediction = asked[sp.PredictionSettings]
+    with interruptible(Bar(quiet=prediction.quiet)) as progress:
+        chosen = sp.threshold(
+            asked.argument("model"),
+            asked.argument("dataset"),
+            asked[sp.ThresholdOptions],
+            store=asked[sp.options.StorePlace].store,
+            model_options=asked[sp.ModelSettings],
+            dataset_options=asked[sp.DatasetSettings],
+            scoring=asked[sp.ScoringSettings],
+            prediction=prediction,
+            progress=progress,
+            tell=remark,
+        )
+    if asked.output:
+        from shiftproof.files import write_whole
+
+        write_whole(Path(asked.output), chosen.to_json().encode())
+    emit(chosen.to_json(), as_json=asked.json, **_threshold_told(chosen), path=asked.output)
+
+
+def _threshold_told(chosen: ExportedThreshold) -> dict[str, Any]:
+    """The expected error rates as a table; then the threshold, its cost and the images it was evaluated on."""
+    from shiftproof.metrics.wording import figure
+
+    told = chosen.expected or chosen.where_picked
+    sets = dict(told.sets)
+    if told.found not in [shares.get("found") for shares in sets.values()]:
+        sets["all pooled"] = {"found": told.found}
+    rule = f"flag an image where {chosen.ood_detector} scores at least that"
+    flags_none = chosen.threshold == float("inf")
+    lines = [
+        f"threshold: {'none, flag no image' if flags_none else f'{chosen.threshold:.6g}, {rule}'} ({chosen.chosen})",
+        f"expected cost per image: {told.cost:.4g} at an OOD share of {figure(chosen.ood_share, 'share')}, "
+        f"cost {chosen.false_alarm_cost:g} per false positive and {chosen.miss_cost:g} per false negative",
+    ]
+    remarks = [f"evaluated: {told.judged}"]
+    if chosen.expected:
+        there = chosen.where_picked
+        alarms, found = (figure(share.value, "share") for share in (there.false_alarms, there.found))
+        remarks.append(f"on the images it was chosen on: FPR {alarms}, TPR {found}, cost {there.cost:.4g}")
+    remarks += [f"note: {note}" for note in chosen.notes]
+    table = [_expected_row(name, shares) for name, shares in sets.items()]
+    return {"shown": [Table(table, right=("FPR", "TPR")), *lines], "remarks": remarks}
+
+
+def _expected_row(name: str, shares: Mapping[str, Share]) -> dict[str, str]:
+    from shiftproof.metrics.wording import figure, span
+
+    sides = {"FPR": shares.get("false_alarms"), "TPR": shares.get("found")}
+    return {
+        "images": name,
+        **{
+            side: f"{figure(share.value, 'share')} ({span(share.interval, 'share')}) of {share.images:,}" if share else ""
+            for side, share in sides.items()
+        },
+    }
+
+
+def _emit_results(asked: Asked, results: Results, path: str | None = None) -> None:
+    from shiftproof.cli.results import emit_results
+
+    emit_results(results, asked[sp.options.Tables], as_json=asked.json, path=path)

@@ -1,0 +1,182 @@
+"""The dataset that every layout is opened as: a list of samples, and a function that finds the bytes of each."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar
+
+from shiftproof.datasets.decoding import decode_image
+from shiftproof.errors import BadInput, UnreadableImage
+from shiftproof.files import impossible_name, read_regular
+from shiftproof.types import Classes, Dataset, DatasetRef, Decoder, Image, ImageSource, Sample, Truths, fingerprint_of
+
+Item = TypeVar("Item")
+
+LARGEST_FILE = 2**31
+"""Largest image file in bytes; no picture within the pixel limit takes as many."""
+
+
+class DatasetBase:
+    """What a class of datasets need not say again: a reference made of what it holds, and members that most leave empty."""
+
+    name: str
+    samples: Sequence[Sample]
+    classes: Classes | None
+    location: str | None = None  # what opens the dataset again; None for one that lives in memory
+    notes: tuple[str, ...] = ()
+    credits: tuple[str, ...] = ()
+    published: str | None = None
+    cut: str | None = None
+    truths: Truths | None = None
+
+    @cached_property
+    def ref(self) -> DatasetRef:
+        return DatasetRef(self.name, self.fingerprint(), self.location)
+
+    def fingerprint(self) -> str:
+        """A digest of ids, labels and facts."""
+        keys = self.classes.keys if self.classes else ()
+        return fingerprint_of(keys, [(sample.id, sample.labels, sample.facts) for sample in self.samples])
+
+
+@dataclass(frozen=True)
+class ImageList(DatasetBase):
+    """Samples in the order of their ids, with what is known about the dataset as a whole; see `types.Dataset`."""
+
+    name: str
+    samples: Sequence[Sample]
+    classes: Classes | None
+    find: Callable[[str], ImageSource]
+    location: str | None = None
+    notes: tuple[str, ...] = ()
+    credits: tuple[str, ...] = ()
+    published: str | None = None
+    cut: str | None = None
+    truths: Truths | None = None
+
+    def source(self, sample: Sample) -> ImageSource:
+        return self.find(sample.id)
+
+
+class StoredImage:
+    """An image that is stored as it is, and not made from another when it is read."""
+
+    __slots__ = ()
+
+    @property
+    def source(self) -> None:
+        return None
+
+
+def spread_over(samples: Sequence[Item], limit: int | None) -> Sequence[Item]:
+    """`limit` samples at even distances, so that every part of the dataset is among them."""
+    if limit is None or limit >= len(samples):
+        return samples
+    if limit < 1:
+        raise BadInput(f"limit should be a number of images, at least 1, got {limit}")
+    return [samples[place * len(samples) // limit] for place in range(limit)]
+
+
+def file_stamp(path: str) -> str:
+    """Path, size and time of a file, which change when the file does."""
+    if problem := impossible_name(path):
+        raise OSError(errno.EINVAL, problem)
+    status = os.stat(path)
+    return f"{path}\0{status.st_size}\0{status.st_mtime_ns}"
+
+
+@dataclass(frozen=True, slots=True)
+class FileImage(StoredImage):
+    """An image that is a file of its own."""
+
+    path: str
+
+    def stamp(self) -> str:
+        return file_stamp(self.path)
+
+    def read(self) -> bytes:
+        return read_regular(self.path, most=LARGEST_FILE)
+
+    def decode(self, data: bytes, *, decoder: Decoder = "pillow") -> Image:
+        return decode_image(data, decoder=decoder)
+
+
+@dataclass(frozen=True)
+class FilesBelow:
+    """Finds an image whose id is its path below the root."""
+
+    root: str
+
+    def __call__(self, image_id: str) -> FileImage:
+        return FileImage(os.path.join(self.root, image_id))
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenImage(StoredImage):
+    """An image that is skipped for a reason found when its dataset was opened, such as broken boxes."""
+
+    reason: str
+
+    def stamp(self) -> None:
+        return None
+
+    def read(self) -> bytes:
+        return f"broken image\0{self.reason}".encode("utf-8", "surrogateescape")
+
+    def decode(self, data: bytes, *, decoder: Decoder = "pillow") -> Image:  # noqa: ARG002 - there is nothing to decode
+        raise UnreadableImage(self.reason)
+
+
+@dataclass(frozen=True)
+class SkipBroken:
+    """Finds images as another function does, but for those that are skipped for a known reason."""
+
+    find: Callable[[str], ImageSource]
+    reasons: Mapping[str, str]  # by id
+
+    def __call__(self, image_id: str) -> ImageSource:
+        reason = self.reasons.get(image_id)
+        return self.find(image_id) if reason is None else BrokenImage(reason)
+
+
+def broken_note(reasons: Mapping[str, str]) -> tuple[str, ...]:
+    """The note on images that are skipped for broken annotations."""
+    return tuple(
+        f"{len(reasons):,} images are skipped, such as {image_id}: {reasons[image_id]}" for image_id in sorted(reasons)[:1]
+    )
+
+
+def skip_broken(find: Callable[[str], ImageSource], reasons: Mapping[str, str], images: int) -> Callable[[str], ImageSource]:
+    """The same function with broken images skipped; BadInput with the first reason where all are broken."""
+    if reasons and len(reasons) == images:
+        raise BadInput(next(iter(reasons.values())))
+    return SkipBroken(find, reasons) if reasons else find
+
+
+def image_opener(datasets: Iterable[Dataset]) -> Callable[[DatasetRef, str], Image]:
+    """A function that opens images of these datasets by id; UnreadableImage for one of another dataset."""
+    by_place = {images.ref.place: images for images in datasets}
+    samples = {key: {sample.id: sample for sample in images.samples} for key, images in by_place.items()}
+
+    def open_image(dataset: DatasetRef, image_id: str) -> Image:
+        sample = samples.get(dataset.place, {}).get(image_id)
+        if sample is None:
+            raise UnreadableImage(f"{dataset.name} is not at hand")
+        source = by_place[dataset.place].source(sample)
+        return source.decode(source.read())
+
+    return open_image
+
+
+def decoded(source: ImageSource) -> Image | str:
+    """The image, or why it cannot be read."""
+    try:
+        return source.decode(source.read())
+    except UnreadableImage as error:
+        return str(error)
+    except OSError as error:
+        return f"cannot be read: {error.strerror or error}"

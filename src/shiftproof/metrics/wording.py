@@ -1,0 +1,155 @@
+"""Numbers in words and figures, for the console and for reports; nothing is computed here beyond rounding."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+
+from shiftproof.metrics.intervals import LEAST_CLUSTERS
+from shiftproof.metrics.table import Unit, metric_info
+from shiftproof.types import Measurement, Results
+
+GAP = "\u202f"  # a narrow space that no line breaks at
+
+
+def figure(value: float, unit: Unit) -> str:
+    r"""A value as it is printed.
+
+    >>> figure(0.8871, "share"), figure(-0.0213, "points"), figure(1.23456, "number"), figure(float("nan"), "share")
+    ('88.7\u202f%', '−2.1 points', '1.235', 'not known')
+    >>> figure(-1e-9, "share"), figure(-1e-9, "points")
+    ('0.0\u202f%', '+0.0 points')
+    """
+    return " ".join(filter(None, figure_and_unit(value, unit)))
+
+
+def figure_and_unit(value: float, unit: Unit) -> tuple[str, str]:
+    """A value as it is printed, and the word behind it where its unit has one.
+
+    >>> figure_and_unit(-0.0213, "points"), figure_and_unit(float("nan"), "points")
+    (('−2.1', 'points'), ('not known', ''))
+    """
+    if not math.isfinite(value):
+        return "not known", ""
+    if unit == "share":
+        return f"{100 * value:z.1f}{GAP}%", ""  # z: what rounds to zero has no sign
+    if unit == "points":
+        return f"{100 * value:+z.1f}".replace("-", "−"), "points"
+    if unit == "count":
+        return count(round(value)), ""
+    return f"{value:.4g}".replace("-", "−"), ""
+
+
+def span(ends: tuple[float, float] | None, unit: Unit) -> str:
+    r"""Both ends of an interval as they are printed, the unit said once.
+
+    >>> span((0.866, 0.906), "share")
+    '86.6 to 90.6\u202f%'
+    """
+    if ends is None or not all(map(math.isfinite, ends)):
+        return "no CI"
+    low, high = (figure(end, unit) for end in ends)
+    tail = {"share": f"{GAP}%", "points": " points"}.get(unit, "")
+    return f"{low.removesuffix(tail)} to {high}"
+
+
+def count(number: int) -> str:
+    """A whole number with its thousands apart.
+
+    >>> count(50000)
+    '50,000'
+    """
+    return f"{number:,}"
+
+
+def images(number: int) -> str:
+    """A number of images.
+
+    >>> images(1), images(1000)
+    ('1 image', '1,000 images')
+    """
+    return "1 image" if number == 1 else f"{count(number)} images"
+
+
+def clusters(number: int) -> str:
+    """A number of clusters.
+
+    >>> clusters(1), clusters(31)
+    ('1 cluster', '31 clusters')
+    """
+    return "1 cluster" if number == 1 else f"{count(number)} clusters"
+
+
+def counted(number: int, unit: str) -> str:
+    """A number of independent units in words.
+
+    >>> counted(1, "clip"), counted(1200, "source image")
+    ('1 clip', '1,200 source images')
+    """
+    return f"{number:,} {unit if number == 1 else several(unit)}"
+
+
+def several(unit: str) -> str:
+    """The plural of the name of an independent unit.
+
+    >>> several("image or source image"), several("body"), several("clip (near-duplicates joined)")
+    ('images or source images', 'bodies', 'clips (near-duplicates joined)')
+    """
+    names, bracket, beside = unit.partition(" (")
+    words = (re.sub("([^aeiou])y$", r"\1ie", word) for word in names.split(" or "))
+    return " or ".join(word if word.endswith("s") else f"{word}s" for word in words) + bracket + beside
+
+
+def evidence(found: Measurement) -> str:
+    r"""What stands behind a number: its confidence interval, and how many images and clusters.
+
+    >>> from shiftproof.types import Interval
+    >>> evidence(Measurement("top1_accuracy", 0.9, {}, 50, {}, Interval(0.78, 0.97)))
+    '95\u202f% CI 78.0 to 97.0\u202f%, 50 images'
+    >>> evidence(Measurement("top1_accuracy", 0.9, {}, 50, {}, None, clusters=2))
+    'too few clusters for a CI, 50 images in 2 clusters'
+    """
+    bounds = span(found.ends, metric_info(found.metric).unit)
+    among = "" if found.clusters in (None, found.images) else f" in {clusters(found.clusters or 0)}"
+    if found.interval:
+        bounds = f"{100 * found.interval.level:g}{GAP}% CI {bounds}"
+    elif has_too_few(found):
+        bounds = "too few clusters for a CI"
+    return f"{bounds}, {images(found.images)}{among}"
+
+
+def has_too_few(found: Measurement) -> bool:
+    """Whether a number has no confidence interval because there are too few clusters."""
+    clusters = found.images if found.clusters is None else found.clusters
+    told = found.no_interval is not None and found.no_interval.too_few
+    return found.interval is None and (clusters < LEAST_CLUSTERS or told)
+
+
+MEANING = f"A 95{GAP}% CI (confidence interval) covers the value on new images of the same distribution in 95 of 100 tests."
+
+
+def names_or_more(names: Sequence[str]) -> str:
+    """Up to two names, or the first and how many more.
+
+    >>> names_or_more(["old", "new"]), names_or_more(["a", "b", "c"])
+    ('old and new', 'a and 2 more')
+    """
+    return " and ".join(names) if len(names) < 3 else f"{names[0]} and {len(names) - 1} more"
+
+
+def unit_of_evidence(results: Results) -> str:
+    """What a CI means, and what the independent unit is, in a sentence each.
+
+    >>> from shiftproof.types import DatasetCard
+    >>> photos, clips = DatasetCard("photos", "f", 40, 40), DatasetCard("clips", "f", 210, 210, clusters=4, unit="clip")
+    >>> unit_of_evidence(Results((), datasets=(photos, clips))).rpartition("Independent unit (cluster): ")[2]
+    'the image; in clips: 4 clips.'
+    """
+    others: dict[str, list[str]] = {}
+    for card in results.datasets:
+        if card.clusters is not None:
+            others.setdefault(counted(card.clusters, card.unit), []).append(card.name)
+    told = [f"in {names_or_more(names)}: {cases}{' each' if len(names) > 1 else ''}" for cases, names in others.items()]
+    by_image = not results.datasets or any(card.clusters is None for card in results.datasets)
+    return f"{MEANING} Independent unit (cluster): {'; '.join([*(['the image'] if by_image else []), *told])}."

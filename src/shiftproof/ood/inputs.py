@@ -1,0 +1,69 @@
+"""What detectors take from predictions, each with a sentence for where it cannot be had."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftproof.errors import NotKept
+from shiftproof.metrics.calibration import to_probabilities
+from shiftproof.types import Head, Logits, OODScores, Predictions, Training
+
+ROWS_AT_ONCE = 1024
+"""A thousand classes of as many rows are 8 MB in double precision."""
+
+
+def parts_of(rows: int, at_once: int = ROWS_AT_ONCE) -> Iterator[slice]:
+    """Consecutive slices that cover so many rows.
+
+    >>> list(parts_of(1500))
+    [slice(0, 1024, None), slice(1024, 1500, None)]
+    """
+    for start in range(0, rows, at_once):
+        yield slice(start, min(start + at_once, rows))
+
+
+def in_parts(score: Callable[..., OODScores], *arrays: NDArray[np.generic], at_once: int = ROWS_AT_ONCE) -> OODScores:
+    """The value of a function on all rows of these arrays, part by part.
+
+    >>> in_parts(lambda rows: rows.sum(axis=1), np.ones((3000, 2))).shape
+    (3000,)
+    """
+    parts = [score(*(array[part] for array in arrays)) for part in parts_of(len(arrays[0]), at_once)]
+    return np.concatenate(parts) if parts else np.empty(0)
+
+
+def logits_of(predictions: Predictions) -> NDArray[np.floating]:
+    """The logits, (images, classes); NotKept where the model gives something else."""
+    if predictions.gives != "logits":
+        raise NotKept(f"it needs logits, and the model gives {predictions.gives}")
+    return predictions.need_logits()
+
+
+def probabilities_of(predictions: Predictions) -> NDArray[np.floating]:
+    """Probabilities of all classes in double precision, (images, classes), so that high confidences still differ."""
+    return to_probabilities(_convertible(predictions).astype(np.float64), predictions.gives)
+
+
+def by_probabilities(predictions: Predictions, score: Callable[[NDArray[np.floating]], OODScores]) -> OODScores:
+    """The value of a function on the probabilities of all classes, which are never in memory for all images at once."""
+
+    def scored(rows: Logits) -> OODScores:
+        return score(to_probabilities(rows.astype(np.float64), predictions.gives))
+
+    return in_parts(scored, _convertible(predictions))
+
+
+def head_of(training: Training) -> Head:
+    """The last linear layer of the model that was trained, or NotKept."""
+    if training.head is None:
+        raise NotKept("the model's last linear layer could not be read, or class groups are merged")
+    return training.head
+
+
+def _convertible(predictions: Predictions) -> Logits:
+    if predictions.gives == "scores":
+        raise NotKept("it needs logits or probabilities, and the model gives scores")
+    return predictions.need_logits()

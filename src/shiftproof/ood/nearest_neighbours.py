@@ -1,0 +1,269 @@
+"""Distance to the k-th nearest training image, by the directions of their features."""
+
+from __future__ import annotations
+
+import tempfile
+import weakref
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import IO, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftproof.errors import BadInput, NotKept
+from shiftproof.ood.class_means import Matrix
+from shiftproof.ood.entry import Fitted, OODDetector
+from shiftproof.ood.inputs import parts_of
+from shiftproof.types import Fact, Features, OODScores, Precision, Predictions, Training
+
+Rows = NDArray[np.float32]
+"""(rows, features)."""
+
+Squares = NDArray[np.float64]
+"""Squared lengths, (rows,)."""
+
+ROWS_AT_ONCE = 4096
+
+
+class KeptRows(Protocol):
+    """Rows that come back block by block with their squared lengths, in their order, as often as asked."""
+
+    def __len__(self) -> int: ...
+
+    def blocks(self) -> Iterator[tuple[Rows, Squares]]: ...
+
+
+@dataclass(frozen=True)
+class RowsInMemory:
+    """Rows in one array."""
+
+    rows: NDArray[np.floating]
+    squares: Squares
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def blocks(self) -> Iterator[tuple[Rows, Squares]]:
+        for part in parts_of(len(self.rows), ROWS_AT_ONCE):
+            yield self.rows[part].astype(np.float32, copy=False), self.squares[part]
+
+
+@dataclass(frozen=True)
+class RowsOnDisk:
+    """Rows in a file without a name, which goes when they do."""
+
+    file: IO[bytes]
+    shape: tuple[int, int]
+    precision: Precision
+    squares: Squares
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def blocks(self) -> Iterator[tuple[Rows, Squares]]:
+        row_bytes = self.shape[1] * np.dtype(self.precision).itemsize
+        for part in parts_of(self.shape[0], ROWS_AT_ONCE):
+            shape = (part.stop - part.start, self.shape[1])
+            # mapped again for each block: what has been read then counts as memory in use no longer
+            rows = np.memmap(self.file, self.precision, "r", part.start * row_bytes, shape)
+            yield np.asarray(rows, np.float32), self.squares[part]
+
+
+def keep_rows(blocks: Iterable[Rows], shape: tuple[int, int], *, precision: Precision, gigabytes: float) -> KeptRows:
+    """These blocks as one, of this shape in all: in memory up to so many gigabytes, else in a temporary file."""
+    squares = np.empty(shape[0])
+    rounded = _rounded(blocks, precision, squares)
+    if shape[0] * shape[1] * np.dtype(precision).itemsize <= gigabytes * 1e9:
+        kept = np.empty(shape, precision)
+        for part, block in rounded:
+            kept[part] = block
+        return RowsInMemory(kept, squares)
+    file = tempfile.TemporaryFile(prefix="shiftproof-")  # noqa: SIM115 open as long as the rows are there
+    for _, block in rounded:
+        file.write(block.data)
+    file.flush()
+    rows = RowsOnDisk(file, shape, precision, squares)
+    weakref.finalize(rows, file.close)
+    return rows
+
+
+def squared_lengths(rows: NDArray[np.floating]) -> Squares:
+    """Of each row, in double precision."""
+    return np.asarray(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
+
+
+def _rounded(blocks: Iterable[Rows], precision: Precision, squares: Squares) -> Iterator[tuple[slice, NDArray[np.floating]]]:
+    """The blocks as they are kept, each with its place among all; the squared lengths are noted on the way."""
+    start = 0
+    for block in blocks:
+        part = slice(start, start + len(block))
+        rounded = np.ascontiguousarray(block, precision)
+        squares[part] = squared_lengths(rounded)
+        yield part, rounded
+        start = part.stop
+
+
+Floats: TypeAlias = NDArray[np.floating]
+
+_NEAR = 1e-2
+"""Squared distances below this share of the point's own squared length are found in double precision."""
+
+
+def unit_length(rows: Features) -> Floats:
+    """The rows divided by their Euclidean lengths, in double precision; a row of zeros stays one, 1 away from all others.
+
+    >>> unit_length(np.array([[3.0, 4.0], [0.0, 0.0]]))
+    array([[0.6, 0.8],
+           [0. , 0. ]])
+    """
+    lengths = np.sqrt(squared_lengths(rows))[:, None]
+    return np.asarray(np.divide(rows, lengths, out=np.zeros(rows.shape), where=lengths > 0))
+
+
+def directions(features: Features, centre: Floats) -> Rows:
+    """The rows at unit length relative to a point, made a few at a time."""
+    made = np.empty(features.shape, np.float32)
+    for part in parts_of(len(features)):
+        made[part] = unit_length(features[part]) - centre
+    return made
+
+
+def kth_distances(points: Rows, references: KeptRows, neighbours: int) -> Floats:
+    """Euclidean distance of each point to the last of its so many nearest references, (points,)."""
+    distances = np.empty(len(points))
+    for part in parts_of(len(points), ROWS_AT_ONCE):
+        some = points[part]
+        squared = _kth_squared(some, references, neighbours)
+        near = squared < _NEAR * squared_lengths(some)
+        if near.any():
+            squared[near] = _kth_squared(some[near].astype(np.float64), references, neighbours)
+        distances[part] = np.sqrt(np.maximum(squared, 0))
+    return distances
+
+
+def nearest_rows(
+    points: Features, references: Features, *, normalised: bool = True, block: int = ROWS_AT_ONCE
+) -> tuple[NDArray[np.intp], Floats]:
+    """For each point the place of the reference nearest it and the Euclidean distance to that, both (points,).
+
+    `normalised` takes directions alone, all rows at unit length. Of references that are equally near, for all that double
+    precision tells, the one at the lowest place counts. `block` is how many rows of either are worked on at once.
+
+    >>> nearest_rows(np.array([[2.0, 0.1], [0.0, 3.0]]), np.array([[0.0, 1.0], [5.0, 0.0], [1.0, 0.0]]), normalised=False)
+    (array([2, 0]), array([1.00498756, 2.        ]))
+    """
+    if not len(references):
+        raise BadInput("there is nothing to search for a nearest row in")
+    scaled = unit_length if normalised else _in_double
+    centre = scaled(references[:block]).mean(axis=0)
+
+    def relative_references() -> Iterator[Floats]:
+        for part in parts_of(len(references), block):
+            yield scaled(references[part]) - centre
+
+    places, distances = np.empty(len(points), np.intp), np.empty(len(points))
+    for part in parts_of(len(points), block):
+        some = scaled(points[part]) - centre
+        found, doubtful = _nearest(some.astype(np.float32), relative_references())
+        if doubtful.any():
+            found[doubtful], _ = _nearest(some[doubtful], relative_references())
+        places[part] = found
+        distances[part] = np.sqrt(squared_lengths(some - (scaled(references[found]) - centre)))
+    return places, distances
+
+
+def _in_double(rows: Features) -> Floats:
+    return rows.astype(np.float64)
+
+
+def _kth_squared(points: Floats, references: KeptRows, neighbours: int) -> Floats:
+    # the closest so far, and behind them those of one block: written in place, for copies would cost a tenth of the products
+    closeness = np.full((len(points), neighbours + ROWS_AT_ONCE), -np.inf, points.dtype)
+    for block, squares in references.blocks():
+        so_far = closeness[:, : neighbours + len(block)]
+        np.matmul(points, block.astype(points.dtype, copy=False).T, out=so_far[:, neighbours:])
+        so_far[:, neighbours:] -= (squares / 2).astype(points.dtype)
+        so_far.partition(len(block), axis=1)
+        closeness[:, :neighbours] = so_far[:, len(block) :]
+    return np.asarray(squared_lengths(points) - 2 * closeness[:, 0].astype(np.float64))
+
+
+def _nearest(points: Floats, references: Iterable[Floats]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """The place of the reference nearest each point, and whether another is as near for all that rounding tells."""
+    rows = np.arange(len(points))
+    places = np.zeros(len(points), np.intp)
+    best = second = np.full(len(points), -np.inf)
+    lengths, longest = np.sqrt(squared_lengths(points)), 0.0
+    epsilon = float(np.finfo(points.dtype).eps)
+    start = 0
+    for block in references:
+        squares = squared_lengths(block)
+        longest = max(longest, float(np.sqrt(squares.max())))
+        # rounding of a sum grows with the root of the number of its terms; four times that is hardly ever exceeded
+        rounding = epsilon * longest * (4 * np.sqrt(points.shape[1]) * lengths + longest)
+        closeness = points @ block.astype(points.dtype, copy=False).T
+        closeness -= (squares / 2).astype(points.dtype)
+        top = closeness.max(axis=1).astype(np.float64)
+        place = (closeness >= (top - rounding)[:, None]).argmax(axis=1)
+        closeness[rows, place] = -np.inf
+        others = closeness.max(axis=1)
+        nearer = top > best + rounding
+        second = np.maximum(second, np.maximum(others, np.where(nearer, best, top)))
+        places[nearer] = start + place[nearer]
+        best = np.maximum(best, top)
+        start += len(block)
+    return places, second >= best - 2 * rounding
+
+
+_MANY = 100
+"""Below so many training images per neighbour, k is large for so few of them; the authors had 1000 and more."""
+
+
+@dataclass(frozen=True)
+class NearestNeighbours(Fitted):
+    """Training features at unit length, relative to a point among them."""
+
+    references: KeptRows
+    centre: Matrix  # (features,)
+    neighbours: int
+
+    def __call__(self, predictions: Predictions) -> OODScores:
+        """Euclidean distance, not squared, of each image's feature direction to the k-th nearest of the training images."""
+        points = directions(predictions.need_features(), self.centre)
+        return kth_distances(points, self.references, self.neighbours)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        one_in = len(self.references) / self.neighbours
+        if one_in >= _MANY:
+            return ()
+        place = f"neighbour {self.neighbours} of {len(self.references)} training images"
+        return (f"{place} is one in {one_in:.3g} and likely of another class; the authors took one in 1000",)
+
+    def found(self) -> dict[str, Fact]:
+        return {"neighbours": self.neighbours, "references": len(self.references)}
+
+
+def fit_knn(
+    training: Training, *, neighbours: int = 1000, precision: Precision = "float32", gigabytes: float = 4.0
+) -> NearestNeighbours:
+    """Distance to the k-th nearest training feature, or with fewer than k images the farthest (Sun et al., 2022).
+
+    References that would take more than so many `gigabytes` of memory lie in a temporary file, from which the same distances
+    come; `precision` float16 halves them.
+    """
+    if neighbours < 1:
+        raise BadInput(f"the nearest neighbour is number 1, got {neighbours}")
+    first = next((block.need_features() for block in training.blocks() if len(block)), None)
+    if first is None:
+        raise NotKept("there are no training images")
+    centre = unit_length(first[:ROWS_AT_ONCE]).mean(axis=0)
+    blocks = (directions(block.need_features(), centre) for block in training.blocks())
+    references = keep_rows(blocks, (len(training), first.shape[1]), precision=precision, gigabytes=gigabytes)
+    return NearestNeighbours(references, centre, min(neighbours, len(references)))
+
+
+KNN = OODDetector(
+    "KNN", fit_knn, needs_training=True, presets={"openood": {"neighbours": 50}, "pytorch-ood": {"neighbours": 50}}
+)

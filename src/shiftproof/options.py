@@ -1,0 +1,594 @@
+"""Options as typed fields, each said once: the library takes the dataclasses, the command line is made from their fields.
+
+Nothing here imports more than the standard library, so that help is instant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from functools import cache
+from typing import Any, ClassVar, Literal, NamedTuple, get_args, get_origin, get_type_hints
+
+from shiftproof.errors import BadInput
+
+
+class Bounds(NamedTuple):
+    """The range of a number; an open end is not in it."""
+
+    least: float | None = None
+    most: float | None = None
+    open_below: bool = False
+    open_above: bool = False
+
+    def check(self, what: str, value: float | tuple[float, ...]) -> None:
+        """BadInput where a number, or one of several, is out of range."""
+        numbers = value if isinstance(value, tuple) else (value,)
+        low = any(
+            self.least is not None and (one < self.least or (self.open_below and one == self.least)) for one in numbers
+        )
+        high = any(self.most is not None and (one > self.most or (self.open_above and one == self.most)) for one in numbers)
+        if low or high:
+            span = f"{self.least} to {self.most}" if self.most is not None else f"at least {self.least}"
+            some = "some of " if isinstance(value, tuple) else ""
+            raise BadInput(f"{what} should be {some}{span}, got {value}")
+
+
+SHARE = Bounds(0, 1, open_below=True, open_above=True)
+POSITIVE = Bounds(0, open_below=True)
+STORE = "Folder of stored predictions."
+FILTERS = "A filter model, e.g. lite:0, with options of its own as onnx:FILE?preprocess=imagenet,size=244; repeatable."
+DATABASE = "A database of votes, such as postgresql://user@host/name.  [default: a file in the project]"
+
+
+class Told(NamedTuple):
+    """What is known of an option besides its name, type and default."""
+
+    help: str  # what comes before a colon is the same in every command that has the option
+    choices: tuple[str, ...] = ()  # where the type does not list them
+    bounds: Bounds | None = None
+    metavar: str | None = None
+    flags: tuple[str, ...] = ()  # as typed, where that is not the field's name
+    repeatable: bool = False  # given several times, each a value; otherwise lists are comma-separated
+    common: bool = False  # shown by --help; the others by --help-all
+    is_path: bool = False
+
+
+def option(default: Any, help: str, **told: Any) -> Any:  # noqa: A002 the word of every library of options
+    """A dataclass field that is an option."""
+    return field(default=default, metadata={"told": Told(help, **told)})
+
+
+def required(help: str, **told: Any) -> Any:  # noqa: A002
+    """A dataclass field that is an option which must be given."""
+    return field(metadata={"told": Told(help, common=True, **told)})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Options that belong together; `given` are the names of those that somebody chose."""
+
+    TITLE: ClassVar[str] = ""
+
+    given: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        changed = (one.name for one in fields(self) if "told" in one.metadata and getattr(self, one.name) != one.default)
+        object.__setattr__(self, "given", self.given.union(changed))
+        for one in fields(self):
+            told: Told | None = one.metadata.get("told")
+            value = getattr(self, one.name)
+            if told is not None and told.bounds is not None and value is not None:
+                told.bounds.check(one.name.replace("_", " "), value)
+            choices = choices_of(type(self)).get(one.name)  # type: ignore[arg-type]  # classes are hashable
+            if choices and value is not None and value not in choices:
+                raise BadInput(f"{as_typed(one.name)} should be {' or '.join(choices)}, got {value!r}")
+
+    def refuse(self, names: Iterable[str], reason: str, advice: str) -> None:
+        """BadInput where one of these was given, which would otherwise be passed over in silence."""
+        given = [as_typed(name) for name in names if name in self.given]
+        if given:
+            raise BadInput(f"{reason}, so {' and '.join(given)} cannot be asked for; {advice}")
+
+
+@cache
+def choices_of(kind: type[Options]) -> Mapping[str, tuple[str, ...]]:
+    """The values that options can take, by name, where they are listed: by their types or beside them."""
+    hints, found = get_type_hints(kind), {}
+    for one in fields(kind):
+        told: Told | None = one.metadata.get("told")
+        hint = hints[one.name]
+        parts = (hint,) if get_origin(hint) in (Literal, tuple) else get_args(hint)
+        values = tuple(value for part in parts if get_origin(part) is Literal for value in get_args(part))
+        if told is not None and (told.choices or values):
+            found[one.name] = told.choices or values
+    return found
+
+
+def as_typed(name: str) -> str:
+    """The name of a field as it is typed.
+
+    >>> as_typed("clean_images")
+    '--clean-images'
+    """
+    return f"--{name.replace('_', '-')}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelSettings(Options):
+    """What a model spec such as ``onnx:model.onnx`` leaves open."""
+
+    TITLE: ClassVar[str] = "Model"
+
+    name: str | None = option(None, "Name of the model in results.", common=True)
+    preprocess: str | None = option(
+        None, "Preprocessing: a preset or key=value pairs, e.g. imagenet,size=244 (see docs/models.md).", common=True
+    )
+    classes: str | None = option(
+        None, "File with the names or wnids of the model's outputs, one a line, or JSON.", common=True
+    )
+    gives: Literal["logits", "probabilities", "scores"] | None = option(None, "What the outputs are.")
+    features: str | None = option(None, "Tensor or layer to take features from.  [default: found where possible]")
+    extra_output: str | None = option(None, "Further output to keep, e.g. a confidence branch or a rotation head.")
+    rotated: bool = option(
+        False, "--extra-output is a rotation head: run it on every image rotated by 0, 90, 180 and 270 degrees."
+    )
+    weights: str | None = option(None, "Checkpoint of the named architecture; .safetensors is safest.")
+    trust: bool = option(
+        False, "Run a model file that is a program (TorchScript, exported): it can do all that you can on this machine."
+    )
+    device: str | None = option(None, "cpu, cuda, or an execution provider of onnxruntime.", common=True)
+    precision: str = option("float32", "Floating-point precision of torch models: float32, bfloat16 or float16 (autocast).")
+    scores: str | None = option(None, "Output that holds the class scores, where a model has several.")
+    boxes: str | None = option(
+        None, "MODEL is an object detector; the layout of its outputs, as yolox, or auto: see docs/models.md.", common=True
+    )
+    score_threshold: float | None = option(None, "Minimum box score.  [default: 0.01]", bounds=Bounds(0, 1))
+    nms_iou: float | None = option(None, "IoU threshold for non-maximum suppression.", bounds=Bounds(0, 1))
+    max_detections: int | None = option(None, "Maximum number of boxes per image.  [default: 100]", bounds=Bounds(1))
+    fill: Literal["random", "empty"] | None = option(
+        None,
+        "boxes: and proposals: only: how classes without a detection are ranked, at random or not at all.  "
+        "[default: random]",
+    )
+    fill_seed: int = option(0, "Random seed of --fill.")
+    proposals: str | None = option(None, "proposals:CLASSIFIER only: source of its crops, an object detector or grid.")
+    max_proposals: int | None = option(None, "Maximum number of crops per image.  [default: 20]", bounds=Bounds(1))
+    min_side: int | None = option(None, "Minimum side of a crop, in pixels.  [default: 10]", bounds=Bounds(1))
+    proposal_output: Literal["classes", "most-confident"] | None = option(
+        None,
+        "How crops are pooled: the class of each by confidence, or all scores of the most confident crop.  "
+        "[default: classes]",
+    )
+    channels_last: bool = option(False, "Memory layout of torch models; often faster.")
+    threads: int | None = option(None, "Threads of the model.  [default: all cores]", bounds=Bounds(1, 4096))
+    trained_on: str | None = option(None, "Training data of the model, e.g. imagenet-train; printed in reports.")
+    augmented: tuple[str, ...] = option((), "An augmentation used in training; repeatable.", repeatable=True)
+    filtered: tuple[str, ...] = option(
+        (), "A published dataset that this model was a filter model of, e.g. imagenet-a; repeatable.", repeatable=True
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetSettings(Options):
+    """How a dataset is read where its layout does not say."""
+
+    TITLE: ClassVar[str] = "Dataset"
+
+    kind: str | None = option(
+        None, "How to read DATASET, where its layout does not say: see shiftproof list datasets.", common=True
+    )
+    labels: str | None = option(
+        None, "Labels instead of those of the layout: a ReaL JSON, a text or an .npy file, or none.", common=True
+    )
+    label: str | None = option(None, "One class, by wnid or name, for all images.")
+    allow_outside: bool = option(False, "Let a manifest name files outside its folder.")
+    max_pixels: int | None = option(None, "Skip larger images unread.  [default: 120000000]", bounds=Bounds(1))
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatchingSettings(Options):
+    """How labels and outputs are matched."""
+
+    TITLE: ClassVar[str] = "Scoring"
+
+    scored: Literal["full", "subset"] = option(
+        "full",
+        "Label space: all classes of the model, or only those of the dataset (e.g. 200 of 1000).",
+        common=True,
+    )
+    unmatched: Literal["error", "unlabelled", "wrong"] = option("error", "How to treat images whose class the model lacks.")
+    class_groups: str | None = option(
+        None,
+        'Class groups that are scored as one class: JSON as {"dog": ["n02085620", ...]}, or coco, imagenet-vid or ytbb.',
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoringSettings(MatchingSettings):
+    """How labels and outputs are matched, of which images, and what is one cluster."""
+
+    only_classes: str | None = option(
+        None, "Only images of these classes: imagenet-a, imagenet-o, imagenet-r, or a file.", common=True
+    )
+    coarse_classes: str | None = option(
+        None, "Only hyponyms of these classes in WordNet, relabelled with them: coco, or a file of wnids."
+    )
+    cluster: str | None = option(
+        None,
+        "Cluster variable for confidence intervals and tests: a metadata field such as patient, a CSV of id and cluster, "
+        "or image.  [default: clips, versions of one photo and duplicates that curate duplicates found]",
+        common=True,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quiet(Options):
+    """Whether progress is shown."""
+
+    TITLE: ClassVar[str] = "Output"
+
+    quiet: bool = option(False, "No progress.", common=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerSettings(Quiet):
+    """How much is done at once."""
+
+    TITLE: ClassVar[str] = "Work"
+
+    workers: int | None = option(
+        None, "Processes that read, preprocess and write images.  [default: as needed]", bounds=Bounds(0), common=True
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictionSettings(WorkerSettings):
+    """How predictions are made and what of them is stored."""
+
+    TITLE: ClassVar[str] = "Predicting"
+
+    keep: Literal["top5", "logits", "features"] | None = option(
+        None, "What to store of each prediction; at least what the studies need.", common=True
+    )
+    half: bool = option(False, "Store logits and features as float16: half the space, see docs/store.md.")
+    batch_size: int | None = option(None, "Images per batch.  [default: chosen by the model]", bounds=Bounds(1), common=True)
+    strict: bool = option(False, "Stop at the first image that cannot be read instead of skipping it.")
+
+    @property
+    def precision(self) -> Literal["float32", "float16"]:
+        """Of stored logits and features."""
+        return "float16" if self.half else "float32"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShardSettings(Options):
+    """This machine's part of the work."""
+
+    TITLE: ClassVar[str] = "Predicting"
+
+    shard: str = option(
+        "1/1", "This machine's part of the work, as 2/8; join the stores later with shiftproof merge.", common=True
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        part, _, parts = self.shard.partition("/")
+        if not (part.isdigit() and parts.isdigit() and 1 <= int(part) <= int(parts)):
+            raise BadInput(f"--shard should be i/n with 1 <= i <= n, as 2/8; got {self.shard!r}")
+
+    @property
+    def part(self) -> tuple[int, int]:
+        """Which of how many."""
+        part, _, parts = self.shard.partition("/")
+        return int(part), int(parts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EditionSettings(Options):
+    """Which edition of severity parameters, and the seed."""
+
+    TITLE: ClassVar[str] = "Pictures"
+
+    edition: str | None = option(
+        None,
+        "Severity parameters and crop of a published dataset, see shiftproof list editions.  "
+        "[default: by the size of images and model]",
+    )
+    seed: int = option(0, "Random seed.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PictureSettings(EditionSettings):
+    """How pictures are cropped, corrupted and encoded."""
+
+    at: Literal["picture", "model-size", "image"] = option(
+        "picture",
+        "Where the corruption is applied: after the edition's resize and crop (picture), after the model's own "
+        "(model-size), or to the original image.",
+    )
+    encoding: Literal["raw", "jpeg85"] | None = option(
+        None, "Pixels as they are (PNG files), or after the JPEG encoding of the published files (quality 85)."
+    )
+    scale_severity: bool = option(False, "Scale severity parameters given in pixels with the image size.")
+    frost_folder: str | None = option(
+        None, "Folder of frost overlays, e.g. the original ones, instead of ours.", is_path=True
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorruptionChoice(Options):
+    """Which corruptions, how severe."""
+
+    TITLE: ClassVar[str] = "Corruptions"
+
+    corruptions: tuple[str, ...] = option(
+        ("imagenet-c",), "imagenet-c (the 15), all, a group such as noise, or names, comma-separated."
+    )
+    severities: tuple[int, ...] = option((1, 2, 3, 4, 5), "Some of 1 to 5, comma-separated.", bounds=Bounds(1, 5))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PerturbationChoice(Options):
+    """Which perturbation sequences."""
+
+    TITLE: ClassVar[str] = "Perturbations"
+
+    perturbations: tuple[str, ...] = option(("imagenet-p",), "imagenet-p (the 10), all, or names, comma-separated.")
+    levels: tuple[int, ...] = option((1,), "Levels of the noise sequences, some of 1 to 3.", bounds=Bounds(1, 3))
+
+
+@dataclass(frozen=True, kw_only=True)
+class OODParameters(Options):
+    """What OOD detectors are fitted to, and with which hyperparameters."""
+
+    TITLE: ClassVar[str] = "OOD detectors"
+
+    training: str | None = option(None, "Training images of the model, for OOD detectors that are fitted.", common=True)
+    preset: str = option("authors", "Hyperparameters of the OOD detectors, as chosen by: authors, openood, pytorch-ood.")
+    set: tuple[str, ...] = option(
+        (), "A hyperparameter of an OOD detector, e.g. knn.neighbours=50; repeatable.", repeatable=True
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class OODDetectorChoice(Options):
+    """Which OOD detectors."""
+
+    TITLE: ClassVar[str] = "OOD detectors"
+
+    ood_detectors: tuple[str, ...] | None = option(
+        None, "Comma-separated, msp+vim for an ensemble of two.  [default: all that can be computed]"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class OODDatasetSettings(Options):
+    """The datasets besides the in-distribution one."""
+
+    TITLE: ClassVar[str] = "Out-of-distribution data"
+
+    id: tuple[str, ...] = option((), "More in-distribution images, as DIR or NAME=DIR; repeatable.", repeatable=True)
+    shifted: tuple[str, ...] = option(
+        (),
+        "Covariate-shifted images of the same classes: NAME=DIR, or a corruption of DATASET as fog:3; repeatable.",
+        repeatable=True,
+        common=True,
+    )
+    ood: tuple[str, ...] = option(
+        (), "Out-of-distribution images: DIR or NAME=DIR; repeatable.", repeatable=True, common=True
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class OODInputs(OODDatasetSettings, OODParameters, PictureSettings):
+    """All that OOD detectors are fitted and tested on."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyNames(Options):
+    """Which studies."""
+
+    TITLE: ClassVar[str] = "Studies"
+
+    studies: tuple[str, ...] | None = option(
+        None, "Comma-separated, see shiftproof list studies.  [default: all that fit]", common=True
+    )
+    unreviewed: str | None = option(None, "DATASET before review: every study is measured on it too.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbedModel(Options):
+    """Which model is probed."""
+
+    TITLE: ClassVar[str] = "Model"
+
+    model: str = option("lite:0", "The model to run.", common=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StorePlace(Options):
+    """Where predictions are."""
+
+    TITLE: ClassVar[str] = "Output"
+
+    store: str = option("runs", STORE, common=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tables(Options):
+    """Measurements as files."""
+
+    TITLE: ClassVar[str] = "Output"
+
+    csv: str | None = option(None, "Also write the measurements as CSV.", is_path=True)
+    parquet: str | None = option(None, "Also write the measurements as Parquet.", is_path=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubsetSettings(Options):
+    """How many images."""
+
+    TITLE: ClassVar[str] = "Dataset"
+
+    limit: int | None = option(
+        None, "Maximum number of images, spread evenly over the dataset.", bounds=Bounds(1), common=True
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProjectPlace(Options):
+    """A review project besides the result."""
+
+    TITLE: ClassVar[str] = "Review"
+
+    project: str | None = option(None, "Also make a review project in this folder.", is_path=True, common=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatabasePlace(Options):
+    """Where votes are kept."""
+
+    TITLE: ClassVar[str] = "Review"
+
+    database: str | None = option(None, DATABASE, metavar="URL", common=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilterModelNames(Options):
+    """The filter models."""
+
+    TITLE: ClassVar[str] = "Filter models"
+
+    filter: tuple[str, ...] = required(
+        FILTERS,
+        repeatable=True,
+        metavar="MODEL",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaybeFilterModels(Options):
+    """The same where none may be named."""
+
+    TITLE: ClassVar[str] = "Filter models"
+
+    filter: tuple[str, ...] = option((), FILTERS, repeatable=True, metavar="MODEL", common=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeatureModel(Options):
+    """A model whose features are compared."""
+
+    TITLE: ClassVar[str] = "Model"
+
+    feature_model: str = required(
+        "Model whose stored features measure similarity: predict them with --keep features.", metavar="MODEL"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaybeFeatureModel(Options):
+    """The same where hashes alone may do."""
+
+    TITLE: ClassVar[str] = "Model"
+
+    feature_model: str | None = option(
+        None,
+        "Model whose stored features measure similarity: finds mirrored and strongly cropped copies that hashes miss.",
+        metavar="MODEL",
+        common=True,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DuplicateReport(Options):
+    """Where duplicates are shown."""
+
+    TITLE: ClassVar[str] = "Output"
+
+    report: str | None = option(
+        None, "Also write an HTML file that shows the pairs side by side.", is_path=True, common=True
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class EarlierReview(Options):
+    """The review that is continued."""
+
+    TITLE: ClassVar[str] = "Review"
+
+    continue_from: str = required("The earlier review project.", metavar="PROJECT")
+    earlier_database: str | None = option(None, DATABASE, metavar="URL", common=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparedModels(Options):
+    """Models to compare with people."""
+
+    TITLE: ClassVar[str] = "Models"
+
+    compared_model: tuple[str, ...] = option(
+        (),
+        "Of a human test: a stored model to compare with; repeatable.",
+        repeatable=True,
+        metavar="MODEL",
+        common=True,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorruptedLayout(Options):
+    """How corrupted pictures are written."""
+
+    TITLE: ClassVar[str] = "Output"
+
+    layout: Literal["imagenet-c", "cifar-c"] = option(
+        "imagenet-c",
+        "Layout of the files: imagenet-c, a file per image (JPEG, or PNG with --encoding raw); cifar-c, an .npy array per "
+        "corruption.",
+        common=True,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PerturbedLayout(Options):
+    """How perturbation sequences are written."""
+
+    TITLE: ClassVar[str] = "Output"
+
+    layout: Literal["imagenet-p", "cifar-p"] = option(
+        "imagenet-p",
+        "Layout of the files: imagenet-p, an .mp4 per sequence, lossy as published; cifar-p, an .npy array per "
+        "perturbation, lossless.",
+        common=True,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedName(Options):
+    """What a dataset should be."""
+
+    TITLE: ClassVar[str] = "Check"
+
+    published: str | None = option(
+        None, "The published dataset it should be, e.g. imagenet-a.  [default: the one it matches]", common=True
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckedStore(Options):
+    """The store that is checked instead of a dataset."""
+
+    TITLE: ClassVar[str] = "Check"
+
+    store: str | None = option(None, STORE, common=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class VersionChoice(Options):
+    """Which versions of a stored model."""
+
+    TITLE: ClassVar[str] = "Model"
+
+    all_versions: bool = option(False, "Every version of NAME, where it has several.", common=True)

@@ -1,0 +1,368 @@
+"""Model x dataset x condition: predictions into the store.
+
+Images are decoded, corrupted and preprocessed in worker processes while the model runs. They come in blocks whose members
+depend only on the order of the dataset, so a run that was resumed, or split over machines, has the same batches, and the
+same bytes come out.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Protocol, TypeAlias, runtime_checkable
+
+from shiftproof.datasets.label_spaces import Scoring
+from shiftproof.datasets.subsets import unlabelled
+from shiftproof.errors import BadInput
+from shiftproof.options import PredictionSettings
+from shiftproof.runs.load import digests_of, load_found, load_predictions, meet
+from shiftproof.runs.plan import KnownInputs, Plan, keeps_of, measurable, plan_blocks
+from shiftproof.runs.prepare import Job, Read, check_condition, prepare
+from shiftproof.runs.saliency import NeedsSaliency, fill_saliency
+from shiftproof.runs.store import Store
+from shiftproof.runs.workers import Block, Workers
+from shiftproof.runs.write import BatchOutputs, RowWriter, record
+from shiftproof.types import (
+    CLEAN,
+    Classifier,
+    Condition,
+    Dataset,
+    DatasetRef,
+    FoundObjects,
+    Keep,
+    Model,
+    ModelRef,
+    ObjectDetector,
+    Predictions,
+    Preprocessing,
+    RecordedDetector,
+    Run,
+    Sample,
+    SkippedImage,
+    Study,
+    richest,
+)
+
+
+class Progress(Protocol):
+    """A progress bar, or whatever else shows how far a run is."""
+
+    def begin(self, what: str, total: int, done: int) -> None: ...
+
+    def advance(self, images: int) -> None: ...
+
+    def end(self) -> None: ...
+
+
+DEFAULTS = PredictionSettings()
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What a run did: images predicted now, images stored before, images skipped."""
+
+    predicted: int
+    stored_before: int
+    skipped_images: tuple[SkippedImage, ...]
+
+    def __add__(self, more: Tally) -> Tally:
+        skipped = tuple(dict.fromkeys([*self.skipped_images, *more.skipped_images]))
+        return Tally(self.predicted + more.predicted, self.stored_before + more.stored_before, skipped)
+
+
+def predict_images(
+    model: Classifier,
+    images: Dataset,
+    condition: Condition = CLEAN,
+    *,
+    store: Store,
+    settings: PredictionSettings = DEFAULTS,
+    scoring: Scoring | None = None,
+    progress: Progress | None = None,
+) -> Predictions:
+    """The model's predictions for every image of the dataset; only images that are not stored are predicted."""
+    check_classes(model, images, scoring)
+    keep = richest([settings.keep or "top5", (scoring or Scoring()).keep])
+    fill(model, images, store=store, condition=condition, settings=settings, keep=keep, progress=progress)
+    return load_predictions(Run(model.ref, images.ref, condition), images, store=store, keep=keep, scoring=scoring)
+
+
+def detect_objects(
+    detector: ObjectDetector,
+    images: Dataset,
+    condition: Condition = CLEAN,
+    *,
+    store: Store,
+    settings: PredictionSettings = DEFAULTS,
+    scoring: Scoring | None = None,
+    progress: Progress | None = None,
+) -> FoundObjects:
+    """The detections in every image of the dataset, and the ground truth; only images that are not stored are run."""
+    check_classes(detector, images, scoring)
+    fill(detector, images, store=store, condition=condition, settings=settings, progress=progress)
+    return load_found(Run(detector.ref, images.ref, condition), images, store=store, scoring=scoring)
+
+
+def check_classes(model: Model, images: Dataset, scoring: Scoring | None = None) -> None:
+    """ClassMismatch now rather than after an hour, where the model says what its outputs are."""
+    if isinstance(model, ObjectDetector):
+        if images.truths is not None:
+            meet(images.classes, model.classes, len(model.classes or ()), (scoring or Scoring()).unmatched)
+        return
+    if images.classes is not None and model.classes is not None:
+        (scoring or Scoring()).space(images.classes, model.classes, outputs=len(model.classes))
+
+
+def fill(
+    model: Model,
+    images: Dataset,
+    *,
+    store: Store,
+    condition: Condition = CLEAN,
+    settings: PredictionSettings = DEFAULTS,
+    keep: Keep | None = None,
+    shard: tuple[int, int] = (1, 1),
+    progress: Progress | None = None,
+) -> Tally:
+    """Predicts and stores the images that have no row under this condition, a committed file for each batch.
+
+    `shard` is part i of n of the images, i from 1.
+    """
+    return fill_conditions(
+        model, images, {condition: None}, store=store, settings=settings, keep=keep, shard=shard, progress=progress
+    )
+
+
+Chosen: TypeAlias = Mapping[Condition, Collection[str] | None]
+"""Conditions, each with the ids of the images it is wanted for; None for all of them."""
+
+
+def fill_conditions(
+    model: Model,
+    images: Dataset,
+    chosen: Chosen,
+    *,
+    store: Store,
+    settings: PredictionSettings = DEFAULTS,
+    keep: Keep | None = None,
+    shard: tuple[int, int] = (1, 1),
+    workers: Workers | None = None,
+    progress: Progress | None = None,
+) -> Tally:
+    """Predicts and stores what is missing under many conditions; each image is decoded once for all of them.
+
+    `keep` is what is stored of each prediction where that is not as the settings say; `workers` are processes of the
+    caller's.
+    """
+    keep = keep or settings.keep or ("boxes" if isinstance(model, ObjectDetector) else "top5")
+    for condition in chosen:
+        check_condition(condition)
+    with store.in_use(model.ref):
+        if isinstance(model, RecordedDetector):
+            return _recorded(model, images, list(chosen), store)
+        batch_size = settings.batch_size or model.default_batch_size
+        writer = RowWriter(model, store, keep, settings.precision, sealed=shard == (1, 1))
+        digests = cache(partial(digests_of, images, store))
+        plans = {
+            condition: plan_blocks(
+                images,
+                writer.stored(condition).contents(keep, verified=True),
+                digests,
+                batch_size=batch_size,
+                shard=shard,
+                only=ids,
+            )
+            for condition, ids in chosen.items()
+        }
+        skipped = [image for plan in plans.values() for image in plan.skipped_images]
+        if settings.strict and skipped:
+            raise _refusal(skipped[0])
+        if progress:
+            what = str(next(iter(plans))) if len(plans) == 1 else f"{len(plans)} conditions"
+            total, done = (sum(counts) for counts in zip(*((plan.total, plan.done) for plan in plans.values()), strict=True))
+            progress.begin(f"{model.ref.name} · {images.ref.name} · {what}", total, done)
+        with _pool(workers or settings.workers, model.preprocessing, images) as pool, writer:
+            jobs = _jobs(plans, images, model.preprocessing, batch_size)
+            for job, read, outputs in _run_model(pool, jobs, writer.run, model.concurrent_batches):
+                now_skipped = writer.write(job, read, outputs)
+                if settings.strict and now_skipped:
+                    raise _refusal(now_skipped[0])
+                skipped += now_skipped
+                if progress:
+                    progress.advance(len(job.samples))
+        if progress:
+            progress.end()
+        before = sum(plan.done - len(plan.skipped_images) for plan in plans.values())
+        return Tally(writer.written, before, tuple(dict.fromkeys(skipped)))
+
+
+def _recorded(model: RecordedDetector, images: Dataset, conditions: Iterable[Condition], store: Store) -> Tally:
+    """Stores the detections of a results file."""
+    done = [record(model, images, condition, store=store) for condition in conditions]
+    written = sum(count for count, _ in done)
+    skipped = tuple(dict.fromkeys(image for _, some in done for image in some))
+    return Tally(written, len(images.samples) * len(done) - written - len(skipped), skipped)
+
+
+def _jobs(plans: Mapping[Condition, Plan], images: Dataset, preprocessing: Preprocessing, batch_size: int) -> Iterator[Job]:
+    """Block after block of the dataset, each under all its conditions while its pictures are remembered.
+
+    A condition that wants a whole block is a batch of its own; what others want of it is put together to full batches.
+    """
+    places = sorted({place for plan in plans.values() for place in plan.blocks})
+    again = len(plans) > 1
+    for place in places:
+        scattered: list[tuple[Sample, Condition]] = []
+        for condition, plan in plans.items():
+            block = plan.blocks.get(place, [])
+            if block and plan.whole:
+                yield _job([(sample, condition) for sample in block], images, preprocessing, again)
+            else:
+                scattered += [(sample, condition) for sample in block]
+        scattered.sort(key=lambda pair: pair[0].id)  # an image after the other, so that few pictures need be remembered
+        for start in range(0, len(scattered), batch_size):
+            yield _job(scattered[start : start + batch_size], images, preprocessing, again)
+
+
+def _job(pairs: Sequence[tuple[Sample, Condition]], images: Dataset, preprocessing: Preprocessing, again: bool) -> Job:
+    samples = [sample for sample, _ in pairs]
+    return Job(
+        samples, [images.source(sample) for sample in samples], [condition for _, condition in pairs], preprocessing, again
+    )
+
+
+def _run_model(
+    pool: Workers, jobs: Iterable[Job], run: Callable[[Block[Job]], BatchOutputs | None], concurrent_batches: int
+) -> Iterator[tuple[Job, list[Read], BatchOutputs | None]]:
+    """Every job with what became of its images and the model's outputs, in order; several batches run concurrently."""
+    waiting: deque[tuple[Block[Job], Future[BatchOutputs | None]]] = deque()
+    ahead = 2 * concurrent_batches  # for each thread one batch running and one queued, taken while rows are committed
+    with ThreadPoolExecutor(concurrent_batches, thread_name_prefix="model") as threads:
+        for block in pool.blocks(prepare, jobs, held=ahead):
+            waiting.append((block, threads.submit(run, block)))
+            if len(waiting) == ahead:
+                done, outputs = waiting.popleft()
+                yield done.job, done.said, outputs.result()
+        for done, outputs in waiting:
+            yield done.job, done.said, outputs.result()
+
+
+def fill_studies(
+    model: Model,
+    studies: Sequence[Study],
+    datasets: Iterable[Dataset],
+    *,
+    store: Store,
+    settings: PredictionSettings = DEFAULTS,
+    scoring: Scoring | None = None,
+    workers: Workers | None = None,
+    progress: Progress | None = None,
+) -> Tally:
+    """Predicts every run of this model that the studies name and that is not stored.
+
+    A study that can tell from the images and the model alone that it would measure nothing is not run.
+    A `SampledStudy` runs only some images of most cells: it is asked for the next ones until it wants none. A study that
+    `NeedsSaliency` also gets saliency maps of the images it requests.
+    """
+    sets = {images.ref: images for images in datasets}
+    studies, _ = measurable(studies, KnownInputs.of([model.classes], sets.values(), scoring))
+    sampled = [study for study in studies if isinstance(study, SampledStudy)]
+    least = richest([settings.keep or "top5", (scoring or Scoring()).keep])
+    keeps = keeps_of([study for study in studies if study not in sampled], least)
+    for study in sampled:
+        keeps |= {run: richest([keeps.get(run, least), study.keep]) for run in study.first_runs(model.ref)}
+    done = Tally(0, 0, ())
+    together: dict[tuple[DatasetRef, Keep], list[Condition]] = {}
+    for run, keep in keeps.items():
+        if run.model == model.ref:
+            together.setdefault((run.dataset, keep), []).append(run.condition)
+    with store.in_use(model.ref), _pool(workers or settings.workers, model.preprocessing, *sets.values()) as pool:
+
+        def fill_some(images: Dataset, chosen: Chosen, keep: Keep) -> Tally:
+            nonlocal done
+            tally = fill_conditions(
+                model, images, chosen, store=store, settings=settings, keep=keep, workers=pool, progress=progress
+            )
+            done += tally
+            return tally
+
+        for (ref, keep), conditions in together.items():
+            fill_some(sets[ref], dict.fromkeys(conditions), keep)
+        for study in sampled:
+            _fill_sampled(study, model.ref, sets, store, scoring, fill_some)
+        for one in studies:
+            if isinstance(one, NeedsSaliency) and isinstance(model, Classifier):
+                fill_saliency(
+                    one, model, sets, store=store, scoring=scoring, batch_size=settings.batch_size, progress=progress
+                )
+    return done
+
+
+@runtime_checkable
+class SampledStudy(Study, Protocol):
+    """A study that chooses, by what it has seen, which images to run in which cell."""
+
+    def first_runs(self, model: ModelRef) -> Sequence[Run]: ...
+
+    def wanted(self, model: ModelRef, load: Callable[[Run], Predictions]) -> Mapping[Run, Collection[str]]: ...
+
+
+def _fill_sampled(
+    study: SampledStudy,
+    model: ModelRef,
+    sets: Mapping[DatasetRef, Dataset],
+    store: Store,
+    scoring: Scoring | None,
+    fill_some: Callable[[Dataset, Chosen, Keep], Tally],
+) -> None:
+    digests = {ref: digests_of(images, store) for ref, images in sets.items()}
+
+    def load(run: Run) -> Predictions:
+        images = sets[run.dataset]
+        return load_predictions(
+            run, images, store=store, keep=study.keep, scoring=scoring, partial=True, digests=digests[run.dataset]
+        )
+
+    while wanted := study.wanted(model, load):
+        images = sets[next(iter(wanted)).dataset]
+        tally = fill_some(images, {run.condition: ids for run, ids in wanted.items()}, study.keep)
+        if tally.skipped_images:
+            image = tally.skipped_images[0]
+            raise BadInput(
+                f"{image.id} has no prediction under some condition ({image.reason}); remove it, or leave out the budget"
+            )
+
+
+def check_stored(
+    studies: Iterable[Study], datasets: Iterable[Dataset], *, store: Store, besides: Collection[ModelRef]
+) -> None:
+    """MissingRuns now rather than after an hour, where a study needs stored predictions of another model."""
+    sets = {images.ref: images for images in datasets}
+    for study in studies:
+        for run in study.runs():
+            if run.model in besides:
+                continue
+            # labels that a study reads otherwise, or not at all, need not be known to the model
+            read_otherwise = study.reading(run) is not None
+            images = sets[run.dataset]
+            how = load_found if study.keep == "boxes" else load_predictions
+            # of a baseline that was sampled too, some cells are enough
+            some = isinstance(study, SampledStudy) and run not in study.first_runs(run.model)
+            how(run, unlabelled(images) if read_otherwise else images, store=store, keep=study.keep, partial=some)
+
+
+def _pool(workers: Workers | int | None, preprocessing: Preprocessing, *sets: Dataset) -> AbstractContextManager[Workers]:
+    """The given workers, or some of its own for this run."""
+    if isinstance(workers, Workers):
+        return nullcontext(workers)
+    # a class that lives in the user's script cannot be found by another process
+    at_home = "__main__" in {type(one).__module__ for one in (preprocessing, *sets)}
+    return Workers(0 if at_home else workers)
+
+
+def _refusal(image: SkippedImage) -> BadInput:
+    return BadInput(f"{image.id}: {image.reason}; mend or remove it, or leave out --strict to skip it")

@@ -1,0 +1,193 @@
+"""From stored bytes to a model's inputs: what worker processes do, so this file imports little."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from shiftproof import catalog
+from shiftproof.corruptions.entry import check_kernels, corruption_of
+from shiftproof.errors import BadInput, UnknownName, UnreadableImage
+from shiftproof.runs.digests import digest_of, stamp_of
+from shiftproof.runs.workers import Arrays
+from shiftproof.types import CROPS, Condition, CroppingPreprocessing, Image, ImageSource, Inputs, Preprocessing, Sample
+
+PICTURES = ("image", "whole", "model-size", *CROPS)
+"""What a condition may act on, beside the pictures of the editions."""
+
+CACHED_BYTES = 64 * 2**20
+"""Bytes of pictures that a worker caches: those of a few batches, which many conditions need in turn."""
+
+CACHED_CROPS = 4
+"""Images whose ten crops a worker caches: they are needed one image after the other."""
+
+
+class Job(NamedTuple):
+    """Some images of a run, each with its condition, and their preprocessing."""
+
+    samples: list[Sample]
+    sources: list[ImageSource]
+    conditions: list[Condition]
+    preprocessing: Preprocessing
+    again: bool = False  # other conditions of the same images follow
+
+
+class Read(NamedTuple):
+    """What became of one image: its digest and stamp, and the reason where it cannot be used."""
+
+    digest: str | None
+    stamp: str | None
+    reason: str | None
+    size: tuple[int, int] | None = None  # height and width before preprocessing
+
+
+def prepare(job: Job) -> tuple[Arrays, list[Read]]:
+    """The input of every readable image, in order, and what became of each image."""
+    arrays: Arrays = []
+    read: list[Read] = []
+    # once an image, which may be there under many conditions
+    sources = dict(zip((sample.id for sample in job.samples), job.sources, strict=True))
+    stamps = {image_id: stamp_of(source) for image_id, source in sources.items()}
+    for sample, source, condition in zip(job.samples, job.sources, job.conditions, strict=True):
+        stamp, reason = stamps[sample.id], None
+        size: tuple[int, int] | None = None
+        digest: str | None = None
+        try:
+            data, digest = _bytes_of(source, stamp, job)
+            if condition.picture in CROPS:
+                arrays.append(_crop_of(sample, source, data, digest, condition, job))
+            else:
+                picture = _picture_of(sample, source, data, digest, condition, job)
+                arrays.append(_input_of(sample, picture, condition, job.preprocessing))
+                size = picture.shape[:2]
+        except UnreadableImage as error:
+            reason = str(error)
+        except OSError as error:
+            reason = f"cannot be read: {error.strerror or error}"
+        read.append(Read(digest, stamp, reason, size))
+    return arrays, read
+
+
+def check_condition(condition: Condition) -> None:
+    """An error now where the condition names what there is not, or needs a library that is missing."""
+    if condition.name != "clean":
+        corruption_of(condition.name)
+        check_kernels(f"corruption {condition.name!r}")
+    if condition.edition is not None:
+        catalog.EDITIONS.load(condition.edition)
+    if condition.picture not in PICTURES and condition.picture not in catalog.EDITIONS:
+        raise UnknownName("picture", condition.picture, [*PICTURES, *catalog.EDITIONS])
+    if condition.picture in CROPS and (condition.name != "clean" or condition.output != "raw"):
+        raise BadInput(f"one of ten crops is evaluated clean, not under {condition}")
+    if condition.frost is not None and (condition.name == "clean" or not corruption_of(condition.name).takes_frost):
+        raise BadInput(f"{condition.name} takes no frost pictures")
+
+
+def _input_of(sample: Sample, picture: Image, condition: Condition, preprocessing: Preprocessing) -> Inputs:
+    if condition.name != "clean" or condition.output != "raw":
+        from shiftproof.corruptions.apply import apply  # only where pixels change: it loads OpenCV
+
+        picture = apply(condition, picture, key=sample.id)
+    return preprocessing.from_image(picture) if condition.picture == "image" else preprocessing.from_picture(picture)
+
+
+def _bytes_of(source: ImageSource, stamp: str | None, job: Job) -> tuple[bytes | None, str]:
+    """The stored bytes and their digest; no bytes where a picture of them is cached."""
+    digest = _cache.digest(stamp) if job.again and stamp else None
+    if digest is not None:
+        return None, digest
+    data = source.read()
+    digest = digest_of(data)
+    if job.again and stamp:
+        _cache.keep_digest(stamp, digest)
+    return data, digest
+
+
+def _picture_of(
+    sample: Sample, source: ImageSource, data: bytes | None, digest: str, condition: Condition, job: Job
+) -> Image:
+    """The image as the condition sees it."""
+    preprocessing = job.preprocessing
+    rule = repr(preprocessing) if condition.picture == "model-size" else preprocessing.decoder
+    key = (sample.id, digest, condition.picture, rule)
+    picture = _cache.picture(key) if job.again else None
+    if picture is None:
+        picture = _cut(_decoded(source, data, preprocessing), condition.picture, preprocessing)
+        if job.again:
+            _cache.keep_picture(key, picture)
+    return picture
+
+
+def _crop_of(sample: Sample, source: ImageSource, data: bytes | None, digest: str, condition: Condition, job: Job) -> Inputs:
+    """The input of one of the ten crops; all are made together, since the others are mostly needed next."""
+    key = (sample.id, digest, repr(job.preprocessing))
+    crops = _cache.crops(key) if job.again else None
+    if crops is None:
+        if not isinstance(job.preprocessing, CroppingPreprocessing):
+            raise BadInput("the model has a preprocessing of its own, which has no corner crops")
+        crops = job.preprocessing.from_crops(_decoded(source, data, job.preprocessing))
+        _cache.keep_crops(key, crops)
+    return crops[condition.picture]
+
+
+def _decoded(source: ImageSource, data: bytes | None, preprocessing: Preprocessing) -> Image:
+    return source.decode(source.read() if data is None else data, decoder=preprocessing.decoder)
+
+
+def _cut(image: Image, picture: str, preprocessing: Preprocessing) -> Image:
+    if picture in ("image", "whole"):
+        return image
+    if picture == "model-size":
+        return preprocessing.cut(image)
+    cut: Image = catalog.EDITIONS.load(picture).picture(image)
+    return cut
+
+
+class _Cache:
+    """An LRU cache of pictures, ten crops and the digests of their files, for all threads of a process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._pictures: OrderedDict[tuple[str, ...], Image] = OrderedDict()
+        self._held = 0
+        self._crops: OrderedDict[tuple[str, ...], Mapping[str, Inputs]] = OrderedDict()
+        self._digests: OrderedDict[str, str] = OrderedDict()
+
+    def digest(self, stamp: str) -> str | None:
+        with self._lock:
+            return self._digests.get(stamp)
+
+    def keep_digest(self, stamp: str, digest: str) -> None:
+        with self._lock:
+            self._digests[stamp] = digest
+            if len(self._digests) > 4096:
+                self._digests.popitem(last=False)
+
+    def picture(self, key: tuple[str, ...]) -> Image | None:
+        with self._lock:
+            if key in self._pictures:
+                self._pictures.move_to_end(key)
+            return self._pictures.get(key)
+
+    def keep_picture(self, key: tuple[str, ...], picture: Image) -> None:
+        with self._lock:
+            if key not in self._pictures:
+                self._pictures[key] = picture
+                self._held += picture.nbytes
+            while self._held > CACHED_BYTES and len(self._pictures) > 1:
+                self._held -= self._pictures.popitem(last=False)[1].nbytes
+
+    def crops(self, key: tuple[str, ...]) -> Mapping[str, Inputs] | None:
+        with self._lock:
+            return self._crops.get(key)
+
+    def keep_crops(self, key: tuple[str, ...], crops: Mapping[str, Inputs]) -> None:
+        with self._lock:
+            self._crops[key] = crops
+            if len(self._crops) > CACHED_CROPS:
+                self._crops.popitem(last=False)
+
+
+_cache = _Cache()

@@ -1,0 +1,490 @@
+"""Stored rows of one model under one condition, in files that are there whole or not at all.
+
+Boxes of all images of a file lie one after the other, with a count for each image.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import json
+import time
+import uuid
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, cast, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftproof.errors import DamagedFile, StoreError
+from shiftproof.files import SURELY_LEFT, alone, check_inside, quarantine, read_regular, sweep, write_whole
+from shiftproof.runs.chunks import NO_FILE, Chunk, reading, save_chunk
+from shiftproof.types import Keep, satisfies
+
+PER_IMAGE = ("image_sizes", "box_counts")
+"""Height and width of each image, (images, 2), zeros where they are not known; and its boxes counted, (images,)."""
+
+PER_BOX = ("boxes", "box_scores", "box_classes")
+"""Corners, (boxes, 4), scores and classes, (boxes,), in the order of the images."""
+
+
+def gathered_boxes(
+    places: Mapping[Path, Sequence[tuple[int, int]]], images: int, read: Callable[[Path, str], NDArray[Any]]
+) -> dict[str, NDArray[Any]]:
+    """Boxes gathered from several files, in the order in which the images are wanted.
+
+    `places` are pairs for each file: the place where an image is wanted, and its row in the file.
+    """
+    sizes, counts = np.zeros((images, 2), np.int32), np.zeros(images, np.int32)
+    pairs = {path: tuple(np.array(side) for side in zip(*some, strict=True)) for path, some in places.items()}
+    stored_counts = {path: read(path, "box_counts") for path in pairs}
+    for path, (wanted, rows) in pairs.items():
+        sizes[wanted], counts[wanted] = read(path, "image_sizes")[rows], stored_counts[path][rows]
+    total = int(counts.sum())
+    shapes = ((total, 4), (total,), (total,))
+    kinds = (np.float32, np.float32, np.int32)
+    arrays: dict[str, NDArray[Any]] = {
+        name: np.empty(shape, kind) for name, shape, kind in zip(PER_BOX, shapes, kinds, strict=True)
+    }
+    for path, (wanted, rows) in pairs.items():
+        target = rows_of_images(counts, wanted)
+        source = rows_of_images(stored_counts[path], rows)
+        for name in PER_BOX:
+            arrays[name][target] = read(path, name)[source]
+    return {"image_sizes": sizes, "box_counts": counts, **arrays}
+
+
+def rows_of_images(counts: NDArray[np.integer], images: NDArray[np.integer]) -> NDArray[np.integer]:
+    """The rows of all boxes of some images, where each image has so many boxes one after the other.
+
+    >>> rows_of_images(np.array([2, 0, 3]), np.array([2, 0])).tolist()
+    [2, 3, 4, 0, 1]
+    """
+    ends = np.cumsum(counts)
+    starts, chosen = (ends - counts)[images], counts[images]
+    within = np.arange(chosen.sum()) - np.repeat(np.cumsum(chosen) - chosen, chosen)
+    return np.asarray(np.repeat(starts, chosen) + within)
+
+
+SEALED_BYTES = 8 * 2**20
+"""Small files are joined into files of about this size when a run is complete; joining takes a few times as much memory."""
+
+
+MOST_CLASSES = 2**24
+"""Larger class indices are damage: they would only fill the memory."""
+
+
+TOP5 = ("top5_classes", "top5_scores", "log_total")
+
+
+MADE_ANEW = "predict or run with this model computes its rows again"
+
+
+SAID_ANEW = "predict or run with this model writes it again: the rows are kept"
+"""The remedy for damaged rows, and for a damaged run.json or model.json."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some rows as they go into the store: the model's outputs, or why the image was skipped."""
+
+    ids: Sequence[str]
+    digests: Sequence[str]
+    arrays: Mapping[str, NDArray[Any]]  # one row an id: TOP5, perhaps logits, features, extra; or PER_IMAGE and PER_BOX
+    skipped: Sequence[tuple[str, str, str]] = ()  # id, digest, reason
+
+
+class StoredRun:
+    """The rows of one model under one condition."""
+
+    def __init__(self, folder: Path, about: Mapping[str, Any]) -> None:
+        self.folder = folder
+        self.about = about
+        self._writer = uuid.uuid4().hex[:8]
+
+    def append(self, rows: Rows, keep: Keep) -> None:
+        """Commits rows: after this they survive anything but the disk."""
+        if not (self.folder / "run.json").exists():
+            self._write_about()
+        texts = {"keep": keep, "ids": rows.ids, "digests": rows.digests, "aside": rows.skipped}
+        metadata = {name: text if isinstance(text, str) else json.dumps(list(text)) for name, text in texts.items()}
+        save_chunk(self._new_path(), rows.arrays, metadata)
+
+    def contents(self, keep: Keep = "top5", *, verified: bool = False) -> Contents:
+        """Which images have a row that holds at least `keep`, and where; `verified` reads these rows to see that they do."""
+        while True:
+            try:
+                return self._contents(keep, verified)
+            except FileNotFoundError:
+                continue  # another process joined some files since we listed them
+
+    def _contents(self, keep: Keep, verified: bool = False) -> Contents:
+        found = Contents()
+        for path in self._files():
+            with or_quarantine(), reading(path) as file:
+                about = about_rows(file)
+                useful = satisfies(about.keep, keep)
+                if useful and verified and about.pairs:
+                    for name in _tensors_of(keep):
+                        if not file.was_read(name):
+                            rows_array(file, name, len(about.pairs))
+                for key, digest, reason in about.skipped:
+                    found.skipped.setdefault((key, digest), reason)
+                found.counts[path] = len(about.pairs)
+                for row, pair in enumerate(about.pairs if useful else ()):
+                    found.rows.setdefault(pair, (path, row))
+        return found
+
+    def load(
+        self, wanted: Sequence[tuple[str, str]], keep: Keep = "top5", *, classes: int | None = None
+    ) -> dict[str, NDArray[Any]]:
+        """The rows of these (id, digest) pairs, in this order, holding `keep`; all of them must be here.
+
+        Extra numbers come with them where every one of these rows has some. DamagedFile where a file is not what was
+        written, or holds a class beyond so many `classes`: it is quarantined then, so another load may find others.
+        """
+        while True:
+            try:
+                with _quarantine_and_raise():
+                    contents = self._contents(keep)
+                    places = _places(wanted, contents)
+                    if keep == "boxes":
+                        return gathered_boxes(places, len(wanted), partial(_read_array, contents.counts, classes))
+                    return self._load(places, len(wanted), contents.counts, _tensors_of(keep), classes)
+            except FileNotFoundError:
+                continue
+
+    @staticmethod
+    def _load(
+        places: Mapping[Path, Sequence[tuple[int, int]]],
+        wanted: int,
+        counts: Mapping[Path, int],
+        names: Sequence[str],
+        classes: int | None,
+    ) -> dict[str, NDArray[Any]]:
+        arrays: dict[str, NDArray[Any]] = {}
+        without_extra = False
+        for path, pairs in places.items():
+            target, source = (np.array(side) for side in zip(*pairs, strict=True))
+            with reading(path) as file:
+                extra = [name for name in file.names if name == "extra"]
+                without_extra |= not extra
+                for name in (*names, *extra):
+                    stored = rows_array(file, name, counts[path], classes)
+                    if name not in arrays:
+                        kind = np.float32 if stored.dtype == np.float16 else stored.dtype
+                        arrays[name] = np.empty((wanted, *stored.shape[1:]), kind)
+                    elif stored.shape[1:] != arrays[name].shape[1:]:
+                        raise file.damaged(f"{name} is {stored.shape}, in other files {arrays[name].shape}")
+                    arrays[name][target] = stored[source]
+        if without_extra:
+            arrays.pop("extra", None)
+        return arrays
+
+    def walk(self, wanted: Iterable[tuple[str, str]], keep: Keep = "top5", *, classes: int | None = None) -> Iterator[Rows]:
+        """The rows of these (id, digest) pairs, each once, file by file as they lie: for more than fits into memory.
+
+        DamagedFile as of `load`.
+        """
+        left = set(wanted)
+        while left:
+            before = len(left)
+            try:
+                for path in self._files():
+                    with _quarantine_and_raise():
+                        rows = _read_some(path, left, keep, classes)
+                    left.difference_update(zip(rows.ids, rows.digests, strict=True))
+                    if rows.ids:
+                        yield rows
+            except FileNotFoundError:
+                continue  # another process joined some files since we listed them; what was not read yet is in the new ones
+            if len(left) == before:
+                raise StoreError(f"{before} rows have gone from {self.folder}; predict again")
+
+    def seal(self) -> None:
+        """Joins small files into large ones, every row once.
+
+        A kill between writing and deleting leaves rows twice, which is harmless, until the next run that writes some.
+        """
+        with suppress(FileNotFoundError), alone(self.folder, wait=True):
+            self._seal()
+
+    def _seal(self) -> None:
+        known = KnownRows()
+        joinable: dict[Keep, dict[Path, list[int] | None]] = {}
+        for path in self._files():
+            with or_quarantine(), reading(path) as file:
+                about = about_rows(file)
+                fresh = known.add(about)
+                doubled = len(fresh) < len(about.pairs)
+                if doubled or path.stat().st_size < SEALED_BYTES // 2:
+                    joinable.setdefault(about.keep, {})[path] = fresh if doubled else None
+        for keep, chosen in joinable.items():
+            for some in _groups(list(chosen)):
+                if len(some) > 1 or any(chosen[path] is not None for path in some):
+                    self._join({path: chosen[path] for path in some}, keep)
+
+    def _join(self, chosen: Mapping[Path, Sequence[int] | None], keep: Keep) -> None:
+        """Puts these rows of these files, or all of one, into a file in place of them."""
+        read: dict[Path, Rows] = {}
+        for path, places in chosen.items():
+            with or_quarantine():
+                rows = _read_rows(path)
+                read[path] = rows if places is None else _taken(rows, places)
+        joined = joined_rows(list(read.values()))
+        if joined is not None and (joined.ids or joined.skipped):
+            self.append(dataclasses.replace(joined, skipped=list(dict.fromkeys(joined.skipped))), keep)
+        for path in read:
+            path.unlink(missing_ok=True)
+
+    def tidy(self) -> None:
+        """Removes what killed writers left half-written, and writes `run.json` again where it is damaged."""
+        if not self.folder.is_dir():
+            return
+        check_inside(self.folder, self.folder.parents[1])
+        sweep(self.folder)
+        for path in self.folder.glob(".*"):  # by versions whose writers could not be told to live or not
+            try:
+                if time.time() - path.stat().st_mtime > SURELY_LEFT:
+                    path.unlink()
+            except (FileNotFoundError, IsADirectoryError, PermissionError):
+                pass  # its writer has just finished it; or it is no file of ours
+        about = self.folder / "run.json"
+        if self.about and about.exists() and model_in(about) is None:
+            quarantine(about, "it does not say whose rows these are", "it is written again: the rows are kept")
+            self._write_about()
+
+    def _write_about(self) -> None:
+        write_whole(self.folder / "run.json", to_json(self.about), inside=self.folder.parents[1])
+
+    def _files(self) -> list[Path]:
+        check_inside(self.folder, self.folder.parents[1])  # they may be quarantined or joined
+        return sorted(path for path in self.folder.glob("*.safetensors") if path.is_file())
+
+    def _new_path(self) -> Path:
+        return self.folder / f"{time.time_ns():020d}-{self._writer}.safetensors"
+
+
+@dataclass
+class Contents:
+    """Where the rows of a run lie, and which images were skipped, by (id, digest)."""
+
+    rows: dict[tuple[str, str], tuple[Path, int]] = dataclasses.field(default_factory=dict)
+    skipped: dict[tuple[str, str], str] = dataclasses.field(default_factory=dict)
+    counts: dict[Path, int] = dataclasses.field(default_factory=dict)  # rows of each file
+
+
+class AboutRows(NamedTuple):
+    """The header of a file of rows."""
+
+    keep: Keep
+    pairs: list[tuple[str, str]]  # id and digest of each row
+    skipped: list[tuple[str, str, str]]  # id, digest and reason
+
+
+def about_rows(file: Chunk) -> AboutRows:
+    keep = file.text("keep")
+    ids, digests, skipped = (file.json(file.text(name), list) for name in ("ids", "digests", "aside"))
+    texts = (*ids, *digests, *(text for entry in skipped for text in (entry if isinstance(entry, list) else (None,))))
+    if keep not in get_args(Keep) or len(ids) != len(digests) or not all(type(text) is str for text in texts):
+        raise file.damaged("its metadata cannot be read")
+    if any(len(entry) != 3 for entry in skipped):
+        raise file.damaged("its metadata cannot be read")
+    return AboutRows(cast(Keep, keep), list(zip(ids, digests, strict=True)), [(one[0], one[1], one[2]) for one in skipped])
+
+
+class KnownRows:
+    """Which rows earlier files hold."""
+
+    def __init__(self) -> None:
+        self._pairs: dict[Keep, set[tuple[str, str]]] = {}
+        self._skipped: set[tuple[str, str, str]] = set()
+
+    def add(self, about: AboutRows) -> list[int]:
+        """The rows of a file that none before it holds."""
+        richer = [pairs for keep, pairs in self._pairs.items() if satisfies(keep, about.keep)]
+        own = self._pairs.setdefault(about.keep, set())
+        fresh = []
+        for row, pair in enumerate(about.pairs):
+            if pair not in own and not any(pair in pairs for pairs in richer):
+                own.add(pair)
+                fresh.append(row)
+        return fresh
+
+    def add_skipped(self, about: AboutRows) -> bool:
+        """Whether a file lists a skipped image that none before it does."""
+        before = len(self._skipped)
+        self._skipped.update(about.skipped)
+        return len(self._skipped) > before
+
+
+def _places(wanted: Sequence[tuple[str, str]], contents: Contents) -> dict[Path, list[tuple[int, int]]]:
+    """For each file the places where its rows are wanted, each with the row."""
+    places: dict[Path, list[tuple[int, int]]] = {}
+    gone = sum(pair not in contents.rows for pair in wanted)
+    if gone:
+        raise StoreError(f"{gone} rows have gone from the store since it was opened; predict again")
+    for place, pair in enumerate(wanted):
+        path, row = contents.rows[pair]
+        places.setdefault(path, []).append((place, row))
+    return places
+
+
+@contextmanager
+def or_quarantine() -> Iterator[None]:
+    """A damaged file is quarantined, and the rest goes on without it."""
+    try:
+        yield
+    except DamagedFile as damaged:
+        quarantine(damaged.path, damaged.reason, MADE_ANEW)
+
+
+@contextmanager
+def _quarantine_and_raise() -> Iterator[None]:
+    """A damaged file is quarantined, and whoever asked is told."""
+    try:
+        yield
+    except DamagedFile as damaged:
+        quarantine(damaged.path, damaged.reason, MADE_ANEW)
+        raise
+
+
+FORMS: Mapping[str, tuple[str, tuple[int | None, ...]]] = {
+    "top5_classes": ("i", (None,)),
+    "top5_scores": ("f", (None,)),
+    "log_total": ("f", ()),
+    "logits": ("f", (None,)),
+    "features": ("f", (None,)),
+    "extra": ("f", (None,)),
+    "image_sizes": ("i", (2,)),
+    "box_counts": ("i", ()),
+    "boxes": ("f", (4,)),
+    "box_scores": ("f", ()),
+    "box_classes": ("i", ()),
+}
+"""The dtype kind and the shape behind the first axis of every stored array."""
+
+
+def rows_array(file: Chunk, name: str, rows: int, classes: int | None = None) -> NDArray[Any]:
+    """An array of so many rows, or of their boxes; DamagedFile where it cannot be that."""
+    found = file.array(name)
+    kind, others = FORMS[name]
+    if name in PER_BOX:
+        rows = int(file.array("box_counts").sum(dtype=np.int64))
+    fits = found.ndim == 1 + len(others) and all(
+        size > 0 or not rows if given is None else size == given for given, size in zip(others, found.shape[1:], strict=True)
+    )
+    if not fits or found.dtype.kind != kind or len(found) != rows:
+        raise file.damaged(f"{name} should be {rows:,} rows, got {found.dtype} of {found.shape}")
+    if kind == "i" and found.size:
+        least, most = int(found.min()), int(found.max())
+        limit = MOST_CLASSES if name in ("top5_classes", "box_classes") else np.iinfo(np.int32).max
+        if least < 0 or most >= limit or (name == "box_counts" and int(found.sum(dtype=np.int64)) != file.length("boxes")):
+            raise file.damaged(f"{name} holds {least if least < 0 else most:,}, which it cannot be")
+        if name in ("top5_classes", "box_classes") and classes is not None and most >= classes:
+            if not file.has_checksums:
+                raise file.damaged(f"{name} holds class {most:,} of a model that has {classes:,}")
+            raise StoreError(
+                f"{file.path} holds class {most:,} of a model that says it has {classes:,}: its model.json is another's; "
+                "predict again into a new folder, named with --store"
+            )
+    return found
+
+
+def _groups(paths: Sequence[Path]) -> Iterator[list[Path]]:
+    """Paths, in order, that together make a sealed file each."""
+    some: list[Path] = []
+    held = 0
+    for path in paths:
+        some.append(path)
+        held += path.stat().st_size
+        if held >= SEALED_BYTES:
+            yield some
+            some, held = [], 0
+    yield some
+
+
+def _read_rows(path: Path) -> Rows:
+    with reading(path) as file:
+        about = about_rows(file)
+        arrays = {name: rows_array(file, name, len(about.pairs)) for name in file.names if name in FORMS}
+    return Rows([key for key, _ in about.pairs], [digest for _, digest in about.pairs], arrays, about.skipped)
+
+
+def _read_array(counts: Mapping[Path, int], classes: int | None, path: Path, name: str) -> NDArray[Any]:
+    with reading(path) as file:
+        return rows_array(file, name, counts[path], classes)
+
+
+def _taken(rows: Rows, places: Sequence[int]) -> Rows:
+    """Some of the rows, and all skipped images beside them."""
+    chosen = np.array(places, int)
+    of_boxes = rows_of_images(rows.arrays["box_counts"], chosen) if "box_counts" in rows.arrays else chosen
+    arrays = {name: array[of_boxes if name in PER_BOX else chosen] for name, array in rows.arrays.items()}
+    return Rows([rows.ids[place] for place in places], [rows.digests[place] for place in places], arrays, rows.skipped)
+
+
+def _read_some(path: Path, wanted: Container[tuple[str, str]], keep: Keep, classes: int | None) -> Rows:
+    """Those rows of a file that are wanted and hold `keep`; float16 comes back as float32."""
+    with reading(path) as file:
+        about = about_rows(file)
+        places = [place for place, pair in enumerate(about.pairs) if pair in wanted]
+        if not satisfies(about.keep, keep) or not places:
+            return Rows([], [], {})
+        needed = (*_tensors_of(keep), *(name for name in file.names if name == "extra"))
+        arrays = {name: rows_array(file, name, len(about.pairs), classes) for name in needed}
+    for name, stored in arrays.items():
+        some = stored if len(places) == len(about.pairs) else stored[places]
+        arrays[name] = some.astype(np.float32) if some.dtype == np.float16 else some
+    return Rows([about.pairs[place][0] for place in places], [about.pairs[place][1] for place in places], arrays)
+
+
+def joined_rows(parts: Sequence[Rows]) -> Rows | None:
+    """Several rows as one, holding what all of them hold; None of none."""
+    if len(parts) < 2:
+        return parts[0] if parts else None
+    filled = [part.arrays for part in parts if part.arrays]
+    names = [name for name in (filled[0] if filled else ()) if all(name in arrays for arrays in filled)]
+    arrays = {name: np.concatenate([held[name] for held in filled]) for name in names}
+    return Rows(
+        [key for part in parts for key in part.ids],
+        [digest for part in parts for digest in part.digests],
+        arrays,
+        [entry for part in parts for entry in part.skipped],
+    )
+
+
+def _tensors_of(keep: Keep) -> tuple[str, ...]:
+    return {
+        "top5": TOP5,
+        "logits": (*TOP5, "logits"),
+        "features": (*TOP5, "logits", "features"),
+        "boxes": (*PER_IMAGE, *PER_BOX),
+    }[keep]
+
+
+def to_json(value: object) -> bytes:
+    return (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode("utf-8", "surrogateescape")
+
+
+def text_in(path: Path) -> str:
+    """The text of a file of the store; DamagedFile where a folder, a pipe or a device is in its place."""
+    try:
+        return read_regular(path).decode("utf-8", "surrogateescape")
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENXIO):
+            raise
+        raise DamagedFile(path, NO_FILE) from error
+
+
+def model_in(path: Path) -> str | None:
+    """The fingerprint of the model that a folder of rows or saliency maps is of; None where its file does not say so."""
+    try:
+        found = json.loads(text_in(path))["model"]["fingerprint"]
+    except (ValueError, KeyError, TypeError, IndexError, RecursionError, DamagedFile):
+        return None
+    return found if isinstance(found, str) else None

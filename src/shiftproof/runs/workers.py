@@ -1,0 +1,369 @@
+"""A thread and worker processes that decode, corrupt and preprocess images while the model runs.
+
+Work begins in a thread of this process, which is there at once and shares its memory. Where the model has to wait for it,
+worker processes take over, one more at a time. They are plain child processes on a socket each, not `multiprocessing`
+children: a user's script needs no ``if __name__ == "__main__"``, and a worker ends by itself when its parent does,
+however that ends. Preprocessed pixels come back through shared memory, in nameless files that both sides map, so that
+nothing is left behind after a kill.
+"""
+
+from __future__ import annotations
+
+import importlib
+import mmap
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from multiprocessing.connection import Connection, Pipe
+from types import TracebackType
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftproof.errors import ShiftproofError
+
+Arrays = list[NDArray[np.generic]]
+Batch = NDArray[np.generic] | Arrays
+"""Arrays of one shape as a single array with one more axis in front; of several shapes as a list."""
+
+Job = TypeVar("Job")
+
+QUEUED = 2
+"""Jobs a worker holds at a time: one in work, one waiting, so that it never idles."""
+
+PATIENCE = 0.3
+"""Seconds to wait for results before another process is started, which takes about as long."""
+
+SLACK = 0.5
+"""Share of the time that may be spent waiting before one is started: the model has some batches queued."""
+
+MEMORIES = 10
+"""Shared memory buffers of a worker: for its jobs, and for results still in use."""
+
+MOST = 64
+"""Most workers by default: each keeps some files open, and a process may open about a thousand."""
+
+ONE_THREAD = dict.fromkeys(["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OPENCV_FOR_THREADS_NUM"], "1")
+"""Environment variables that keep the libraries of a worker to one thread; the user's own come first."""
+
+Work = Callable[[Any], tuple[Arrays, Any]]
+"""A module-level function: a job in; arrays, and anything small that pickles, out."""
+
+
+START = """
+import sys
+sys.path[:] = sys.argv.pop().split("\\n")
+from shiftproof.runs.workers import main
+main()
+"""
+"""What a worker runs: it imports modules from its parent's path, not from the folder it happens to start in."""
+
+
+class Block(NamedTuple, Generic[Job]):
+    """The result of one job: its arrays in order, and whatever else the function returned."""
+
+    job: Job
+    batch: Batch
+    said: Any
+
+
+class WorkerDied(ShiftproofError):
+    """A worker process ended in the middle of a job."""
+
+
+class Workers:
+    """A pool that works on jobs and returns results in order: `count` worker processes, or with 0 a thread of this one.
+
+    With None it is a thread until results are waited for, and then as many processes as it takes, up to one a core.
+    """
+
+    def __init__(self, count: int | None = None) -> None:
+        self._most = (min(_cores(), MOST) if count is None else count) if os.name == "posix" else 0
+        self._wanted = 0 if count is None else self._most
+        self._waited, self._since = 0.0, time.monotonic()  # since the wish for one more process last grew
+        self._thread = _Thread()
+        self._workers: list[_Worker] = []
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._thread.close()
+        for worker in self._workers:
+            worker.close()
+        self._thread, self._workers = _Thread(), []
+
+    def blocks(self, work: Work, jobs: Iterable[Job], *, held: int = 1) -> Iterator[Block[Job]]:
+        """Each job with its result, in the order of the jobs, a few worked on ahead.
+
+        A batch lies in memory that later blocks reuse: it is valid until `held` more blocks were taken.
+        """
+        if held > MEMORIES - QUEUED:
+            raise ValueError(f"at most {MEMORIES - QUEUED} blocks can be held, not {held}")
+        return self._blocks(work, iter(jobs), held)
+
+    def _blocks(self, work: Work, jobs: Iterator[Job], held: int) -> Iterator[Block[Job]]:
+        turns: deque[tuple[_Thread | _Worker, Job]] = deque()
+        shown: deque[_Thread | _Worker] = deque()
+        try:
+            while True:
+                while len(turns) < max(1, self._wanted) * QUEUED:
+                    try:
+                        job = next(jobs)
+                    except StopIteration:
+                        break
+                    turns.append((self._give(work, job), job))
+                if not turns:
+                    return
+                worker, job = turns[0]
+                batch, said = self._received(worker)
+                turns.popleft()
+                shown.append(worker)
+                yield Block(job, batch, said)
+                if len(shown) == held:
+                    shown.popleft().free_memory()
+        finally:
+            for worker in shown:
+                worker.free_memory()
+            # an abandoned loop leaves results behind; only fresh workers are free of them
+            if turns:
+                self.close()
+
+    def _received(self, worker: _Thread | _Worker) -> tuple[Batch, Any]:
+        asked, starting = time.monotonic(), not worker.has_replied
+        answer = worker.receive()
+        now = time.monotonic()
+        self._waited += 0 if starting else now - asked
+        if self._waited > max(PATIENCE, SLACK * (now - self._since)):
+            self._wanted = min(self._most, self._wanted + 1)
+            self._waited, self._since = 0.0, now
+        return answer
+
+    def _give(self, work: Work, job: Any) -> _Thread | _Worker:
+        # each costs memory and time to start, so none is started before one is missing
+        if len(self._workers) < self._wanted:
+            self._workers.append(_Worker())
+        hands: list[_Thread | _Worker] = [*self._workers] or [self._thread]
+        freest = min(hands, key=lambda hand: hand.pending)
+        freest.send(work, job)
+        return freest
+
+
+def stacked(arrays: Arrays, spare: NDArray[np.generic] | None = None) -> Batch:
+    """The arrays as one, where their shapes allow it; in spare memory, where that is as large."""
+    if not _alike(arrays):
+        return arrays
+    fits = spare is not None and (spare.shape, spare.dtype) == ((len(arrays), *arrays[0].shape), arrays[0].dtype)
+    return np.stack(arrays, out=spare if fits else None)
+
+
+def _alike(arrays: Arrays) -> bool:
+    return len({(array.shape, array.dtype) for array in arrays}) == 1
+
+
+class _Thread:
+    """A thread of this process that does what a worker does; libraries that decode and resize let others run meanwhile."""
+
+    def __init__(self) -> None:
+        self.has_replied = False  # the first answer waits for imports too
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix="prepare")
+        self._answers: deque[Future[tuple[Arrays, Any]]] = deque()
+        self._shown: deque[Batch] = deque()
+        self._spare: NDArray[np.generic] | None = None  # fresh memory costs more than the copy into it
+
+    @property
+    def pending(self) -> int:
+        return len(self._answers)
+
+    def send(self, work: Work, job: Any) -> None:
+        self._answers.append(self._executor.submit(work, job))
+
+    def receive(self) -> tuple[Batch, Any]:
+        arrays, said = self._answers.popleft().result()
+        self.has_replied = True
+        spare, self._spare = self._spare, None
+        self._shown.append(stacked(arrays, spare))
+        return self._shown[-1], said
+
+    def free_memory(self) -> None:
+        """Keeps the memory of the oldest result for the next one."""
+        batch = self._shown.popleft()
+        self._spare = batch if isinstance(batch, np.ndarray) else None
+
+    def close(self) -> None:
+        self._executor.shutdown(cancel_futures=True)
+
+
+class _Worker:
+    """One child process, seen from its parent."""
+
+    def __init__(self) -> None:
+        ours, theirs = Pipe()
+        self._connection: Connection = ours
+        files = [_shared_file() for _ in range(MEMORIES)]
+        self._memory = [_Memory(file) for file in files]
+        self._busy: deque[int] = deque()  # memory of the jobs sent, oldest first, until it is freed
+        self.pending = 0
+        self.has_replied = False  # before that it may still be starting
+        inherited = [theirs.fileno(), *files]
+        # our own end is not inherited, so the child sees its socket end as soon as this process is gone
+        self._process = subprocess.Popen(  # noqa: S603 ourselves
+            [sys.executable, "-P", "-c", START, *map(str, inherited), "\n".join(sys.path)],
+            pass_fds=inherited,
+            stdin=subprocess.DEVNULL,
+            env=ONE_THREAD | os.environ,
+            process_group=0,  # Ctrl-C is the parent's to answer; it then closes the socket
+        )
+        theirs.close()
+
+    def send(self, work: Work, job: Any) -> None:
+        memory = next(number for number in range(MEMORIES) if number not in self._busy)
+        try:
+            self._connection.send((f"{work.__module__}:{work.__qualname__}", memory, job))
+        except (BrokenPipeError, ConnectionResetError) as ended:
+            raise self._died() from ended
+        self._busy.append(memory)
+        self.pending += 1
+
+    def receive(self) -> tuple[Batch, Any]:
+        """The result of the oldest pending job; its memory stays taken until `free_memory`."""
+        try:
+            layout, inline, said, failure = self._connection.recv()
+        except (EOFError, ConnectionResetError) as ended:
+            raise self._died() from ended
+        memory = self._memory[self._busy[-self.pending]]
+        self.pending -= 1
+        self.has_replied = True
+        if failure is not None:
+            raise failure
+        return memory.batch(layout) if inline is None else stacked(inline), said
+
+    def free_memory(self) -> None:
+        """Gives back the memory of the oldest result."""
+        self._busy.popleft()
+
+    def close(self) -> None:
+        self._connection.close()
+        try:
+            self._process.wait(timeout=2)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        for memory in self._memory:
+            os.close(memory.file)
+
+    def _died(self) -> WorkerDied:
+        code = self._process.wait()
+        return WorkerDied(
+            f"a worker process ended by itself (exit code {code}; out of memory?); "
+            "what was committed is kept: start again, perhaps with fewer --workers"
+        )
+
+
+Layout = list[tuple[int, tuple[int, ...], str]]
+"""Where each array lies: offset, shape, dtype."""
+
+
+class _Memory:
+    """Shared memory: a nameless file that two processes map; it grows when it must."""
+
+    def __init__(self, file: int) -> None:
+        self.file = file
+        self._map: mmap.mmap | None = None
+
+    def batch(self, layout: Layout) -> Batch:
+        """What the other side placed: one entry is a whole batch, several are arrays of several shapes."""
+        if not layout:
+            return []
+        mapped = self._mapped(os.fstat(self.file).st_size)
+        arrays = [np.ndarray(shape, dtype, buffer=mapped, offset=offset) for offset, shape, dtype in layout]
+        return arrays[0] if len(arrays) == 1 else arrays
+
+    def place(self, arrays: Arrays) -> Layout:
+        """Copies arrays in, one after the other; OSError where there is no room."""
+        layout: Layout = []
+        end = 0
+        for array in arrays:
+            layout.append((end, array.shape, array.dtype.str))
+            # arrays of one shape lie without gaps, so that together they are a batch
+            end += array.nbytes if _alike(arrays) else -(-array.nbytes // 64) * 64
+        if _alike(arrays):
+            layout = [(0, (len(arrays), *arrays[0].shape), arrays[0].dtype.str)]
+        if end > os.fstat(self.file).st_size:
+            self._reserve(end)
+        for array, copy in zip(arrays, self.batch(layout), strict=True):
+            copy[...] = array
+        return layout
+
+    def _reserve(self, size: int) -> None:
+        if hasattr(os, "posix_fallocate"):
+            # takes the pages now: writing to a full shared-memory file system later would end the process
+            os.posix_fallocate(self.file, 0, size)
+        else:
+            os.ftruncate(self.file, size)
+
+    def _mapped(self, size: int) -> mmap.mmap:
+        if self._map is None or len(self._map) < size:
+            self._map = mmap.mmap(self.file, size)
+        return self._map
+
+
+def _cores() -> int:
+    """The cores this process may use, which on a shared machine are fewer than there are."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _shared_file() -> int:
+    """A file without a name: in memory where the system has such, however small its /dev/shm; else where files go."""
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("shiftproof")
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())
+
+
+def serve(connection: Connection, memories: list[_Memory]) -> None:
+    """The main loop of a worker: works on jobs until its parent closes the socket."""
+    try:
+        while True:
+            connection.send(_answer(connection.recv_bytes(), memories))
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        return
+
+
+def _answer(message: bytes, memories: list[_Memory]) -> tuple[Layout, Arrays | None, Any, Exception | None]:
+    try:
+        work, memory, job = pickle.loads(message)  # noqa: S301 from our own parent
+        module, _, function = work.partition(":")
+        arrays, said = getattr(importlib.import_module(module), function)(job)
+    except Exception as error:  # whatever it is, it is raised where the job came from
+        return [], None, None, _portable(error)
+    try:
+        return memories[memory].place(arrays), None, said, None
+    except OSError:
+        return [], arrays, said, None  # no shared memory left: through the socket, slower
+
+
+def _portable(error: Exception) -> Exception:
+    """The error, or one with the same message where it cannot be pickled."""
+    try:
+        pickle.loads(pickle.dumps(error))  # noqa: S301 our own
+    except Exception:  # whatever its class does
+        kind = ShiftproofError if isinstance(error, ShiftproofError) else RuntimeError
+        return kind(f"{error}")
+    return error
+
+
+def main() -> None:
+    """A worker process: its arguments are the files it got from its parent."""
+    socket, *files = map(int, sys.argv[1:])
+    serve(Connection(socket), [_Memory(file) for file in files])

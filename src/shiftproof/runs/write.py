@@ -1,0 +1,347 @@
+"""Batches through the model, and its outputs into the store, committed so often that a kill costs little."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftproof.errors import BadInput, NotKept
+from shiftproof.metrics.accuracy import to_top5
+from shiftproof.models.loaded import joined, taken
+from shiftproof.runs.load import digests_of
+from shiftproof.runs.prepare import Job, Read
+from shiftproof.runs.rows import PER_BOX, PER_IMAGE, Rows, StoredRun, joined_rows
+from shiftproof.runs.store import Store, StoredModel
+from shiftproof.runs.workers import Batch, Block
+from shiftproof.types import (
+    CLEAN,
+    Classifier,
+    Condition,
+    Dataset,
+    Detections,
+    Found,
+    Gives,
+    Inputs,
+    Keep,
+    Model,
+    ObjectDetector,
+    Outputs,
+    Precision,
+    RecordedDetector,
+    Sample,
+    SkippedImage,
+)
+
+PATIENCE = 10.0
+"""Seconds of work that a kill may cost where rows of many conditions are gathered."""
+
+GATHERED = 64
+"""Rows of one condition that are enough for a file of their own."""
+
+RECORDED_BLOCK = 4096
+"""Recorded images whose boxes go into one file."""
+
+Sizes: TypeAlias = Sequence[tuple[int, int]]
+"""Height and width of each image before preprocessing."""
+
+
+class RowWriter:
+    """Runs batches through the model and stores its outputs.
+
+    Rows of a batch under one condition are committed at once. Of mixed batches they are gathered until there are enough
+    of a condition for a file, but none waits longer than `PATIENCE`, and leaving the writer commits what there is.
+    """
+
+    def __init__(self, model: Model, store: Store, keep: Keep, precision: Precision, *, sealed: bool) -> None:
+        self._model, self._store, self._keep, self._precision = model, store, keep, precision
+        self._run_batch = runner_of(model, keep, precision)
+        self._sealed = sealed
+        self._runs: dict[Condition, StoredRun] = {}
+        self._waiting: dict[Condition, list[Rows]] = {}
+        self._gathered: Counter[Condition] = Counter()  # rows that wait
+        self._committed = time.monotonic()
+        self._touched: set[Condition] = set()
+        self._stamps: list[tuple[str | None, str | None]] = []
+        self._introduced = False
+        self.written = 0
+
+    def __enter__(self) -> RowWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        self._commit_waiting()
+        if kind is None:
+            self._finish()
+
+    def stored(self, condition: Condition) -> StoredRun:
+        """The rows of the model under a condition."""
+        if condition not in self._runs:
+            self._runs[condition] = self._store.run(self._model.ref, condition, self._precision)
+            self._runs[condition].tidy()
+        return self._runs[condition]
+
+    def run(self, block: Block[Job]) -> BatchOutputs | None:
+        """The model's outputs for one batch; None where no image of it could be read."""
+        sizes = [seen.size for seen in block.said if seen.size is not None]
+        return self._run_batch(block.batch, sizes) if len(block.batch) else None
+
+    def write(self, job: Job, read: Sequence[Read], outputs: BatchOutputs | None) -> list[SkippedImage]:
+        """Commits the rows of a batch, or lets them wait for others; the images of it that were skipped."""
+        if outputs is not None:
+            self._introduce(outputs.columns)
+        places: dict[Condition, list[int]] = {}
+        for place, condition in enumerate(job.conditions):
+            places.setdefault(condition, []).append(place)
+        given = np.cumsum([not seen.reason for seen in read]) - 1  # the place of each readable image in the model's batch
+        skipped: list[SkippedImage] = []
+        for condition, mine in places.items():
+            images = [(job.samples[place].id, read[place], given[place]) for place in mine]
+            rows, now_skipped = self._rows_of(images, outputs)
+            skipped += now_skipped
+            self._waiting.setdefault(condition, []).append(rows)
+            self._gathered[condition] += len(rows.ids)
+            if len(places) == 1 or self._gathered[condition] >= GATHERED:
+                self._commit(condition)
+        if time.monotonic() - self._committed > PATIENCE:
+            self._commit_waiting()
+        self._remember((seen.stamp, seen.digest) for seen in read)
+        return skipped
+
+    def _rows_of(
+        self, images: Sequence[tuple[str, Read, int]], outputs: BatchOutputs | None
+    ) -> tuple[Rows, list[SkippedImage]]:
+        """What goes into the store of some images of a batch, each by its id, what became of it and its place there."""
+        skipped = [(key, seen.digest, seen.reason) for key, seen, _ in images if seen.reason]
+        good = [(key, seen.digest or "", place) for key, seen, place in images if not seen.reason]
+        arrays: dict[str, NDArray[Any]] = {}
+        if outputs is not None and good:
+            valid = outputs.valid
+            invalid = "the model output NaN"
+            skipped += [(key, digest, invalid) for key, digest, place in good if not valid[place]]
+            good = [one for one in good if valid[one[2]]]
+            arrays = outputs.arrays(np.array([place for _, _, place in good], int))
+        # a file that could not even be read has no digest to be remembered by, and may be back tomorrow
+        lasting = [(key, digest, str(reason)) for key, digest, reason in skipped if digest]
+        rows = Rows([key for key, _, _ in good], [digest for _, digest, _ in good], arrays, lasting)
+        return rows, [SkippedImage(key, str(reason)) for key, _, reason in skipped]
+
+    def _commit(self, condition: Condition) -> None:
+        rows = joined_rows([some for some in self._waiting.pop(condition, []) if some.ids or some.skipped])
+        self._gathered[condition] = 0
+        if rows is not None:
+            self.stored(condition).append(rows, self._keep)
+            self._touched.add(condition)
+            self.written += len(rows.ids)
+
+    def _commit_waiting(self) -> None:
+        for condition in list(self._waiting):
+            self._commit(condition)
+        self._committed = time.monotonic()
+
+    def _finish(self) -> None:
+        self._remember([], least=1)
+        self._introduce(None)
+        if self._sealed:
+            for condition in self._touched:
+                self.stored(condition).seal()
+
+    def _introduce(self, columns: int | None) -> None:
+        """Tells the store what the model is, before its first row, and also where there is none to add."""
+        if not self._introduced:
+            head = None if isinstance(self._model, ObjectDetector) or self._keep != "features" else self._model.head
+            self._store.save_model(StoredModel.of(self._model, columns), head)
+            self._introduced = True
+
+    def _remember(self, pairs: Iterable[tuple[str | None, str | None]], least: int = 1024) -> None:
+        self._stamps += pairs
+        if len(self._stamps) >= least:
+            self._store.digests.remember(self._stamps)
+            self._stamps = []
+
+
+class BatchOutputs(Protocol):
+    """A model's outputs for one batch, ready to be stored."""
+
+    @property
+    def columns(self) -> int | None:
+        """How many classes were scored; None for boxes."""
+
+    @property
+    def valid(self) -> NDArray[np.bool_]:
+        """Which images have no NaN among their outputs, (images,)."""
+
+    def arrays(self, places: NDArray[np.integer]) -> dict[str, NDArray[Any]]:
+        """What is stored of the images at these places of the batch."""
+
+
+RunBatch: TypeAlias = Callable[[Batch, Sizes], BatchOutputs]
+"""How a batch is run through a model."""
+
+
+def runner_of(model: Model, keep: Keep, precision: Precision) -> RunBatch:
+    """How this model is run for rows that hold `keep`; NotKept where it cannot give them."""
+    if isinstance(model, ObjectDetector):
+        if keep != "boxes":
+            raise NotKept(f"{model.ref.name} outputs boxes, which have no {keep}; as a classifier it is named boxes:MODEL")
+        return partial(detect_batch, model)
+    if keep == "boxes":
+        raise NotKept(f"{model.ref.name} outputs class scores, not boxes; name an object detector")
+    return partial(classify_batch, model, keep, precision)
+
+
+def classify_batch(model: Classifier, keep: Keep, precision: Precision, batch: Batch, _sizes: Sizes) -> ClassOutputs:
+    """Class scores, and features where they are kept."""
+    features = keep == "features"
+    groups = places_by_shape(batch)
+    parts = [model(_stacked(batch, places), features=features) for places in groups]
+    outputs = parts[0] if len(parts) == 1 else taken(joined(parts), np.argsort(np.concatenate(groups)))
+    if features and outputs.features is None:
+        raise NotKept(f"{model.ref.name} has no features to keep; predict with --keep logits")
+    return ClassOutputs(outputs, model.gives, keep, precision)
+
+
+@dataclass(frozen=True)
+class ClassOutputs:
+    """Class scores as they are stored."""
+
+    outputs: Outputs
+    gives: Gives
+    keep: Keep
+    precision: Precision
+
+    @property
+    def columns(self) -> int:
+        return int(self.outputs.scores.shape[1])
+
+    def arrays(self, places: NDArray[np.integer]) -> dict[str, NDArray[Any]]:
+        return {name: rows[places] for name, rows in self._rows.items()}
+
+    # both are found once: rows of a batch that belong to many conditions are stored one by one
+
+    @cached_property
+    def valid(self) -> NDArray[np.bool_]:
+        scores, extra = self.outputs.scores, self.outputs.extra
+        values = scores if extra is None else np.concatenate([scores, extra], axis=1)
+        return np.asarray(~np.isnan(values).any(axis=1))
+
+    @cached_property
+    def _rows(self) -> dict[str, NDArray[Any]]:
+        outputs = self.outputs
+        scores = outputs.scores if self.valid.all() else np.where(self.valid[:, None], outputs.scores, 0)
+        top5 = to_top5(scores, self.gives)
+        rows: dict[str, NDArray[Any]] = {
+            "top5_classes": top5.classes.astype(np.int32),
+            "top5_scores": top5.scores.astype(np.float32),
+            "log_total": top5.log_total.astype(np.float32),
+        }
+        if self.keep in ("logits", "features"):
+            rows["logits"] = _stored_as(scores, self.precision)
+        if self.keep == "features" and outputs.features is not None:
+            rows["features"] = _stored_as(outputs.features, self.precision)
+        if outputs.extra is not None:
+            rows["extra"] = outputs.extra.astype(np.float32)  # few numbers, so whole ones whatever is kept of the others
+        return rows
+
+
+def detect_batch(model: ObjectDetector, batch: Batch, sizes: Sizes) -> BoxOutputs:
+    """Detections, in the pixels of the original images."""
+    found: dict[int, Found] = {}
+    for places in places_by_shape(batch):
+        detected = model.detect(_stacked(batch, places), [sizes[place] for place in places])
+        found |= zip(places, detected, strict=True)
+    return BoxOutputs([found[place] for place in range(len(sizes))], sizes)
+
+
+@dataclass(frozen=True)
+class BoxOutputs:
+    """Boxes of images of known sizes."""
+
+    found: Sequence[Found]
+    sizes: Sizes
+
+    @property
+    def columns(self) -> None:
+        return None
+
+    @property
+    def valid(self) -> NDArray[np.bool_]:
+        return np.array([bool(np.isfinite(one.boxes).all() and np.isfinite(one.scores).all()) for one in self.found], bool)
+
+    def arrays(self, places: NDArray[np.integer]) -> dict[str, NDArray[Any]]:
+        found = [self.found[place] for place in places.tolist()]
+        of_images = (
+            np.array([self.sizes[place] for place in places.tolist()], np.int32).reshape(-1, 2),
+            np.array([len(one.scores) for one in found], np.int32),
+        )
+        of_boxes = (
+            np.concatenate([np.zeros((0, 4)), *(one.boxes for one in found)]).astype(np.float32),
+            np.concatenate([np.zeros(0), *(one.scores for one in found)]).astype(np.float32),
+            np.concatenate([np.zeros(0), *(one.classes for one in found)]).astype(np.int32),
+        )
+        return dict(zip((*PER_IMAGE, *PER_BOX), (*of_images, *of_boxes), strict=True))
+
+
+def places_by_shape(batch: Batch) -> list[list[int]]:
+    """Images that can be stacked into one batch: all of them, or those of each shape."""
+    if isinstance(batch, np.ndarray):
+        return [list(range(len(batch)))]
+    groups: dict[tuple[int, ...], list[int]] = {}
+    for place, array in enumerate(batch):
+        groups.setdefault(array.shape, []).append(place)
+    return list(groups.values())
+
+
+def _stacked(batch: Batch, places: Sequence[int]) -> Inputs:
+    return batch if isinstance(batch, np.ndarray) else np.stack([batch[place] for place in places])
+
+
+def _stored_as(values: NDArray[np.floating], precision: Precision) -> NDArray[np.floating]:
+    """The values as they go to disk; BadInput where half precision has no room for them."""
+    with np.errstate(over="ignore"):  # told below
+        stored = values.astype(np.dtype(precision))
+    if (np.isinf(stored) & np.isfinite(values)).any():
+        largest = np.abs(values[np.isfinite(values)]).max()
+        raise BadInput(f"values up to {largest:,.0f} do not fit into half precision, which ends at 65,504; leave out --half")
+    return stored
+
+
+def record(
+    model: RecordedDetector, images: Dataset, condition: Condition, *, store: Store
+) -> tuple[int, list[SkippedImage]]:
+    """Stores the recorded detections that are missing; how many images that were, and the unreadable ones."""
+    if condition != CLEAN:
+        raise BadInput(f"{model.ref.name} holds detections in the images as they are, and none under {condition}")
+    store.save_model(StoredModel.of(model))
+    run, digests = store.run(model.ref, condition), digests_of(images, store)
+    known = run.contents("boxes", verified=True).rows
+    found = _by_image(model.detections_in(images))
+    new = [sample for sample in images.samples if (digest := digests[sample.id]) and (sample.id, digest) not in known]
+    for start in range(0, len(new), RECORDED_BLOCK):
+        some = new[start : start + RECORDED_BLOCK]
+        outputs = BoxOutputs([found[sample.id] for sample in some], [_size_of(sample) for sample in some])
+        arrays = outputs.arrays(np.arange(len(some)))
+        run.append(Rows([sample.id for sample in some], [digests[sample.id] or "" for sample in some], arrays), "boxes")
+    return len(new), [SkippedImage(key, "cannot be read") for key, digest in digests.items() if digest is None]
+
+
+def _by_image(detections: Detections) -> dict[str, Found]:
+    """What was found in each image, by descending score."""
+    order = np.lexsort((-detections.scores, detections.image))
+    ends = np.cumsum(np.bincount(detections.image, minlength=len(detections.ids)))
+    return {
+        key: Found(detections.boxes[rows], detections.scores[rows], detections.classes[rows])
+        for key, rows in zip(detections.ids, np.split(order, ends[:-1]), strict=True)
+    }
+
+
+def _size_of(sample: Sample) -> tuple[int, int]:
+    """Height and width as the dataset says; zeros where it does not, since the image is not opened."""
+    height, width = sample.facts.get("height"), sample.facts.get("width")
+    return (height, width) if isinstance(height, int) and isinstance(width, int) else (0, 0)

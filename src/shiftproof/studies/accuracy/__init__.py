@@ -1,0 +1,10 @@
+"""Accuracy."""
+
+from shiftproof.studies.kind import StudyKind
+
+KIND = StudyKind(
+    title="Accuracy",
+    question="How accurate is the model, by class and group, and how severe are its misclassifications?",
+    study="shiftproof.studies.accuracy.study:AccuracyStudy",
+    section="shiftproof.studies.accuracy.section:SECTION",
+)

@@ -1,0 +1,12 @@
+"""Object detection."""
+
+from shiftproof.studies.kind import StudyKind
+
+KIND = StudyKind(
+    title="Object detection",
+    question="How well are objects found, by IoU, class and object size (mAP), and around anchor frames (pm-k mAP)?",
+    study="shiftproof.studies.detection.study:DetectionStudy",
+    options="shiftproof.studies.detection.options:DetectionOptions",
+    section="shiftproof.studies.detection.section:SECTION",
+    needs="boxes",
+)

@@ -1,0 +1,282 @@
+"""Everything a set of studies found, with what is needed to say where it came from."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from shiftproof.errors import BadInput
+from shiftproof.files import defused
+from shiftproof.registry import missing_extra
+from shiftproof.types.findings import (
+    BaselineRef,
+    Caution,
+    Curve,
+    DrawnBox,
+    DrawnHeat,
+    Finding,
+    Gallery,
+    GalleryItem,
+    Interval,
+    Measurement,
+    NoInterval,
+    Note,
+    Skipped,
+)
+from shiftproof.types.images import Condition, DatasetRef, Fact, FrostPictures, SkippedImage
+from shiftproof.types.models import Seen
+
+
+@dataclass(frozen=True)
+class ModelCard:
+    """A model as a report names it."""
+
+    name: str
+    fingerprint: str
+    gives: str
+    preprocessing: Mapping[str, Fact]
+    seen: Seen = field(default_factory=Seen)
+    classes: int | None = None
+    notes: tuple[str, ...] = ()
+    companion: str | None = None  # how it was made of another model; None: it is a model of its own
+
+
+@dataclass(frozen=True)
+class DatasetCard:
+    """A dataset as a report names it; `images` counts those skipped too."""
+
+    name: str
+    fingerprint: str
+    images: int
+    labelled: int
+    location: str | None = None
+    classes: int | None = None
+    skipped_images: tuple[SkippedImage, ...] = ()
+    notes: tuple[str, ...] = ()
+    credits: tuple[str, ...] = ()  # source and licence of the images, where known
+    clusters: int | None = None  # independent clusters; None: every image is one
+    unit: str = "image"  # what one cluster is
+
+
+@dataclass(frozen=True)
+class Results:
+    """Numbers, curves and galleries in the order the studies gave them; then what was skipped, and cautions."""
+
+    findings: tuple[Finding | Note, ...]
+    models: tuple[ModelCard, ...] = ()
+    datasets: tuple[DatasetCard, ...] = ()
+    command: str = ""
+    made: str = ""  # ISO time
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def measurements(self) -> tuple[Measurement, ...]:
+        return tuple(finding for finding in self.findings if isinstance(finding, Measurement))
+
+    @property
+    def curves(self) -> tuple[Curve, ...]:
+        return tuple(finding for finding in self.findings if isinstance(finding, Curve))
+
+    @property
+    def galleries(self) -> tuple[Gallery, ...]:
+        return tuple(finding for finding in self.findings if isinstance(finding, Gallery))
+
+    @property
+    def shown(self) -> tuple[Finding, ...]:
+        """What sections of a report draw."""
+        return tuple(finding for finding in self.findings if isinstance(finding, (Measurement, Curve, Gallery)))
+
+    @property
+    def skipped(self) -> tuple[str, ...]:
+        """What could not be measured, and why."""
+        return tuple(dict.fromkeys(finding.reason for finding in self.findings if isinstance(finding, Skipped)))
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What to know before numbers are trusted."""
+        return tuple(dict.fromkeys(finding.text for finding in self.findings if isinstance(finding, Caution)))
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """One JSON document that `from_json` reads back; a value that is not a number becomes null."""
+        findings = [{"kind": type(finding).__name__, **_fields(finding)} for finding in self.findings]
+        text = json.dumps(_finite({**_shallow(self), "findings": findings}), ensure_ascii=False, indent=indent)
+        return encodable(text)
+
+    @classmethod
+    def from_json(cls, text: str) -> Results:
+        """What `to_json` wrote; BadInput for anything else."""
+        try:
+            return cls(**_results(json.loads(text)))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as wrong:
+            raise BadInput(
+                "these are no results as this version of shiftproof writes them; measure the store of an older one again"
+            ) from wrong
+
+    def rows(self) -> list[dict[str, Fact]]:
+        """The measurements as a flat table: one row each, one column for everything they are about."""
+        abouts = list(dict.fromkeys(key for found in self.measurements for key in found.about))
+        conventions = list(dict.fromkeys(key for found in self.measurements for key in found.convention))
+        return [
+            {
+                "metric": found.metric,
+                **{key: found.about.get(key) for key in abouts},
+                "value": found.value,
+                "low": found.interval.low if found.interval else None,
+                "high": found.interval.high if found.interval else None,
+                "images": found.images,
+                "clusters": found.images if found.clusters is None else found.clusters,
+                "level": found.interval.level if found.interval else None,
+                "method": found.interval.method if found.interval else None,
+                "no_interval": found.no_interval.why if found.no_interval else None,
+                **{f"convention_{key}": found.convention.get(key) for key in conventions},
+            }
+            for found in self.measurements
+        ]
+
+    def to_csv(self) -> str:
+        """The measurements as a table; texts that a spreadsheet would take for a formula begin with an apostrophe."""
+        rows = [{name: defused(cell) for name, cell in row.items()} for row in self.rows()]
+        text = io.StringIO()
+        writer = csv.DictWriter(text, fieldnames=list(rows[0]) if rows else ["metric", "value"], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        return encodable(text.getvalue())
+
+    def to_parquet(self) -> bytes:
+        """The measurements as a Parquet file; a column of mixed kinds, as classes by name and by number, becomes text."""
+        try:
+            import pyarrow
+            from pyarrow import parquet
+        except ModuleNotFoundError as missing:
+            raise missing_extra("Parquet", missing) from missing
+        rows, file = self.rows(), io.BytesIO()
+        columns = {column: _alike([row[column] for row in rows]) for column in (rows[0] if rows else ())}
+        parquet.write_table(pyarrow.table(columns), file)
+        return file.getvalue()
+
+
+def _alike(values: Sequence[Fact]) -> Sequence[Fact]:
+    kinds = {type(value) for value in values if value is not None}
+    mixed = len(kinds) > 1 and not kinds <= {int, float}
+    return [None if value is None else str(value) for value in values] if mixed else values
+
+
+def encodable(text: str) -> str:
+    r"""The text with \u escapes for what no encoding has: parts of file names that are not valid text.
+
+    >>> json.loads(encodable('"caf\\udce9"')) == "caf\udce9"
+    True
+    """
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _fields(finding: Finding | Note) -> dict[str, Any]:
+    # asdict copies deeply, which for thousands of measurements takes longer than everything else
+    if isinstance(finding, Gallery):
+        return dataclasses.asdict(finding)
+    if isinstance(finding, (Skipped, Caution)):
+        return vars(finding)
+    none = None if finding.no_interval is None else vars(finding.no_interval)
+    if isinstance(finding, Curve):
+        return {**vars(finding), "no_interval": none}
+    plain = {**vars(finding), "no_interval": none, "baseline": finding.baseline and vars(finding.baseline)}
+    if finding.interval is None:
+        return plain
+    interval = vars(finding.interval)
+    return {**plain, **interval, "interval": [interval["low"], interval["high"]]}
+
+
+def _shallow(results: Results) -> dict[str, Any]:
+    return {
+        "models": [dataclasses.asdict(card) for card in results.models],
+        "datasets": [dataclasses.asdict(card) for card in results.datasets],
+        "warnings": list(results.warnings),
+        "skipped": list(results.skipped),
+        "command": results.command,
+        "made": results.made,
+        "versions": dict(results.versions),
+    }
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: _finite(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(entry) for entry in value]
+    return value
+
+
+def _tuples(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()}
+
+
+def _condition(entry: Mapping[str, Any] | None) -> Condition | None:
+    if entry is None:
+        return None
+    return Condition(**{**entry, "frost": FrostPictures(**entry["frost"]) if entry["frost"] else None})
+
+
+def _item(entry: Mapping[str, Any]) -> GalleryItem:
+    dataset = entry.get("dataset")
+    other_set = DatasetRef(**dataset) if dataset else None
+    boxes = tuple(DrawnBox(tuple(box), kind, caption) for box, kind, caption in entry.get("boxes", ()))
+    condition, heat = _condition(entry.get("condition")), _heat(entry.get("heat"))
+    return GalleryItem(**{**entry, "condition": condition, "dataset": other_set, "boxes": boxes, "heat": heat})
+
+
+def _heat(entry: Sequence[Any] | None) -> DrawnHeat | None:
+    if entry is None:
+        return None
+    rows, (left, top, right, bottom) = entry
+    return DrawnHeat(tuple(tuple(row) for row in rows), (left, top, right, bottom))
+
+
+def _results(data: dict[str, Any]) -> dict[str, Any]:
+    data["findings"] = tuple(_finding(entry) for entry in data["findings"])
+    data["models"] = tuple(
+        ModelCard(**{**card, "seen": Seen(**_tuples(card["seen"])), "notes": tuple(card["notes"])})
+        for card in data["models"]
+    )
+    data["datasets"] = tuple(
+        DatasetCard(**{**_tuples(card), "skipped_images": tuple(SkippedImage(**image) for image in card["skipped_images"])})
+        for card in data["datasets"]
+    )
+    if not all(
+        isinstance(data.pop(key), list) for key in ("warnings", "skipped")
+    ):  # said again; they are among the findings
+        raise TypeError("warnings and skipped should be lists")
+    return data
+
+
+def _finding(entry: Mapping[str, Any]) -> Finding | Note:
+    plain = _tuples({key: value for key, value in entry.items() if key != "kind"})
+    match entry["kind"]:
+        case "Measurement":
+            how = {key: plain.pop(key) for key in ("low", "high", "level", "method", "cases") if key in plain}
+            interval = Interval(**how) if how else None
+            value = math.nan if plain["value"] is None else plain["value"]
+            baseline = BaselineRef(**plain["baseline"]) if plain["baseline"] else None
+            read = {"value": value, "interval": interval, "no_interval": _no_interval(plain), "baseline": baseline}
+            return Measurement(**{**plain, **read})
+        case "Curve":
+            y = tuple(math.nan if value is None else value for value in plain["y"])
+            return Curve(**{**plain, "y": y, "no_interval": _no_interval(plain)})
+        case "Skipped":
+            return Skipped(**plain)
+        case "Caution":
+            return Caution(**plain)
+        case _:
+            items = tuple(_item(item) for item in plain["items"])
+            return Gallery(**{**plain, "dataset": DatasetRef(**plain["dataset"]), "items": items})
+
+
+def _no_interval(entry: Mapping[str, Any]) -> NoInterval | None:
+    return NoInterval(**entry["no_interval"]) if entry["no_interval"] else None

@@ -1,0 +1,216 @@
+"""Worker processes: order, failures, ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from patience import wait_until
+from shiftproof.errors import MissingExtra, ShiftproofError
+from shiftproof.runs import workers as parallel
+from shiftproof.runs.workers import Arrays, WorkerDied, Workers
+
+
+def squares(job: int) -> tuple[Arrays, int]:
+    time.sleep(0.01 * (job % 3))
+    return [np.full((job + 1, 3), job * job, np.float32), np.arange(job, dtype=np.uint8)], job
+
+
+def alike(job: int) -> tuple[Arrays, int]:
+    return [np.full((2, 5), job + place, np.uint8) for place in range(job)], job
+
+
+def fails_on_three(job: int) -> tuple[Arrays, int]:
+    if job == 3:
+        raise ValueError("three")
+    return [], job
+
+
+def fails_awkwardly(job: int) -> tuple[Arrays, int]:
+    if job:
+        raise MissingExtra("this", "demo")
+
+    class Local(Exception):
+        pass
+
+    raise Local("of this function")
+
+
+def dies(job: int) -> tuple[Arrays, int]:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return [], job
+
+
+@pytest.fixture(autouse=True)
+def importable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers import a job's function by module name, so this file must be importable by its own."""
+    folder = str(Path(__file__).parent)
+    monkeypatch.syspath_prepend(folder)
+    for function in (squares, alike, slow, fails_on_three, fails_awkwardly, dies):
+        monkeypatch.setattr(function, "__module__", "test_parallel")
+
+
+@pytest.mark.parametrize("count", [None, 0, 1, 3])
+def test_answers_come_in_order_with_their_arrays(count: int | None) -> None:
+    with Workers(count) as workers:
+        for expected, block in enumerate(workers.blocks(squares, range(20))):
+            assert (block.job, block.said) == (expected, expected)
+            assert block.batch[0].shape == (expected + 1, 3)
+            assert (block.batch[0] == expected**2).all()
+            assert block.batch[1].tolist() == list(range(expected))
+        assert [block.said for block in workers.blocks(squares, [7, 5])] == [7, 5], "the same workers serve again"
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_arrays_of_one_shape_come_as_one_batch(count: int) -> None:
+    with Workers(count) as workers:
+        for block in workers.blocks(alike, [3, 1, 0, 7]):
+            if block.job == 0:
+                assert len(block.batch) == 0
+                continue
+            assert isinstance(block.batch, np.ndarray)
+            assert block.batch.shape == (block.job, 2, 5)
+            assert block.batch[:, 0, 0].tolist() == list(range(block.job, 2 * block.job))
+
+
+def slow(job: int) -> tuple[Arrays, int]:
+    time.sleep(0.04)
+    return [], os.getpid()
+
+
+def test_processes_are_started_only_while_answers_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0  # a clock of our own: on a busy machine anything may take long
+
+    def waiting(receive: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def late(worker: Any) -> Any:
+            nonlocal now
+            now += wait
+            return receive(worker)
+
+        return late
+
+    monkeypatch.setattr(parallel, "time", SimpleNamespace(monotonic=lambda: now))
+    for kind in (parallel._Thread, parallel._Worker):
+        monkeypatch.setattr(kind, "receive", waiting(kind.receive))
+    with Workers() as workers:
+        workers._most = 3
+        wait = 0.0
+        for _ in workers.blocks(alike, range(12)):
+            now += 0.05  # the one who asks is the slow one
+        assert len(workers._workers) == 0
+        wait = 0.2
+        who = {block.said for block in workers.blocks(slow, range(60))}
+        assert len(who - {os.getpid()}) == len(workers._workers) == 3
+
+
+def test_an_abandoned_loop_leaves_no_answers_behind() -> None:
+    with Workers(2) as workers:
+        for block in workers.blocks(squares, range(10)):
+            if block.job == 1:
+                break
+        del block
+        assert [block.said for block in workers.blocks(squares, [4])] == [4]
+
+
+def test_an_error_in_a_job_is_raised_here() -> None:
+    with Workers(2) as workers, pytest.raises(ValueError, match="three"):
+        list(workers.blocks(fails_on_three, range(6)))
+
+
+@pytest.mark.parametrize(
+    ("job", "kind", "text"), [(0, RuntimeError, "of this function"), (1, ShiftproofError, "this needs")]
+)
+def test_an_error_that_cannot_travel_says_the_same(job: int, kind: type[Exception], text: str) -> None:
+    with Workers(1) as workers, pytest.raises(kind, match=text):
+        list(workers.blocks(fails_awkwardly, [job]))
+
+
+def test_workers_do_not_import_from_the_folder_they_start_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("types", "numpy"):
+        (tmp_path / f"{module}.py").write_text("raise ImportError")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if path])
+    with Workers(1) as workers:
+        assert [block.job for block in workers.blocks(squares, [4])] == [4]
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system does not say which cores are ours")
+@pytest.mark.parametrize(("cores", "workers"), [(3, 3), (500, 64)])
+def test_there_is_a_worker_for_each_core_we_may_use(cores: int, workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(cores)))
+    assert Workers()._most == workers
+
+
+def test_ctrl_c_on_the_terminal_reaches_no_worker() -> None:
+    with Workers(1) as workers:
+        list(workers.blocks(squares, [4]))
+        assert os.getpgid(workers._workers[0]._process.pid) != os.getpgrp()
+
+
+def test_a_worker_that_dies_is_one_sentence() -> None:
+    with Workers(1) as workers, pytest.raises(WorkerDied, match="fewer --workers"):
+        list(workers.blocks(dies, [0]))
+
+
+def test_without_shared_memory_arrays_come_through_the_socket(monkeypatch: pytest.MonkeyPatch) -> None:
+    from shiftproof.runs import workers as parallel
+
+    class Full(parallel._Memory):
+        def place(self, arrays: Arrays) -> Any:
+            raise OSError(28, "No space left on device")
+
+    import pickle
+
+    layout, inline, said, failure = parallel._answer(pickle.dumps(("test_parallel:squares", 0, 2)), [Full(0)])
+    assert layout == []
+    assert failure is None
+    assert said == 2
+    assert inline is not None
+    assert (inline[0] == 4).all()
+
+
+def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
+    script = tmp_path / "parent.py"
+    script.write_text(
+        textwrap.dedent("""
+        import os, signal, sys
+        sys.path[:0] = sys.argv[1:]
+        from shiftproof.runs.workers import Workers
+        from test_parallel import squares
+        squares.__module__ = "test_parallel"
+        workers = Workers(2)
+        for block in workers.blocks(squares, range(50)):
+            if block.job == 5:
+                print(*[worker._process.pid for worker in workers._workers], flush=True)
+                os.kill(os.getpid(), signal.SIGKILL)
+        """)
+    )
+    parent = subprocess.run(
+        [sys.executable, script, Path(__file__).parent, Path(__file__).parents[1]],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert parent.returncode == -signal.SIGKILL
+    children = [int(word) for word in parent.stdout.split()]
+    assert len(children) == 2
+    wait_until(lambda: not any(_runs(child) for child in children), "a worker outlived its parent")
+
+
+def _runs(process: int) -> bool:
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
