@@ -16,6 +16,7 @@ from shiftproof.catalog import (
     OOD_DETECTORS,
     PERTURBATIONS,
     entries,
+    plugins,
 )
 
 HEAVY = (
@@ -89,3 +90,14 @@ def test_a_library_that_is_missing_is_named_in_the_list(monkeypatch: pytest.Monk
     monkeypatch.setitem(sys.modules, "torch", None)
     assert entries("models")["torch"] == "(model 'torch' needs: pip install 'shiftproof[torch]')"
     assert not entries("models")["onnx"].startswith("(")
+
+
+def test_the_library_that_reads_entry_points_is_not_loaded_where_no_plug_in_is_installed() -> None:
+    loaded = "from shiftproof.cli.options import study_options\nassert study_options()\nimport sys\n"
+    ran = subprocess.run(
+        [sys.executable, "-c", f"{loaded}print('importlib.metadata' in sys.modules)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ran.stdout.strip() == str(bool(plugins()))

@@ -5,12 +5,16 @@ Nothing here imports more than the standard library, so that help is instant.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
 from functools import cache
-from typing import Any, ClassVar, Literal, NamedTuple, get_args, get_origin, get_type_hints
+from inspect import Parameter, Signature, get_annotations
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, dataclass_transform, get_args, get_origin
 
 from shiftproof.errors import BadInput
+
+T = TypeVar("T")
+KindT = TypeVar("KindT")
 
 
 class Bounds(NamedTuple):
@@ -64,13 +68,82 @@ def required(help: str, **told: Any) -> Any:  # noqa: A002
     return field(metadata={"told": Told(help, common=True, **told)})
 
 
-@dataclass(frozen=True, kw_only=True)
-class Options:
+def of_class(function: Callable[[type[KindT]], T]) -> Callable[[type[KindT]], T]:
+    """A function of a class, called once for each; `cache` alone is typed as if classes were hashed as their instances."""
+    return cache(function)  # type: ignore[return-value]
+
+
+@of_class
+def _signature(kind: type[Frozen]) -> Signature:
+    return Signature(
+        [
+            Parameter(
+                one.name,
+                Parameter.KEYWORD_ONLY,
+                default=Parameter.empty if one.default is MISSING else one.default,
+                annotation=one.type,
+            )
+            for one in fields(kind)
+        ]
+    )
+
+
+class _SignatureOfClass:
+    """What ``help`` and ``inspect.signature`` show of a class."""
+
+    def __get__(self, _: object, kind: type[Frozen]) -> Signature:
+        return _signature(kind)
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+class Frozen:
+    """Every subclass is a dataclass with keyword-only fields that cannot be set again.
+
+    What ``@dataclass(frozen=True)`` would generate for each of seventy classes, in most of the time that help takes, is
+    written here once for all.
+    """
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+    __signature__ = _SignatureOfClass()
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        dataclass(kw_only=True, init=False, eq=False, repr=False)(cls)
+
+    def __init__(self, **values: Any) -> None:
+        bound = _signature(type(self)).bind(**values)
+        bound.apply_defaults()
+        vars(self).update(bound.arguments)
+        self.__post_init__()
+
+    def __post_init__(self) -> None:
+        """Checks of the values together."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise FrozenInstanceError(f"cannot assign to field {name!r}")
+
+    def __delattr__(self, name: str) -> None:
+        raise FrozenInstanceError(f"cannot delete field {name!r}")
+
+    def _compared(self) -> dict[str, Any]:
+        return {one.name: getattr(self, one.name) for one in fields(self) if one.compare}
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and isinstance(other, Frozen) and self._compared() == other._compared()
+
+    def __hash__(self) -> int:
+        return hash((type(self), *self._compared().values()))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._compared().items())})"
+
+
+class Options(Frozen):
     """Options that belong together; `given` are the names of those that somebody chose."""
 
     TITLE: ClassVar[str] = ""
 
-    given: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
+    given: frozenset[str] = field(default=frozenset(), compare=False)
 
     def __post_init__(self) -> None:
         changed = (one.name for one in fields(self) if "told" in one.metadata and getattr(self, one.name) != one.default)
@@ -80,7 +153,7 @@ class Options:
             value = getattr(self, one.name)
             if told is not None and told.bounds is not None and value is not None:
                 told.bounds.check(one.name.replace("_", " "), value)
-            choices = choices_of(type(self)).get(one.name)  # type: ignore[arg-type]  # classes are hashable
+            choices = choices_of(type(self)).get(one.name)
             if choices and value is not None and value not in choices:
                 raise BadInput(f"{as_typed(one.name)} should be {' or '.join(choices)}, got {value!r}")
 
@@ -91,10 +164,17 @@ class Options:
             raise BadInput(f"{reason}, so {' and '.join(given)} cannot be asked for; {advice}")
 
 
-@cache
+@of_class
+def hints_of(kind: type[object]) -> Mapping[str, Any]:
+    """The types of fields by name, those of each base class evaluated once."""
+    inherited = {name: hint for base in reversed(kind.__mro__[1:-1]) for name, hint in hints_of(base).items()}
+    return {**inherited, **get_annotations(kind, eval_str=True)}
+
+
+@of_class
 def choices_of(kind: type[Options]) -> Mapping[str, tuple[str, ...]]:
     """The values that options can take, by name, where they are listed: by their types or beside them."""
-    hints, found = get_type_hints(kind), {}
+    hints, found = hints_of(kind), {}
     for one in fields(kind):
         told: Told | None = one.metadata.get("told")
         hint = hints[one.name]
@@ -114,7 +194,6 @@ def as_typed(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-@dataclass(frozen=True, kw_only=True)
 class ModelSettings(Options):
     """What a model spec such as ``onnx:model.onnx`` leaves open."""
 
@@ -169,7 +248,6 @@ class ModelSettings(Options):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class DatasetSettings(Options):
     """How a dataset is read where its layout does not say."""
 
@@ -186,7 +264,6 @@ class DatasetSettings(Options):
     max_pixels: int | None = option(None, "Skip larger images unread.  [default: 120000000]", bounds=Bounds(1))
 
 
-@dataclass(frozen=True, kw_only=True)
 class MatchingSettings(Options):
     """How labels and outputs are matched."""
 
@@ -204,7 +281,6 @@ class MatchingSettings(Options):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class ScoringSettings(MatchingSettings):
     """How labels and outputs are matched, of which images, and what is one cluster."""
 
@@ -222,7 +298,6 @@ class ScoringSettings(MatchingSettings):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class Quiet(Options):
     """Whether progress is shown."""
 
@@ -231,7 +306,6 @@ class Quiet(Options):
     quiet: bool = option(False, "No progress.", common=True)
 
 
-@dataclass(frozen=True, kw_only=True)
 class WorkerSettings(Quiet):
     """How much is done at once."""
 
@@ -242,7 +316,6 @@ class WorkerSettings(Quiet):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class PredictionSettings(WorkerSettings):
     """How predictions are made and what of them is stored."""
 
@@ -261,7 +334,6 @@ class PredictionSettings(WorkerSettings):
         return "float16" if self.half else "float32"
 
 
-@dataclass(frozen=True, kw_only=True)
 class ShardSettings(Options):
     """This machine's part of the work."""
 
@@ -284,7 +356,6 @@ class ShardSettings(Options):
         return int(part), int(parts)
 
 
-@dataclass(frozen=True, kw_only=True)
 class EditionSettings(Options):
     """Which edition of severity parameters, and the seed."""
 
@@ -298,7 +369,6 @@ class EditionSettings(Options):
     seed: int = option(0, "Random seed.")
 
 
-@dataclass(frozen=True, kw_only=True)
 class PictureSettings(EditionSettings):
     """How pictures are cropped, corrupted and encoded."""
 
@@ -316,7 +386,6 @@ class PictureSettings(EditionSettings):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class CorruptionChoice(Options):
     """Which corruptions, how severe."""
 
@@ -328,7 +397,6 @@ class CorruptionChoice(Options):
     severities: tuple[int, ...] = option((1, 2, 3, 4, 5), "Some of 1 to 5, comma-separated.", bounds=Bounds(1, 5))
 
 
-@dataclass(frozen=True, kw_only=True)
 class PerturbationChoice(Options):
     """Which perturbation sequences."""
 
@@ -338,7 +406,6 @@ class PerturbationChoice(Options):
     levels: tuple[int, ...] = option((1,), "Levels of the noise sequences, some of 1 to 3.", bounds=Bounds(1, 3))
 
 
-@dataclass(frozen=True, kw_only=True)
 class OODParameters(Options):
     """What OOD detectors are fitted to, and with which hyperparameters."""
 
@@ -351,7 +418,6 @@ class OODParameters(Options):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class OODDetectorChoice(Options):
     """Which OOD detectors."""
 
@@ -362,7 +428,6 @@ class OODDetectorChoice(Options):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class OODDatasetSettings(Options):
     """The datasets besides the in-distribution one."""
 
@@ -380,12 +445,10 @@ class OODDatasetSettings(Options):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class OODInputs(OODDatasetSettings, OODParameters, PictureSettings):
     """All that OOD detectors are fitted and tested on."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class StudyNames(Options):
     """Which studies."""
 
@@ -397,7 +460,6 @@ class StudyNames(Options):
     unreviewed: str | None = option(None, "DATASET before review: every study is measured on it too.")
 
 
-@dataclass(frozen=True, kw_only=True)
 class ProbedModel(Options):
     """Which model is probed."""
 
@@ -406,7 +468,6 @@ class ProbedModel(Options):
     model: str = option("lite:0", "The model to run.", common=True)
 
 
-@dataclass(frozen=True, kw_only=True)
 class StorePlace(Options):
     """Where predictions are."""
 
@@ -415,7 +476,6 @@ class StorePlace(Options):
     store: str = option("runs", STORE, common=True)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Tables(Options):
     """Measurements as files."""
 
@@ -425,7 +485,6 @@ class Tables(Options):
     parquet: str | None = option(None, "Also write the measurements as Parquet.", is_path=True)
 
 
-@dataclass(frozen=True, kw_only=True)
 class SubsetSettings(Options):
     """How many images."""
 
@@ -436,7 +495,6 @@ class SubsetSettings(Options):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class ProjectPlace(Options):
     """A review project besides the result."""
 
@@ -445,7 +503,6 @@ class ProjectPlace(Options):
     project: str | None = option(None, "Also make a review project in this folder.", is_path=True, common=True)
 
 
-@dataclass(frozen=True, kw_only=True)
 class DatabasePlace(Options):
     """Where votes are kept."""
 
@@ -454,7 +511,6 @@ class DatabasePlace(Options):
     database: str | None = option(None, DATABASE, metavar="URL", common=True)
 
 
-@dataclass(frozen=True, kw_only=True)
 class FilterModelNames(Options):
     """The filter models."""
 
@@ -467,7 +523,6 @@ class FilterModelNames(Options):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class MaybeFilterModels(Options):
     """The same where none may be named."""
 
@@ -476,7 +531,6 @@ class MaybeFilterModels(Options):
     filter: tuple[str, ...] = option((), FILTERS, repeatable=True, metavar="MODEL", common=True)
 
 
-@dataclass(frozen=True, kw_only=True)
 class FeatureModel(Options):
     """A model whose features are compared."""
 
@@ -487,7 +541,6 @@ class FeatureModel(Options):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class MaybeFeatureModel(Options):
     """The same where hashes alone may do."""
 
@@ -501,7 +554,6 @@ class MaybeFeatureModel(Options):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class DuplicateReport(Options):
     """Where duplicates are shown."""
 
@@ -512,7 +564,6 @@ class DuplicateReport(Options):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class EarlierReview(Options):
     """The review that is continued."""
 
@@ -522,7 +573,6 @@ class EarlierReview(Options):
     earlier_database: str | None = option(None, DATABASE, metavar="URL", common=True)
 
 
-@dataclass(frozen=True, kw_only=True)
 class ComparedModels(Options):
     """Models to compare with people."""
 
@@ -537,7 +587,6 @@ class ComparedModels(Options):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class CorruptedLayout(Options):
     """How corrupted pictures are written."""
 
@@ -551,7 +600,6 @@ class CorruptedLayout(Options):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class PerturbedLayout(Options):
     """How perturbation sequences are written."""
 
@@ -565,7 +613,6 @@ class PerturbedLayout(Options):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class PublishedName(Options):
     """What a dataset should be."""
 
@@ -576,7 +623,6 @@ class PublishedName(Options):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class CheckedStore(Options):
     """The store that is checked instead of a dataset."""
 
@@ -585,7 +631,6 @@ class CheckedStore(Options):
     store: str | None = option(None, STORE, common=True)
 
 
-@dataclass(frozen=True, kw_only=True)
 class VersionChoice(Options):
     """Which versions of a stored model."""
 

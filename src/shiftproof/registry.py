@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ast
 import importlib
+import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import cache, cached_property
+from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from shiftproof.errors import BrokenPlugin, MissingExtra, PluginWarning, ShiftproofError, UnknownName
 
 if TYPE_CHECKING:
-    from importlib.metadata import EntryPoints
+    from importlib.metadata import EntryPoint
 
 EXTRA_OF = {
     "av": "video",
@@ -68,9 +71,10 @@ class Registry(Mapping[str, str]):
         return f"shiftproof.{self.kind.lower().replace(' ', '_')}"
 
     @property
-    def entry_points(self) -> EntryPoints:
+    def entry_points(self) -> Iterable[EntryPoint]:
         """What installed packages declare under that group, good or bad."""
-        found: EntryPoints = _declared(tuple(sys.path)).select(group=self.group)
+        declared = _declared(tuple(sys.path))
+        found: Iterable[EntryPoint] = declared.select(group=self.group) if declared else ()
         return found
 
     @cached_property
@@ -173,11 +177,37 @@ class Registry(Mapping[str, str]):
 
 
 @cache
-def _declared(_path: tuple[str, ...]) -> Any:
-    """The entry points of all packages on a path: reading them again for every kind of entry would take its time."""
+def _declared(path: tuple[str, ...]) -> Any:
+    """The entry points of all packages on a path; None where no package has any of ours."""
+    if not _may_declare(path):
+        return None
     from importlib.metadata import entry_points
 
     return entry_points()
+
+
+def _may_declare(path: Iterable[str]) -> bool:
+    """Whether packages on a path may have entry points of ours.
+
+    Looking through their files takes a millisecond, the library that reads them properly forty to be imported; it is asked
+    only where a file names a group of ours, and where packages may be in archives or come from finders of their own.
+    """
+    if any(hasattr(finder, "find_distributions") for finder in sys.meta_path if finder is not PathFinder):
+        return True
+    for place in path:
+        if place.endswith(".egg") or os.path.isfile(place):
+            return True
+        with suppress(OSError):
+            for name in os.listdir(place or "."):
+                if name.endswith((".dist-info", ".egg-info")) and _names_a_group(f"{place or '.'}/{name}/entry_points.txt"):
+                    return True
+    return False
+
+
+def _names_a_group(file: str) -> bool:
+    with suppress(OSError), open(file, "rb") as opened:
+        return b"[shiftproof." in opened.read()
+    return False
 
 
 @cache

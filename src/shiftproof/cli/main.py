@@ -117,7 +117,7 @@ def demo(asked: Asked) -> None:
 
         say_results(made.results)
     remark(f"to review a dozen of the photos in a browser: shiftproof review {made.review.folder} --invite me")
-    emit(made.results.to_json(indent=1), as_json=asked.json, path=made.report)
+    emit(made.results.to_json(indent=1) if asked.json else None, as_json=asked.json, path=made.report)
 
 
 @click.command(name="help")

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from inspect import get_annotations
 from types import NoneType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, get_args, get_origin
 
 import click
 from click.core import ParameterSource
@@ -64,9 +64,11 @@ class FieldOption(click.Option):
 
 def options_from(kinds: Iterable[type[Options]]) -> list[FieldOption]:
     """The options of several dataclasses, each once and under the title of the class that has it."""
+    from shiftproof.options import hints_of
+
     found: dict[str, FieldOption] = {}
     for kind in kinds:
-        hints = get_type_hints(kind)
+        hints = hints_of(kind)
         for one in dataclasses.fields(kind):
             if "told" in one.metadata and one.name not in found:
                 found[one.name] = _option(kind, one, hints[one.name])
@@ -103,7 +105,7 @@ def _type(kind: type[Options], hint: Any, told: Told, name: str) -> Any:
         if told.repeatable:
             return inner
         return Numbers(told.bounds, name.replace("_", " "), none=optional) if inner is int else Words()
-    if choices := choices_of(kind).get(name):  # type: ignore[arg-type]  # classes are hashable
+    if choices := choices_of(kind).get(name):
         return click.Choice(list(choices))
     if told.is_path:
         return click.Path()
@@ -216,11 +218,10 @@ class Command(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         groups: dict[str, list[tuple[str, str]]] = {}
         for one in self.get_params(ctx):
-            record = one.get_help_record(ctx)
-            if record and isinstance(one, FieldOption) and (one.common or ctx.meta.get(ALL)):
-                groups.setdefault(one.title, []).append(record)
-            elif record and not isinstance(one, FieldOption):
-                groups.setdefault("Other", []).append(record)
+            if isinstance(one, FieldOption) and not (one.common or ctx.meta.get(ALL)):
+                continue
+            if record := one.get_help_record(ctx):
+                groups.setdefault(one.title if isinstance(one, FieldOption) else "Other", []).append(record)
         for title, records in sorted(groups.items(), key=lambda group: group[0] == "Other"):
             with formatter.section(title):
                 formatter.write_dl(records)

@@ -24,7 +24,7 @@ def emit_results(results: Results, files: Tables, *, as_json: bool, path: str | 
         write_whole(Path(files.parquet), results.to_parquet())
     if not as_json:
         say_results(results)
-    emit(results.to_json(indent=1), as_json=as_json, path=path)
+    emit(results.to_json(indent=1) if as_json else None, as_json=as_json, path=path)
 
 
 def say_results(results: Results) -> None:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from PIL import Image as Pillow
 
 from shiftproof import catalog
 from shiftproof.corruptions.entry import Parameter, corruption_of
@@ -39,6 +38,8 @@ def resized_whole(image: Image, height: int, width: int) -> Image:
     """The whole image at another size, bilinear with Pillow's smoothing, as the published datasets were made."""
     if image.shape[:2] == (height, width):
         return image
+    from PIL import Image as Pillow  # stores and lists read editions without any image
+
     return np.asarray(Pillow.fromarray(image).resize((width, height), Pillow.Resampling.BILINEAR))
 
 

@@ -5,7 +5,6 @@ Only what help needs is imported here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from shiftproof.options import POSITIVE, Bounds, DatabasePlace, Options, option, required
@@ -17,7 +16,6 @@ PER_CLASS = "Maximum number of images per class."
 ID_IMAGES = "ID images to show beside candidates for comparison: a dataset labelled with wnids."
 
 
-@dataclass(frozen=True, kw_only=True)
 class InstructionSettings(Options):
     """What reviewers are told."""
 
@@ -31,7 +29,6 @@ class InstructionSettings(Options):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class ReviewerSettings(InstructionSettings):
     """How many reviewers each item has."""
 
@@ -43,7 +40,6 @@ class ReviewerSettings(InstructionSettings):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class GoldSettings(ReviewerSettings):
     """The same, with gold and training items."""
 
@@ -55,7 +51,6 @@ class GoldSettings(ReviewerSettings):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class VerifySettings(GoldSettings):
     """The same, where reviewers keep or reject."""
 
@@ -66,7 +61,6 @@ class VerifySettings(GoldSettings):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class CandidateSettings(VerifySettings):
     """The same, of candidates that models chose."""
 
@@ -74,7 +68,6 @@ class CandidateSettings(VerifySettings):
     target: int | None = option(None, "Number of images to keep per class.", bounds=Bounds(1), common=True)
 
 
-@dataclass(frozen=True, kw_only=True)
 class FilterOptions(Options):
     """Among which classes filter models predict, and how many candidates they leave."""
 
@@ -94,7 +87,6 @@ class FilterOptions(Options):
     per_class: int | None = option(None, PER_CLASS, bounds=Bounds(1), common=True)
 
 
-@dataclass(frozen=True, kw_only=True)
 class AdversarialOptions(FilterOptions):
     """Thresholds of adversarial filtration, as for ImageNet-A."""
 
@@ -111,7 +103,6 @@ class AdversarialOptions(FilterOptions):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class NovelOptions(FilterOptions):
     """Which OOD images become candidates, as for ImageNet-O."""
 
@@ -123,7 +114,6 @@ class NovelOptions(FilterOptions):
     id_images: str | None = option(None, ID_IMAGES, common=True)
 
 
-@dataclass(frozen=True, kw_only=True)
 class NovelClassOptions(Options):
     """Which candidates become OOD classes, and which images of them are taken."""
 
@@ -147,7 +137,6 @@ class NovelClassOptions(Options):
     id_images: str | None = option(None, ID_IMAGES, common=True)
 
 
-@dataclass(frozen=True, kw_only=True)
 class PairOptions(Options):
     """Which pairs are listed."""
 
@@ -156,7 +145,6 @@ class PairOptions(Options):
     first: int = option(1000, "Pairs to list, the nearest first.", bounds=Bounds(1), common=True)
 
 
-@dataclass(frozen=True, kw_only=True)
 class DuplicateOptions(Options):
     """How similar near-duplicates are."""
 
@@ -174,7 +162,6 @@ class DuplicateOptions(Options):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class CropOptions(Options):
     """Which objects become crops, and how they are cropped."""
 
@@ -207,7 +194,6 @@ class CropOptions(Options):
     annotated: str | None = option(None, "Use the boxes annotated in this review project.", metavar="PROJECT", common=True)
 
 
-@dataclass(frozen=True, kw_only=True)
 class FrameOptions(Options):
     """Which frames of clips are reviewed, and what reviewers are asked."""
 
@@ -236,7 +222,6 @@ class FrameOptions(Options):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class HumanTestOptions(Options):
     """The rounds of a human test."""
 
@@ -274,13 +259,12 @@ Layout = Literal["folder", "manifest", "webdataset", "coco", "imagenet-a", "imag
 """Those of `writing.layouts`, which help should not have to import."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class ExportOptions(Options):
     """What of a review is written, and how."""
 
     TITLE: ClassVar[str] = "Output"
 
-    layout: Layout = option(  # noqa: RUF009 a field
+    layout: Layout = option(
         "folder",
         "Layout of the files: one folder per class (folder), a table with metadata (manifest), tar shards (webdataset), "
         "boxes (coco), or the layout of a published dataset.",
@@ -303,7 +287,6 @@ class ExportOptions(Options):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class ServerOptions(InstructionSettings, DatabasePlace):
     """Where the review server listens, whom it invites, and what it asks."""
 

@@ -66,7 +66,6 @@ class Context:
             self.tell(f"note: {told}")
 
 
-@dataclass(frozen=True, kw_only=True)
 class StudyOptions(Options, ABC):
     """Options of one study."""
 
@@ -82,7 +81,6 @@ class StudyOptions(Options, ABC):
         return name in {one.name for one in fields(self)}
 
 
-@dataclass(frozen=True, kw_only=True)
 class BaselineSettings(Options):
     """The baseline of corruption error (CE) and flip rate."""
 
@@ -97,7 +95,6 @@ class BaselineSettings(Options):
         return self.baseline if self.baseline in (None, "alexnet") else context.stored_model(self.baseline)
 
 
-@dataclass(frozen=True, kw_only=True)
 class FrameSettings(Options):
     """Frames around anchor frames."""
 
@@ -107,7 +104,6 @@ class FrameSettings(Options):
     without_anchor: bool = option(False, "Evaluate the neighbours without the anchor, as in Eq. 1 of Shankar et al. (2021).")
 
 
-@dataclass(frozen=True, kw_only=True)
 class IoUSettings(Options):
     """IoU thresholds from which on a box matches an object."""
 
@@ -135,7 +131,6 @@ class IoUSettings(Options):
         return thresholds
 
 
-@dataclass(frozen=True, kw_only=True)
 class PublishedBins(Options):
     """Which bins count in RMS calibration errors."""
 
@@ -144,7 +139,6 @@ class PublishedBins(Options):
     published_bins: bool = option(False, "Leave the last bin out of RMS calibration errors, as ImageNet-A's code does.")
 
 
-@dataclass(frozen=True, kw_only=True)
 class CleanImages(Options):
     """Clean images, compared with a dataset of corrupted ones."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from shiftproof.options import POSITIVE, Bounds, CorruptionChoice, PictureSettings, option
@@ -26,7 +25,6 @@ OF_MAKING_PICTURES = (
 """Options that say nothing about corrupted images that were made before."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class CorruptionOptions(CorruptionChoice, PictureSettings, BaselineSettings, CleanImages, StudyOptions):
     """Corruptions applied here; of a dataset that holds corrupted images already, those it holds."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from shiftproof.studies.options import Assembled, Context, FrameSettings, IoUSettings, StudyOptions
@@ -12,7 +11,6 @@ if TYPE_CHECKING:
     from shiftproof.types import Dataset
 
 
-@dataclass(frozen=True, kw_only=True)
 class DetectionOptions(IoUSettings, FrameSettings, StudyOptions):
     """Average precision at these IoU thresholds; of frames around anchors as far as was asked."""
 

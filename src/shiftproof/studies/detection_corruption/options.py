@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from shiftproof.studies.corruption.options import CorruptionOptions
@@ -13,7 +12,6 @@ if TYPE_CHECKING:
     from shiftproof.types import Dataset
 
 
-@dataclass(frozen=True, kw_only=True)
 class DetectionCorruptionOptions(IoUSettings, CorruptionOptions):
     """mAP at the first IoU threshold, on images corrupted as they are stored."""
 

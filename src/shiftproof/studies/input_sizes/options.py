@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 from shiftproof.errors import BadInput
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from shiftproof.types import Classifier, Dataset, ModelRef
 
 
-@dataclass(frozen=True, kw_only=True)
 class InputSizeOptions(StudyOptions):
     """Every model at its own size and at others, as far as it can be had at them."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 from shiftproof.errors import BadInput, UnknownName
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from shiftproof.types import Classifier, Dataset, ModelRef
 
 
-@dataclass(frozen=True, kw_only=True)
 class ObjectOptions(StudyOptions):
     """The objects of a boxed dataset in these views; of another dataset nothing, and the study says why."""
 

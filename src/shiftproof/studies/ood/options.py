@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from shiftproof.errors import BadInput, MissingRuns
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
 CORRUPTION = re.compile(r"(?P<corruption>\w+):(?P<severity>\d+)")
 
 
-@dataclass(frozen=True, kw_only=True)
 class OODOptions(OODInputs, OODDetectorChoice, StudyOptions):
     """ID, covariate-shifted and OOD datasets, with the random and perturbed networks that the study runs too."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from shiftproof.options import Bounds, PerturbationChoice, PictureSettings, option
@@ -13,7 +12,6 @@ if TYPE_CHECKING:
     from shiftproof.types import Dataset
 
 
-@dataclass(frozen=True, kw_only=True)
 class PerturbationOptions(PerturbationChoice, PictureSettings, BaselineSettings, StudyOptions):
     """Sequences made here of images spread evenly over the dataset; a dataset of sequences as it is."""
 

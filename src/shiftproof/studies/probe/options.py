@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from shiftproof.errors import BadInput
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from shiftproof.types import Dataset
 
 
-@dataclass(frozen=True, kw_only=True)
 class ProbeOptions(OODParameters, OODDetectorChoice):
     """How a photo is varied, and which OOD detectors place it among OOD images."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from shiftproof.options import SHARE, Bounds, option
@@ -13,7 +12,6 @@ if TYPE_CHECKING:
     from shiftproof.types import Dataset
 
 
-@dataclass(frozen=True, kw_only=True)
 class SaliencyOptions(StudyOptions):
     """Saliency maps of some misclassified and some correct images."""
 

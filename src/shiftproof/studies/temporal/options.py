@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from shiftproof.options import option
@@ -16,7 +15,6 @@ TRENDS = {"imagenet-vid": "imagenet_vid_robust_models", "ytbb": "ytbb_robust_mod
 """Tables of published models that effective robustness is measured from."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class TemporalOptions(FrameSettings, StudyOptions):
     """Frames around anchors up to the largest k."""
 

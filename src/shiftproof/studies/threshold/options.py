@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from shiftproof.options import OODInputs, option
@@ -14,7 +13,6 @@ if TYPE_CHECKING:
     from shiftproof.types import Dataset
 
 
-@dataclass(frozen=True, kw_only=True)
 class ThresholdOptions(OODInputs, StudyOptions):
     """An OOD detector, and what its threshold is chosen for."""
 
