@@ -15,8 +15,8 @@ from shiftproof.errors import BrokenPlugin
 from shiftproof.metrics.table import metric_info
 from shiftproof.metrics.wording import count, counted, figure_and_unit, images, span, unit_of_evidence
 from shiftproof.reports.page import Page, by_subject, name_of, whole_numbers
-from shiftproof.reports.parts import Cell, Code, Column, Definitions, Part, Section, Table
-from shiftproof.reports.tables import draw_rest, key_title, side_by_side
+from shiftproof.reports.parts import Cell, Code, Column, Definitions, Part, Prose, Section, Table
+from shiftproof.reports.tables import conventions_of, draw_rest, in_words, key_title, side_by_side
 from shiftproof.reports.words import kept_together, moment
 from shiftproof.types import DatasetCard, Finding, Gallery, Measurement, ModelCard, Results
 
@@ -187,6 +187,10 @@ def draw_origins(results: Results) -> list[Section]:
     subjects: list[Part] = [*(_model(card) for card in results.models), *(_dataset(card) for card in results.datasets)]
     aside = [(card.name, image) for card in results.datasets for image in card.skipped_images]
     sections = [Section("subjects", "Models and datasets", "", subjects)] if subjects else []
+    if results.skipped:
+        lead = "Each with what it would need."
+        told = f"{counted(len(results.skipped), 'thing')} could not be measured."
+        sections.append(Section("not-measured", "Not measured", lead, [Prose(results.skipped)], answer=[told]))
     if aside:
         rows = [[Cell(name), Cell(image.id), Cell(image.reason)] for name, image in aside]
         table = Table(f"{count(len(rows))} skipped", [Column("Dataset"), Column("Image"), Column("Reason")], rows)
@@ -243,10 +247,14 @@ def _conventions(results: Results) -> list[Table]:
     titles = dict.fromkeys(metric_info(name_of(finding)).title for finding in numbers)
     taken: dict[tuple[str, str], dict[str, None]] = {}
     for finding in numbers:
-        for choice in finding.convention.items():
+        for choice in conventions_of(finding).items():
             taken.setdefault(choice, {})[metric_info(name_of(finding)).title] = None
     rows = [
-        [Cell(key_title(choice)), Cell(value), Cell("all" if len(found) == len(titles) else ", ".join(found))]
+        [
+            Cell(key_title(choice)),
+            Cell(kept_together(in_words(choice, value))),
+            Cell("all" if len(found) == len(titles) else ", ".join(found)),
+        ]
         for (choice, value), found in taken.items()
     ]
     return (
