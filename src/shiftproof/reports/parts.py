@@ -209,6 +209,10 @@ Part: TypeAlias = (
 )
 
 
+MOST_NAMED = 7
+"""Titles of details that a closed section names."""
+
+
 @dataclass(frozen=True)
 class Section:
     """One study, or one thing worth knowing about it; `key` is its place in the page's address.
@@ -232,6 +236,9 @@ class Section:
         return found
 
     @property
-    def inside(self) -> list[str]:
-        """The titles of what a click opens, each once."""
-        return list(dict.fromkeys(title for part in self.details if (title := getattr(part, "title", ""))))
+    def inside(self) -> str:
+        """The titles of what a click opens, or the first of them and how many more."""
+        titled = (getattr(part, "title", "") for part in self.details if not isinstance(part, Heading))
+        titles = list(dict.fromkeys(filter(None, titled)))
+        more = [f"{len(titles) - MOST_NAMED} more"] if len(titles) > MOST_NAMED else []
+        return " · ".join([*titles[:MOST_NAMED], *more])

@@ -7,7 +7,17 @@ from collections.abc import Mapping, Sequence
 from shiftproof.metrics.table import metric_info
 from shiftproof.metrics.wording import count, evidence, figure, images
 from shiftproof.reports import charts
-from shiftproof.reports.page import Page, by_images, curves_named, in_columns, named, subject_key, whole_numbers
+from shiftproof.reports.page import (
+    Page,
+    by_dataset,
+    by_images,
+    curves_named,
+    in_columns,
+    model_of,
+    named,
+    subject_key,
+    whole_numbers,
+)
 from shiftproof.reports.parts import Cell, Chart, Column, Part, Section, Table
 from shiftproof.reports.published import response_rates
 from shiftproof.reports.sections import SectionMaker
@@ -78,8 +88,9 @@ def _response_rates(curves: Sequence[Curve], page: Page) -> Chart:
 
 
 def _histograms(curves: Sequence[Curve], page: Page) -> list[Part]:
-    """Those of several models or datasets in columns."""
-    return in_columns({page.subject(curve.about): [_histogram(curve, page)] for curve in curves})
+    """Those of several models in columns, a row for each dataset."""
+    sets = by_dataset(curves).values()
+    return [part for some in sets for part in in_columns({model_of(curve): [_histogram(curve, page)] for curve in some})]
 
 
 def _histogram(curve: Curve, page: Page) -> Chart:

@@ -28,6 +28,7 @@ from shiftproof.studies.ood.findings import (
 )
 from shiftproof.studies.ood.noticed_charts import decomposition, distance_charts, random_failures, random_strips
 from shiftproof.studies.ood.scores import ROLE_TITLES
+from shiftproof.studies.ood.section import what_is_noticed
 from shiftproof.types import Condition, Curve, DatasetRef, Finding, Gallery, Image, Measurement
 
 AS_PUBLISHED = "75 %"
@@ -91,6 +92,7 @@ def draw_what_is_noticed(findings: Sequence[Finding], page: Page) -> Section:
         "A high AUROC can have the wrong cause: these analyses show what a score responds to.",
         parts_of_each_set(every, lambda found: in_columns({one.model: _details(one, page) for one in by_model(found)})),
         parts_of_each_set(every, lambda found: in_columns({one.model: _main(one) for one in by_model(found)})),
+        what_is_noticed(page),
     )
 
 

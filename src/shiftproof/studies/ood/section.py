@@ -330,6 +330,18 @@ def ood_details(page: Page) -> list[str]:
     return [kept_together(sentence) for sentence in told]
 
 
+def what_is_noticed(page: Page) -> list[str]:
+    """Whether the best detector of each model holds under covariate shift, or else what random networks separate."""
+    ranked = [found for found in _models(page) if found.main(NEW_CLASS) is not None]
+    sentences = []
+    for found in ranked:
+        best = detector_of(found.standing(NEW_CLASS).best)
+        told = next(iter([*_styles(found, best), *_random_networks(found, best), *_discarded(found, best)]), "")
+        subject = page.subject({"model": found.model})
+        sentences += [kept_together(f"{subject}: {told}" if subject else told)] if told else []
+    return sentences
+
+
 def ood_numbers(page: Page) -> list[tuple[str, Measurement]]:
     """One model's best AUROC for each goal, each under a title."""
     models = _models(page)

@@ -326,7 +326,7 @@ def _cell(distance: float) -> Cell:
 
 SIDE = 144
 """Pixels; 21 thumbnails of this size come to about 60 kB."""
-QUALITY = 62
+QUALITY = 56
 
 
 def filmstrip(gallery: Gallery, page: Page) -> Filmstrip:
