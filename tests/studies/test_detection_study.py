@@ -245,6 +245,7 @@ def _numbers_in(finding: Finding) -> tuple[Any, ...]:
     """What a finding says, without how it came about."""
     if isinstance(finding, Measurement):
         return finding.metric, finding.about, finding.value, finding.images, finding.ends
+    assert isinstance(finding, Curve)
     return finding.name, finding.about, finding.x, finding.y, finding.images
 
 

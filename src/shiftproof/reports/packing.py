@@ -10,7 +10,9 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from shiftproof.errors import BadInput
 from shiftproof.reports.parts import Cell, Table
+from shiftproof.types import Results
 
 SHORT = 12
 """Rows of a table that is written out; of a longer one the page holds compressed data and builds the rows."""
@@ -24,6 +26,19 @@ def packed(text: str) -> str:
     '</script>'
     """
     return base64.b64encode(gzip.compress(text.encode("utf-8", "replace"), mtime=0)).decode("ascii")
+
+
+def unpacked(html: str, name: str) -> str:
+    """What a report holds compressed: its `data`, its `results` or the `library` that draws its charts."""
+    block = re.search(rf'<script type="application/gzip" id="{name}">([^<]*)</script>', html)
+    if block is None:
+        raise BadInput("this is no report as this version of shiftproof writes them; make it again with shiftproof report")
+    return gzip.decompress(base64.b64decode(block[1])).decode()
+
+
+def results_of(html: str) -> Results:
+    """The results that a report was made of."""
+    return Results.from_json(unpacked(html, "results"))
 
 
 class Packing:

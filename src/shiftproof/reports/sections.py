@@ -184,7 +184,11 @@ def _warnings(page: Page) -> list[str]:
 
 def draw_origins(results: Results) -> list[Section]:
     """The sections that close every report."""
-    subjects: list[Part] = [*(_model(card) for card in results.models), *(_dataset(card) for card in results.datasets)]
+    subjects: list[Part] = [
+        *(_model(card) for card in results.models),
+        *(_dataset(card) for card in results.datasets),
+        *_credits(results.datasets),
+    ]
     aside = [(card.name, image) for card in results.datasets for image in card.skipped_images]
     sections = [Section("subjects", "Models and datasets", "", subjects)] if subjects else []
     if results.skipped:
@@ -225,11 +229,19 @@ def _dataset(card: DatasetCard) -> Definitions:
         "Skipped": count(len(card.skipped_images)),
         "Classes": "not declared" if card.classes is None else count(card.classes),
         "Location": card.location or "in memory",
-        "Credits": card.credits,
         "Notes": card.notes,
         "Fingerprint": card.fingerprint,
     }
     return Definitions(f"Dataset: {card.name}", {name: value for name, value in entries.items() if value})
+
+
+def _credits(cards: Sequence[DatasetCard]) -> list[Definitions]:
+    """Source and licence of the images, once for all datasets that share them."""
+    named: dict[tuple[str, ...], list[str]] = {}
+    for card in cards:
+        named.setdefault(card.credits, []).append(card.name)
+    entries = {", ".join(names): told for told, names in named.items() if told}
+    return [Definitions("Credits", entries)] if entries else []
 
 
 def _glossary(results: Results) -> list[Table]:

@@ -48,7 +48,7 @@ BY_SET = {
 }
 """Galleries of every set, folded under a title, and what their numbers are."""
 MOST_SETS = 8
-SMALL_SIDE = 200
+SMALL_SIDE = 168
 """Pixels: there are many of these pictures."""
 NAMES = frozenset(
     {
