@@ -14,11 +14,12 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
 WIDTH, HEIGHT, PHONE = 1280, 800, 390
-LOOKS = (("light", WIDTH), ("dark", WIDTH), ("light", PHONE))
+LOOKS: tuple[tuple[Literal["light", "dark"], int], ...] = (("light", WIDTH), ("dark", WIDTH), ("light", PHONE))
 PATIENCE = 300
 """Seconds in which every chart of a report can be drawn."""
 
@@ -33,11 +34,12 @@ class Measured:
 def measure(path: Path, browser: Browser, pictures: Path | None = None) -> Measured:
     """One report in light, in dark and on a phone."""
     complaints: list[str] = []
+    complain = complaints.append
     screens = 0.0
     for scheme, width in LOOKS:
         page = browser.new_page(viewport={"width": width, "height": HEIGHT}, color_scheme=scheme)
-        page.on("console", lambda message: complaints.append(message.text))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("console", lambda message: complain(message.text))
+        page.on("pageerror", lambda error: complain(str(error)))
         page.goto(path.resolve().as_uri())
         page.wait_for_selector("html[data-drawn]", timeout=1000 * PATIENCE)
         if (scheme, width) == LOOKS[0]:
