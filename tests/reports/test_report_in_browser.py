@@ -269,7 +269,8 @@ def test_models_stand_side_by_side_and_one_can_be_hidden(show: Show, shifted: Re
     page = show(shifted)
     first, second = page.locator("#corruption .column").all()[:2]
     boxes = [one.bounding_box() for one in (first, second)]
-    assert boxes[0] and boxes[1]
+    assert boxes[0]
+    assert boxes[1]
     assert boxes[0]["y"] == boxes[1]["y"]
     assert boxes[0]["x"] + boxes[0]["width"] < boxes[1]["x"]
     page.get_by_role("checkbox", name="toy").uncheck()
