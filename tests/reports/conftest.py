@@ -14,6 +14,7 @@ from reports import made_up, made_up_ood
 from shiftproof.reports.build import save_report
 from shiftproof.types import (
     Caution,
+    ConfusionMatrix,
     Curve,
     DatasetCard,
     DatasetRef,
@@ -59,6 +60,9 @@ def findings_of(model: str, right: int, *, classes: int = 30) -> list[Finding]:
         share("worst_group_accuracy", 25, 50, model=model, fact="site", group="pier"),
         *(share("class_accuracy", place % 11, 10, **about, **{"class": name}) for place, name in enumerate(names)),
         share("confusion_rate", 3, 10, **about, **{"class": NASTY, "predicted": "class 2"}),
+        ConfusionMatrix(
+            "confusion_matrix", about, tuple(names[:4]), (0, 0, 1, 2, 3), (0, 2, 1, 2, 0), (7, 3, 9, 8, 2), 29, {}
+        ),
         Gallery("confident_mistakes", about, PHOTOS, "Most confident misclassifications", mistakes),
         Measurement("overconfidence", 0.038, about, 1000, CONVENTION, Interval(0.03, 0.046)),
         Measurement("rms_calibration_error", 0.052, about, 1000, {"bins": "10 of 100 images"}),
