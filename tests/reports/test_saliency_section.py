@@ -100,7 +100,8 @@ def open_grey(_set: DatasetRef, _key: str) -> NDArray[np.uint8]:
 def test_the_section_has_the_numbers_and_each_photo_beside_its_two_maps() -> None:
     found = results()
     section = draw_saliency(found.shown, Page(found, open_grey))
-    chart, table, _, pictures = section.parts
+    chart, table, pictures = section.parts
+    assert list(section.main) == [chart]
     assert isinstance(chart, Chart)
     assert isinstance(table, Table)
     assert isinstance(pictures, Pictures)

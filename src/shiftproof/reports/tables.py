@@ -122,7 +122,14 @@ def telling_keys(found: Sequence[Measurement]) -> list[str]:
     return [key for key in keys if len({one.about.get(key) for one in found}) > 1]
 
 
-TITLES = {"id": "ID dataset", "ood": "OOD dataset", "ood_detector": "OOD detector", "output": "Encoding"}
+TITLES = {
+    "id": "ID dataset",
+    "ood": "OOD dataset",
+    "ood_detector": "OOD detector",
+    "output": "Encoding",
+    "positive": "Positive class",
+    "tpr": "True positive rate",
+}
 
 
 def key_title(key: str) -> str:
