@@ -47,8 +47,6 @@ def measure(path: Path, browser: Browser, pictures: Path | None = None) -> Measu
         if pictures is not None:
             page.screenshot(path=pictures / f"{path.stem}-{scheme}-{width}.png", full_page=True)
         complaints += opened(page, width)
-        if pictures is not None:
-            page.screenshot(path=pictures / f"{path.stem}-{scheme}-{width}-opened.png", full_page=True)
         page.close()
     return Measured(path.stat().st_size, screens, tuple(complaints))
 

@@ -169,11 +169,11 @@ def open_photo() -> Callable[[DatasetRef, str], Image]:
 
 @pytest.fixture
 def show(browser: Browser, tmp_path: Path, open_photo: Callable[[DatasetRef, str], Image]) -> Iterator[Callable[..., Page]]:
-    """Opens a report offline from its file; whatever the page complains of or asks for fails the test."""
+    """Opens a report offline from its file, and its sections where asked; whatever it complains of or asks for fails."""
     complaints: list[str] = []
     contexts = []
 
-    def open_report(results: Results, *, width: int = 1280, color_scheme: str = "light") -> Page:
+    def open_report(results: Results, *, width: int = 1280, color_scheme: str = "light", opened: bool = False) -> Page:
         path = save_report(tmp_path / "report.html", results, open_image=open_photo)
         context = browser.new_context(viewport={"width": width, "height": 800}, offline=True, color_scheme=color_scheme)  # type: ignore[arg-type]
         contexts.append(context)
@@ -185,6 +185,8 @@ def show(browser: Browser, tmp_path: Path, open_photo: Callable[[DatasetRef, str
         page.on("request", lambda request: complaints.extend([request.url] if request.url.startswith("http") else []))
         page.goto(path.as_uri())
         page.wait_for_selector("html[data-drawn]")
+        if opened:
+            page.evaluate("document.querySelectorAll('details.more').forEach((fold) => (fold.open = true))")
         return page
 
     yield open_report

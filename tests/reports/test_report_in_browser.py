@@ -80,8 +80,7 @@ def test_no_name_keeps_charts_from_being_drawn(show: Show, compared: Results, na
 
 
 def test_what_is_folded_is_drawn_when_it_is_opened(show: Show, novel: Results) -> None:
-    page = show(novel)
-    open_sections(page)
+    page = show(novel, opened=True)
     folded = page.locator("details.folded", has=page.locator(".drawing")).first
     drawings = folded.locator(".drawing")
     assert drawings.count() >= 3
@@ -93,13 +92,8 @@ def test_what_is_folded_is_drawn_when_it_is_opened(show: Show, novel: Results) -
     assert all(box is not None and box["width"] > 80 for box in boxes)
 
 
-def open_sections(page: Page) -> None:
-    page.evaluate("document.querySelectorAll('details.more').forEach((fold) => (fold.open = true))")
-
-
 def test_a_table_sorts_by_keyboard_and_says_so(show: Show, results: Results) -> None:
-    page = show(results)
-    open_sections(page)
+    page = show(results, opened=True)
     figures = page.locator("details.data", has=page.locator("th", has_text="Class"))
     figures.locator("summary").first.focus()
     page.keyboard.press("Enter")
@@ -120,8 +114,7 @@ def test_a_table_sorts_by_keyboard_and_says_so(show: Show, results: Results) -> 
 
 
 def test_a_long_table_is_filtered_as_one_types(show: Show, results: Results) -> None:
-    page = show(results)
-    open_sections(page)
+    page = show(results, opened=True)
     figures = page.locator("details.data", has=page.locator("th", has_text="Class"))
     figures.locator("summary").first.click()
     figures.get_by_role("searchbox").fill("CLASS 2")
@@ -130,8 +123,7 @@ def test_a_long_table_is_filtered_as_one_types(show: Show, results: Results) -> 
 
 
 def test_a_picture_is_enlarged_and_put_away_by_keyboard(show: Show, results: Results) -> None:
-    page = show(results)
-    open_sections(page)
+    page = show(results, opened=True)
     picture = page.locator(".gallery button").first
     dialog = page.locator("dialog")
     picture.focus()
@@ -187,8 +179,7 @@ def test_charts_follow_the_width_of_the_window(show: Show, results: Results) -> 
 
 
 def test_a_table_with_headings_over_its_columns_sorts_by_the_column_itself(show: Show, novel: Results) -> None:
-    page = show(novel)
-    open_sections(page)
+    page = show(novel, opened=True)
     table = page.locator("table", has=page.locator("th.over")).first
     assert table.locator("thead tr").count() == 2
     assert table.locator("th.over button").count() == 0
@@ -227,9 +218,8 @@ def as_values(text: str) -> list[dict[str, str | float]]:
 
 def test_every_table_can_be_downloaded_with_formulas_defused(show: Show, results: Results) -> None:
     formula = '=HYPERLINK("http://example.org")'
-    page = show(Results.from_json(results.to_json().replace('"class 7"', json.dumps(formula))))
+    page = show(Results.from_json(results.to_json().replace('"class 7"', json.dumps(formula))), opened=True)
     assert page.locator("button.download").count() == 2 * page.locator("table.sortable").count() > 4
-    open_sections(page)
     classes = page.locator("details.data", has=page.locator("th", has_text="Class"))
     classes.locator("summary").click()
     with page.expect_download() as download:
@@ -328,8 +318,7 @@ def test_colours_of_heat_follow_the_theme(show: Show, shifted: Results) -> None:
 
 
 def test_a_contact_sheet_has_a_picture_in_every_place_on_a_phone_too(show: Show, shifted: Results) -> None:
-    page = show(shifted, width=390)
-    open_sections(page)
+    page = show(shifted, width=390, opened=True)
     pictures = page.locator(".sheet img")
     assert pictures.count() == 7 * 5  # three corruptions and the four extra ones
     boxes = pictures.evaluate_all(BOXES)

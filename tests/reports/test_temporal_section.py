@@ -342,8 +342,7 @@ def test_sets_of_several_datasets_stand_under_headings() -> None:
 def test_on_a_phone_the_filmstrip_scrolls_and_not_the_page_and_the_anchor_is_in_view(
     show: Callable[..., BrowserPage],
 ) -> None:
-    page = show(Results(tuple(findings("shaky", dataset=made_up.PHOTOS))), width=420)
-    page.locator("#temporal details.more > summary").click()
+    page = show(Results(tuple(findings("shaky", dataset=made_up.PHOTOS))), width=420, opened=True)
     assert page.evaluate("document.documentElement.scrollWidth") == 420
     strip = page.locator(".filmstrip").first
     assert strip.evaluate("strip => strip.scrollWidth > 2 * strip.clientWidth")
