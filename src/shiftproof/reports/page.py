@@ -143,7 +143,7 @@ def parts_of_each_set(findings: Iterable[Finding], parts_of: Callable[[Sequence[
 def in_columns(columns: Mapping[str, Sequence[Part]]) -> list[Part]:
     """The parts of several models side by side, those of one model as they are.
 
-    Parts of one kind in the same order stand in a row; where the models' parts differ, those of one title do.
+    Parts of the same kinds in the same order stand in rows; where the models' parts differ, those of one title do.
     """
     if len(columns) < 2:
         return [part for parts in columns.values() for part in parts]
@@ -154,7 +154,7 @@ def in_columns(columns: Mapping[str, Sequence[Part]]) -> list[Part]:
     for model, parts in columns.items():
         for part in parts:
             rows.setdefault((part.kind, getattr(part, "title", "").replace(model, "")), {})[model] = part
-    return [SideBySide(list(columns), [row.get(model) for model in columns]) for row in rows.values()]
+    return [SideBySide(list(row), list(row.values())) for row in rows.values()]
 
 
 def model_of(finding: Finding) -> str:

@@ -191,11 +191,11 @@ class Folded:
 
 @dataclass(frozen=True)
 class SideBySide:
-    """The same part of several models in columns; None where a model has none."""
+    """The same part of each of some models, in columns."""
 
     kind: ClassVar[str] = "side-by-side"
     models: Sequence[str]
-    parts: Sequence[Part | None]
+    parts: Sequence[Part]
 
     @property
     def title(self) -> str:
@@ -232,7 +232,7 @@ class Section:
         """Every part, those of several models one by one."""
         found: list[Part] = []
         for part in (*self.main, *self.details):
-            found += [one for one in part.parts if one is not None] if isinstance(part, SideBySide) else [part]
+            found += part.parts if isinstance(part, SideBySide) else [part]
         return found
 
     @property

@@ -6,7 +6,7 @@ Studies bring theirs by `StudyKind.section`; those of no study are in `catalog.S
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -265,7 +265,7 @@ def _conventions(results: Results) -> list[Table]:
         [
             Cell(key_title(choice)),
             Cell(kept_together(in_words(choice, value))),
-            Cell("all" if len(found) == len(titles) else ", ".join(found)),
+            Cell(_some_of(found, titles)),
         ]
         for (choice, value), found in taken.items()
     ]
@@ -274,6 +274,18 @@ def _conventions(results: Results) -> list[Table]:
         if rows
         else []
     )
+
+
+def _some_of(found: Iterable[str], every: Iterable[str]) -> str:
+    """Which of all metrics; of most of them, which not.
+
+    >>> _some_of(["AUROC"], ["AUROC", "AURC", "FPR"]), _some_of(["AUROC", "AURC"], ["AUROC", "AURC", "FPR"])
+    ('AUROC', 'all but: FPR')
+    """
+    these, others = list(found), [one for one in every if one not in set(found)]
+    if not others:
+        return "all"
+    return ", ".join(these) if len(these) <= len(others) else f"all but: {', '.join(others)}"
 
 
 def _origin(results: Results) -> list[Part]:

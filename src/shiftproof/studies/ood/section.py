@@ -95,13 +95,16 @@ def _main(findings: Sequence[Finding]) -> list[Part]:
 
 def _details(findings: Sequence[Finding]) -> list[Part]:
     models = by_model(findings)
-    together = [*models_by_goals(models, findings), *other_means(models, findings)] if len(models) > 1 else []
-    return [*together, *in_columns({found.model: _of_model(found) for found in models}), *parameters(models)]
+    several = len(models) > 1
+    together = [*models_by_goals(models, findings), *other_means(models, findings)] if several else []
+    return [*together, *in_columns({found.model: _of_model(found, several) for found in models}), *parameters(models)]
 
 
-def _of_model(found: DetectorFindings) -> list[Part]:
+def _of_model(found: DetectorFindings, several: bool) -> list[Part]:
+    """What is known of one model; the chart that is main where it is the only one stands here among several."""
     return [
         *detectors_by_goals(found),
+        *(aurocs_by_goal(found) if several else []),
         *lead_over_baseline(found),
         *roc_charts(found),
         *risk_coverage_chart(found),
