@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections import Counter
@@ -15,6 +14,7 @@ from review.served import served
 from shiftproof.curation.project import load_project
 from shiftproof.reference import load_table
 from shiftproof.reports.build import build_report
+from shiftproof.reports.packing import results_of as embedded_results
 from shiftproof.types import Results
 
 ASKED_FOR_TORCH = "asked for torch"
@@ -75,9 +75,7 @@ def test_it_needs_no_torch(demo: tuple[Path, subprocess.CompletedProcess[str]]) 
 
 def results_of(demo: tuple[Path, subprocess.CompletedProcess[str]]) -> Results:
     folder, _ = demo
-    page = (folder / "shiftproof-demo" / "report.html").read_text(encoding="utf-8")
-    embedded = json.loads(page.partition('id="results">')[2].partition("</script>")[0])
-    return Results.from_json(json.dumps(embedded))
+    return embedded_results((folder / "shiftproof-demo" / "report.html").read_text(encoding="utf-8"))
 
 
 def test_ood_photos_are_detected_and_random_networks_run_too(

@@ -54,7 +54,7 @@ def findings(path: Path, renamed: Mapping[str, str]) -> dict[Key, Mapping[str, A
     for file in sorted(path.glob("*.json")) if path.is_dir() else [path]:
         name = file.name if path.is_dir() else ""
         for entry in json.loads(file.read_text(encoding="utf-8"))["findings"]:
-            if entry["kind"] not in ("Measurement", "Curve", "Gallery"):
+            if entry["kind"] not in ("Measurement", "Curve", "ConfusionMatrix", "Gallery"):
                 continue
             own = entry["metric"] if entry["kind"] == "Measurement" else entry["name"]
             values = (
@@ -83,11 +83,13 @@ def distance(before: Any, after: Any) -> float | None:
 
 
 def values_of(entry: Mapping[str, Any]) -> tuple[Any, Any]:
-    """The value and the interval of a measurement, the points and the band of a curve, or the images of a gallery."""
+    """The value and the interval of a measurement, the points and the band of a curve, else what a finding holds."""
     if entry["kind"] == "Measurement":
         return entry["value"], entry["interval"]
     if entry["kind"] == "Gallery":
         return [item["id"] for item in entry["items"]], None
+    if entry["kind"] == "ConfusionMatrix":
+        return [entry["classes"], entry["true"], entry["predicted"], entry["counts"]], None
     band = entry.get("low"), entry.get("high")
     return [entry["x"], entry["y"]], None if band == (None, None) else list(band)
 

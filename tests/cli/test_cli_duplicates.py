@@ -51,7 +51,7 @@ def test_what_is_left_and_what_went_are_written(shiftproof: Shiftproof) -> None:
     ]
     page = Path("pairs.html").read_text()
     assert "2 of 4 images of photos are near-duplicates" in page
-    assert page.count("data:image/jpeg") == 4
+    assert page.count("data:image/webp") == 4
 
 
 def test_json_has_every_reason(shiftproof: Shiftproof) -> None:

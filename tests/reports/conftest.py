@@ -14,6 +14,7 @@ from reports import made_up, made_up_ood
 from shiftproof.reports.build import save_report
 from shiftproof.types import (
     Caution,
+    ConfusionMatrix,
     Curve,
     DatasetCard,
     DatasetRef,
@@ -59,6 +60,9 @@ def findings_of(model: str, right: int, *, classes: int = 30) -> list[Finding]:
         share("worst_group_accuracy", 25, 50, model=model, fact="site", group="pier"),
         *(share("class_accuracy", place % 11, 10, **about, **{"class": name}) for place, name in enumerate(names)),
         share("confusion_rate", 3, 10, **about, **{"class": NASTY, "predicted": "class 2"}),
+        ConfusionMatrix(
+            "confusion_matrix", about, tuple(names[:4]), (0, 0, 1, 2, 3), (0, 2, 1, 2, 0), (7, 3, 9, 8, 2), 29, {}
+        ),
         Gallery("confident_mistakes", about, PHOTOS, "Most confident misclassifications", mistakes),
         Measurement("overconfidence", 0.038, about, 1000, CONVENTION, Interval(0.03, 0.046)),
         Measurement("rms_calibration_error", 0.052, about, 1000, {"bins": "10 of 100 images"}),
@@ -165,11 +169,11 @@ def open_photo() -> Callable[[DatasetRef, str], Image]:
 
 @pytest.fixture
 def show(browser: Browser, tmp_path: Path, open_photo: Callable[[DatasetRef, str], Image]) -> Iterator[Callable[..., Page]]:
-    """Opens a report offline from its file; whatever the page complains of or asks for fails the test."""
+    """Opens a report offline from its file, and its sections where asked; whatever it complains of or asks for fails."""
     complaints: list[str] = []
     contexts = []
 
-    def open_report(results: Results, *, width: int = 1280, color_scheme: str = "light") -> Page:
+    def open_report(results: Results, *, width: int = 1280, color_scheme: str = "light", opened: bool = False) -> Page:
         path = save_report(tmp_path / "report.html", results, open_image=open_photo)
         context = browser.new_context(viewport={"width": width, "height": 800}, offline=True, color_scheme=color_scheme)  # type: ignore[arg-type]
         contexts.append(context)
@@ -181,6 +185,8 @@ def show(browser: Browser, tmp_path: Path, open_photo: Callable[[DatasetRef, str
         page.on("request", lambda request: complaints.extend([request.url] if request.url.startswith("http") else []))
         page.goto(path.as_uri())
         page.wait_for_selector("html[data-drawn]")
+        if opened:
+            page.evaluate("document.querySelectorAll('details.more').forEach((fold) => (fold.open = true))")
         return page
 
     yield open_report

@@ -19,9 +19,9 @@ from shiftproof.metrics.wording import figure
 from shiftproof.reports.build import build_report
 from shiftproof.reports.galleries import QUALITY, SIDE, contact_sheet
 from shiftproof.reports.page import Page
-from shiftproof.reports.parts import Chart, Definitions, Panels, Part, Pictures, Prose, Sheet, Table
+from shiftproof.reports.parts import Chart, Heading, Panels, Part, Pictures, Prose, Sheet, SideBySide, Table
 from shiftproof.reports.pictures import thumbnail
-from shiftproof.reports.sections import summarise
+from shiftproof.reports.sections import draw_origins, summarise
 from shiftproof.studies.corruption.section import draw_corruption
 from shiftproof.types import DatasetRef, Finding, Gallery, GalleryItem, Image, Measurement, Results
 
@@ -106,11 +106,13 @@ def test_rows_stand_in_the_groups_of_the_paper_each_with_its_mean(alone: list[Pa
     assert rows.index(headings[1]) == 4
 
 
-def test_each_of_several_models_has_its_heat_map_two_abreast(three: list[Part]) -> None:
+def test_each_of_several_models_has_its_heat_map_in_a_column(three: list[Part]) -> None:
     maps = [part for part in three if isinstance(part, Chart) and part.title.startswith("Error by severity")]
     assert [part.title.partition(": ")[2] for part in maps] == ["lite0", "lite1", "squeezenet"]
-    assert all(part.half for part in maps)
-    assert chart(three, "Error by group").half, "fills the place beside an odd one"
+    found = [one for name in ("lite0", "lite1") for one in made_up.corruption_findings(name, 0.13, corruptions=["fog"])]
+    (abreast,) = draw_corruption(found, Page(Results(tuple(found)))).main
+    assert isinstance(abreast, SideBySide)
+    assert (abreast.title, abreast.models) == ("Error by severity", ["lite0", "lite1"])
 
 
 def test_curves_are_small_multiples_with_bands_and_lines_that_differ_in_dash(three: list[Part]) -> None:
@@ -137,23 +139,31 @@ def test_the_worst_corruption_comes_first(alone: list[Part]) -> None:
     assert values == sorted(values, reverse=True)
 
 
-def test_conventions_are_printed_in_words(alone: list[Part]) -> None:
-    (how,) = [part for part in alone if isinstance(part, Definitions)]
-    assert how.entries["Picture"] == "imagenet-224: shorter side to 256, centre 224"
-    assert str(how.entries["Encoding"]).startswith("jpeg85: saved as JPEG of quality 85")
-    assert how.entries["Baseline"] == "squeezenet"
-    assert how.entries["Frost pictures"] == "our own"
+def conventions(*found: Finding) -> dict[tuple[str, str], str]:
+    """The metrics of each value of each convention, as the end of the page has them."""
+    (section,) = [one for one in draw_origins(Results(found)) if one.key == "conventions"]
+    (table,) = [part for part in section.parts if isinstance(part, Table) and part.title.startswith("Conventions")]
+    return {(choice.text, value.text): metrics.text for choice, value, metrics in table.rows}
+
+
+def test_conventions_are_printed_in_words_once_at_the_end() -> None:
+    found = conventions(*made_up.corruption_findings("lite0", 0.13, baseline="squeezenet", corruptions=["fog"]))
+    assert found["Picture", "imagenet-224: shorter side to 256, centre 224"] == "all"
+    assert any(choice == "Encoding" and value.startswith("jpeg85: saved as JPEG") for choice, value in found)
+    assert ("Baseline", "squeezenet") in found
+    assert ("Frost pictures", "our own") in found
+    assert any(choice == "Confidence interval" for choice, _ in found)
 
 
 def test_a_choice_that_was_taken_both_ways_says_for_which_numbers() -> None:
     clean = made_up.measured("clean_error", 0.1, {"model": "a"})
     clean = dataclasses.replace(clean, convention={**clean.convention, "output": "raw"})
-    parts = parts_of(clean, made_up.measured("mean_corrupted_error", 0.3, {"model": "a"}))
-    (how,) = [part for part in parts if isinstance(part, Definitions)]
-    assert how.entries["Encoding"] == [
-        "raw: corrupted pixels, not re-encoded (error on clean images)",
-        "jpeg85: saved as JPEG of quality 85, as the published files were (mean error under corruption)",
-    ]
+    found = conventions(clean, made_up.measured("mean_corrupted_error", 0.3, {"model": "a"}))
+    encodings = {value: metrics for (choice, value), metrics in found.items() if choice == "Encoding"}
+    assert encodings == {
+        "raw: corrupted pixels, not re-encoded": "Error on clean images",
+        "jpeg85: saved as JPEG of quality 85, as the published files were": "Mean error under corruption",
+    }
 
 
 @pytest.mark.parametrize("which", ["alone", "three"])
@@ -188,8 +198,8 @@ def test_several_datasets_are_told_apart() -> None:
     found = list(made_up.corruption_findings("lite0", 0.13, corruptions=["fog"]))
     elsewhere = [dataclasses.replace(one, about={**one.about, "dataset": "streets"}) for one in found]
     section = draw_corruption([*found, *elsewhere], Page(Results((*found, *elsewhere))))
-    headings = [part.title for part in section.parts if part.kind == "heading"]  # type: ignore[union-attr]
-    assert headings == ["On photos", "On streets"]
+    for parts in (section.main, section.details):
+        assert [part.title for part in parts if isinstance(part, Heading)] == ["On photos", "On streets"]
 
 
 class TestContactSheet:

@@ -164,7 +164,7 @@ def test_the_summary_says_how_precise_and_what_is_left() -> None:
 
 
 def test_boxes_lie_on_the_picture_where_they_lie_in_the_image(show: Callable[..., BrowserPage]) -> None:
-    page = show(Results(tuple(found_in_photos("keen"))))
+    page = show(Results(tuple(found_in_photos("keen"))), opened=True)
     button = page.locator(".gallery.boxed button").first
     place = button.locator("img").bounding_box()
     dog = button.locator("g.truth rect:not(.edge)").nth(1).bounding_box()
@@ -180,7 +180,8 @@ def test_what_a_box_beside_the_right_edge_says_stays_on_the_picture(show: Callab
     box = DrawnBox((0.85, 0.4, 1.0, 0.6), "wrong", "dining table 38 %")
     galleries = [one for one in found_in_photos("keen") if isinstance(one, Gallery)]
     item = dataclasses.replace(galleries[0].items[0], boxes=(box,))
-    button = show(Results((dataclasses.replace(galleries[0], items=(item,)),))).locator(".gallery.boxed button").first
+    page = show(Results((dataclasses.replace(galleries[0], items=(item,)),)), opened=True)
+    button = page.locator(".gallery.boxed button").first
     place, said = button.bounding_box(), button.locator("text").bounding_box()
     assert place is not None
     assert said is not None
@@ -189,7 +190,7 @@ def test_what_a_box_beside_the_right_edge_says_stays_on_the_picture(show: Callab
 
 
 def test_an_enlarged_picture_keeps_its_boxes_and_the_next_one_has_its_own(show: Callable[..., BrowserPage]) -> None:
-    page = show(Results(tuple(found_in_photos("keen"))))
+    page = show(Results(tuple(found_in_photos("keen"))), opened=True)
     for number_of_picture in (0, 3):
         button = page.locator(".gallery.boxed button").nth(number_of_picture)
         boxes = button.locator("g").count()

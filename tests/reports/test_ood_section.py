@@ -9,7 +9,8 @@ import pytest
 from reports import made_up_ood as made_up
 from shiftproof.reference import load_table
 from shiftproof.reports.page import Page, name_of
-from shiftproof.reports.parts import Chart, Definitions, Heading, Panels, Part, Table
+from shiftproof.reports.parts import Chart, Panels, Part, SideBySide, Table
+from shiftproof.reports.sections import draw_origins
 from shiftproof.studies.ood.charts import roc_charts
 from shiftproof.studies.ood.findings import DetectorFindings, written
 from shiftproof.studies.ood.section import NAMES, draw_ood
@@ -107,7 +108,7 @@ def test_a_single_outside_set_goes_by_its_name(found: list[Finding]) -> None:
     )
 
 
-def test_other_numbers_and_every_convention_can_be_read(alone: list[Part]) -> None:
+def test_other_numbers_and_every_convention_can_be_read(found: list[Finding], alone: list[Part]) -> None:
     others = table(alone, "AUPR, FPR")
     assert others.folded
     assert [column.title for column in others.columns][4:] == [
@@ -122,9 +123,9 @@ def test_other_numbers_and_every_convention_can_be_read(alone: list[Part]) -> No
         "Images",
     ]
     assert "FPR at a TPR of 95 %, with OOD or with ID images as positives. Coverage is at a risk of 5 %." in others.note
-    (how,) = [part for part in alone if isinstance(part, Definitions)]
-    assert how.entries["Positive class"] == "ood"
-    assert how.entries["True positive rate"] == "95\u202f%"
+    (conventions,) = [section for section in draw_origins(Results(tuple(found))) if section.key == "conventions"]
+    told = {(row[0].text, row[1].text) for row in table(conventions.parts, "Conventions of each metric").rows}
+    assert {("Positive class", "ood"), ("True positive rate", "95\u202f%")} <= told
     settings = {row[0].text: [cell.text for cell in row[1:]] for row in table(alone, "Parameters of the detectors").rows}
     assert settings["Energy"] == ["temperature 1", "authors"]
     assert settings["MSP"] == ["none", "authors"]
@@ -212,7 +213,11 @@ def test_several_models_stand_side_by_side_with_their_mean_and_spread(found: lis
         first, second, mean = (float(cell.order) for cell in row[1:4])
         assert mean == pytest.approx((first + second) / 2)
         assert row[3].below == f"± {100 * statistics.stdev([first, second]):.1f}"
-    assert [part.title for part in several if isinstance(part, Heading)] == ["lite0", "lite4"]
+    both = [one for one in [*found, *made_up.ood_findings("lite4", seed=9)] if name_of(one) in NAMES]
+    section = draw_ood(both, Page(Results(tuple(both))))
+    columns = [part for part in section.details if isinstance(part, SideBySide)]
+    assert columns
+    assert all(part.models == ["lite0", "lite4"] for part in columns)
     series = {row["series"] for row in chart(several, "New-class detection: AUROC by detector").spec["data"]["values"]}
     assert series == {"lite0", "lite4"}
 

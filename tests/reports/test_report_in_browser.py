@@ -14,6 +14,7 @@ import pytest
 
 from patience import wait_for
 from shiftproof.reports.build import save_report
+from shiftproof.reports.pictures import OpenImage
 from shiftproof.types import Results
 
 if TYPE_CHECKING:
@@ -27,14 +28,23 @@ Show = Callable[..., "Page"]
 @pytest.mark.parametrize("which", ["compared", "shifted", "novel"])
 def test_every_chart_is_drawn_without_a_complaint(show: Show, which: str, request: pytest.FixtureRequest) -> None:
     page = show(request.getfixturevalue(which))
+    assert 0 < page.locator(".drawing:visible").count() == page.locator(".drawing svg").count()
+    open_all(page)
     drawings = page.locator(".drawing:visible")
     assert drawings.count() > 8
     assert page.locator(".drawing svg").count() == drawings.count()
 
 
+def open_all(page: Page) -> None:
+    """Every section and everything folded, with all charts drawn."""
+    page.get_by_role("button", name="Open all details").click()
+    wait_for(page, "[...document.querySelectorAll('.drawing')].every((one) => one.querySelector('svg'))")
+
+
 def test_bars_and_tooltips_are_styled_by_the_page_alone(show: Show, compared: Results) -> None:
     page = show(compared)
     page.evaluate("document.querySelectorAll('details').forEach((fold) => (fold.open = true))")
+    wait_for(page, "'filled' in document.documentElement.dataset")
     lefts = page.locator(".bar").evaluate_all("bars => bars.map((bar) => getComputedStyle(bar).getPropertyValue('--at'))")
     assert len({float(left) for left in lefts}) > 5
     assert all(0 <= float(left) <= 1 for left in lefts)
@@ -63,13 +73,14 @@ def test_a_script_that_got_into_a_report_does_not_run(browser: Browser, compared
 def test_no_name_keeps_charts_from_being_drawn(show: Show, compared: Results, name: str) -> None:
     strange = Results.from_json(compared.to_json().replace('"toy"', json.dumps(name)))
     page = show(strange)
+    open_all(page)
     drawings = page.locator(".drawing:visible")
     assert drawings.count() > 8
     assert page.locator(".drawing svg").count() == drawings.count()
 
 
 def test_what_is_folded_is_drawn_when_it_is_opened(show: Show, novel: Results) -> None:
-    page = show(novel)
+    page = show(novel, opened=True)
     folded = page.locator("details.folded", has=page.locator(".drawing")).first
     drawings = folded.locator(".drawing")
     assert drawings.count() >= 3
@@ -82,8 +93,8 @@ def test_what_is_folded_is_drawn_when_it_is_opened(show: Show, novel: Results) -
 
 
 def test_a_table_sorts_by_keyboard_and_says_so(show: Show, results: Results) -> None:
-    page = show(results)
-    figures = page.locator("details", has=page.locator("th", has_text="Class"))
+    page = show(results, opened=True)
+    figures = page.locator("details.data", has=page.locator("th", has_text="Class"))
     figures.locator("summary").first.focus()
     page.keyboard.press("Enter")
     table = figures.locator("table")
@@ -103,8 +114,8 @@ def test_a_table_sorts_by_keyboard_and_says_so(show: Show, results: Results) -> 
 
 
 def test_a_long_table_is_filtered_as_one_types(show: Show, results: Results) -> None:
-    page = show(results)
-    figures = page.locator("details", has=page.locator("th", has_text="Class"))
+    page = show(results, opened=True)
+    figures = page.locator("details.data", has=page.locator("th", has_text="Class"))
     figures.locator("summary").first.click()
     figures.get_by_role("searchbox").fill("CLASS 2")
     assert figures.locator("tbody tr:visible").count() == 11  # class 2 and class 20 to 29
@@ -112,7 +123,7 @@ def test_a_long_table_is_filtered_as_one_types(show: Show, results: Results) -> 
 
 
 def test_a_picture_is_enlarged_and_put_away_by_keyboard(show: Show, results: Results) -> None:
-    page = show(results)
+    page = show(results, opened=True)
     picture = page.locator(".gallery button").first
     dialog = page.locator("dialog")
     picture.focus()
@@ -151,6 +162,7 @@ def test_paper_is_white_also_after_a_dark_screen(show: Show, results: Results) -
 def test_no_width_makes_the_page_scroll_sideways(show: Show, which: str, width: int, request: pytest.FixtureRequest) -> None:
     page = show(request.getfixturevalue(which), width=width)
     page.evaluate("document.querySelectorAll('details').forEach((fold) => (fold.open = true))")
+    wait_for(page, "[...document.querySelectorAll('.drawing')].every((one) => one.querySelector('svg'))")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     too_wide = (
         "[...document.querySelectorAll('.drawing svg')].filter((svg) => svg.getBoundingClientRect().right > innerWidth)"
@@ -167,7 +179,7 @@ def test_charts_follow_the_width_of_the_window(show: Show, results: Results) -> 
 
 
 def test_a_table_with_headings_over_its_columns_sorts_by_the_column_itself(show: Show, novel: Results) -> None:
-    page = show(novel)
+    page = show(novel, opened=True)
     table = page.locator("table", has=page.locator("th.over")).first
     assert table.locator("thead tr").count() == 2
     assert table.locator("th.over button").count() == 0
@@ -182,7 +194,8 @@ def test_a_table_with_headings_over_its_columns_sorts_by_the_column_itself(show:
 
 def test_any_other_detector_is_drawn_on_request(show: Show, novel: Results) -> None:
     page = show(novel)
-    roc = page.locator(".part", has_text="ROC curve").first
+    open_all(page)
+    roc = page.locator(".column .part", has_text="ROC curve").first
     lines = "all => all.filter((line) => line.getAttribute('d')?.length > 20).length"
     before = roc.locator(".mark-line path").evaluate_all(lines)
     roc.locator("select").select_option("KNN")
@@ -193,7 +206,7 @@ def test_any_other_detector_is_drawn_on_request(show: Show, novel: Results) -> N
 def test_the_page_gives_its_measurements_as_csv(show: Show, compared: Results) -> None:
     page = show(compared)
     with page.expect_download() as download:
-        page.get_by_role("button", name=re.compile("CSV")).click()
+        page.get_by_role("button", name="Measurements as CSV").click()
     assert as_values(Path(download.value.path()).read_text(encoding="utf-8")) == as_values(compared.to_csv())
 
 
@@ -201,6 +214,79 @@ def as_values(text: str) -> list[dict[str, str | float]]:
     """Rows of a CSV with their numbers as numbers: Python and JavaScript write the same one in different ways."""
     numbers = ("value", "low", "high")
     return [{**row, **{key: float(row[key]) for key in numbers if row[key]}} for row in csv.DictReader(io.StringIO(text))]
+
+
+def test_every_table_can_be_downloaded_with_formulas_defused(show: Show, results: Results) -> None:
+    formula = '=HYPERLINK("http://example.org")'
+    page = show(Results.from_json(results.to_json().replace('"class 7"', json.dumps(formula))), opened=True)
+    assert page.locator("button.download").count() == 2 * page.locator("table.sortable").count() > 4
+    classes = page.locator("details.data", has=page.locator("th", has_text="Class"))
+    classes.locator("summary").click()
+    with page.expect_download() as download:
+        classes.get_by_role("button", name=re.compile("as CSV")).click()
+    rows = list(csv.DictReader(io.StringIO(Path(download.value.path()).read_text(encoding="utf-8"))))
+    assert list(rows[0]) == ["Class", "Accuracy", "Accuracy (exact)", "95 % CI", "Images", "Images (exact)"]
+    found = {str(one.about["class"]): one for one in results.measurements if one.metric == "class_accuracy"}
+    assert f"'{formula}" in {row["Class"] for row in rows}
+    for row in rows:
+        name = "class 7" if row["Class"] == f"'{formula}" else row["Class"]
+        assert (float(row["Accuracy (exact)"]), int(row["Images (exact)"])) == (found[name].value, found[name].images)
+    with page.expect_download() as download:
+        classes.get_by_role("button", name=re.compile("as JSON")).click()
+    listed = json.loads(Path(download.value.path()).read_text(encoding="utf-8"))
+    assert {row["Class"] for row in listed} == {formula if name == "class 7" else name for name in found}
+
+
+def test_a_link_into_what_is_folded_opens_it(show: Show, novel: Results) -> None:
+    page = show(novel)
+    target = page.locator("details.folded .part[id]").first
+    assert not target.is_visible()
+    page.evaluate("id => (location.hash = id)", target.get_attribute("id"))
+    target.wait_for()
+    assert page.locator("details.more[open]").count() == 1
+    wait_for(page, "document.querySelector(location.hash).getBoundingClientRect().top < innerHeight")
+
+
+def test_a_section_opens_by_keyboard(show: Show, results: Results) -> None:
+    page = show(results)
+    closed = page.locator("#accuracy details.more")
+    closed.locator("summary").first.focus()
+    page.keyboard.press("Enter")
+    assert closed.locator(".part").first.is_visible()
+
+
+def test_models_stand_side_by_side_and_one_can_be_hidden(show: Show, shifted: Results) -> None:
+    page = show(shifted)
+    first, second = page.locator("#corruption .column").all()[:2]
+    boxes = [one.bounding_box() for one in (first, second)]
+    assert boxes[0]
+    assert boxes[1]
+    assert boxes[0]["y"] == boxes[1]["y"]
+    assert boxes[0]["x"] + boxes[0]["width"] < boxes[1]["x"]
+    page.get_by_role("checkbox", name="toy").uncheck()
+    assert not first.is_visible()
+    assert second.is_visible()
+
+
+def test_printed_every_section_is_whole(show: Show, shifted: Results) -> None:
+    page = show(shifted)
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("details.more:not([open])").count() == 0
+    wait_for(page, "[...document.querySelectorAll('.drawing')].every((one) => one.querySelector('svg'))")
+
+
+def test_without_scripts_answers_short_tables_and_pictures_are_there(
+    browser: Browser, compared: Results, open_photo: OpenImage, tmp_path: Path
+) -> None:
+    path = save_report(tmp_path / "report.html", compared, open_image=open_photo)
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(path.as_uri())
+    assert "classified correctly" in page.locator("#accuracy .answer").inner_text()
+    page.locator("#accuracy details.more > summary").click()
+    assert page.locator("#accuracy .gallery img[src]").first.is_visible()
+    assert "need JavaScript" in page.locator("noscript").inner_text()
+    context.close()
 
 
 def test_text_stands_out_from_its_ground_in_both_themes(show: Show, results: Results) -> None:
@@ -214,7 +300,7 @@ def test_text_stands_out_from_its_ground_in_both_themes(show: Show, results: Res
 @pytest.mark.parametrize("width", [390, 1280])
 def test_figures_of_a_heat_map_stand_inside_their_cells(show: Show, shifted: Results, width: int) -> None:
     page = show(shifted, width=width)
-    first = page.locator(".part", has_text="Error by severity").first
+    first = page.locator(".column .part", has_text="Error by severity").first
     cells = first.locator(".mark-rect path").evaluate_all(BOXES)
     figures = first.locator(".mark-text text").evaluate_all(BOXES)
     assert len(cells) == 3 * 7
@@ -232,7 +318,7 @@ def test_colours_of_heat_follow_the_theme(show: Show, shifted: Results) -> None:
 
 
 def test_a_contact_sheet_has_a_picture_in_every_place_on_a_phone_too(show: Show, shifted: Results) -> None:
-    page = show(shifted, width=390)
+    page = show(shifted, width=390, opened=True)
     pictures = page.locator(".sheet img")
     assert pictures.count() == 7 * 5  # three corruptions and the four extra ones
     boxes = pictures.evaluate_all(BOXES)

@@ -65,6 +65,7 @@ def test_each_finding_is_drawn_in_exactly_one_section(compared: Results) -> None
         "calibration",
         "more",
         "subjects",
+        "not-measured",
         "skipped-images",
         "conventions",
         "origin",
@@ -97,7 +98,7 @@ def test_subjects_of_an_unknown_metric_become_series() -> None:
 
 
 def decoded(address: str) -> Pillow.Image:
-    return Pillow.open(io.BytesIO(base64.b64decode(address.removeprefix("data:image/jpeg;base64,"))))
+    return Pillow.open(io.BytesIO(base64.b64decode(address.removeprefix("data:image/webp;base64,"))))
 
 
 @pytest.mark.parametrize(

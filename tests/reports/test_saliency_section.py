@@ -100,7 +100,8 @@ def open_grey(_set: DatasetRef, _key: str) -> NDArray[np.uint8]:
 def test_the_section_has_the_numbers_and_each_photo_beside_its_two_maps() -> None:
     found = results()
     section = draw_saliency(found.shown, Page(found, open_grey))
-    chart, table, _, pictures = section.parts
+    chart, table, pictures = section.parts
+    assert list(section.main) == [chart]
     assert isinstance(chart, Chart)
     assert isinstance(table, Table)
     assert isinstance(pictures, Pictures)
@@ -142,5 +143,5 @@ def test_the_report_holds_the_maps_and_stands_three_abreast(boxed: bool) -> None
     shown = re.search(r'<ul class="gallery together boxed (look-\d+)">', page)
     assert shown is not None, "whole pictures: a crop would hide heat"
     assert f".{shown[1]}{{--abreast:3.000}}" in page
-    assert page.count("data:image/jpeg;base64,") == 3
+    assert page.count("data:image/webp;base64,") == 3
     assert "for the true class, cat" in page

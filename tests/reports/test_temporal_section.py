@@ -333,15 +333,16 @@ def test_a_class_whose_name_ends_in_wrong_is_drawn_as_correct_where_it_is() -> N
 
 def test_sets_of_several_datasets_stand_under_headings() -> None:
     found = [*findings("shaky"), *findings("shaky", dataset=DatasetRef("other clips", "beef"))]
-    headings = [part.title for part in section_of(found).parts if isinstance(part, Heading)]
-    assert headings == ["On clips", "On other clips"]
+    section = section_of(found)
+    for parts in (section.main, section.details):
+        assert [part.title for part in parts if isinstance(part, Heading)] == ["On clips", "On other clips"]
 
 
 @pytest.mark.real
 def test_on_a_phone_the_filmstrip_scrolls_and_not_the_page_and_the_anchor_is_in_view(
     show: Callable[..., BrowserPage],
 ) -> None:
-    page = show(Results(tuple(findings("shaky", dataset=made_up.PHOTOS))), width=420)
+    page = show(Results(tuple(findings("shaky", dataset=made_up.PHOTOS))), width=420, opened=True)
     assert page.evaluate("document.documentElement.scrollWidth") == 420
     strip = page.locator(".filmstrip").first
     assert strip.evaluate("strip => strip.scrollWidth > 2 * strip.clientWidth")

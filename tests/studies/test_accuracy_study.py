@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,18 @@ import pytest
 from shiftproof.errors import BadInput
 from shiftproof.metrics import clopper_pearson
 from shiftproof.studies.accuracy.study import AccuracyStudy
-from shiftproof.types import Classes, DatasetRef, Gallery, Measurement, ModelRef, Predictions, Run, Top5
+from shiftproof.types import (
+    Classes,
+    ConfusionMatrix,
+    DatasetRef,
+    Gallery,
+    Measurement,
+    ModelRef,
+    Predictions,
+    Results,
+    Run,
+    Top5,
+)
 from studies.contracts import findings_of, skipped_by
 
 MODEL, PHOTOS = ModelRef("toy", "1"), DatasetRef("photos", "2")
@@ -181,3 +193,43 @@ def test_ten_times_the_images_take_ten_times_the_processor_time_and_not_a_hundre
 
 def test_the_runs_of_a_study_are_the_clean_images_of_each_model() -> None:
     assert AccuracyStudy([MODEL], PHOTOS).runs() == [Run(MODEL, PHOTOS)]
+
+
+def matrix_of(predictions: Predictions) -> ConfusionMatrix:
+    (found,) = [one for one in findings(predictions) if isinstance(one, ConfusionMatrix)]
+    return found
+
+
+def counted(matrix: ConfusionMatrix) -> dict[tuple[str, str], int]:
+    pairs = zip(matrix.true, matrix.predicted, matrix.counts, strict=True)
+    return {(matrix.classes[true], matrix.classes[predicted]): times for true, predicted, times in pairs}
+
+
+def test_the_confusion_matrix_counts_every_image_once_and_holds_only_pairs_that_came(predictions_of: Any) -> None:
+    rng = np.random.default_rng(3)
+    true, predicted = rng.integers(0, 6, size=(2, 400)).tolist()
+    names = ["cat", "dog", "eel", "fox", "gnu", "hen"]
+    matrix = matrix_of(predictions_of(true, predicted))
+    assert counted(matrix) == Counter((names[a], names[b]) for a, b in zip(true, predicted, strict=True))
+    assert sum(matrix.counts) == matrix.images == 400
+    few = matrix_of(predictions_of([0, 0, 4], [0, 5, 4]))
+    assert few.classes == ("cat", "gnu", "hen")
+    assert counted(few) == {("cat", "cat"): 1, ("cat", "hen"): 1, ("gnu", "gnu"): 1}
+    (again,) = Results.from_json(Results((few,)).to_json()).findings
+    assert again == few
+
+
+def test_of_several_labels_a_confusion_takes_the_predicted_or_the_first(predictions_of: Any) -> None:
+    several = dataclasses.replace(predictions_of([0, 0], [1, 2]), labels=np.array([[0, 1], [0, 1]]))
+    matrix = matrix_of(several)
+    assert counted(matrix) == {("dog", "dog"): 1, ("cat", "eel"): 1}
+    assert "several labels" in matrix.convention
+
+
+def test_examples_are_of_the_pairs_confused_most_often_the_most_confident_first(predictions_of: Any) -> None:
+    true, predicted = [0, 0, 0, 1, 1, 2], [1, 1, 0, 2, 2, 3]
+    found = findings(predictions_of(true, predicted, [0.6, 0.9, 0.8, 0.5, 0.7, 0.95]))
+    (gallery,) = [one for one in found if isinstance(one, Gallery) and one.name == "frequent_confusions"]
+    assert [item.id for item in gallery.items] == ["001.png", "000.png", "004.png", "003.png"], (
+        "a pair of one image is chance"
+    )

@@ -241,10 +241,11 @@ def test_of_frames_every_number_but_pm_k_is_that_of_the_anchors_alone() -> None:
     assert all(one in beside for one in told)
 
 
-def _numbers_in(finding: Measurement | Curve) -> tuple[Any, ...]:
+def _numbers_in(finding: Finding) -> tuple[Any, ...]:
     """What a finding says, without how it came about."""
     if isinstance(finding, Measurement):
         return finding.metric, finding.about, finding.value, finding.images, finding.ends
+    assert isinstance(finding, Curve)
     return finding.name, finding.about, finding.x, finding.y, finding.images
 
 

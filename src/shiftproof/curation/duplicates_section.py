@@ -54,7 +54,8 @@ def draw_duplicates(findings: Sequence[Finding], page: Page) -> Section:
         for gallery in galleries_named(findings, PAIRS)
         if gallery.items
     ]
-    return Section("duplicates", "Duplicates", "", [Table("Images left after each step", columns, rows), *pairs])
+    left = Table("Images left after each step", columns, rows)
+    return Section("duplicates", "Duplicates", "", pairs, [left], duplicate_headlines(page))
 
 
 def duplicate_headlines(page: Page) -> list[str]:

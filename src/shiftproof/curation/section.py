@@ -88,7 +88,6 @@ def draw_curation(findings: Sequence[Finding], page: Page) -> Section:
     numbers = [one for name in AGREEMENT for one in named(findings, name)]
     galleries = [gallery for name in ("kept_items", "rejected_items") for gallery in galleries_named(findings, name)]
     parts: list[Part] = [
-        *_funnel(named(findings, "left_after_step")),
         *([number_table("Inter-annotator agreement", numbers, page)] if numbers else []),
         *_shares("Reasons for rejection", named(findings, "rejection_share"), "reason", "of the rejected items"),
         *_shares("Failure modes", named(findings, "failure_mode_share"), "failure_mode", "of the reviewed images"),
@@ -96,7 +95,8 @@ def draw_curation(findings: Sequence[Finding], page: Page) -> Section:
         *(boxed_pictures(gallery, page, abreast=int(gallery.about["abreast"])) for gallery in galleries),
     ]
     lead = "From the candidates to the kept items. Votes are blind; an item is kept by a majority of its reviewers."
-    return Section("curation", "How the dataset was made", lead, parts)
+    main = _funnel(named(findings, "left_after_step"))
+    return Section("curation", "How the dataset was made", lead, parts, main, curation_headlines(page))
 
 
 def curation_headlines(page: Page) -> list[str]:

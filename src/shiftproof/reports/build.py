@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import contextlib
 import hashlib
-import json
 import os
 from functools import cache
 from importlib.metadata import version
@@ -18,6 +17,7 @@ from markupsafe import Markup
 from shiftproof.errors import StoreError
 from shiftproof.files import cache_folder, write_whole
 from shiftproof.metrics.wording import count, images
+from shiftproof.reports.packing import SHORT, Packing, packed
 from shiftproof.reports.page import Page
 from shiftproof.reports.pictures import OpenImage
 from shiftproof.reports.sections import draw_sections, summarise
@@ -50,14 +50,16 @@ def _make_script() -> str:
 POLICY = "default-src 'none'; script-src {scripts}; style-src {styles}; img-src data:; form-action 'none'; base-uri 'none'"
 """Content security policy of a report: only the scripts and styles that we wrote into it, by their digests.
 
-Neither a script that got in by a name nor a `style` attribute counts; charts are interpreted and never made into code.
+Neither a script that got in by a name nor a `style` attribute counts; charts are interpreted and never made into code. The
+library that draws them is in the page compressed: our own script unpacks it into an inline script, which runs because the
+policy has the digest of its whole text.
 """
 
 
 def build_report(results: Results, *, open_image: OpenImage | None = None, title: str | None = None) -> str:
     """The report as HTML text; without `open_image` galleries keep their captions and show no pictures."""
-    page, looks = Page(results, open_image), Looks()
-    # the body first: it says which looks there are, and they stand in the head
+    page, packing = Page(results, open_image), Packing()
+    # the body first: it says which looks and which data there are
     body = (
         _environment()
         .get_template("body.html")
@@ -66,13 +68,16 @@ def build_report(results: Results, *, open_image: OpenImage | None = None, title
             subtitle=subtitle(page),
             summary=summarise(page),
             sections=draw_sections(page),
-            look=looks,
+            packing=packing,
+            look=packing.look,
+            short=SHORT,
         )
     )
-    # a library's own text, without an end of script, and our own files
-    scripts = [Markup(text) for text in (chart_script(), _static("report.js"))]  # noqa: S704
-    styles = [Markup(text) for text in (_static("report.css"), looks.css())]  # noqa: S704
-    policy = POLICY.format(scripts=" ".join(map(_digest, scripts)), styles=" ".join(map(_digest, styles)))
+    library = f"{chart_script()}\n{DRAWN_BY}"
+    # our own files, without an end of script
+    script = Markup(_static("report.js"))  # noqa: S704
+    styles = [Markup(text) for text in (_static("report.css"), packing.css())]  # noqa: S704
+    policy = POLICY.format(scripts=" ".join(map(_digest, (library, script))), styles=" ".join(map(_digest, styles)))
     return (
         _environment()
         .get_template("report.html")
@@ -81,26 +86,16 @@ def build_report(results: Results, *, open_image: OpenImage | None = None, title
             policy=Markup(policy),  # noqa: S704 -- our own words and digests
             styles=styles,
             body=Markup(body),  # noqa: S704 -- escaped when it was rendered
-            results=json.loads(results.to_json()),
-            scripts=scripts,
+            data=packing.text(),
+            results=packed(results.to_json()),
+            library=packed(library),
+            script=script,
         )
     )
 
 
-class Looks:
-    """Values of CSS variables that parts of a page have, each a class of its own."""
-
-    def __init__(self) -> None:
-        self._classes: dict[str, str] = {}
-
-    def __call__(self, **variables: float) -> str:
-        """The class that gives an element these values."""
-        declared = ";".join(f"--{name}:{value:.3f}" for name, value in variables.items())
-        return self._classes.setdefault(declared, f"look-{len(self._classes)}")
-
-    def css(self) -> str:
-        """The rules of all classes."""
-        return "".join(f".{name}{{{declared}}}\n" for declared, name in self._classes.items())
+DRAWN_BY = 'dispatchEvent(new Event("charts"));'
+"""What the library of charts ends with: a script that is put into a page later tells nobody when it has run."""
 
 
 def _digest(text: str) -> str:

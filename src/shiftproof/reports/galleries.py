@@ -30,7 +30,7 @@ OUTCOMES = {True: "correct", False: "misclassified", None: ""}
 SIDE = 112
 """Pixels; 95 of these come to less than half a megabyte."""
 UNCHANGED_SIDE = 224
-QUALITY = 80
+QUALITY = 56
 LARGEST = 1_000_000
 """Pixels; larger photos would take minutes under all conditions."""
 

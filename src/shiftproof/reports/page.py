@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
-from shiftproof.reports.parts import Heading, Part, Picture, Pictures
+from shiftproof.reports.parts import Heading, Part, Picture, Pictures, SideBySide
 from shiftproof.reports.pictures import LONG_SIDE, OpenImage, thumbnail_or_reason
 from shiftproof.reports.words import kept_together, names_or_count
-from shiftproof.types import About, Curve, DatasetRef, Finding, Gallery, GalleryItem, Measurement, Results
+from shiftproof.types import About, ConfusionMatrix, Curve, DatasetRef, Finding, Gallery, GalleryItem, Measurement, Results
 
 AnyFinding = TypeVar("AnyFinding", bound=Finding)
 Key = TypeVar("Key", bound=Hashable)
@@ -98,7 +98,7 @@ class Page:
 
 
 def name_of(finding: Finding) -> str:
-    """The metric of a measurement, the name of a curve or gallery."""
+    """The metric of a measurement, the name of any other finding."""
     return finding.metric if isinstance(finding, Measurement) else finding.name
 
 
@@ -140,6 +140,23 @@ def parts_of_each_set(findings: Iterable[Finding], parts_of: Callable[[Sequence[
     ]
 
 
+def in_columns(columns: Mapping[str, Sequence[Part]]) -> list[Part]:
+    """The parts of several models side by side, those of one model as they are.
+
+    Parts of the same kinds in the same order stand in rows; where the models' parts differ, those of one title do.
+    """
+    if len(columns) < 2:
+        return [part for parts in columns.values() for part in parts]
+    kinds = {tuple(part.kind for part in parts) for parts in columns.values()}
+    if len(kinds) == 1:
+        return [SideBySide(list(columns), row) for row in zip(*columns.values(), strict=True)]
+    rows: dict[tuple[str, str], dict[str, Part]] = {}
+    for model, parts in columns.items():
+        for part in parts:
+            rows.setdefault((part.kind, getattr(part, "title", "").replace(model, "")), {})[model] = part
+    return [SideBySide(list(row), list(row.values())) for row in rows.values()]
+
+
 def model_of(finding: Finding) -> str:
     return str(finding.about.get("model", ""))
 
@@ -161,6 +178,10 @@ def named(findings: Iterable[Finding], name: str) -> list[Measurement]:
 
 def curves_named(findings: Iterable[Finding], name: str) -> list[Curve]:
     return [finding for finding in findings if isinstance(finding, Curve) and finding.name == name]
+
+
+def matrices_named(findings: Iterable[Finding], name: str) -> list[ConfusionMatrix]:
+    return [finding for finding in findings if isinstance(finding, ConfusionMatrix) and finding.name == name]
 
 
 def galleries_named(findings: Iterable[Finding], name: str) -> list[Gallery]:

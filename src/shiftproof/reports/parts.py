@@ -27,6 +27,7 @@ class Column:
     title: str
     numeric: bool = False
     over: str = ""  # a heading that stands once over all neighbours that share it
+    exact: bool = True  # whether what its cells are sorted by is their number; of a CI it is one end alone
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ class Panels:
 
 @dataclass(frozen=True)
 class Picture:
-    """A thumbnail as a ``data:`` address, or the reason why there is none."""
+    """A thumbnail as a ``data:`` address, or the reason why there is none; a page holds equal ones once."""
 
     id: str
     caption: str
@@ -188,14 +189,56 @@ class Folded:
     note: str = ""
 
 
-Part: TypeAlias = Table | Chart | Panels | Pictures | Sheet | Filmstrip | Prose | Heading | Definitions | Code | Folded
+@dataclass(frozen=True)
+class SideBySide:
+    """The same part of each of some models, in columns."""
+
+    kind: ClassVar[str] = "side-by-side"
+    models: Sequence[str]
+    parts: Sequence[Part]
+
+    @property
+    def title(self) -> str:
+        """That of the first part there is, without the name of its model."""
+        titled = ((getattr(part, "title", ""), model) for part, model in zip(self.parts, self.models, strict=True))
+        return next((title.removesuffix(f": {model}") for title, model in titled if title), "")
+
+
+Part: TypeAlias = (
+    Table | Chart | Panels | Pictures | Sheet | Filmstrip | Prose | Heading | Definitions | Code | Folded | SideBySide
+)
+
+
+MOST_NAMED = 7
+"""Titles of details that a closed section names."""
 
 
 @dataclass(frozen=True)
 class Section:
-    """One study, or one thing worth knowing about it; `key` is its place in the page's address."""
+    """One study, or one thing worth knowing about it; `key` is its place in the page's address.
+
+    A reader meets its answer and what is `main`; a click opens the rest.
+    """
 
     key: str
     title: str
-    lead: str
-    parts: Sequence[Part]
+    lead: str  # what is measured, for those who open it
+    details: Sequence[Part]
+    main: Sequence[Part] = ()
+    answer: Sequence[str] = ()  # a sentence, or one for each of a few models
+
+    @property
+    def parts(self) -> list[Part]:
+        """Every part, those of several models one by one."""
+        found: list[Part] = []
+        for part in (*self.main, *self.details):
+            found += part.parts if isinstance(part, SideBySide) else [part]
+        return found
+
+    @property
+    def inside(self) -> str:
+        """The titles of what a click opens, or the first of them and how many more."""
+        titled = (getattr(part, "title", "") for part in self.details if not isinstance(part, Heading))
+        titles = list(dict.fromkeys(filter(None, titled)))
+        more = [f"{len(titles) - MOST_NAMED} more"] if len(titles) > MOST_NAMED else []
+        return " · ".join([*titles[:MOST_NAMED], *more])

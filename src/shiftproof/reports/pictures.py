@@ -62,18 +62,19 @@ OpenImage: TypeAlias = Callable[[DatasetRef, str], Image]
 """Pixels of one image of a dataset, by its id."""
 
 LONG_SIDE = 320
-QUALITY = 82
+QUALITY = 56
+"""Of WebP, which at this quality is as clear as a JPEG of 75 at half its size."""
 
 
 def thumbnail(image: Image, *, long_side: int = LONG_SIDE, quality: int = QUALITY, heat: DrawnHeat | None = None) -> str:
-    """A JPEG of at most `long_side` pixels as a ``data:`` address, under its heat; small images keep their size."""
+    """A WebP picture of at most `long_side` pixels as a ``data:`` address, under its heat; small images keep their size."""
     picture = Pillow.fromarray(image)
     picture.thumbnail((long_side, long_side), Pillow.Resampling.BICUBIC, reducing_gap=2.0)
     if heat is not None:
         picture = Pillow.fromarray(with_heat(np.asarray(picture), heat))
     data = io.BytesIO()
-    picture.save(data, "JPEG", quality=quality, optimize=True)
-    return "data:image/jpeg;base64," + base64.b64encode(data.getvalue()).decode("ascii")
+    picture.save(data, "WEBP", quality=quality, method=4)
+    return "data:image/webp;base64," + base64.b64encode(data.getvalue()).decode("ascii")
 
 
 def thumbnail_or_reason(

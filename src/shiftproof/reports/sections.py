@@ -6,7 +6,7 @@ Studies bring theirs by `StudyKind.section`; those of no study are in `catalog.S
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +15,8 @@ from shiftproof.errors import BrokenPlugin
 from shiftproof.metrics.table import metric_info
 from shiftproof.metrics.wording import count, counted, figure_and_unit, images, span, unit_of_evidence
 from shiftproof.reports.page import Page, by_subject, name_of, whole_numbers
-from shiftproof.reports.parts import Cell, Code, Column, Definitions, Part, Section, Table
-from shiftproof.reports.tables import draw_rest, key_title, side_by_side
+from shiftproof.reports.parts import Cell, Code, Column, Definitions, Part, Prose, Section, Table
+from shiftproof.reports.tables import conventions_of, draw_rest, in_words, key_title, side_by_side
 from shiftproof.reports.words import kept_together, moment
 from shiftproof.types import DatasetCard, Finding, Gallery, Measurement, ModelCard, Results
 
@@ -184,9 +184,17 @@ def _warnings(page: Page) -> list[str]:
 
 def draw_origins(results: Results) -> list[Section]:
     """The sections that close every report."""
-    subjects: list[Part] = [*(_model(card) for card in results.models), *(_dataset(card) for card in results.datasets)]
+    subjects: list[Part] = [
+        *(_model(card) for card in results.models),
+        *(_dataset(card) for card in results.datasets),
+        *_credits(results.datasets),
+    ]
     aside = [(card.name, image) for card in results.datasets for image in card.skipped_images]
     sections = [Section("subjects", "Models and datasets", "", subjects)] if subjects else []
+    if results.skipped:
+        lead = "Each with what it would need."
+        told = f"{counted(len(results.skipped), 'thing')} could not be measured."
+        sections.append(Section("not-measured", "Not measured", lead, [Prose(results.skipped)], answer=[told]))
     if aside:
         rows = [[Cell(name), Cell(image.id), Cell(image.reason)] for name, image in aside]
         table = Table(f"{count(len(rows))} skipped", [Column("Dataset"), Column("Image"), Column("Reason")], rows)
@@ -221,11 +229,19 @@ def _dataset(card: DatasetCard) -> Definitions:
         "Skipped": count(len(card.skipped_images)),
         "Classes": "not declared" if card.classes is None else count(card.classes),
         "Location": card.location or "in memory",
-        "Credits": card.credits,
         "Notes": card.notes,
         "Fingerprint": card.fingerprint,
     }
     return Definitions(f"Dataset: {card.name}", {name: value for name, value in entries.items() if value})
+
+
+def _credits(cards: Sequence[DatasetCard]) -> list[Definitions]:
+    """Source and licence of the images, once for all datasets that share them."""
+    named: dict[tuple[str, ...], list[str]] = {}
+    for card in cards:
+        named.setdefault(card.credits, []).append(card.name)
+    entries = {", ".join(names): told for told, names in named.items() if told}
+    return [Definitions("Credits", entries)] if entries else []
 
 
 def _glossary(results: Results) -> list[Table]:
@@ -243,10 +259,14 @@ def _conventions(results: Results) -> list[Table]:
     titles = dict.fromkeys(metric_info(name_of(finding)).title for finding in numbers)
     taken: dict[tuple[str, str], dict[str, None]] = {}
     for finding in numbers:
-        for choice in finding.convention.items():
+        for choice in conventions_of(finding).items():
             taken.setdefault(choice, {})[metric_info(name_of(finding)).title] = None
     rows = [
-        [Cell(key_title(choice)), Cell(value), Cell("all" if len(found) == len(titles) else ", ".join(found))]
+        [
+            Cell(key_title(choice)),
+            Cell(kept_together(in_words(choice, value))),
+            Cell(_some_of(found, titles)),
+        ]
         for (choice, value), found in taken.items()
     ]
     return (
@@ -254,6 +274,18 @@ def _conventions(results: Results) -> list[Table]:
         if rows
         else []
     )
+
+
+def _some_of(found: Iterable[str], every: Iterable[str]) -> str:
+    """Which of all metrics; of most of them, which not.
+
+    >>> _some_of(["AUROC"], ["AUROC", "AURC", "FPR"]), _some_of(["AUROC", "AURC"], ["AUROC", "AURC", "FPR"])
+    ('AUROC', 'all but: FPR')
+    """
+    these, others = list(found), [one for one in every if one not in set(found)]
+    if not others:
+        return "all"
+    return ", ".join(these) if len(these) <= len(others) else f"all but: {', '.join(others)}"
 
 
 def _origin(results: Results) -> list[Part]:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from shiftproof import catalog
 from shiftproof.metrics.table import Unit, metric_info
 from shiftproof.metrics.wording import clusters, count, evidence, figure, has_too_few, images, span
 from shiftproof.reports import charts
-from shiftproof.reports.page import Page, by_subject, curves_named, galleries_named, model_of, models_of, named
-from shiftproof.reports.parts import Cell, Chart, Column, Definitions, Part, Section, Table
-from shiftproof.reports.words import in_a_line, kept_together, spoken
-from shiftproof.types import Curve, Finding, Gallery, Measurement
+from shiftproof.reports.confusion_matrix import confusion_parts
+from shiftproof.reports.page import Page, by_subject, curves_named, galleries_named, in_columns, model_of, models_of, named
+from shiftproof.reports.parts import Cell, Chart, Column, Part, Section, Table
+from shiftproof.reports.words import in_a_line, spoken
+from shiftproof.types import ConfusionMatrix, Curve, Finding, Gallery, Measurement
 
-NUMBER_COLUMNS = (Column("Value", True), Column("95 % CI", True), Column("Images", True))
+NUMBER_COLUMNS = (Column("Value", True), Column("95 % CI", True, exact=False), Column("Images", True))
 """What `number_cells` fills."""
 
 
@@ -121,7 +122,14 @@ def telling_keys(found: Sequence[Measurement]) -> list[str]:
     return [key for key in keys if len({one.about.get(key) for one in found}) > 1]
 
 
-TITLES = {"id": "ID dataset", "ood": "OOD dataset", "ood_detector": "OOD detector", "output": "Encoding"}
+TITLES = {
+    "id": "ID dataset",
+    "ood": "OOD dataset",
+    "ood_detector": "OOD detector",
+    "output": "Encoding",
+    "positive": "Positive class",
+    "tpr": "True positive rate",
+}
 
 
 def key_title(key: str) -> str:
@@ -155,9 +163,11 @@ def draw_rest(findings: Sequence[Finding], page: Page) -> Section:
     metrics = dict.fromkeys(found.metric for found in findings if isinstance(found, Measurement))
     curves = dict.fromkeys(found.name for found in findings if isinstance(found, Curve))
     galleries = dict.fromkeys(found.name for found in findings if isinstance(found, Gallery))
+    matrices = [found for found in findings if isinstance(found, ConfusionMatrix)]
     parts = [
         *(metric_part(named(findings, name), page) for name in metrics),
         *(curve_chart(curves_named(findings, name), page) for name in curves),
+        *(part for matrix in matrices for part in confusion_parts(matrix)),
         *(page.pictures(gallery) for name in galleries for gallery in galleries_named(findings, name)),
     ]
     return Section("more", "More measurements", "", parts)
@@ -240,19 +250,22 @@ def headline_numbers(title: str, overall: Sequence[Measurement], page: Page) -> 
 
 
 def chart_of_each_model(
-    title: str, findings: Sequence[Finding], metric: str, draw: Callable[[Sequence[Finding], str, bool], Chart]
+    title: str, findings: Sequence[Finding], metric: str, draw: Callable[[Sequence[Finding], str], Chart]
 ) -> list[Part]:
-    """A chart for each model that has this metric; of several, named with its model and half as wide."""
+    """A chart for each model that has this metric; several stand side by side, each named with its model."""
     models = models_of(named(findings, metric))
     several = len(models) > 1
-    return [
-        draw(
-            [finding for finding in findings if model_of(finding) == model],
-            f"{title}: {model}" if several else title,
-            several,
-        )
-        for model in models
-    ]
+    return in_columns(
+        {
+            model: [
+                draw(
+                    [finding for finding in findings if model_of(finding) == model],
+                    f"{title}: {model}" if several else title,
+                )
+            ]
+            for model in models
+        }
+    )
 
 
 IN_WORDS = {
@@ -274,29 +287,14 @@ def in_words(choice: str, taken: str) -> str:
     return IN_WORDS.get((choice, taken), taken)
 
 
-def choices(title: str, found: Sequence[Measurement]) -> list[Part]:
-    """The conventions behind some numbers in words; where one has several values, with the metrics each holds for."""
-    taken: dict[str, dict[str, dict[str, None]]] = {}
-    for one in found:
-        for key, value in {**one.convention, **_interval_conventions(one)}.items():
-            values = taken.setdefault(key_title(key), {})
-            values.setdefault(kept_together(in_words(key, value)), {})[in_a_line(metric_info(one.metric).title)] = None
-    entries = {key: _told(values) for key, values in taken.items()}
-    return [Definitions(title, entries)] if entries else []
-
-
-def _interval_conventions(found: Measurement) -> dict[str, str]:
-    told = {"confidence interval": found.how_sure, "clusters": found.interval.cases if found.interval else ""}
+def conventions_of(found: Finding) -> dict[str, str]:
+    """Those of a finding, and of its interval."""
+    if isinstance(found, Gallery):
+        return {}
+    told = dict(found.convention)
+    if isinstance(found, Measurement):
+        told |= {"confidence interval": found.how_sure, "clusters": found.interval.cases if found.interval else ""}
     return {key: value for key, value in told.items() if value}
-
-
-def _told(values: Mapping[str, Iterable[str]]) -> str | list[str]:
-    """Each value with the metrics it holds for; these are left out where every value holds for some of each."""
-    if len(values) == 1:
-        return next(iter(values))
-    if len({frozenset(numbers) for numbers in values.values()}) == 1:
-        return list(values)
-    return [f"{value} ({', '.join(numbers)})" for value, numbers in values.items()]
 
 
 def bars(

@@ -23,7 +23,6 @@ EXPLAINED = {"easy": "easy: correct by all", "middle": "middle: correct by some"
 def draw_human_test(findings: Sequence[Finding], page: Page) -> Section:
     """Human and model accuracy, pairs of participants, the subsets by difficulty, and images misclassified by all."""
     parts: list[Part] = [
-        *_overall([one for name in OVERALL for one in named(findings, name)]),
         *_tables(named(findings, "both_correct")),
         *_shares(named(findings, "subset_share")),
         *_by_subset([one for name in BY_SUBSET for one in named(findings, name)]),
@@ -31,7 +30,8 @@ def draw_human_test(findings: Sequence[Finding], page: Page) -> Section:
         *(page.pictures(gallery) for gallery in galleries_named(findings, "hard_for_people")),
     ]
     lead = "Participants were trained and qualified, then classified each image; models were scored among the same classes."
-    return Section("human-test", "Human and model accuracy", lead, parts)
+    main = _overall([one for name in OVERALL for one in named(findings, name)])
+    return Section("human-test", "Human and model accuracy", lead, parts, main, human_test_headlines(page))
 
 
 def human_test_headlines(page: Page) -> list[str]:

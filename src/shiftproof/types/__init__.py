@@ -14,6 +14,7 @@ from shiftproof.types.boxes import Truths as Truths
 from shiftproof.types.findings import About as About
 from shiftproof.types.findings import BaselineRef as BaselineRef
 from shiftproof.types.findings import Caution as Caution
+from shiftproof.types.findings import ConfusionMatrix as ConfusionMatrix
 from shiftproof.types.findings import Curve as Curve
 from shiftproof.types.findings import DrawnBox as DrawnBox
 from shiftproof.types.findings import DrawnHeat as DrawnHeat

@@ -113,6 +113,20 @@ class Curve:
     clusters: int | None = None  # as of measurements
 
 
+@dataclass(frozen=True)
+class ConfusionMatrix:
+    """How many images of each class were predicted as which; pairs that never came are left out."""
+
+    name: str
+    about: About
+    classes: tuple[str, ...]  # those that are the true or the predicted class of any image
+    true: tuple[int, ...]  # the true class of each pair, by its place among the classes
+    predicted: tuple[int, ...]  # the predicted one
+    counts: tuple[int, ...]  # images of each pair; they add up to `images`
+    images: int
+    convention: Mapping[str, str]
+
+
 class DrawnBox(NamedTuple):
     """A box to draw on an image; its sides are shares of the image's width and height."""
 
@@ -178,7 +192,7 @@ class Caution:
     about: About = field(default_factory=dict)
 
 
-Finding: TypeAlias = Measurement | Curve | Gallery
+Finding: TypeAlias = Measurement | Curve | ConfusionMatrix | Gallery
 """What a study measures and the sections of a report draw."""
 Note: TypeAlias = Skipped | Caution
 """What stands beside it among the results."""

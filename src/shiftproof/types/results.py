@@ -17,6 +17,7 @@ from shiftproof.registry import missing_extra
 from shiftproof.types.findings import (
     BaselineRef,
     Caution,
+    ConfusionMatrix,
     Curve,
     DrawnBox,
     DrawnHeat,
@@ -90,7 +91,7 @@ class Results:
     @property
     def shown(self) -> tuple[Finding, ...]:
         """What sections of a report draw."""
-        return tuple(finding for finding in self.findings if isinstance(finding, (Measurement, Curve, Gallery)))
+        return tuple(finding for finding in self.findings if not isinstance(finding, (Skipped, Caution)))
 
     @property
     def skipped(self) -> tuple[str, ...]:
@@ -180,7 +181,7 @@ def _fields(finding: Finding | Note) -> dict[str, Any]:
     # asdict copies deeply, which for thousands of measurements takes longer than everything else
     if isinstance(finding, Gallery):
         return dataclasses.asdict(finding)
-    if isinstance(finding, (Skipped, Caution)):
+    if isinstance(finding, (Skipped, Caution, ConfusionMatrix)):
         return vars(finding)
     none = None if finding.no_interval is None else vars(finding.no_interval)
     if isinstance(finding, Curve):
@@ -269,6 +270,8 @@ def _finding(entry: Mapping[str, Any]) -> Finding | Note:
         case "Curve":
             y = tuple(math.nan if value is None else value for value in plain["y"])
             return Curve(**{**plain, "y": y, "no_interval": _no_interval(plain)})
+        case "ConfusionMatrix":
+            return ConfusionMatrix(**plain)
         case "Skipped":
             return Skipped(**plain)
         case "Caution":

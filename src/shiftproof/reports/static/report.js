@@ -1,4 +1,4 @@
-// The page's own behaviour: theme, charts, tables that sort and filter, enlarged pictures, the measurements as CSV.
+// The page's own behaviour: theme, what is folded, charts, tables that sort, filter and download, enlarged pictures.
 
 const all = (selector, within = document) => [...within.querySelectorAll(selector)];
 
@@ -17,6 +17,12 @@ function followTheme() {
   offer();
 }
 
+async function unpack(id) {
+  const letters = atob(document.getElementById(id).textContent);
+  const bytes = Uint8Array.from(letters, (letter) => letter.charCodeAt(0));
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+}
+
 // names that a chart could not be drawn with: ends of lines, which its expressions may not hold, and what every object has
 function drawable(key, value) {
   if (typeof value !== "string") return value;
@@ -24,24 +30,83 @@ function drawable(key, value) {
   return line in {} ? `${line}\u200b` : line;
 }
 
-async function draw(drawing) {
-  const spec = JSON.parse(drawing.previousElementSibling.textContent, drawable);
+// the policy of the page has the digest of the library, so that it may run as an inline script
+async function loadLibrary() {
+  const script = document.createElement("script");
+  script.type = "module";
+  script.textContent = await unpack("library");
+  const ready = new Promise((resolve) => addEventListener("charts", resolve, { once: true }));
+  document.head.append(script);
+  await ready;
+}
+
+async function draw(drawing, data) {
+  drawing.classList.add("vega-embed"); // at once, so that nobody draws it a second time
+  const spec = JSON.parse(JSON.stringify(data[drawing.dataset.spec]), drawable);
   // ast: expressions are interpreted, so the page needs no right to make code from text; styles are the page's own for the same reason
   const tooltip = { disableDefaultStyle: true };
   await window.vegaEmbed(drawing, spec, { actions: false, renderer: "svg", ast: true, defaultStyle: false, tooltip });
 }
 
-async function drawCharts() {
-  const folded = (drawing) => drawing.closest("details:not([open])");
-  for (const drawing of all(".drawing").filter((one) => !folded(one))) await draw(drawing);
-  document.documentElement.dataset.drawn = "yes";
-  for (const details of all("details")) {
+const folded = (element) => element.parentElement.closest("details:not([open])");
+
+// toggle events do not bubble, but they can be caught on their way down
+const whenOpened = (work) => document.addEventListener("toggle", ({ target }) => target.open && work(target), true);
+
+async function drawCharts(data) {
+  const drawWaiting = async (within) => {
     // what is folded has no width to be drawn in
-    details.addEventListener("toggle", async () => {
-      const waiting = all(".drawing:not(.vega-embed)", details).filter((one) => !folded(one));
-      for (const drawing of waiting) await draw(drawing);
-    });
-  }
+    const waiting = all(".drawing:not(.vega-embed)", within).filter((one) => !folded(one));
+    await Promise.all(waiting.map((drawing) => draw(drawing, data)));
+  };
+  await loadLibrary();
+  await drawWaiting(document);
+  document.documentElement.dataset.drawn = "yes";
+  whenOpened(drawWaiting);
+  addEventListener("beforeprint", () => {
+    openAll();
+    drawWaiting(document);
+  });
+}
+
+const openAll = () => all("details.more, details.folded").forEach((details) => (details.open = true));
+
+function openOnRequest() {
+  const button = document.getElementById("open-all");
+  button.hidden = false;
+  button.addEventListener("click", () => {
+    const closed = all("details.more:not([open])");
+    if (closed.length) openAll();
+    else all("details.more").forEach((details) => (details.open = false));
+  });
+  const tell = () => (button.textContent = document.querySelector("details.more:not([open])") ? "Open all details" : "Close all details");
+  document.addEventListener("toggle", tell, true);
+  tell();
+}
+
+// a link into what is folded opens it
+function followLinks() {
+  const follow = () => {
+    let id = location.hash.slice(1);
+    try {
+      id = decodeURIComponent(id);
+    } catch {
+      return;
+    }
+    const target = id && document.getElementById(id);
+    if (!target) return;
+    const closed = folded(target);
+    for (let details = closed; details; details = folded(details)) details.open = true;
+    if (target.matches("details")) target.open = true;
+    if (closed) target.scrollIntoView();
+  };
+  addEventListener("hashchange", follow);
+  follow();
+}
+
+// a picture that is shown several times is in the page once
+function repeatPictures() {
+  for (const picture of all("img[data-same]")) picture.src = document.getElementById(picture.dataset.same).src;
 }
 
 function orderOf(row, column) {
@@ -81,20 +146,134 @@ function makeSortable(table) {
   });
 }
 
-function makeFilterable(input) {
-  const table = document.getElementById(input.getAttribute("aria-controls"));
-  const shown = input.closest(".tools").querySelector("output");
-  const rows = [...table.tBodies[0].rows].map((row) => [row.textContent.toLocaleLowerCase(), row]);
-  const count = (number) => number.toLocaleString("en");
-  input.addEventListener("input", () => {
-    const wanted = input.value.trim().toLocaleLowerCase();
-    let matches = 0;
-    for (const [text, row] of rows) {
-      row.hidden = !text.includes(wanted);
-      matches += row.hidden ? 0 : 1;
-    }
-    shown.textContent = `${count(matches)} of ${count(rows.length)} rows`;
+function cellOf(value, numeric) {
+  const [text, order = "", below, mark, bar] = Array.isArray(value) ? value : [value];
+  const cell = document.createElement("td");
+  if (numeric || typeof order === "number") {
+    cell.className = "numeric";
+    cell.dataset.order = order;
+  }
+  const add = (kind, content) => {
+    const span = cell.appendChild(document.createElement("span"));
+    span.className = kind;
+    span.textContent = content;
+    return span;
+  };
+  if (bar) {
+    const span = add("bar", "");
+    ["low", "at", "high"].forEach((name, place) => span.style.setProperty(`--${name}`, bar[place]));
+  }
+  cell.append(text);
+  if (mark) add("mark", mark);
+  if (below) add("below", below);
+  return cell;
+}
+
+// the rows of a long table, which the page holds as data
+function fill(table, data) {
+  if (!table.dataset.rows) return;
+  const numeric = headsOf(table).map((head) => head.classList.contains("numeric"));
+  const rows = data[table.dataset.rows].map((values) => {
+    const row = document.createElement("tr");
+    row.append(...values.map((value, column) => cellOf(value, numeric[column])));
+    return row;
   });
+  table.tBodies[0].replaceChildren(...rows);
+  delete table.dataset.rows;
+}
+
+function fillTables(data) {
+  const fillOpen = (within) => all("table[data-rows]", within).filter((table) => !folded(table)).forEach((table) => fill(table, data));
+  const waiting = all("table[data-rows]");
+  fillOpen(document);
+  whenOpened(fillOpen);
+  // the rest while nobody waits, so that a search in the page finds them too
+  const later = window.requestIdleCallback ?? ((work) => setTimeout(() => work({ timeRemaining: () => 20 }), 50));
+  const go = (time) => {
+    while (waiting.length && time.timeRemaining() > 5) fill(waiting.shift(), data);
+    if (waiting.length) later(go);
+    else document.documentElement.dataset.filled = "yes";
+  };
+  later(go);
+}
+
+const count = (number) => number.toLocaleString("en");
+
+function addTools(table, data) {
+  const tools = document.createElement("div");
+  tools.className = "tools";
+  const long = Boolean(table.dataset.rows);
+  if (long) {
+    const label = tools.appendChild(document.createElement("label"));
+    const input = document.createElement("input");
+    input.type = "search";
+    input.autocomplete = "off";
+    input.setAttribute("aria-controls", table.id);
+    label.append("Filter ", input);
+    const shown = tools.appendChild(document.createElement("output"));
+    shown.textContent = `${count(data[table.dataset.rows].length)} rows`;
+    input.addEventListener("input", () => {
+      const wanted = input.value.trim().toLocaleLowerCase();
+      const rows = [...table.tBodies[0].rows];
+      for (const row of rows) row.hidden = !row.textContent.toLocaleLowerCase().includes(wanted);
+      shown.textContent = `${count(rows.filter((row) => !row.hidden).length)} of ${count(rows.length)} rows`;
+    });
+  }
+  const offer = (kind, type, write) => {
+    const button = tools.appendChild(document.createElement("button"));
+    button.type = "button";
+    button.className = "download";
+    button.textContent = kind;
+    button.setAttribute("aria-label", `Download ${table.dataset.title} as ${kind}`);
+    button.addEventListener("click", () => {
+      fill(table, data);
+      save(`${table.id}.${kind.toLowerCase()}`, type, write(recordsOf(table)));
+    });
+  };
+  offer("CSV", "text/csv", ({ head, rows }) => asCsv([head, ...rows]));
+  offer("JSON", "application/json", ({ head, rows }) => JSON.stringify(rows.map((row) => Object.fromEntries(row.map((value, place) => [head[place], value])))));
+  table.parentElement[long ? "before" : "after"](tools);
+}
+
+// a column as it is shown, with its exact number and with what stands below it where it has these
+function recordsOf(table) {
+  const over = [...(table.tHead.rows.length > 1 ? table.tHead.rows[0].cells : [])].flatMap((cell) => Array(cell.colSpan).fill(cell.textContent));
+  const columns = headsOf(table).flatMap((head, place) => {
+    const title = [over[place], head.textContent.trim()].filter(Boolean).join(": ");
+    const cells = [...table.tBodies[0].rows].map((row) => row.cells[place]);
+    const below = cells.map((cell) => cell.querySelector(".below")?.textContent ?? "");
+    const shown = cells.map((cell) => [...cell.childNodes].filter((node) => node.className !== "below").map((node) => node.textContent).join(" ").trim());
+    const exact = cells.map((cell) => (cell.dataset.order ? Number(cell.dataset.order) : ""));
+    return [
+      [title, shown],
+      ...("ends" in head.dataset || exact.every((value) => value === "") ? [] : [[`${title} (exact)`, exact]]),
+      ...(below.some(Boolean) ? [[`${title} (below)`, below]] : []),
+    ];
+  });
+  const used = new Map();
+  const head = columns.map(([title]) => {
+    used.set(title, (used.get(title) ?? 0) + 1);
+    return used.get(title) > 1 ? `${title} ${used.get(title)}` : title;
+  });
+  return { head, rows: [...table.tBodies[0].rows].map((_, row) => columns.map(([, values]) => values[row])) };
+}
+
+function chooseModels() {
+  const models = [...new Set(all("[data-model]").map((column) => column.dataset.model))];
+  const choice = document.getElementById("models");
+  if (models.length < 2) return;
+  for (const model of models) {
+    const label = choice.appendChild(document.createElement("label"));
+    const box = document.createElement("input");
+    box.type = "checkbox";
+    box.checked = true;
+    label.append(box, model);
+    box.addEventListener("change", () => {
+      for (const column of all("[data-model]")) if (column.dataset.model === model) column.hidden = !box.checked;
+      dispatchEvent(new Event("resize")); // the columns that are left are wider now
+    });
+  }
+  choice.hidden = false;
 }
 
 function enlargePictures() {
@@ -117,8 +296,8 @@ function enlargePictures() {
   });
 }
 
-function showAnchors() {
-  for (const strip of all(".filmstrip")) {
+function showAnchors(within) {
+  for (const strip of all(".filmstrip", within)) {
     const anchor = strip.querySelector("[data-anchor]");
     if (anchor) strip.scrollLeft = anchor.offsetLeft - (strip.clientWidth - anchor.clientWidth) / 2;
   }
@@ -131,8 +310,10 @@ function quoted(value) {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-function measurementsAsCsv() {
-  const results = JSON.parse(document.getElementById("results").textContent);
+const asCsv = (rows) => rows.map((row) => row.map(quoted).join(",") + "\n").join("");
+
+async function measurementsAsCsv() {
+  const results = JSON.parse(await unpack("results"));
   const found = results.findings.filter((finding) => finding.kind === "Measurement");
   const keys = (field) => [...new Set(found.flatMap((finding) => Object.keys(finding[field])))];
   const [abouts, conventions] = [keys("about"), keys("convention")];
@@ -151,19 +332,21 @@ function measurementsAsCsv() {
     finding.no_interval?.why,
     ...conventions.map((key) => finding.convention[key]),
   ]);
-  return [head, ...rows].map((row) => row.map(quoted).join(",") + "\n").join("");
+  return asCsv([head, ...rows]);
+}
+
+function save(name, type, text) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type }));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }
 
 function offerDownload(id, name, type, text) {
   const button = document.getElementById(id);
   button.hidden = false;
-  button.addEventListener("click", () => {
-    const link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob([text()], { type }));
-    link.download = name;
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
-  });
+  button.addEventListener("click", async () => save(name, type, await text()));
 }
 
 function markWhereWeAre() {
@@ -181,11 +364,19 @@ function markWhereWeAre() {
 }
 
 followTheme();
-all("table.sortable").forEach(makeSortable);
-all(".tools input").forEach(makeFilterable);
+repeatPictures();
+followLinks();
+openOnRequest();
+chooseModels();
 enlargePictures();
-showAnchors();
+showAnchors(document);
+whenOpened(showAnchors);
 offerDownload("download-csv", "measurements.csv", "text/csv", measurementsAsCsv);
-offerDownload("download-json", "results.json", "application/json", () => document.getElementById("results").textContent);
+offerDownload("download-json", "results.json", "application/json", () => unpack("results"));
 markWhereWeAre();
-drawCharts();
+const data = JSON.parse(await unpack("data"));
+const tables = all("table.sortable");
+tables.forEach((table) => addTools(table, data));
+tables.forEach(makeSortable);
+fillTables(data);
+await drawCharts(data);

@@ -7,8 +7,18 @@ from collections.abc import Sequence
 
 from shiftproof.metrics.table import metric_info
 from shiftproof.metrics.wording import count, evidence, figure
-from shiftproof.reports.page import Page, by_subject, galleries_named, named, whole_numbers
-from shiftproof.reports.parts import Chart, Heading, Part, Prose, Section
+from shiftproof.reports.confusion_matrix import confusion_parts
+from shiftproof.reports.page import (
+    Page,
+    by_subject,
+    galleries_named,
+    in_columns,
+    matrices_named,
+    named,
+    parts_of_each_set,
+    whole_numbers,
+)
+from shiftproof.reports.parts import Chart, Part, Prose, Section
 from shiftproof.reports.sections import SectionMaker
 from shiftproof.reports.tables import dot_chart, measurement_table, number_table
 from shiftproof.reports.words import kept_together, of_hundred, opened
@@ -22,6 +32,8 @@ NAMES = frozenset(
         "worst_group_accuracy",
         "class_accuracy",
         "confusion_rate",
+        "confusion_matrix",
+        "frequent_confusions",
         "confident_mistakes",
         "mistake_distance",
         "egregious_share",
@@ -35,15 +47,25 @@ ENOUGH_TO_JUDGE = 5
 
 
 def draw_accuracy(findings: Sequence[Finding], page: Page) -> Section:
-    """All models together first, then each of them in detail."""
-    parts: list[Part] = [*_overall([one for name in OVERALL for one in named(findings, name)], page)]
-    for about in by_subject(findings).values():
-        details = _details(about, page)
-        if details and (subject := page.subject(about[0].about)):
-            parts.append(Heading(subject))
-        parts += details
-    lead = "Top-1 and top-5 accuracy."
-    return Section("accuracy", "Accuracy", lead, parts)
+    """All models together; then each of them in a column of details."""
+    return Section(
+        "accuracy",
+        "Accuracy",
+        "Top-1 and top-5 accuracy, by class and by group, and which classes are confused.",
+        parts_of_each_set(findings, lambda found: _columns(found, page)),
+        _overall([one for name in OVERALL for one in named(findings, name)], page),
+        accuracy_headlines(page),
+    )
+
+
+def _columns(findings: Sequence[Finding], page: Page) -> list[Part]:
+    """The details of each model, and of each condition where there are several."""
+    subjects = by_subject(findings).values()
+    return in_columns({_whose(found[0], page): _details(found, page) for found in subjects})
+
+
+def _whose(finding: Finding, page: Page) -> str:
+    return page.subject({key: value for key, value in finding.about.items() if key != "dataset"})
 
 
 def _overall(found: Sequence[Measurement], page: Page) -> list[Part]:
@@ -60,6 +82,8 @@ def _details(findings: Sequence[Finding], page: Page) -> list[Part]:
     return [
         *_groups(named(findings, "group_accuracy"), named(findings, "worst_group_accuracy")),
         *_classes(named(findings, "class_accuracy")),
+        *(part for matrix in matrices_named(findings, "confusion_matrix") for part in confusion_parts(matrix)),
+        *(page.pictures(gallery) for gallery in galleries_named(findings, "frequent_confusions")),
         *_confusions(named(findings, "confusion_rate")),
         *_predicted(named(findings, "predicted_share")),
         *_severity(named(findings, "mistake_distance"), named(findings, "egregious_share")),

@@ -23,6 +23,7 @@ from shiftproof.metrics.accuracy import Tally
 from shiftproof.studies import evidence
 from shiftproof.studies.base import ClassNames, CleanStudy, sure_of
 from shiftproof.types import (
+    ConfusionMatrix,
     Fact,
     Finding,
     Gallery,
@@ -263,6 +264,8 @@ class AccuracyStudy(CleanStudy):
         yield from _classes(predictions, correct, tally, names, subject)
         for place in _worst_first(tally)[: self.worst_classes]:
             yield from _confusions(place, predictions, names, subject)
+        yield confusion_matrix(run, predictions, correct, names, subject)
+        yield from frequent_confusions(run, predictions, correct)
         wrong = np.flatnonzero(~correct)
         yield from severity_of_mistakes(run, predictions, wrong, subject, shown=self.shown)
         yield from confident_mistakes(run, predictions, wrong, shown=self.shown)
@@ -333,6 +336,53 @@ def _worst_first(tally: Tally) -> list[int]:
     # of a class with one image the gallery tells as much
     mistaken = np.flatnonzero((tally.right < tally.total) & (tally.total > 1))
     return [int(place) for place in mistaken[np.argsort(high[mistaken], kind="stable")]]
+
+
+def confusion_matrix(
+    run: Run, predictions: Predictions, correct: NDArray[np.bool_], names: ClassNames, subject: evidence.Subject
+) -> ConfusionMatrix:
+    """Images by true and predicted class."""
+    pairs, counts = np.unique(_pairs(predictions, correct), axis=0, return_counts=True)
+    used, places = np.unique(pairs, return_inverse=True)
+    true, predicted = places.reshape(pairs.shape).T.tolist()
+    several = bool((predictions.labels >= 0).sum(axis=1).max(initial=0) > 1)
+    return ConfusionMatrix(
+        "confusion_matrix",
+        run.about(),
+        tuple(names[place] for place in used.tolist()),
+        tuple(true),
+        tuple(predicted),
+        tuple(counts.tolist()),
+        len(predictions),
+        {**subject.convention, **({"several labels": SEVERAL_LABELS} if several else {})},
+    )
+
+
+SEVERAL_LABELS = (
+    "An image with several labels counts under the predicted one, or where that is none of them under the first."
+)
+
+
+def _pairs(predictions: Predictions, correct: NDArray[np.bool_]) -> NDArray[np.integer]:
+    """The true and the predicted class of each image, (images, 2)."""
+    predicted = predictions.top5.classes[:, 0]
+    return np.stack([np.where(correct, predicted, predictions.labels[:, 0]), predicted], axis=1)
+
+
+def frequent_confusions(run: Run, predictions: Predictions, correct: NDArray[np.bool_]) -> Iterator[Gallery]:
+    """Images of the pairs of classes that are confused most often, the most confident of each."""
+    wrong = _surest_first(predictions, np.flatnonzero(~correct))
+    if not len(wrong):
+        return
+    _, places, counts = np.unique(_pairs(predictions, correct)[wrong], axis=0, return_inverse=True, return_counts=True)
+    often = [place for place in np.argsort(-counts, kind="stable")[:PAIRS_SHOWN].tolist() if counts[place] > 1]
+    rows = [row for place in often for row in wrong[places.reshape(-1) == place][:EXAMPLES_EACH].tolist()]
+    if rows:
+        items = _items(predictions, np.array(rows))
+        yield Gallery("frequent_confusions", run.about(), run.dataset, "Examples of the most frequent confusions", items)
+
+
+PAIRS_SHOWN, EXAMPLES_EACH = 4, 3
 
 
 def _confusions(place: int, predictions: Predictions, names: ClassNames, subject: evidence.Subject) -> Iterator[Measurement]:

@@ -7,12 +7,22 @@ from collections.abc import Mapping, Sequence
 from shiftproof.metrics.table import metric_info
 from shiftproof.metrics.wording import count, evidence, figure, images
 from shiftproof.reports import charts
-from shiftproof.reports.page import Page, by_images, curves_named, named, subject_key, whole_numbers
+from shiftproof.reports.page import (
+    Page,
+    by_dataset,
+    by_images,
+    curves_named,
+    in_columns,
+    model_of,
+    named,
+    subject_key,
+    whole_numbers,
+)
 from shiftproof.reports.parts import Cell, Chart, Column, Part, Section, Table
 from shiftproof.reports.published import response_rates
 from shiftproof.reports.sections import SectionMaker
 from shiftproof.reports.tables import compact_cell, curve_table, number_table
-from shiftproof.reports.words import kept_together
+from shiftproof.reports.words import kept_together, opened
 from shiftproof.studies.calibration.study import AFTER, BEFORE
 from shiftproof.types import Curve, Finding, Interval, Measurement
 
@@ -38,15 +48,17 @@ NAMES = frozenset(
 def draw_calibration(findings: Sequence[Finding], page: Page) -> Section:
     """The diagrams, then every number that sums them up, and the effect of temperature scaling."""
     numbers = [found for found in findings if isinstance(found, Measurement)]
-    parts: list[Part] = [
+    main: list[Part] = [
         *(_reliability(curves, page) for curves in _together(findings, "reliability")),
         *(_response_rates(curves, page) for curves in _together(findings, "response_rate_accuracy")),
-        *(_histogram(curve, page) for curve in curves_named(findings, "confidence_histogram")),
+    ]
+    details = [
+        *_histograms(curves_named(findings, "confidence_histogram"), page),
         *_numbers([found for found in numbers if "scaling" not in found.about], page),
         *_before_and_after([found for found in numbers if "scaling" in found.about], page),
     ]
     lead = "A calibrated model with a confidence of 80 % is correct 80 times in 100."
-    return Section("calibration", "Calibration", lead, parts)
+    return Section("calibration", "Calibration", lead, details, main, confidence_details(page))
 
 
 def _together(findings: Sequence[Finding], name: str) -> list[list[Curve]]:
@@ -73,6 +85,12 @@ def _response_rates(curves: Sequence[Curve], page: Page) -> Chart:
     )
     spec = response_rates(curves, names, description=f"{title}: accuracy against response rate of {', '.join(names)}.")
     return Chart(title, spec, curve_table(title, curves, names), note, half=True)
+
+
+def _histograms(curves: Sequence[Curve], page: Page) -> list[Part]:
+    """Those of several models in columns, a row for each dataset."""
+    sets = by_dataset(curves).values()
+    return [part for some in sets for part in in_columns({model_of(curve): [_histogram(curve, page)] for curve in some})]
 
 
 def _histogram(curve: Curve, page: Page) -> Chart:
@@ -121,7 +139,9 @@ def _names(curves: Sequence[Curve], page: Page) -> list[str]:
 def confidence_details(page: Page) -> list[str]:
     """Whether the model is overconfident or underconfident."""
     found = [one for one in whole_numbers(page.results.measurements) if one.metric == "overconfidence"]
-    return [f"{_trust(one, one.interval)} ({evidence(one)})." for one in found if one.interval]
+    return [
+        f"{opened(page.subject(one.about), _trust(one, one.interval))} ({evidence(one)})." for one in found if one.interval
+    ]
 
 
 def _trust(found: Measurement, interval: Interval) -> str:

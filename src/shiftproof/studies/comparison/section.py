@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from shiftproof.metrics.table import metric_info
+from shiftproof.metrics.wording import count
 from shiftproof.reports.page import Page, galleries_named, named
 from shiftproof.reports.parts import Cell, Column, Part, Prose, Section, Table
 from shiftproof.reports.sections import SectionMaker
@@ -22,17 +23,18 @@ def draw_comparison(findings: Sequence[Finding], page: Page) -> Section:
     """What can be said of each pair, how far apart they are, and images on which they differ."""
     found = [finding for finding in findings if isinstance(finding, Measurement)]
     differences = named(findings, "accuracy_difference")
-    parts: list[Part] = []
-    if differences:
-        parts += [
-            Prose([kept_together(f"{verdict.text}.") for verdict in verdicts(found)]),
-            _chart(differences, _pairs(found, page), page),
-        ]
-    elif found:
-        parts.append(_pairs(found, page))
-    parts += [page.pictures(gallery) for gallery in galleries_named(findings, "disagreements")]
+    told = [kept_together(f"{verdict.text}.") for verdict in verdicts(found)] if differences else []
+    main: list[Part] = [_chart(differences, _pairs(found, page), page)] if differences else []
+    details: list[Part] = [
+        *([Prose(told)] if len(told) > MOST_VERDICTS else []),
+        *([_pairs(found, page)] if found and not differences else []),
+        *(page.pictures(gallery) for gallery in galleries_named(findings, "disagreements")),
+    ]
     lead = "Pairs of models on the same images. A model is called better only where the difference is significant."
-    return Section("comparison", "Comparison", lead, parts)
+    answer = (
+        told if len(told) <= MOST_VERDICTS else [*told[:MOST_VERDICTS], f"{count(len(told))} pairs are compared in all."]
+    )
+    return Section("comparison", "Comparison", lead, details, main, answer)
 
 
 def _chart(differences: Sequence[Measurement], figures: Table, page: Page) -> Part:

@@ -29,7 +29,6 @@ from shiftproof.reports.sections import SectionMaker
 from shiftproof.reports.tables import (
     bars,
     chart_of_each_model,
-    choices,
     columns_table,
     curve_table,
     headline_numbers,
@@ -64,20 +63,26 @@ BASELINE = 1.0
 
 
 def draw_corruption(findings: Sequence[Finding], page: Page) -> Section:
-    """The numbers of all models, then every corruption, then where the models stand among others, then photos."""
-    parts = parts_of_each_set(findings, lambda found: _parts(found, page))
-    lead = "Error on the same photos under noise, blur, weather and digital corruptions of growing severity."
-    return Section("corruption", "Corruptions", lead, parts)
+    """A heat map of each model; then the numbers, every corruption, where the models stand among others, and photos."""
+    return Section(
+        "corruption",
+        "Corruptions",
+        "Error on the same photos under noise, blur, weather and digital corruptions of growing severity.",
+        parts_of_each_set(findings, lambda found: _details(found, page)),
+        parts_of_each_set(findings, _heat_maps),
+        corruption_headlines(page),
+    )
 
 
-def _parts(findings: Sequence[Finding], page: Page) -> list[Part]:
+def _heat_maps(findings: Sequence[Finding]) -> list[Part]:
+    return chart_of_each_model("Error by severity", findings, "corrupted_error", _heat_map)
+
+
+def _details(findings: Sequence[Finding], page: Page) -> list[Part]:
     overall = [one for name in OVERALL for one in named(findings, name)]
-    heat_maps = chart_of_each_model("Error by severity", findings, "corrupted_error", _heat_map)
     return [
         *_in_short(overall, named(findings, "sampling_error"), page),
-        *choices("How these numbers were made", overall),
-        *heat_maps,
-        *_by_group(named(findings, "group_error"), half=len(heat_maps) > 1 and len(heat_maps) % 2 == 1),
+        *_by_group(named(findings, "group_error")),
         *_by_unseen_group(named(findings, "unseen_group_error")),
         *_by_corruption(findings),
         *_degradation(curves_named(findings, "degradation")),
@@ -125,7 +130,7 @@ def _number_and_about(found: Measurement, number: str) -> tuple[str, frozenset[t
     return number, frozenset((key, value) for key, value in found.about.items() if key != "number")
 
 
-def _heat_map(findings: Sequence[Finding], title: str, half: bool) -> Chart:
+def _heat_map(findings: Sequence[Finding], title: str) -> Chart:
     clean, cells = named(findings, "clean_error"), named(findings, "corrupted_error")
     means = named(findings, "corruption_mean_error")
     names = list(dict.fromkeys(_corruption(one) for one in cells))
@@ -149,7 +154,7 @@ def _heat_map(findings: Sequence[Finding], title: str, half: bool) -> Chart:
         named(findings, "sampling_error"),
     )
     note = f"Error on {images(cells[0].images)}, in percent; a stronger colour is a higher error. CIs: in the data."
-    return Chart(title, spec, figures, note, half)
+    return Chart(title, spec, figures, note)
 
 
 def _row_groups(names: Sequence[str], group_errors: Sequence[Measurement]) -> list[RowGroup]:
@@ -193,11 +198,11 @@ def _by_corruption(findings: Sequence[Finding]) -> list[Part]:
     return parts
 
 
-def _by_group(found: Sequence[Measurement], *, half: bool) -> list[Part]:
+def _by_group(found: Sequence[Measurement]) -> list[Part]:
     if not found:
         return []
     note = "Means over the corruptions of a group and all severities."
-    return [bars("Error by group", found, "group", x_title="error", note=note, half=half)]
+    return [bars("Error by group", found, "group", x_title="error", note=note)]
 
 
 def _by_unseen_group(found: Sequence[Measurement]) -> list[Part]:

@@ -15,6 +15,7 @@ from shiftproof.reports.page import (
     by_subject,
     curves_named,
     galleries_named,
+    in_columns,
     model_of,
     models_of,
     named,
@@ -23,7 +24,7 @@ from shiftproof.reports.page import (
 from shiftproof.reports.parts import Cell, Chart, Column, Part, Section, Table
 from shiftproof.reports.published import published_cell
 from shiftproof.reports.sections import SectionMaker
-from shiftproof.reports.tables import choices, columns_table, compact_cell, curve_table, dot_chart
+from shiftproof.reports.tables import columns_table, compact_cell, curve_table, dot_chart
 from shiftproof.reports.words import opened
 from shiftproof.studies.temporal.section import frame_distances, subset_tables
 from shiftproof.types import Curve, Finding, Measurement
@@ -64,23 +65,29 @@ MOST_CURVES = 6
 
 def draw_detection(findings: Sequence[Finding], page: Page) -> Section:
     """Mean average precision (mAP) by IoU threshold, pm-k mAP, precision-recall curves, classes, then images with boxes."""
-    parts = parts_of_each_set(findings, lambda found: _parts(found, page))
-    lead = "Average precision and recall of the detected boxes, and the images on which they are best and worst."
-    return Section("detection", "Object detection", lead, parts)
+    return Section(
+        "detection",
+        "Object detection",
+        "Average precision and recall of the detected boxes, and the images on which they are best and worst.",
+        parts_of_each_set(findings, lambda found: _details(found, page)),
+        parts_of_each_set(findings, _main),
+        precision_of_boxes(page),
+    )
 
 
-def _parts(findings: Sequence[Finding], page: Page) -> list[Part]:
-    overall = named(findings, "mean_average_precision")
-    frames = pm_k_numbers(findings)
+def _main(findings: Sequence[Finding]) -> list[Part]:
+    return _recall_charts(curves_named(findings, "precision_recall"))[:1]
+
+
+def _details(findings: Sequence[Finding], page: Page) -> list[Part]:
     counted = [one for name in COUNTS for one in named(findings, name)]
     return [
         *_iou_tables(findings),
         *([columns_table("Objects and boxes", counted, ["model"])] if counted else []),
-        *choices("How these numbers were made", [*overall, *frames] or counted),
-        *beside_published_detectors(frames),
+        *beside_published_detectors(pm_k_numbers(findings)),
         *_distances(curves_named(findings, "pm_k_precision_curve")),
         *subset_tables(named(findings, "pm_k_subset_precision")),
-        *_recall_charts(curves_named(findings, "precision_recall")),
+        *_recall_charts(curves_named(findings, "precision_recall"))[1:],
         *_class_charts(findings),
         *_found_classes(named(findings, "class_boxes")),
         *_pictures(findings, page),
@@ -198,31 +205,33 @@ def _recall_charts(curves: Sequence[Curve]) -> list[Part]:
         names = [str(one.about.get("class", "all classes")) for one in curves]
         return [_recall_chart("Precision-recall", curves, names)] if curves else []
     together = _recall_chart("Precision-recall: all classes", overall, list(map(model_of, overall)))
-    by_class = [[one for one in curves if model_of(one) == model and "class" in one.about] for model in models_of(overall)]
+    by_class = {
+        model: [one for one in curves if model_of(one) == model and "class" in one.about] for model in models_of(overall)
+    }
     return [
         together,
-        *(
-            _recall_chart(
-                f"Precision-recall: {model_of(some[0])}", some, [str(one.about["class"]) for one in some], half=True
-            )
-            for some in by_class
-            if some
+        *in_columns(
+            {
+                model: [_recall_chart(f"Precision-recall: {model}", some, [str(one.about["class"]) for one in some])]
+                for model, some in by_class.items()
+                if some
+            }
         ),
     ]
 
 
-def _recall_chart(title: str, curves: Sequence[Curve], names: Sequence[str], *, half: bool = False) -> Chart:
+def _recall_chart(title: str, curves: Sequence[Curve], names: Sequence[str]) -> Chart:
     shown, shown_names = curves[:MOST_CURVES], names[:MOST_CURVES]
     x, y = (channel(axis, label, SHARE, PERCENT) for axis, label in (("x", "recall"), ("y", "precision")))
     rows = [row for curve, name in zip(shown, shown_names, strict=True) for row in curve_rows(curve, name)]
     spec = banded_lines(rows, shown_names, x, y, description=f"{title}: {', '.join(shown_names)}.")
     note = "The area under a line is average precision."
-    return Chart(title, spec, curve_table(title, curves, names), note, half)
+    return Chart(title, spec, curve_table(title, curves, names), note)
 
 
 def _class_charts(findings: Sequence[Finding]) -> list[Part]:
     """The classes of each model with the lowest average precision."""
-    parts: list[Part] = []
+    charts: dict[str, list[Part]] = {}
     found, objects = named(findings, "class_average_precision"), named(findings, "class_objects")
     several = len(models_of(found)) > 1
     for model in models_of(found) if len({one.about["class"] for one in found}) > 1 else []:
@@ -234,8 +243,8 @@ def _class_charts(findings: Sequence[Finding]) -> list[Part]:
         figures = columns_table(title, [*worst_first, *(one for one in objects if model_of(one) == model)], ["class"])
         labels = [f"{one.about['class']} ({count(counts.get(str(one.about['class']), 0))})" for one in shown]
         note = "Average precision, lowest first; in brackets the number of objects."
-        parts.append(dot_chart(title, shown, figures, x_title="average precision", labels=labels, note=note))
-    return parts
+        charts[model] = [dot_chart(title, shown, figures, x_title="average precision", labels=labels, note=note)]
+    return in_columns(charts)
 
 
 def _found_classes(found: Sequence[Measurement]) -> list[Part]:
@@ -266,16 +275,26 @@ def detection_numbers(findings: Sequence[Finding]) -> list[Measurement]:
 
 def detection_headlines(page: Page) -> list[str]:
     """Mean average precision (mAP) of each detector, at pm-k and under corruption, in sentences."""
+    return [*precision_of_boxes(page), *corruption_of_detection(page)]
+
+
+def precision_of_boxes(page: Page) -> list[str]:
+    """Mean average precision (mAP) of each detector, and at pm-k."""
     sentences = []
     for found in by_subject(page.results.measurements).values():
         for one in at_first_iou(found):
             precision = f"mAP is {figure(one.value, 'share')} at IoU {one.about.get('iou')}"
             said = f"{precision} ({evidence(one)}){_worst_frames(found)}."
             sentences.append(opened(page.subject(one.about), said))
-        for one in named(found, "relative_performance_under_corruption"):
-            said = f"Corruption leaves {figure(one.value, 'share')} of the mAP ({evidence(one)})."
-            sentences.append(opened(page.subject(one.about), said))
     return sentences
+
+
+def corruption_of_detection(page: Page) -> list[str]:
+    """The share of its mAP that corruption leaves each detector."""
+    return [
+        opened(page.subject(one.about), f"Corruption leaves {figure(one.value, 'share')} of the mAP ({evidence(one)}).")
+        for one in named(page.results.measurements, "relative_performance_under_corruption")
+    ]
 
 
 def _worst_frames(found: Sequence[Finding]) -> str:

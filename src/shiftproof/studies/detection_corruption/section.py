@@ -11,10 +11,10 @@ from shiftproof.reports.heat_map import Heat, RowGroup, heat_map
 from shiftproof.reports.page import Page, galleries_named, named, parts_of_each_set
 from shiftproof.reports.parts import Chart, Part, Section
 from shiftproof.reports.sections import SectionMaker
-from shiftproof.reports.tables import chart_of_each_model, choices, headline_numbers, measurement_table
+from shiftproof.reports.tables import chart_of_each_model, headline_numbers, measurement_table
 from shiftproof.reports.words import spoken
 from shiftproof.studies.corruption.section import grouped
-from shiftproof.studies.detection.section import ABOVE_THRESHOLD
+from shiftproof.studies.detection.section import ABOVE_THRESHOLD, corruption_of_detection
 from shiftproof.types import Finding, Measurement
 
 OVERALL = with_unseen(
@@ -25,22 +25,29 @@ NAMES = frozenset({*OVERALL, "corrupted_average_precision", "corruption_mean_pre
 
 def draw_detection_corruption(findings: Sequence[Finding], page: Page) -> Section:
     """The numbers mPC and rPC of all models, mAP by corruption and severity, then one image under each corruption."""
-    parts = parts_of_each_set(findings, lambda found: _parts(found, page))
-    lead = "mAP on the same images under noise, blur, weather and digital corruptions."
-    return Section("detection-corruption", "Object detection under corruption", lead, parts)
+    return Section(
+        "detection-corruption",
+        "Object detection under corruption",
+        "mAP on the same images under noise, blur, weather and digital corruptions.",
+        parts_of_each_set(findings, lambda found: _details(found, page)),
+        parts_of_each_set(findings, _heat_maps),
+        corruption_of_detection(page),
+    )
 
 
-def _parts(findings: Sequence[Finding], page: Page) -> list[Part]:
+def _heat_maps(findings: Sequence[Finding]) -> list[Part]:
+    return chart_of_each_model("mAP by severity", findings, "corrupted_average_precision", _heat_map)
+
+
+def _details(findings: Sequence[Finding], page: Page) -> list[Part]:
     overall = [one for name in OVERALL for one in named(findings, name)]
     return [
         *headline_numbers("In short", overall, page),
-        *choices("How these numbers were made", overall),
-        *chart_of_each_model("mAP by severity", findings, "corrupted_average_precision", _heat_map),
         *(boxed_pictures(one, page, note=ABOVE_THRESHOLD) for one in galleries_named(findings, "corrupted_boxes")),
     ]
 
 
-def _heat_map(findings: Sequence[Finding], title: str, half: bool) -> Chart:
+def _heat_map(findings: Sequence[Finding], title: str) -> Chart:
     (clean,), cells = named(findings, "clean_average_precision"), named(findings, "corrupted_average_precision")
     means = named(findings, "corruption_mean_precision")
     names = list(dict.fromkeys(_corruption(one) for one in cells))
@@ -63,7 +70,7 @@ def _heat_map(findings: Sequence[Finding], title: str, half: bool) -> Chart:
         f"Mean average precision in percent on {images(clean.images)}, {figure(clean.value, 'share')} when clean; a "
         "stronger colour is a larger loss. CIs: in the data."
     )
-    return Chart(title, spec, figures, note, half)
+    return Chart(title, spec, figures, note)
 
 
 def _heat(found: Measurement, column: str, clean: Measurement) -> Heat:

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from shiftproof.metrics.table import metric_info
 from shiftproof.metrics.wording import count, figure
 from shiftproof.reports.charts import NARROW, PERCENT, Spec, banded_lines, channel, curve_rows
-from shiftproof.reports.page import Page, curves_named, model_of, models_of, named, parts_of_each_set
-from shiftproof.reports.parts import Cell, Chart, Column, Part, Prose, Section, Table
+from shiftproof.reports.page import Page, curves_named, grouped, in_columns, model_of, models_of, named, parts_of_each_set
+from shiftproof.reports.parts import Cell, Chart, Column, Part, Section, Table
 from shiftproof.reports.sections import SectionMaker
-from shiftproof.reports.tables import choices, compact_cell, curve_table, number_cells
+from shiftproof.reports.tables import compact_cell, curve_table, number_cells
 from shiftproof.reports.words import kept_together, opened
 from shiftproof.studies.objects.section import published_objects
 from shiftproof.types import Curve, Finding, Measurement
@@ -21,22 +21,28 @@ NAMES = frozenset({*BY_SIZE, "best_input_size", "input_size_scale_accuracy", "in
 
 
 def draw_input_sizes(findings: Sequence[Finding], page: Page) -> Section:
-    """The best size, accuracy by size with paired differences, and by the size of the objects."""
-    parts = parts_of_each_set(findings, lambda found: _parts(found, page))
-    lead = "Accuracy of the same model on the same images at other input sizes."
-    return Section("input-sizes", "Input sizes", lead, [*parts, *published_objects("imagenet_a_detection_models")])
+    """The best size and accuracy by size; then paired differences, and accuracy by the size of the objects."""
+    return Section(
+        "input-sizes",
+        "Input sizes",
+        "Accuracy of the same model on the same images at other input sizes.",
+        [*parts_of_each_set(findings, _details), *published_objects("imagenet_a_detection_models")],
+        parts_of_each_set(findings, _main),
+        input_size_headlines(page),
+    )
 
 
-def _parts(findings: Sequence[Finding], page: Page) -> list[Part]:
-    curves, best = curves_named(findings, "input_size_curve"), named(findings, "best_input_size")
+def _main(findings: Sequence[Finding]) -> list[Part]:
+    curves = curves_named(findings, "input_size_curve")
+    return [_chart(curves)] if curves else []
+
+
+def _details(findings: Sequence[Finding]) -> list[Part]:
     by_size = [one for name in BY_SIZE for one in named(findings, name)]
     scales = named(findings, "input_size_scale_accuracy")
     return [
-        *([Prose([kept_together(best_size(one, page)) for one in best])] if best else []),
-        *([_chart(curves)] if curves else []),
-        *(_size_table([one for one in by_size if model_of(one) == model], by_size) for model in models_of(by_size)),
-        *choices("How these numbers were made", by_size),
-        *(_scale_table([one for one in scales if model_of(one) == model], scales) for model in models_of(scales)),
+        *in_columns({model: [_size_table(some, by_size)] for model, some in grouped(by_size, model_of).items()}),
+        *in_columns({model: [_scale_table(some, scales)] for model, some in grouped(scales, model_of).items()}),
     ]
 
 
@@ -121,7 +127,8 @@ def _size(size: str | int) -> str:
 
 def input_size_headlines(page: Page) -> list[str]:
     """The input size of the highest accuracy of each model, in a sentence."""
-    return [best_size(one, page) for one in named(page.results.measurements, "best_input_size") if math.isfinite(one.value)]
+    found = named(page.results.measurements, "best_input_size")
+    return [kept_together(best_size(one, page)) for one in found if math.isfinite(one.value)]
 
 
 def best_size(found: Measurement, page: Page) -> str:

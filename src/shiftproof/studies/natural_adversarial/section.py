@@ -6,13 +6,14 @@ import dataclasses
 from collections.abc import Sequence
 
 from shiftproof.metrics.table import metric_info
-from shiftproof.metrics.wording import count
+from shiftproof.metrics.wording import count, evidence
 from shiftproof.reference import load_table
 from shiftproof.reports.page import Page, by_images, curves_named, model_of, models_of, named
 from shiftproof.reports.parts import Cell, Chart, Column, Part, Section, Table
 from shiftproof.reports.published import among_imagenet_a_o, published_cell, response_rates
 from shiftproof.reports.sections import SectionMaker
-from shiftproof.reports.tables import choices, columns_table, curve_table
+from shiftproof.reports.tables import columns_table, curve_table
+from shiftproof.reports.words import of_hundred, opened
 from shiftproof.studies.ood.findings import detector_of, written
 from shiftproof.types import Curve, Finding, Measurement
 
@@ -37,15 +38,25 @@ def draw_natural_adversarial(findings: Sequence[Finding], page: Page) -> Section
         tables.append(columns_table("Adversarially filtered photos", hard, [*several, "dataset", "scored"]))
     if novel:
         tables.append(_novel_table(novel, [*several, "dataset", "id", "ood_detector"]))
-    parts = [
-        *tables,
-        *choices("How these numbers were made", [*hard, *novel]),
-        *among_imagenet_a_o([*hard, *novel]),
+    details: list[Part] = [
         *(_response(curves, page) for curves in by_images(_curves(findings)).values()),
         *([_techniques()] if hard else []),
     ]
+    among = among_imagenet_a_o([*hard, *novel])
     lead = "Adversarially filtered photos (as ImageNet-A), and OOD photos (as ImageNet-O)."
-    return Section("natural-adversarial", "Hard natural photos", lead, parts)
+    main, details = (among, [*tables, *details]) if among else (tables, details)
+    return Section("natural-adversarial", "Hard natural photos", lead, details, main, _answer(hard, page))
+
+
+def _answer(hard: Sequence[Measurement], page: Page) -> list[str]:
+    """Accuracy of each model on adversarially filtered photos, by the first way of scoring."""
+    found = named(hard, "imagenet_a_accuracy")
+    return [
+        f"{opened(page.subject(one.about), of_hundred(one.value))} adversarially filtered photos are classified correctly "
+        f"({evidence(one)})."
+        for one in found
+        if one.about.get("scored") == found[0].about.get("scored")
+    ]
 
 
 def _novel_table(novel: Sequence[Measurement], keys: Sequence[str]) -> Table:

@@ -15,6 +15,8 @@ from shiftproof.reports.page import (
     by_subject,
     curves_named,
     galleries_named,
+    grouped,
+    in_columns,
     model_of,
     models_of,
     named,
@@ -24,7 +26,6 @@ from shiftproof.reports.parts import Cell, Chart, Column, Part, Section, Table
 from shiftproof.reports.published import published_cell
 from shiftproof.reports.sections import SectionMaker
 from shiftproof.reports.tables import (
-    choices,
     compact_cell,
     curve_table,
     dot_chart,
@@ -89,23 +90,30 @@ HEADS = {"scale_factor": "Scale factor"}
 
 def draw_objects(findings: Sequence[Finding], page: Page) -> Section:
     """Accuracy by view, paired effects, scale factors, object proportions, and examples."""
-    parts = parts_of_each_set(findings, lambda found: _parts(found, page))
-    lead = "Accuracy on the same objects in their image, without background, and enlarged."
     published = published_objects("imagenet_a_crop_models", "imagenet_a_crop_scale_factors", "imagenet_a_plus_models")
-    return Section("objects", "Object and background", lead, [*parts, *published])
+    return Section(
+        "objects",
+        "Object and background",
+        "Accuracy on the same objects in their image, without background, and enlarged.",
+        [*parts_of_each_set(findings, lambda found: _details(found, page)), *published],
+        parts_of_each_set(findings, _main),
+        object_headlines(page),
+    )
 
 
-def _parts(findings: Sequence[Finding], page: Page) -> list[Part]:
-    accuracies, effects = named(findings, "object_accuracy"), named(findings, "object_difference")
+def _main(findings: Sequence[Finding]) -> list[Part]:
+    accuracies = named(findings, "object_accuracy")
+    return [_views_chart(accuracies)] if accuracies else []
+
+
+def _details(findings: Sequence[Finding], page: Page) -> list[Part]:
+    effects = named(findings, "object_difference")
     scales = named(findings, "scale_factor_accuracy")
     scaled = [one for name in SCALED for one in named(findings, name)]
     return [
-        *([_views_chart(accuracies)] if accuracies else []),
         *([_effects_chart(effects, named(findings, "object_difference_p"))] if effects else []),
-        *choices("How these numbers were made", [*accuracies, *effects, *scales]),
-        *(_scale_table([one for one in scales if model_of(one) == model], scales) for model in models_of(scales)),
-        *(_scaled_table([one for one in scaled if model_of(one) == model], scaled) for model in models_of(scaled)),
-        *choices("How crops were resized to their scale", scaled),
+        *in_columns({model: [_scale_table(some, scales)] for model, some in grouped(scales, model_of).items()}),
+        *in_columns({model: [_scaled_table(some, scaled)] for model, some in grouped(scaled, model_of).items()}),
         *_share_parts(findings),
         *(boxed_pictures(one, page, abreast=2, note=PAIRS) for name in GALLERIES for one in galleries_named(findings, name)),
     ]
@@ -149,7 +157,7 @@ def _named_table(title: str, found: Sequence[Measurement], key: str, *, value_ti
         *map(_heading, whose),
         _heading(key),
         Column(value_title, True),
-        Column("95 % CI", True),
+        Column("95 % CI", True, exact=False),
         Column("Objects", True),
     ]
     rows = [[*(Cell(_said(one, name)) for name in (*whose, key)), *number_cells(one)] for one in found]

@@ -9,8 +9,8 @@ from shiftproof.metrics.wording import evidence, figure
 from shiftproof.reports.charts import SHAPES
 from shiftproof.reports.galleries import picture_under
 from shiftproof.reports.heat_map import Heat, RowGroup, heat_map
-from shiftproof.reports.page import Page, curves_named, galleries_named, named, parts_of_each_set
-from shiftproof.reports.parts import Cell, Chart, Column, Folded, Heading, Panel, Panels, Part, Section, Table
+from shiftproof.reports.page import Page, curves_named, galleries_named, in_columns, named, parts_of_each_set
+from shiftproof.reports.parts import Cell, Chart, Column, Folded, Panel, Panels, Part, Section, Table
 from shiftproof.reports.sections import SectionMaker
 from shiftproof.reports.tables import compact_cell, number_cells
 from shiftproof.reports.words import kept_together
@@ -28,6 +28,7 @@ from shiftproof.studies.ood.findings import (
 )
 from shiftproof.studies.ood.noticed_charts import decomposition, distance_charts, random_failures, random_strips
 from shiftproof.studies.ood.scores import ROLE_TITLES
+from shiftproof.studies.ood.section import what_is_noticed
 from shiftproof.types import Condition, Curve, DatasetRef, Finding, Gallery, Image, Measurement
 
 AS_PUBLISHED = "75 %"
@@ -47,7 +48,7 @@ BY_SET = {
 }
 """Galleries of every set, folded under a title, and what their numbers are."""
 MOST_SETS = 8
-SMALL_SIDE = 200
+SMALL_SIDE = 168
 """Pixels: there are many of these pictures."""
 NAMES = frozenset(
     {
@@ -82,19 +83,26 @@ NOT_OF_FEATURES = {"positive", "preset", "picture", "output"}
 
 
 def draw_what_is_noticed(findings: Sequence[Finding], page: Page) -> Section:
-    """Each model by itself."""
+    """Each model in a column: new classes among shifted images, or else trained and random networks; then the rest."""
     ranking = [one for one in page.results.measurements if one.metric in NEEDED]
-    parts = parts_of_each_set(
-        [*findings, *ranking], lambda found: [part for model in by_model(found) for part in _parts(model, page)]
+    every = [*findings, *ranking]
+    return Section(
+        "noticed",
+        "What OOD scores respond to",
+        "A high AUROC can have the wrong cause: these analyses show what a score responds to.",
+        parts_of_each_set(every, lambda found: in_columns({one.model: _details(one, page) for one in by_model(found)})),
+        parts_of_each_set(every, lambda found: in_columns({one.model: _main(one) for one in by_model(found)})),
+        what_is_noticed(page),
     )
-    lead = "A high AUROC can have the wrong cause: these analyses show what a score responds to."
-    return Section("noticed", "What OOD scores respond to", lead, parts)
 
 
-def _parts(found: DetectorFindings, page: Page) -> list[Part]:
-    parts: list[Part] = [
-        *with_shifted_id(found),
-        *random_strips(found),
+def _main(found: DetectorFindings) -> list[Part]:
+    return with_shifted_id(found)[:1] or random_strips(found)[:1]
+
+
+def _details(found: DetectorFindings, page: Page) -> list[Part]:
+    return [
+        *random_strips(found)[0 if with_shifted_id(found) else 1 :],
         *random_failures(found),
         *correct_predictions_discarded(found),
         *decomposition(found),
@@ -106,8 +114,6 @@ def _parts(found: DetectorFindings, page: Page) -> list[Part]:
         *_set_by_set(found, page),
         *_pairs(found, page),
     ]
-    subject = page.subject({"model": found.model})
-    return [Heading(subject), *parts] if subject and parts else parts
 
 
 def correct_predictions_discarded(found: DetectorFindings) -> list[Part]:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from shiftproof.metrics.table import metric_info
 from shiftproof.metrics.wording import evidence, figure, span
-from shiftproof.reports.page import Page, by_dataset, named, parts_of_each_set
-from shiftproof.reports.parts import Cell, Column, Heading, Part, Section, Table
+from shiftproof.reports.page import Page, by_dataset, in_columns, named, parts_of_each_set
+from shiftproof.reports.parts import Cell, Column, Part, Section, Table
 from shiftproof.reports.sections import SectionMaker
-from shiftproof.reports.tables import choices, columns_table, draw_rest, order_of
+from shiftproof.reports.tables import columns_table, draw_rest, order_of
 from shiftproof.reports.words import in_a_line, kept_together, opened
 from shiftproof.studies.ood.charts import (
     BY_ANSWER,
@@ -44,9 +44,6 @@ from shiftproof.studies.ood.scores import ALL_OOD, MISTAKES_ALONE
 from shiftproof.types import Finding, Measurement
 
 OTHER_NUMBERS = ("aupr_out", "aupr_in", "fpr_at_tpr", "fpr_in_at_tpr", "aurc", "e_aurc", "augrc", "coverage_at_risk")
-OF_EACH_NUMBER = {"parameters", "preset", "id", "ood", "notes", "note"}
-"""Conventions that differ from number to number, and so have their place beside them."""
-IN_FULL = {"tpr": "true positive rate", "positive": "positive class"}
 MARKS = (
     f"{BEST} is significantly better than every other detector (paired test, corrected for all of them). "
     f"{ALIKE} is not significantly worse than the best, the highest included, where none is significantly better."
@@ -75,28 +72,39 @@ NAMES = frozenset(
 
 
 def draw_ood(findings: Sequence[Finding], page: Page) -> Section:
-    """All models together first, then each in detail."""
+    """AUROC of every detector; then all numbers of all models together, and each model in a column of its own."""
     of_detectors = [one for one in findings if detector_of(one)]
-    parts = parts_of_each_set(of_detectors, lambda found: _parts(found, page))
-    parts += draw_rest([one for one in findings if not detector_of(one)], page).parts
-    lead = "Do OOD scores detect new classes and misclassifications?"
-    return Section("ood", "OOD and failure detection", lead, parts)
+    return Section(
+        "ood",
+        "OOD and failure detection",
+        "Do OOD scores detect new classes and misclassifications?",
+        [
+            *parts_of_each_set(of_detectors, _details),
+            *draw_rest([one for one in findings if not detector_of(one)], page).parts,
+        ],
+        parts_of_each_set(of_detectors, _main),
+        ood_headlines(page),
+    )
 
 
-def _parts(findings: Sequence[Finding], page: Page) -> list[Part]:
+def _main(findings: Sequence[Finding]) -> list[Part]:
+    """AUROC by detector, the models or the goals as series."""
+    models = by_model(findings)
+    return aurocs_by_model(models) if len(models) > 1 else [part for found in models for part in aurocs_by_goal(found)]
+
+
+def _details(findings: Sequence[Finding]) -> list[Part]:
     models = by_model(findings)
     several = len(models) > 1
-    together = [*models_by_goals(models, findings), *aurocs_by_model(models)] if several else []
-    together += other_means(models, findings) if several else []
-    return [*together, *(part for model in models for part in _details(model, page)), *parameters(models)]
+    together = [*models_by_goals(models, findings), *other_means(models, findings)] if several else []
+    return [*together, *in_columns({found.model: _of_model(found, several) for found in models}), *parameters(models)]
 
 
-def _details(found: DetectorFindings, page: Page) -> list[Part]:
-    subject = page.subject({"model": found.model})
+def _of_model(found: DetectorFindings, several: bool) -> list[Part]:
+    """What is known of one model; the chart that is main where it is the only one stands here among several."""
     return [
-        *([Heading(subject)] if subject else []),
         *detectors_by_goals(found),
-        *aurocs_by_goal(found),
+        *(aurocs_by_goal(found) if several else []),
         *lead_over_baseline(found),
         *roc_charts(found),
         *risk_coverage_chart(found),
@@ -232,7 +240,12 @@ def differences(found: DetectorFindings) -> list[Part]:
     pairs = [one for one in named(found.findings, "auroc_difference") if one.about.get("ood") == found.ood]
     chances = {_pair(one): one.value for one in named(found.findings, "auroc_difference_p")}
     titles = ["Detector", "Versus", "Goal", "ID dataset"]
-    columns = [*map(Column, titles), *(Column(title, True) for title in ("Difference of AUROC", "95 % CI", "P-value"))]
+    columns = [
+        *map(Column, titles),
+        Column("Difference of AUROC", True),
+        Column("95 % CI", True, exact=False),
+        Column("P-value", True),
+    ]
     rows = [
         [
             Cell(written(detector_of(one))),
@@ -260,7 +273,7 @@ def _chance_cell(chance: float | None) -> Cell:
 
 
 def parameters(models: Sequence[DetectorFindings]) -> list[Part]:
-    """How each detector was set up, then the choices that hold for all numbers."""
+    """How each detector was set up."""
     found = [one for model in models for one in named(model.findings, "auroc")]
     taken: dict[tuple[str, str, str], set[str]] = {}
     for one in found:
@@ -274,15 +287,7 @@ def parameters(models: Sequence[DetectorFindings]) -> list[Part]:
     columns = [Column("Detector"), Column("Parameters"), Column("Preset"), Column("Notes")]
     if not any(cell.text for *_, cell in rows):
         columns, rows = columns[:-1], [row[:-1] for row in rows]
-    table = [Table("Parameters of the detectors", columns, rows, folded=True)] if rows else []
-    numbers = [one for model in models for metric in ("auroc", *OTHER_NUMBERS) for one in named(model.findings, metric)]
-    return [*table, *choices("How these numbers were made", list(_shared_conventions(numbers)))]
-
-
-def _shared_conventions(found: Iterable[Measurement]) -> Iterable[Measurement]:
-    for one in found:
-        told = {IN_FULL.get(key, key): value for key, value in one.convention.items() if key not in OF_EACH_NUMBER}
-        yield dataclasses.replace(one, convention=told)
+    return [Table("Parameters of the detectors", columns, rows, folded=True)] if rows else []
 
 
 def models_by_goals(models: Sequence[DetectorFindings], findings: Sequence[Finding]) -> list[Part]:
@@ -326,6 +331,18 @@ def ood_details(page: Page) -> list[str]:
     best = detector_of(models[0].standing(NEW_CLASS).best)
     told = [*_styles(models[0], best), *_random_networks(models[0], best), *_discarded(models[0], best)]
     return [kept_together(sentence) for sentence in told]
+
+
+def what_is_noticed(page: Page) -> list[str]:
+    """Whether the best detector of each model holds under covariate shift, or else what random networks separate."""
+    ranked = [found for found in _models(page) if found.main(NEW_CLASS) is not None]
+    sentences = []
+    for found in ranked:
+        best = detector_of(found.standing(NEW_CLASS).best)
+        told = next(iter([*_styles(found, best), *_random_networks(found, best), *_discarded(found, best)]), "")
+        subject = page.subject({"model": found.model})
+        sentences += [kept_together(f"{subject}: {told}" if subject else told)] if told else []
+    return sentences
 
 
 def ood_numbers(page: Page) -> list[tuple[str, Measurement]]:

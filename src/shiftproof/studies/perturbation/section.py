@@ -20,7 +20,7 @@ from shiftproof.reports.page import (
 from shiftproof.reports.parts import Chart, Part, Section
 from shiftproof.reports.published import among_imagenet_p
 from shiftproof.reports.sections import SectionMaker
-from shiftproof.reports.tables import choices, columns_table, dot_chart, headline_numbers, measurement_table
+from shiftproof.reports.tables import columns_table, dot_chart, headline_numbers, measurement_table
 from shiftproof.reports.words import of_hundred, opened, spoken
 from shiftproof.studies.corruption.section import baseline_name, beside_the_baseline, unseen_first
 from shiftproof.types import Finding, Measurement
@@ -45,19 +45,23 @@ RATIOS = {"flip_probability": "flip_rate", "top5_distance": "top5_distance_ratio
 
 
 def draw_perturbation(findings: Sequence[Finding], page: Page) -> Section:
-    """The means, then each perturbation, then where the models stand among others, then the least stable photos."""
-    parts = parts_of_each_set(findings, lambda found: _parts(found, page))
-    lead = "Sequences of one photo that moves, blurs or gets noisier frame by frame: how often the prediction flips."
-    return Section("perturbation", "Perturbations", lead, parts)
+    """Flips by perturbation; then the means, other distances, the models among others, and the least stable photos."""
+    return Section(
+        "perturbation",
+        "Perturbations",
+        "Sequences of one photo that moves, blurs or gets noisier frame by frame: how often the prediction flips.",
+        parts_of_each_set(findings, lambda found: _details(found, page)),
+        parts_of_each_set(findings, lambda found: _charts(found, *COUNTED[0])),
+        perturbation_headlines(page),
+    )
 
 
-def _parts(findings: Sequence[Finding], page: Page) -> list[Part]:
+def _details(findings: Sequence[Finding], page: Page) -> list[Part]:
     overall = sorted((one for name in OVERALL for one in named(findings, name)), key=difficulty_of)
     easiest = [one for one in overall if difficulty_of(one) == difficulty_of(overall[0])]
     return [
         *(headline_numbers("In short", overall, page) if easiest == overall else _by_difficulty(overall)),
-        *choices("How these numbers were made", overall),
-        *(chart for metric, title, x_title in COUNTED for chart in _charts(findings, metric, title, x_title)),
+        *(chart for metric, title, x_title in COUNTED[1:] for chart in _charts(findings, metric, title, x_title)),
         *among_imagenet_p(easiest),
         *page.pictures_by_model(galleries_named(findings, "unstable_photos")),
     ]

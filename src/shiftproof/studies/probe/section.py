@@ -52,7 +52,7 @@ def draw_probe(findings: Sequence[Finding], page: Page) -> Section:
             *(page.pictures(gallery) for gallery in galleries_named(found, "probe_pictures")),
         ]
     lead = "The same photo, varied step by step: when does the prediction change, and does an OOD score respond?"
-    return Section("probe", "One photo, varied", lead, parts)
+    return Section("probe", "One photo, varied", lead, parts, answer=probe_headlines(page))
 
 
 def _answers(probabilities: Sequence[Curve], confidences: Sequence[Curve]) -> list[Part]:

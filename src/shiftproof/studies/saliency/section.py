@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from shiftproof.metrics.table import metric_info
 from shiftproof.metrics.wording import evidence
 from shiftproof.reports.galleries import boxed_pictures
-from shiftproof.reports.page import Page, by_subject, galleries_named, named
-from shiftproof.reports.parts import Heading, Part, Pictures, Section
+from shiftproof.reports.page import Page, by_subject, galleries_named, in_columns, named
+from shiftproof.reports.parts import Part, Pictures, Section
 from shiftproof.reports.sections import SectionMaker
-from shiftproof.reports.tables import choices, dot_chart, measurement_table
+from shiftproof.reports.tables import dot_chart, measurement_table
 from shiftproof.reports.words import kept_together, of_hundred, opened
 from shiftproof.studies.saliency.study import BY_CHANCE, PREDICTED
 from shiftproof.types import Finding, Gallery, Measurement
@@ -32,42 +32,57 @@ def saliency_headlines(page: Page) -> list[str]:
 
 
 def draw_saliency(findings: Sequence[Finding], page: Page) -> Section:
-    """For each model the numbers, then the images with their saliency maps."""
-    parts: list[Part] = []
-    for found in by_subject(findings).values():
-        if subject := page.subject(found[0].about):
-            parts.append(Heading(subject))
-        parts += _numbers(found)
-        parts += [_pictures(gallery, page) for name in GALLERIES for gallery in galleries_named(found, name)]
-    lead = "Which parts of an image support a class; warmer is more salient. Is the saliency on the object?"
-    return Section("saliency", "Saliency maps", lead, parts)
+    """How often the maps miss the object, then each image beside its maps; several models in columns."""
+    models = {page.subject(found[0].about): found for found in by_subject(findings).values()}
+    return Section(
+        "saliency",
+        "Saliency maps",
+        "Which parts of an image support a class; warmer is more salient. Is the saliency on the object?",
+        in_columns({model: [*_shares(found), *_galleries(found, page)] for model, found in models.items()}),
+        in_columns({model: _misses(found) for model, found in models.items()}),
+        saliency_headlines(page),
+    )
 
 
-def _numbers(findings: Sequence[Finding]) -> list[Part]:
+def _galleries(findings: Sequence[Finding], page: Page) -> list[Part]:
+    return [_pictures(gallery, page) for name in GALLERIES for gallery in galleries_named(findings, name)]
+
+
+def _misses(findings: Sequence[Finding]) -> list[Part]:
     misses = [one for name in MISSES for one in named(findings, name)]
-    on_object = named(findings, "saliency_on_object")
-    if not misses:
-        return []
     title = "Saliency off the object"
-    return [
-        dot_chart(
-            title,
-            misses,
-            measurement_table(title, misses, value_title="Share", keys=["predictions", "map"]),
-            x_title="share of images",
-            labels=[_whose(one) for one in misses],
-            series=[metric_info(one.metric).title for one in misses],
-            note="Misclassified images have two maps: of the predicted class and of the true class.",
-        ),
-        measurement_table(
-            metric_info("saliency_on_object").title,
-            on_object,
-            value_title="Mean share",
-            keys=["predictions", "map"],
-            note=" ".join(dict.fromkeys(map(_by_chance, on_object))),
-        ),
-        *choices("How these numbers were made", misses),
-    ]
+    return (
+        []
+        if not misses
+        else [
+            dot_chart(
+                title,
+                misses,
+                measurement_table(title, misses, value_title="Share", keys=["predictions", "map"]),
+                x_title="share of images",
+                labels=[_whose(one) for one in misses],
+                series=[metric_info(one.metric).title for one in misses],
+                note="Misclassified images have two maps: of the predicted class and of the true class.",
+            )
+        ]
+    )
+
+
+def _shares(findings: Sequence[Finding]) -> list[Part]:
+    on_object = named(findings, "saliency_on_object")
+    return (
+        []
+        if not on_object
+        else [
+            measurement_table(
+                metric_info("saliency_on_object").title,
+                on_object,
+                value_title="Mean share",
+                keys=["predictions", "map"],
+                note=" ".join(dict.fromkeys(map(_by_chance, on_object))),
+            )
+        ]
+    )
 
 
 def _whose(found: Measurement) -> str:

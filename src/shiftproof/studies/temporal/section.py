@@ -18,6 +18,8 @@ from shiftproof.reports.page import (
     by_subject,
     curves_named,
     galleries_named,
+    grouped,
+    in_columns,
     model_of,
     models_of,
     named,
@@ -28,7 +30,7 @@ from shiftproof.reports.pictures import thumbnail_or_reason
 from shiftproof.reports.published import published_cell
 from shiftproof.reports.scatter_plot import Place, scatter_plot
 from shiftproof.reports.sections import SectionMaker
-from shiftproof.reports.tables import choices, compact_cell, curve_table, headline_numbers, measurement_table, side_by_side
+from shiftproof.reports.tables import compact_cell, curve_table, headline_numbers, measurement_table, side_by_side
 from shiftproof.reports.words import in_a_line, kept_together, of_hundred, opened, per_hundred, spoken
 from shiftproof.studies.temporal.study import ONE_CASE, PUBLISHED_TABLES
 from shiftproof.types import Curve, Finding, Gallery, GalleryItem, Measurement
@@ -61,10 +63,15 @@ MOST_OPEN = 12
 
 
 def draw_temporal(findings: Sequence[Finding], page: Page) -> Section:
-    """Numbers, accuracy by k and offset, published models, subsets and classes, then filmstrips."""
-    parts = parts_of_each_set(findings, lambda found: _parts(found, page))
-    lead = "Share of anchor frames that are classified correctly on every frame within k."
-    return Section("temporal", "Temporal robustness (pm-k)", lead, parts)
+    """Accuracy by k; then numbers, accuracy by offset, published models, subsets and classes, and filmstrips."""
+    return Section(
+        "temporal",
+        "Temporal robustness (pm-k)",
+        "Share of anchor frames that are classified correctly on every frame within k.",
+        parts_of_each_set(findings, lambda found: _details(found, page)),
+        parts_of_each_set(findings, lambda found: _by_distance(curves_named(found, "pm_k_curve"))),
+        temporal_headlines(page),
+    )
 
 
 def at_largest_k(findings: Sequence[Finding]) -> list[Measurement]:
@@ -73,14 +80,13 @@ def at_largest_k(findings: Sequence[Finding]) -> list[Measurement]:
     return [max(named(group, "pm_k_accuracy"), key=lambda one: int(one.about.get("k", 0))) for group in groups]
 
 
-def _parts(findings: Sequence[Finding], page: Page) -> list[Part]:
+def _details(findings: Sequence[Finding], page: Page) -> list[Part]:
     around, robustness = at_largest_k(findings), named(findings, "effective_robustness")
     overall = [*named(findings, "anchor_accuracy"), *around, *named(findings, "pm_k_drop")]
     median = named(findings, "pm_k_median_class_drop")
     largest = "".join(f": k = {one.about.get('k')}" for one in around[:1])
     return [
         *_with_note(headline_numbers(f"In short{largest}", [*overall, *median], page), _one_case(overall)),
-        *choices("How these numbers were made", [*overall, *median, *robustness]),
         *_charts(findings),
         *among_published_frames([*overall, *robustness]),
         *([_robustness_table(robustness)] if robustness else []),
@@ -89,19 +95,23 @@ def _parts(findings: Sequence[Finding], page: Page) -> list[Part]:
         *pixel_distance_charts(curves_named(findings, "pixel_distances")),
         *subset_tables(named(findings, "pm_k_subset_accuracy"), named(findings, "pm_k_subset_drop")),
         *_class_tables(named(findings, "pm_k_class_accuracy"), named(findings, "pm_k_class_drop")),
-        *(filmstrip(gallery, page) for gallery in galleries_named(findings, "filmstrip")),
+        *in_columns(
+            {
+                model: [filmstrip(one, page) for one in some]
+                for model, some in grouped(galleries_named(findings, "filmstrip"), model_of).items()
+            }
+        ),
     ]
 
 
+def _by_distance(curves: Sequence[Curve]) -> list[Part]:
+    title = "pm-k accuracy: correct on every frame at most k away"
+    return _chart(title, curves, scale=SHARE, note="k = 0 is the anchor alone.")
+
+
 def _charts(findings: Sequence[Finding]) -> list[Part]:
-    """pm-k accuracy by k, accuracy of single frames by distance from a correct anchor, error by offset."""
+    """Accuracy of single frames by distance from a correct anchor, error by offset."""
     return [
-        *_chart(
-            "pm-k accuracy: correct on every frame at most k away",
-            curves_named(findings, "pm_k_curve"),
-            scale=SHARE,
-            note="k = 0 is the anchor alone.",
-        ),
         *_chart(
             "Accuracy k frames from a correct anchor",
             curves_named(findings, "conditional_robustness"),
@@ -315,8 +325,8 @@ def _cell(distance: float) -> Cell:
 
 
 SIDE = 144
-"""Pixels; 21 thumbnails of this size come to about 100 kB."""
-QUALITY = 76
+"""Pixels; 21 thumbnails of this size come to about 60 kB."""
+QUALITY = 56
 
 
 def filmstrip(gallery: Gallery, page: Page) -> Filmstrip:

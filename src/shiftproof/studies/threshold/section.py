@@ -8,7 +8,7 @@ from shiftproof.metrics.table import metric_info
 from shiftproof.reports.page import Page, named
 from shiftproof.reports.parts import Part, Section
 from shiftproof.reports.sections import SectionMaker
-from shiftproof.reports.tables import choices, measurement_table
+from shiftproof.reports.tables import measurement_table
 from shiftproof.types import Finding
 
 METRICS = ("operating_threshold", "operating_fpr", "operating_tpr", "operating_cost")
@@ -23,9 +23,8 @@ def draw_operating_point(findings: Sequence[Finding], page: Page) -> Section:  #
         if found:
             title = metric_info(metric).title
             parts.append(measurement_table(title, found, value_title=title))
-    parts += choices("How these numbers were made", [one for metric in METRICS for one in named(findings, metric)])
     lead = "Images whose OOD score is at least the threshold are flagged: false-positive and true-positive rate."
-    return Section("threshold", "Detection threshold", lead, parts)
+    return Section("threshold", "Detection threshold", lead, parts[1:], parts[:1])
 
 
 SECTION = SectionMaker(NAMES, draw_operating_point)
