@@ -310,6 +310,24 @@ def mark_told(axis: Axis) -> str:
     return " to ".join((axis.marks[0], axis.marks[-1])[: len(axis.marks)]) if len(axis.marks) < 3 else "undecided"
 
 
+def limit_told(axis: Axis) -> str:
+    r"""From where on a number is weak, in short.
+
+    >>> found = Measurement("auroc", 0.75, {}, 50, {})
+    >>> limit_told(Axis("ood", "OOD", found, "ood", Standard("rule", weak=0.7)))
+    'below 70.0\u202f% (rule)'
+    """
+    if axis.standard is None:
+        return ""
+    by = "published models" if axis.standard.published else "rule"
+    return f"{axis.standard.worse} {_plain(axis.standard.weak, metric_info(axis.found.metric).unit)} ({by})"
+
+
+def axis_key(axis: Axis) -> tuple[str, str, str]:
+    """Equal for the same line of several models' scorecards."""
+    return axis.name, axis.title, str(axis.found.about.get("dataset", ""))
+
+
 def number_told(found: Measurement) -> str:
     r"""A number with its confidence interval.
 

@@ -426,6 +426,15 @@ class Tables(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Verbosity(Options):
+    """How much is printed."""
+
+    TITLE: ClassVar[str] = "Output"
+
+    verbose: bool = option(False, "Print the headline numbers as tables too, and everything that was left out.", common=True)
+
+
+@dataclass(frozen=True, kw_only=True)
 class SubsetSettings(Options):
     """How many images."""
 
