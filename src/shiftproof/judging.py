@@ -350,6 +350,22 @@ def evidence_told(weakness: Weakness) -> str:
     )
 
 
+def marks_summed_up(verdict: Profile) -> str:
+    """Which axes are weak, which good, and which neither; a sentence for each."""
+    by_mark: dict[str, list[str]] = {"weak": [], "typical": [], "good": []}
+    for axis in verdict.axes:
+        if axis.mark:
+            by_mark[axis.mark].append(axis.title.lower() if axis.title[1:2].islower() else axis.title)
+    told = [f"{mark.capitalize()}: {', '.join(dict.fromkeys(titles))}." for mark, titles in by_mark.items() if titles]
+    judged = sum(axis.standard is not None for axis in verdict.axes)
+    left = judged - sum(axis.mark is not None for axis in verdict.axes)
+    if left:
+        told.append(
+            f"{left} of {judged} judged {'axis is' if judged == 1 else 'axes are'} too close or too uncertain to call."
+        )
+    return " ".join(told) or "Nothing here has a standard to be judged by."
+
+
 def none_told(verdict: Profile) -> str:
     """That nothing was found, and what that is worth."""
     if not verdict.candidates:

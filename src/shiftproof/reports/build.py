@@ -71,7 +71,7 @@ def build_report(results: Results, *, open_image: OpenImage | None = None, title
     )
     # a library's own text, without an end of script, and our own files
     scripts = [Markup(text) for text in (chart_script(), _static("report.js"))]  # noqa: S704
-    styles = [Markup(text) for text in (_static("report.css"), looks.css())]  # noqa: S704
+    styles = [Markup(text) for text in (_static("report.css"), _static("verdict.css"), looks.css())]  # noqa: S704
     policy = POLICY.format(scripts=" ".join(map(_digest, scripts)), styles=" ".join(map(_digest, styles)))
     return (
         _environment()

@@ -41,12 +41,12 @@ def candidates(judged: Judged) -> Iterator[Candidate]:
     cells = judged.numbers("corruption_loss")
     for found in cells:
         severity = int(found.about["severity"])
-        told = f"rule: at most {points(A_STEP * severity)} at severity {severity}, 5 for each step"
+        told = "rule: at most 5 points for each step of severity"
         standard = limit(told, A_STEP * severity, worse="above")
         yield Candidate(found, standard, "corruptions", _name(found), SECTION, _loss)
     for found in judged.numbers("corruption_mean_loss") if not cells else ():
         mean = _mean_severity(judged, found)
-        told = f"rule: at most {points(A_STEP * mean)} on average, 5 for each step of severity"
+        told = "rule: at most 5 points for each step of severity, on average"
         standard = limit(told, A_STEP * mean, worse="above")
         yield Candidate(found, standard, "corruptions", _name(found), SECTION, _loss)
     standard = limit("rule: mean confidence at most 5 points above accuracy", OVERCONFIDENT, worse="above")
