@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -137,8 +138,26 @@ class Judged:
         if not options:
             return NextStep(told)
         typed = shlex.split(self.command)
-        begun = self.command if typed[1:2] and typed[1] in TAKES_STUDIES else "shiftproof run MODEL DATASET"
-        return NextStep(told, f"{begun} {shlex.join(options)}")
+        if typed[1:2] and typed[1] in TAKES_STUDIES:
+            return NextStep(told, shlex.join([*_without(typed, options), *options]))
+        return NextStep(told, f"shiftproof run MODEL DATASET {shlex.join(options)}")
+
+
+def _without(typed: Sequence[str], options: Sequence[str]) -> list[str]:
+    """A command without the options that are given anew, and their values.
+
+    >>> _without(["shiftproof", "run", "--studies", "ood", "photos", "--output=a.html"], ["--studies", "x", "-o", "b"])
+    ['shiftproof', 'run', 'photos']
+    """
+    names = {*options, *(["--output"] if "-o" in options else [])}
+    takes_value = {name: not value.startswith("-") for name, value in pairwise([*options, "-"])}
+    kept, past = [], False
+    for word in typed:
+        name, _, value = word.partition("=")
+        if not past and not (name.startswith("-") and name in names):
+            kept.append(word)
+        past = not past and name.startswith("-") and name in names and not value and takes_value.get(name, True)
+    return kept
 
 
 @dataclass(frozen=True)
@@ -339,14 +358,14 @@ def number_told(found: Measurement) -> str:
     return f"{figure(found.value, unit)} ({span(found.ends, unit)})" if found.ends else figure(found.value, unit)
 
 
-def evidence_told(weakness: Weakness) -> str:
-    """The number behind a weakness, the limit it is beyond, and how surely."""
+def evidence_told(weakness: Weakness, candidates: int) -> str:
+    """The confidence interval behind a weakness, the limit it is beyond, and how surely."""
     found, unit = weakness.found, metric_info(weakness.found.metric).unit
     chance = "p < 0.001" if weakness.p < 0.001 else f"p = {weakness.p:.2g}"
-    title = metric_info(found.metric).title
+    told = f"{weakness.standard.told[:1].upper()}{weakness.standard.told[1:]}"
     return (
-        f"{title} {number_told(found)} of {images(found.images)}; {weakness.standard.told}: "
-        f"{_plain(weakness.standard.weak, unit)}; beyond it by at least {points(weakness.beyond)} ({chance})"
+        f"95 % CI {span(found.ends, unit)}, {images(found.images)}. {told}, here {_plain(weakness.standard.weak, unit)}. "
+        f"Beyond it by at least {points(weakness.beyond)} ({chance}, corrected for {count(candidates)} numbers)."
     )
 
 
@@ -360,9 +379,7 @@ def marks_summed_up(verdict: Profile) -> str:
     judged = sum(axis.standard is not None for axis in verdict.axes)
     left = judged - sum(axis.mark is not None for axis in verdict.axes)
     if left:
-        told.append(
-            f"{left} of {judged} judged {'axis is' if judged == 1 else 'axes are'} too close or too uncertain to call."
-        )
+        told.append(f"Too uncertain to call: {left} of {judged}.")
     return " ".join(told) or "Nothing here has a standard to be judged by."
 
 

@@ -155,16 +155,16 @@ def _strip(axis: Axis) -> Strip | None:
 
 def _verdict(judged: Profile, page: Page) -> Verdict:
     remark = some_told(judged) if judged.weaknesses else none_told(judged)
-    shown = [_shown(one, page) for one in judged.weaknesses]
+    shown = [_shown(one, judged, page) for one in judged.weaknesses]
     return Verdict(judged.model, kept_together(marks_summed_up(judged)), kept_together(remark), shown)
 
 
-def _shown(weakness: Weakness, page: Page) -> Shown:
+def _shown(weakness: Weakness, judged: Profile, page: Page) -> Shown:
     step = weakness.next_step
     more = f"{weakness.more} more {weakness.kind} like this" if weakness.more else ""
     return Shown(
         kept_together(f"{weakness.sentence}."),
-        kept_together(f"{evidence_told(weakness)}."),
+        kept_together(evidence_told(weakness, judged.candidates)),
         weakness.section,
         _example(weakness, page),
         step.told,

@@ -71,7 +71,7 @@ def _loss(judged: Judged, found: Measurement) -> Said:
     where = _where(found)
     sentence = f"{where[:1].upper()}{where[1:]} takes {points(found.value)} of accuracy"
     name = str(found.about["corruption"])
-    told = f"Look at {_name(found)} alone; if such images are to come, train with augmentations that are not this one."
+    told = f"Look closer at {_name(found)}: its error by severity, and the photos it costs."
     step = judged.next_step(told, "--studies", "corruption", "--corruptions", name, "-o", f"{name}.html")
     return Said(sentence, step, judged.example(found, _shows(found)))
 
