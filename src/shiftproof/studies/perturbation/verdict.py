@@ -29,20 +29,19 @@ def axes(judged: Judged) -> Iterator[Axis]:
 
 
 def candidates(judged: Judged) -> Iterator[Candidate]:
-    """Every perturbation at every difficulty."""
+    """Every perturbation at the first difficulty, which compares neighbouring frames as published numbers do."""
     standard = limit("rule: at most every tenth frame", FLIPS, worse="above")
-    for found in judged.numbers("flip_probability"):
+    for found in judged.numbers("flip_probability", difficulty=1):
         name = str(found.about["perturbation"])
         yield Candidate(found, standard, "perturbations", name, SECTION, _say)
 
 
 def _say(judged: Judged, found: Measurement) -> Said:
-    name, difficulty = str(found.about["perturbation"]), found.about["difficulty"]
-    harder = f" at difficulty {difficulty}" if difficulty != 1 else ""
-    sentence = f"Under {name.replace('_', ' ')}{harder} the prediction flips on {figure(found.value, 'share')} of frames"
+    name = str(found.about["perturbation"])
+    sentence = f"Under {name.replace('_', ' ')} the prediction flips on {figure(found.value, 'share')} of frames"
     told = "Look at the sequences of this perturbation alone."
     step = judged.next_step(told, "--studies", "perturbation", "--perturbations", name, "-o", f"{name}.html")
-    return Said(sentence, step, judged.example(found, {"perturbation": name, "difficulty": difficulty}))
+    return Said(sentence, step, judged.example(found, {"perturbation": name, "difficulty": 1}))
 
 
 JUDGE = Judge(axes, candidates)
