@@ -74,7 +74,7 @@ class World:
         if not self.clustered:
             return self.generator.normal(size=self.images)
         of_patient = np.tile(self.generator.normal(size=self.images // 4), 4)
-        return np.sqrt(SHARED) * of_patient + np.sqrt(1 - SHARED) * self.generator.normal(size=self.images)
+        return np.asarray(np.sqrt(SHARED) * of_patient + np.sqrt(1 - SHARED) * self.generator.normal(size=self.images))
 
     def findings(self) -> Iterator[Finding]:
         labels = np.arange(self.images) % len(CLASSES)
