@@ -8,19 +8,20 @@ twenty has any.
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
 from shiftproof import catalog
 from shiftproof.errors import BrokenPlugin
-from shiftproof.metrics.levels import bound, one_sided_p
+from shiftproof.metrics.levels import End, bound, one_sided_p
 from shiftproof.metrics.table import metric_info
 from shiftproof.metrics.wording import count, figure, images, span
 from shiftproof.reference import load_table
@@ -212,53 +213,61 @@ def _models(results: Results) -> list[Judged]:
 
 
 def _weaknesses(judged: Judged, candidates: Sequence[Candidate], total: int) -> tuple[Weakness, ...]:
-    """The worst of those that are on the worse side of their standard, few of a kind."""
-    topics: dict[tuple[str, ...], tuple[float, Candidate, Interval]] = {}
+    """The worst of those that are on the worse side of their standard, one of a topic and few of a kind."""
+    topics: dict[tuple[str, ...], tuple[float, Candidate]] = {}
     for candidate in candidates:
-        beyond, within = _beyond(candidate, total)
+        beyond = _beyond(candidate, FALSE_ALARMS / total)
         key = (candidate.kind, candidate.topic, str(candidate.found.about.get("dataset", "")))
-        if within is not None and beyond > 0 and (key not in topics or beyond > topics[key][0]):
-            topics[key] = beyond, candidate, within
-    ordered = sorted(topics.values(), key=lambda one: -one[0])
+        if beyond > 0 and (key not in topics or beyond > topics[key][0]):
+            topics[key] = beyond, candidate
     seen, shown = Counter[str](), list[Weakness]()
-    for beyond, candidate, within in ordered:
+    for beyond, candidate in sorted(topics.values(), key=lambda one: -one[0]):
         seen[candidate.kind] += 1
         if seen[candidate.kind] <= MOST_OF_A_KIND and len(shown) < MOST_SHOWN:
-            shown.append(_weakness(judged, candidate, beyond, within, total))
+            shown.append(_weakness(judged, candidate, beyond, total))
     last = {one.kind: one for one in shown}
     told = Counter(one.kind for one in shown)
     return tuple(replace(one, more=seen[one.kind] - told[one.kind]) if one is last[one.kind] else one for one in shown)
 
 
-def _beyond(candidate: Candidate, total: int) -> tuple[float, Interval | None]:
-    """How far the nearer end of the corrected interval is on the worse side of the standard, and that interval."""
-    found, standard = candidate.found, candidate.standard
-    tail = FALSE_ALARMS / total
-    low, high = bound(found, "low", tail), bound(found, "high", tail)
-    if low is None or high is None or found.interval is None:
-        return 0.0, None
-    method = f"{found.interval.method}, Bonferroni's correction for {total} numbers"
-    within = Interval(low, high, 1 - FALSE_ALARMS, method, found.interval.cases)
-    return standard.excess(low if standard.worse == "above" else high, standard.weak), within
+def _nearer(standard: Standard) -> End:
+    """The end of an interval that is nearer to the standard, where the number is on its worse side."""
+    return "low" if standard.worse == "above" else "high"
 
 
-def _weakness(judged: Judged, candidate: Candidate, beyond: float, within: Interval, total: int) -> Weakness:
+def _beyond(candidate: Candidate, tail: float) -> float:
+    """How far the bound is on the worse side of the standard; minus infinity where there is none."""
+    standard = candidate.standard
+    at = bound(candidate.found, _nearer(standard), tail)
+    return -math.inf if at is None else standard.excess(at, standard.weak)
+
+
+def _weakness(judged: Judged, candidate: Candidate, beyond: float, total: int) -> Weakness:
     found, standard, said = candidate.found, candidate.standard, candidate.say(judged, candidate.found)
-    p = one_sided_p(found, "low" if standard.worse == "above" else "high", standard.weak)
+    p = one_sided_p(found, _nearer(standard), standard.weak)
     item, dataset = said.example or (None, None)
     return Weakness(
-        said.sentence,
-        found,
-        standard,
-        within,
-        beyond,
-        min(1.0, p * total),
-        candidate.kind,
-        candidate.section,
-        said.next_step,
-        item,
-        dataset,
+        sentence=said.sentence,
+        found=found,
+        standard=standard,
+        interval=_together(found, total),
+        beyond=beyond,
+        p=min(1.0, p * total),
+        kind=candidate.kind,
+        section=candidate.section,
+        next_step=said.next_step,
+        example=item,
+        dataset=dataset,
     )
+
+
+def _together(found: Measurement, total: int) -> Interval:
+    """The interval whose ends are one-sided bounds, corrected for all candidates."""
+    ends = (bound(found, end, FALSE_ALARMS / total) for end in get_args(End))
+    low, high = (math.nan if at is None else at for at in ends)
+    usual = found.interval or Interval(low, high)
+    method = f"{usual.method}, one-sided bounds with Bonferroni's correction for {total} numbers"
+    return Interval(low, high, 1 - FALSE_ALARMS, method, usual.cases)
 
 
 def rule(metric: str, *, weak: float, good: float, worse: Literal["above", "below"], why: str = "") -> Standard:
@@ -360,11 +369,12 @@ def number_told(found: Measurement) -> str:
 
 def evidence_told(weakness: Weakness, candidates: int) -> str:
     """The confidence interval behind a weakness, the limit it is beyond, and how surely."""
-    found, unit = weakness.found, metric_info(weakness.found.metric).unit
+    found, standard, unit = weakness.found, weakness.standard, metric_info(weakness.found.metric).unit
     chance = "p < 0.001" if weakness.p < 0.001 else f"p = {weakness.p:.2g}"
-    told = f"{weakness.standard.told[:1].upper()}{weakness.standard.told[1:]}"
+    behind = " of ".join([images(found.images), *([str(found.about["dataset"])] if "dataset" in found.about else [])])
     return (
-        f"95 % CI {span(found.ends, unit)}, {images(found.images)}. {told}, here {_plain(weakness.standard.weak, unit)}. "
+        f"95 % CI {span(found.ends, unit)}, {behind}. "
+        f"{standard.told[:1].upper()}{standard.told[1:]}, here {_plain(standard.weak, unit)}. "
         f"Beyond it by at least {points(weakness.beyond)} ({chance}, corrected for {count(candidates)} numbers)."
     )
 

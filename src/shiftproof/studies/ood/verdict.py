@@ -46,7 +46,7 @@ def _cases(judged: Judged, goal: str) -> dict[tuple[str, str, str], Sequence[Mea
 def _say(judged: Judged, found: Measurement) -> Said:
     missed = "new classes" if found.about["goal"] == "new-class" else "its own failures"
     shifted = found.about["id"] != found.about["dataset"]
-    when = f" once the photos are {found.about['id']}" if shifted else ""
+    when = f" once images are shifted ({found.about['id']})" if shifted else ""
     auroc = figure(found.value, "share")
     sentence = f"Does not notice {missed}{when}: AUROC {auroc} with its best detector, {found.about['ood_detector']}"
     told = "Try detectors that learn from training images."
