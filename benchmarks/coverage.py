@@ -816,7 +816,7 @@ STANDS_FOR = {
         human_accuracy human_test_accuracy subset_share subset_accuracy human_subset_accuracy""",
     "worst-group": "worst_group_accuracy",
     "surest-half": "response_rate_accuracy",
-    "paired": "accuracy_difference object_difference input_size_difference",
+    "paired": "accuracy_difference object_difference input_size_difference corruption_loss",
     "auroc-0.7 auroc-0.9 auroc-0.97 auroc-bootstrap": "auroc auroc_correct_id shift_auroc",
     "auroc-few-0.9 auroc-few-0.95 auroc-few-0.97 auroc-few-0.99": "auroc auroc_misclassified_id auroc_correct_wrong",
     "auroc-copies": "shift_auroc",
@@ -834,7 +834,7 @@ STANDS_FOR = {
     "rank-shift": "rank_shift",
     "corrupted-error": """
         corruption_mean_error group_error mean_corrupted_error unseen_group_error unseen_mean_corrupted_error""",
-    "error-added": "relative_corrupted_error unseen_relative_corrupted_error",
+    "error-added": "corruption_mean_loss relative_corrupted_error unseen_relative_corrupted_error",
     "one-corruption": "corruption_error",
     "one-relative": "relative_corruption_error",
     "mce": "mean_corruption_error unseen_mean_corruption_error",
@@ -842,7 +842,7 @@ STANDS_FOR = {
     "pm-k": """
         anchor_accuracy pm_k_accuracy pm_k_class_accuracy pm_k_subset_accuracy pm_k_review_accuracy hardest_frames_accuracy
         pm_k_curve conditional_robustness offset_errors""",
-    "pm-k-drop": "pm_k_drop pm_k_class_drop pm_k_subset_drop pm_k_review_drop",
+    "pm-k-drop": "offset_loss pm_k_drop pm_k_class_drop pm_k_subset_drop pm_k_review_drop",
     "flip-probability": "flip_probability mean_flip_probability unseen_mean_flip_probability",
     "top5-distance": """
         top5_distance mean_top5_distance zipf_distance mean_zipf_distance
@@ -859,7 +859,7 @@ STANDS_FOR = {
     "distance-intercept distance-intercept-few": "distance_intercept",
     "intercept-difference intercept-difference-few": "distance_intercept_difference",
     "random-networks-2 random-networks-5": "mean_random_network_auroc mean_random_network_failure_auroc",
-    "overconfidence": "overconfidence",
+    "overconfidence": "overconfidence corrupted_overconfidence",
     "mean-share": "mean_confidence saliency_on_object class_object_share",
     "nll": "negative_log_likelihood mistake_distance",
     "brier": "brier_score",

@@ -12,6 +12,7 @@ ROOT = Path(shiftproof.__file__).parent
 LEVELS = (
     {"types", "errors", "registry", "catalog", "options", "randomness", "reference", "files"},
     {"metrics", "corruptions", "ood"},
+    {"judging"},
     {"datasets"},
     {"models", "runs"},
     {"reports", "writing"},

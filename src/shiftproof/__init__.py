@@ -88,6 +88,7 @@ _HOMES = {
     "plan": "shiftproof.bench",
     "predict": "shiftproof.bench",
     "probe": "shiftproof.bench",
+    "profile": "shiftproof.judging",
     "proposals": "shiftproof.models.classifiers.proposals",
     "random_network": "shiftproof.models",
     "rename_model": "shiftproof.runs.stored_models",
@@ -146,6 +147,7 @@ if TYPE_CHECKING:
     from shiftproof.datasets import open_dataset as open_dataset
     from shiftproof.datasets.label_spaces import Scoring as Scoring
     from shiftproof.demo import run_demo as run_demo
+    from shiftproof.judging import profile as profile
     from shiftproof.models import load_detector as load_detector
     from shiftproof.models import load_model as load_model
     from shiftproof.models import random_network as random_network

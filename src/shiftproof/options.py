@@ -485,6 +485,14 @@ class Tables(Options):
     parquet: str | None = option(None, "Also write the measurements as Parquet.", is_path=True)
 
 
+class Verbosity(Options):
+    """How much is printed."""
+
+    TITLE: ClassVar[str] = "Output"
+
+    verbose: bool = option(False, "Print the headline numbers as tables too, and everything that was left out.", common=True)
+
+
 class SubsetSettings(Options):
     """How many images."""
 

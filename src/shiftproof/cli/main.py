@@ -103,7 +103,8 @@ def _settle_warnings() -> None:
 
 
 @command(
-    options=lambda: (sp.options.Quiet,), output=Output("a folder for the report and the predictions", "shiftproof-demo")
+    options=lambda: (sp.options.Quiet, sp.options.Verbosity),
+    output=Output("a folder for the report and the predictions", "shiftproof-demo"),
 )
 def demo(asked: Asked) -> None:
     """Run the whole bench on real networks and real photos; the last line is the report's path.
@@ -115,7 +116,7 @@ def demo(asked: Asked) -> None:
     if not asked.json:
         from shiftproof.cli.results import say_results
 
-        say_results(made.results)
+        say_results(made.results, verbose=asked[sp.options.Verbosity].verbose)
     remark(f"to review a dozen of the photos in a browser: shiftproof review {made.review.folder} --invite me")
     emit(made.results.to_json(indent=1) if asked.json else None, as_json=asked.json, path=made.report)
 

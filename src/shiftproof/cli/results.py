@@ -1,4 +1,4 @@
-"""Results as the command prints them: the headline numbers as a table."""
+"""Results as the command prints them: the verdict on each model, and the headline numbers as tables."""
 
 from __future__ import annotations
 
@@ -7,27 +7,124 @@ from pathlib import Path
 
 from shiftproof.cli.emit import Table, emit, remark, say, say_table
 from shiftproof.files import write_whole
+from shiftproof.judging import axis_key, limit_told, mark_told, none_told, number_told, some_told
 from shiftproof.metrics.table import metric_info
-from shiftproof.metrics.wording import figure, has_too_few, unit_of_evidence
+from shiftproof.metrics.wording import figure, has_too_few, names_or_more, span, unit_of_evidence
 from shiftproof.options import Tables
 from shiftproof.studies.evidence import verdicts
-from shiftproof.types import Measurement, Results
+from shiftproof.types import Axis, Measurement, Profile, Results, Weakness
 
 SUMMARY_ABOUT = {"model", "dataset", "condition", "severity", "versus", "fact", "group", "scored"}
 
 
-def emit_results(results: Results, files: Tables, *, as_json: bool, path: str | Path | None) -> None:
+def emit_results(results: Results, files: Tables, *, as_json: bool, verbose: bool, path: str | Path | None) -> None:
     """Results for people or as JSON, and as files where asked; the path of the report comes last."""
     if files.csv:
         write_whole(Path(files.csv), results.to_csv().encode())
     if files.parquet:
         write_whole(Path(files.parquet), results.to_parquet())
     if not as_json:
-        say_results(results)
+        say_results(results, verbose=verbose)
     emit(results.to_json(indent=1) if as_json else None, as_json=as_json, path=path)
 
 
-def say_results(results: Results) -> None:
+def say_results(results: Results, *, verbose: bool = False) -> None:
+    """The verdict on each model; the headline numbers and what was left out if `verbose`, or where there is no verdict."""
+    judged = [one for one in results.profiles if one.axes]
+    if judged:
+        _say_verdict(judged)
+    if verbose or not judged:
+        _say_numbers(results)
+        return
+    for verdict in verdicts(results.measurements):
+        say(verdict.text)
+    _remark_briefly(results)
+
+
+def _say_verdict(profiles: Sequence[Profile]) -> None:
+    """The scorecard, models side by side, and the weaknesses of each."""
+    say_table(_scorecard(profiles))
+    for verdict in profiles:
+        whose = f"{verdict.model}: " if len(profiles) > 1 else ""
+        if not verdict.weaknesses:
+            say(f"{whose}{none_told(verdict)}")
+            continue
+        say(f"{whose}{some_told(verdict)}")
+        few = MOST_OF_SEVERAL if len(profiles) > 1 else len(verdict.weaknesses)
+        for place, weakness in enumerate(verdict.weaknesses[:few], 1):
+            say(f"{place}. {weakness.sentence} {_span(weakness)}")
+            if place <= NEXT_STEPS and weakness.next_step.command:
+                say(f"   next: {weakness.next_step.command}")
+
+
+MOST_OF_SEVERAL = 3
+"""Weaknesses of each model that are printed where there are several."""
+NEXT_STEPS = 3
+"""Weaknesses that are printed with what to do next."""
+
+
+def _scorecard(profiles: Sequence[Profile]) -> Table:
+    several = len({name for one in profiles for name in one.datasets}) > 1
+    lines = dict.fromkeys(line for one in profiles for line in map(axis_key, one.axes))
+    if len(profiles) == 1:
+        title = f"{profiles[0].model} on {names_or_more(profiles[0].datasets)}"
+        rows = [_line(title, axis, several=several) for axis in profiles[0].axes]
+        return Table(rows, right=("value", "95 % CI"))
+    cells = {(one.model, axis_key(axis)): axis for one in profiles for axis in one.axes}
+    rows = [
+        {
+            "": next(_axis_title(axis, several=several) for (_, key), axis in cells.items() if key == line),
+            **{one.model: _cell(cells.get((one.model, line))) for one in profiles},
+        }
+        for line in lines
+    ]
+    return Table(rows)
+
+
+def _line(title: str, axis: Axis, *, several: bool) -> dict[str, str]:
+    return {
+        title: _axis_title(axis, several=several),
+        "value": figure(axis.found.value, metric_info(axis.found.metric).unit),
+        "95 % CI": _interval(axis.found),
+        "mark": mark_told(axis),
+        "weak is": limit_told(axis),
+    }
+
+
+def _axis_title(axis: Axis, *, several: bool) -> str:
+    return f"{axis.title}, {axis.found.about['dataset']}" if several and "dataset" in axis.found.about else axis.title
+
+
+def _cell(axis: Axis | None) -> str:
+    return "" if axis is None else f"{number_told(axis.found)} {mark_told(axis)}"
+
+
+def _span(weakness: Weakness) -> str:
+    unit = metric_info(weakness.found.metric).unit
+    more = f"; {weakness.more} more {weakness.kind} in the report" if weakness.more else ""
+    return f"(95 % CI {span(weakness.found.ends, unit)}; {weakness.standard.told}{more})"
+
+
+def _remark_briefly(results: Results) -> None:
+    """Warnings as far as they are few, and how much else there is to know."""
+    shown = results.warnings[:MOST_WARNINGS]
+    for warning in shown:
+        remark(f"warning: {warning}")
+    aside = sum(len(card.skipped_images) for card in results.datasets)
+    counts = {
+        "more warnings": len(results.warnings) - len(shown),
+        "numbers left out": len(results.skipped),
+        "images skipped": aside,
+    }
+    told = [f"{number:,} {what}" for what, number in counts.items() if number]
+    if told:
+        remark(f"{', '.join(told)}: --verbose tells them")
+
+
+MOST_WARNINGS = 2
+
+
+def _say_numbers(results: Results) -> None:
     """The headline numbers, the verdicts on models compared, and what was skipped or left out."""
     found = [one for one in results.measurements if _is_headline(one)]
     detectors = list(_of_detectors(results.measurements))

@@ -25,7 +25,7 @@ REPORT = Output("the report, an HTML file", "report.html")
     "dataset",
     options=lambda: (
         *(sp.options.StudyNames, sp.ModelSettings, sp.DatasetSettings, sp.ScoringSettings, sp.PredictionSettings),
-        *(sp.options.StorePlace, sp.options.Tables),
+        *(sp.options.StorePlace, sp.options.Tables, sp.options.Verbosity),
     ),
     studies=True,
     output=REPORT,
@@ -107,7 +107,7 @@ def plan(asked: Asked) -> None:
     "dataset",
     options=lambda: (
         *(sp.options.StudyNames, sp.ModelSettings, sp.DatasetSettings, sp.ScoringSettings),
-        *(sp.options.StorePlace, sp.options.Tables),
+        *(sp.options.StorePlace, sp.options.Tables, sp.options.Verbosity),
     ),
     studies=True,
 )
@@ -125,7 +125,7 @@ def measure(asked: Asked) -> None:
     "dataset",
     options=lambda: (
         *(sp.options.StudyNames, sp.ModelSettings, sp.DatasetSettings, sp.ScoringSettings),
-        *(sp.options.StorePlace, sp.options.Tables),
+        *(sp.options.StorePlace, sp.options.Tables, sp.options.Verbosity),
     ),
     studies=True,
     output=REPORT,
@@ -158,6 +158,7 @@ def _settings(asked: Asked) -> dict[str, Any]:
     "dataset",
     options=lambda: (
         *(sp.options.StudyNames, sp.DatasetSettings, sp.ScoringSettings, sp.options.StorePlace, sp.options.Tables),
+        sp.options.Verbosity,
     ),
     studies=True,
     output=Output("a report, an HTML file"),
@@ -188,7 +189,7 @@ def compare(asked: Asked) -> None:
     click.Argument(["photo"], type=click.Path(exists=True, dir_okay=False)),
     options=lambda: (
         *(sp.ProbeOptions, sp.options.ProbedModel, sp.ModelSettings, sp.PredictionSettings),
-        *(sp.options.StorePlace, sp.options.Tables),
+        *(sp.options.StorePlace, sp.options.Tables, sp.options.Verbosity),
     ),
     output=REPORT._replace(default="probe.html"),
 )
@@ -289,4 +290,5 @@ def _expected_row(name: str, shares: Mapping[str, Share]) -> dict[str, str]:
 def _emit_results(asked: Asked, results: Results, path: str | None = None) -> None:
     from shiftproof.cli.results import emit_results
 
-    emit_results(results, asked[sp.options.Tables], as_json=asked.json, path=path)
+    verbose = asked[sp.options.Verbosity].verbose
+    emit_results(results, asked[sp.options.Tables], as_json=asked.json, verbose=verbose, path=path)

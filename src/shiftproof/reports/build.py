@@ -76,7 +76,7 @@ def build_report(results: Results, *, open_image: OpenImage | None = None, title
     library = f"{chart_script()}\n{DRAWN_BY}"
     # our own files, without an end of script
     script = Markup(_static("report.js"))  # noqa: S704
-    styles = [Markup(text) for text in (_static("report.css"), packing.css())]  # noqa: S704
+    styles = [Markup(text) for text in (_static("report.css"), _static("verdict.css"), packing.css())]  # noqa: S704
     policy = POLICY.format(scripts=" ".join(map(_digest, (library, script))), styles=" ".join(map(_digest, styles)))
     return (
         _environment()

@@ -17,8 +17,9 @@ from shiftproof.metrics.wording import count, counted, figure_and_unit, images, 
 from shiftproof.reports.page import Page, by_subject, name_of, whole_numbers
 from shiftproof.reports.parts import Cell, Code, Column, Definitions, Part, Prose, Section, Table
 from shiftproof.reports.tables import conventions_of, draw_rest, in_words, key_title, side_by_side
+from shiftproof.reports.verdict import FirstPage, first_page
 from shiftproof.reports.words import kept_together, moment
-from shiftproof.types import DatasetCard, Finding, Gallery, Measurement, ModelCard, Results
+from shiftproof.types import EXAMPLES, DatasetCard, Finding, Gallery, Measurement, ModelCard, Results
 
 
 def _nothing(_: Page) -> list[str]:
@@ -59,7 +60,7 @@ def _section_of(kind: Any) -> SectionMaker | None:
 
 def draw_sections(page: Page) -> list[Section]:
     """Every finding in exactly one section, unknown ones in a general one, and the provenance last."""
-    left = list(page.results.shown)
+    left = [finding for finding in page.results.shown if name_of(finding) != EXAMPLES]
     sections = []
     for maker in section_makers():
         taken = [finding for finding in left if name_of(finding) in maker.names]
@@ -87,13 +88,14 @@ class Tile:
 
 @dataclass(frozen=True)
 class Summary:
+    first: FirstPage | None  # the verdict; None where there is nothing to judge
     headlines: Sequence[str]
     sentences: Sequence[str]
     tiles: Sequence[Tile]
     table: Table | None  # in place of tiles where there are several models or datasets
     evidence: str  # what a CI means, and what one cluster is
     warnings: Sequence[str]
-    not_measured: Sequence[str]
+    not_measured: int  # how many things; the section of that name has them
 
 
 def summarise(page: Page) -> Summary:
@@ -104,13 +106,14 @@ def summarise(page: Page) -> Summary:
     overall = [*whole, *(found for maker in makers for found in maker.numbers(measurements))]
     alone = len(by_subject(overall)) <= 1
     return Summary(
+        first=first_page(page),
         headlines=_headlines(makers, page),
         sentences=[kept_together(told) for maker in makers for told in (maker.details if alone else maker.verdicts)(page)],
         tiles=_tiles(makers, overall, page) if alone else [],
         table=None if alone else _side_by_side(makers, overall, page),
         evidence=unit_of_evidence(page.results) if any(one.interval for one in measurements) else "",
         warnings=_warnings(page),
-        not_measured=page.results.skipped,
+        not_measured=len(page.results.skipped),
     )
 
 

@@ -24,6 +24,7 @@ class StudyKind:
     study: str
     options: str | None = None  # frozen dataclass of its options; None: it takes models and a dataset alone
     section: str | None = None  # its part of a report
+    verdict: str | None = None  # its part of the verdict on a model, a Judge
     by_default: bool = True  # run where no studies are named
     least_models: int = 1
     needs: Literal["classes", "boxes"] = "classes"  # what a model must predict
@@ -44,6 +45,10 @@ class StudyKind:
     def load_section(self) -> Any:
         """What draws its part of a report, or None."""
         return self.section and self._load(self.section)
+
+    def load_verdict(self) -> Any:
+        """What it contributes to the verdict on a model, or None."""
+        return self.verdict and self._load(self.verdict)
 
     @property
     def _told(self) -> str:

@@ -20,7 +20,9 @@ from shiftproof.datasets.clusters import Clustering, clustering, looks_clustered
 from shiftproof.datasets.label_spaces import Scoring
 from shiftproof.datasets.subsets import labelled_among, unlabelled
 from shiftproof.errors import BadInput, MissingRuns, listed
+from shiftproof.judging import profile
 from shiftproof.models.sanity import accuracy_hint, precision_hint
+from shiftproof.reference import ilsvrc_classes
 from shiftproof.runs.load import (
     StoredTraining,
     alike_in,
@@ -101,7 +103,7 @@ def measure(
                 findings.append(found)
     runs = list(dict.fromkeys(run for study in studies for run in study.runs()))
     cautions = [*(one for run in runs for one in loader.cautions(run, findings)), *loader.seen_in_training(runs)]
-    return Results(
+    results = Results(
         (*findings, *cautions, *_unique(notes, repr)),
         models=_unique(
             (loader.model_card(run) for run in {run.model: run for run in runs}.values()), lambda card: card.fingerprint
@@ -111,6 +113,7 @@ def measure(
         made=datetime.now(UTC).isoformat(timespec="seconds"),
         versions=versions(),
     )
+    return dataclasses.replace(results, profiles=profile(results))
 
 
 def versions() -> dict[str, str]:
@@ -246,6 +249,7 @@ class _Loader:
             classes=model.outputs,
             notes=(*model.notes, *([versions] if versions else [])),
             companion=companion,
+            label_space="imagenet" if model.classes and model.classes.wnids == ilsvrc_classes().wnids else None,
         )
 
     def dataset(self, ref: DatasetRef) -> Dataset:
@@ -270,6 +274,7 @@ class _Loader:
             credits=images.credits,
             clusters=None if clusters is None or clusters.numbers is None else clusters.count,
             unit="image" if clusters is None else clusters.case,
+            published=images.published,
         )
 
     def _without_match(self, ref: DatasetRef) -> int:

@@ -83,6 +83,13 @@ from shiftproof.types.predictions import Top5 as Top5
 from shiftproof.types.predictions import Training as Training
 from shiftproof.types.predictions import richest as richest
 from shiftproof.types.predictions import satisfies as satisfies
+from shiftproof.types.profile import EXAMPLES as EXAMPLES
+from shiftproof.types.profile import Axis as Axis
+from shiftproof.types.profile import Mark as Mark
+from shiftproof.types.profile import NextStep as NextStep
+from shiftproof.types.profile import Profile as Profile
+from shiftproof.types.profile import Standard as Standard
+from shiftproof.types.profile import Weakness as Weakness
 from shiftproof.types.results import DatasetCard as DatasetCard
 from shiftproof.types.results import ModelCard as ModelCard
 from shiftproof.types.results import Results as Results

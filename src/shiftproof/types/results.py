@@ -32,6 +32,7 @@ from shiftproof.types.findings import (
 )
 from shiftproof.types.images import Condition, DatasetRef, Fact, FrostPictures, SkippedImage
 from shiftproof.types.models import Seen
+from shiftproof.types.profile import Axis, NextStep, Profile, Standard, Weakness
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class ModelCard:
     classes: int | None = None
     notes: tuple[str, ...] = ()
     companion: str | None = None  # how it was made of another model; None: it is a model of its own
+    label_space: str | None = None  # published list that its classes are, as imagenet for the 1000 of ILSVRC-2012
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,7 @@ class DatasetCard:
     credits: tuple[str, ...] = ()  # source and licence of the images, where known
     clusters: int | None = None  # independent clusters; None: every image is one
     unit: str = "image"  # what one cluster is
+    published: str | None = None  # the published dataset that it is a copy of, or looks like, such as imagenet-a
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,7 @@ class Results:
     command: str = ""
     made: str = ""  # ISO time
     versions: Mapping[str, str] = field(default_factory=dict)
+    profiles: tuple[Profile, ...] = ()  # the verdict on each model; `sp.profile` makes them
 
     @property
     def measurements(self) -> tuple[Measurement, ...]:
@@ -202,7 +206,16 @@ def _shallow(results: Results) -> dict[str, Any]:
         "command": results.command,
         "made": results.made,
         "versions": dict(results.versions),
+        "profiles": [_profile_fields(one) for one in results.profiles],
     }
+
+
+def _profile_fields(profile: Profile) -> dict[str, Any]:
+    judged = {
+        name: [{**dataclasses.asdict(one), "found": _fields(one.found)} for one in getattr(profile, name)]
+        for name in ("axes", "weaknesses")
+    }
+    return {**vars(profile), **judged}
 
 
 def _finite(value: Any) -> Any:
@@ -250,6 +263,7 @@ def _results(data: dict[str, Any]) -> dict[str, Any]:
         DatasetCard(**{**_tuples(card), "skipped_images": tuple(SkippedImage(**image) for image in card["skipped_images"])})
         for card in data["datasets"]
     )
+    data["profiles"] = tuple(_profile(entry) for entry in data.get("profiles", ()))
     if not all(
         isinstance(data.pop(key), list) for key in ("warnings", "skipped")
     ):  # said again; they are among the findings
@@ -257,16 +271,29 @@ def _results(data: dict[str, Any]) -> dict[str, Any]:
     return data
 
 
+def _profile(entry: Mapping[str, Any]) -> Profile:
+    axes = tuple(Axis(**_judged(axis)) for axis in entry["axes"])
+    return Profile(**{**entry, "axes": axes, "weaknesses": tuple(_weakness(one) for one in entry["weaknesses"])})
+
+
+def _judged(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """The number and the standard that axes and weaknesses share."""
+    standard = Standard(**_tuples(entry["standard"])) if entry["standard"] else None
+    return {**entry, "found": _measurement(_tuples(entry["found"])), "standard": standard}
+
+
+def _weakness(entry: Mapping[str, Any]) -> Weakness:
+    step, interval = NextStep(**entry["next_step"]), Interval(**entry["interval"])
+    item, dataset = entry["example"], entry["dataset"]
+    example = {"example": item and _item(item), "dataset": dataset and DatasetRef(**dataset)}
+    return Weakness(**{**_judged(entry), "next_step": step, "interval": interval, **example})
+
+
 def _finding(entry: Mapping[str, Any]) -> Finding | Note:
     plain = _tuples({key: value for key, value in entry.items() if key != "kind"})
     match entry["kind"]:
         case "Measurement":
-            how = {key: plain.pop(key) for key in ("low", "high", "level", "method", "cases") if key in plain}
-            interval = Interval(**how) if how else None
-            value = math.nan if plain["value"] is None else plain["value"]
-            baseline = BaselineRef(**plain["baseline"]) if plain["baseline"] else None
-            read = {"value": value, "interval": interval, "no_interval": _no_interval(plain), "baseline": baseline}
-            return Measurement(**{**plain, **read})
+            return _measurement(plain)
         case "Curve":
             y = tuple(math.nan if value is None else value for value in plain["y"])
             return Curve(**{**plain, "y": y, "no_interval": _no_interval(plain)})
@@ -279,6 +306,15 @@ def _finding(entry: Mapping[str, Any]) -> Finding | Note:
         case _:
             items = tuple(_item(item) for item in plain["items"])
             return Gallery(**{**plain, "dataset": DatasetRef(**plain["dataset"]), "items": items})
+
+
+def _measurement(plain: dict[str, Any]) -> Measurement:
+    how = {key: plain.pop(key) for key in ("low", "high", "level", "method", "cases") if key in plain}
+    interval = Interval(**how) if how else None
+    value = math.nan if plain["value"] is None else plain["value"]
+    baseline = BaselineRef(**plain["baseline"]) if plain["baseline"] else None
+    read = {"value": value, "interval": interval, "no_interval": _no_interval(plain), "baseline": baseline}
+    return Measurement(**{**plain, **read})
 
 
 def _no_interval(entry: Mapping[str, Any]) -> NoInterval | None:

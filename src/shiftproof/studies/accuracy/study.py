@@ -23,6 +23,8 @@ from shiftproof.metrics.accuracy import Tally
 from shiftproof.studies import evidence
 from shiftproof.studies.base import ClassNames, CleanStudy, sure_of
 from shiftproof.types import (
+    EXAMPLES,
+    About,
     ConfusionMatrix,
     Fact,
     Finding,
@@ -259,11 +261,15 @@ class AccuracyStudy(CleanStudy):
         yield from evidence.skipped(run.dataset.name, *(groups.why_useless for groups in every))
         slices = [groups for groups in every if not groups.why_useless]
         yield from _groups(slices, correct, subject, at_least=self.at_least)
+        for one, name, members in _members(slices):
+            yield from _example(run, predictions, np.flatnonzero(members & ~correct), {"fact": one.fact, "group": name})
         classes = 1 + int(max(predictions.labels.max(), predictions.top5.classes.max()))
         tally = per_class_accuracy(predictions.labels, correct, classes=classes)
         yield from _classes(predictions, correct, tally, names, subject)
         for place in _worst_first(tally)[: self.worst_classes]:
             yield from _confusions(place, predictions, names, subject)
+            rows = np.flatnonzero(~correct & (predictions.labels == place).any(axis=1))
+            yield from _example(run, predictions, rows, {"class": names[place]})
         yield confusion_matrix(run, predictions, correct, names, subject)
         yield from frequent_confusions(run, predictions, correct)
         wrong = np.flatnonzero(~correct)
@@ -279,16 +285,28 @@ class AccuracyStudy(CleanStudy):
                 yield subject.also({"predicted": names[int(place)]}).share("predicted_share", answers == place)
 
 
+def _members(slices: Sequence[Slices]) -> Iterator[tuple[Slices, str, NDArray[np.bool_]]]:
+    """Every group with its name and the images in it, (images,)."""
+    return ((one, name, one.groups == place) for one in slices for place, name in enumerate(one.names))
+
+
+def _example(run: Run, predictions: Predictions, wrong: Rows, about: About) -> Iterator[Gallery]:
+    """The most confident misclassification of some images."""
+    items = _items(predictions, _surest_first(predictions, wrong)[:1])
+    if items:
+        yield Gallery(EXAMPLES, {**run.about(), **about}, run.dataset, "Most confident misclassification", items)
+
+
 def _groups(
     slices: Sequence[Slices], correct: NDArray[np.bool_], subject: evidence.Subject, *, at_least: int
 ) -> Iterator[Measurement]:
     """Every group of every fact, and the worst of those large enough to judge."""
     tallies = [grouped_accuracy(correct, groups.groups) for groups in slices]
-    names = [{"fact": groups.fact, "group": name} for groups in slices for name in groups.names]
+    names = [{"fact": groups.fact, "group": name} for groups, name, _ in _members(slices)]
     if not names:
         return
     every = Tally(*(np.concatenate(column) for column in zip(*tallies, strict=True)))
-    members = [groups.groups == place for groups in slices for place in range(len(groups.names))]
+    members = [rows for _, _, rows in _members(slices)]
     for name, rows in zip(names, members, strict=True):
         yield subject.also(name).take(rows).share("group_accuracy", correct[rows])
     judged = int((every.total >= at_least).sum())

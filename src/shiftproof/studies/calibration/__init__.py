@@ -8,4 +8,5 @@ KIND = StudyKind(
     study="shiftproof.studies.calibration.study:CalibrationStudy",
     options="shiftproof.studies.calibration.options:CalibrationOptions",
     section="shiftproof.studies.calibration.section:SECTION",
+    verdict="shiftproof.studies.calibration.verdict:JUDGE",
 )

@@ -36,10 +36,13 @@ from shiftproof.metrics.likelihood import LEAST, MOST, best_right, negative_log_
 from shiftproof.metrics.selective import answered_levels
 from shiftproof.metrics.wording import counted
 from shiftproof.studies import evidence
-from shiftproof.studies.base import CleanStudy
+from shiftproof.studies.base import ClassNames, CleanStudy, sure_of
 from shiftproof.types import (
+    EXAMPLES,
     Curve,
     Finding,
+    Gallery,
+    GalleryItem,
     Interval,
     Keep,
     LoadPredictions,
@@ -104,6 +107,7 @@ class CalibrationStudy(CleanStudy):
             yield self._histogram(confidence[counted], subject)
             if predictions.labelled.any():
                 yield from self._errors(predictions.take(counted), confidence[counted], subject)
+                yield from _surest_mistake(run, predictions.take(counted), confidence[counted])
 
     def _skipped(self, run: Run, predictions: Predictions) -> Iterator[Skipped]:
         silent = evidence.why_no_confidence(predictions)
@@ -176,6 +180,17 @@ class CalibrationStudy(CleanStudy):
         middles, shares = (np.arange(self.bins) + 0.5) / self.bins, counts / len(confidence)
         in_bins = subject.also(told={"bins": f"{self.bins} of equal width"})
         return in_bins.curve("confidence_histogram", ("confidence", "share of images"), middles, shares, counts)
+
+
+def _surest_mistake(run: Run, predictions: Predictions, confidence: Confidences) -> Iterator[Gallery]:
+    """The misclassification of highest confidence."""
+    wrong = np.flatnonzero(~is_correct(predictions.labels, predictions.top5.classes))
+    if len(wrong):
+        row, names = int(wrong[np.argmax(confidence[wrong])]), ClassNames(predictions.classes)
+        told = sure_of(names[int(predictions.top5.classes[row, 0])], confidence[row])
+        caption = f"predicted {told}, labelled {names.of_labels(predictions.labels[row].tolist())}"
+        item = GalleryItem(predictions.ids[row], caption, correct=False)
+        yield Gallery(EXAMPLES, {**run.about(), "shows": "overconfidence"}, run.dataset, "Most confident mistake", (item,))
 
 
 def _band(

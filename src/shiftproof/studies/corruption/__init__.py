@@ -8,5 +8,6 @@ KIND = StudyKind(
     study="shiftproof.studies.corruption.study:CorruptionStudy",
     options="shiftproof.studies.corruption.options:CorruptionOptions",
     section="shiftproof.studies.corruption.section:SECTION",
+    verdict="shiftproof.studies.corruption.verdict:JUDGE",
     by_default=False,
 )

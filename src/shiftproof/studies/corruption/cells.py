@@ -16,6 +16,7 @@ from shiftproof.reference import load_table
 from shiftproof.studies import evidence
 from shiftproof.studies.base import ClassNames, model_ref
 from shiftproof.types import (
+    EXAMPLES,
     About,
     BaselineRef,
     Classifier,
@@ -40,6 +41,7 @@ class Cells:
     wrong: NDArray[np.bool_] | NDArray[np.floating]
     clean_wrong: NDArray[np.bool_] | None  # (images,)
     grouped: Clusters | None = None  # None: every image is a case of its own
+    confidence: NDArray[np.floating] | None = None  # in the predicted class, (images, corruptions, severities)
 
     @property
     def clusters(self) -> Clusters:
@@ -63,7 +65,8 @@ class Cells:
         rows = np.array([row_of[image] for image in ids], dtype=np.intp)
         clean = None if self.clean_wrong is None else self.clean_wrong[rows]
         grouped = None if self.grouped is None else self.grouped.take(rows)
-        return Cells(tuple(ids), self.corruptions, self.severities, self.wrong[rows], clean, grouped)
+        confidence = None if self.confidence is None else self.confidence[rows]
+        return Cells(tuple(ids), self.corruptions, self.severities, self.wrong[rows], clean, grouped, confidence)
 
 
 class Part(NamedTuple):
@@ -73,6 +76,7 @@ class Part(NamedTuple):
     read: frozenset[str]
     ids: tuple[str, ...]  # those with a label
     wrong: NDArray[np.bool_]  # (images with a label,)
+    confidence: NDArray[np.floating]  # in the predicted class, nan where there is none, (images with a label,)
     clusters: Clusters  # of the images with a label
 
     @classmethod
@@ -83,7 +87,8 @@ class Part(NamedTuple):
         wrong = ~is_correct(labelled.labels, labelled.top5.classes) if len(labelled) else np.empty(0, bool)
         aside = (image_of(image.id) for image in predictions.skipped_images)
         named = tuple(ids[predictions.labelled])
-        return cls(frozenset(ids) | frozenset(aside), frozenset(ids), named, wrong, labelled.clusters)
+        confidence = evidence.confidence_or_nan(labelled)
+        return cls(frozenset(ids) | frozenset(aside), frozenset(ids), named, wrong, confidence, labelled.clusters)
 
 
 def common_cells(parts: Sequence[Part], corruptions: Sequence[str], severities: Sequence[int]) -> Cells:
@@ -92,18 +97,20 @@ def common_cells(parts: Sequence[Part], corruptions: Sequence[str], severities: 
     They come in the order of their ids, so that the same images are drawn again whatever order they were stored in.
     """
     ids = tuple(sorted(frozenset.intersection(*(frozenset(part.ids) for part in parts))))
-    table = np.empty((len(ids), len(parts)), bool)
+    table, sure = np.empty((len(ids), len(parts)), bool), np.empty((len(ids), len(parts)))
     rows_of: dict[tuple[str, ...], list[int]] = {}  # most parts have the same images in the same order
     for column, part in enumerate(parts):
         if part.ids not in rows_of:
             row_of = {image: row for row, image in enumerate(part.ids)}
             rows_of[part.ids] = [row_of[image] for image in ids]
-        table[:, column] = part.wrong[rows_of[part.ids]]
+        rows = rows_of[part.ids]
+        table[:, column], sure[:, column] = part.wrong[rows], part.confidence[rows]
     count = len(corruptions) * len(severities)
-    wrong = table[:, :count].reshape(len(ids), len(corruptions), len(severities))
+    shape = len(ids), len(corruptions), len(severities)
+    wrong, confidence = table[:, :count].reshape(shape), sure[:, :count].reshape(shape)
     clean = table[:, count] if len(parts) > count else None
     grouped = parts[0].clusters.take(np.array(rows_of[parts[0].ids], np.intp))
-    return Cells(ids, tuple(corruptions), tuple(severities), wrong, clean, grouped)
+    return Cells(ids, tuple(corruptions), tuple(severities), wrong, clean, grouped, confidence)
 
 
 def left_out(parts: Sequence[Part]) -> dict[str, str]:
@@ -158,6 +165,20 @@ def fragile_photos(cells: Cells, names: Mapping[str, str], about: About, photos:
     )
     if items:
         yield Gallery("fragile_photos", about, photos.dataset, "Least robust photos", items)
+
+
+def cell_examples(cells: Cells, names: Mapping[str, str], about: About, photos: Photos) -> Iterator[Gallery]:
+    """Of each cell the first photo that is correct when clean and misclassified there."""
+    right = np.ones(len(cells), bool) if cells.clean_wrong is None else ~cells.clean_wrong
+    for place, name in enumerate(cells.corruptions):
+        for step, severity in enumerate(cells.severities):
+            rows = np.flatnonzero(right & (cells.wrong[:, place, step] > 0))
+            found = photos.place(cells.ids[rows[0]], name, severity) if len(rows) else None
+            if found is not None:
+                caption = f"{names[cells.ids[rows[0]]]}, misclassified"
+                item = GalleryItem(found[0], caption, found[1], correct=False, corruption=name, severity=severity)
+                cell = {**about, "corruption": name, "severity": severity}
+                yield Gallery(EXAMPLES, cell, photos.corrupted_set, "Misclassified under corruption", (item,))
 
 
 def contact_sheet(cells: Cells, about: About, photos: Photos, *, judged: bool = True) -> Gallery:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from shiftproof.corruptions import IMAGENET_C, corruption_groups
 from shiftproof.errors import listed
+from shiftproof.metrics.calibration import overconfidence_interval
 from shiftproof.metrics.intervals import LEAST_CLUSTERS
 from shiftproof.metrics.resampling import RESAMPLES, interval_of, left_out_interval, resampled_means
 from shiftproof.metrics.table import unseen
@@ -22,11 +23,12 @@ from shiftproof.studies.corruption.cells import Baseline, Cells
 from shiftproof.types import About, BaselineRef, Clusters, Curve, Finding, Interval, Measurement, NoInterval
 
 JOINT = f"BCa bootstrap, {RESAMPLES} draws, each in all its cells together,"
-LOSSES = ("relative_corrupted_error", "relative_corruption_error", "relative_mean_corruption_error")
+PLAIN_LOSSES = ("relative_corrupted_error", "corruption_mean_loss")
+LOSSES = (*PLAIN_LOSSES, "relative_corruption_error", "relative_mean_corruption_error")
 OF_LOSSES = frozenset([*LOSSES, *map(unseen, LOSSES)])
 """What is taken from errors under corruption and of clean images together."""
 
-OF_BASELINE_LOSSES = OF_LOSSES - {"relative_corrupted_error", unseen("relative_corrupted_error")}
+OF_BASELINE_LOSSES = OF_LOSSES - {*PLAIN_LOSSES, *map(unseen, PLAIN_LOSSES)}
 LEFT_OUT = "jackknife, each in all its cells together,"
 
 AT_ALL = 0.68
@@ -130,8 +132,8 @@ def findings(
     """
     if cells.clean_wrong is not None:
         yield evidence.Subject(about, clean_convention, cells.clusters).share("clean_error", cells.clean_wrong)
-    yield from _each_cell(cells, about, convention, seen)
     losses_told = clean_told(convention, clean_convention)
+    yield from _each_cell(cells, about, convention, losses_told, seen)
     for measured in measured_means(cells, baseline, seen):
         number = measured.number
         within = measured.within(LEFT_OUT if number.metric in OF_BASELINE_LOSSES else JOINT, cells.clusters)
@@ -256,13 +258,23 @@ def seen_told(corruptions: Iterable[str], seen: Collection[str]) -> dict[str, st
     return {"seen in training": ", ".join(among)} if among else {}
 
 
-def _each_cell(cells: Cells, about: About, convention: Mapping[str, str], seen: Collection[str]) -> Iterator[Measurement]:
+def _each_cell(
+    cells: Cells, about: About, convention: Mapping[str, str], losses_told: Mapping[str, str], seen: Collection[str]
+) -> Iterator[Measurement]:
+    """Error, loss and overconfidence in every cell, as far as clean images and confidences are known."""
     for place, corruption in enumerate(cells.corruptions):
         told = {**convention, **seen_told([corruption], seen)}
         for column, severity in enumerate(cells.severities):
             cell = {**about, "corruption": corruption, "severity": severity}
             wrong = np.asarray(cells.wrong[:, place, column], bool)
-            yield evidence.Subject(cell, told, cells.clusters).share("corrupted_error", wrong)
+            subject = evidence.Subject(cell, told, cells.clusters)
+            yield subject.share("corrupted_error", wrong)
+            if cells.clean_wrong is not None:
+                yield subject.also(told=losses_told).difference("corruption_loss", ~cells.clean_wrong, ~wrong)
+            if cells.confidence is not None and np.isfinite(sure := cells.confidence[:, place, column]).all():
+                ends = overconfidence_interval(sure, ~wrong, clusters=cells.clusters.numbers)
+                gap = float((sure - ~wrong).mean())
+                yield subject.resampled("corrupted_overconfidence", gap, "Zou-Donner", ends)
 
 
 def _numbers(cells: Cells, baseline: Baseline | None, seen: Collection[str]) -> Iterator[Number]:
@@ -272,6 +284,8 @@ def _numbers(cells: Cells, baseline: Baseline | None, seen: Collection[str]) -> 
     for place, name in enumerate(cells.corruptions):
         told = {**severities, **seen_told([name], seen)}
         yield Number("corruption_mean_error", {"corruption": name}, _mean([place]), told, (place,))
+        if cells.clean_wrong is not None:
+            yield Number("corruption_mean_loss", {"corruption": name}, _mean_loss([place]), told, (place,))
     for group, members in corruption_groups().items():
         places = [place for place, name in enumerate(cells.corruptions) if name in members]
         if places:

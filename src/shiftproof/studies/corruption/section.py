@@ -56,6 +56,9 @@ NAMES = frozenset(
         "degradation",
         "fragile_photos",
         "contact_sheet",
+        "corruption_loss",
+        "corruption_mean_loss",
+        "corrupted_overconfidence",
     }
 )
 BASELINE = 1.0

@@ -21,6 +21,7 @@ from shiftproof.studies.corruption.cells import (
     Part,
     Photos,
     alexnet_errors,
+    cell_examples,
     checked_baseline,
     common_cells,
     contact_sheet,
@@ -221,6 +222,7 @@ def cell_findings(source: CellSource, load: LoadPredictions) -> Iterator[Finding
         yield from findings(cells, against, about, told, clean_convention=clean_told, seen=seen)
         yield from fragile_photos(cells, found.names, about, found.photos, shown=source.shown)
         yield contact_sheet(cells, about, found.photos)
+        yield from cell_examples(cells, found.names, about, found.photos)
 
 
 def clean_runs(source: CellSource | CleanStudy) -> list[Run]:

@@ -8,5 +8,6 @@ KIND = StudyKind(
     study="shiftproof.studies.detection.study:DetectionStudy",
     options="shiftproof.studies.detection.options:DetectionOptions",
     section="shiftproof.studies.detection.section:SECTION",
+    verdict="shiftproof.studies.detection.verdict:JUDGE",
     needs="boxes",
 )

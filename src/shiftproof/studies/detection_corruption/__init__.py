@@ -8,6 +8,7 @@ KIND = StudyKind(
     study="shiftproof.studies.detection_corruption.study:DetectionCorruptionStudy",
     options="shiftproof.studies.detection_corruption.options:DetectionCorruptionOptions",
     section="shiftproof.studies.detection_corruption.section:SECTION",
+    verdict="shiftproof.studies.detection_corruption.verdict:JUDGE",
     by_default=False,
     needs="boxes",
 )

@@ -8,5 +8,6 @@ KIND = StudyKind(
     study="shiftproof.studies.natural_adversarial.study:NaturalAdversarialStudy",
     options="shiftproof.studies.natural_adversarial.options:NaturalAdversarialOptions",
     section="shiftproof.studies.natural_adversarial.section:SECTION",
+    verdict="shiftproof.studies.natural_adversarial.verdict:JUDGE",
     by_default=False,
 )

@@ -8,5 +8,6 @@ KIND = StudyKind(
     study="shiftproof.studies.objects.study:ObjectStudy",
     options="shiftproof.studies.objects.options:ObjectOptions",
     section="shiftproof.studies.objects.section:SECTION",
+    verdict="shiftproof.studies.objects.verdict:JUDGE",
     by_default=False,
 )

@@ -8,5 +8,6 @@ KIND = StudyKind(
     study="shiftproof.studies.ood.study:OODStudy",
     options="shiftproof.studies.ood.options:OODOptions",
     section="shiftproof.studies.ood.section:SECTION",
+    verdict="shiftproof.studies.ood.verdict:JUDGE",
     by_default=False,
 )

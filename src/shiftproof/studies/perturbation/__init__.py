@@ -8,5 +8,6 @@ KIND = StudyKind(
     study="shiftproof.studies.perturbation.study:PerturbationStudy",
     options="shiftproof.studies.perturbation.options:PerturbationOptions",
     section="shiftproof.studies.perturbation.section:SECTION",
+    verdict="shiftproof.studies.perturbation.verdict:JUDGE",
     by_default=False,
 )

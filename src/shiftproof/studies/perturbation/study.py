@@ -22,6 +22,7 @@ from shiftproof.studies.corruption.numbers import seen_told
 from shiftproof.studies.corruption.study import seen_in_training
 from shiftproof.studies.perturbation.stability import NEEDED, Cell, Gathered, Stability
 from shiftproof.types import (
+    EXAMPLES,
     About,
     BaselineRef,
     Caution,
@@ -131,6 +132,7 @@ class PerturbationStudy(Study):
                 subject = evidence.Subject(about, found.convention, table.clusters)
                 yield from _numbers(table, other, baseline, subject, seen)
                 yield from _unstable_photos(table, about, shown=self.shown)
+                yield from _least_stable(table, about)
 
     def why_nothing(self, known: Known) -> str | None:
         """Stability is of sequences."""
@@ -324,10 +326,26 @@ def _unstable_photos(table: Stability, about: About, *, shown: int) -> Iterator[
     chosen = [divmod(place, len(columns)) for place in order.tolist() if flips.ravel()[place] > 0]
     items: dict[DatasetRef, list[GalleryItem]] = {}
     for row, column in chosen:
-        cell, frame = table.cells[columns[column]], table.first_frames[row][columns[column]]
-        steps = table.frames[columns[column]] - 1
-        what = "differs from the first frame in" if cell.rule[0] == "first" else "flips in"
-        caption = f"{cell.perturbation}: {what} {round(flips[row, column] * steps)} of {steps}"
-        items.setdefault(frame.dataset, []).append(GalleryItem(frame.id, caption))
+        dataset, item = _flipping(table, row, columns[column])
+        items.setdefault(dataset, []).append(item)
     for dataset, found in items.items():
         yield Gallery("unstable_photos", about, dataset, "Least stable photos", tuple(found))
+
+
+def _least_stable(table: Stability, about: About) -> Iterator[Gallery]:
+    """Of each perturbation the sequence with the most flips."""
+    for column, cell in enumerate(table.cells):
+        row = int(np.argmax(table.values[:, column, 0]))
+        if table.values[row, column, 0] > 0:
+            dataset, item = _flipping(table, row, column)
+            named = {**about, "perturbation": cell.perturbation, "difficulty": cell.difficulty}
+            yield Gallery(EXAMPLES, named, dataset, "Least stable photo", (item,))
+
+
+def _flipping(table: Stability, row: int, column: int) -> tuple[DatasetRef, GalleryItem]:
+    """The first frame of a sequence, and how often the prediction flips along it."""
+    cell, frame = table.cells[column], table.first_frames[row][column]
+    steps = table.frames[column] - 1
+    what = "differs from the first frame in" if cell.rule[0] == "first" else "flips in"
+    caption = f"{cell.perturbation}: {what} {round(table.values[row, column, 0] * steps)} of {steps}"
+    return frame.dataset, GalleryItem(frame.id, caption)

@@ -8,6 +8,7 @@ KIND = StudyKind(
     study="shiftproof.studies.temporal.study:TemporalStudy",
     options="shiftproof.studies.temporal.options:TemporalOptions",
     section="shiftproof.studies.temporal.section:SECTION",
+    verdict="shiftproof.studies.temporal.verdict:JUDGE",
     by_default=False,
     made_for=("anchor", "offset"),
 )

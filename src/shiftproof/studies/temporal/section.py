@@ -39,6 +39,7 @@ NAMES = frozenset(
     {
         "anchor_accuracy",
         "pm_k_accuracy",
+        "offset_loss",
         "pm_k_drop",
         "pm_k_class_accuracy",
         "pm_k_class_drop",

@@ -18,6 +18,7 @@ from shiftproof.studies import evidence
 from shiftproof.studies.base import ClassNames, CleanStudy, sure_of
 from shiftproof.studies.temporal.frames import FramePlaces, Frames, rate_told, subsets_of, verdicts_of
 from shiftproof.types import (
+    EXAMPLES,
     Caution,
     Clusters,
     Curve,
@@ -93,6 +94,7 @@ class TemporalStudy(CleanStudy):
                 whole = (self._frames(predictions, keep_rejected=True) if frames.rejected else None) or frames
                 yield from self._by_review(whole, frames, subject)
                 yield from filmstrips(run, frames, shown=self.shown)
+                yield from lost_frames(run, frames)
                 answered[run], before_review[run] = frames, whole
         stated = {run: self._convention(run, frames) for run, frames in answered.items()}
         yield from accuracy_on_hardest_frames(answered, stated, k=self.largest_k, include_anchor=self.include_anchor)
@@ -160,7 +162,7 @@ class TemporalStudy(CleanStudy):
                 beside = subject.also({"axes": axes, "published": self.published}, told)
                 yield beside.number("effective_robustness", found.difference, within)
 
-    def _by_offset(self, frames: Frames, subject: evidence.Subject) -> Iterator[Curve]:
+    def _by_offset(self, frames: Frames, subject: evidence.Subject) -> Iterator[Curve | Measurement]:
         offsets, clusters = frames.places.offsets, frames.places.clusters
         anchor_right = frames.correct[_anchor_of_each(frames.places)]
         away = [np.flatnonzero(anchor_right & (np.abs(offsets) == k)) for k in range(1, self.largest_k + 1)]
@@ -171,6 +173,16 @@ class TemporalStudy(CleanStudy):
             axes = ("frames from the anchor", "accuracy")
             yield subject.share_curve("conditional_robustness", axes, points, apart=True)
         yield self._errors(frames.correct, frames.places, subject)
+        yield from self._losses(frames, subject)
+
+    def _losses(self, frames: Frames, subject: evidence.Subject) -> Iterator[Measurement]:
+        """What the frames at each offset lose against their own anchors."""
+        before = frames.correct[_anchor_of_each(frames.places)]
+        for offset in np.unique(frames.places.offsets).tolist():
+            if 0 < abs(offset) <= self.largest_k:
+                rows = np.flatnonzero(frames.places.offsets == offset)
+                at = subject.also({"offset": offset}).take(rows)
+                yield at.difference("offset_loss", before[rows], frames.correct[rows])
 
     def _errors(self, correct: NDArray[np.bool_], places: FramePlaces, subject: evidence.Subject) -> Curve:
         """Error at each offset, of one model or, (models, frames), the mean over all."""
@@ -267,6 +279,19 @@ def filmstrips(run: Run, frames: Frames, *, shown: int) -> Iterator[Gallery]:
         clip = str(predictions.facts["anchor"][int(rows[0])])
         title = f"Around {clip}: the prediction changes {changing[anchor]} times"
         yield Gallery("filmstrip", {**run.about(), "clip": clip}, run.dataset, title, items)
+
+
+def lost_frames(run: Run, frames: Frames) -> Iterator[Gallery]:
+    """At each offset the first frame that is misclassified though its anchor is correct."""
+    predictions, offsets = frames.predictions, frames.places.offsets
+    lost = frames.correct[_anchor_of_each(frames.places)] & ~frames.correct
+    names = ClassNames(predictions.classes)
+    for offset in np.unique(offsets[lost]).tolist():
+        row = int(np.flatnonzero(lost & (offsets == offset))[0])
+        told, truth = names[int(predictions.top5.classes[row, 0])], names.of_labels(predictions.labels[row].tolist())
+        caption = f"predicted {told}, labelled {truth}"
+        item = GalleryItem(predictions.ids[row], caption, offset=offset, predicted=told, correct=False)
+        yield Gallery(EXAMPLES, {**run.about(), "offset": offset}, run.dataset, "Misclassified beside its anchor", (item,))
 
 
 def _changes(predicted: NDArray[np.integer], anchors: NDArray[np.intp], offsets: NDArray[np.intp]) -> dict[int, int]:

@@ -1,0 +1,69 @@
+"""What accuracy says of a model: how good it is among published ones, and which classes and groups fall behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from shiftproof.judging import LEAST_IMAGES, Candidate, Judge, Judged, Said, column, limit, published
+from shiftproof.types import Axis, Measurement
+
+SECTION = "accuracy"
+BEHIND = 0.10
+"""How far a class or a group may lie below the accuracy on all images."""
+TABLE = "imagenet_c_models"
+
+
+def axes(judged: Judged) -> Iterator[Axis]:
+    for found in judged.overall("top1_accuracy"):
+        standard = None
+        if judged.knows_imagenet and judged.published_as(found) == "imagenet":
+            known = [1 - error for error in column(TABLE, "clean_error")]
+            standard = published(known, f"{len(known)} published models on the ImageNet validation images", worse="below")
+        yield Axis("accuracy", "Clean accuracy", found, SECTION, standard)
+
+
+def candidates(judged: Judged) -> Iterator[Candidate]:
+    """Every class and group with enough images, against the accuracy on all images."""
+    for overall in judged.overall("top1_accuracy"):
+        standard = limit("10 points below the accuracy on all images", overall.value - BEHIND, worse="below")
+        of_dataset = {"dataset": overall.about["dataset"]}
+        for found in judged.numbers("class_accuracy", **of_dataset):
+            if _is_large(found):
+                name = str(found.about["class"])
+                yield Candidate(found, standard, "classes", name, SECTION, _of_class)
+        for found in judged.numbers("group_accuracy", **of_dataset):
+            if _is_large(found) and found.images < overall.images:
+                name = f"{found.about['fact']} {found.about['group']}"
+                yield Candidate(found, standard, "groups", name, SECTION, _of_group)
+
+
+def _is_large(found: Measurement) -> bool:
+    clusters = found.images if found.clusters is None else found.clusters
+    return clusters >= LEAST_IMAGES
+
+
+def _of_class(judged: Judged, found: Measurement) -> Said:
+    name = str(found.about["class"])
+    shows = {"class": name}
+    confused = judged.numbers("confusion_rate", dataset=found.about["dataset"], **shows)
+    most = max(confused, key=lambda one: one.value, default=None)
+    other = "" if most is None else str(most.about["predicted"])
+    as_other = f", mostly predicted as {other}" if other else ""
+    sentence = f"Class {name}: {_right(found)} of {found.images} correct{as_other}"
+    told = f"Check the labels of {name}{f' against {other}' if other else ''}; if they are right, label more images of it."
+    step = judged.next_step(told, "--studies", "accuracy,saliency", "-o", "saliency.html")
+    return Said(sentence, step, judged.example(found, shows))
+
+
+def _of_group(judged: Judged, found: Measurement) -> Said:
+    fact, group = str(found.about["fact"]), str(found.about["group"])
+    sentence = f"Where {fact} is {group}: {_right(found)} of {found.images} correct"
+    step = judged.next_step(f"Label more images with {fact} {group}, for training and for testing.")
+    return Said(sentence, step, judged.example(found, {"fact": fact, "group": group}))
+
+
+def _right(found: Measurement) -> int:
+    return round(found.value * found.images)
+
+
+JUDGE = Judge(axes, candidates)

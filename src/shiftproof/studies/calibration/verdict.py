@@ -1,0 +1,34 @@
+"""What calibration says of a model: how far its confidence is from its accuracy, and on which side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from shiftproof.judging import Candidate, Judge, Judged, Said, limit, points, rule
+from shiftproof.types import Axis, Measurement
+
+SECTION = "calibration"
+ALLOWED = 0.05
+"""How far mean confidence may lie above accuracy."""
+
+
+def axes(judged: Judged) -> Iterator[Axis]:
+    standard = rule("rms_calibration_error", weak=0.10, good=ALLOWED, worse="above")
+    for found in judged.overall("rms_calibration_error"):
+        yield Axis("calibration", "Calibration error", found, SECTION, standard)
+
+
+def candidates(judged: Judged) -> Iterator[Candidate]:
+    """Confidence above accuracy on all images."""
+    standard = limit("rule: mean confidence at most 5 points above accuracy", ALLOWED, worse="above")
+    for found in judged.overall("overconfidence"):
+        yield Candidate(found, standard, "overconfidence", "", SECTION, _say)
+
+
+def _say(judged: Judged, found: Measurement) -> Said:
+    told = "Fit a temperature on held-out images; this shows what it would mend."
+    step = judged.next_step(told, "--studies", "calibration", "--thorough-calibration", "-o", "calibration.html")
+    return Said(f"Over-confident by {points(found.value)}", step, judged.example(found, {"shows": "overconfidence"}))
+
+
+JUDGE = Judge(axes, candidates)

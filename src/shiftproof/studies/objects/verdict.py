@@ -1,0 +1,37 @@
+"""What crops of objects say of a model: whether it recognises the object without its background."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from shiftproof.judging import Candidate, Judge, Judged, Said, limit, points, rule
+from shiftproof.types import Axis, Measurement
+
+SECTION = "objects"
+ALLOWED = -0.10
+"""Accuracy that objects may lose without their background."""
+REMOVED = "background removed"
+
+
+def axes(judged: Judged) -> Iterator[Axis]:
+    for found in judged.numbers("object_difference", effect=REMOVED):
+        standard = rule(found.metric, weak=ALLOWED, good=ALLOWED / 2, worse="below")
+        yield Axis("objects", "Objects without background", found, SECTION, standard)
+
+
+def candidates(judged: Judged) -> Iterator[Candidate]:
+    """Every way of showing objects without what is around them."""
+    standard = limit("rule: objects may lose 10 points", ALLOWED, worse="below")
+    for found in judged.numbers("object_difference"):
+        effect = str(found.about["effect"])
+        yield Candidate(found, standard, "views of objects", effect, SECTION, _say)
+
+
+def _say(judged: Judged, found: Measurement) -> Said:
+    sentence = f"Objects lose {points(found.value)} of accuracy with {found.about['effect']}"
+    told = "It looks at the background: saliency maps show where."
+    step = judged.next_step(told, "--studies", "objects,saliency", "-o", "saliency.html")
+    return Said(sentence, step, judged.example(found, {}, "right_only_in_image"))
+
+
+JUDGE = Judge(axes, candidates)
