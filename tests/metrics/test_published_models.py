@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import percentileofscore
 
+from shiftproof.catalog import METRICS
 from shiftproof.metrics.published import BASELINE_FAMILY, SHIFTS, TABLES, among, published_models
-from shiftproof.metrics.table import METRICS
 from shiftproof.reference import load_table, source_of
 
 

@@ -270,6 +270,7 @@ class _Loader:
             credits=images.credits,
             clusters=None if clusters is None or clusters.numbers is None else clusters.count,
             unit="image" if clusters is None else clusters.case,
+            published=images.published,
         )
 
     def _without_match(self, ref: DatasetRef) -> int:

@@ -62,6 +62,7 @@ class DatasetCard:
     credits: tuple[str, ...] = ()  # source and licence of the images, where known
     clusters: int | None = None  # independent clusters; None: every image is one
     unit: str = "image"  # what one cluster is
+    published: str | None = None  # the published dataset that it is a copy of, or looks like, such as imagenet-a
 
 
 @dataclass(frozen=True)

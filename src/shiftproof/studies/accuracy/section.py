@@ -7,11 +7,12 @@ from collections.abc import Sequence
 
 from shiftproof.metrics.table import metric_info
 from shiftproof.metrics.wording import count, evidence, figure
-from shiftproof.reports.page import Page, by_subject, galleries_named, named, whole_numbers
+from shiftproof.reports.page import Page, by_dataset, by_subject, galleries_named, named, whole_numbers
 from shiftproof.reports.parts import Chart, Heading, Part, Prose, Section
 from shiftproof.reports.sections import SectionMaker
 from shiftproof.reports.tables import dot_chart, measurement_table, number_table
 from shiftproof.reports.words import kept_together, of_hundred, opened
+from shiftproof.studies.accuracy.shift_chart import ORIGINAL, ROBUSTNESS, SHIFTED, among_published
 from shiftproof.types import Finding, Measurement
 
 OVERALL = ("top1_accuracy", "top5_accuracy")
@@ -27,6 +28,8 @@ NAMES = frozenset(
         "egregious_share",
         "egregious_mistakes",
         "predicted_share",
+        "imagenet_accuracy",
+        "shift_effective_robustness",
     }
 )
 WORST_SHOWN = 20
@@ -37,6 +40,11 @@ ENOUGH_TO_JUDGE = 5
 def draw_accuracy(findings: Sequence[Finding], page: Page) -> Section:
     """All models together first, then each of them in detail."""
     parts: list[Part] = [*_overall([one for name in OVERALL for one in named(findings, name)], page)]
+    published = {card.name: card.published for card in page.results.datasets if card.published}
+    for dataset, found in by_dataset(findings).items():
+        if dataset in published:
+            numbers = [one for name in (SHIFTED, ORIGINAL, ROBUSTNESS) for one in named(found, name)]
+            parts += among_published(published[dataset], numbers)
     for about in by_subject(findings).values():
         details = _details(about, page)
         if details and (subject := page.subject(about[0].about)):

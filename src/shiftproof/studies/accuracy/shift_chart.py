@@ -1,0 +1,224 @@
+"""One's own models among published ones on ImageNet and a natural shift of it, by training family."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from statistics import median
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from shiftproof.datasets.layout import published_dataset
+from shiftproof.metrics import fit_line
+from shiftproof.metrics.published import BASELINE_FAMILY, PublishedModel, among, published_models
+from shiftproof.metrics.table import metric_info
+from shiftproof.metrics.trends import Line
+from shiftproof.metrics.wording import count, evidence, figure
+from shiftproof.reports.charts import COLOURS, NARROW, SHAPES, Spec, between, by_series, channel, start
+from shiftproof.reports.page import model_of, models_of
+from shiftproof.reports.parts import Cell, Chart, Column, Table
+from shiftproof.reports.tables import compact_cell, order_of
+from shiftproof.reports.words import kept_together
+from shiftproof.studies.accuracy.shifts import IMAGENET, NATURAL_SHIFTS
+from shiftproof.types import Measurement
+
+ORIGINAL, SHIFTED, ROBUSTNESS = "imagenet_accuracy", "top1_accuracy", "shift_effective_robustness"
+FIRST_SHIFT = "imagenet-v2"
+"""What is drawn upwards where a model was measured on ImageNet alone."""
+HEIGHT = 420
+TREND_POINTS = 40
+OWN_SHAPES = SHAPES[2:]
+
+
+def among_published(published: str, found: Sequence[Measurement]) -> list[Chart]:
+    """The chart of the models of one published dataset, from their numbers on it; none where they do not compare."""
+    own = {model: _numbers(published, found, model) for model in models_of(found)}
+    own = {model: numbers for model, numbers in own.items() if numbers}
+    shift = FIRST_SHIFT if published == IMAGENET else published
+    if not own or shift not in NATURAL_SHIFTS:
+        return []
+    others = published_models(SHIFTED, shift)
+    title = f"Among published models: {published_dataset(published).title}"
+    baseline = [one for one in others if one.family == BASELINE_FAMILY]
+    line = fit_line(ndtri(_across(baseline)), ndtri(_up(baseline)))
+    note = kept_together(f"{_note(shift, others, baseline, line)} {' '.join(_standing(published, own))}")
+    return [Chart(title, _spec(title, shift, own, others, line), _table(title, shift, own, others, line), note)]
+
+
+def _numbers(published: str, found: Sequence[Measurement], model: str) -> dict[str, Measurement]:
+    """What is known of one model, by metric: its accuracy on ImageNet itself is the original one."""
+    numbers = {one.metric: one for one in found if model_of(one) == model}
+    if not (SHIFTED in numbers and numbers[SHIFTED].as_published):
+        return {}
+    return {ORIGINAL: numbers[SHIFTED]} if published == IMAGENET else numbers
+
+
+def _across(models: Sequence[PublishedModel]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    return np.array([one.accuracy for one in models], float)
+
+
+def _up(models: Sequence[PublishedModel]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    return np.array([one.value for one in models], float)
+
+
+def _spec(
+    title: str, shift: str, own: Mapping[str, Mapping[str, Measurement]], others: Sequence[PublishedModel], line: Line
+) -> Spec:
+    families = list(dict.fromkeys(one.family for one in sorted(others, key=lambda one: one.family != BASELINE_FAMILY)))
+    known = [[numbers[name] for numbers in own.values() if name in numbers] for name in (ORIGINAL, SHIFTED)]
+    ends = [
+        _ends([*values, *(100 * end for one in some for end in (one.value, *(one.ends or ())))])
+        for values, some in zip((100 * _across(others), 100 * _up(others)), known, strict=True)
+    ]
+    percent = {"labelExpr": "datum.value + ' %'"}
+    x = channel("x", f"Accuracy on {published_dataset(IMAGENET).title}", between(ends[0]), percent)
+    x["axis"]["tickCount"] = {"expr": f"{NARROW} ? 3 : 5"}
+    y = channel("y", f"Accuracy on {published_dataset(shift).title}", between(ends[1]), percent)
+    said = "; ".join(f"{model}: {_said(numbers)}" for model, numbers in own.items())
+    return {
+        **start(f"{title}. {said}.", []),
+        "height": HEIGHT,
+        "layer": [
+            *(_family(name, families, [one for one in others if one.family == name], x, y) for name in families),
+            _trend(line, ends[0], x, y),
+            *_own(own, x, y),
+        ],
+    }
+
+
+def _ends(percents: Sequence[float]) -> tuple[float, float]:
+    """Whole steps of five around all values."""
+    return max(0.0, 5 * (min(percents) // 5)), min(100.0, -5 * (-max(percents) // 5))
+
+
+def _family(name: str, families: Sequence[str], models: Sequence[PublishedModel], x: Spec, y: Spec) -> Spec:
+    """The points of one family; as CSV, because a thousand rows of JSON would repeat their keys a thousand times."""
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(("x", "y", "name"))
+    rows.writerows((f"{100 * (one.accuracy or 0):.1f}", f"{100 * one.value:.1f}", one.name) for one in models)
+    colour, shape = by_series(families, COLOURS), by_series(families, SHAPES)
+    tooltip = [
+        {"field": "name", "title": "model"},
+        {"field": "series", "title": "trained on"},
+        {"field": "x", "title": "ImageNet, %"},
+        {"field": "y", "title": "shifted, %"},
+    ]
+    return {
+        "data": {"values": text.getvalue(), "format": {"type": "csv", "parse": {"x": "number", "y": "number"}}},
+        "transform": [{"calculate": f"'{name}'", "as": "series"}],
+        "mark": {"type": "point", "filled": True, "size": 16, "opacity": 0.6},
+        "encoding": {"x": x, "y": y, "color": colour, "shape": shape, "tooltip": tooltip},
+    }
+
+
+def _trend(line: Line, ends: tuple[float, float], x: Spec, y: Spec) -> Spec:
+    """The line on probit axes, which bends on these."""
+    across = np.linspace(max(ends[0], 0.1), min(ends[1], 99.9), TREND_POINTS)
+    up = 100 * ndtr(line.at(ndtri(across / 100)))
+    rows = [{"x": round(one, 2), "y": round(two, 2)} for one, two in zip(across.tolist(), up.tolist(), strict=True)]
+    mark = {"type": "line", "color": "var(--ink)", "strokeWidth": 1.5, "clip": True}
+    return {"data": {"values": rows}, "mark": mark, "encoding": {"x": x, "y": y}}
+
+
+def _own(own: Mapping[str, Mapping[str, Measurement]], x: Spec, y: Spec) -> list[Spec]:
+    """One's own models as large marks with their CIs; a dashed line where only one of the two accuracies is known."""
+    layers: list[Spec] = []
+    ink, rule = "var(--ink)", {"type": "rule", "strokeWidth": 3, "opacity": 0.6, "color": "var(--ink)"}
+    for place, (model, numbers) in enumerate(own.items()):
+        row: Spec = {"name": model, "tip": _said(numbers)}
+        for axis, metric in (("x", ORIGINAL), ("y", SHIFTED)):
+            if metric in numbers:
+                row[axis] = round(100 * numbers[metric].value, 2)
+                low, high = numbers[metric].ends or (numbers[metric].value,) * 2
+                row |= {f"{axis}_low": round(100 * low, 2), f"{axis}_high": round(100 * high, 2)}
+        data = {"data": {"values": [row]}}
+        tooltip = [{"field": "name", "title": "model"}, {"field": "tip", "title": "numbers"}]
+        label = {"type": "text", "fontWeight": 650, "color": ink, "dx": 10, "dy": -10 - 14 * place, "align": "left"}
+        text = {"text": {"field": "name"}}
+        if {"x", "y"} <= row.keys():
+            right = row["x"] > sum(x["scale"]["domain"]) / 2
+            label |= {"align": "right", "dx": -10} if right else {}
+            mark = {"type": "point", "filled": True, "size": 170, "color": ink, "stroke": "var(--card)", "opacity": 1}
+            mark["shape"] = OWN_SHAPES[place % len(OWN_SHAPES)]
+            layers += [
+                {**data, "mark": rule, "encoding": {"x": {**x, "field": "x_low"}, "x2": {"field": "x_high"}, "y": y}},
+                {**data, "mark": rule, "encoding": {"x": x, "y": {**y, "field": "y_low"}, "y2": {"field": "y_high"}}},
+                {**data, "mark": mark, "encoding": {"x": x, "y": y, "tooltip": tooltip}},
+                {**data, "mark": label, "encoding": {"x": x, "y": y, **text}},
+            ]
+            continue
+        dashed = {"type": "rule", "color": ink, "strokeDash": [5, 3], "strokeWidth": 1.5}
+        if "x" in row:
+            left = row["x"] > sum(x["scale"]["domain"]) / 2
+            label |= {"align": "right" if left else "left", "dx": -6 if left else 6, "dy": 12 + 14 * place}
+            layers += [
+                {**data, "mark": dashed, "encoding": {"x": x, "tooltip": tooltip}},
+                {**data, "mark": label, "encoding": {"x": x, "y": {"value": 0}, **text}},
+            ]
+        else:
+            layers += [
+                {**data, "mark": dashed, "encoding": {"y": y, "tooltip": tooltip}},
+                {**data, "mark": {**label, "dx": 6, "dy": -8}, "encoding": {"x": {"value": 0}, "y": y, **text}},
+            ]
+    return layers
+
+
+def _said(numbers: Mapping[str, Measurement]) -> str:
+    return ", ".join(
+        f"{metric_info(name).title} {figure(numbers[name].value, metric_info(name).unit)}"
+        for name in (ORIGINAL, SHIFTED, ROBUSTNESS)
+        if name in numbers
+    )
+
+
+def _note(shift: str, others: Sequence[PublishedModel], baseline: Sequence[PublishedModel], line: Line) -> str:
+    size = published_dataset(shift).images
+    version = ", matched frequency" if shift == "imagenet-v2" else ""
+    return (
+        f"{count(len(others))} published models of timm and, zero-shot, of OpenCLIP, by what they were trained on; "
+        f"{published_dataset(shift).title}{version}, {count(size or 0)} images. The curve is the probit trend of the "
+        f"{count(len(baseline))} trained on {BASELINE_FAMILY} alone (R² {line.r_squared:.2f}): effective robustness is the "
+        "distance above it (Taori et al., 2020)."
+    )
+
+
+def _standing(published: str, own: Mapping[str, Mapping[str, Measurement]]) -> list[str]:
+    """How many published models are less accurate, and what is lacking for a point."""
+    told = []
+    for model, numbers in own.items():
+        value = numbers[ORIGINAL if published == IMAGENET else SHIFTED].value
+        every, alike = (among(SHIFTED, published, value, family=family) for family in (None, BASELINE_FAMILY))
+        if every and alike:
+            told.append(
+                f"{model}: more accurate than {figure(every.below, 'share')} of all and {figure(alike.below, 'share')} of "
+                f"those trained on {BASELINE_FAMILY}."
+            )
+        if ROBUSTNESS in numbers:
+            one = numbers[ROBUSTNESS]
+            told.append(f"Its effective robustness is {figure(one.value, 'points')} ({evidence(one)}).")
+    if published != IMAGENET and any(ORIGINAL not in numbers for numbers in own.values()):
+        told.append("For effective robustness, name ImageNet validation as --clean-images, or give --imagenet-accuracy.")
+    return told
+
+
+def _table(
+    title: str, shift: str, own: Mapping[str, Mapping[str, Measurement]], others: Sequence[PublishedModel], line: Line
+) -> Table:
+    """One's own models, then the medians of each family."""
+    mine = [
+        [Cell(model), Cell("1", 1), *(compact_cell(numbers.get(name)) for name in (ORIGINAL, SHIFTED, ROBUSTNESS))]
+        for model, numbers in own.items()
+    ]
+    families: dict[str, list[PublishedModel]] = {}
+    for one in others:
+        families.setdefault(one.family, []).append(one)
+    for family, models in families.items():
+        across, up = _across(models), _up(models)
+        medians = [("share", median(across)), ("share", median(up)), ("points", median(up - ndtr(line.at(ndtri(across)))))]
+        cells = [Cell(figure(float(value), unit), order_of(float(value))) for unit, value in medians]  # type: ignore[arg-type]
+        mine.append([Cell(f"{family}, median"), Cell(count(len(models)), len(models)), *cells])
+    heads = ["Accuracy on ImageNet", f"Accuracy on {published_dataset(shift).title}", "Effective robustness"]
+    return Table(title, [Column("Models"), Column("Number", True), *(Column(head, True) for head in heads)], mine)
