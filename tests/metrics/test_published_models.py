@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import percentileofscore
 
 from shiftproof.catalog import METRICS
-from shiftproof.metrics.published import BASELINE_FAMILY, SHIFTS, TABLES, among, published_models
+from shiftproof.metrics.published import FAMILIES, SHIFTS, TABLES, among, published_models
 from shiftproof.reference import load_table, source_of
 
 
@@ -46,8 +46,7 @@ def test_families_are_a_part_of_all_and_each_model_has_one() -> None:
     models = published_models("top1_accuracy", "imagenet-r")
     families = {model.family for model in models}
     assert len(models) == 1555 + 121
-    assert BASELINE_FAMILY in families
-    assert "" not in families
+    assert families == {*FAMILIES}
     sizes = [
         len(standing.values) for family in families if (standing := among("top1_accuracy", "imagenet-r", 0.5, family=family))
     ]

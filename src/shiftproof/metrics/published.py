@@ -39,8 +39,17 @@ SHIFTS = {
 SHIFT_TABLES = ("timm_imagenet_shifts", "open_clip_zero_shot_shifts")
 SHIFT_METRICS = ("top1_accuracy", "imagenet_a_accuracy")
 """Metrics that these tables hold; on ImageNet-A and -R among the 200 classes of their images."""
-BASELINE_FAMILY = "ImageNet-1k"
-"""Training family of the models that effective robustness is measured from (Taori et al., 2020)."""
+FAMILIES = (
+    "ImageNet-1k",
+    "ImageNet-1k (distilled)",
+    "ImageNet-21k",
+    "web images",
+    "image-text (fine-tuned)",
+    "image-text (zero-shot)",
+)
+"""Training families of these tables, those of fewer images first."""
+BASELINE_FAMILY = FAMILIES[0]
+"""That of the models that effective robustness is measured from (Taori et al., 2020)."""
 
 TABLES: Mapping[str, tuple[PublishedTable, ...]] = {
     "imagenet-c": (IMAGENET_C,),

@@ -12,7 +12,7 @@ from shiftproof.reports.parts import Chart, Heading, Part, Prose, Section
 from shiftproof.reports.sections import SectionMaker
 from shiftproof.reports.tables import dot_chart, measurement_table, number_table
 from shiftproof.reports.words import kept_together, of_hundred, opened
-from shiftproof.studies.accuracy.shift_chart import ORIGINAL, ROBUSTNESS, SHIFTED, among_published
+from shiftproof.studies.accuracy.shift_chart import SHOWN, among_published
 from shiftproof.types import Finding, Measurement
 
 OVERALL = ("top1_accuracy", "top5_accuracy")
@@ -43,7 +43,7 @@ def draw_accuracy(findings: Sequence[Finding], page: Page) -> Section:
     published = {card.name: card.published for card in page.results.datasets if card.published}
     for dataset, found in by_dataset(findings).items():
         if dataset in published:
-            numbers = [one for name in (SHIFTED, ORIGINAL, ROBUSTNESS) for one in named(found, name)]
+            numbers = [one for name in SHOWN for one in named(found, name)]
             parts += among_published(published[dataset], numbers)
     for about in by_subject(findings).values():
         details = _details(about, page)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import csv
-import io
+import math
 from collections.abc import Mapping, Sequence
-from statistics import median
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from shiftproof.datasets.layout import published_dataset
 from shiftproof.metrics import fit_line
-from shiftproof.metrics.published import BASELINE_FAMILY, PublishedModel, among, published_models
+from shiftproof.metrics.published import BASELINE_FAMILY, FAMILIES, PublishedModel, among, published_models
 from shiftproof.metrics.table import metric_info
 from shiftproof.metrics.trends import Line
 from shiftproof.metrics.wording import count, evidence, figure
@@ -24,9 +24,13 @@ from shiftproof.reports.words import kept_together
 from shiftproof.studies.accuracy.shifts import IMAGENET, NATURAL_SHIFTS
 from shiftproof.types import Measurement
 
-ORIGINAL, SHIFTED, ROBUSTNESS = "imagenet_accuracy", "top1_accuracy", "shift_effective_robustness"
+SHOWN = ORIGINAL, SHIFTED, ROBUSTNESS = "imagenet_accuracy", "top1_accuracy", "shift_effective_robustness"
 FIRST_SHIFT = "imagenet-v2"
 """What is drawn upwards where a model was measured on ImageNet alone."""
+Accuracies: TypeAlias = NDArray[np.floating]
+"""Shares, (models,)."""
+LEFT_OUT = 0.02
+"""Share of the least accurate models of the baseline family that axes need not reach."""
 HEIGHT = 420
 TREND_POINTS = 40
 OWN_SHAPES = SHAPES[2:]
@@ -41,9 +45,9 @@ def among_published(published: str, found: Sequence[Measurement]) -> list[Chart]
         return []
     others = published_models(SHIFTED, shift)
     title = f"Among published models: {published_dataset(published).title}"
-    baseline = [one for one in others if one.family == BASELINE_FAMILY]
+    baseline = _baseline(others)
     line = fit_line(ndtri(_across(baseline)), ndtri(_up(baseline)))
-    note = kept_together(f"{_note(shift, others, baseline, line)} {' '.join(_standing(published, own))}")
+    note = kept_together(f"{_note(shift, others, line)} {' '.join(_standing(published, own))}")
     return [Chart(title, _spec(title, shift, own, others, line), _table(title, shift, own, others, line), note)]
 
 
@@ -55,23 +59,31 @@ def _numbers(published: str, found: Sequence[Measurement], model: str) -> dict[s
     return {ORIGINAL: numbers[SHIFTED]} if published == IMAGENET else numbers
 
 
-def _across(models: Sequence[PublishedModel]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _baseline(models: Sequence[PublishedModel]) -> list[PublishedModel]:
+    return [one for one in models if one.family == BASELINE_FAMILY]
+
+
+def _across(models: Sequence[PublishedModel]) -> Accuracies:
     return np.array([one.accuracy for one in models], float)
 
 
-def _up(models: Sequence[PublishedModel]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _up(models: Sequence[PublishedModel]) -> Accuracies:
     return np.array([one.value for one in models], float)
 
 
 def _spec(
     title: str, shift: str, own: Mapping[str, Mapping[str, Measurement]], others: Sequence[PublishedModel], line: Line
 ) -> Spec:
-    families = list(dict.fromkeys(one.family for one in sorted(others, key=lambda one: one.family != BASELINE_FAMILY)))
-    known = [[numbers[name] for numbers in own.values() if name in numbers] for name in (ORIGINAL, SHIFTED)]
     ends = [
-        _ends([*values, *(100 * end for one in some for end in (one.value, *(one.ends or ())))])
-        for values, some in zip((100 * _across(others), 100 * _up(others)), known, strict=True)
+        _ends(values, baseline, [end for numbers in own.values() if name in numbers for end in _reach(numbers[name])])
+        for name, values, baseline in zip(
+            (ORIGINAL, SHIFTED),
+            (_across(others), _up(others)),
+            (_across(_baseline(others)), _up(_baseline(others))),
+            strict=True,
+        )
     ]
+    drawn = _drawn(others, ends)
     percent = {"labelExpr": "datum.value + ' %'"}
     x = channel("x", f"Accuracy on {published_dataset(IMAGENET).title}", between(ends[0]), percent)
     x["axis"]["tickCount"] = {"expr": f"{NARROW} ? 3 : 5"}
@@ -81,25 +93,36 @@ def _spec(
         **start(f"{title}. {said}.", []),
         "height": HEIGHT,
         "layer": [
-            *(_family(name, families, [one for one in others if one.family == name], x, y) for name in families),
+            *(_family(name, [one for one in drawn if one.family == name], x, y) for name in FAMILIES),
             _trend(line, ends[0], x, y),
             *_own(own, x, y),
         ],
     }
 
 
-def _ends(percents: Sequence[float]) -> tuple[float, float]:
-    """Whole steps of five around all values."""
-    return max(0.0, 5 * (min(percents) // 5)), min(100.0, -5 * (-max(percents) // 5))
+def _ends(every: Accuracies, baseline: Accuracies, own: Sequence[float]) -> tuple[float, float]:
+    """Percent at both ends of an axis, in steps of five: a few models far below all others are left out."""
+    low, high = min([float(np.quantile(baseline, LEFT_OUT)), *own]), max([float(every.max()), *own])
+    return max(0.0, 5 * math.floor(20 * low)), min(100.0, 5 * math.ceil(20 * high))
 
 
-def _family(name: str, families: Sequence[str], models: Sequence[PublishedModel], x: Spec, y: Spec) -> Spec:
-    """The points of one family; as CSV, because a thousand rows of JSON would repeat their keys a thousand times."""
-    text = io.StringIO()
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(("x", "y", "name"))
-    rows.writerows((f"{100 * (one.accuracy or 0):.1f}", f"{100 * one.value:.1f}", one.name) for one in models)
-    colour, shape = by_series(families, COLOURS), by_series(families, SHAPES)
+def _reach(number: Measurement) -> tuple[float, ...]:
+    return (number.value, *(number.ends or ()))
+
+
+def _drawn(models: Sequence[PublishedModel], ends: Sequence[tuple[float, float]]) -> list[PublishedModel]:
+    (left, _), (bottom, _) = ends
+    return [one for one in models if one.accuracy is not None and 100 * one.accuracy >= left and 100 * one.value >= bottom]
+
+
+def _family(name: str, models: Sequence[PublishedModel], x: Spec, y: Spec) -> Spec:
+    """The points of one family; in columns, because a thousand rows would repeat their keys a thousand times."""
+    columns = {
+        "x": [round(100 * (one.accuracy or 0), 1) for one in models],
+        "y": [round(100 * one.value, 1) for one in models],
+        "name": [one.name for one in models],
+    }
+    colour, shape = by_series(FAMILIES, COLOURS), by_series(FAMILIES, SHAPES)
     tooltip = [
         {"field": "name", "title": "model"},
         {"field": "series", "title": "trained on"},
@@ -107,8 +130,8 @@ def _family(name: str, families: Sequence[str], models: Sequence[PublishedModel]
         {"field": "y", "title": "shifted, %"},
     ]
     return {
-        "data": {"values": text.getvalue(), "format": {"type": "csv", "parse": {"x": "number", "y": "number"}}},
-        "transform": [{"calculate": f"'{name}'", "as": "series"}],
+        "data": {"values": [{**columns, "series": name}]},
+        "transform": [{"flatten": list(columns)}],
         "mark": {"type": "point", "filled": True, "size": 16, "opacity": 0.6},
         "encoding": {"x": x, "y": y, "color": colour, "shape": shape, "tooltip": tooltip},
     }
@@ -169,19 +192,19 @@ def _own(own: Mapping[str, Mapping[str, Measurement]], x: Spec, y: Spec) -> list
 def _said(numbers: Mapping[str, Measurement]) -> str:
     return ", ".join(
         f"{metric_info(name).title} {figure(numbers[name].value, metric_info(name).unit)}"
-        for name in (ORIGINAL, SHIFTED, ROBUSTNESS)
+        for name in SHOWN
         if name in numbers
     )
 
 
-def _note(shift: str, others: Sequence[PublishedModel], baseline: Sequence[PublishedModel], line: Line) -> str:
+def _note(shift: str, others: Sequence[PublishedModel], line: Line) -> str:
     size = published_dataset(shift).images
     version = ", matched frequency" if shift == "imagenet-v2" else ""
     return (
         f"{count(len(others))} published models of timm and, zero-shot, of OpenCLIP, by what they were trained on; "
         f"{published_dataset(shift).title}{version}, {count(size or 0)} images. The curve is the probit trend of the "
-        f"{count(len(baseline))} trained on {BASELINE_FAMILY} alone (R² {line.r_squared:.2f}): effective robustness is the "
-        "distance above it (Taori et al., 2020)."
+        f"{count(line.points)} trained on {BASELINE_FAMILY} alone (R² {line.r_squared:.2f}): effective robustness is the "
+        "distance above it (Taori et al., 2020). Models far below all others are not drawn."
     )
 
 
@@ -209,16 +232,15 @@ def _table(
 ) -> Table:
     """One's own models, then the medians of each family."""
     mine = [
-        [Cell(model), Cell("1", 1), *(compact_cell(numbers.get(name)) for name in (ORIGINAL, SHIFTED, ROBUSTNESS))]
-        for model, numbers in own.items()
+        [Cell(model), Cell("1", 1), *(compact_cell(numbers.get(name)) for name in SHOWN)] for model, numbers in own.items()
     ]
-    families: dict[str, list[PublishedModel]] = {}
-    for one in others:
-        families.setdefault(one.family, []).append(one)
-    for family, models in families.items():
+    for family in FAMILIES:
+        models = [one for one in others if one.family == family]
         across, up = _across(models), _up(models)
-        medians = [("share", median(across)), ("share", median(up)), ("points", median(up - ndtr(line.at(ndtri(across)))))]
-        cells = [Cell(figure(float(value), unit), order_of(float(value))) for unit, value in medians]  # type: ignore[arg-type]
+        medians = [float(np.median(values)) for values in (across, up, up - ndtr(line.at(ndtri(across))))]
+        cells = [
+            Cell(figure(value, metric_info(name).unit), order_of(value)) for name, value in zip(SHOWN, medians, strict=True)
+        ]
         mine.append([Cell(f"{family}, median"), Cell(count(len(models)), len(models)), *cells])
     heads = ["Accuracy on ImageNet", f"Accuracy on {published_dataset(shift).title}", "Effective robustness"]
     return Table(title, [Column("Models"), Column("Number", True), *(Column(head, True) for head in heads)], mine)

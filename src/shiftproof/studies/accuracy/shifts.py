@@ -115,11 +115,12 @@ def _effective_robustness(
         yield Skipped(f"{subject.about['dataset']}: effective robustness: too few images: {few}")
         return
     told = {
+        "shift": shift,
         "trend": f"probit, through {len(models):,} published models trained on {BASELINE_FAMILY}",
         "original": "measured" if measured else "given, counted as exact",
     }
     within = evidence.interval_by(
         "of the images and of one more such model about the trend", found.clusters, robustness.interval
     )
-    number = subject.also({"shift": shift}, told).number("shift_effective_robustness", robustness.difference, within)
+    number = subject.also(told=told).number("shift_effective_robustness", robustness.difference, within)
     yield dataclasses.replace(number, as_published=True)
