@@ -14,8 +14,9 @@ from shiftproof import catalog
 from shiftproof.errors import BrokenPlugin
 from shiftproof.metrics.table import metric_info
 from shiftproof.metrics.wording import count, counted, figure_and_unit, images, span, unit_of_evidence
+from shiftproof.reference.citations import cite
 from shiftproof.reports.page import Page, by_subject, name_of, whole_numbers
-from shiftproof.reports.parts import Cell, Code, Column, Definitions, Part, Section, Table
+from shiftproof.reports.parts import Cell, Code, Column, Definitions, Folded, Part, Section, Table
 from shiftproof.reports.tables import draw_rest, key_title, side_by_side
 from shiftproof.reports.words import kept_together, moment
 from shiftproof.types import DatasetCard, Finding, Gallery, Measurement, ModelCard, Results
@@ -195,7 +196,17 @@ def draw_origins(results: Results) -> list[Section]:
     lead = "Numbers are comparable only where these agree."
     if tables := [*_glossary(results), *_conventions(results)]:
         sections.append(Section("conventions", "Conventions", lead, tables))
-    return [*sections, Section("origin", "Provenance", "", _origin(results))]
+    return [*sections, _citations(results), Section("origin", "Provenance", "", _origin(results))]
+
+
+def _citations(results: Results) -> Section:
+    """The works behind the numbers, and their BibTeX."""
+    works = cite(results)
+    named = [(work, [entry.partition("/")[2].replace("_", " ") for entry in work.behind]) for work in works]
+    rows = [[Cell(work.in_a_line), Cell(", ".join(dict.fromkeys(behind)))] for work, behind in named if behind]
+    bibtex = Folded("BibTeX", [Code("BibTeX", "\n\n".join(work.bibtex for work in works))])
+    tables = [Table("Works", [Column("Work"), Column("Used for")], rows)] if rows else []
+    return Section("citations", "What to cite", "The works that these numbers stem from, and shiftproof.", [*tables, bibtex])
 
 
 def _model(card: ModelCard) -> Definitions:
