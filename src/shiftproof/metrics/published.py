@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
+
 from shiftproof.metrics.table import metric_info
+from shiftproof.metrics.trends import Line, fit_line
 from shiftproof.reference import load_table, source_of
 
 
@@ -50,6 +56,8 @@ FAMILIES = (
 """Training families of these tables, those of fewer images first."""
 BASELINE_FAMILY = FAMILIES[0]
 """That of the models that effective robustness is measured from (Taori et al., 2020)."""
+KNEES = {"imagenet-a": 0.7613}
+"""Accuracy on ImageNet at which a trend bends: ImageNet-A holds what a ResNet-50 of this accuracy misclassifies."""
 
 TABLES: Mapping[str, tuple[PublishedTable, ...]] = {
     "imagenet-c": (IMAGENET_C,),
@@ -121,3 +129,44 @@ def among(metric: str, dataset: str, value: float, *, family: str | None = None)
     better = {"high": below, "low": 1 - below, None: None}[metric_info(metric).direction]
     sources = tuple(source_of(table.name) for table in TABLES[dataset] if metric in table.columns)
     return Standing(tuple(values), below, better, sources)
+
+
+@dataclass(frozen=True)
+class Trend:
+    """The line through the models of the baseline family on probit axes, for a range of accuracies on ImageNet."""
+
+    line: Line
+    models: tuple[PublishedModel, ...]
+    low: float
+    high: float
+
+    @property
+    def points(self) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+        """Accuracy of its models on ImageNet and under the shift."""
+        return np.array([one.accuracy for one in self.models], float), np.array([one.value for one in self.models])
+
+    def at(self, accuracy: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Accuracy under the shift that it predicts."""
+        return np.asarray(ndtr(self.line.at(ndtri(accuracy))))
+
+
+@cache
+def trends(shift: str) -> tuple[Trend, ...]:
+    """The trend of accuracy under a natural shift, in two parts where it has a knee.
+
+    >>> [len(trend.models) for trend in trends("imagenet-v2")], [len(trend.models) for trend in trends("imagenet-a")]
+    ([1110], [166, 944])
+    """
+    baseline = [one for one in published_models("top1_accuracy", shift) if one.family == BASELINE_FAMILY]
+    ends = [0.0, *([KNEES[shift]] if shift in KNEES else []), 1.0]
+    found = []
+    for low, high in pairwise(ends):
+        models = tuple(one for one in baseline if one.accuracy is not None and low <= one.accuracy < high)
+        across, up = ([one.accuracy for one in models], [one.value for one in models])
+        found.append(Trend(fit_line(ndtri(np.array(across)), ndtri(np.array(up))), models, low, high))
+    return tuple(found)
+
+
+def trend_at(shift: str, accuracy: float) -> Trend:
+    """The part of the trend for models of this accuracy on ImageNet."""
+    return next(trend for trend in reversed(trends(shift)) if accuracy >= trend.low)

@@ -8,13 +8,19 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
 
 from shiftproof.datasets.layout import published_dataset
-from shiftproof.metrics import fit_line
-from shiftproof.metrics.published import BASELINE_FAMILY, FAMILIES, PublishedModel, among, published_models
+from shiftproof.metrics.published import (
+    BASELINE_FAMILY,
+    FAMILIES,
+    PublishedModel,
+    Trend,
+    among,
+    published_models,
+    trend_at,
+    trends,
+)
 from shiftproof.metrics.table import metric_info
-from shiftproof.metrics.trends import Line
 from shiftproof.metrics.wording import count, evidence, figure
 from shiftproof.reports.charts import COLOURS, NARROW, SHAPES, Spec, between, by_series, channel, start
 from shiftproof.reports.page import model_of, models_of
@@ -45,10 +51,8 @@ def among_published(published: str, found: Sequence[Measurement]) -> list[Chart]
         return []
     others = published_models(SHIFTED, shift)
     title = f"Among published models: {published_dataset(published).title}"
-    baseline = _baseline(others)
-    line = fit_line(ndtri(_across(baseline)), ndtri(_up(baseline)))
-    note = kept_together(f"{_note(shift, others, line)} {' '.join(_standing(published, own))}")
-    return [Chart(title, _spec(title, shift, own, others, line), _table(title, shift, own, others, line), note)]
+    note = kept_together(f"{_note(shift, others)} {' '.join(_standing(published, own))}")
+    return [Chart(title, _spec(title, shift, own, others), _table(title, shift, own, others), note)]
 
 
 def _numbers(published: str, found: Sequence[Measurement], model: str) -> dict[str, Measurement]:
@@ -71,9 +75,7 @@ def _up(models: Sequence[PublishedModel]) -> Accuracies:
     return np.array([one.value for one in models], float)
 
 
-def _spec(
-    title: str, shift: str, own: Mapping[str, Mapping[str, Measurement]], others: Sequence[PublishedModel], line: Line
-) -> Spec:
+def _spec(title: str, shift: str, own: Mapping[str, Mapping[str, Measurement]], others: Sequence[PublishedModel]) -> Spec:
     ends = [
         _ends(values, baseline, [end for numbers in own.values() if name in numbers for end in _reach(numbers[name])])
         for name, values, baseline in zip(
@@ -94,7 +96,7 @@ def _spec(
         "height": HEIGHT,
         "layer": [
             *(_family(name, [one for one in drawn if one.family == name], x, y) for name in FAMILIES),
-            _trend(line, ends[0], x, y),
+            *(_trend(part, ends[0], x, y) for part in trends(shift)),
             *_own(own, x, y),
         ],
     }
@@ -123,6 +125,8 @@ def _family(name: str, models: Sequence[PublishedModel], x: Spec, y: Spec) -> Sp
         "name": [one.name for one in models],
     }
     colour, shape = by_series(FAMILIES, COLOURS), by_series(FAMILIES, SHAPES)
+    for one in (colour, shape):
+        one["legend"] = {"columns": {"expr": f"{NARROW} ? 1 : 3"}}
     tooltip = [
         {"field": "name", "title": "model"},
         {"field": "series", "title": "trained on"},
@@ -137,11 +141,13 @@ def _family(name: str, models: Sequence[PublishedModel], x: Spec, y: Spec) -> Sp
     }
 
 
-def _trend(line: Line, ends: tuple[float, float], x: Spec, y: Spec) -> Spec:
-    """The line on probit axes, which bends on these."""
-    across = np.linspace(max(ends[0], 0.1), min(ends[1], 99.9), TREND_POINTS)
-    up = 100 * ndtr(line.at(ndtri(across / 100)))
-    rows = [{"x": round(one, 2), "y": round(two, 2)} for one, two in zip(across.tolist(), up.tolist(), strict=True)]
+def _trend(trend: Trend, ends: tuple[float, float], x: Spec, y: Spec) -> Spec:
+    """A line on probit axes, which bends on these."""
+    across = np.linspace(max(ends[0] / 100, trend.low, 0.001), min(ends[1] / 100, trend.high, 0.999), TREND_POINTS)
+    rows = [
+        {"x": round(100 * one, 2), "y": round(100 * two, 2)}
+        for one, two in zip(across.tolist(), trend.at(across).tolist(), strict=True)
+    ]
     mark = {"type": "line", "color": "var(--ink)", "strokeWidth": 1.5, "clip": True}
     return {"data": {"values": rows}, "mark": mark, "encoding": {"x": x, "y": y}}
 
@@ -159,34 +165,37 @@ def _own(own: Mapping[str, Mapping[str, Measurement]], x: Spec, y: Spec) -> list
                 row |= {f"{axis}_low": round(100 * low, 2), f"{axis}_high": round(100 * high, 2)}
         data = {"data": {"values": [row]}}
         tooltip = [{"field": "name", "title": "model"}, {"field": "tip", "title": "numbers"}]
-        label = {"type": "text", "fontWeight": 650, "color": ink, "dx": 10, "dy": -10 - 14 * place, "align": "left"}
-        text = {"text": {"field": "name"}}
+        left = "x" in row and (row["x"] - x["scale"]["domain"][0]) > 0.4 * (
+            x["scale"]["domain"][1] - x["scale"]["domain"][0]
+        )
+        label = {"align": "right" if left else "left", "dx": -8 if left else 8, "dy": -10 - 14 * place}
         if {"x", "y"} <= row.keys():
-            right = row["x"] > sum(x["scale"]["domain"]) / 2
-            label |= {"align": "right", "dx": -10} if right else {}
             mark = {"type": "point", "filled": True, "size": 170, "color": ink, "stroke": "var(--card)", "opacity": 1}
             mark["shape"] = OWN_SHAPES[place % len(OWN_SHAPES)]
             layers += [
                 {**data, "mark": rule, "encoding": {"x": {**x, "field": "x_low"}, "x2": {"field": "x_high"}, "y": y}},
                 {**data, "mark": rule, "encoding": {"x": x, "y": {**y, "field": "y_low"}, "y2": {"field": "y_high"}}},
                 {**data, "mark": mark, "encoding": {"x": x, "y": y, "tooltip": tooltip}},
-                {**data, "mark": label, "encoding": {"x": x, "y": y, **text}},
+                *_labels(data, label, {"x": x, "y": y}),
             ]
             continue
+        known, other = ("x", {"y": {"value": 0}}) if "x" in row else ("y", {"x": {"value": 0}})
+        label |= {"dy": 12 + 14 * place} if "x" in row else {"dy": -8}
+        along = {known: x if known == "x" else y}
         dashed = {"type": "rule", "color": ink, "strokeDash": [5, 3], "strokeWidth": 1.5}
-        if "x" in row:
-            left = row["x"] > sum(x["scale"]["domain"]) / 2
-            label |= {"align": "right" if left else "left", "dx": -6 if left else 6, "dy": 12 + 14 * place}
-            layers += [
-                {**data, "mark": dashed, "encoding": {"x": x, "tooltip": tooltip}},
-                {**data, "mark": label, "encoding": {"x": x, "y": {"value": 0}, **text}},
-            ]
-        else:
-            layers += [
-                {**data, "mark": dashed, "encoding": {"y": y, "tooltip": tooltip}},
-                {**data, "mark": {**label, "dx": 6, "dy": -8}, "encoding": {"x": {"value": 0}, "y": y, **text}},
-            ]
+        layers += [
+            {**data, "mark": dashed, "encoding": {**along, "tooltip": tooltip}},
+            *_labels(data, label, {**along, **other}),
+        ]
     return layers
+
+
+def _labels(data: Spec, place: Spec, at: Spec) -> list[Spec]:
+    """The name of a model, on a ground of its own among a thousand points."""
+    text: Spec = {"type": "text", "fontWeight": 650, "limit": {"expr": f"{NARROW} ? 120 : 320"}, **place}
+    ground = {**text, "color": "var(--card)", "stroke": "var(--card)", "strokeWidth": 4, "opacity": 0.85}
+    encoding = {**at, "text": {"field": "name"}}
+    return [{**data, "mark": mark, "encoding": encoding} for mark in (ground, {**text, "color": "var(--ink)"})]
 
 
 def _said(numbers: Mapping[str, Measurement]) -> str:
@@ -197,14 +206,17 @@ def _said(numbers: Mapping[str, Measurement]) -> str:
     )
 
 
-def _note(shift: str, others: Sequence[PublishedModel], line: Line) -> str:
+def _note(shift: str, others: Sequence[PublishedModel]) -> str:
     size = published_dataset(shift).images
     version = ", matched frequency" if shift == "imagenet-v2" else ""
+    parts = trends(shift)
+    fits = " and ".join(f"{part.line.r_squared:.2f}" for part in parts)
+    knee = f", in two parts, below and above {figure(parts[1].low, 'share')} on ImageNet" if len(parts) > 1 else ""
     return (
         f"{count(len(others))} published models of timm and, zero-shot, of OpenCLIP, by what they were trained on; "
         f"{published_dataset(shift).title}{version}, {count(size or 0)} images. The curve is the probit trend of the "
-        f"{count(line.points)} trained on {BASELINE_FAMILY} alone (R² {line.r_squared:.2f}): effective robustness is the "
-        "distance above it (Taori et al., 2020). Models far below all others are not drawn."
+        f"{count(sum(len(part.models) for part in parts))} trained on {BASELINE_FAMILY} alone{knee} (R² {fits}): effective "
+        "robustness is the distance above it (Taori et al., 2020). Models far below all others are not drawn."
     )
 
 
@@ -227,9 +239,7 @@ def _standing(published: str, own: Mapping[str, Mapping[str, Measurement]]) -> l
     return told
 
 
-def _table(
-    title: str, shift: str, own: Mapping[str, Mapping[str, Measurement]], others: Sequence[PublishedModel], line: Line
-) -> Table:
+def _table(title: str, shift: str, own: Mapping[str, Mapping[str, Measurement]], others: Sequence[PublishedModel]) -> Table:
     """One's own models, then the medians of each family."""
     mine = [
         [Cell(model), Cell("1", 1), *(compact_cell(numbers.get(name)) for name in SHOWN)] for model, numbers in own.items()
@@ -237,7 +247,8 @@ def _table(
     for family in FAMILIES:
         models = [one for one in others if one.family == family]
         across, up = _across(models), _up(models)
-        medians = [float(np.median(values)) for values in (across, up, up - ndtr(line.at(ndtri(across))))]
+        expected = np.array([float(trend_at(shift, one).at(np.array(one))) for one in across.tolist()])
+        medians = [float(np.median(values)) for values in (across, up, up - expected)]
         cells = [
             Cell(figure(value, metric_info(name).unit), order_of(value)) for name, value in zip(SHOWN, medians, strict=True)
         ]

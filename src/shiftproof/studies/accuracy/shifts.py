@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from shiftproof.datasets.layout import published_dataset
 from shiftproof.metrics import is_correct
-from shiftproof.metrics.published import BASELINE_FAMILY, SHIFTS, published_models
+from shiftproof.metrics.published import BASELINE_FAMILY, SHIFTS, Trend, trend_at
 from shiftproof.metrics.trends import LEAST_CASES, unpaired_effective_robustness
 from shiftproof.metrics.wording import counted
 from shiftproof.studies import evidence
@@ -100,13 +100,13 @@ def beside_published(
 def _effective_robustness(
     original: Correct | float, found: Correct, shift: str, subject: evidence.Subject
 ) -> Iterator[Measurement | Note]:
-    models = [one for one in published_models("top1_accuracy", shift) if one.family == BASELINE_FAMILY]
-    others = np.array([one.accuracy for one in models], float), np.array([one.value for one in models])
+    accuracy = float(original.flags.mean()) if isinstance(original, Correct) else original
+    trend = trend_at(shift, accuracy)
     measured = not isinstance(original, float)
     robustness = unpaired_effective_robustness(
         original.flags if isinstance(original, Correct) else original,
         found.flags,
-        *others,
+        *trend.points,
         original_clusters=original.clusters.numbers if isinstance(original, Correct) else None,
         clusters=found.clusters.numbers,
     )
@@ -116,7 +116,7 @@ def _effective_robustness(
         return
     told = {
         "shift": shift,
-        "trend": f"probit, through {len(models):,} published models trained on {BASELINE_FAMILY}",
+        "trend": f"probit, through {len(trend.models):,} published models trained on {BASELINE_FAMILY}{_range(trend)}",
         "original": "measured" if measured else "given, counted as exact",
     }
     within = evidence.interval_by(
@@ -124,3 +124,10 @@ def _effective_robustness(
     )
     number = subject.also(told=told).number("shift_effective_robustness", robustness.difference, within)
     yield dataclasses.replace(number, as_published=True)
+
+
+def _range(trend: Trend) -> str:
+    """Where the trend has a knee, which side of it."""
+    if trend.low:
+        return f" and at least {100 * trend.low:.1f} % accurate on ImageNet"
+    return f" and less than {100 * trend.high:.1f} % accurate on ImageNet" if trend.high < 1 else ""
