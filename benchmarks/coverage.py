@@ -359,6 +359,18 @@ def robustness(axes: str) -> Draw:
     return draw
 
 
+def shift_robustness(sample: Sample) -> tuple[Interval, float]:
+    """One more model of a hundred like it, on a thousand images before the shift and on others under it."""
+    generator = sample.generator
+    x = generator.uniform(0.55, 0.85, 101)
+    y = ndtr(0.95 * ndtri(x) - 0.4 + generator.normal(scale=0.05, size=101))
+    before = Sample.of(generator, 1000, "alone").normal() < ndtri(x[0])
+    found = metrics.unpaired_effective_robustness(
+        np.asarray(before), np.asarray(sample.normal() < ndtri(y[0])), x[1:], y[1:], clusters=sample.groups
+    )
+    return None if found is None else found.interval, 0.0
+
+
 # ---- separation -------------------------------------------------------------------------------------------------------
 
 
@@ -770,6 +782,7 @@ def rows() -> Iterator[Row]:
     yield Row("flip-rate", "flip rate, baseline measured", flip_rate)
     for axes in ("linear", "probit"):
         yield Row(f"robustness-{axes}", f"effective robustness, {axes} axes", robustness(axes))
+    yield Row("shift-robustness", "effective robustness to a natural shift", shift_robustness)
     for title, shape in (("calibrated", (1.5, 1.5)), ("off by 0.2", (0.8, 0.3))):
         name = title.split()[0]
         yield Row(
@@ -808,7 +821,7 @@ def rows() -> Iterator[Row]:
 STANDS_FOR = {
     "accuracy-80 accuracy-97": """
         top1_accuracy top5_accuracy class_accuracy group_accuracy confusion_rate predicted_share agreement shared_errors
-        id_accuracy imagenet_a_accuracy imagenet_a_top5_accuracy ordinary_accuracy ordinary_top5_accuracy
+        id_accuracy imagenet_accuracy imagenet_a_accuracy imagenet_a_top5_accuracy ordinary_accuracy ordinary_top5_accuracy
         clean_error corrupted_error degradation egregious_share pointing_game_miss_rate salient_region_miss_rate
         object_accuracy scale_factor_accuracy scaled_crop_accuracy scaled_crop_total
         input_size_accuracy input_size_scale_accuracy input_size_curve reliability
@@ -851,6 +864,7 @@ STANDS_FOR = {
         flip_rate mean_flip_rate unseen_mean_flip_rate
         top5_distance_ratio mean_top5_distance_ratio unseen_mean_top5_distance_ratio""",
     "robustness-linear robustness-probit": "effective_robustness",
+    "shift-robustness": "shift_effective_robustness",
     "rms-calibrated rms-off": "rms_calibration_error imagenet_a_calibration_error",
     "debiased-calibrated debiased-off": "debiased_calibration_error",
     "ece-calibrated ece-off": "expected_calibration_error",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOMES = {
+    "AccuracyOptions": "shiftproof.studies.accuracy.options",
     "AccuracyStudy": "shiftproof.studies.accuracy.study",
     "AdversarialOptions": "shiftproof.curation.options",
     "BudgetedCorruptionStudy": "shiftproof.studies.corruption.budgeted",
@@ -72,6 +73,7 @@ _HOMES = {
     "VerifySettings": "shiftproof.curation.options",
     "boxes_as_classes": "shiftproof.models.classifiers.boxes_as_classes",
     "check": "shiftproof.runs.store",
+    "cite": "shiftproof.reference.citations",
     "compare": "shiftproof.bench",
     "corrupt": "shiftproof.corruptions.apply",
     "corrupt_dataset": "shiftproof.bench",
@@ -162,6 +164,7 @@ if TYPE_CHECKING:
     from shiftproof.options import PictureSettings as PictureSettings
     from shiftproof.options import PredictionSettings as PredictionSettings
     from shiftproof.options import ScoringSettings as ScoringSettings
+    from shiftproof.reference.citations import cite as cite
     from shiftproof.reports.build import save_report as save_report
     from shiftproof.review.jobs import serve_review as serve_review
     from shiftproof.review.jobs import verdicts as verdicts
@@ -171,6 +174,7 @@ if TYPE_CHECKING:
     from shiftproof.runs.stored_models import forget_model as forget_model
     from shiftproof.runs.stored_models import rename_model as rename_model
     from shiftproof.runs.stored_models import stored_models as stored_models
+    from shiftproof.studies.accuracy.options import AccuracyOptions as AccuracyOptions
     from shiftproof.studies.accuracy.study import AccuracyStudy as AccuracyStudy
     from shiftproof.studies.calibration.options import CalibrationOptions as CalibrationOptions
     from shiftproof.studies.calibration.study import CalibrationStudy as CalibrationStudy

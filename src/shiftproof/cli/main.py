@@ -22,7 +22,7 @@ from shiftproof.cli.emit import Bar, emit, interruptible, remark
 from shiftproof.cli.options import ALL, Asked, Command, Commands, Output, command
 from shiftproof.cli.review import review, verdicts
 from shiftproof.cli.run import compare, measure, plan, predict, probe, report, run, threshold
-from shiftproof.cli.store import check, list_, merge, models
+from shiftproof.cli.store import check, cite, list_, merge, models
 from shiftproof.cli.write import corrupt, perturb
 from shiftproof.errors import MissingRuns, PluginWarning, ShiftproofError, StoreWarning
 from shiftproof.files import printable
@@ -154,6 +154,6 @@ def help_(context: click.Context, topic: str | None) -> None:
 
 for one in (
     *(run, plan, predict, measure, report, compare, probe, threshold),
-    *(check, corrupt, curate, demo, help_, list_, merge, models, perturb, review, verdicts),
+    *(check, cite, corrupt, curate, demo, help_, list_, merge, models, perturb, review, verdicts),
 ):
     cli.add_command(one)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from shiftproof.datasets.published.known import DatasetCheck
+    from shiftproof.reference.citations import Citation
     from shiftproof.runs.store import Checked
 
 
@@ -118,6 +120,29 @@ def list_(asked: Asked) -> None:
     """
     rows = [{"name": name, "what it is": about} for name, about in sp.entries(asked.argument("kind")).items()]
     emit(rows, as_json=asked.json, shown=[Table(rows)])
+
+
+@command(click.Argument(["what"], nargs=-1))
+def cite(asked: Asked) -> None:
+    """Print BibTeX of the works behind results, or behind entries of the catalog.
+
+    WHAT are files of results as --json prints them, names such as energy, fog or mean_corruption_error, and published
+    datasets such as imagenet-a. Without any, everything that shiftproof builds on.
+
+    Example: shiftproof cite energy imagenet-a
+    """
+    found = sp.cite(asked.argument("what") or None)
+    emit(
+        [{"key": one.key, "type": one.type, **one.fields, "behind": one.behind, "bibtex": one.bibtex} for one in found],
+        as_json=asked.json,
+        shown=[line for one in found for line in (*_behind(one), *one.bibtex.splitlines(), "")],
+    )
+
+
+def _behind(found: Citation) -> list[str]:
+    """A comment of BibTeX, in lines that fit a screen."""
+    told = f"% {', '.join(found.behind)}"
+    return textwrap.wrap(told, 110, subsequent_indent="% ") if found.behind else []
 
 
 @command(options=lambda: (sp.options.StorePlace,), group=True)

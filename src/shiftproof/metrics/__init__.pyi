@@ -135,6 +135,7 @@ from shiftproof.metrics.trends import effective_robustness as effective_robustne
 from shiftproof.metrics.trends import fit_line as fit_line
 from shiftproof.metrics.trends import measured_effective_robustness as measured_effective_robustness
 from shiftproof.metrics.trends import predicted_interval as predicted_interval
+from shiftproof.metrics.trends import unpaired_effective_robustness as unpaired_effective_robustness
 from shiftproof.metrics.two_sample import aupr_interval as aupr_interval
 from shiftproof.metrics.two_sample import bootstrap_auroc_interval as bootstrap_auroc_interval
 from shiftproof.metrics.two_sample import discarded_interval as discarded_interval

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
@@ -234,7 +235,6 @@ def measured_effective_robustness(
     >>> measured_effective_robustness(before[:5], after[:5], np.array([0.4, 0.6, 0.8]), np.array([0.2, 0.4, 0.6])) is None
     True
     """
-    tail = tail_of(level)
     answers = np.array([original_correct, perturbed_correct], dtype=float)
     if answers.ndim != 2 or not answers.shape[1]:
         raise BadInput("predictions before and after the shift should be of the same images, at least one")
@@ -246,17 +246,94 @@ def measured_effective_robustness(
     if axes == "probit" and not (0 < original < 1 and 0 < perturbed < 1):
         return None
     found = effective_robustness(original, perturbed, others_original, others_perturbed, axes=axes, level=level)
-    covariance = _accuracy_covariance(answers, groups, sizes)
-    x, y = _to_axes(others_original, axes), _to_axes(others_perturbed, axes)
-    place = float(_to_axes(np.array([original]), axes)[0])
     steep = _steepness(np.array([original, perturbed]), len(sizes), axes)
     weights = np.array([-found.line.slope * steep[0], steep[1]])
-    parts = float(weights @ covariance @ weights), predicted_error(x, y, place) ** 2
-    free = max(float(answers.shape[1] ** 2 / (sizes**2).sum()) - 1, 1.0), len(x) - 2
-    if free[1] < 1:
+    variance = float(weights @ _accuracy_covariance(answers, groups, sizes) @ weights)
+    of_images = _Part(variance, _degrees(sizes))
+    return _within(found, original, [of_images], others_original, others_perturbed, axes, level)
+
+
+def unpaired_effective_robustness(
+    original: NDArray[np.bool_] | float,
+    perturbed_correct: NDArray[np.bool_],
+    others_original: NDArray[np.floating],
+    others_perturbed: NDArray[np.floating],
+    *,
+    original_clusters: Groups | None = None,
+    clusters: Groups | None = None,
+    axes: Axes = "probit",
+    level: float = 0.95,
+) -> EffectiveRobustness | None:
+    """The effective robustness of a model from its predictions for two datasets of different images.
+
+    The original accuracy may also be given as a share, and then counts as exact. Otherwise as
+    `measured_effective_robustness`, with the images of both datasets sampled independently.
+
+    >>> before, after = np.arange(1000) % 10 < 6, np.arange(100) % 10 < 5
+    >>> others = np.array([0.4, 0.6, 0.8]), np.array([0.21, 0.39, 0.61])
+    >>> found = unpaired_effective_robustness(before, after, *others, axes="linear")
+    >>> round(found.difference, 2), found.interval[0] < 0.1 < found.interval[1]
+    (0.1, True)
+    """
+    after = _measured(perturbed_correct, clusters, axes)
+    before = None if isinstance(original, float) else _measured(original, original_clusters, axes)
+    accuracy = before.share if before else float(original)
+    if after.cases < LEAST_CASES or (before and before.cases < LEAST_CASES):
+        return None
+    if axes == "probit" and not (0 < accuracy < 1 and 0 < after.share < 1):
+        return None
+    found = effective_robustness(accuracy, after.share, others_original, others_perturbed, axes=axes, level=level)
+    parts = [after.error]
+    if before:
+        parts.append(_Part(found.line.slope**2 * before.error.variance, before.error.free))
+    return _within(found, accuracy, parts, others_original, others_perturbed, axes, level)
+
+
+class _Part(NamedTuple):
+    """One source of error: its variance on the axes, and the degrees of freedom that it was estimated with."""
+
+    variance: float
+    free: float
+
+
+class _Measured(NamedTuple):
+    """An accuracy, the clusters behind it, and its error on the axes."""
+
+    share: float
+    cases: int
+    error: _Part
+
+
+def _measured(correct: NDArray[np.bool_], clusters: Groups | None, axes: Axes) -> _Measured:
+    groups = np.arange(len(correct)) if clusters is None else np.unique(clusters, return_inverse=True)[1]
+    sizes, share = np.bincount(groups), float(np.mean(correct))
+    steep = float(_steepness(np.array([share]), len(sizes), axes)[0])
+    variance = float(_accuracy_covariance(np.array([correct, correct], dtype=float), groups, sizes)[0, 0])
+    return _Measured(share, len(sizes), _Part(steep**2 * variance, _degrees(sizes)))
+
+
+def _degrees(sizes: NDArray[np.integer]) -> float:
+    return max(float(sizes.sum() ** 2 / (sizes**2).sum()) - 1, 1.0)
+
+
+def _within(
+    found: EffectiveRobustness,
+    original: float,
+    of_images: Sequence[_Part],
+    others_original: NDArray[np.floating],
+    others_perturbed: NDArray[np.floating],
+    axes: Axes,
+    level: float,
+) -> EffectiveRobustness:
+    """The same with the interval of its difference: by Satterthwaite, from images and the scatter of other models."""
+    x, y = _to_axes(others_original, axes), _to_axes(others_perturbed, axes)
+    if len(x) < 3:
         return replace(found, interval=None)
-    degrees = sum(parts) ** 2 / sum(part**2 / each for part, each in zip(parts, free, strict=True))
-    reach = student_quantile(1 - tail, degrees) * float(np.sqrt(sum(parts)))
+    place, perturbed = float(_to_axes(np.array([original]), axes)[0]), found.expected + found.difference
+    parts = [*of_images, _Part(predicted_error(x, y, place) ** 2, len(x) - 2)]
+    total = sum(part.variance for part in parts)
+    degrees = total**2 / sum(part.variance**2 / part.free for part in parts)
+    reach = student_quantile(1 - tail_of(level), degrees) * float(np.sqrt(total))
     height = found.line.intercept + found.line.slope * place
     low, high = (float(share) for share in _from_axes(np.array([height - reach, height + reach]), axes))
     return replace(found, interval=(max(-1.0, perturbed - high), min(1.0, perturbed - low)))

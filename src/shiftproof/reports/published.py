@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from shiftproof.metrics.published import IMAGENET_A_O, IMAGENET_C, IMAGENET_P, PublishedTable
 from shiftproof.metrics.table import metric_info
 from shiftproof.metrics.wording import count, figure
 from shiftproof.reference import load_table
@@ -14,11 +15,6 @@ from shiftproof.reports.scatter_plot import Place, scatter_plot
 from shiftproof.reports.tables import compact_cell, key_title, order_of
 from shiftproof.reports.words import in_a_line
 from shiftproof.types import Curve, Measurement
-
-IMAGENET_C = {"clean_error": "clean_error", "mean_corruption_error": "mce", "relative_mean_corruption_error": "relative_mce"}
-IMAGENET_P = {"mean_flip_rate": "mfr", "mean_top5_distance_ratio": "mt5d"}
-IMAGENET_A_O = {"imagenet_a_accuracy": "imagenet_a_accuracy", "imagenet_o_aupr": "imagenet_o_aupr"}
-"""Metrics, and the columns of the published tables that hold them."""
 
 
 def among_imagenet_c(overall: Sequence[Measurement]) -> list[Part]:
@@ -31,7 +27,7 @@ def among_imagenet_c(overall: Sequence[Measurement]) -> list[Part]:
     missing = "mCE needs a baseline's errors on the same images (--baseline); without them only clean errors can be placed."
     missing = f"Only clean errors can be placed: {foreign}" if foreign else missing
     note = _comparable(ratios, "50,000 images of ImageNet-C") if ratios else missing
-    return [_chart(title, "imagenet_c_models", IMAGENET_C, overall, note=f"{note}{_flattered(ratios)}")]
+    return [_chart(title, IMAGENET_C, overall, note=f"{note}{_flattered(ratios)}")]
 
 
 def among_imagenet_p(overall: Sequence[Measurement]) -> list[Part]:
@@ -49,7 +45,7 @@ def among_imagenet_p(overall: Sequence[Measurement]) -> list[Part]:
         notes.insert(
             0, f"For {lacking} give a baseline (--baseline) with a flip probability above 0 under every perturbation."
         )
-    return [_chart(title, "imagenet_p_models", IMAGENET_P, overall, note=f"{' '.join(notes)}{_flattered(rates)}")]
+    return [_chart(title, IMAGENET_P, overall, note=f"{' '.join(notes)}{_flattered(rates)}")]
 
 
 def _flattered(ratios: Sequence[Measurement]) -> str:
@@ -64,26 +60,29 @@ def among_imagenet_a_o(overall: Sequence[Measurement]) -> list[Part]:
 
     Published numbers are of 200 classes and the maximum softmax probability, so only such numbers are placed.
     """
-    found = [one for name in IMAGENET_A_O for one in named(overall, name) if one.as_published]
+    found = [one for name in IMAGENET_A_O.columns for one in named(overall, name) if one.as_published]
     if not found:
         return []
     first = {one.metric: one for one in reversed(found)}
     counted = [
-        f"{in_a_line(metric_info(name).title)}: {count(first[name].images)}" for name in IMAGENET_A_O if name in first
+        f"{in_a_line(metric_info(name).title)}: {count(first[name].images)}"
+        for name in IMAGENET_A_O.columns
+        if name in first
     ]
     note = (
         "Published: 7,500 photos of ImageNet-A; 2,000 of ImageNet-O among 10,000 others, where chance is 16.7 %. "
         f"Images here, {', '.join(counted)}. Where they are not the published ones, the comparison is rough."
     )
-    return [_chart("Among published models: ImageNet-A and -O", "imagenet_a_o_models", IMAGENET_A_O, found, note=note)]
+    return [_chart("Among published models: ImageNet-A and -O", IMAGENET_A_O, found, note=note)]
 
 
-def _chart(title: str, table: str, columns: Mapping[str, str], overall: Sequence[Measurement], *, note: str) -> Chart:
+def _chart(title: str, table: PublishedTable, overall: Sequence[Measurement], *, note: str) -> Chart:
+    columns = table.columns
     x_metric, y_metric = list(columns)[:2]
     own = {model: _numbers(overall, model) for model in models_of(overall)}
     places = [
         Place(row["model"], float(row[columns[x_metric]]) / 100, float(row[columns[y_metric]]) / 100, _told(row, columns))
-        for row in load_table(table)
+        for row in load_table(table.name)
     ]
     both = {model: numbers for model, numbers in own.items() if {x_metric, y_metric} <= set(numbers)}
     places += [
@@ -111,11 +110,12 @@ def _chart(title: str, table: str, columns: Mapping[str, str], overall: Sequence
         x_marks=marks,
         description=f"{title}. {listed}.",
     )
-    return Chart(title, spec, _figures(title, table, columns, overall), note)
+    return Chart(title, spec, _figures(title, table, overall), note)
 
 
-def _figures(title: str, table: str, columns: Mapping[str, str], overall: Sequence[Measurement]) -> Table:
+def _figures(title: str, table: PublishedTable, overall: Sequence[Measurement]) -> Table:
     """One's own models first."""
+    columns = table.columns
     numbers = [_numbers(overall, model) for model in models_of(overall)]
     own = [
         [Cell(model), *(compact_cell(found.get(metric)) for metric in columns), Cell(_behind(found, columns))]
@@ -123,7 +123,7 @@ def _figures(title: str, table: str, columns: Mapping[str, str], overall: Sequen
     ]
     published = [
         [Cell(row["model"]), *(published_cell(row[column]) for column in columns.values()), Cell(row["source"])]
-        for row in load_table(table)
+        for row in load_table(table.name)
     ]
     heads = [Column("Model"), *(Column(metric_info(metric).title, True) for metric in columns), Column("From")]
     return Table(title, heads, [*own, *published])

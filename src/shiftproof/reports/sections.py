@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from shiftproof import catalog
-from shiftproof.errors import BrokenPlugin
+from shiftproof.datasets.layout import published_dataset
+from shiftproof.errors import BrokenPlugin, listed
 from shiftproof.metrics.table import metric_info
 from shiftproof.metrics.wording import count, counted, figure_and_unit, images, span, unit_of_evidence
+from shiftproof.reference.citations import cite
 from shiftproof.reports.page import Page, by_subject, name_of, whole_numbers
-from shiftproof.reports.parts import Cell, Code, Column, Definitions, Part, Prose, Section, Table
+from shiftproof.reports.parts import Cell, Code, Column, Definitions, Folded, Part, Prose, Section, Table
 from shiftproof.reports.tables import conventions_of, draw_rest, in_words, key_title, side_by_side
 from shiftproof.reports.verdict import FirstPage, first_page
 from shiftproof.reports.words import kept_together, moment
@@ -206,7 +208,25 @@ def draw_origins(results: Results) -> list[Section]:
     lead = "Numbers are comparable only where these agree."
     if tables := [*_glossary(results), *_conventions(results)]:
         sections.append(Section("conventions", "Conventions", lead, tables))
-    return [*sections, Section("origin", "Provenance", "", _origin(results))]
+    return [*sections, _citations(results), Section("origin", "Provenance", "", _origin(results))]
+
+
+def _citations(results: Results) -> Section:
+    """The works behind the numbers, and their BibTeX."""
+    works = cite(results)
+    named = [(work, dict.fromkeys(map(_cited_for, work.behind))) for work in works]
+    rows = [[Cell(work.in_a_line), Cell(listed(behind, most=6))] for work, behind in named if behind]
+    bibtex = Folded("BibTeX", [Code("BibTeX", "\n\n".join(work.bibtex for work in works))])
+    tables = [Table("Works", [Column("Work"), Column("Used for")], rows)] if rows else []
+    return Section("citations", "What to cite", "The works that these numbers stem from, and shiftproof.", [*tables, bibtex])
+
+
+def _cited_for(entry: str) -> str:
+    """An entry as people call it."""
+    kind, _, name = entry.partition("/")
+    if kind == "metrics":
+        return metric_info(name).title
+    return published_dataset(name).title if kind == "published" else name.replace("_", " ")
 
 
 def _model(card: ModelCard) -> Definitions:

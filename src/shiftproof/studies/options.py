@@ -145,7 +145,9 @@ class CleanImages(Options):
     TITLE: ClassVar[str] = "Clean images"
 
     clean_images: str | None = option(
-        None, "Clean images, for a dataset of corrupted ones; ordinary photos, for natural-adversarial."
+        None,
+        "Clean images, for a dataset of corrupted ones; ordinary photos, for natural-adversarial; ImageNet validation, for "
+        "a natural shift of it.",
     )
 
 

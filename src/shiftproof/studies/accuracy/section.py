@@ -22,6 +22,7 @@ from shiftproof.reports.parts import Chart, Part, Prose, Section
 from shiftproof.reports.sections import SectionMaker
 from shiftproof.reports.tables import dot_chart, measurement_table, number_table
 from shiftproof.reports.words import kept_together, of_hundred, opened
+from shiftproof.studies.accuracy.shift_chart import SHOWN, among_published
 from shiftproof.types import Finding, Measurement
 
 OVERALL = ("top1_accuracy", "top5_accuracy")
@@ -39,6 +40,8 @@ NAMES = frozenset(
         "egregious_share",
         "egregious_mistakes",
         "predicted_share",
+        "imagenet_accuracy",
+        "shift_effective_robustness",
     }
 )
 WORST_SHOWN = 20
@@ -47,15 +50,23 @@ ENOUGH_TO_JUDGE = 5
 
 
 def draw_accuracy(findings: Sequence[Finding], page: Page) -> Section:
-    """All models together; then each of them in a column of details."""
+    """All models together; then, of each dataset, published models and each model in a column of details."""
     return Section(
         "accuracy",
         "Accuracy",
         "Top-1 and top-5 accuracy, by class and by group, and which classes are confused.",
-        parts_of_each_set(findings, lambda found: _columns(found, page)),
+        parts_of_each_set(findings, lambda found: [*_among_published(found, page), *_columns(found, page)]),
         _overall([one for name in OVERALL for one in named(findings, name)], page),
         accuracy_headlines(page),
     )
+
+
+def _among_published(findings: Sequence[Finding], page: Page) -> list[Part]:
+    """Where the models stand on a dataset that models were published on; the findings are of one dataset."""
+    names = {str(one.about.get("dataset", "")) for one in findings}
+    numbers = [one for name in SHOWN for one in named(findings, name)]
+    cards = [card for card in page.results.datasets if card.published and card.name in names]
+    return [part for card in cards for part in among_published(card.published, numbers)]
 
 
 def _columns(findings: Sequence[Finding], page: Page) -> list[Part]:

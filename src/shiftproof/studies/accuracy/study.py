@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,11 +22,14 @@ from shiftproof.metrics import (
 )
 from shiftproof.metrics.accuracy import Tally
 from shiftproof.studies import evidence
-from shiftproof.studies.base import ClassNames, CleanStudy, sure_of
+from shiftproof.studies.accuracy import shifts
+from shiftproof.studies.base import ClassNames, CleanStudy, dataset_ref, model_refs, settle, sure_of
 from shiftproof.types import (
     EXAMPLES,
     About,
     ConfusionMatrix,
+    Dataset,
+    DatasetRef,
     Fact,
     Finding,
     Gallery,
@@ -35,6 +39,7 @@ from shiftproof.types import (
     Labels,
     LoadPredictions,
     Measurement,
+    ModelRef,
     Note,
     Predictions,
     Run,
@@ -237,24 +242,49 @@ class AccuracyStudy(CleanStudy):
     ranges: int = 4  # groups a numeric fact of many values is cut into
     worst_classes: int = 10  # classes whose confusions are shown
     shown: int = 24  # images in a gallery, and predicted classes of an unlabelled set
+    imagenet: DatasetRef | Dataset | None = None  # ImageNet validation, where the dataset is a natural shift of it
+    imagenet_accuracy: float | None = None  # of the model, where these images are not at hand
 
     keep: ClassVar[Keep] = "top5"
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        settle(self, imagenet=self.imagenet and dataset_ref(self.imagenet))
+
+    def runs(self) -> list[Run]:
+        """Every model on the unchanged images, and on ImageNet where that is given."""
+        return [*super().runs(), *self._on_imagenet.values()]
+
+    @property
+    def _on_imagenet(self) -> dict[ModelRef, Run]:
+        if self.imagenet is None:
+            return {}
+        return {model: Run(model, dataset_ref(self.imagenet)) for model in model_refs(self.models)}
+
     def measure(self, load: LoadPredictions) -> Iterator[Finding | Note]:
-        for run in self.runs():
+        for run in super().runs():
             predictions = load(run)
             unlabelled = evidence.why_unlabelled(predictions, "accuracy")
             yield from evidence.skipped(run.dataset.name, evidence.why_unread(predictions), unlabelled)
             subject = evidence.Subject.of(run, predictions)
             if predictions.labelled.any():
                 labelled = evidence.labelled_only(predictions)
-                yield from self._with_labels(run, labelled, subject.take(predictions.labelled))
+                yield from self._with_labels(run, labelled, subject.take(predictions.labelled), load)
             elif len(predictions):
                 yield from self._without_labels(predictions, subject)
 
-    def _with_labels(self, run: Run, predictions: Predictions, subject: evidence.Subject) -> Iterator[Finding | Note]:
+    def _with_labels(
+        self, run: Run, predictions: Predictions, subject: evidence.Subject, load: LoadPredictions
+    ) -> Iterator[Finding | Note]:
         names, correct = ClassNames(predictions.classes), is_correct(predictions.labels, predictions.top5.classes)
-        yield subject.share("top1_accuracy", correct)
+        dataset = shifts.dataset_of(load, run)
+        published = shifts.comparable_with(dataset, predictions)
+        yield dataclasses.replace(subject.share("top1_accuracy", correct), as_published=published is not None)
+        yield from shifts.not_comparable(dataset, predictions)
+        if published in shifts.NATURAL_SHIFTS:
+            found = shifts.Correct(correct, subject.clusters)
+            imagenet, given = self._on_imagenet.get(run.model), self.imagenet_accuracy
+            yield from shifts.beside_published(found, published, subject, load, imagenet=imagenet, given=given)
         if predictions.top5.classes.shape[1] == 5 and (predictions.classes is None or len(predictions.classes) > 5):
             yield subject.share("top5_accuracy", is_correct(predictions.labels, predictions.top5.classes, k=5))
         every = all_slices(predictions.facts, ranges=self.ranges)

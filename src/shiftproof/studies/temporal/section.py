@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from shiftproof.metrics.published import AROUND_FRAMES
 from shiftproof.metrics.table import metric_info
 from shiftproof.metrics.trends import Line, fit_line
 from shiftproof.metrics.wording import count, evidence, figure, has_too_few
@@ -344,15 +345,11 @@ def _frame(item: GalleryItem, gallery: Gallery, page: Page) -> Frame:
     return Frame(Picture(item.id, kept_together(item.caption), *shown), item.offset or 0, correct=item.correct is not False)
 
 
-PUBLISHED_COLUMNS = {"anchor_accuracy": "original", "pm_k_accuracy": "perturbed"}
-"""Metrics and their columns in the published tables."""
-
-
 def among_published_frames(overall: Sequence[Measurement]) -> list[Part]:
     """pm-k accuracy against anchor accuracy, if effective robustness was measured."""
     robustness = named(overall, "effective_robustness")
     own = {model: {one.metric: one for one in overall if model_of(one) == model} for model in models_of(overall)}
-    placed = {model: numbers for model, numbers in own.items() if set(PUBLISHED_COLUMNS) <= set(numbers)}
+    placed = {model: numbers for model, numbers in own.items() if set(AROUND_FRAMES) <= set(numbers)}
     return [_among_published(str(robustness[0].about["published"]), placed)] if robustness and placed else []
 
 
@@ -374,12 +371,12 @@ def _among_published(table: str, own: Mapping[str, Mapping[str, Measurement]]) -
 
 
 def _published_place(row: Mapping[str, str]) -> Place:
-    original, perturbed = (float(row[column]) / 100 for column in PUBLISHED_COLUMNS.values())
+    original, perturbed = (float(row[column]) / 100 for column in AROUND_FRAMES.values())
     return Place(spoken(row["model"]), original, perturbed, _place_in_words(original, perturbed))
 
 
 def _own_place(model: str, numbers: Mapping[str, Measurement]) -> Place:
-    anchor, around = (numbers[metric] for metric in PUBLISHED_COLUMNS)
+    anchor, around = (numbers[metric] for metric in AROUND_FRAMES)
     said = _place_in_words(anchor.value, around.value)
     return Place(model, anchor.value, around.value, said, True, anchor.ends, around.ends)
 
@@ -414,18 +411,18 @@ def _beyond(places: Sequence[Place]) -> str:
 def _published_table(title: str, table: str, own: Mapping[str, Mapping[str, Measurement]]) -> Table:
     """The report's own models first."""
     mine = [
-        [Cell(model), *(compact_cell(numbers[metric]) for metric in PUBLISHED_COLUMNS), Cell("this report")]
+        [Cell(model), *(compact_cell(numbers[metric]) for metric in AROUND_FRAMES), Cell("this report")]
         for model, numbers in own.items()
     ]
     published = [
         [
             Cell(spoken(row["model"])),
-            *(published_cell(row[column]) for column in PUBLISHED_COLUMNS.values()),
+            *(published_cell(row[column]) for column in AROUND_FRAMES.values()),
             Cell("published"),
         ]
         for row in load_table(table)
     ]
-    heads = [Column("Model"), *(Column(metric_info(metric).title, True) for metric in PUBLISHED_COLUMNS), Column("From")]
+    heads = [Column("Model"), *(Column(metric_info(metric).title, True) for metric in AROUND_FRAMES), Column("From")]
     return Table(title, heads, [*mine, *published])
 
 
