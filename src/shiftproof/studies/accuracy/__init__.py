@@ -7,4 +7,5 @@ KIND = StudyKind(
     question="How accurate is the model, by class and group, and how severe are its misclassifications?",
     study="shiftproof.studies.accuracy.study:AccuracyStudy",
     section="shiftproof.studies.accuracy.section:SECTION",
+    always=True,
 )

@@ -8,5 +8,4 @@ KIND = StudyKind(
     study="shiftproof.studies.corruption.study:CorruptionStudy",
     options="shiftproof.studies.corruption.options:CorruptionOptions",
     section="shiftproof.studies.corruption.section:SECTION",
-    by_default=False,
 )

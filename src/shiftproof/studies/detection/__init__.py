@@ -9,4 +9,5 @@ KIND = StudyKind(
     options="shiftproof.studies.detection.options:DetectionOptions",
     section="shiftproof.studies.detection.section:SECTION",
     needs="boxes",
+    always=True,
 )

@@ -8,6 +8,5 @@ KIND = StudyKind(
     study="shiftproof.studies.detection_corruption.study:DetectionCorruptionStudy",
     options="shiftproof.studies.detection_corruption.options:DetectionCorruptionOptions",
     section="shiftproof.studies.detection_corruption.section:SECTION",
-    by_default=False,
     needs="boxes",
 )

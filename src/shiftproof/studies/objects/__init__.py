@@ -8,5 +8,4 @@ KIND = StudyKind(
     study="shiftproof.studies.objects.study:ObjectStudy",
     options="shiftproof.studies.objects.options:ObjectOptions",
     section="shiftproof.studies.objects.section:SECTION",
-    by_default=False,
 )

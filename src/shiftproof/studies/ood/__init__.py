@@ -8,5 +8,4 @@ KIND = StudyKind(
     study="shiftproof.studies.ood.study:OODStudy",
     options="shiftproof.studies.ood.options:OODOptions",
     section="shiftproof.studies.ood.section:SECTION",
-    by_default=False,
 )

@@ -8,5 +8,4 @@ KIND = StudyKind(
     study="shiftproof.studies.perturbation.study:PerturbationStudy",
     options="shiftproof.studies.perturbation.options:PerturbationOptions",
     section="shiftproof.studies.perturbation.section:SECTION",
-    by_default=False,
 )

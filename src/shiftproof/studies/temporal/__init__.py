@@ -8,6 +8,4 @@ KIND = StudyKind(
     study="shiftproof.studies.temporal.study:TemporalStudy",
     options="shiftproof.studies.temporal.options:TemporalOptions",
     section="shiftproof.studies.temporal.section:SECTION",
-    by_default=False,
-    made_for=("anchor", "offset"),
 )
