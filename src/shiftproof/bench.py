@@ -59,7 +59,7 @@ from shiftproof.studies.kind import StudyKind
 from shiftproof.studies.measure import measure
 from shiftproof.studies.options import Assembled, Context, StudyOptions
 from shiftproof.studies.probe.options import ProbeOptions
-from shiftproof.studies.profile import Axis, Profile
+from shiftproof.studies.profile import Axis, Profile, common_units
 from shiftproof.studies.threshold.exported import ExportedThreshold
 from shiftproof.studies.threshold.options import ThresholdOptions
 from shiftproof.types import (
@@ -73,6 +73,7 @@ from shiftproof.types import (
     ModelRef,
     ObjectDetector,
     Predictions,
+    RecordedDetector,
     Results,
     Seen,
     Study,
@@ -143,10 +144,10 @@ def run(
     with Bench.of(store, dataset_options, scoring, model_options, tell) as bench:
         loaded = bench.model(model, prediction)
         images = bench.dataset(dataset)
-        check_classes(loaded, images, bench.scoring)
         limit = time_limit.spent_on(named=_choice(studies).names is not None)
         if limit is None:
             work = bench.assemble([loaded], images, studies, unreviewed=unreviewed, full=full)
+            check_classes(loaded, images, bench.scoring)
             bench.fill(loaded, work, prediction, progress)
             bench.save_whole(loaded, images, studies, full=full)
         else:
@@ -698,9 +699,16 @@ class Bench:
             if stored:
                 made += self._stored(axes, models, one, _choice(studies).names)
             else:
-                made += [axis.assemble(models, one, self.context, _most(axis, one) if full else None) for axis in axes]
+                made += [self._whole(axis, models, one, full, _choice(studies).names) for axis in axes]
                 made.append(Assembled([], [one]))
         return joined(made)
+
+    def _whole(
+        self, axis: Axis, models: Sequence[Model | ModelRef], images: Dataset, full: bool, names: Sequence[str] | None
+    ) -> Assembled:
+        """A study as its options say, or with all units it can have."""
+        work = axis.assemble(models, images, self.context, _most(axis, images) if full else None)
+        return work if names is None or axis.name in names else dataclasses.replace(work, unasked=work.studies)
 
     def before_review(self, unreviewed: str | Path | Dataset, images: Dataset) -> Dataset:
         """The dataset before review; BadInput where it cannot be told apart by its name."""
@@ -718,30 +726,32 @@ class Bench:
                 "boxes are compared class by class",
                 "join or choose classes in the file of boxes",
             )
-        return chosen_axes(choice, images, boxes=boxes, models=len(models))
+        axes = chosen_axes(choice, images, boxes=boxes, models=len(models))
+        if choice.names is None and any(isinstance(model, RecordedDetector) for model in models):
+            # it holds detections in the images as they are
+            works = [(axis, axis.assemble(models, images, self.context)) for axis in axes]
+            axes = [
+                axis for axis, work in works if all(run.condition == CLEAN for one in work.studies for run in one.runs())
+            ]
+        return axes
 
     def _stored(
         self, axes: Sequence[Axis], models: Sequence[Model | ModelRef], images: Dataset, names: Sequence[str] | None
     ) -> Iterator[Assembled]:
         """Studies as far as a profile of these models has come; of others those that are stored whole, and those named."""
         every = [self.store.reached(model_ref(model), images.ref) or Reached() for model in models]
-        some = drawn(images, min(one.images for one in every) or len(images.samples))
-        same = len({one.images for one in every}) == 1
-        yield Assembled([], [some])
-        missing = []
+        fewest = min(one.images for one in every) or len(images.samples)
+        yield Assembled([], [drawn(images, fewest)])
         for axis in axes:
-            parts = axis.parts(some)
-            units = {one.units.get(axis.key, 0) for one in every}
-            if parts is None or 0 in units or (None in units and len(units) > 1) or not (same or parts.of_dataset):
-                work = axis.assemble(models, some, self.context)
-                if (names is None or axis.name not in names) and not axis.kind.always and not self._is_stored(work):
-                    missing.append(axis.name)
-                    continue
-            else:
-                work = axis.assemble(models, some, self.context, None if None in units else min(filter(None, units)))
-            yield work
-        if missing:
-            self.tell(f"not stored for these images, so left out: {listed(missing)}; shiftproof run adds them")
+            counts = {one.drawn_for(axis.key) for one in every}
+            some = drawn(images, min(counts) or len(images.samples))
+            units = common_units(
+                axis.parts(some), {one.units.get(axis.key, 0) for one in every}, same_images=len(counts) == 1
+            )
+            work = axis.assemble(models, some if units else drawn(images, fewest), self.context, units)
+            named = names is not None and axis.name in names
+            if units or named or axis.kind.always or self._is_stored(work):
+                yield work
 
     def _is_stored(self, work: Assembled) -> bool:
         """Whether every run of these studies is there."""
@@ -772,7 +782,9 @@ class Bench:
         started: float,
     ) -> Assembled:
         """The studies as far as they come within so many minutes of forward passes."""
-        axes = [axis for axis in self.axes([model], images, studies) if self._can_measure(axis, model, images)]
+        axes = self.axes([model], images, studies)
+        check_classes(model, images, self.scoring)
+        axes = [axis for axis in axes if self._can_measure(axis, model, images)]
         if not axes:
             raise BadInput("nothing can be measured, for the reasons above")
         clustering(self.scoring_options.cluster).check([images])
@@ -791,9 +803,8 @@ class Bench:
                 started=started,
                 progress=progress,
             ).spend()
-        some = drawn(images, reached.images)
-        done = [axis for axis in axes if axis.key in reached.units]
-        return joined(desk.assemble(axis, some, reached.units[axis.key]) for axis in done)
+        done = [(axis, drawn(images, reached.drawn_for(axis.key))) for axis in axes if axis.key in reached.units]
+        return joined(desk.assemble(axis, some, reached.units[axis.key]) for axis, some in done)
 
     def _can_measure(self, axis: Axis, model: Model, images: Dataset) -> bool:
         """Whether a study can measure anything of these images; where it cannot, it is told why."""
@@ -805,11 +816,12 @@ class Bench:
 
     def save_whole(self, model: Model, images: Dataset, studies: Studies, *, full: bool) -> None:
         """Keeps in mind that these studies are stored whole."""
-        known = self.store.reached(model.ref, images.ref) or Reached()
-        units: dict[str, int | None] = dict(known.units) if known.images == len(images.samples) else {}
-        for axis in self.axes([model], images, studies):
-            units[axis.key] = _most(axis, images) if full else None
-        self.store.save_reached(model.ref, images.ref, Reached(len(images.samples), units))
+        known, size = self.store.reached(model.ref, images.ref) or Reached(), len(images.samples)
+        done = {axis.key: _most(axis, images) if full else None for axis in self.axes([model], images, studies)}
+        others = known.units if known.images == size else {}
+        drawn_for = {key: count for key, count in known.drawn.items() if key not in done and key in others}
+        reached = dataclasses.replace(known, images=size, units={**others, **done}, drawn=drawn_for)
+        self.store.save_reached(model.ref, images.ref, reached)
 
     def _predict_boxes(self, models: Sequence[Model | ModelRef]) -> bool:
         """Whether models predict boxes; BadInput where some do and others do not."""
@@ -862,7 +874,7 @@ class Bench:
         known = [self.store.model(model) if isinstance(model, ModelRef) else model for model in models]
         classes = [None if model is None else model.classes for model in known]
         left, reasons = measurable(work.studies, KnownInputs.of(classes, work.datasets, self.scoring))
-        if reasons and not left:
+        if reasons and all(any(one is other for other in work.unasked) for one in left):
             raise BadInput(f"nothing can be measured: {'; '.join(reasons)}")
         for reason in reasons:
             self.tell(f"left out: {reason}")
@@ -975,6 +987,7 @@ def joined(works: Iterable[Assembled]) -> Assembled:
         list(sets.values()),
         list(companions.values()),
         {fit: scaled for work in works for fit, scaled in work.editions.items()},
+        [study for work in works for study in work.unasked],
     )
 
 

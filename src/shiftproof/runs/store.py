@@ -160,6 +160,7 @@ class Reached:
 
     images: int = 0  # drawn of the dataset
     units: Mapping[str, int | None] = dataclasses.field(default_factory=dict)  # by study and options; None: all of it
+    drawn: Mapping[str, int] = dataclasses.field(default_factory=dict)  # images of studies that have fewer, by the same
     seconds: float = 0.0  # spent on it
     minutes: float = 0.0  # for which it is complete
     axes: str = ""  # which studies these are the seconds and minutes of
@@ -170,10 +171,15 @@ class Reached:
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Reached:
         """The same out of its file; ValueError, KeyError or TypeError where that is damaged."""
-        images, units = plain["images"], {_text(name): units for name, units in plain["units"].items()}
-        if not all(type(count) is int and count >= 0 for count in (images, *filter(None, units.values()))):
+        images, units, drawn = plain["images"], dict(plain["units"].items()), dict(plain["drawn"].items())
+        counts = (images, *filter(None, units.values()), *drawn.values())
+        if not all(type(count) is int and count >= 0 for count in counts):
             raise ValueError("images and units are counted")
-        return cls(images, units, float(plain["seconds"]), float(plain["minutes"]), _text(plain["axes"]))
+        return cls(images, units, drawn, float(plain["seconds"]), float(plain["minutes"]), _text(plain["axes"]))
+
+    def drawn_for(self, key: str) -> int:
+        """Images of the dataset that a study has."""
+        return self.drawn.get(key, self.images)
 
 
 def _text(value: object) -> str:
@@ -643,7 +649,7 @@ def _read_alike(path: Path) -> list[tuple[str, str]]:
 def _read_reached(path: Path) -> Reached:
     try:
         found = parse_json(text_in(path), path)
-        if found.keys() - {"images", "units", "seconds", "minutes", "axes", CHECKSUM}:
+        if found.keys() - {"images", "units", "drawn", "seconds", "minutes", "axes", CHECKSUM}:
             raise DamagedFile(path, "it holds what no record of a profile does")
         _check(path, found)
         return Reached.from_plain(found)

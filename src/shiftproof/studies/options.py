@@ -32,6 +32,7 @@ class Assembled:
     datasets: Sequence[Dataset]
     companions: Sequence[Classifier] = ()
     editions: Mapping[Fit, bool] = field(default_factory=dict)  # chosen by size; whether severity is scaled to it
+    unasked: Sequence[Study] = ()  # those among the studies that nobody named
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ class Parts:
     metric: str  # the number whose confidence interval more of them narrow
     unit: str = "photos"
     passes: int | None = None  # forward passes of a unit; None: counted once the study is assembled
-    of_dataset: bool = True  # whether a part belongs to any larger dataset too, and not to exactly this one
+    nested: bool = True  # whether a part of a dataset is one of any larger dataset too
 
 
 @dataclass(frozen=True, kw_only=True)

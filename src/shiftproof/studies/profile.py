@@ -11,12 +11,13 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 from shiftproof.datasets.subsets import drawn
+from shiftproof.errors import BadInput
 from shiftproof.metrics.table import metric_info
 from shiftproof.runs.predict import Progress
 from shiftproof.runs.store import Reached
@@ -27,9 +28,14 @@ from shiftproof.types import CLEAN, Dataset, Keep, Measurement, Results, fingerp
 CLEAN_SHARE = 0.3  # of the time, for unchanged images
 FIRST_IMAGES = 64  # from which the rate is known
 GROWTH = 1.6  # a part, over the part before it
-LEAST_GROWTH = 1.1  # a smaller step is not worth its overhead
-OVERRUN = 0.1  # of the time, by which a step that was estimated too short may be late
-REPORT_SHARE = 0.1  # of the time, kept for measuring and the report until it is known how long measuring takes
+LEAST_GROWTH = 1.25  # a smaller step is not worth its overhead
+PART_SHARE = 0.35  # of the time left, for a study of exactly the images it begins with
+PASSES_EACH = 3  # of each of these images
+LEAST_IMAGES = 50
+ANEW = 4  # times as many images for which such a study begins anew
+OVERRUN = 0.05  # of the time, by which a step that was estimated too short may be late
+REPORT_SHARE = 0.1  # of the time, kept for measuring and the report at least
+REPORT_TIMES = 2.5  # as long as measuring took: measuring everything once more, and a report, which takes about as long
 LEAST_SPREAD = 0.1  # standard deviation that the width of an interval is compared with at least
 
 
@@ -157,27 +163,32 @@ class OutOfTime(Exception):
 
 @dataclass
 class Watched:
-    """Progress of one study under a time limit, with the minutes that are left."""
+    """Progress of one step, however many runs it consists of, under a time limit."""
 
     progress: Progress | None
     title: str
-    left: Callable[[], float]  # seconds of the profile
-    limit: Callable[[], float]  # seconds before the step is broken off
+    expected: int  # forward passes
+    left: Callable[[], float]  # seconds before the step is broken off
     passes: int = 0
 
-    def begin(self, what: str, total: int, done: int) -> None:  # noqa: ARG002 - model and dataset, the same all the time
-        if self.progress:
-            self.progress.begin(f"{self.title} ({clock_face(self.left())} left)", total, done)
+    def begin(self, what: str, total: int, done: int) -> None:
+        """A run begins; all of a step are shown as one."""
 
     def advance(self, images: int) -> None:
+        if self.progress and not self.passes:
+            self.progress.begin(self.title, max(self.expected, images), 0)
         self.passes += images
         if self.progress:
             self.progress.advance(images)
-        if self.limit() < 0:
+        if self.left() < 0:
             raise OutOfTime
 
     def end(self) -> None:
-        if self.progress:
+        """A run has ended."""
+
+    def close(self) -> None:
+        """The step has ended."""
+        if self.progress and self.passes:
             self.progress.end()
 
 
@@ -211,6 +222,7 @@ class Partial:
     """A study that is done in parts, as far as it has come."""
 
     axis: Axis
+    images: Dataset
     parts: Parts
     passes: int  # of a unit
     units: int = 0
@@ -218,6 +230,7 @@ class Partial:
     pace: float | None = None  # seconds a forward pass, in its last step
     measuring: float = 0.0  # seconds, the last time
     stopped: bool = False
+    problem: str = ""
 
     @property
     def growing(self) -> bool:
@@ -257,32 +270,29 @@ class Profile:
         if before.axes != asked:  # other studies have minutes of their own
             before = dataclasses.replace(before, seconds=0.0, minutes=0.0, axes=asked)
         self.before = self.reached = before
+        self.complete = before.minutes >= minutes
         self.whole = [axis for axis in axes if axis.parts(images) is None]
         self.pace = 0.0  # seconds a forward pass of an unchanged image
+        self.measuring = 0.0  # seconds, of the studies that are not done in parts
 
     def spend(self) -> Reached:
         """Predicts until the time is up or nothing is left, and says how far each study has come."""
         try:
             images = self._unchanged()
-            partials = [self._begun(axis, images) for axis in self.axes if axis not in self.whole]
-            if not self._complete:
-                self._tell_estimate(images, partials)
+            self._time_measuring(images)
+            partials = [self._begun(axis, self._images_of(axis, images)) for axis in self.axes if axis not in self.whole]
+            self._tell_estimate(images, partials)
             while offer := best_offer((one.offer(self.pace) for one in partials if one.growing), self._left(partials)):
-                self._step(next(one for one in partials if one.axis.name == offer.name), images, offer.more)
+                self._step(next(one for one in partials if one.axis.name == offer.name), offer.more)
         finally:
             self._save()
         for one in partials:
-            if not one.units:
+            if one.problem or not one.units:
                 least = clock_face(one.offer(self.pace).seconds)
-                self.desk.tell(
-                    f"left out: {one.axis.name}: its smallest part takes about {least} minutes; give more --minutes"
-                )
+                why = one.problem or f"its smallest part takes about {least} min; give more --minutes"
+                self.desk.tell(f"left out: {one.axis.name}: {why}")
         self._save(minutes=max(self.minutes, self.before.minutes))
         return self.reached
-
-    @property
-    def _complete(self) -> bool:
-        return self.before.minutes >= self.minutes
 
     @property
     def _spent(self) -> float:
@@ -290,18 +300,19 @@ class Profile:
 
     def _left(self, partials: Sequence[Partial] = ()) -> float:
         """Seconds for forward passes, without those for measuring and the report."""
-        if self._complete:
+        if self.complete:
             return -math.inf
-        kept = max(REPORT_SHARE * 60 * self.minutes, 1.5 * sum(one.measuring for one in partials))
-        return 60 * self.minutes - self._spent - kept
+        measuring = self.measuring + sum(one.measuring for one in partials)
+        return 60 * self.minutes - self._spent - max(REPORT_SHARE * 60 * self.minutes, REPORT_TIMES * measuring)
 
-    def _watched(self, title: str, seconds: float) -> Watched:
-        """Progress of a step that may take these seconds, and somewhat longer."""
-        end = self.clock() + max(0.0, seconds) + OVERRUN * 60 * self.minutes
-        return Watched(self.progress, title, lambda: 60 * self.minutes - self._spent, lambda: end - self.clock())
+    def _watched(self, title: str, seconds: float, passes: int) -> Watched:
+        """Progress of a step that may take these seconds, and somewhat longer; what was stored before is waited for."""
+        end = math.inf if self.complete else self.clock() + max(0.0, seconds) + OVERRUN * 60 * self.minutes
+        left = clock_face(60 * self.minutes - self._spent)
+        return Watched(self.progress, f"{title} ({left} left)", passes, lambda: end - self.clock())
 
     def _save(self, **changes: Any) -> None:
-        seconds = self.before.seconds if self._complete else self._spent
+        seconds = self.before.seconds if self.complete else self._spent
         self.reached = dataclasses.replace(self.reached, **{"seconds": seconds, **changes})
         self.desk.save(self.reached)
 
@@ -314,43 +325,59 @@ class Profile:
             images = drawn(self.images, count)
             works = [self.desk.assemble(axis, images) for axis in self.whole]
             # the first images are waited for, however long they take
-            watched = self._watched("Unchanged images", math.inf if held is None else self._left())
+            seconds = math.inf if held is None else self._left()
+            watched = self._watched("Unchanged images", seconds, len(images.samples) - self.reached.images)
             begun = self.clock()
             try:
                 self.desk.fill(works, watched, keep=keep)
             except OutOfTime:
                 return held or images
+            finally:
+                watched.close()
             self.pace = (self.clock() - begun) / watched.passes if watched.passes else self.pace
             held, size = images, len(images.samples)
-            self._save(images=size, units=self._units_of(images))
+            self._save(images=size, units={**self.reached.units, **dict.fromkeys((axis.key for axis in self.whole), None)})
             runs = dict.fromkeys(run for work in works for study in work.studies for run in study.runs())
             of_image = self.pace * sum(run.dataset == images.ref for run in runs)
             seconds = min(CLEAN_SHARE * 60 * self.minutes - self._spent, self._left())
             fit = size + seconds / of_image if of_image else every
-            least = (
-                2 if size == self.before.images else LEAST_GROWTH
-            )  # a study of exactly these images begins anew with others
             count = every if every <= min(1.5 * fit, 4 * size) else int(min(fit, 2 * size))
-            if size == every or count < least * size or self._left() < 0:
+            if size == every or count < LEAST_GROWTH * size or self._left() < 0:
                 return images
-
-    def _units_of(self, images: Dataset) -> Mapping[str, int | None]:
-        """How far studies have come on these images: what belongs to exactly those from before does not count."""
-        units: dict[str, int | None] = dict.fromkeys((axis.key for axis in self.whole), None)
-        same = len(images.samples) == self.before.images
-        kept = {axis.key for axis in self.axes if (parts := axis.parts(images)) and (same or parts.of_dataset)}
-        others = self.before.units.keys() - {axis.key for axis in self.axes} if same else set()
-        return units | {key: done for key, done in self.before.units.items() if key in kept | others}
 
     def _keep(self) -> Keep | None:
         """The richest that any study needs of unchanged images, so that none is predicted twice."""
         few = drawn(self.images, min(FIRST_IMAGES, len(self.images.samples)))
         works = [self.desk.assemble(axis, few, axis.least(few)) for axis in self.axes]
         studies = [study for work in works for study in work.studies]
-        keeps = [
-            study.keep for study in studies if any((run.dataset, run.condition) == (few.ref, CLEAN) for run in study.runs())
-        ]
+        clean = (few.ref, CLEAN)
+        keeps = [study.keep for study in studies if any((run.dataset, run.condition) == clean for run in study.runs())]
         return richest(keeps) if keeps and "boxes" not in keeps else None
+
+    def _time_measuring(self, images: Dataset) -> None:
+        """How long it takes to measure the studies that are not done in parts."""
+        begun = self.clock()
+        for axis in () if self.complete else self.whole:
+            self.desk.measure(self.desk.assemble(axis, images))
+        self.measuring = self.clock() - begun
+
+    def _images_of(self, axis: Axis, images: Dataset) -> Dataset:
+        """The images of a study that is done in parts: all, unless its parts are of exactly the images it began with.
+
+        Then as many as leave it time for several passes each; it begins anew only where there is time for many more.
+        """
+        parts, known = axis.parts(images), self.before.drawn.get(axis.key, 0)
+        if parts is None or parts.nested:
+            return images
+        seconds = PART_SHARE * max(0.0, self._left())
+        fit = int(seconds / (PASSES_EACH * self.pace)) if self.pace else known or len(images.samples)
+        count = min(len(images.samples), max(fit, LEAST_IMAGES))
+        if known and count < ANEW * known:
+            return drawn(images, known)
+        some = drawn(images, count)
+        units = {key: done for key, done in self.reached.units.items() if key != axis.key}
+        self._save(units=units, drawn={**self.reached.drawn, axis.key: len(some.samples)})
+        return some
 
     def _begun(self, axis: Axis, images: Dataset) -> Partial:
         """A study that is done in parts, with what is stored of it."""
@@ -360,37 +387,60 @@ class Profile:
         work = self.desk.assemble(axis, images, parts.least)
         sizes = {one.ref: len(one.samples) for one in work.datasets}
         runs = dict.fromkeys(run for study in work.studies for run in study.runs())
-        state = Partial(axis, parts, parts.passes or max(1, round(sum(sizes[run.dataset] for run in runs) / parts.least)))
+        passes = parts.passes or max(1, round(sum(sizes[run.dataset] for run in runs) / parts.least))
+        state = Partial(axis, images, parts, passes)
         units = min(self.reached.units.get(axis.key) or 0, parts.most)
         if units:
-            self._step(state, images, units)
+            self._step(state, units)
         return state
 
-    def _step(self, state: Partial, images: Dataset, units: int) -> None:
-        work = self.desk.assemble(state.axis, images, units)
-        watched, begun = self._watched(state.axis.kind.title, self._left()), self.clock()
+    def _step(self, state: Partial, units: int) -> None:
+        work = self.desk.assemble(state.axis, state.images, units)
+        watched = self._watched(state.axis.kind.title, self._left(), (units - state.units) * state.passes)
+        begun = self.clock()
         try:
             self.desk.fill([work], watched)
         except OutOfTime:
             state.stopped = True
             return
+        except BadInput as problem:
+            state.stopped, state.problem = True, str(problem)
+            return
+        finally:
+            watched.close()
         filled = self.clock()
         state.pace = (filled - begun) / watched.passes if watched.passes else state.pace
-        if not self._complete:
+        if not self.complete:
             state.width = width_of(state.parts.metric, self.desk.measure(work))
         state.measuring, state.units = self.clock() - filled, units
         self._save(units={**self.reached.units, state.axis.key: units})
 
     def _tell_estimate(self, images: Dataset, partials: Sequence[Partial]) -> None:
         """How many forward passes a full profile takes, and how many of them the minutes buy."""
+        if self.complete:
+            self.desk.tell(f"complete for {self.before.minutes:g} minutes; more --minutes go on, --full takes everything")
+            return
         every = len(self.images.samples)
-        full = every + sum(self._most(one) * one.passes for one in partials)
-        rate = 1 / self.pace if self.pace else None
-        at_rate = f", about {clock_face(full * self.pace)} minutes at {rate:.0f} images/s" if rate else ""
-        bought = f"; {self.minutes:g} minutes are about {round(60 * self.minutes * rate, -2):,.0f} of them" if rate else ""
-        some = "" if len(images.samples) == every else f"; {len(images.samples):,} of {every:,} images are taken"
-        self.desk.tell(f"the full profile (--full) takes {full:,} forward passes{at_rate}{bought}{some}")
+        full = every + sum(parts.most * one.passes for one in partials if (parts := one.axis.parts(self.images)))
+        told = [f"the full profile (--full) is {full:,} forward passes"]
+        if self.pace:
+            minutes, bought = full * self.pace / 60, 60 * self.minutes / self.pace
+            told.append(f"about {minutes:,.0f} minutes at {1 / self.pace:.0f} images/s")
+            told.append(f"of which {self.minutes:g} minutes buy about {min(bought, full):,.0f}")
+        if len(images.samples) < every:
+            told.append(f"on {len(images.samples):,} of {every:,} images")
+        self.desk.tell(", ".join(told))
 
-    def _most(self, one: Partial) -> int:
-        parts = one.axis.parts(self.images)
-        return parts.most if parts else 0
+
+def common_units(parts: Parts | None, units: Collection[int | None], *, same_images: bool) -> int | None:
+    """The units of a study that several models all have; None where that is none, or where it is not done in parts.
+
+    >>> photos, passes = Parts(5, 100, "flips"), Parts(600, 7600, "errors", nested=False)
+    >>> common_units(photos, {8, 24}, same_images=False), common_units(passes, {700, 900}, same_images=False)
+    (8, None)
+    >>> common_units(photos, {8, 0}, same_images=True)
+    """
+    known = [one for one in units if one]
+    if parts is None or len(known) < len(units) or not (same_images or parts.nested):
+        return None
+    return min(known)

@@ -65,7 +65,7 @@ class CorruptionOptions(CorruptionChoice, PictureSettings, BaselineSettings, Cle
             return None
         photos, cells = len(dataset.samples), len(names) * len(self.severities)
         least = photos + min(photos * cells, max(FIRST_PASSES, 3 * cells))
-        return Parts(least, photos * (cells + 1), "mean_corrupted_error", "forward passes", passes=1, of_dataset=False)
+        return Parts(least, photos * (cells + 1), "mean_corrupted_error", "forward passes", passes=1, nested=False)
 
     def within(self, units: int, dataset: Dataset) -> tuple[StudyOptions, Dataset]:
         parts = self.parts(dataset)
