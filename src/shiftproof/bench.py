@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,8 +22,8 @@ from shiftproof.datasets.clusters import clustering
 from shiftproof.datasets.decoding import LIMIT_VARIABLE, limit_from_environment
 from shiftproof.datasets.image_list import ImageList, image_opener, spread_over
 from shiftproof.datasets.label_spaces import Scoring
-from shiftproof.datasets.subsets import load_groups, of_classes, unlabelled, with_coarse_classes
-from shiftproof.errors import BadInput, ClassMismatch, UnknownName, listed
+from shiftproof.datasets.subsets import drawn, load_groups, of_classes, unlabelled, with_coarse_classes
+from shiftproof.errors import BadInput, ClassMismatch, MissingRuns, UnknownName, listed
 from shiftproof.models import load_detector, load_model, names_detector
 from shiftproof.options import (
     CorruptionChoice,
@@ -33,10 +34,11 @@ from shiftproof.options import (
     PictureSettings,
     PredictionSettings,
     ScoringSettings,
+    TimeLimit,
     as_typed,
 )
 from shiftproof.reference import wnids_of
-from shiftproof.runs.load import has_predictions
+from shiftproof.runs.load import has_predictions, locate
 from shiftproof.runs.plan import KnownInputs, measurable, plan_runs
 from shiftproof.runs.predict import (
     Progress,
@@ -47,14 +49,17 @@ from shiftproof.runs.predict import (
     fill,
     fill_studies,
     predict_images,
+    worker_pool,
 )
-from shiftproof.runs.store import Store, StoredModel
+from shiftproof.runs.store import Reached, Store, StoredModel
 from shiftproof.runs.stored_models import preprocessing_told, versions
+from shiftproof.runs.workers import Workers
 from shiftproof.studies.base import model_ref
 from shiftproof.studies.kind import StudyKind
 from shiftproof.studies.measure import measure
-from shiftproof.studies.options import Assembled, Context, StudyOptions, has_facts
+from shiftproof.studies.options import Assembled, Context, StudyOptions
 from shiftproof.studies.probe.options import ProbeOptions
+from shiftproof.studies.profile import Axis, Profile, common_units
 from shiftproof.studies.threshold.exported import ExportedThreshold
 from shiftproof.studies.threshold.options import ThresholdOptions
 from shiftproof.types import (
@@ -63,13 +68,16 @@ from shiftproof.types import (
     Condition,
     Dataset,
     FoundObjects,
+    Keep,
     Model,
     ModelRef,
     ObjectDetector,
     Predictions,
+    RecordedDetector,
     Results,
     Seen,
     Study,
+    richest,
 )
 
 if TYPE_CHECKING:
@@ -110,6 +118,8 @@ def run(
     dataset: str | Path | Dataset,
     *,
     studies: Studies = None,
+    minutes: float | None = None,
+    full: bool = False,
     store: str | Path | Store = "runs",
     report: str | Path | None = None,
     unreviewed: str | Path | Dataset | None = None,
@@ -122,15 +132,30 @@ def run(
 ) -> Results:
     """Predicts what is not stored, measures the studies and writes a report where one is asked for.
 
-    `unreviewed` is the dataset before review: every study is measured on it too.
+    Without `studies` it is a robustness profile: every study that fits, within `minutes` or `full`. Named studies are run
+    beside accuracy, in full unless there are `minutes`. `unreviewed` is the dataset before review: every study is measured
+    on it too.
     """
-    prediction = prediction or PredictionSettings()
+    started, prediction, time_limit = (
+        time.monotonic(),
+        prediction or PredictionSettings(),
+        TimeLimit(minutes=minutes, full=full),
+    )
     with Bench.of(store, dataset_options, scoring, model_options, tell) as bench:
         loaded = bench.model(model, prediction)
         images = bench.dataset(dataset)
-        work = bench.assemble([loaded], images, studies, unreviewed=unreviewed)
-        check_classes(loaded, images, bench.scoring)
-        bench.fill(loaded, work, prediction, progress)
+        limit = time_limit.spent_on(named=_choice(studies).names is not None)
+        if limit is None:
+            work = bench.assemble([loaded], images, studies, unreviewed=unreviewed, full=full)
+            check_classes(loaded, images, bench.scoring)
+            bench.fill(loaded, work, prediction, progress)
+            bench.save_whole(loaded, images, studies, full=full)
+        else:
+            work = bench.profile(loaded, images, studies, limit, prediction, progress, started=started)
+            if unreviewed is not None:
+                before = bench.assemble([loaded], bench.before_review(unreviewed, images), studies)
+                bench.fill(loaded, before, prediction, progress)
+                work = joined([work, before])
         return bench.report(work, report)
 
 
@@ -149,7 +174,8 @@ def plan(
     """The runs that the studies need, a row each, with how many images are stored already."""
     with Bench.of(store, dataset_options, scoring, model_options, tell) as bench:
         loaded = bench.model(model)
-        work = bench.assemble([loaded], bench.dataset(dataset), studies, unreviewed=unreviewed)
+        whole = _choice(studies).names is None  # of a profile everything, as with --full
+        work = bench.assemble([loaded], bench.dataset(dataset), studies, unreviewed=unreviewed, full=whole)
         left = bench.measurable(work, [loaded])
         bench.tell_editions(work)
         return plan_runs(left, work.datasets, store=bench.store, scoring=bench.scoring)
@@ -208,7 +234,7 @@ def compare(
     """
     with Bench.of(store, dataset_options, scoring, None, tell) as bench:
         images = bench.dataset(dataset)
-        work = bench.assemble(bench.compared(models, images), images, studies, unreviewed=unreviewed)
+        work = bench.assemble(bench.compared(models, images), images, studies, unreviewed=unreviewed, stored=True)
         bench.tell_editions(work)  # before what was never run under this one is missed
         return bench.report(work, report)
 
@@ -621,7 +647,7 @@ class Bench:
         if models:
             chosen = [self.context.stored_model(one) if isinstance(one, str) else model_ref(one) for one in models]
         else:
-            predicted = [one for one in versions(self.store) if has_predictions(one.model.ref, images, store=self.store)]
+            predicted = [one for one in versions(self.store) if self._has_predicted(one.model.ref, images)]
             chosen = [one.ref for one in predicted if one.newest]
             for ref in chosen:
                 self.context.tell_versions(ref)
@@ -659,43 +685,143 @@ class Bench:
         studies: Studies,
         *,
         unreviewed: str | Path | Dataset | None = None,
+        full: bool = False,
+        stored: bool = False,
     ) -> Assembled:
-        """The studies of the images, and of the same dataset before review where that is named."""
-        datasets = [images, *([self.dataset(unreviewed)] if unreviewed else [])]
-        if len({one.ref.name for one in datasets}) < len(datasets):
-            name = images.ref.name
-            raise BadInput(f"both datasets are called {name}, so their numbers could not be told apart; rename a folder")
-        choice = _choice(studies)
-        made = [part for one in datasets for part in self._parts(models, one, choice)]
-        sets = {one.ref: one for part in [Assembled([], datasets), *made] for one in part.datasets}
-        companions = {one.ref: one for part in made for one in part.companions}
-        return Assembled(
-            [study for part in made for study in part.studies],
-            list(sets.values()),
-            list(companions.values()),
-            {fit: scaled for part in made for fit, scaled in part.editions.items()},
-        )
+        """The studies of the images, and of the same dataset before review where that is named.
 
-    def _parts(self, models: Sequence[Model | ModelRef], images: Dataset, choice: StudyChoice) -> Iterator[Assembled]:
-        boxes = self._predict_boxes(models)
+        With `full` all units of studies that can be done in parts; with `stored` as many as a profile has come to.
+        """
+        datasets = [images, *([self.before_review(unreviewed, images)] if unreviewed else [])]
+        made = [Assembled([], [])]
+        for one in datasets:
+            axes = self.axes(models, one, studies)
+            if stored:
+                made += self._stored(axes, models, one, _choice(studies).names)
+            else:
+                made += [self._whole(axis, models, one, full, _choice(studies).names) for axis in axes]
+                made.append(Assembled([], [one]))
+        return joined(made)
+
+    def _whole(
+        self, axis: Axis, models: Sequence[Model | ModelRef], images: Dataset, full: bool, names: Sequence[str] | None
+    ) -> Assembled:
+        """A study as its options say, or with all units it can have."""
+        work = axis.assemble(models, images, self.context, _most(axis, images) if full else None)
+        return work if names is None or axis.name in names else dataclasses.replace(work, unasked=work.studies)
+
+    def before_review(self, unreviewed: str | Path | Dataset, images: Dataset) -> Dataset:
+        """The dataset before review; BadInput where it cannot be told apart by its name."""
+        before, name = self.dataset(unreviewed), images.ref.name
+        if before.ref.name == name:
+            raise BadInput(f"both datasets are called {name}, so their numbers could not be told apart; rename a folder")
+        return before
+
+    def axes(self, models: Sequence[Model | ModelRef], images: Dataset, studies: Studies) -> list[Axis]:
+        """The studies that were named, or those of a profile, with their options."""
+        choice, boxes = _choice(studies), self._predict_boxes(models)
         if boxes:
             self.scoring_options.refuse(
                 ("class_groups", "scored"),
                 "boxes are compared class by class",
                 "join or choose classes in the file of boxes",
             )
-        kinds = chosen_kinds(choice, images, boxes=boxes)
-        fitting = {name: kind for name, kind in kinds.items() if len(models) >= kind.least_models}
-        if choice.names is not None and len(fitting) < len(kinds):
-            raise BadInput(f"some of {','.join(choice.names)} need several models; use shiftproof compare")
-        for name, kind in fitting.items():
-            options, study = choice.options.get(name), kind.load_study()
-            if options is None and kind.options is not None:
-                options = kind.load_options()()
-            if options is None:
-                yield Assembled([study(models=models, dataset=images)], [images])
-            else:
-                yield options.assemble(study, models, images, self.context)
+        axes = chosen_axes(choice, images, boxes=boxes, models=len(models))
+        if choice.names is None and any(isinstance(model, RecordedDetector) for model in models):
+            # it holds detections in the images as they are
+            works = [(axis, axis.assemble(models, images, self.context)) for axis in axes]
+            axes = [
+                axis for axis, work in works if all(run.condition == CLEAN for one in work.studies for run in one.runs())
+            ]
+        return axes
+
+    def _stored(
+        self, axes: Sequence[Axis], models: Sequence[Model | ModelRef], images: Dataset, names: Sequence[str] | None
+    ) -> Iterator[Assembled]:
+        """Studies as far as a profile of these models has come; of others those that are stored whole, and those named."""
+        every = [self.store.reached(model_ref(model), images.ref) or Reached() for model in models]
+        fewest = min(one.images for one in every) or len(images.samples)
+        yield Assembled([], [drawn(images, fewest)])
+        for axis in axes:
+            counts = {one.drawn_for(axis.key) for one in every}
+            some = drawn(images, min(counts) or len(images.samples))
+            units = common_units(
+                axis.parts(some), {one.units.get(axis.key, 0) for one in every}, same_images=len(counts) == 1
+            )
+            work = axis.assemble(models, some if units else drawn(images, fewest), self.context, units)
+            named = names is not None and axis.name in names
+            if units or named or axis.kind.always or self._is_stored(work):
+                yield work
+
+    def _is_stored(self, work: Assembled) -> bool:
+        """Whether every run of these studies is there."""
+        sets = {images.ref: images for images in work.datasets}
+        try:
+            for study in work.studies:
+                for run in study.runs():
+                    locate(run, sets[run.dataset], store=self.store, keep=study.keep)
+        except MissingRuns:
+            return False
+        return True
+
+    def _has_predicted(self, model: ModelRef, images: Dataset) -> bool:
+        """Whether the store has its predictions for these images, or for those of a profile."""
+        reached = self.store.reached(model, images.ref)
+        some = drawn(images, reached.images) if reached else images
+        return has_predictions(model, some, store=self.store)
+
+    def profile(
+        self,
+        model: Model,
+        images: Dataset,
+        studies: Studies,
+        minutes: float,
+        prediction: PredictionSettings,
+        progress: Progress | None,
+        *,
+        started: float,
+    ) -> Assembled:
+        """The studies as far as they come within so many minutes of forward passes."""
+        axes = self.axes([model], images, studies)
+        check_classes(model, images, self.scoring)
+        axes = [axis for axis in axes if self._can_measure(axis, model, images)]
+        if not axes:
+            raise BadInput("nothing can be measured, for the reasons above")
+        clustering(self.scoring_options.cluster).check([images])
+        self.tell_preprocessing(model, [images], prediction)
+        if not prediction.quiet:
+            names = listed(axis.name for axis in axes)
+            self.tell(f"profile of {model.ref.name} on {images.ref.name} within {minutes:g} minutes: {names}")
+        with worker_pool(prediction.workers, model.preprocessing, images) as workers:
+            desk = _Desk(self, model, images, prediction, workers)
+            reached = Profile(
+                axes,
+                images,
+                desk,
+                minutes=minutes,
+                reached=self.store.reached(model.ref, images.ref),
+                started=started,
+                progress=progress,
+            ).spend()
+        done = [(axis, drawn(images, reached.drawn_for(axis.key))) for axis in axes if axis.key in reached.units]
+        return joined(desk.assemble(axis, some, reached.units[axis.key]) for axis, some in done)
+
+    def _can_measure(self, axis: Axis, model: Model, images: Dataset) -> bool:
+        """Whether a study can measure anything of these images; where it cannot, it is told why."""
+        work = axis.assemble([model], images, self.context)
+        left, reasons = measurable(work.studies, KnownInputs.of([model.classes], work.datasets, self.scoring))
+        for reason in reasons:
+            self.tell(f"left out: {reason}")
+        return bool(left)
+
+    def save_whole(self, model: Model, images: Dataset, studies: Studies, *, full: bool) -> None:
+        """Keeps in mind that these studies are stored whole."""
+        known, size = self.store.reached(model.ref, images.ref) or Reached(), len(images.samples)
+        done = {axis.key: _most(axis, images) if full else None for axis in self.axes([model], images, studies)}
+        others = known.units if known.images == size else {}
+        drawn_for = {key: count for key, count in known.drawn.items() if key not in done and key in others}
+        reached = dataclasses.replace(known, images=size, units={**others, **done}, drawn=drawn_for)
+        self.store.save_reached(model.ref, images.ref, reached)
 
     def _predict_boxes(self, models: Sequence[Model | ModelRef]) -> bool:
         """Whether models predict boxes; BadInput where some do and others do not."""
@@ -712,13 +838,25 @@ class Bench:
 
     def fill(self, model: Model, work: Assembled, prediction: PredictionSettings, progress: Progress | None) -> None:
         """Every run of this model and its companions that the studies name, and those of others checked to be there."""
-        run_now: list[Model] = [model, *work.companions]
         studies = self.measurable(work, [model])
         clustering(self.scoring_options.cluster).check(work.datasets)
-        check_stored(studies, work.datasets, store=self.store, besides=[one.ref for one in run_now])
         self.tell_preprocessing(model, work.datasets, prediction)
         if not prediction.quiet:
             self.tell_editions(work)
+        self.fill_runs(model, dataclasses.replace(work, studies=studies), prediction, progress)
+
+    def fill_runs(
+        self,
+        model: Model,
+        work: Assembled,
+        prediction: PredictionSettings,
+        progress: Progress | None,
+        workers: Workers | None = None,
+    ) -> None:
+        """Every run of the model and its companions that is not stored; `workers` are processes of the caller's."""
+        run_now: list[Model] = [model, *work.companions]
+        studies = work.studies
+        check_stored(studies, work.datasets, store=self.store, besides=[one.ref for one in run_now])
         for one in run_now:
             fill_studies(
                 one,
@@ -728,6 +866,7 @@ class Bench:
                 scoring=self.scoring,
                 progress=progress,
                 settings=prediction,
+                workers=workers,
             )
 
     def measurable(self, work: Assembled, models: Sequence[Model | ModelRef]) -> list[Study]:
@@ -735,7 +874,7 @@ class Bench:
         known = [self.store.model(model) if isinstance(model, ModelRef) else model for model in models]
         classes = [None if model is None else model.classes for model in known]
         left, reasons = measurable(work.studies, KnownInputs.of(classes, work.datasets, self.scoring))
-        if reasons and not left:
+        if reasons and all(any(one is other for other in work.unasked) for one in left):
             raise BadInput(f"nothing can be measured: {'; '.join(reasons)}")
         for reason in reasons:
             self.tell(f"left out: {reason}")
@@ -751,7 +890,8 @@ class Bench:
         report: str | Path | None = None,
     ) -> Results:
         """What the studies find in the store, with a report as a file where one is asked for."""
-        return self.report(self.assemble(models, self.dataset(dataset), studies, unreviewed=unreviewed), report)
+        images = self.dataset(dataset)
+        return self.report(self.assemble(models, images, studies, unreviewed=unreviewed, stored=True), report)
 
     def measure(self, work: Assembled) -> Results:
         """What the studies find in the store."""
@@ -798,6 +938,65 @@ class Bench:
             self.tell(f"warning: {warning}")
 
 
+@dataclass
+class _Desk:
+    """What a profile has done for it, at one bench for one model."""
+
+    bench: Bench
+    model: Model
+    images: Dataset
+    prediction: PredictionSettings
+    workers: Workers
+    editions: set[Fit] = dataclasses.field(default_factory=set)  # told already
+
+    def assemble(self, axis: Axis, images: Dataset, units: int | None = None) -> Assembled:
+        work = axis.assemble([self.model], images, self.bench.context, units)
+        for fit, scaled in work.editions.items():
+            if fit not in self.editions and not self.prediction.quiet:
+                self.editions.add(fit)
+                self.bench.tell_edition(fit, scaled=scaled)
+        return work
+
+    def fill(self, works: Sequence[Assembled], progress: Progress, *, keep: Keep | None = None) -> None:
+        keeps = [one for one in (keep, self.prediction.keep) if one is not None]
+        settings = dataclasses.replace(self.prediction, keep=richest(keeps)) if keeps else self.prediction  # type: ignore[arg-type]  # never boxes
+        self.bench.fill_runs(self.model, joined(works), settings, progress, self.workers)
+
+    def measure(self, work: Assembled) -> Results:
+        return self.bench.measure(work)
+
+    def save(self, reached: Reached) -> None:
+        self.bench.store.save_reached(self.model.ref, self.images.ref, reached)
+
+    def tell(self, text: str) -> None:
+        if not self.prediction.quiet:
+            self.bench.tell(text)
+
+
+EVERY = "all"
+"""The name of all studies."""
+
+
+def joined(works: Iterable[Assembled]) -> Assembled:
+    """Several assemblies as one; what they share is there once."""
+    works = list(works)
+    sets = {one.ref: one for work in works for one in work.datasets}
+    companions = {one.ref: one for work in works for one in work.companions}
+    return Assembled(
+        [study for work in works for study in work.studies],
+        list(sets.values()),
+        list(companions.values()),
+        {fit: scaled for work in works for fit, scaled in work.editions.items()},
+        [study for work in works for study in work.unasked],
+    )
+
+
+def _most(axis: Axis, images: Dataset) -> int | None:
+    """All units of a study that can be done in parts."""
+    parts = axis.parts(images)
+    return None if parts is None else parts.most
+
+
 def _choice(studies: Studies) -> StudyChoice:
     """Studies as a caller may name them."""
     if studies is None or isinstance(studies, StudyChoice):
@@ -808,32 +1007,45 @@ def _choice(studies: Studies) -> StudyChoice:
     return StudyChoice(tuple(studies), options)
 
 
-def chosen_kinds(choice: StudyChoice, images: Dataset, *, boxes: bool) -> dict[str, StudyKind]:
-    """The studies that were named, or those that fit by default and those that other options ask for.
+def chosen_axes(choice: StudyChoice, images: Dataset, *, boxes: bool, models: int = 1) -> list[Axis]:
+    """The studies that were named and those that always run; or those of a profile and those that other options ask for.
 
-    Of images with certain facts, as frames of video have, only the study made for them is run: others would treat
-    near-identical frames as independent images.
+    ``all`` names every study of what the models predict.
     """
-    needs = "boxes" if boxes else "classes"
-    if choice.names is not None:
-        if not choice.names:
-            raise BadInput("expected names of studies with commas between them, see shiftproof list studies")
-        kinds: dict[str, StudyKind] = {name: catalog.STUDIES.load(name) for name in choice.names}
-    else:
-        every: dict[str, StudyKind] = dict(catalog.STUDIES.loaded())
-        fitting = {name: kind for name, kind in every.items() if kind.needs == needs}
-        own = {name: kind for name, kind in fitting.items() if kind.made_for and has_facts(images, *kind.made_for)}
-        kinds = own or {name: kind for name, kind in fitting.items() if kind.by_default}
-    for name, kind in kinds.items():
+    every: dict[str, StudyKind] = dict(catalog.STUDIES.loaded())
+    fitting = {
+        name: kind for name, kind in every.items() if (kind.needs == "boxes") == boxes and kind.least_models <= models
+    }
+
+    def axis(name: str, kind: StudyKind) -> Axis:
+        options = choice.options.get(name)
+        return Axis(name, kind, kind.load_options()() if options is None and kind.options is not None else options)
+
+    def asked(name: str) -> bool:
+        options = choice.options.get(name)
+        return options is not None and bool(_that_run(options))
+
+    if choice.names is None:
+        axes = [axis(name, kind) for name, kind in fitting.items() if kind.by_default or asked(name)]
+        return [one for one in axes if one.options is None or asked(one.name) or one.options.fits(images)]
+    if not choice.names:
+        raise BadInput("expected names of studies with commas between them, see shiftproof list studies")
+    if EVERY in choice.names:
+        return [
+            one for one in (axis(*named) for named in fitting.items()) if one.options is None or one.options.fits(images)
+        ]
+    named = {name: catalog.STUDIES.load(name) for name in choice.names}
+    for name, kind in named.items():
         _check_predictions(name, kind, boxes=boxes)
+        if kind.least_models > models:
+            raise BadInput(f"some of {','.join(choice.names)} need several models; use shiftproof compare")
     for name, options in choice.options.items():
-        wanted = [one for one in _that_run(options) if not any(_takes(choice, chosen, one) for chosen in kinds)]
-        if wanted and name not in kinds:
-            if choice.names is not None:
-                typed = " and ".join(map(as_typed, wanted))
-                raise BadInput(f"{typed}: only the study {name} uses these; name it in --studies too")
-            kinds[name] = catalog.STUDIES.load(name)
-    return kinds
+        wanted = [one for one in _that_run(options) if not any(_takes(choice, chosen, one) for chosen in named)]
+        if wanted and name not in named:
+            typed = " and ".join(map(as_typed, wanted))
+            raise BadInput(f"{typed}: only the study {name} uses these; name it in --studies too")
+    always = {name: kind for name, kind in fitting.items() if kind.always and name not in named}
+    return [axis(name, kind) for name, kind in (always | named).items()]
 
 
 def _that_run(options: StudyOptions) -> list[str]:

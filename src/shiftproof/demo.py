@@ -28,8 +28,10 @@ from shiftproof.reports.build import save_report
 from shiftproof.runs.predict import Progress, fill_studies
 from shiftproof.runs.store import Store
 from shiftproof.runs.workers import Workers
+from shiftproof.studies.accuracy.study import AccuracyStudy
+from shiftproof.studies.calibration.study import CalibrationStudy
+from shiftproof.studies.comparison.study import ComparisonStudy
 from shiftproof.studies.corruption.study import CorruptionStudy
-from shiftproof.studies.kind import StudyKind
 from shiftproof.studies.measure import measure
 from shiftproof.studies.ood.study import OODStudy
 from shiftproof.studies.perturbation.study import PerturbationStudy
@@ -187,7 +189,4 @@ def _package_folder(package: str) -> Path:
 
 
 def _clean_studies(models: list[Classifier], images: Dataset) -> list[Study]:
-    kinds: list[StudyKind] = [kind for _, kind in catalog.STUDIES.loaded()]
-    return [
-        kind.load_study()(models=models, dataset=images) for kind in kinds if kind.by_default and kind.needs == "classes"
-    ]
+    return [AccuracyStudy(models, images), CalibrationStudy(models, images), ComparisonStudy(models, images)]

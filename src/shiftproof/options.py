@@ -40,6 +40,7 @@ class Bounds(NamedTuple):
 
 SHARE = Bounds(0, 1, open_below=True, open_above=True)
 POSITIVE = Bounds(0, open_below=True)
+DEFAULT_MINUTES = 3.0
 STORE = "Folder of stored predictions."
 FILTERS = "A filter model, e.g. lite:0, with options of its own as onnx:FILE?preprocess=imagenet,size=244; repeatable."
 DATABASE = "A database of votes, such as postgresql://user@host/name.  [default: a file in the project]"
@@ -455,9 +456,41 @@ class StudyNames(Options):
     TITLE: ClassVar[str] = "Studies"
 
     studies: tuple[str, ...] | None = option(
-        None, "Comma-separated, see shiftproof list studies.  [default: all that fit]", common=True
+        None,
+        "Comma-separated, beside accuracy; all for every study, see shiftproof list studies.  [default: those of a profile]",
+        common=True,
     )
     unreviewed: str | None = option(None, "DATASET before review: every study is measured on it too.")
+
+
+class TimeLimit(Options):
+    """How much of a profile is run."""
+
+    TITLE: ClassVar[str] = "Studies"
+
+    minutes: float | None = option(
+        None,
+        "Time for a robustness profile, spread over its studies; one that was stopped goes on.  [default: 3; with --studies "
+        "no limit]",
+        bounds=POSITIVE,
+        common=True,
+    )
+    full: bool = option(False, "Everything, however long it takes: all cells, all sequences.", common=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.full and self.minutes is not None:
+            raise BadInput("--full takes the time it takes; leave out --minutes, or --full")
+
+    def spent_on(self, *, named: bool) -> float | None:
+        """The minutes of a profile, or of studies that were `named`; None: no limit.
+
+        >>> TimeLimit().spent_on(named=False), TimeLimit().spent_on(named=True), TimeLimit(minutes=1).spent_on(named=True)
+        (3.0, None, 1)
+        """
+        if self.full or (named and self.minutes is None):
+            return None
+        return DEFAULT_MINUTES if self.minutes is None else self.minutes
 
 
 class ProbedModel(Options):

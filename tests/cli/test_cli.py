@@ -33,6 +33,10 @@ def network(tmp_path: Path) -> list[str]:
     return ["colours.onnx", "--preprocess", "unit,resize=squash", "--classes", "classes.txt"]
 
 
+CLEAN = ["--studies", "calibration"]
+"""Accuracy and calibration: what unchanged images are enough for."""
+
+
 def arguments(network: list[str], images: Path) -> list[object]:
     return [network[0], images, *network[1:]]
 
@@ -64,7 +68,7 @@ def test_runs_that_predict_cannot_make_are_told_how_they_can(
 def test_run_predicts_measures_and_reports(
     shiftproof: Shiftproof, network: list[str], draw_photos: Draw, tmp_path: Path
 ) -> None:
-    said = shiftproof("run", *arguments(network, draw_photos()))
+    said = shiftproof("run", *arguments(network, draw_photos()), *CLEAN)
     assert said.code == 0
     assert "Top-1 accuracy" in said.out
     assert said.out.splitlines()[-1] == "report.html"
@@ -83,14 +87,14 @@ def test_every_study_is_asked_of_the_set_before_its_review_too(
     found = [(one["metric"], one["about"]["dataset"], one["images"]) for one in said["findings"] if "metric" in one]
     for metric in ("top1_accuracy", "rms_calibration_error"):
         assert [one[1:] for one in found if one[0] == metric] == [("reviewed", 6), ("before", 9)]
-    same = shiftproof("run", *arguments(network, reviewed), "--unreviewed", reviewed)
+    same = shiftproof("run", *arguments(network, reviewed), *CLEAN, "--unreviewed", reviewed)
     assert "both datasets are called reviewed" in same.err
 
 
 def test_a_second_run_does_not_predict(shiftproof: Shiftproof, network: list[str], draw_photos: Draw) -> None:
     photos = draw_photos()
-    first = shiftproof("run", *arguments(network, photos))
-    second = shiftproof("run", *arguments(network, photos))
+    first = shiftproof("run", *arguments(network, photos), *CLEAN)
+    second = shiftproof("run", *arguments(network, photos), *CLEAN)
     assert second.out == first.out
     assert "images/s" not in second.err
 
@@ -123,15 +127,15 @@ def test_the_steps_one_at_a_time_give_the_same_numbers(
     shiftproof: Shiftproof, network: list[str], draw_photos: Draw
 ) -> None:
     photos = draw_photos()
-    whole = shiftproof("run", *arguments(network, photos), "--store", "whole", "--json")
-    planned = json.loads(shiftproof("plan", *arguments(network, photos), "--json").out)
+    whole = shiftproof("run", *arguments(network, photos), *CLEAN, "--store", "whole", "--json")
+    planned = json.loads(shiftproof("plan", *arguments(network, photos), *CLEAN, "--json").out)
     assert [(row["images"], row["stored"], row["to do"]) for row in planned] == [(15, 0, 15)]
     early = shiftproof("measure", *arguments(network, photos))
     assert early.code == 1
     assert "shiftproof predict" in early.err
     predicted = json.loads(shiftproof("predict", *arguments(network, photos), "--json").out)
     assert predicted == {"predicted": 15, "stored_before": 0, "skipped_images": []}
-    assert json.loads(shiftproof("plan", *arguments(network, photos), "--json").out)[0]["to do"] == 0
+    assert json.loads(shiftproof("plan", *arguments(network, photos), *CLEAN, "--json").out)[0]["to do"] == 0
     measured = shiftproof("measure", *arguments(network, photos), "--json")
     assert json.loads(measured.out)["findings"] == json.loads(whole.out)["findings"]
     by_name = shiftproof("measure", "colours", photos, "--json")
@@ -162,7 +166,7 @@ def test_what_is_said_of_a_model_later_counts(
 def test_measurements_come_as_csv_and_parquet_too(shiftproof: Shiftproof, network: list[str], draw_photos: Draw) -> None:
     from pyarrow import parquet
 
-    shiftproof("run", *arguments(network, draw_photos()), "--csv", "m.csv", "--parquet", "m.parquet")
+    shiftproof("run", *arguments(network, draw_photos()), *CLEAN, "--csv", "m.csv", "--parquet", "m.parquet")
     with Path("m.csv").open() as file:
         rows = list(csv.DictReader(file))
     table = parquet.read_table("m.parquet").to_pylist()
@@ -183,11 +187,11 @@ def test_answers_are_scored_among_other_classes_than_the_models(
     (images / "blue").rename(images.parent / "blue")
     Path("groups.json").write_text(json.dumps({"warm": ["red"], "other": ["blue", "green"]}))
     how = {"subset": ["--scored", "subset"], "merge": ["--class-groups", "groups.json"]}[scored]
-    said = shiftproof("run", *arguments(network, images), *how, *keep, "--json")
+    said = shiftproof("run", *arguments(network, images), *CLEAN, *how, *keep, "--json")
     found = {one["metric"]: one for one in json.loads(said.out)["findings"] if "metric" in one}
     assert found["top1_accuracy"]["value"] == 0.5
     assert found["top1_accuracy"]["convention"]["classes"].startswith("2 ")
-    planned = json.loads(shiftproof("plan", *arguments(network, images), *how, "--json").out)
+    planned = json.loads(shiftproof("plan", *arguments(network, images), *CLEAN, *how, "--json").out)
     assert {run["keep"] for run in planned} == {"logits"}
 
 
@@ -196,10 +200,10 @@ def test_images_that_lose_their_label_are_counted_and_told(
 ) -> None:
     photos = draw_photos()
     (photos / "blue").rename(photos / "lilac")  # which is no class of the model
-    refused = shiftproof("run", *arguments(network, photos))
+    refused = shiftproof("run", *arguments(network, photos), *CLEAN)
     assert refused.code == 1
     assert "--unmatched unlabelled" in refused.err
-    said = shiftproof("run", *arguments(network, photos), "--unmatched", "unlabelled", "--json")
+    said = shiftproof("run", *arguments(network, photos), *CLEAN, "--unmatched", "unlabelled", "--json")
     results = json.loads(said.out)
     (card,) = results["datasets"]
     assert (card["images"], card["labelled"]) == (15, 10)
@@ -269,7 +273,7 @@ def test_compare_needs_only_the_store(shiftproof: Shiftproof, network: list[str]
 
 def test_shards_of_two_machines_merge(shiftproof: Shiftproof, network: list[str], draw_photos: Draw) -> None:
     photos = draw_photos(20)
-    whole = json.loads(shiftproof("run", *arguments(network, photos), "--store", "whole", "--json").out)
+    whole = json.loads(shiftproof("run", *arguments(network, photos), *CLEAN, "--store", "whole", "--json").out)
     for part in (1, 2):
         shiftproof("predict", *arguments(network, photos), "--shard", f"{part}/2", "--store", f"machine{part}")
     assert shiftproof("measure", "colours", photos, "--store", "machine1").code == 1, "one shard is not the whole"
@@ -280,7 +284,7 @@ def test_shards_of_two_machines_merge(shiftproof: Shiftproof, network: list[str]
 def test_unreadable_images_are_listed_and_counted(shiftproof: Shiftproof, network: list[str], draw_photos: Draw) -> None:
     photos = draw_photos()
     (photos / "red" / "broken.jpg").write_text("no image")
-    said = shiftproof("run", *arguments(network, photos))
+    said = shiftproof("run", *arguments(network, photos), *CLEAN)
     assert said.code == 0
     assert "skipped: red/broken.jpg" in said.err
     assert "broken.jpg" in Path("report.html").read_text(encoding="utf-8")
@@ -291,7 +295,7 @@ def test_unreadable_images_are_listed_and_counted(shiftproof: Shiftproof, networ
         for finding in found["findings"]
         if finding["kind"] == "Measurement"
     )
-    strict = shiftproof("run", *arguments(network, photos), "--strict")
+    strict = shiftproof("run", *arguments(network, photos), *CLEAN, "--strict")
     assert (strict.code, strict.err.count("\n") > 0) == (1, True)
     assert "leave out --strict" in strict.err
 
@@ -302,7 +306,7 @@ def test_images_that_are_all_unreadable_leave_nothing_to_measure(
     images = draw_photos(1)
     for photo in images.glob("*/*.png"):
         photo.write_text("no image")
-    said = shiftproof("run", *arguments(network, images))
+    said = shiftproof("run", *arguments(network, images), *CLEAN)
     assert said.code == 0
     assert "nothing to measure, all 3 images were skipped" in said.err
 
@@ -327,7 +331,7 @@ def test_unlabelled_images_skip_what_needs_labels_and_say_so(
     flat.mkdir()
     for number, photo in enumerate(draw_photos().rglob("*.png")):
         photo.rename(flat / f"{number}.png")
-    said = shiftproof("run", *arguments(network, flat))
+    said = shiftproof("run", *arguments(network, flat), *CLEAN)
     assert said.code == 0
     assert "Top-1" not in said.out
     assert "left out: flat: accuracy needs labels" in said.err
@@ -445,7 +449,7 @@ def test_chance_is_that_of_the_classes_scored(shiftproof: Shiftproof, network: l
     for photo in (images / "blue").iterdir():
         photo.write_bytes((images / "green" / photo.name).read_bytes())
     shutil.rmtree(images / "red")
-    said = shiftproof("run", *arguments(network, images), "--scored", "subset")
+    said = shiftproof("run", *arguments(network, images), *CLEAN, "--scored", "subset")
     assert "accuracy of 9 in 18: no better than chance among 2 classes" in said.err
 
 
@@ -554,7 +558,7 @@ def test_streams_of_any_kind_do(
 ) -> None:
     images = draw_photos(1)
     (images / "red" / "000.png").rename(images / "red" / "rött 日.png")
-    shiftproof("run", *arguments(network, images))
+    shiftproof("run", *arguments(network, images), *CLEAN)
     command = f"{sys.executable} -m shiftproof report colours photos -o again.html {streams}"
     said = subprocess.run(
         ["sh", "-c", command],

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image as Pillow
 
 import shiftproof as sp
-from shiftproof.bench import StudyChoice, chosen_kinds
+from shiftproof.bench import StudyChoice, chosen_axes
 from shiftproof.datasets.image_list import FileImage, ImageList
 from shiftproof.errors import BadInput, UnknownName
 from shiftproof.runs.store import Store
@@ -145,7 +145,10 @@ def test_novel_photos_are_looked_for_by_the_detectors_named(images: ImageList, d
     assert study.parameters == {"knn": {"neighbours": 5}}
     assert [run.dataset.name for run in study.runs()] == ["photos", "more"]
     assert [one.ref.name for one in bench.datasets] == ["photos", "more"]
-    assert kinds_of(images, "natural-adversarial", ood_detectors=("knn", "energy"), **learned) == ["natural-adversarial"]
+    assert kinds_of(images, "natural-adversarial", ood_detectors=("knn", "energy"), **learned) == [
+        "accuracy",
+        "natural-adversarial",
+    ]
     (plain,) = hard_photos(images, ood_detectors=("msp",), **learned).studies
     assert plain == NaturalAdversarialStudy([MODEL], images, detectors=["msp"], parameters={"knn": {"neighbours": 5}})
 
@@ -156,23 +159,35 @@ def kinds_of(images: ImageList, *names: str, **options: Any) -> list[str]:
         "natural-adversarial": sp.NaturalAdversarialOptions(**options),
         "ood": sp.OODOptions(**options),
     }
-    return list(chosen_kinds(StudyChoice(names or None, told), images, boxes=False))
+    return [axis.name for axis in chosen_axes(StudyChoice(names or None, told), images, boxes=False)]
 
 
 def test_hard_photos_are_studied_only_where_named_and_then_take_the_outside_images(images: ImageList) -> None:
-    assert kinds_of(images, ood=("tools",)) == ["accuracy", "calibration", "comparison", "ood"]
-    assert kinds_of(images, "natural-adversarial", ood=("tools",)) == ["natural-adversarial"]
+    assert kinds_of(images, ood=("tools",)) == ["accuracy", "calibration", "corruption", "perturbation", "ood"]
+    assert kinds_of(images, "natural-adversarial", ood=("tools",)) == ["accuracy", "natural-adversarial"]
     with pytest.raises(BadInput, match="--training: only the study ood"):
         kinds_of(images, "natural-adversarial", ood=("tools",), training="more")
     with pytest.raises(BadInput, match="--id: only the study ood"):
         kinds_of(images, "natural-adversarial", ood=("tools",), id=("more",))
 
 
-def test_frames_of_video_are_asked_only_the_study_of_frames_unless_others_are_named() -> None:
+def test_a_profile_has_the_studies_that_fit_the_images_and_named_studies_come_beside_accuracy(images: ImageList) -> None:
+    usual = ["accuracy", "calibration", "corruption", "perturbation", "ood"]
+    assert kinds_of(images) == usual
     samples = [Sample(f"clip/{frame}", (0,), {"anchor": "clip/1", "offset": frame - 1}) for frame in range(3)]
     frames = ImageList("clip", samples, Classes(("cat",)), lambda _: FileImage("none"))
-    assert kinds_of(frames) == ["temporal"]
-    assert kinds_of(frames, "accuracy") == ["accuracy"]
+    assert set(kinds_of(frames)) == {*usual, "temporal"}
+    assert kinds_of(frames, "temporal") == ["accuracy", "temporal"]
+    corrupted = [Sample("fog/1/a", (0,), {"corruption": "fog", "severity": 1})]
+    assert "perturbation" not in kinds_of(dataclasses.replace(frames, samples=corrupted))
+    sequences = [Sample("a/tilt/00", (0,), {"sequence": "a", "frame": 0})]
+    assert "corruption" not in kinds_of(dataclasses.replace(frames, samples=sequences))
+
+
+def test_all_names_every_study_that_fits(images: ImageList) -> None:
+    named = kinds_of(images, "all")
+    assert {*kinds_of(images), "natural-adversarial", "input-sizes", "saliency"} <= set(named)
+    assert not {"temporal", "objects", "comparison", "detection"} & set(named)
 
 
 def test_a_study_of_frames_is_made_as_typed(images: ImageList) -> None:

@@ -24,22 +24,24 @@ REPORT = Output("the report, an HTML file", "report.html")
     "model",
     "dataset",
     options=lambda: (
-        *(sp.options.StudyNames, sp.ModelSettings, sp.DatasetSettings, sp.ScoringSettings, sp.PredictionSettings),
-        *(sp.options.StorePlace, sp.options.Tables, sp.options.Verbosity),
+        *(sp.options.StudyNames, sp.options.TimeLimit, sp.ModelSettings, sp.DatasetSettings, sp.ScoringSettings),
+        *(sp.PredictionSettings, sp.options.StorePlace, sp.options.Tables, sp.options.Verbosity),
     ),
     studies=True,
     output=REPORT,
 )
 def run(asked: Asked) -> None:
-    """Predict, measure and report: the whole job in one command.
+    """Predict, measure and report: a robustness profile in one command, in the time you have.
 
-    Example: shiftproof run lite:0 photos/ -o report.html
+    Example: shiftproof run lite:0 photos/ --minutes 10 -o report.html
     """
-    prediction = asked[sp.PredictionSettings]
+    prediction, time_limit = asked[sp.PredictionSettings], asked[sp.options.TimeLimit]
     with interruptible(Bar(quiet=prediction.quiet)) as progress:
         results = sp.run(
             asked.argument("model"),
             asked.argument("dataset"),
+            minutes=time_limit.minutes,
+            full=time_limit.full,
             report=asked.output,
             prediction=prediction,
             progress=progress,

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+import xxhash
 
 from shiftproof.datasets.classes import COCO, coco_classes, match_columns, with_wnids
-from shiftproof.datasets.image_list import DatasetBase
+from shiftproof.datasets.clusters import Clustering
+from shiftproof.datasets.image_list import DatasetBase, ImageList
 from shiftproof.datasets.wordnet import wordnet
 from shiftproof.errors import BadInput, UnknownName
 from shiftproof.files import read_json
@@ -57,6 +60,39 @@ def labelled_among(images: Dataset, classes: Classes) -> View:
         for sample in images.samples
     ]
     return View(images, classes, samples)
+
+
+def drawn(images: Dataset, count: int, *, seed: int = 0) -> Dataset:
+    """`count` images drawn at random, or a few more: frames around one anchor and versions of one photo stay together.
+
+    A larger draw holds every smaller one, and the same images are drawn whatever their labels say.
+    """
+    if count >= len(images.samples):
+        return images
+    together = _kept_together(images.samples)
+    sizes = Counter(together)
+    chosen: set[str] = set()
+    held = 0
+    for key in sorted(sizes, key=lambda one: (xxhash.xxh3_64_intdigest(one.encode("utf-8", "surrogateescape"), seed), one)):
+        if held >= count:
+            break
+        chosen.add(key)
+        held += sizes[key]
+    samples = [sample for sample, key in zip(images.samples, together, strict=True) if key in chosen]
+    name = f"{images.ref.name}, {len(samples):,} of {len(images.samples):,}"
+    notes = (*images.notes, f"{len(samples):,} of {len(images.samples):,} images, drawn at random with seed {seed}")
+    truths = images.truths and images.truths.of_images([sample.id for sample in samples])
+    if isinstance(images, ImageList):
+        return dataclasses.replace(images, name=name, samples=samples, notes=notes, truths=truths)
+    return View(images, images.classes, samples, name, notes=notes, truths=truths)
+
+
+def _kept_together(samples: Sequence[Sample]) -> Sequence[str]:
+    """A key for each image: of frames their anchor, of others their cluster."""
+    clusters = Clustering().unjoined(samples)
+    keys = [sample.id for sample in samples] if clusters is None else clusters.keys
+    anchors = [sample.facts.get("anchor") for sample in samples]
+    return [key if anchor is None else str(anchor) for key, anchor in zip(keys, anchors, strict=True)]
 
 
 def of_classes(images: Dataset, wnids: Collection[str], *, name: str | None = None) -> View:

@@ -185,7 +185,7 @@ def fill_conditions(
             what = str(next(iter(plans))) if len(plans) == 1 else f"{len(plans)} conditions"
             total, done = (sum(counts) for counts in zip(*((plan.total, plan.done) for plan in plans.values()), strict=True))
             progress.begin(f"{model.ref.name} · {images.ref.name} · {what}", total, done)
-        with _pool(workers or settings.workers, model.preprocessing, images) as pool, writer:
+        with worker_pool(workers or settings.workers, model.preprocessing, images) as pool, writer:
             jobs = _jobs(plans, images, model.preprocessing, batch_size)
             for job, read, outputs in _run_model(pool, jobs, writer.run, model.concurrent_batches):
                 now_skipped = writer.write(job, read, outputs)
@@ -280,7 +280,7 @@ def fill_studies(
     for run, keep in keeps.items():
         if run.model == model.ref:
             together.setdefault((run.dataset, keep), []).append(run.condition)
-    with store.in_use(model.ref), _pool(workers or settings.workers, model.preprocessing, *sets.values()) as pool:
+    with store.in_use(model.ref), worker_pool(workers or settings.workers, model.preprocessing, *sets.values()) as pool:
 
         def fill_some(images: Dataset, chosen: Chosen, keep: Keep) -> Tally:
             nonlocal done
@@ -355,7 +355,9 @@ def check_stored(
             how(run, unlabelled(images) if read_otherwise else images, store=store, keep=study.keep, partial=some)
 
 
-def _pool(workers: Workers | int | None, preprocessing: Preprocessing, *sets: Dataset) -> AbstractContextManager[Workers]:
+def worker_pool(
+    workers: Workers | int | None, preprocessing: Preprocessing, *sets: Dataset
+) -> AbstractContextManager[Workers]:
     """The given workers, or some of its own for this run."""
     if isinstance(workers, Workers):
         return nullcontext(workers)

@@ -3,6 +3,7 @@
     runs/
       digests.sqlite                     which file had which bytes
       models/<fingerprint>/model.json    what the model is; head.safetensors beside it, where it has one
+      models/<fingerprint>/profile-<key>.json   how far its profile on a dataset has come; key = the dataset's fingerprint
       changes.json                       names to change, or models to forget: there only until that is done
       rows/<condition>-<key>/            key = model fingerprint (preprocessing included), condition, format
         run.json                         all of that in the open
@@ -86,6 +87,9 @@ DECIDED_ANEW = "rename or forget it again"
 LONGEST_NAME = 1000
 """Characters of a model's name: more are damage, and would only fill the screen."""
 
+MEASURED_ANEW = "shiftproof run goes through the profile again, with the predictions that are stored"
+"""The remedy for a damaged record of a profile."""
+
 SOUGHT_ANEW = "shiftproof curate duplicates finds them again"
 """The remedy for a damaged list of near-duplicates."""
 
@@ -148,6 +152,34 @@ class StoredModel:
             companion=companion,
             stored=_text(plain.get("stored", "")),
         )
+
+
+@dataclass(frozen=True)
+class Reached:
+    """How far the profile of a model on a dataset has come."""
+
+    images: int = 0  # drawn of the dataset
+    units: Mapping[str, int | None] = dataclasses.field(default_factory=dict)  # by study and options; None: all of it
+    drawn: Mapping[str, int] = dataclasses.field(default_factory=dict)  # images of studies that have fewer, by the same
+    seconds: float = 0.0  # spent on it
+    minutes: float = 0.0  # for which it is complete
+    axes: str = ""  # which studies these are the seconds and minutes of
+
+    def plain(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Reached:
+        """The same out of its file; ValueError, KeyError or TypeError where that is damaged."""
+        images, units, drawn = plain["images"], dict(plain["units"].items()), dict(plain["drawn"].items())
+        counts = (images, *filter(None, units.values()), *drawn.values())
+        if not all(type(count) is int and count >= 0 for count in counts):
+            raise ValueError("images and units are counted")
+        return cls(images, units, drawn, float(plain["seconds"]), float(plain["minutes"]), _text(plain["axes"]))
+
+    def drawn_for(self, key: str) -> int:
+        """Images of the dataset that a study has."""
+        return self.drawn.get(key, self.images)
 
 
 def _text(value: object) -> str:
@@ -226,6 +258,25 @@ class Store:
         if known is None or model != known or (asked and not self._is_newest(known)):
             stored = known.stored if known is not None and not asked else datetime.now(UTC).isoformat()
             _write_model(folder / "model.json", dataclasses.replace(model, stored=stored))
+
+    def save_reached(self, model: ModelRef, images: DatasetRef, reached: Reached) -> None:
+        """Stores how far a profile has come, in place of what was known."""
+        write_whole(self._profile_path(model, images), _with_checksum(reached.plain()), inside=self.root)
+
+    def reached(self, model: ModelRef, images: DatasetRef) -> Reached | None:
+        """How far a profile has come; None where it was not begun, or its record is damaged."""
+        path = self._profile_path(model, images)
+        check_inside(path.parent, self.root)
+        try:
+            return _read_reached(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except DamagedFile as damaged:
+            quarantine(path, damaged.reason, MEASURED_ANEW)
+            return None
+
+    def _profile_path(self, model: ModelRef, images: DatasetRef) -> Path:
+        return self._model_folder(model) / f"profile-{images.fingerprint[:16]}.json"
 
     def _is_newest(self, known: StoredModel) -> bool:
         versions = (model for model in self.models(companions=True) if model.ref.name == known.ref.name)
@@ -433,6 +484,7 @@ FOLDERS = ("models", "rows", "looks", "duplicates", ".forgotten")
 OWN_FILES = (
     "models/*/model.json",
     "models/*/head.safetensors",
+    "models/*/profile-*.json",
     *(
         f"{kind}/*/{name}"
         for kind, about in (("rows", "run"), ("looks", "looks"))
@@ -539,6 +591,9 @@ def _sound(path: Path) -> _Sound:
     if path.parent.name == "duplicates":
         _read_alike(path)
         return _Sound(None, True)
+    if path.name.startswith("profile-"):
+        _read_reached(path)
+        return _Sound(None, True)
     if path.suffix == ".json":
         if model_in(path) is None:
             raise DamagedFile(path, "it does not say which model it is of")
@@ -575,6 +630,8 @@ def _checked(folder: Path) -> Checked:
 def _remedy(path: Path) -> str:
     if path.suffix == ".safetensors":
         return MADE_ANEW
+    if path.name.startswith("profile-"):
+        return MEASURED_ANEW
     return SOUGHT_ANEW if path.parent.name == "duplicates" else SAID_ANEW
 
 
@@ -587,6 +644,17 @@ def _read_alike(path: Path) -> list[tuple[str, str]]:
         return [(_text(one), _text(other)) for one, other in found["alike"]]
     except (BadInput, ValueError, KeyError, TypeError, AttributeError) as error:
         raise DamagedFile(path, "it does not list near-duplicates") from error
+
+
+def _read_reached(path: Path) -> Reached:
+    try:
+        found = parse_json(text_in(path), path)
+        if found.keys() - {"images", "units", "drawn", "seconds", "minutes", "axes", CHECKSUM}:
+            raise DamagedFile(path, "it holds what no record of a profile does")
+        _check(path, found)
+        return Reached.from_plain(found)
+    except (BadInput, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DamagedFile(path, "it does not say how far a profile has come") from error
 
 
 def _slug(text: str) -> str:

@@ -25,10 +25,10 @@ class StudyKind:
     options: str | None = None  # frozen dataclass of its options; None: it takes models and a dataset alone
     section: str | None = None  # its part of a report
     verdict: str | None = None  # its part of the verdict on a model, a Judge
-    by_default: bool = True  # run where no studies are named
+    by_default: bool = True  # part of a profile, where its options say that the dataset fits
+    always: bool = False  # run beside whichever studies are named
     least_models: int = 1
     needs: Literal["classes", "boxes"] = "classes"  # what a model must predict
-    made_for: tuple[str, ...] = ()  # of images with these facts it is the one study that is run by default
 
     def load_study(self) -> Callable[..., Study]:
         """The class of the study."""

@@ -32,6 +32,7 @@ class Assembled:
     datasets: Sequence[Dataset]
     companions: Sequence[Classifier] = ()
     editions: Mapping[Fit, bool] = field(default_factory=dict)  # chosen by size; whether severity is scaled to it
+    unasked: Sequence[Study] = ()  # those among the studies that nobody named
 
 
 @dataclass(frozen=True)
@@ -66,11 +67,37 @@ class Context:
             self.tell(f"note: {told}")
 
 
+@dataclass(frozen=True)
+class Parts:
+    """How a study can be done in part: any number of units from `least` to `most`, where less is contained in more."""
+
+    least: int  # fewer tell nothing
+    most: int  # all there is
+    metric: str  # the number whose confidence interval more of them narrow
+    unit: str = "photos"
+    passes: int | None = None  # forward passes of a unit; None: counted once the study is assembled
+    nested: bool = True  # whether a part of a dataset is one of any larger dataset too
+
+
 class StudyOptions(Options, ABC):
     """Options of one study."""
 
     RUN_BY: ClassVar[frozenset[str]] = frozenset()
     """Options that ask for the study, though nobody named it."""
+
+    def fits(self, dataset: Dataset) -> bool:  # noqa: ARG002
+        """Whether the study belongs to a profile of this dataset."""
+        return True
+
+    def parts(self, dataset: Dataset) -> Parts | None:  # noqa: ARG002
+        """How the study can be done in part, where time is short; None: whole or not at all."""
+        return None
+
+    def within(self, units: int, dataset: Dataset) -> tuple[StudyOptions, Dataset]:
+        """Options and dataset of a part of the study."""
+        from shiftproof.datasets.subsets import drawn
+
+        return self, drawn(dataset, units)
 
     @abstractmethod
     def assemble(self, study: Callable[..., Any], models: Any, dataset: Dataset, context: Context) -> Assembled:

@@ -9,4 +9,5 @@ KIND = StudyKind(
     options="shiftproof.studies.accuracy.options:AccuracyOptions",
     section="shiftproof.studies.accuracy.section:SECTION",
     verdict="shiftproof.studies.accuracy.verdict:JUDGE",
+    always=True,
 )

@@ -9,5 +9,4 @@ KIND = StudyKind(
     options="shiftproof.studies.corruption.options:CorruptionOptions",
     section="shiftproof.studies.corruption.section:SECTION",
     verdict="shiftproof.studies.corruption.verdict:JUDGE",
-    by_default=False,
 )

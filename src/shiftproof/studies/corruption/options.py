@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -11,6 +12,7 @@ from shiftproof.studies.options import (
     BaselineSettings,
     CleanImages,
     Context,
+    Parts,
     StudyOptions,
     has_facts,
     pictures_of,
@@ -23,6 +25,9 @@ OF_MAKING_PICTURES = (
     *("corruptions", "severities", "encoding", "clean_encoding", "scale_severity", "frost_folder", "budget", "half_width"),
 )
 """Options that say nothing about corrupted images that were made before."""
+
+FIRST_PASSES = 500
+"""Forward passes of corrupted pictures that a first look takes: a round of the budget."""
 
 
 class CorruptionOptions(CorruptionChoice, PictureSettings, BaselineSettings, CleanImages, StudyOptions):
@@ -43,6 +48,27 @@ class CorruptionOptions(CorruptionChoice, PictureSettings, BaselineSettings, Cle
         bounds=POSITIVE,
         metavar="POINTS",
     )
+
+    def fits(self, dataset: Dataset) -> bool:
+        return not has_facts(dataset, "sequence", "frame")
+
+    def parts(self, dataset: Dataset) -> Parts | None:
+        """Forward passes, spread over all cells; the unchanged pictures are among them."""
+        from shiftproof.corruptions import IMAGENET_C
+        from shiftproof.corruptions.selection import corruptions_named
+
+        names = corruptions_named(",".join(self.corruptions))
+        means_of_others = set(names) - set(IMAGENET_C) and set(names) & set(IMAGENET_C)
+        if means_of_others or {"budget", "half_width"} & self.given or has_facts(dataset, "corruption", "severity"):
+            return None
+        photos, cells = len(dataset.samples), len(names) * len(self.severities)
+        least = photos + min(photos * cells, max(FIRST_PASSES, 3 * cells))
+        return Parts(least, photos * (cells + 1), "mean_corrupted_error", "forward passes", passes=1, nested=False)
+
+    def within(self, units: int, dataset: Dataset) -> tuple[StudyOptions, Dataset]:
+        parts = self.parts(dataset)
+        whole = parts is None or units >= parts.most
+        return self if whole else dataclasses.replace(self, budget=units), dataset
 
     def assemble(self, study: Callable[..., Any], models: Any, dataset: Dataset, context: Context) -> Assembled:
         from shiftproof.corruptions.selection import corruptions_named

@@ -10,4 +10,5 @@ KIND = StudyKind(
     section="shiftproof.studies.detection.section:SECTION",
     verdict="shiftproof.studies.detection.verdict:JUDGE",
     needs="boxes",
+    always=True,
 )

@@ -9,6 +9,5 @@ KIND = StudyKind(
     options="shiftproof.studies.detection_corruption.options:DetectionCorruptionOptions",
     section="shiftproof.studies.detection_corruption.section:SECTION",
     verdict="shiftproof.studies.detection_corruption.verdict:JUDGE",
-    by_default=False,
     needs="boxes",
 )

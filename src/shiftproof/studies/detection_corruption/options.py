@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from shiftproof.studies.corruption.options import CorruptionOptions
-from shiftproof.studies.options import Assembled, Context, IoUSettings, pictures_of
+from shiftproof.studies.options import Assembled, Context, IoUSettings, Parts, StudyOptions, pictures_of
 
 if TYPE_CHECKING:
     from shiftproof.types import Dataset
@@ -16,6 +16,16 @@ class DetectionCorruptionOptions(IoUSettings, CorruptionOptions):
     """mAP at the first IoU threshold, on images corrupted as they are stored."""
 
     TITLE: ClassVar[str] = "Object detection under corruption"
+
+    def parts(self, dataset: Dataset) -> Parts | None:
+        """Photos, each in every cell."""
+        from shiftproof.metrics.intervals import LEAST_CLUSTERS
+
+        photos = len(dataset.samples)
+        return Parts(min(photos, LEAST_CLUSTERS), photos, "mean_performance_under_corruption")
+
+    def within(self, units: int, dataset: Dataset) -> tuple[StudyOptions, Dataset]:
+        return StudyOptions.within(self, units, dataset)
 
     def assemble(self, study: Callable[..., Any], models: Any, dataset: Dataset, context: Context) -> Assembled:
         from shiftproof.corruptions.selection import corruptions_named

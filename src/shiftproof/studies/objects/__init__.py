@@ -9,5 +9,4 @@ KIND = StudyKind(
     options="shiftproof.studies.objects.options:ObjectOptions",
     section="shiftproof.studies.objects.section:SECTION",
     verdict="shiftproof.studies.objects.verdict:JUDGE",
-    by_default=False,
 )

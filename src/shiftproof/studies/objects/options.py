@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 from shiftproof.errors import BadInput, UnknownName
 from shiftproof.options import Bounds, option
-from shiftproof.studies.options import SIDES, Assembled, Context, StudyOptions
+from shiftproof.studies.options import SIDES, Assembled, Context, Parts, StudyOptions
 
 if TYPE_CHECKING:
     from shiftproof.datasets.boxed.crops import ObjectView
@@ -35,6 +35,18 @@ class ObjectOptions(StudyOptions):
         "Show crops at their scale factor times these sides, as ImageNet-A-Plus does; none leaves it out.",
         bounds=SIDES,
     )
+
+    def fits(self, dataset: Dataset) -> bool:
+        from shiftproof.datasets import ImageList
+
+        return dataset.truths is not None and isinstance(dataset, ImageList)
+
+    def parts(self, dataset: Dataset) -> Parts | None:
+        """Photos with all their objects."""
+        from shiftproof.metrics.intervals import LEAST_CLUSTERS
+
+        photos = len(dataset.samples)
+        return Parts(min(photos, 2 * LEAST_CLUSTERS), photos, "object_accuracy") if self.fits(dataset) else None
 
     def assemble(self, study: Callable[..., Any], models: Classifiers, dataset: Dataset, context: Context) -> Assembled:
         from shiftproof.datasets import ImageList, open_dataset

@@ -9,5 +9,4 @@ KIND = StudyKind(
     options="shiftproof.studies.ood.options:OODOptions",
     section="shiftproof.studies.ood.section:SECTION",
     verdict="shiftproof.studies.ood.verdict:JUDGE",
-    by_default=False,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
@@ -19,6 +20,7 @@ from shiftproof.options import (
 from shiftproof.studies.options import (
     Assembled,
     Context,
+    Parts,
     StudyOptions,
     detector_names,
     detector_parameters,
@@ -32,6 +34,9 @@ if TYPE_CHECKING:
     from shiftproof.runs.store import Store
     from shiftproof.studies.options import Classifiers
     from shiftproof.types import Classifier, Condition, Dataset, ModelRef
+
+FIRST_IMAGES = 50
+"""Images of each further dataset that a first look takes."""
 
 CORRUPTION = re.compile(r"(?P<corruption>\w+):(?P<severity>\d+)")
 
@@ -83,12 +88,26 @@ class OODOptions(OODInputs, OODDetectorChoice, StudyOptions):
         (0, 25, 50, 75, 100), "Percentiles of OOD scores to show images of each dataset at.", bounds=Bounds(0, 100)
     )
     examples: int = option(6, "Images of each dataset, in each direction, to show disagreements of.", bounds=Bounds(0, 48))
+    images_each: int | None = None  # of the datasets besides the in-distribution one, where time is short; None: all
+
+    def parts(self, dataset: Dataset) -> Parts | None:  # noqa: ARG002
+        """Images of each further dataset; fitted detectors need all training images, or seem worse than they are."""
+        named = {"--id": self.id, "--shifted": self.shifted, "--ood": self.ood}
+        places = {name: [text for text in texts if not CORRUPTION.fullmatch(text)] for name, texts in named.items()}
+        sets = [images for name, texts in places.items() for images in named_datasets(name, texts).values()]
+        if not sets or self.training is not None:
+            return None
+        most = max(len(images.samples) for images in sets)
+        return Parts(min(most, FIRST_IMAGES), most, "auroc", "images of each further dataset")
+
+    def within(self, units: int, dataset: Dataset) -> tuple[StudyOptions, Dataset]:
+        return dataclasses.replace(self, images_each=units), dataset
 
     def assemble(self, study: Callable[..., Any], models: Classifiers, dataset: Dataset, context: Context) -> Assembled:
         from shiftproof.studies.base import model_ref
         from shiftproof.types import ModelRef
 
-        sets, store = ood_datasets(self, models, dataset, context), context.store
+        sets, store = ood_datasets(self, models, dataset, context).of_each(self.images_each), context.store
         random = {model_ref(model).name: self._random(model, store) for model in models}
         perturbed = {model_ref(model).name: self._perturbed(model, store) for model in models} if self.odin_eps else {}
         distance = self._distance_model(models, context)
@@ -117,7 +136,7 @@ class OODOptions(OODInputs, OODDetectorChoice, StudyOptions):
         )
         asked = [*(network for some in random.values() for network in some), *perturbed.values(), distance]
         companions = [one for one in asked if one is not None and not isinstance(one, ModelRef)]
-        return Assembled([made], sets.opened, companions)
+        return Assembled([made], [dataset, *sets.opened], companions)
 
     def _two(self) -> tuple[str, str] | None:
         if self.disagree is None:
@@ -180,14 +199,26 @@ def _stored(ref: ModelRef, store: Store) -> ModelRef:
 class OODDatasets(NamedTuple):
     """The datasets beside the in-distribution one, as OOD studies call them."""
 
-    id_datasets: Mapping[str, ImageList]
-    shifted: Mapping[str, ImageList]
+    id_datasets: Mapping[str, Dataset]
+    shifted: Mapping[str, Dataset]
     conditions: Sequence[Condition]
-    ood_datasets: Mapping[str, ImageList]
+    ood_datasets: Mapping[str, Dataset]
     training: ImageList | None
 
+    def of_each(self, most: int | None) -> OODDatasets:
+        """At most so many images of each, but of all training images."""
+        from shiftproof.datasets.subsets import drawn
+
+        if most is None:
+            return self
+        id_datasets, shifted, ood = (
+            {name: drawn(images, most) for name, images in sets.items()}
+            for sets in (self.id_datasets, self.shifted, self.ood_datasets)
+        )
+        return self._replace(id_datasets=id_datasets, shifted=shifted, ood_datasets=ood)
+
     @property
-    def opened(self) -> list[ImageList]:
+    def opened(self) -> list[Dataset]:
         named = (self.id_datasets, self.shifted, self.ood_datasets)
         return [*(images for sets in named for images in sets.values()), *([self.training] if self.training else [])]
 

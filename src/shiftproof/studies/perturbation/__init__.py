@@ -9,5 +9,4 @@ KIND = StudyKind(
     options="shiftproof.studies.perturbation.options:PerturbationOptions",
     section="shiftproof.studies.perturbation.section:SECTION",
     verdict="shiftproof.studies.perturbation.verdict:JUDGE",
-    by_default=False,
 )

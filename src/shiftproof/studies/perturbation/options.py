@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from shiftproof.options import Bounds, PerturbationChoice, PictureSettings, option
-from shiftproof.studies.options import Assembled, BaselineSettings, Context, StudyOptions, fit_of, has_facts
+from shiftproof.studies.options import Assembled, BaselineSettings, Context, Parts, StudyOptions, fit_of, has_facts
 
 if TYPE_CHECKING:
     from shiftproof.types import Dataset
@@ -18,6 +19,22 @@ class PerturbationOptions(PerturbationChoice, PictureSettings, BaselineSettings,
     TITLE: ClassVar[str] = "Perturbation stability"
 
     sequences: int = option(100, "Number of images to perturb.", bounds=Bounds(1))
+
+    def fits(self, dataset: Dataset) -> bool:
+        return not has_facts(dataset, "corruption", "severity")
+
+    def parts(self, dataset: Dataset) -> Parts | None:
+        """Photos, each in all its sequences."""
+        from shiftproof.metrics.intervals import LEAST_CLUSTERS
+
+        if "sequences" in self.given or has_facts(dataset, "sequence", "frame"):
+            return None
+        photos = len(dataset.samples)
+        return Parts(min(photos, LEAST_CLUSTERS), photos, "mean_flip_probability")
+
+    def within(self, units: int, dataset: Dataset) -> tuple[StudyOptions, Dataset]:
+        _, some = super().within(units, dataset)
+        return dataclasses.replace(self, sequences=len(some.samples)), some
 
     def assemble(self, study: Callable[..., Any], models: Any, dataset: Dataset, context: Context) -> Assembled:
         from shiftproof.corruptions import perturbation_of

@@ -9,6 +9,4 @@ KIND = StudyKind(
     options="shiftproof.studies.temporal.options:TemporalOptions",
     section="shiftproof.studies.temporal.section:SECTION",
     verdict="shiftproof.studies.temporal.verdict:JUDGE",
-    by_default=False,
-    made_for=("anchor", "offset"),
 )

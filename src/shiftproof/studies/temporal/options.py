@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from shiftproof.options import option
-from shiftproof.studies.options import Assembled, Context, FrameSettings, StudyOptions
+from shiftproof.studies.options import Assembled, Context, FrameSettings, StudyOptions, has_facts
 
 if TYPE_CHECKING:
     from shiftproof.types import Dataset
@@ -26,6 +26,9 @@ class TemporalOptions(FrameSettings, StudyOptions):
     published_intervals: bool = option(
         False, "Confidence intervals over anchors instead of clips, as in the published tables."
     )
+
+    def fits(self, dataset: Dataset) -> bool:
+        return has_facts(dataset, "anchor", "offset")
 
     def assemble(self, study: Callable[..., Any], models: Any, dataset: Dataset, context: Context) -> Assembled:  # noqa: ARG002
         made = study(
