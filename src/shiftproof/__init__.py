@@ -71,6 +71,7 @@ _HOMES = {
     "ThresholdOptions": "shiftproof.studies.threshold.options",
     "VerifySettings": "shiftproof.curation.options",
     "boxes_as_classes": "shiftproof.models.classifiers.boxes_as_classes",
+    "charts": "shiftproof.reports.inline",
     "check": "shiftproof.runs.store",
     "compare": "shiftproof.bench",
     "corrupt": "shiftproof.corruptions.apply",
@@ -161,6 +162,7 @@ if TYPE_CHECKING:
     from shiftproof.options import PredictionSettings as PredictionSettings
     from shiftproof.options import ScoringSettings as ScoringSettings
     from shiftproof.reports.build import save_report as save_report
+    from shiftproof.reports.inline import charts as charts
     from shiftproof.review.jobs import serve_review as serve_review
     from shiftproof.review.jobs import verdicts as verdicts
     from shiftproof.runs.store import Store as Store

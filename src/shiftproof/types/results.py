@@ -31,6 +31,7 @@ from shiftproof.types.findings import (
 )
 from shiftproof.types.images import Condition, DatasetRef, Fact, FrostPictures, SkippedImage
 from shiftproof.types.models import Seen
+from shiftproof.types.shown import counted, html_table, in_a_line
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,10 @@ class DatasetCard:
     unit: str = "image"  # what one cluster is
 
 
+MOST_SHOWN = 20
+"""Measurements that a notebook shows of results; `to_pandas` has all."""
+
+
 @dataclass(frozen=True)
 class Results:
     """Numbers, curves and galleries in the order the studies gave them; then what was skipped, and cautions."""
@@ -74,6 +79,30 @@ class Results:
     command: str = ""
     made: str = ""  # ISO time
     versions: Mapping[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        kinds = {"measurement": self.measurements, "curve": self.curves, "gallery": self.galleries, "warning": self.warnings}
+        told = [counted(len(found), one, "galleries" if one == "gallery" else None) for one, found in kinds.items() if found]
+        models = [card.name for card in self.models if card.companion is None]
+        named = [_names_or_count(models, "model"), _names_or_count([card.name for card in self.datasets], "dataset")]
+        return in_a_line(self, " on ".join(filter(None, named)), *told)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the numbers of models on whole datasets, or simply the first ones where there are none."""
+        whole = [found for found in self.measurements if set(found.about) <= {"model", "dataset"}]
+        shown = (whole or self.measurements)[:MOST_SHOWN]
+        rows = [
+            (
+                *(found.about.get(key, "") for key in ("model", "dataset")),
+                found.metric,
+                *_figures(found),
+                f"{found.images:,}",
+            )
+            for found in shown
+        ]
+        hidden = len(self.measurements) - len(shown)
+        below = f"{hidden:,} more in results.to_pandas()" if hidden else ""
+        return html_table(repr(self)[1:-1], ("model", "dataset", "metric", "value", "CI", "images"), rows, below)
 
     @property
     def measurements(self) -> tuple[Measurement, ...]:
@@ -148,6 +177,14 @@ class Results:
         writer.writerows(rows)
         return encodable(text.getvalue())
 
+    def to_pandas(self) -> Any:
+        """The measurements as a pandas DataFrame, a row each."""
+        try:
+            import pandas
+        except ModuleNotFoundError as missing:
+            raise missing_extra("a pandas table", missing) from missing
+        return pandas.DataFrame(self.rows())
+
     def to_parquet(self) -> bytes:
         """The measurements as a Parquet file; a column of mixed kinds, as classes by name and by number, becomes text."""
         try:
@@ -159,6 +196,16 @@ class Results:
         columns = {column: _alike([row[column] for row in rows]) for column in (rows[0] if rows else ())}
         parquet.write_table(pyarrow.table(columns), file)
         return file.getvalue()
+
+
+def _names_or_count(names: Sequence[str], one: str) -> str:
+    return " and ".join(names) if len(names) <= 2 else counted(len(names), one)
+
+
+def _figures(found: Measurement) -> tuple[str, str]:
+    """The value and its interval, in four figures."""
+    interval = found.interval
+    return f"{found.value:.4g}", f"{interval.low:.4g} to {interval.high:.4g}" if interval else ""
 
 
 def _alike(values: Sequence[Fact]) -> Sequence[Fact]:
