@@ -95,7 +95,8 @@ class Looks:
 
     def __call__(self, **variables: float) -> str:
         """The class that gives an element these values."""
-        declared = ";".join(f"--{name}:{value:.3f}" for name, value in variables.items())
+        # 3 and not 3.000, which is no count of columns to a browser
+        declared = ";".join(f"--{name}:{round(value, 3):g}" for name, value in variables.items())
         return self._classes.setdefault(declared, f"look-{len(self._classes)}")
 
     def css(self) -> str:
