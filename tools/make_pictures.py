@@ -235,8 +235,8 @@ def take_objects(scene: Scene, pictures: Pictures) -> None:
         report = home / "report.html"
         sp.run("lite:0", boxed_photos(home), studies=["objects", "saliency"], store=home / "runs", report=report)
         with scene.opened_report(report, width=1000) as page:
-            for key in ("objects", "saliency"):
-                _take(scene, page, pictures, key, ".gallery", key, most=800)
+            _take(scene, page, pictures, "objects", ".gallery > li", "objects")
+            _take(scene, page, pictures, "saliency", ".gallery", "saliency", most=800)
 
 
 def boxed_photos(folder: Path) -> Path:
