@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-libraries test-lowest fuzz audit setup setup-test check benchmarks clean
+.PHONY: demo docs pictures test test-libraries test-lowest fuzz audit setup setup-test check benchmarks clean
 
 demo: setup
 	@$(BIN)/shiftproof demo
@@ -51,6 +51,19 @@ $(LOWEST)/.made: pyproject.toml constraints.txt
 fuzz: setup-test
 	PYTHONPATH=tests $(BIN)/python -m fuzz $(if $(CASES),--cases $(CASES)) $(if $(SEED),--seed $(SEED)) $(if $(READERS),--readers $(READERS)) $(FUZZ_ARGS)
 
+# the site of docs/, in site/; a warning, such as a link that leads nowhere, is an error
+docs: .venv/.docs
+	$(BIN)/python -m sphinx -W --keep-going --quiet -b html docs site
+	@echo site/index.html
+
+.venv/.docs: .venv/.demo
+	$(PIP) -e '.[docs]'
+	@touch $@
+
+# the pictures of README and docs, from the demo, taken in Chromium
+pictures: setup-test
+	$(BIN)/python tools/make_pictures.py
+
 # known holes of the newest and of the lowest versions; --strict, or what could not be looked up would pass
 audit: $(LOWEST)/.made
 	$(LOWEST)/bin/uv pip compile --quiet --extra dev -c constraints.txt -o $(LOWEST)/newest.txt pyproject.toml
@@ -66,4 +79,4 @@ benchmarks: setup-test
 	for file in benchmarks/[a-z]*_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
 
 clean:
-	rm -rf .venv $(LOWEST) shiftproof-demo fuzz-found
+	rm -rf .venv $(LOWEST) shiftproof-demo fuzz-found site

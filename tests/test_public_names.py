@@ -13,7 +13,7 @@ import shiftproof as sp
 
 ROOT = Path(__file__).parents[1]
 MAP = ROOT / "docs" / "architecture.md"
-PAGES = sorted([*(ROOT / "docs").glob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"])
+PAGES = sorted([*(ROOT / "docs").rglob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"])
 IMPORT = re.compile(r"^\s*(?:>>> |\.\.\. )?(?:from (shiftproof[\w.]*) import ([\w, ]+)|import (shiftproof[\w.]*))", re.M)
 USE = re.compile(r"\bsp\.([A-Za-z]\w*)")
 

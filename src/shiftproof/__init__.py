@@ -72,6 +72,7 @@ _HOMES = {
     "ThresholdOptions": "shiftproof.studies.threshold.options",
     "VerifySettings": "shiftproof.curation.options",
     "boxes_as_classes": "shiftproof.models.classifiers.boxes_as_classes",
+    "charts": "shiftproof.reports.inline",
     "check": "shiftproof.runs.store",
     "cite": "shiftproof.reference.citations",
     "compare": "shiftproof.bench",
@@ -166,6 +167,7 @@ if TYPE_CHECKING:
     from shiftproof.options import ScoringSettings as ScoringSettings
     from shiftproof.reference.citations import cite as cite
     from shiftproof.reports.build import save_report as save_report
+    from shiftproof.reports.inline import charts as charts
     from shiftproof.review.jobs import serve_review as serve_review
     from shiftproof.review.jobs import verdicts as verdicts
     from shiftproof.runs.store import Store as Store

@@ -6,7 +6,7 @@ import csv
 import dataclasses
 import io
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
@@ -73,14 +73,22 @@ RIGHT: Mapping[str, Fact] = {"answer": "keep"}
 WRONG: Mapping[str, Fact] = {"answer": "reject", "reason": "not the class"}
 
 
-def save_review(folder: Path, photos: ImageList, models: Sequence[Classifier], store: Store) -> Project:
-    """A review project of a dozen photos for one reviewer, with training and gold items and the models' predictions."""
+def save_review(
+    folder: Path,
+    photos: ImageList,
+    models: Sequence[Classifier],
+    store: Store,
+    *,
+    asked: Collection[str] = ASKED,
+    known: Mapping[str, Known] = KNOWN,
+) -> Project:
+    """A review project of some photos for one reviewer, with training and gold items and the models' predictions."""
     filters = FilterModels(models, store)
     said = {model.ref.name: filters.opinions(model, photos).of for model in models}
     classes = photos.classes or Classes(())
     choice = Choice.start(photos.samples)
     filtered = Filtered(
-        choice.step("for review", lambda one: None if one.id in ASKED else "not under review"),
+        choice.step("for review", lambda one: None if one.id in asked else "not under review"),
         models=(),  # none of them filtered anything
         limits={},
         classes=classes,
@@ -88,14 +96,14 @@ def save_review(folder: Path, photos: ImageList, models: Sequence[Classifier], s
         opinions={name: {image_id: some[0] for image_id, some in of.items()} for name, of in said.items()},
         facts={sample.id: {} for sample in photos.samples},
     )
-    known = dataclasses.replace(photos, samples=[_known(one, classes) for one in photos.samples if one.id in KNOWN])
-    known_shown = {image_id: filtered.shown(image_id) for image_id in KNOWN}
-    review = ReviewSettings("Photos of the demo", reviewers_each=1, known=known, known_shown=known_shown)
+    taught = dataclasses.replace(photos, samples=[_known(one, classes, known) for one in photos.samples if one.id in known])
+    known_shown = {image_id: filtered.shown(image_id) for image_id in known}
+    review = ReviewSettings("Photos of the demo", reviewers_each=1, known=taught if known else None, known_shown=known_shown)
     return save_filtered(filtered, photos, folder, review=review).project
 
 
-def _known(sample: Sample, classes: Classes) -> Sample:
-    role, shown_as = KNOWN[sample.id]
+def _known(sample: Sample, classes: Classes, known: Mapping[str, Known]) -> Sample:
+    role, shown_as = known[sample.id]
     label = classes.keys.index(shown_as)
     facts = {"role": role, **(RIGHT if label in sample.labels else WRONG)}
     return dataclasses.replace(sample, labels=(label,), facts=facts)

@@ -30,6 +30,7 @@ EXTRA_OF = {
     "numba": "corruptions",
     "onnx": "onnx",
     "onnxruntime": "onnx",
+    "pandas": "pandas",
     "pyarrow": "parquet",
     "torch": "torch",
     "timm": "torch",

@@ -323,6 +323,7 @@ def test_a_contact_sheet_has_a_picture_in_every_place_on_a_phone_too(show: Show,
     assert pictures.count() == 7 * 5  # three corruptions and the four extra ones
     boxes = pictures.evaluate_all(BOXES)
     assert all(right - left > 45 and right <= 390 for left, _, right, _ in boxes)
+    assert len({top for _, top, _, _ in boxes[:5]}) == 1  # the five severities stand side by side
     assert pictures.nth(0).get_attribute("alt") == "fog 1"
     assert all(pictures.evaluate_all("all => all.map((one) => one.naturalWidth == 112)"))
 

@@ -13,6 +13,7 @@ from shiftproof.datasets.decoding import decode_image
 from shiftproof.errors import BadInput, UnreadableImage
 from shiftproof.files import impossible_name, read_regular
 from shiftproof.types import Classes, Dataset, DatasetRef, Decoder, Image, ImageSource, Sample, Truths, fingerprint_of
+from shiftproof.types.shown import counted, html_table, in_a_line
 
 Item = TypeVar("Item")
 
@@ -21,7 +22,7 @@ LARGEST_FILE = 2**31
 
 
 class DatasetBase:
-    """What a class of datasets need not say again: a reference made of what it holds, and members that most leave empty."""
+    """What a class of datasets need not say again: its reference, how it shows itself, and members that most leave empty."""
 
     name: str
     samples: Sequence[Sample]
@@ -37,13 +38,29 @@ class DatasetBase:
     def ref(self) -> DatasetRef:
         return DatasetRef(self.name, self.fingerprint(), self.location)
 
+    def __repr__(self) -> str:
+        return in_a_line(self, self.ref.name, *self._counts())
+
+    def _repr_html_(self) -> str:
+        """For notebooks: counts and classes, where the images lie, and what is known about them."""
+        classes = [repr(self.classes)[len("<Classes: ") : -1]] if self.classes else []
+        told = [("images", ", ".join(self._counts())), *(("classes", one) for one in classes)]
+        told += [("location", self.location)] if self.location else []
+        told += [("note", note) for note in self.notes] + [("credit", credit) for credit in self.credits[:5]]
+        return html_table(self.ref.name, ("", ""), told)
+
+    def _counts(self) -> list[str]:
+        labelled = sum(1 for sample in self.samples if sample.labels)
+        classes = [counted(len(self.classes), "class", "classes")] if self.classes else []
+        return [counted(len(self.samples), "image"), f"{labelled:,} labelled", *classes]
+
     def fingerprint(self) -> str:
         """A digest of ids, labels and facts."""
         keys = self.classes.keys if self.classes else ()
         return fingerprint_of(keys, [(sample.id, sample.labels, sample.facts) for sample in self.samples])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ImageList(DatasetBase):
     """Samples in the order of their ids, with what is known about the dataset as a whole; see `types.Dataset`."""
 

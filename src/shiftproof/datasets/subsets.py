@@ -22,7 +22,7 @@ from shiftproof.reference import ilsvrc_classes, load_table
 from shiftproof.types import Classes, Dataset, DatasetRef, ImageSource, Sample, Truths
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class View(DatasetBase):
     """Some samples of a dataset, labelled in these classes."""
 

@@ -208,7 +208,7 @@ def sequence_top5_distance(top5: Top5Classes, *, against: Against = "previous", 
 def zipf_distance(first_logits: Logits, second_logits: Logits) -> NDArray[np.floating]:
     """Sum of rank changes of all classes of each image, (images,), with weight 1 / i for rank i.
 
-    The sum over places i of |1 / i - 1 / s| / i, with s the place in the second ranking of the class at place i in the
+    The sum over places i of ``|1 / i - 1 / s| / i``, with s the place in the second ranking of the class at place i in the
     first. The variant stands in the code behind ImageNet-P and not in the paper.
 
     >>> zipf_distance(np.array([[9.0, 5.0]]), np.array([[5.0, 9.0]]))  # (1 - 1/2) / 1 + (1 - 1/2) / 2

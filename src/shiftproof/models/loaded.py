@@ -14,6 +14,7 @@ from shiftproof.errors import BadInput, ClassMismatch
 from shiftproof.models.preprocessing import ImagePreprocessing
 from shiftproof.models.sanity import check_probabilities
 from shiftproof.types import Classes, Companion, Gives, Head, Inputs, ModelRef, Outputs, Preprocessing, Seen, fingerprint_of
+from shiftproof.types.shown import counted, in_a_line
 
 if TYPE_CHECKING:
     from shiftproof.models.companions import RandomWeights, Reinitialised
@@ -98,6 +99,10 @@ class LoadedClassifier:
     saliency: Mapping[str, SaliencyMethod] = field(default_factory=dict)  # methods that see inside the network
     for_size: Callable[[tuple[int, int]], Forward] | None = None  # forward pass at another height and width; None: none
     companion: Companion | None = None  # how it was made of another model; None: it is a model of its own
+
+    def __repr__(self) -> str:
+        classes = "classes not named" if self.classes is None else counted(len(self.classes), "class", "classes")
+        return in_a_line(self, self.ref.name, self.gives, classes)
 
     @cached_property
     def head(self) -> Head | None:

@@ -73,7 +73,8 @@ class Packing:
 
     def look(self, **variables: float) -> str:
         """A class that gives an element these values of CSS variables."""
-        declared = ";".join(f"--{name}:{value:.3f}" for name, value in variables.items())
+        # 3 and not 3.000, which is no count of columns to a browser
+        declared = ";".join(f"--{name}:{round(value, 3):g}" for name, value in variables.items())
         return self._looks.setdefault(declared, f"look-{len(self._looks)}")
 
     def css(self) -> str:

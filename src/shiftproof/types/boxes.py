@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from shiftproof.errors import BadInput
 from shiftproof.types.images import Boxes, Classes, Clusters, Dataset, Fact, SkippedImage
 from shiftproof.types.models import BaseModel, Classifier, Inputs
+from shiftproof.types.shown import counted, in_a_line
 
 
 class Found(NamedTuple):
@@ -57,6 +58,9 @@ class Detections:
         if len(counts) != 1 or self.boxes.shape[1:] != (4,):
             raise BadInput(f"boxes should be (boxes, 4) with one score, class and image each, got {self.boxes.shape}")
 
+    def __repr__(self) -> str:
+        return in_a_line(self, counted(len(self.boxes), "box", "boxes"), counted(len(self.ids), "image"))
+
 
 @dataclass(frozen=True)
 class Truths:
@@ -78,6 +82,9 @@ class Truths:
         columns = (self.image, self.boxes, self.classes, self.crowd, self.ignored, self.areas)
         if len(set(map(len, columns))) != 1 or self.boxes.shape[1:] != (4,):
             raise BadInput(f"boxes should be (boxes, 4) with one class, image and area each, got {self.boxes.shape}")
+
+    def __repr__(self) -> str:
+        return in_a_line(self, counted(len(self.boxes), "object"), counted(len(self.ids), "image"))
 
     def of_images(self, ids: Sequence[str]) -> Truths:
         """The objects of these images, which must be among those of this ground truth."""
@@ -116,6 +123,9 @@ class FoundObjects:
     skipped_images: tuple[SkippedImage, ...] = ()
     convention: Mapping[str, str] = field(default_factory=dict)
     grouped: Clusters | None = None  # None: every image is a cluster of its own
+
+    def __repr__(self) -> str:
+        return in_a_line(self, repr(self.detections), "no ground truth" if self.truths is None else repr(self.truths))
 
     @property
     def clusters(self) -> Clusters:

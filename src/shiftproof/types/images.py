@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftproof.errors import BadInput
+from shiftproof.types.shown import in_a_line
 
 if TYPE_CHECKING:
     from shiftproof.types.boxes import Truths
@@ -68,6 +69,10 @@ class Classes:
     def __post_init__(self) -> None:
         if self.wnids is not None and len(self.wnids) != len(self.names):
             raise BadInput(f"{len(self.names)} class names but {len(self.wnids)} wnids")
+
+    def __repr__(self) -> str:
+        shown = self.names if len(self) <= 5 else (*self.names[:3], f"{len(self) - 3:,} more")
+        return in_a_line(self, *shown)
 
     def __len__(self) -> int:
         return len(self.names)

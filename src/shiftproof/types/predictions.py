@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from shiftproof.errors import BadInput, NotKept
 from shiftproof.types.images import CLEAN, Classes, Clusters, Condition, DatasetRef, Fact, Labels, SkippedImage
 from shiftproof.types.models import Features, Gives, Head, Logits, ModelRef
+from shiftproof.types.shown import counted, in_a_line
 
 OODScores: TypeAlias = NDArray[np.floating]
 """OOD score of each image, (images,); higher is more out-of-distribution, for every detector."""
@@ -122,6 +123,12 @@ class Predictions:
             raise BadInput(f"{images} ids but {len(self.top5)} rows of top5")
         if self.grouped is not None and len(self.grouped) != images:
             raise BadInput(f"{images} ids but {len(self.grouped)} keys of clusters")
+
+    def __repr__(self) -> str:
+        scores = "top 5" if self.logits is None else f"{self.gives} of {counted(self.logits.shape[1], 'class', 'classes')}"
+        kept = None if self.features is None else counted(self.features.shape[1], "feature")
+        skipped = f"{len(self.skipped_images):,} skipped" if self.skipped_images else None
+        return in_a_line(self, counted(len(self), "image"), f"{int(self.labelled.sum()):,} labelled", scores, kept, skipped)
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -33,6 +33,7 @@ from shiftproof.types.findings import (
 from shiftproof.types.images import Condition, DatasetRef, Fact, FrostPictures, SkippedImage
 from shiftproof.types.models import Seen
 from shiftproof.types.profile import Axis, NextStep, Profile, Standard, Weakness
+from shiftproof.types.shown import counted, html_table, in_a_line
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,10 @@ class DatasetCard:
     published: str | None = None  # the published dataset that it is a copy of, or looks like, such as imagenet-a
 
 
+MOST_SHOWN = 20
+"""Measurements that a notebook shows of results; `to_pandas` has all."""
+
+
 @dataclass(frozen=True)
 class Results:
     """Numbers, curves and galleries in the order the studies gave them; then what was skipped, and cautions."""
@@ -79,6 +84,30 @@ class Results:
     made: str = ""  # ISO time
     versions: Mapping[str, str] = field(default_factory=dict)
     profiles: tuple[Profile, ...] = ()  # the verdict on each model; `sp.profile` makes them
+
+    def __repr__(self) -> str:
+        kinds = {"measurement": self.measurements, "curve": self.curves, "gallery": self.galleries, "warning": self.warnings}
+        told = [counted(len(found), one, "galleries" if one == "gallery" else None) for one, found in kinds.items() if found]
+        models = [card.name for card in self.models if card.companion is None]
+        named = [_names_or_count(models, "model"), _names_or_count([card.name for card in self.datasets], "dataset")]
+        return in_a_line(self, " on ".join(filter(None, named)), *told)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the numbers of models on whole datasets, or simply the first ones where there are none."""
+        whole = [found for found in self.measurements if set(found.about) <= {"model", "dataset"}]
+        shown = (whole or self.measurements)[:MOST_SHOWN]
+        rows = [
+            (
+                *(found.about.get(key, "") for key in ("model", "dataset")),
+                found.metric,
+                *_figures(found),
+                f"{found.images:,}",
+            )
+            for found in shown
+        ]
+        hidden = len(self.measurements) - len(shown)
+        below = f"{hidden:,} more in results.to_pandas()" if hidden else ""
+        return html_table(repr(self)[1:-1], ("model", "dataset", "metric", "value", "CI", "images"), rows, below)
 
     @property
     def measurements(self) -> tuple[Measurement, ...]:
@@ -153,6 +182,14 @@ class Results:
         writer.writerows(rows)
         return encodable(text.getvalue())
 
+    def to_pandas(self) -> Any:
+        """The measurements as a pandas DataFrame, a row each."""
+        try:
+            import pandas
+        except ModuleNotFoundError as missing:
+            raise missing_extra("a pandas table", missing) from missing
+        return pandas.DataFrame(self.rows())
+
     def to_parquet(self) -> bytes:
         """The measurements as a Parquet file; a column of mixed kinds, as classes by name and by number, becomes text."""
         try:
@@ -164,6 +201,16 @@ class Results:
         columns = {column: _alike([row[column] for row in rows]) for column in (rows[0] if rows else ())}
         parquet.write_table(pyarrow.table(columns), file)
         return file.getvalue()
+
+
+def _names_or_count(names: Sequence[str], one: str) -> str:
+    return " and ".join(names) if len(names) <= 2 else counted(len(names), one)
+
+
+def _figures(found: Measurement) -> tuple[str, str]:
+    """The value and its interval, in four figures."""
+    interval = found.interval
+    return f"{found.value:.4g}", f"{interval.low:.4g} to {interval.high:.4g}" if interval else ""
 
 
 def _alike(values: Sequence[Fact]) -> Sequence[Fact]:

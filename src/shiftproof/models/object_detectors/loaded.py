@@ -14,6 +14,7 @@ from shiftproof.metrics.boxes import box_overlap, descending_order
 from shiftproof.models.loaded import filled_up
 from shiftproof.models.preprocessing import ImagePreprocessing
 from shiftproof.types import Boxes, Classes, Companion, Found, Inputs, Layout, ModelRef, Seen
+from shiftproof.types.shown import counted, in_a_line
 
 BLOCK = 256
 """Boxes compared with each other at once."""
@@ -153,6 +154,10 @@ class LoadedDetector:
     default_batch_size: int = 32
     concurrent_batches: int = 1  # batches that may run at the same time, each from a thread of its own
     companion: Companion | None = None  # how it was made of another model
+
+    def __repr__(self) -> str:
+        classes = "classes not named" if self.classes is None else counted(len(self.classes), "class", "classes")
+        return in_a_line(self, self.ref.name, "boxes", classes)
 
     def detect(self, inputs: Inputs, sizes: Sequence[tuple[int, int]]) -> list[Found]:
         """What is found in each input, in the pixels of its original, whose sizes are (height, width)."""
