@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import NamedTuple
 
@@ -70,7 +71,10 @@ def refuse_unopened(spec: str) -> None:
 
 
 def _told(advice: str, path: Path) -> BadInput:
-    return BadInput(advice.format(path=path, stem=path.stem or "model"))
+    # a name that a shell or Python would read otherwise is not made part of a command
+    if re.fullmatch(r"[\w./-]+", str(path)):
+        return BadInput(advice.format(path=path, stem=path.stem or "model"))
+    return BadInput(f"{str(path)!r}: {advice.format(path='FILE', stem='model')}")
 
 
 def _folder(path: Path) -> Recognised:
