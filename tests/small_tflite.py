@@ -36,7 +36,7 @@ class SmallNetwork:
     def features(self, inputs: NDArray[Any]) -> NDArray[np.float64]:
         """Means of the rectified convolution, (images, 6), of inputs (images, height, width, 3)."""
         windows = np.lib.stride_tricks.sliding_window_view(inputs.astype(np.float64), (3, 3), axis=(1, 2))
-        return np.maximum(np.einsum("nhwcij,oijc->nhwo", windows, self.filters), 0).mean(axis=(1, 2))
+        return np.asarray(np.maximum(np.einsum("nhwcij,oijc->nhwo", windows, self.filters), 0).mean(axis=(1, 2)))
 
     def logits(self, inputs: NDArray[Any]) -> NDArray[np.float64]:
         return self.features(inputs) @ self.weights.T + self.bias

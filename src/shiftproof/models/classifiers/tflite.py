@@ -16,15 +16,20 @@ from numpy.typing import NDArray
 
 from shiftproof.errors import BadInput, listed
 from shiftproof.files import read_regular, readable_file
-from shiftproof.models.classifiers.tflite_graph import LastLayer, Tensor, TfliteGraph, label_files, read_graph, with_outputs
+from shiftproof.models.classifiers.tflite_graph import (
+    WHOLE,
+    LastLayer,
+    Tensor,
+    TfliteGraph,
+    label_files,
+    read_graph,
+    with_outputs,
+)
 from shiftproof.models.input_facts import InputFacts, preprocessing_for
 from shiftproof.models.loaded import LoadedClassifier, check_size, model_ref
 from shiftproof.models.options import PRESETS, ModelOptions
 from shiftproof.models.preprocessing import ImagePreprocessing
 from shiftproof.types import Classes, Inputs, Outputs
-
-WHOLE = (np.uint8, np.int8)
-"""Element types of quantised inputs; float32 is the other."""
 
 
 def load_tflite(path: str, options: ModelOptions) -> LoadedClassifier:
@@ -112,7 +117,7 @@ def _scores(graph: TfliteGraph, options: ModelOptions) -> Tensor:
         raise BadInput(
             f"which output holds the class scores? name one with --scores: {listed([one.name for one in graph.outputs])}"
         )
-    if scores.dtype is None or sum(size != 1 for size in scores.shape[1:]) > 1:
+    if scores.dtype is None or len(scores.shape) < 2 or sum(size != 1 for size in scores.shape[1:]) > 1:
         raise BadInput(
             f"output {scores.name!r} has shape {scores.shape}, not one score a class: this looks like an object detector or "
             "a segmenter, not a classifier"

@@ -6,6 +6,7 @@ plain values, so that damage is found here and nowhere else.
 
 from __future__ import annotations
 
+import math
 import struct
 import zipfile
 import zlib
@@ -26,6 +27,9 @@ IDENTIFIER = b"TFL3"
 MOST_PARTS = 1_000_000
 """Tensors and operators that are read; real files have thousands."""
 
+MOST_NUMBERS = 2**27
+"""In a tensor, which LiteRT makes room for; the largest layer of VGG-16 has a hundred million."""
+
 MOST_LABELS = 4 * 1024 * 1024
 """Bytes of a label file."""
 
@@ -40,6 +44,9 @@ NUMBERS: Mapping[int, type[np.generic]] = {
     schema.TensorType.INT32: np.int32,
 }
 """Element types that inputs, outputs and weights may have."""
+
+WHOLE = (np.uint8, np.int8)
+"""Element types of quantised images and scores."""
 
 OPERATORS = {number: name for name, number in vars(schema.BuiltinOperator).items() if isinstance(number, int)}
 SAME_VALUES = {"RESHAPE", "SQUEEZE", "QUANTIZE", "DEQUANTIZE", "CAST"}
@@ -86,11 +93,11 @@ class Tensor:
         """The real numbers that the file stores for it; None where there are none of a kind that is read."""
         if self.stored is None or self.dtype is None or None in self.shape:
             return None
-        values = np.frombuffer(self.stored, self.dtype)
         shape = tuple(size or 0 for size in self.shape)
-        if values.size != np.prod(shape, dtype=object) or (self.scale.size > 1 and self.scale.size != shape[self.axis]):
-            raise BadInput(f"tensor {self.name!r} holds {values.size:,} numbers, which do not fit its shape {self.shape}")
-        return self.real(values.reshape(shape))
+        channels = shape[self.axis] if 0 <= self.axis < len(shape) else 1
+        if self.stored.nbytes != math.prod(shape) * np.dtype(self.dtype).itemsize or self.scale.size not in (0, 1, channels):
+            raise BadInput(f"tensor {self.name!r} holds {self.stored.nbytes:,} bytes, which do not fit its shape {shape}")
+        return self.real(np.frombuffer(self.stored, self.dtype).reshape(shape))
 
     def _along_axis(self, figures: NDArray[Any], axes: int) -> NDArray[Any]:
         return figures.reshape([-1 if axis == self.axis else 1 for axis in range(axes)]) if figures.size > 1 else figures
@@ -174,14 +181,17 @@ class TfliteGraph:
         return LastLayer(features, Head(flat, np.ascontiguousarray(np.broadcast_to(bias.ravel(), width), np.float32)))
 
 
+DAMAGE = (struct.error, ValueError, TypeError, IndexError, AttributeError, OverflowError)
+"""What reading a damaged flatbuffer comes to in Python: offsets lead outside the bytes, or parts are not there."""
+
+
 def read_graph(data: bytes) -> TfliteGraph:
     """The main graph of a file's bytes; BadInput where they hold none."""
     if data[4:8] != IDENTIFIER:
         raise BadInput(f"it is no LiteRT file: it begins with {data[:12]!r}")
     try:
         return _read(schema.Model.GetRootAs(data, 0))
-    # a flatbuffer has no checks of its own in Python: offsets lead outside the bytes, or parts are not there
-    except (struct.error, ValueError, TypeError, IndexError, AttributeError, OverflowError) as problem:
+    except DAMAGE as problem:
         raise BadInput(f"it is damaged or cut short: {str(problem)[:200]}") from problem
 
 
@@ -215,14 +225,20 @@ def _tensor(model: Any, stored: Any, place: int) -> Tensor:
         axis = quantisation.QuantizedDimension()
         if not (np.isfinite(scale).all() and (scale > 0).all() and zero.size in (1, scale.size)):
             raise BadInput(f"tensor {place} has no sound scale")
+        ends = np.iinfo(whole) if (whole := NUMBERS.get(stored.Type())) in WHOLE else np.iinfo(np.int64)
+        if zero.min() < ends.min or zero.max() > ends.max:  # LiteRT does not look, and crashes
+            raise BadInput(f"tensor {place} has a zero point outside its range")
     name = (stored.Name() or b"").decode()
     if not name.isprintable():
         raise BadInput(f"the name of tensor {place} is no text")
+    shape = tuple(size if size > 0 else None for size in sizes.tolist()) if isinstance(sizes, np.ndarray) else ()
+    if (numbers := math.prod(size or 1 for size in shape)) > MOST_NUMBERS:
+        raise BadInput(f"tensor {name[:100]!r} claims {numbers:,} numbers")
     data = model.Buffers(stored.Buffer()).DataAsNumpy()
     return Tensor(
         place,
         name[:MOST_NAME] or f"tensor {place}",
-        tuple(int(size) if size > 0 else None for size in np.atleast_1d(sizes).tolist()) if np.size(sizes) else (),
+        shape,
         NUMBERS.get(stored.Type()),
         scale,
         zero,
@@ -236,6 +252,9 @@ def _operator(model: Any, stored: Any, tensors: Sequence[Tensor]) -> Operator:
     number = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
     name = OPERATORS.get(number, f"operator {number}")
     inputs, outputs = _places(stored.InputsAsNumpy(), tensors, lowest=-1), _places(stored.OutputsAsNumpy(), tensors)
+    needed = 2 if name in LINEAR else 1 if name in SAME_VALUES or name in ENDINGS else 0
+    if len(inputs) < needed or -1 in inputs[:needed]:
+        raise BadInput(f"{name} should have {needed} inputs")
     return Operator(name, inputs, outputs, name in LINEAR and _activates(LINEAR[name](), stored.BuiltinOptions()))
 
 
@@ -296,13 +315,16 @@ def _floats(table: Any, number: int) -> tuple[float, ...]:
 
 def with_outputs(data: bytes, places: Sequence[int]) -> bytes:
     """The model with these tensors among its outputs."""
-    model = schema.ModelT.InitFromObj(schema.Model.GetRootAs(data, 0))
-    if any(buffer.offset > 1 for buffer in model.buffers):
-        raise BadInput("the model keeps its weights behind the graph, where no further outputs can be had of it")
-    main = model.subgraphs[0]
-    main.outputs = np.array([*main.outputs, *(place for place in places if place not in main.outputs)], np.int32)
-    builder = flatbuffers.Builder(len(data))
-    builder.Finish(model.Pack(builder), file_identifier=IDENTIFIER)
+    try:
+        model = schema.ModelT.InitFromObj(schema.Model.GetRootAs(data, 0))
+        if any(buffer.offset > 1 for buffer in model.buffers):
+            raise BadInput("the model keeps its weights behind the graph, where no further outputs can be had of it")
+        main = model.subgraphs[0]
+        main.outputs = np.array([*main.outputs, *(place for place in places if place not in main.outputs)], np.int32)
+        builder = flatbuffers.Builder(len(data))
+        builder.Finish(model.Pack(builder), file_identifier=IDENTIFIER)
+    except DAMAGE as problem:
+        raise BadInput(f"it is damaged: {str(problem)[:200]}") from problem
     return bytes(builder.Output())
 
 
