@@ -22,7 +22,7 @@ from shiftproof.datasets.clusters import clustering
 from shiftproof.datasets.decoding import LIMIT_VARIABLE, limit_from_environment
 from shiftproof.datasets.image_list import ImageList, image_opener, spread_over
 from shiftproof.datasets.label_spaces import Scoring
-from shiftproof.datasets.subsets import drawn, load_groups, of_classes, unlabelled, with_coarse_classes
+from shiftproof.datasets.subsets import drawn, load_class_map, load_groups, of_classes, unlabelled, with_coarse_classes
 from shiftproof.errors import BadInput, ClassMismatch, MissingRuns, UnknownName, listed
 from shiftproof.models import load_detector, load_model, names_detector
 from shiftproof.options import (
@@ -496,7 +496,8 @@ def wnids_named(named: str) -> Sequence[str]:
 def scoring_of(options: MatchingSettings) -> Scoring:
     """How predictions are scored, as the options say."""
     groups = load_groups(options.class_groups) if options.class_groups else None
-    return Scoring(options.scored, options.unmatched, groups)
+    class_map = load_class_map(options.class_map) if options.class_map else None
+    return Scoring(options.scored, options.unmatched, groups, class_map=class_map)
 
 
 def load_classifier(spec: str, options: ModelSettings) -> Classifier:

@@ -276,6 +276,10 @@ class MatchingSettings(Options):
         common=True,
     )
     unmatched: Literal["error", "unlabelled", "wrong"] = option("error", "How to treat images whose class the model lacks.")
+    class_map: str | None = option(
+        None,
+        'Classes of the dataset by their names in the model: JSON as {"kitty": "tabby"}, or near for similar names.',
+    )
     class_groups: str | None = option(
         None,
         'Class groups that are scored as one class: JSON as {"dog": ["n02085620", ...]}, or coco, imagenet-vid or ytbb.',

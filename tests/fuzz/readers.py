@@ -9,6 +9,7 @@ import os
 import tarfile
 from collections.abc import Sequence
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +30,10 @@ from fuzz.own_files import (
     read_onnx,
     read_project,
     read_store,
+    read_tflite,
     read_weights,
     store_seeds,
+    tflite_seeds,
     weight_seeds,
 )
 from fuzz.small_files import (
@@ -44,7 +47,7 @@ from fuzz.small_files import (
     with_tar_checksums,
 )
 from shiftproof.errors import UnreadableImage
-from shiftproof.types import Decoder, Image
+from shiftproof.types import Classes, Decoder, Image
 
 # ---- rules that every result must keep
 
@@ -241,6 +244,7 @@ def _class_seeds() -> list[Seed]:
         ("names.txt", b"cat\ndog\n", texts),
         ("classes.json", b'{"0": ["n01440764", "tench"], "1": ["n01443537", "goldfish"]}', jsons),
         ("names.json", b'["cat", "dog"]', jsons),
+        ("class_to_idx.json", b'{"dog": 1, "cat": 0, "eel": 2}', jsons),
     ]
     return [
         Seed(Path(name).stem + "-" + Path(name).suffix[1:], {name: data}, name, documents) for name, data, documents in ways
@@ -276,6 +280,7 @@ def _table_seeds() -> list[Seed]:
         "left-out.csv": (b"wnid,reason\nn01440764,unclear\nn01443537,other\n", texts),
         "shares.csv": (b"wnid,share\nn01440764,0.5\nn01443537,0.25\n", texts),
         "groups.json": (b'{"fish": ["n01440764", "goldfish"], "dog": ["n02085620"]}', jsons),
+        "class-map.json": (b'{"kitty": "tabby", "eels": "eel"}', jsons),
         "threshold.json": (_json(_exported_threshold()), jsons),
     }
     frames = {"clips/a/0001.jpg": photos()["b.jpg"], "clips/a/0002.jpg": photos()["b.jpg"]}
@@ -307,8 +312,8 @@ def _read_tables(folder: Path) -> object:
     from shiftproof.curation.boxes import load_shares
     from shiftproof.curation.filtering import choose_some, load_left_out
     from shiftproof.datasets.classes import classes_from
-    from shiftproof.datasets.label_spaces import merge_classes
-    from shiftproof.datasets.subsets import load_groups
+    from shiftproof.datasets.label_spaces import Scoring, merge_classes
+    from shiftproof.datasets.subsets import load_class_map, load_groups
     from shiftproof.studies.threshold.exported import ExportedThreshold
 
     path = next(folder.iterdir())
@@ -319,6 +324,10 @@ def _read_tables(folder: Path) -> object:
             return len(load_shares(path).classes)
         case "groups":
             return len(merge_classes(load_groups(path)).classes)
+        case "class-map":
+            images = Classes(("kitty", "eels", "tench"))
+            scoring = Scoring(class_map=load_class_map(str(path)), unmatched="unlabelled")
+            return scoring.space(images, classes_from("ilsvrc2012"), outputs=1000).label_of
         case "threshold":
             exported = ExportedThreshold.from_json(path.read_text(encoding="utf-8", errors="surrogateescape"))
             return bool(exported.flags(np.array([0.7]))[0]), len(exported.to_json())
@@ -470,6 +479,7 @@ READERS: Sequence[Reader] = (
     Reader("published", _published_seeds, _read_published),
     Reader("clips", _clip_seeds, _read_clips, share=0.1),
     Reader("onnx", onnx_seeds, read_onnx, share=0.3),
+    *([Reader("tflite", tflite_seeds, read_tflite, share=0.3)] if find_spec("ai_edge_litert") else []),
     Reader("weights", weight_seeds, read_weights, share=0.5),
     Reader("store", store_seeds, read_store, checked=True),
     Reader("merge", store_seeds, read_merged, share=0.5, checked=True),

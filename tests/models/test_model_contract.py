@@ -14,9 +14,10 @@ from shiftproof.errors import BadInput, MissingExtra, UnknownName
 from shiftproof.models import load_model, random_network
 from shiftproof.models.kind import kind_of
 from shiftproof.types import Classes, Classifier, Preprocessing
+from small_tflite import tflite_bytes
 
-NOT_REDRAWN = ("boxes", "proposals")
-"""Kinds that ask a network which they do not look into."""
+NOT_REDRAWN = ("boxes", "proposals", "tflite")
+"""Kinds whose networks' weights are not drawn anew."""
 
 FACTORY = """
 import torch
@@ -51,6 +52,10 @@ def _example(kind: str, make_onnx: Any, folder: Path) -> Classifier:
             return load_model("torchvision:resnet18", weights="random")
         case "hf":
             return load_model(f"hf:{small_transformer(folder)}")
+        case "tflite":
+            pytest.importorskip("ai_edge_litert", reason="ai-edge-litert is not installed")
+            (folder / "small.tflite").write_bytes(tflite_bytes(labels={"labels.txt": "a\nb\nc\nd\ne"}))
+            return load_model(f"tflite:{folder / 'small.tflite'}")
         case "boxes":
             detector = f"boxes:onnx:{small_detector(folder)}"
             return load_model(detector, boxes="yolov8", preprocess="unit,size=16", classes=list("abc"))

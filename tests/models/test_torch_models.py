@@ -186,7 +186,7 @@ def test_an_exported_program_with_stored_constants_is_read(module: Any, tmp_path
 def test_weights_alone_and_missing_things_are_named(factory: str, module: Any, tmp_path: Path) -> None:
     torch.save(module.state_dict(), tmp_path / "state.pt")
     for spec, answer in [
-        (f"torch:{tmp_path / 'state.pt'}", "weights without the network"),
+        (f"torch:{tmp_path / 'state.pt'}", "without the network they belong to; name that too: .* with --weights"),
         (f"torch:{tmp_path / 'none.pt'}", "there is no file"),
         (f"{factory}:large", "has no large"),
         (f"{factory}:no_module", "should give a torch module, got int"),

@@ -29,7 +29,8 @@ def classes_from(named: ClassList) -> Classes:
 
     The names are ``ilsvrc2012``, ``coco`` (the 80 classes in a row) and ``coco-91`` (each at its number in COCO's files).
 
-    A file has one name, or one wnid, or a wnid and a name, a line; or it is JSON, a list or a mapping from place to name.
+    A file has one name, or one wnid, or a wnid and a name, a line; or it is JSON, a list, a mapping from place to name, or
+    one from name to place (``class_to_idx``).
 
     >>> classes_from(["n01440764", "n01443537"]).names
     ('tench', 'goldfish')
@@ -119,17 +120,37 @@ def _file_entries(path: Path) -> list[str]:
     return json_entries(parse_json(text, path, unique=True), str(path))
 
 
-def json_entries(data: object, where: str) -> list[str]:
-    """Class names from a list, or from a mapping of places ("0", "1", ...) to names or [wnid, name] pairs.
+MAPPINGS = ("id2label", "idx_to_class", "class_to_idx", "label2id")
+"""Keys under which larger files keep the names of a model's outputs."""
 
-    >>> json_entries({"1": "dog", "0": "cat"}, "names.json")
-    ['cat', 'dog']
+
+def json_entries(data: object, where: str) -> list[str]:
+    """Class names from a list, or from a mapping of places ("0", "1", ...) to names or [wnid, name] pairs, or of names to
+    places; also one of the `MAPPINGS` of a larger file.
+
+    >>> json_entries({"1": "dog", "0": "cat"}, "names.json"), json_entries({"dog": 1, "cat": 0}, "class_to_idx.json")
+    (['cat', 'dog'], ['cat', 'dog'])
     """
     if isinstance(data, dict):
-        data = _in_order(data, where)
+        data = next((data[key] for key in MAPPINGS if isinstance(data.get(key), dict)), data)
+        data = _in_order(_by_places(data, where), where)
     if not isinstance(data, list) or not data:
         raise BadInput(f"{where} should hold a list of class names")
     return [_entry(entry, f"{where}: class {place}") for place, entry in enumerate(data)]
+
+
+def _by_places(named: dict[Any, Any], where: str) -> dict[Any, Any]:
+    """A mapping of names to places the other way round; any other as it is. BadInput where numbers could be either."""
+    places = list(named.values())
+    if not all(type(place) is int for place in places) or sorted(places) != list(range(len(places))):
+        return named
+    if {str(name) for name in named} != {str(place) for place in places}:
+        return {place: name for name, place in named.items()}
+    if all(str(name) == str(place) for name, place in named.items()):
+        return named
+    raise BadInput(
+        f"{where} maps numbers to numbers: which are the classes? name them in a list, in the order of the outputs"
+    )
 
 
 def _in_order(named: dict[Any, Any], where: str) -> list[Any]:
@@ -214,7 +235,7 @@ def with_wnids(classes: Classes) -> Classes:
 def resolve(keys: Iterable[str], of_model: Classes) -> tuple[dict[str, int], list[str]]:
     """The column that each wnid or name stands for, and those that stand for none."""
     by_key = {key: column for column, key in enumerate(of_model.keys)}
-    by_name = _columns_by_name(of_model)
+    by_name = columns_by_name(of_model)
     found: dict[str, int] = {}
     missing: list[str] = []
     for key in keys:
@@ -272,7 +293,7 @@ def _by_place(of_set: Classes, outputs: int, of_model: Classes | None = None) ->
     )
 
 
-def _columns_by_name(classes: Classes) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
+def columns_by_name(classes: Classes) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
     """Columns by the class's own name, and by every other name WordNet has for it."""
     own: dict[str, list[int]] = {}
     others: dict[str, list[int]] = {}

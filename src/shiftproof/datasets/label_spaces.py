@@ -15,7 +15,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftproof.datasets.classes import described, match_columns, resolve, with_wnids
+from shiftproof.datasets.classes import match_columns, resolve, with_wnids
+from shiftproof.datasets.near_names import near_told, renamed
 from shiftproof.errors import BadInput, ClassMismatch, listed
 from shiftproof.metrics.accuracy import to_top5
 from shiftproof.reference import ilsvrc_classes
@@ -139,7 +140,7 @@ def _matched(of_set: Classes, of_model: Classes | None, outputs: int, scored: Sc
     matching = match_columns(of_set, of_model, outputs)
     lacking = matching.unmatched()
     if lacking and unmatched == "error":
-        raise ClassMismatch(_mismatch(of_set, lacking, outputs))
+        raise ClassMismatch(_mismatch(of_set, lacking, outputs, matching.model))
     convention = {"labels": matching.how} | _lacking_convention(lacking, unmatched)
     if scored == "subset":
         return _subset(of_set, matching.columns, outputs, unmatched, convention)
@@ -185,7 +186,7 @@ def merge_classes(
     label_of = _places_in_groups(of_set, classes, columns, model)
     lacking = [place for place, group in enumerate(label_of) if group < 0 or not columns[group]]
     if lacking and unmatched == "error":
-        raise ClassMismatch(_mismatch(of_set, lacking, len(groups)))
+        raise ClassMismatch(_mismatch(of_set, lacking, len(groups), Classes(tuple(groups))))
     if unmatched == "unlabelled":
         label_of = [-1 if place in lacking else group for place, group in enumerate(label_of)]
     strangers = [place for place in lacking if label_of[place] < 0] if unmatched == "wrong" else []
@@ -269,11 +270,12 @@ def _places_in_groups(of_set: Classes, groups: Classes, columns: Sequence[Sequen
     return [by_name.get(name, group_of.get(members.get(key, -1), -1)) for name, key in pairs]
 
 
-def _mismatch(of_set: Classes, lacking: Sequence[int], outputs: int) -> str:
+def _mismatch(of_set: Classes, lacking: Sequence[int], outputs: int, of_model: Classes) -> str:
     return (
         f"{len(lacking)} of {len(of_set)} classes of the images are not among the {outputs} classes of the model: "
-        f"{described(of_set, lacking)}; name the folders by the model's class names or wnids, give the model its class "
-        "names, or leave these images unlabelled with --unmatched unlabelled"
+        f"{near_told(of_set, lacking, of_model)}; say which is which with --class-map, a JSON file as "
+        '{"NAME OF THE IMAGES": "NAME OF THE MODEL"} or near for the similar ones, give the model its class names, or leave '
+        "these images unlabelled with --unmatched unlabelled"
     )
 
 
@@ -292,13 +294,15 @@ def _never(gives: str) -> Any:
 class Scoring:
     """The choice of a label space: which classes are scored among, how classes the model lacks are treated, class groups.
 
-    `groups` are names, each with the model's classes (wnids or names) that belong to it.
+    `groups` are names, each with the model's classes (wnids or names) that belong to it. `class_map` has names of the
+    images' classes, each with that of the model's class it stands for; with "near" the similar names are taken.
     """
 
     classes: Scored = "full"
     unmatched: Unmatched = "error"
     groups: Mapping[str, Sequence[str]] | None = None
     rule: Rule = "max"
+    class_map: Mapping[str, str] | Literal["near"] | None = None
 
     @property
     def keep(self) -> Keep:
@@ -307,6 +311,22 @@ class Scoring:
 
     def space(self, of_set: Classes, of_model: Classes | None, *, outputs: int) -> LabelSpace:
         """The label space of these images and this model; ClassMismatch where classes do not match."""
+        of_set, told = self.renamed(of_set, of_model)
         if self.groups is not None:
-            return merge_classes(self.groups, of_model, of_set=of_set, rule=self.rule, unmatched=self.unmatched)
-        return match_classes(of_set, of_model, outputs=outputs, scored=self.classes, unmatched=self.unmatched)
+            space = merge_classes(self.groups, of_model, of_set=of_set, rule=self.rule, unmatched=self.unmatched)
+        else:
+            space = match_classes(of_set, of_model, outputs=outputs, scored=self.classes, unmatched=self.unmatched)
+        return dataclasses.replace(space, convention={**space.convention, **told}) if told else space
+
+    def renamed(self, of_set: Classes, of_model: Classes | None) -> tuple[Classes, dict[str, str]]:
+        """The classes of the images by the names that the class map gives them, and the convention that says so."""
+        if self.class_map is None:
+            return of_set, {}
+        if self.groups is not None:
+            of_model = Classes(tuple(self.groups))
+        if of_model is None:
+            raise ClassMismatch("a class map needs the names of the model's classes; --classes gives them")
+        near = self.class_map == "near"
+        classes, told = renamed(of_set, of_model, None if self.class_map == "near" else self.class_map)
+        pairs = listed([f"{old} is {new}" for old, new in told.items()])
+        return classes, {"class map": f"{pairs} (similar names)" if near else pairs} if told else {}

@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import xxhash
@@ -136,6 +137,16 @@ def load_groups(path: str | Path) -> dict[str, list[str]]:
     if not fits or not any(groups.values()):
         raise BadInput(f'{path} should hold class groups as {{"dog": ["n02085620", ...], ...}}')
     return {name: [str(member) for member in members] for name, members in groups.items()}
+
+
+def load_class_map(named: str) -> dict[str, str] | Literal["near"]:
+    """The model's class for classes of the images, from a JSON file like ``{"kitty": "tabby"}``, or the word near."""
+    if named == "near":
+        return "near"
+    names = read_json(named)
+    if not isinstance(names, dict) or not names or not all(isinstance(target, str) for target in names.values()):
+        raise BadInput(f'{named} should hold names of the images\' classes with those of the model, as {{"kitty": "tabby"}}')
+    return names
 
 
 VIDEO_CLASSES = {"imagenet-vid": "imagenet_vid_classes", "ytbb": "ytbb_classes"}

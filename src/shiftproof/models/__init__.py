@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
-from pathlib import Path
 from typing import Any
 
 from shiftproof.catalog import MODELS, OBJECT_DETECTORS
 from shiftproof.datasets.classes import ClassList
 from shiftproof.errors import BadInput, UnknownName
 from shiftproof.models.companions import perturbed_by_odin, random_network, with_rotations
+from shiftproof.models.file_kinds import FILE_KINDS, recognised, refuse_unopened
 from shiftproof.models.kind import kind_of, model_kind
+from shiftproof.models.loaded import LoadedClassifier
 from shiftproof.models.options import (
     BOX_OPTIONS,
     PRESETS,
@@ -42,9 +44,6 @@ __all__ = [
     "wrap_detector",
     "wrap_model",
 ]
-
-FILE_KINDS = {".onnx": "onnx", ".pt": "torch", ".pth": "torch", ".pt2": "torch", ".ts": "torch"}
-"""Which kind of model a bare path is."""
 
 
 def load_model(
@@ -118,12 +117,14 @@ def load_model(
 
 def load_with(spec: str, options: ModelOptions) -> Classifier:
     """The classifier that a text names, as the options say."""
-    kind, rest = _kind_and_rest(spec, MODELS)
+    kind, rest, note = _recognised(spec, MODELS)
     if not kind_of(kind).goes_by_boxes:
         options.refuse(*BOX_OPTIONS, "fill", "fill_seed", *PROPOSAL_OPTIONS, what=f"{spec} as a classifier")
     else:
         options.refuse("rotated", what=f"{kind}:{rest}")
     model: Classifier = _loaded(MODELS, kind, rest, options)
+    if note and isinstance(model, LoadedClassifier):
+        model = dataclasses.replace(model, notes=(note, *model.notes))
     return with_rotations(model) if options.rotated else model
 
 
@@ -189,7 +190,7 @@ def load_detector(
 
 def detector_with(spec: str, options: ModelOptions) -> ObjectDetector:
     """The object detector that a text names, as the options say."""
-    kind, rest = _kind_and_rest(spec, OBJECT_DETECTORS)
+    kind, rest, _ = _recognised(spec, OBJECT_DETECTORS)
     detector: ObjectDetector = _loaded(OBJECT_DETECTORS, kind, rest, options)
     return detector
 
@@ -202,15 +203,18 @@ def _loaded(registry: Registry, kind: str, rest: str, options: ModelOptions) -> 
         raise missing_extra(f"{registry.kind} '{kind}:{rest}'", missing) from missing
 
 
-def _kind_and_rest(spec: str, registry: Registry) -> tuple[str, str]:
+def _recognised(spec: str, registry: Registry) -> tuple[str, str, str]:
+    """The kind of a model, what follows its colon, and a note where the kind was found out rather than said."""
     kind, colon, rest = spec.partition(":")
     # a single letter before the colon is a drive
     if colon and len(kind) > 1:
-        return kind, rest
-    if Path(spec).suffix.lower() in FILE_KINDS:
-        return FILE_KINDS[Path(spec).suffix.lower()], spec
+        if kind not in registry or kind in FILE_KINDS.values():
+            refuse_unopened(rest)
+        return kind, rest, ""
     if spec in registry:
         raise BadInput(f"{spec!r} names a kind of {registry.kind}; say which one, as in {spec}:...")
+    if found := recognised(spec):
+        return found.kind, spec, found.note
     examples = "lite:0, onnx:FILE, torch:MODULE:FACTORY" if registry is MODELS else "onnx:FILE, torch:MODULE:FACTORY"
     raise BadInput(f"no {registry.kind} called {spec!r}; say {examples} or one of {', '.join(registry)}:NAME")
 

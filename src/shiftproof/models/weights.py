@@ -3,7 +3,8 @@
 Since torch 1.6 such a file is a zip archive: a pickle that describes the tensors, ``data.pkl``, and the bytes of each
 storage beside it. Before, it was a row of pickles (magic number, protocol, system, the objects, the names of the storages)
 and then the bytes of each storage. Either way the pickle is a small program. Here it is followed instruction by instruction,
-and only by those that make tensors, dictionaries and plain values: nothing that it names is imported or called.
+and only by those that make tensors, dictionaries and plain values: nothing that it names is imported or called. What else
+stands beside the weights in the checkpoint of a training, such as its settings, stays unread.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import IO, Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftproof.errors import BadInput
+from shiftproof.errors import BadInput, listed
 from shiftproof.files import readable_file, repeated
 
 MAGIC = 0x1950A86A20F9469CFC6C
@@ -66,6 +67,13 @@ class Named(NamedTuple):
 
     module: str
     name: str
+
+
+@dataclass(frozen=True)
+class Unread:
+    """Where a pickle has an object that is no tensor: nothing of it is made, whatever the pickle says to do with it."""
+
+    what: str
 
 
 @dataclass
@@ -115,16 +123,25 @@ class StoredTensor:
         return np.lib.stride_tricks.as_strided(values[self.offset :], self.shape, strides)
 
 
-def load_checkpoint(path: Path) -> dict[str, NDArray[Any]]:
-    """The tensors of a checkpoint by name; common wrappings are taken off, what is no tensor is left out."""
+class Checkpoint(NamedTuple):
+    """The tensors of a checkpoint by name, and what there is to say about the file."""
+
+    arrays: dict[str, NDArray[Any]]
+    notes: tuple[str, ...] = ()
+
+
+def load_checkpoint(path: Path) -> Checkpoint:
+    """The tensors of a checkpoint; common wrappings are taken off, what is no tensor is left out.
+
+    Other Python objects may stand beside a wrapped state_dict; in it, or without one, they are refused.
+    """
     readable_file(path)
+    unread: list[Unread] = []
     try:
         with path.open("rb") as file:
-            objects = (_from_archive if file.peek(4).startswith(ZIP) else _from_legacy)(file)
-        for key in WRAPPINGS:
-            if isinstance(objects, dict) and isinstance(objects.get(key), dict):
-                objects = objects[key]
-        named = objects.items() if isinstance(objects, dict) else ()
+            whole = (_from_archive if file.peek(4).startswith(ZIP) else _from_legacy)(file, unread)
+        state, others = _unwrapped(whole)
+        named = state.items() if isinstance(state, dict) else ()
         arrays = {_text(name): value.to_array() for name, value in named if isinstance(value, StoredTensor)}
     except BadInput as problem:
         raise BadInput(f"{path}: {problem}") from problem
@@ -135,10 +152,37 @@ def load_checkpoint(path: Path) -> dict[str, NDArray[Any]]:
         raise BadInput(f"{path} is no whole zip archive, as checkpoints are, perhaps cut short: {problem}") from problem
     if not arrays:
         raise BadInput(f"{path} should hold a state_dict, names with their tensors")
-    return arrays
+    return Checkpoint(arrays, (*_told_unread(path, unread), *_told_others(path, others)))
 
 
-def _from_archive(file: IO[bytes]) -> Any:
+def _unwrapped(objects: Any) -> tuple[Any, list[str]]:
+    """The state_dict among what a training keeps, and other keys under which there is one with the same names."""
+    others: list[str] = []
+    for key in WRAPPINGS:
+        if isinstance(objects, dict) and isinstance(objects.get(key), dict):
+            outer, objects = objects, objects[key]
+            alike = (name for name, value in outer.items() if isinstance(value, dict) and value.keys() >= objects.keys())
+            others += [name for name in alike if isinstance(name, str) and name.isprintable() and name != key]
+    return objects, others
+
+
+def _refuse_unread(objects: Any, unread: list[Unread]) -> None:
+    """Nothing where all that is unread stands beside the weights, else BadInput."""
+    state, _ = _unwrapped(objects)
+    if unread and (state is objects or any(isinstance(value, Unread) for value in state.values())):
+        raise _refusal(unread[0].what)
+
+
+def _told_unread(path: Path, unread: list[Unread]) -> tuple[str, ...]:
+    names = listed(dict.fromkeys(one.what for one in unread), most=3)
+    return (f"{path.name} holds Python objects beside its weights, which are not read: {names}",) if unread else ()
+
+
+def _told_others(path: Path, others: list[str]) -> tuple[str, ...]:
+    return (f"{path.name} holds these weights also as {listed(others, most=3)}, which are not used",) if others else ()
+
+
+def _from_archive(file: IO[bytes], unread: list[Unread]) -> Any:
     """What the zip archive of a checkpoint holds; its storages are filled."""
     storages: dict[str, Storage] = {}
     with zipfile.ZipFile(file) as archive:
@@ -150,7 +194,8 @@ def _from_archive(file: IO[bytes]) -> Any:
         folder = found[0].removesuffix("data.pkl")
         if f"{folder}byteorder" in archive.namelist() and _member(archive, f"{folder}byteorder", 16) != b"little":
             raise BadInput("the checkpoint was written on a big-endian machine")
-        objects = _followed(BytesIO(_member(archive, found[0], MOST_INSTRUCTIONS)), storages)
+        objects = _followed(BytesIO(_member(archive, found[0], MOST_INSTRUCTIONS)), storages, unread)
+        _refuse_unread(objects, unread)
         room = file.seek(0, 2)  # members that share bytes could come to more than the file
         for key, storage in storages.items():
             info, room = archive.getinfo(f"{folder}data/{key}"), room - storage.size
@@ -172,25 +217,26 @@ def _member(archive: zipfile.ZipFile, name: str, most: int) -> bytes:
     return data
 
 
-def _from_legacy(file: IO[bytes]) -> Any:
+def _from_legacy(file: IO[bytes], unread: list[Unread]) -> Any:
     """What the row of pickles of an older checkpoint holds; its storages are filled."""
     start = file.read(24)
     file.seek(0)
     storages: dict[str, Storage] = {}
     try:
-        begins_well = _followed(_Limited(file, 100), storages) == MAGIC
+        begins_well = _followed(_Limited(file, 100), storages, []) == MAGIC
     except (ValueError, IndexError, KeyError, TypeError, BadInput):
         begins_well = False
     if not begins_well:
         raise BadInput(
             f"not a checkpoint of torch: it begins with {start!r}; weights are .safetensors or what torch.save wrote"
         )
-    _followed(_Limited(file), storages)  # the protocol
-    system = _followed(_Limited(file), storages)
+    _followed(_Limited(file), storages, unread)  # the protocol
+    system = _followed(_Limited(file), storages, unread)
     if not system["little_endian"]:
         raise BadInput("the checkpoint was written on a big-endian machine")
-    objects = _followed(_Limited(file), storages)
-    keys = _followed(_Limited(file), storages)
+    objects = _followed(_Limited(file), storages, unread)
+    _refuse_unread(objects, unread)
+    keys = _followed(_Limited(file), storages, unread)
     place, end = file.tell(), file.seek(0, 2)
     file.seek(place)
     for key in keys:
@@ -259,7 +305,7 @@ NUMBERS_AND_TEXT = {
 OTHERS = {
     *("PROTO", "FRAME", "STOP", "MARK", "BINPUT", "LONG_BINPUT", "MEMOIZE", "BINGET", "LONG_BINGET", "TUPLE", "LIST"),
     *("EMPTY_DICT", "EMPTY_LIST", "SETITEM", "SETITEMS", "APPEND", "APPENDS", "DICT"),
-    *("GLOBAL", "STACK_GLOBAL", "REDUCE", "BINPERSID", "BUILD"),
+    *("GLOBAL", "STACK_GLOBAL", "REDUCE", "NEWOBJ", "BINPERSID", "BUILD"),
 }
 CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
 TUPLES = {"EMPTY_TUPLE": 0, "TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
@@ -286,8 +332,8 @@ def _instructions(file: Readable) -> Iterator[tuple[str, Any]]:
             yield name, instruction.arg and instruction.arg.reader(file)  # type: ignore[arg-type]  # it only reads
 
 
-def _followed(file: Readable, storages: dict[str, Storage]) -> Any:
-    """What a pickle describes, once all its instructions are followed; BadInput at the first that could do more."""
+def _followed(file: Readable, storages: dict[str, Storage], unread: list[Unread]) -> Any:
+    """What a pickle describes, once all its instructions are followed; what it describes otherwise is added to `unread`."""
     stack: list[Any] = []
     below: list[list[Any]] = []  # what was on the stack when a mark was set
     memo: dict[int, Any] = {}
@@ -331,12 +377,14 @@ def _followed(file: Readable, storages: dict[str, Storage]) -> Any:
             if not all(isinstance(part, str) for part in names):
                 raise _refusal("something that is not called by text")
             asked = Named(*names)
-            if asked not in MAKERS and asked not in STORAGES:
-                raise _refusal(repr(".".join(asked)[:100]))
-            stack.append(asked)
-        elif name == "REDUCE":
+            known = asked in MAKERS or asked in STORAGES
+            stack.append(asked if known else _noted(unread, repr(".".join(asked)[:100])))
+        elif name in ("REDUCE", "NEWOBJ"):
             arguments, asked = stack.pop(), stack.pop()
-            if not isinstance(asked, Named) or asked not in MAKERS or not _few(arguments):
+            if isinstance(asked, Unread):
+                stack.append(asked)
+                continue
+            if name == "NEWOBJ" or not isinstance(asked, Named) or asked not in MAKERS or not _few(arguments):
                 raise _refusal(f"a call of {type(asked).__name__}")
             stack.append(MAKERS[asked](*arguments))
         elif name == "BINPERSID":
@@ -346,7 +394,7 @@ def _followed(file: Readable, storages: dict[str, Storage]) -> Any:
             stack.append(_storage(storages, *saved))
         elif name == "BUILD":
             stack.pop()  # notes of torch about its modules' versions
-            if not isinstance(stack[-1], dict):
+            if not isinstance(stack[-1], (dict, Unread)):
                 raise _refusal(f"the inside of {type(stack[-1]).__name__}")
     return stack.pop()
 
@@ -357,8 +405,13 @@ def _put(into: Any, items: list[Any]) -> None:
         into.extend(items)
     elif isinstance(into, dict):
         into.update(zip(map(_key, items[::2]), items[1::2], strict=True))
-    else:
+    elif not isinstance(into, Unread):
         raise _refusal(f"items of {type(into).__name__}")
+
+
+def _noted(unread: list[Unread], what: str) -> Unread:
+    unread.append(Unread(what))
+    return unread[-1]
 
 
 def _few(arguments: Any) -> bool:

@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftproof.datasets.classes import described, match_columns
+from shiftproof.datasets.classes import match_columns
 from shiftproof.datasets.clusters import Clustering, linked
-from shiftproof.datasets.label_spaces import LabelSpace, Scoring, Unmatched, padded_labels
+from shiftproof.datasets.label_spaces import LabelSpace, Scoring, padded_labels
+from shiftproof.datasets.near_names import near_told
 from shiftproof.errors import ClassMismatch, DamagedFile, MissingRuns, NotKept
 from shiftproof.runs.rows import TOP5, Contents, Rows, StoredRun, joined_rows
 from shiftproof.runs.store import Store, StoredModel
@@ -360,8 +361,7 @@ def load_found(
         except DamagedFile:
             continue  # it is quarantined now: other rows may do, or MissingRuns says what is not there any more
     truths = images.truths
-    unmatched = (scoring or Scoring()).unmatched
-    meeting = meet(images.classes if truths is not None else None, located.model.classes, located.model.outputs, unmatched)
+    meeting = meet(images.classes if truths is not None else None, located.model.classes, located.model.outputs, scoring)
     detections = _detections(tuple(sample.id for sample in located.kept), arrays, meeting.place_of)
     others = len(arrays["boxes"]) - len(detections.boxes)
     told = {"boxes of other classes": f"{others:,}, left out"} if others else {}
@@ -389,23 +389,25 @@ class Meeting(NamedTuple):
     convention: Mapping[str, str]
 
 
-def meet(of_set: Classes | None, of_model: Classes | None, outputs: int | None, unmatched: Unmatched = "error") -> Meeting:
+def meet(of_set: Classes | None, of_model: Classes | None, outputs: int | None, scoring: Scoring | None = None) -> Meeting:
     """The classes of the dataset, and where the object detector's are among them; without boxes, the detector's own.
 
     >>> dogs, animals = Classes(("dog", "wolf")), Classes(("cat", "dog"))
-    >>> meet(dogs, animals, 2, "unlabelled").place_of.tolist()
+    >>> meet(dogs, animals, 2, Scoring(unmatched="unlabelled")).place_of.tolist()
     [-1, 0]
     """
     if of_set is None:
         own = of_model or Classes(tuple(str(place) for place in range(outputs or 0)))
         return Meeting(own, np.arange(len(own)), (), {})
-    matching = match_columns(of_set, of_model, outputs or len(of_model or ()))
+    scoring = scoring or Scoring()
+    of_set, class_map = scoring.renamed(of_set, of_model)
+    matching, unmatched = match_columns(of_set, of_model, outputs or len(of_model or ())), scoring.unmatched
     lacking = matching.unmatched()
     if lacking and (unmatched == "error" or len(lacking) == len(of_set)):
         raise ClassMismatch(
             f"{len(lacking)} of {len(of_set)} classes of the boxes are not among the {len(matching.model)} classes of the "
-            f"detector: {described(of_set, lacking)}; score only those it has with --unmatched unlabelled, or count "
-            "these as never found with --unmatched wrong"
+            f"detector: {near_told(of_set, lacking, matching.model)}; say which is which with --class-map, score only those "
+            "it has with --unmatched unlabelled, or count these as never found with --unmatched wrong"
         )
     place_of = np.full(len(matching.model), -1)
     for place, column in enumerate(matching.columns):
@@ -415,7 +417,7 @@ def meet(of_set: Classes | None, of_model: Classes | None, outputs: int | None, 
         if column >= 0:
             place_of[column] = place
     fate = "their objects are ignored" if unmatched == "unlabelled" else "never found"
-    convention = {"classes": f"{len(of_set) - len(lacking)} of {len(of_set)}, {matching.how}"}
+    convention = {"classes": f"{len(of_set) - len(lacking)} of {len(of_set)}, {matching.how}", **class_map}
     if lacking:
         convention["classes the detector lacks"] = f"{len(lacking)}, {fate}"
     return Meeting(of_set, place_of, lacking if unmatched == "unlabelled" else (), convention)

@@ -111,7 +111,7 @@ def check_classes(model: Model, images: Dataset, scoring: Scoring | None = None)
     """ClassMismatch now rather than after an hour, where the model says what its outputs are."""
     if isinstance(model, ObjectDetector):
         if images.truths is not None:
-            meet(images.classes, model.classes, len(model.classes or ()), (scoring or Scoring()).unmatched)
+            meet(images.classes, model.classes, len(model.classes or ()), scoring)
         return
     if images.classes is not None and model.classes is not None:
         (scoring or Scoring()).space(images.classes, model.classes, outputs=len(model.classes))

@@ -29,11 +29,11 @@ def load_timm(name: str, options: ModelOptions) -> LoadedClassifier:
         raise UnknownName("timm model", name, timm.list_models())
     with _weights_from_afar(f"timm:{name}"), _same_random_weights():
         module = timm.create_model(name, pretrained=options.weights is None)
-    _fill_where_given(module, options)
+    notes = _filled(module, options)
     own = timm_preprocessing(resolve_data_config({}, model=module))
     tag = str(module.pretrained_cfg.get("tag") or "") if options.weights is None else ""
     seen = Seen(f"what timm's tag {tag} names") if tag else None
-    return torch_classifier(module, options, name=name, own=own, classes=_timm_classes(module), seen=seen)
+    return torch_classifier(module, options, name=name, own=own, classes=_timm_classes(module), seen=seen, notes=notes)
 
 
 def load_torchvision(name: str, options: ModelOptions) -> LoadedClassifier:
@@ -49,9 +49,10 @@ def load_torchvision(name: str, options: ModelOptions) -> LoadedClassifier:
     weights = known[version] if version else known.DEFAULT
     with _weights_from_afar(f"torchvision:{name}"), _same_random_weights():
         module = models.get_model(network, weights=weights if options.weights is None else None)
-    _fill_where_given(module, options)
+    notes = _filled(module, options)
     seen = Seen(f"ImageNet-1K ({weights.name})") if options.weights is None else None
-    return torch_classifier(module, options, name=network, own=torchvision_preprocessing(weights.transforms()), seen=seen)
+    own = torchvision_preprocessing(weights.transforms())
+    return torch_classifier(module, options, name=network, own=own, seen=seen, notes=notes)
 
 
 def load_transformers(name: str, options: ModelOptions) -> LoadedClassifier:
@@ -143,9 +144,9 @@ def _timm_classes(module: Any) -> Classes | None:
     return classes_from(ImageNetInfo(subset).label_names()) if subset else None
 
 
-def _fill_where_given(module: Any, options: ModelOptions) -> None:
-    if options.weights not in {None, "random"}:
-        fill(module, Path(str(options.weights)))
+def _filled(module: Any, options: ModelOptions) -> tuple[str, ...]:
+    """Notes on the file of weights, where one is named and loaded into the module."""
+    return () if options.weights in {None, "random"} else fill(module, Path(str(options.weights)))
 
 
 @contextlib.contextmanager

@@ -132,7 +132,7 @@ def lite_saliency(
 
 
 def head_of(checkpoint: Path) -> Head:
-    tensors = load_checkpoint(checkpoint)
+    tensors = load_checkpoint(checkpoint).arrays
     return Head(tensors["_fc.weight"], tensors["_fc.bias"])
 
 
@@ -245,7 +245,7 @@ def build_graph(number: int, checkpoint: Path, size: tuple[int, int]) -> bytes:
     import onnx
     from onnx import helper
 
-    tensors = load_checkpoint(checkpoint)
+    tensors = load_checkpoint(checkpoint).arrays
     graph = Assembly(tensors)
     graph.constant("zero", np.zeros(()))
     graph.constant("six", np.full((), 6.0))

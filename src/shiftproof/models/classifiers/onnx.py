@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 import hashlib
 import json
 import math
@@ -25,7 +24,6 @@ from shiftproof.files import readable_file
 from shiftproof.models.classifiers.onnx_graph import (
     ENDINGS,
     GLOBAL_POOLING,
-    InputFacts,
     LastLayer,
     OnnxGraph,
     attributes,
@@ -37,9 +35,9 @@ from shiftproof.models.classifiers.onnx_graph import (
 )
 from shiftproof.models.classifiers.onnx_session import OnnxSession
 from shiftproof.models.companions import Fans, RandomWeights, Recipe, Reinitialised, fans_of_convolution
+from shiftproof.models.input_facts import preprocessing_for
 from shiftproof.models.loaded import LoadedClassifier, check_size, in_batches, model_ref
-from shiftproof.models.options import PRESETS, ModelOptions
-from shiftproof.models.preprocessing import ImagePreprocessing
+from shiftproof.models.options import ModelOptions
 from shiftproof.models.saliency import AskedClasses, Saliency, SaliencyMethod
 from shiftproof.types import Head, Inputs, Outputs
 
@@ -82,21 +80,6 @@ def weights_digest(model: onnx.ModelProto, file: Path) -> str:
         with part.open("rb") as opened:
             total.update(hashlib.file_digest(opened, "sha256").digest())
     return total.hexdigest()
-
-
-def preprocessing_for(
-    facts: InputFacts, options: ModelOptions, own: ImagePreprocessing | None = None
-) -> tuple[ImagePreprocessing, tuple[str, ...]]:
-    """How images become what the graph takes, by the user's word or `own`, and what there is to say about it."""
-    own = PRESETS["bytes"] if own is None and facts.dtype == "uint8" else own
-    preprocessing, notes = options.preprocessing(own, size=facts.size)
-    if facts.channels == 1 and preprocessing.channels != "grey":
-        mean, std = preprocessing.mean[:1], preprocessing.std[:1]
-        preprocessing = dataclasses.replace(preprocessing, channels="grey", mean=mean, std=std)
-        notes = (*notes, "one input channel: images are converted to greyscale")
-    elif facts.channels not in {None, 1, 3}:
-        raise BadInput(f"the model takes {facts.channels} channels; images have 3, or 1 when converted to greyscale")
-    return dataclasses.replace(preprocessing, layout=facts.layout, dtype=facts.dtype), notes
 
 
 def class_names_in(model: onnx.ModelProto) -> list[str] | None:

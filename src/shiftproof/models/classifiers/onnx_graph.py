@@ -19,8 +19,9 @@ from onnx import numpy_helper
 
 from shiftproof.errors import BadInput, listed
 from shiftproof.files import readable_file
+from shiftproof.models.input_facts import InputFacts
 from shiftproof.models.object_detectors.box_layouts import guess_layout, readable_shape
-from shiftproof.models.preprocessing import InputType, Layout
+from shiftproof.models.preprocessing import InputType
 from shiftproof.types import Gives, Head
 
 Dimension = int | str | None
@@ -32,9 +33,6 @@ INPUT_TYPES: dict[int, InputType] = {
     onnx.TensorProto.UINT8: "uint8",
 }
 SCORE_TYPES = {*INPUT_TYPES, onnx.TensorProto.DOUBLE, onnx.TensorProto.INT8, onnx.TensorProto.BFLOAT16}
-
-MOST_AT_A_TIME = 4096
-"""Images in a batch of fixed size: it is filled up by repeating the last one."""
 
 SAME_VALUES = {
     "Cast",
@@ -56,18 +54,6 @@ SUPPRESSION = {"NonMaxSuppression", "EfficientNMS_TRT", "TRTBatchedNMS"}
 
 ENDINGS: dict[str, Gives] = {"Softmax": "probabilities", "LogSoftmax": "logits", "Sigmoid": "scores"}
 """What a model gives that ends so; a log-softmax is the logits less a number an image, which no use of them sees."""
-
-
-@dataclass(frozen=True)
-class InputFacts:
-    """What the graph wants to be fed."""
-
-    name: str
-    dtype: InputType
-    layout: Layout
-    channels: int | None
-    size: tuple[int, int] | None  # height, width; None where free
-    batch_size: int | None
 
 
 class OnnxGraph:
@@ -94,22 +80,7 @@ class OnnxGraph:
         if kind not in INPUT_TYPES:
             named = {number: name for name, number in onnx.TensorProto.DataType.items()}.get(kind, f"numbers of kind {kind}")
             raise BadInput(f"the model takes {named}; float32, float16 and uint8 can be made")
-        if len(dimensions) != 4:
-            raise BadInput(f"the model should take (images, channels, height, width) or channels last, got {dimensions}")
-        batch, *rest = dimensions
-        if isinstance(batch, int) and batch > MOST_AT_A_TIME:
-            raise BadInput(f"the model wants {batch:,} images at a time; more than {MOST_AT_A_TIME:,} are never given")
-        layout: Layout = "nhwc" if rest[2] in {1, 3} and rest[0] not in {1, 3} else "nchw"
-        channels, height, width = rest if layout == "nchw" else (rest[2], rest[0], rest[1])
-        size = (height, width) if isinstance(height, int) and isinstance(width, int) else None
-        return InputFacts(
-            name=value.name,
-            dtype=INPUT_TYPES[kind],
-            layout=layout,
-            channels=channels if isinstance(channels, int) else None,
-            size=size,
-            batch_size=batch if isinstance(batch, int) else None,
-        )
+        return InputFacts.of_shape(value.name, INPUT_TYPES[kind], dimensions)
 
     def scores(self, chosen: str | None, *, besides: str | None = None) -> onnx.ValueInfoProto:
         """The output that holds class scores: the chosen one, or the only one of a fitting shape `besides` another."""

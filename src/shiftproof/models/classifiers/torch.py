@@ -10,16 +10,17 @@ import re
 import sys
 import warnings
 import zipfile
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
 from torch import fx, nn
 
-from shiftproof.errors import BadInput
-from shiftproof.files import readable_file, repeated
+from shiftproof.errors import BadInput, listed
+from shiftproof.files import readable_file
 from shiftproof.models.classifiers.torch_network import (
     HeadLayer,
     TorchNetwork,
@@ -33,6 +34,7 @@ from shiftproof.models.options import ModelOptions
 from shiftproof.models.preprocessing import ImagePreprocessing
 from shiftproof.models.sanity import check_probabilities, scores_hint
 from shiftproof.models.weights import SAFER, load_checkpoint
+from shiftproof.registry import missing_extra
 from shiftproof.types import Classes, Head, Inputs, Outputs, Seen
 
 FileKind = Literal["TorchScript file", "exported program", "checkpoint"]
@@ -44,9 +46,11 @@ def load_file(path: Path, *, trust: bool) -> nn.Module:
     """The network in a file; BadInput where it holds weights alone, or a program that nobody said to trust."""
     kind = kind_of_file(path)
     if kind == "checkpoint":
-        load_weights(path)
+        names = list(load_weights(path)[0])
         raise BadInput(
-            f"{path} holds weights without the network they belong to; name that, as torch:MODULE:FACTORY with --weights"
+            f"{path} holds weights ({len(names)} tensors, {names[0]} to {names[-1]}) without the network they belong to; "
+            f"name that too: torch:FILE.py:FACTORY or torch:MODULE:FACTORY, where FACTORY is a function that returns it, "
+            f"or timm:NAME or torchvision:NAME, with --weights {path}"
         )
     if not trust:
         raise BadInput(
@@ -76,21 +80,19 @@ def kind_of_file(path: Path) -> FileKind:
     return "exported program" if is_program else "checkpoint"
 
 
-def load_weights(path: Path) -> dict[str, torch.Tensor]:
-    """The tensors of a .safetensors file or a checkpoint, by name; common wrappings are taken off."""
+def load_weights(path: Path) -> tuple[dict[str, torch.Tensor], tuple[str, ...]]:
+    """The tensors of a .safetensors file or a checkpoint, by name, and notes on the file; common wrappings are taken off."""
     readable_file(path)
     if path.suffix.lower() == SAFETENSORS:
         from safetensors import SafetensorError
         from safetensors.torch import load_file
 
         try:
-            return load_file(path)
+            return load_file(path), ()
         except (SafetensorError, OSError) as problem:
             raise BadInput(f"{path} is not a whole safetensors file: {str(problem)[:200]}") from problem
-    arrays = load_checkpoint(path)
-    if twice := repeated(name.removeprefix("module.") for name in arrays):
-        raise BadInput(f"{path} holds {twice} twice, once as module.{twice}; remove one of them")
-    return {name.removeprefix("module."): torch.from_numpy(array) for name, array in arrays.items()}
+    arrays, notes = load_checkpoint(path)
+    return {name: torch.from_numpy(array) for name, array in arrays.items()}, notes
 
 
 def digest_of_module(module: nn.Module) -> str:
@@ -120,26 +122,54 @@ PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16, "float16": torch.floa
 FILE_ENDINGS = {".pt", ".pth", ".pt2", ".ts", ".bin", ".ckpt", SAFETENSORS}
 
 
-def load_module(rest: str, options: ModelOptions) -> tuple[nn.Module, str, str]:
-    """The module that ``module:factory``, ``file.py:factory`` or a file names, what to call it, and its digest."""
+class LoadedModule(NamedTuple):
+    """A module, what to call it, its digest, and what there is to say about it."""
+
+    module: nn.Module
+    name: str
+    digest: str
+    notes: tuple[str, ...] = ()
+
+
+def load_module(rest: str, options: ModelOptions) -> LoadedModule:
+    """The module that ``module:factory``, ``file.py:factory`` or a file names."""
     if Path(rest).suffix.lower() in FILE_ENDINGS:
         options.refuse("weights", what="a file that holds its own weights")
         path = Path(rest)
-        module = load_file(path, trust=options.trust)
-        return module, path.stem, _file_digest(path)
+        return LoadedModule(load_file(path, trust=options.trust), path.stem, _file_digest(path))
     module = _made_by_factory(rest)
-    if options.weights is not None:
-        fill(module, Path(options.weights))
-    return module, rest.rpartition(":")[2], digest_of_module(module)
+    notes = () if options.weights is None else fill(module, Path(options.weights))
+    return LoadedModule(module, rest.rpartition(":")[2], digest_of_module(module), notes)
 
 
-def fill(module: nn.Module, path: Path) -> None:
-    """Load a file of weights into a module; every name must meet its tensor."""
+def fill(module: nn.Module, path: Path) -> tuple[str, ...]:
+    """Load a file of weights into a module, and say what of the file was used; every tensor of the module must be there."""
+    weights, notes = load_weights(path)
+    prefix = _prefix(weights, module.state_dict(), path)
+    own = {name.removeprefix(prefix): tensor for name, tensor in weights.items() if name.startswith(prefix)}
     try:
-        module.load_state_dict(load_weights(path))
+        module.load_state_dict(own)
     except RuntimeError as problem:
         lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
         raise BadInput(f"the weights in {path} do not fit the module: {' '.join(lines[1:3])[:300]}") from problem
+    left = [name for name in weights if not name.startswith(prefix)]
+    aside = f"; {len(left)} others are not used: {listed(left, most=3)}" if left else ""
+    return (*notes, f"weights are those under {prefix!r} in {path.name}{aside}") if prefix else notes
+
+
+def _prefix(weights: Iterable[str], wanted: Iterable[str], path: Path) -> str:
+    """What stands before each of the module's names in the file, as a wrapper of the module left it there (``model.``).
+
+    Nothing where the names are its own, or where no prefix makes them so; BadInput where several do.
+    """
+    there, wanted = set(weights), list(wanted)
+    if not wanted or there.issuperset(wanted):
+        return ""
+    ends = (name.removesuffix(wanted[0]) for name in sorted(there) if name.endswith(f".{wanted[0]}"))
+    found = [prefix for prefix in ends if there.issuperset(prefix + name for name in wanted)]
+    if len(found) > 1:
+        raise BadInput(f"{path} holds the network {len(found)} times, under {listed(found)}; save the one you mean alone")
+    return found[0] if found else ""
 
 
 def network_of(module: nn.Module, options: ModelOptions) -> TorchNetwork:
@@ -193,17 +223,26 @@ def _imported(home: str) -> Any:
         try:
             return importlib.import_module(home)
         except ModuleNotFoundError as missing:
-            if missing.name != home.partition(".")[0]:
-                raise
-            raise BadInput(f"there is no Python module {home}, neither installed nor in this folder") from missing
+            if missing.name == home.partition(".")[0]:
+                raise BadInput(f"there is no Python module {home}, neither installed nor in this folder") from missing
+            raise _lacking(home, missing) from missing
         finally:
             sys.path.pop(0)
     spec = importlib.util.spec_from_file_location(Path(home).stem, home)
     if spec is None or spec.loader is None or not Path(home).is_file():
         raise BadInput(f"there is no file {home}")
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except ModuleNotFoundError as missing:
+        raise _lacking(home, missing) from missing
     return module
+
+
+def _lacking(home: str, missing: ModuleNotFoundError) -> Exception:
+    """What a Python file imports that is not installed; by its extra where one of ours brings it."""
+    known = missing_extra(home, missing)
+    return BadInput(f"{home} imports {missing.name}, which is not installed here") if known is missing else known
 
 
 def _file_digest(path: Path) -> str:
@@ -214,8 +253,8 @@ def _file_digest(path: Path) -> str:
 def load_torch(rest: str, options: ModelOptions) -> LoadedClassifier:
     """The classifier a factory makes (``module:factory``, ``file.py:factory``) or a file holds."""
     options.refuse("output", what="a torch model")
-    module, name, digest = load_module(rest, options)
-    return torch_classifier(module, options, name=name, digest=digest)
+    module, name, digest, notes = load_module(rest, options)
+    return torch_classifier(module, options, name=name, digest=digest, notes=notes)
 
 
 def torch_classifier(
@@ -227,6 +266,7 @@ def torch_classifier(
     own: ImagePreprocessing | None = None,
     classes: Classes | None = None,
     seen: Seen | None = None,
+    notes: tuple[str, ...] = (),
 ) -> LoadedClassifier:
     """A module as a classifier; one made-up image is put through it to see where its last linear layer is."""
     digest = digest or digest_of_module(module)
@@ -261,7 +301,7 @@ def torch_classifier(
         forward=network,
         classes=found,
         seen=options.seen_or(seen),
-        notes=(*preprocessing_notes, *class_notes, *head_notes, *([hint] if hint else [])),
+        notes=(*notes, *preprocessing_notes, *class_notes, *head_notes, *([hint] if hint else [])),
         fixed_batch_size=batch_size,
         has_features=outputs.features is not None,
         read_head=lambda: head,

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import onnx
 
-from shiftproof.models.classifiers.onnx import class_names_in, damage_told, preprocessing_for, read_onnx, weights_digest
+from shiftproof.models.classifiers.onnx import class_names_in, damage_told, read_onnx, weights_digest
 from shiftproof.models.classifiers.onnx_graph import OnnxGraph
 from shiftproof.models.classifiers.onnx_session import OnnxSession
+from shiftproof.models.input_facts import preprocessing_for
 from shiftproof.models.loaded import check_size, model_ref
 from shiftproof.models.object_detectors.box_layouts import (
     Decode,

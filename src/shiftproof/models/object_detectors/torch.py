@@ -33,7 +33,7 @@ WHOLE = "unit,resize=none"
 
 def load_torch_detector(rest: str, options: ModelOptions) -> LoadedDetector:
     """The object detector a factory makes (``module:factory``, ``file.py:factory``) or a file holds."""
-    module, name, digest = load_module(rest, options)
+    module, name, digest, notes = load_module(rest, options)
     batch_size, size = fixed_sizes(module)
     own = parse_preprocessing(WHOLE if options.boxes is None else layout_of(options.boxes).preprocess)
     preprocessing, preprocessing_notes = options.preprocessing(own, size=size)
@@ -57,7 +57,7 @@ def load_torch_detector(rest: str, options: ModelOptions) -> LoadedDetector:
         rules=rules,
         classes=classes,
         seen=options.seen_or(),
-        notes=(*preprocessing_notes, *class_notes),
+        notes=(*notes, *preprocessing_notes, *class_notes),
         fixed_batch_size=batch_size,
         default_batch_size=8,
     )
