@@ -65,8 +65,8 @@ def _among_published(findings: Sequence[Finding], page: Page) -> list[Part]:
     """Where the models stand on a dataset that models were published on; the findings are of one dataset."""
     names = {str(one.about.get("dataset", "")) for one in findings}
     numbers = [one for name in SHOWN for one in named(findings, name)]
-    cards = [card for card in page.results.datasets if card.published and card.name in names]
-    return [part for card in cards for part in among_published(card.published, numbers)]
+    published = [card.published for card in page.results.datasets if card.published and card.name in names]
+    return [part for one in published for part in among_published(one, numbers)]
 
 
 def _columns(findings: Sequence[Finding], page: Page) -> list[Part]:
