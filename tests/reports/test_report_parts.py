@@ -17,7 +17,7 @@ from shiftproof.reports import build as bundle
 from shiftproof.reports import sections
 from shiftproof.reports.galleries import boxed_pictures
 from shiftproof.reports.page import Page
-from shiftproof.reports.parts import Chart, Section
+from shiftproof.reports.parts import Chart, Code, Folded, Section, Table
 from shiftproof.reports.pictures import thumbnail
 from shiftproof.reports.tables import number_table
 from shiftproof.types import Condition, DatasetRef, Gallery, GalleryItem, Interval, Measurement, Results
@@ -68,10 +68,23 @@ def test_each_finding_is_drawn_in_exactly_one_section(compared: Results) -> None
         "not-measured",
         "skipped-images",
         "conventions",
+        "citations",
         "origin",
     ]
     known = [name for maker in sections.section_makers() for name in maker.names]
     assert len(known) == len(set(known))
+
+
+def test_the_works_behind_the_numbers_are_cited(results: Results) -> None:
+    (drawn,) = [section for section in sections.draw_origins(results) if section.key == "citations"]
+    table, folded = drawn.parts
+    assert isinstance(table, Table)
+    assert isinstance(folded, Folded)
+    rows = {row[0].text: row[1].text for row in table.rows}
+    assert "RMS calibration error" in rows["Hendrycks et al. (2021): Natural Adversarial Examples"]
+    (code,) = folded.parts
+    assert isinstance(code, Code)
+    assert code.text.count("\n@") == len(table.rows)  # and shiftproof before them
 
 
 def test_every_metric_that_a_study_measures_has_its_section() -> None:

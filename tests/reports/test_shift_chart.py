@@ -79,6 +79,11 @@ def test_where_one_accuracy_is_known_a_line_marks_it(published: str, known: str,
     assert said in chart.note
 
 
+def test_a_part_of_the_images_makes_a_rough_comparison() -> None:
+    assert "rough" not in chart_of("imagenet-v2", *BOTH).note  # all 10,000
+    assert "measured on 10,000 images alone, so the comparison is rough" in chart_of("imagenet-r", *BOTH).note
+
+
 def test_numbers_that_do_not_compare_are_not_drawn() -> None:
     assert among_published("imagenet-a", [number("top1_accuracy", 0.3, as_published=False)]) == []
     assert among_published("imagenet-c", [number("top1_accuracy", 0.3)]) == []

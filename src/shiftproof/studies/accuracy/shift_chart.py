@@ -21,7 +21,7 @@ from shiftproof.metrics.published import (
     trends,
 )
 from shiftproof.metrics.table import metric_info
-from shiftproof.metrics.wording import count, evidence, figure
+from shiftproof.metrics.wording import count, evidence, figure, images
 from shiftproof.reports.charts import COLOURS, NARROW, SHAPES, Spec, between, by_series, channel, start
 from shiftproof.reports.page import model_of, models_of
 from shiftproof.reports.parts import Cell, Chart, Column, Table
@@ -224,13 +224,15 @@ def _standing(published: str, own: Mapping[str, Mapping[str, Measurement]]) -> l
     """How many published models are less accurate, and what is lacking for a point."""
     told = []
     for model, numbers in own.items():
-        value = numbers[ORIGINAL if published == IMAGENET else SHIFTED].value
-        every, alike = (among(SHIFTED, published, value, family=family) for family in (None, BASELINE_FAMILY))
+        found = numbers[ORIGINAL if published == IMAGENET else SHIFTED]
+        every, alike = (among(SHIFTED, published, found.value, family=family) for family in (None, BASELINE_FAMILY))
         if every and alike:
             told.append(
                 f"{model}: more accurate than {figure(every.below, 'share')} of all and {figure(alike.below, 'share')} of "
                 f"those trained on {BASELINE_FAMILY}."
             )
+        if found.images < (published_dataset(published).images or 0):
+            told.append(f"It was measured on {images(found.images)} alone, so the comparison is rough.")
         if ROBUSTNESS in numbers:
             one = numbers[ROBUSTNESS]
             told.append(f"Its effective robustness is {figure(one.value, 'points')} ({evidence(one)}).")
