@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import importlib
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from shiftproof import catalog
 from shiftproof.errors import BrokenPlugin, MissingExtra, PluginWarning, ShiftproofError, UnknownName, listed
 from shiftproof.registry import Registry
+from shiftproof.studies.kind import StudyKind
 
 SHAPES = Registry("shape", {"circle": "math:cos", "square": "math:sqrt", "odd": "nowhere_at_all:thing"})
 
@@ -134,3 +137,38 @@ def test_every_error_descends_from_one_root_and_is_in_the_family_tree() -> None:
 def test_long_lists_are_cut_and_counted() -> None:
     assert listed("abc") == "a, b, c"
     assert listed([str(number) for number in range(20)], most=2) == "0, 1 and 18 more"
+
+
+OWN_OPTIONS = """
+from shiftproof.options import EditionSettings, option
+from shiftproof.studies.options import StudyOptions
+
+class Inherited(EditionSettings, StudyOptions):
+    patience: int = option(3, "How often to ask again.")
+
+class Shared(StudyOptions):
+    seed: int = option(7, "Seed of the plug-in.")
+
+class Changed(EditionSettings, StudyOptions):
+    seed: int = option(7, "Random seed.")
+
+class OfAStudy(StudyOptions):
+    published_bins: bool = option(False, "Bins of the plug-in.")
+"""
+
+
+def test_an_option_of_a_plug_in_has_no_name_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own_options.py").write_text(OWN_OPTIONS)
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def options(name: str) -> Any:
+        return StudyKind("Patience", "How patient?", "own_options:Study", options=f"own_options:{name}").load_options()
+
+    assert {one.name for one in fields(options("Inherited"))} == {"given", "edition", "seed", "patience"}
+    for name, typed in (("Shared", "--seed"), ("Changed", "--seed"), ("OfAStudy", "--published-bins")):
+        with pytest.raises(BrokenPlugin) as said:
+            options(name)
+        assert str(said.value) == (
+            f"study 'Patience' of a plug-in (own_options:{name}) cannot be used: shiftproof has an option {typed}; "
+            "inherit it as it is, or give yours another name"
+        )

@@ -5,7 +5,7 @@ Nothing here imports more than the standard library, so that help is instant.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
 from functools import cache
 from inspect import Parameter, Signature, get_annotations
@@ -184,6 +184,19 @@ def choices_of(kind: type[Options]) -> Mapping[str, tuple[str, ...]]:
         if told is not None and (told.choices or values):
             found[one.name] = told.choices or values
     return found
+
+
+def written_in(kind: type[Options], name: str) -> type[Options]:
+    """The class that an option of these is written in, which may be a base."""
+    bases = (base for base in kind.__mro__ if issubclass(base, Options))
+    return next(base for base in bases if name in get_annotations(base))
+
+
+def every_class(root: type[Options]) -> Iterator[type[Options]]:
+    """All classes of options that are loaded."""
+    yield root
+    for kind in root.__subclasses__():
+        yield from every_class(kind)
 
 
 def as_typed(name: str) -> str:

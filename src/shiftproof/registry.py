@@ -60,6 +60,7 @@ class Registry(Mapping[str, str]):
         self.entry = entry
         self.says = says
         self._built_in = built_in
+        self._loaded: dict[str, Any] = {}  # our own, which every image under a condition asks for
         self._warned: set[str] = set()
 
     @cached_property
@@ -116,13 +117,16 @@ class Registry(Mapping[str, str]):
 
     def load(self, name: str) -> Any:
         """The entry itself; a library it lacks becomes the command that installs it, a plug-in's fault a BrokenPlugin."""
+        if name in self._loaded:
+            return self._loaded[name]
         what, place = f"{self.kind} {name!r}", self[name]
         if name not in self.built_in:
             return self._checked(what, place)
         try:
-            return _loaded(place)
+            entry = self._loaded[name] = _loaded(place)
         except ModuleNotFoundError as missing:
             raise missing_extra(what, missing) from missing
+        return entry
 
     def loaded(self, part: Callable[[Any], Any] = lambda entry: entry) -> Iterator[tuple[str, Any]]:
         """Every name with its entry, or that part of it; a plug-in that fails is passed over with a PluginWarning."""

@@ -27,7 +27,7 @@ WORDS = {"cli", "errors", "files", "catalog", "registry"}
 WORDING = {
     "shiftproof.metrics.table": {"metric_info"},
     "shiftproof.metrics.wording": {"figure", "span", "has_too_few", "unit_of_evidence"},
-    "shiftproof.options": {"Options", "Tables", "as_typed", "choices_of", "hints_of"},
+    "shiftproof.options": {"Tables", "as_typed", "choices_of", "hints_of", "written_in"},
     "shiftproof.bench": {"StudyChoice"},
     "shiftproof.corruptions.selection": {"whole_numbers"},
     "shiftproof.runs.stored_models": {"SHORT", "preprocessing_told"},

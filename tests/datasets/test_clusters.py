@@ -60,7 +60,7 @@ def test_photos_of_which_nothing_is_known_are_cases_of_their_own() -> None:
 def test_a_fact_that_is_named_is_the_case_and_who_lacks_it_stands_alone() -> None:
     samples = [sample("a", patient="p1"), sample("b", patient="p1"), sample("c"), sample("d", patient=None)]
     found = Clustering("patient").of(samples)
-    assert found == Clusters("patient", ("p1", "p1", "c", "d"))
+    assert found == Clusters("patient", ("p1", "p1", "c", "d"), named=True)
     assert found.count == 3
 
 
@@ -96,7 +96,7 @@ def test_a_table_as_a_spreadsheet_writes_it_is_read_and_blanks_are_no_cluster(tm
     table.write_text("id,cluster\na,north\nb,\nc,\nd\n", encoding="utf-8-sig")
     found = clustering(str(table))
     images = [sample(name) for name in "abcde"]
-    assert found.of(images) == Clusters("cluster", ("north", "b", "c", "d", "e"))
+    assert found.of(images) == Clusters("cluster", ("north", "b", "c", "d", "e"), named=True)
     assert found.without(images) == 4
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from inspect import get_annotations
 from types import NoneType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, get_args, get_origin
 
@@ -76,12 +75,10 @@ def options_from(kinds: Iterable[type[Options]]) -> list[FieldOption]:
 
 
 def _option(kind: type[Options], one: dataclasses.Field[Any], hint: Any) -> FieldOption:
-    from shiftproof.options import Options, as_typed
+    from shiftproof.options import as_typed, written_in
 
     told: Told = one.metadata["told"]
-    bases = (base for base in kind.__mro__ if issubclass(base, Options))
-    home = next(base for base in bases if one.name in get_annotations(base))  # the class it is written in
-    how: dict[str, Any] = {"title": home.TITLE, "common": told.common, "help": told.help}
+    how: dict[str, Any] = {"title": written_in(kind, one.name).TITLE, "common": told.common, "help": told.help}
     flags = (*(told.flags or [as_typed(one.name)]), one.name)
     if hint is bool:
         return FieldOption(flags, is_flag=True, **how)

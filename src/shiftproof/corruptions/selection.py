@@ -36,8 +36,8 @@ def trained_with(augmentations: Iterable[str]) -> frozenset[str]:
     >>> sorted(trained_with(["Gaussian noise (sigma 0.1)", "RandomRotation", "mixup", "jpeg"]))
     ['gaussian_noise', 'jpeg_compression', 'rotate']
     """
-    known = _augmentations()
     words = [_bare(word) for text in augmentations for word in re.sub(r"\([^)]*\)", "", text).split(",")]
+    known = _augmentations() if words else {}
     found = (known.get(word) or known.get(word.removeprefix("random")) or () for word in words)
     return frozenset(name for names in found for name in names)
 

@@ -43,9 +43,6 @@ SOURCES = (
 )
 """The first whose facts an image has says which cluster it belongs to."""
 
-FOUND_UNITS = frozenset([EACH_IMAGE, *(source.unit for source in SOURCES)])
-"""Units that were not named by the user: their keys come from names of images, which another dataset may have too."""
-
 
 @dataclass(frozen=True)
 class Clustering:
@@ -61,8 +58,8 @@ class Clustering:
         found = self.unjoined(samples)
         if not self.joined:
             return found
-        unit, keys = ("image", (sample.id for sample in samples)) if found is None else (found.unit, found.keys)
-        return Clusters(unit, tuple(self.joined.get(key, key) for key in keys), near_duplicates=True)
+        found = found or Clusters("image", tuple(sample.id for sample in samples))
+        return replace(found, keys=tuple(self.joined.get(key, key) for key in found.keys), near_duplicates=True)
 
     def joining(self, samples: Sequence[Sample], alike: Mapping[str, str]) -> Clustering:
         """The same rule with clusters joined that share near-duplicates, unless the user named what a cluster is.
@@ -85,9 +82,9 @@ class Clustering:
         if self.by == EACH_IMAGE:
             return Clusters("image", tuple(sample.id for sample in samples))
         if self.table is not None:
-            return Clusters("cluster", tuple(self.table.get(sample.id, sample.id) for sample in samples))
+            return Clusters("cluster", tuple(self.table.get(sample.id, sample.id) for sample in samples), named=True)
         if self.by is not None:
-            return Clusters(self.by, tuple(_named(sample, self.by) for sample in samples))
+            return Clusters(self.by, tuple(_named(sample, self.by) for sample in samples), named=True)
         sources = [_source_of(sample) for sample in samples]
         units = list(dict.fromkeys(source.unit for source in sources if source is not None))
         if not units:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ from shiftproof.review.schema import reason_of
 from shiftproof.review.summary import Summary, summarize
 from shiftproof.runs.store import Store
 from shiftproof.studies.options import Context
-from shiftproof.types import Measurement
+from shiftproof.types import Measurement, plain
 
 if TYPE_CHECKING:
     from shiftproof.types import Finding
@@ -121,7 +121,7 @@ class Reviewed:
 
     def as_json(self) -> dict[str, Any]:
         """The same as JSON."""
-        numbers = [asdict(one) for one in self.human_test if isinstance(one, Measurement)]
+        numbers = [plain(one) for one in self.human_test if isinstance(one, Measurement)]
         return {**self.summary.as_json(), **({"human_test": numbers} if numbers else {})}
 
 

@@ -94,3 +94,4 @@ from shiftproof.types.results import DatasetCard as DatasetCard
 from shiftproof.types.results import ModelCard as ModelCard
 from shiftproof.types.results import Results as Results
 from shiftproof.types.results import encodable as encodable
+from shiftproof.types.results import plain as plain

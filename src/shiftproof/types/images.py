@@ -234,6 +234,7 @@ class Clusters:
     unit: str  # what one cluster is: "image", "clip", "source image", or a fact of the images such as "patient"
     keys: tuple[str, ...]  # (images,); the same key in two datasets is the same cluster
     near_duplicates: bool = False  # whether clusters are joined where their images are near-duplicates
+    named: bool = False  # whether the user said what a cluster is; otherwise keys come from the names of images
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -269,4 +270,5 @@ def joined_clusters(parts: Sequence[Clusters]) -> Clusters:
     """The clusters of several datasets, one behind the other; the same key is the same cluster."""
     units = dict.fromkeys(part.unit for part in parts if len(part))
     alike = any(part.near_duplicates for part in parts if len(part))
-    return Clusters(" or ".join(units) or "image", tuple(key for part in parts for key in part.keys), alike)
+    named = any(part.named for part in parts if len(part))
+    return Clusters(" or ".join(units) or "image", tuple(key for part in parts for key in part.keys), alike, named)

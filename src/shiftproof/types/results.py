@@ -228,6 +228,17 @@ def encodable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
+def plain(finding: Finding | Note) -> dict[str, Any]:
+    """A finding as JSON has it, wherever it is written; a value that is not a number is None.
+
+    >>> found = plain(Measurement("top1_accuracy", 0.9, {}, 50, {}, Interval(0.78, 0.97)))
+    >>> found["interval"], found["low"], found["level"]
+    ([0.78, 0.97], 0.78, 0.95)
+    """
+    fields: dict[str, Any] = _finite(_fields(finding))
+    return fields
+
+
 def _fields(finding: Finding | Note) -> dict[str, Any]:
     # asdict copies deeply, which for thousands of measurements takes longer than everything else
     if isinstance(finding, Gallery):

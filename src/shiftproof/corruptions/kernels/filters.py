@@ -22,11 +22,6 @@ Weights: TypeAlias = NDArray[np.float32]
 BORDERS = {"nearest": cv2.BORDER_REPLICATE, "reflect": cv2.BORDER_REFLECT}
 
 
-def to_pixels(image: Image) -> Pixels:
-    """The bytes as floats."""
-    return image.astype(np.float32)
-
-
 def from_pixels(pixels: Pixels) -> Image:
     """The floats as bytes: clipped and cut, not rounded, as the published datasets were made.
 

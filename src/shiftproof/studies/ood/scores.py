@@ -13,7 +13,6 @@ from typing import Literal, TypeAlias, TypedDict, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftproof.datasets.clusters import FOUND_UNITS
 from shiftproof.errors import BadInput, NotKept, listed
 from shiftproof.metrics import is_correct
 from shiftproof.metrics.delong import auroc_interval
@@ -237,10 +236,12 @@ def apart_from_id(clusters: Clusters, name: str) -> Clusters:
 
     A patient or camera that was named as the case is the same one on either side.
 
-    >>> [apart_from_id(Clusters(unit, ("1",)), "dresses").keys for unit in ("image", "patient")]
-    [('dresses: 1',), ('1',)]
+    >>> apart_from_id(Clusters("image", ("1",)), "dresses").keys
+    ('dresses: 1',)
+    >>> apart_from_id(Clusters("patient", ("1",), named=True), "dresses").keys
+    ('1',)
     """
-    if not FOUND_UNITS.issuperset(clusters.unit.split(" or ")):
+    if clusters.named:
         return clusters
     return dataclasses.replace(clusters, keys=tuple(f"{name}: {key}" for key in clusters.keys))
 
