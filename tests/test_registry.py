@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import json
+import re
+import subprocess
+import sys
+import tomllib
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -10,8 +15,8 @@ from typing import Any
 import pytest
 
 from shiftproof import catalog
-from shiftproof.errors import BrokenPlugin, MissingExtra, PluginWarning, ShiftproofError, UnknownName, listed
-from shiftproof.registry import Registry
+from shiftproof.errors import BadInput, BrokenPlugin, MissingExtra, PluginWarning, ShiftproofError, UnknownName, listed
+from shiftproof.registry import EXTRA_OF, Registry
 from shiftproof.studies.kind import StudyKind
 
 SHAPES = Registry("shape", {"circle": "math:cos", "square": "math:sqrt", "odd": "nowhere_at_all:thing"})
@@ -41,6 +46,98 @@ def test_a_missing_optional_library_becomes_its_install_command(monkeypatch: pyt
     monkeypatch.setattr(importlib, "import_module", missing)
     with pytest.raises(MissingExtra, match=r"model 'some' needs: pip install 'shiftproof\[onnx\]'"):
         registry.load("some")
+
+
+WITHOUT = """
+import json, sys
+from shiftproof import catalog
+from shiftproof.errors import MissingExtra
+from shiftproof.registry import EXTRA_OF
+sys.modules.update(dict.fromkeys(EXTRA_OF))
+asked = {}
+for kind, registry in catalog.KINDS.items():
+    for name in registry:
+        asked[f"{kind} {name}"] = said = []
+        for ask in (registry.describe, registry.load):
+            try:
+                ask(name)
+            except MissingExtra as missing:
+                said.append(str(missing).partition("[")[2].partition("]")[0])
+print(json.dumps(asked))
+"""
+
+
+def extras() -> dict[str, list[str]]:
+    """The extras of the package, each with what it requires."""
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    return dict(project["optional-dependencies"])
+
+
+def brought_by(extra: str) -> set[str]:
+    """The packages that an extra brings, through other extras too, and the extras themselves."""
+    found = {extra}
+    for requirement in extras()[extra]:
+        if requirement.startswith("shiftproof["):
+            found.update(*map(brought_by, requirement.partition("[")[2].partition("]")[0].split(",")))
+        else:
+            found.add(re.split(r"[^\w-]", requirement)[0].replace("-", "_"))
+    return found
+
+
+def test_without_any_optional_library_every_entry_names_the_extra_that_brings_all_of_it() -> None:
+    ran = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True, check=True)
+    asked = {entry: said for entry, said in json.loads(ran.stdout).items() if said}
+    assert all(len(said) == 2 and len(set(said)) == 1 for said in asked.values()), "listed and loaded, they need the same"
+    assert {entry: said[0] for entry, said in asked.items() if entry.startswith("models ")} == {
+        "models lite": "lite",
+        "models onnx": "onnx",
+        "models torch": "torch",
+        "models timm": "timm",
+        "models torchvision": "torchvision",
+        "models hf": "transformers",
+        "models tflite": "tflite",
+    }
+    assert {said[0] for said in asked.values()} <= extras().keys()
+
+
+@pytest.mark.parametrize(
+    ("spec", "missing", "extra"),
+    [
+        ("timm:resnet18", "timm", "timm"),
+        ("torchvision:resnet18", "torchvision", "torchvision"),
+        ("hf:google/vit", "transformers", "transformers"),
+        ("torch:own.py:make", "timm", "timm"),
+        ("torch:own.py:make_late", "timm", "timm"),
+    ],
+)
+def test_where_torch_is_there_the_library_that_is_missing_is_named(
+    spec: str, missing: str, extra: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torch", reason="torch is not installed")
+    from shiftproof.models import load_model
+
+    late = "def make_late():\n    import timm\n"
+    (tmp_path / "own.py").write_text(late if "late" in spec else f"import timm\n{late}")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(MissingExtra, match=rf"needs: pip install 'shiftproof\[{extra}\]'"):
+        load_model(spec)
+
+
+def test_a_users_file_that_imports_what_no_extra_brings_is_told(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="torch is not installed")
+    from shiftproof.models import load_model
+
+    (tmp_path / "own.py").write_text("import nowhere_at_all\n")
+    with pytest.raises(BadInput, match=r"own\.py imports nowhere_at_all, which is not installed here"):
+        load_model(f"torch:{tmp_path / 'own.py'}:make")
+
+
+def test_the_extras_bring_what_they_are_named_for() -> None:
+    for library, extra in EXTRA_OF.items():
+        package = {"cv2": "opencv_python_headless"}.get(library, library)
+        assert package in brought_by(extra), f"{library} of [{extra}]"
+    assert set(extras()) - {"dev", "all"} <= brought_by("all"), "[all] leaves something out"
 
 
 def test_a_library_that_no_extra_brings_stays_an_import_error() -> None:

@@ -1,11 +1,13 @@
-"""Toys that several tests play with: three colours and a function that tells them apart."""
+"""Toys that several tests play with: three colours and what tells them apart, and a small transformer."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import onnx
+import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from shiftproof.types import Inputs, Logits
@@ -34,3 +36,20 @@ def save_colour_network(path: Path) -> None:
         [numpy_helper.from_array(weights, "weights"), numpy_helper.from_array(np.zeros(3, np.float32), "bias")],
     )
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), path)
+
+
+def small_transformer(folder: Path) -> Path:
+    """A vision transformer with random weights, as transformers saves one."""
+    import torch
+
+    pytest.importorskip("transformers")
+    from transformers import ViTConfig, ViTForImageClassification
+
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+    config = ViTConfig(image_size=32, patch_size=8, id2label=dict(enumerate("abcde")), **sizes)
+    ViTForImageClassification(config).save_pretrained(folder / "vit")
+    settings = {"size": {"height": 32, "width": 32}, "image_mean": [0.5] * 3, "image_std": [0.5] * 3, "resample": 2}
+    settings["image_processor_type"] = "ViTImageProcessor"
+    (folder / "vit" / "preprocessor_config.json").write_text(json.dumps(settings))
+    return folder / "vit"

@@ -125,8 +125,30 @@ class Registry(Mapping[str, str]):
         try:
             entry = self._loaded[name] = _loaded(place)
         except ModuleNotFoundError as missing:
-            raise missing_extra(what, missing) from missing
+            raise self.missing_extra(name, missing) from missing
         return entry
+
+    def missing_extra(self, name: str, missing: ModuleNotFoundError, what: str = "") -> Exception:
+        """The command that installs all that an entry needs, or the error itself where no extra of ours has the library."""
+        library = _library(missing.name)
+        return MissingExtra(what or f"{self.kind} {name!r}", self._extra(name, library)) if library in EXTRA_OF else missing
+
+    def _extra(self, name: str, library: str) -> str:
+        """The extra that brings all that an entry imports: the one called as it is, or that of what its function imports.
+
+        A library that something else imports, such as a user's own file, has an extra of its own.
+        """
+        own = self._own_imports(name)
+        if library not in (*own, *_imported_with_siblings(self.built_in.get(name, "").partition(":")[0])):
+            return EXTRA_OF[library]
+        named = [name] if name in EXTRA_OF.values() else [EXTRA_OF[one] for one in own if one in EXTRA_OF]
+        return named[0] if named else EXTRA_OF[library]
+
+    def _own_imports(self, name: str) -> list[str]:
+        """What the function of a built-in imports when it is called."""
+        module, _, attribute = self.built_in.get(name, ":").partition(":")
+        own = (part for part in _source(module) if getattr(part, "name", "") == attribute)
+        return list(_imported(node for part in own for node in ast.walk(part)))
 
     def loaded(self, part: Callable[[Any], Any] = lambda entry: entry) -> Iterator[tuple[str, Any]]:
         """Every name with its entry, or that part of it; a plug-in that fails is passed over with a PluginWarning."""
@@ -155,10 +177,9 @@ class Registry(Mapping[str, str]):
         """
         module, _, attribute = self.built_in[name].partition(":")
         body = _source(module)
-        own = (node for part in body if getattr(part, "name", "") == attribute for node in ast.walk(part))
-        for library in _imported([*body, *own]):
+        for library in [*_imported_with_siblings(module), *self._own_imports(name)]:
             if library in EXTRA_OF and find_spec(library) is None:
-                raise MissingExtra(f"{self.kind} {name!r}", EXTRA_OF[library])
+                raise MissingExtra(f"{self.kind} {name!r}", self._extra(name, library))
         functions = {node.name: ast.get_docstring(node) for node in body if isinstance(node, ast.FunctionDef)}
         for node in body:
             match node:
@@ -227,9 +248,22 @@ def _imported(nodes: Iterable[ast.AST]) -> Iterator[str]:
     for node in nodes:
         match node:
             case ast.ImportFrom(module=str(place), level=0):
-                yield place.partition(".")[0]
+                yield _library(place)
             case ast.Import(names=names):
-                yield from (alias.name.partition(".")[0] for alias in names)
+                yield from (_library(alias.name) for alias in names)
+
+
+@cache
+def _imported_with_siblings(module: str) -> tuple[str, ...]:
+    """The libraries that a module of ours imports at its top, or that another module of its folder does which it imports."""
+    folder = module.rpartition(".")[0]
+    froms = (node.module or "" for node in _source(module) if isinstance(node, ast.ImportFrom))
+    siblings = [place for place in froms if place.rpartition(".")[0] == folder]
+    return (*_imported(_source(module)), *(one for sibling in siblings for one in _imported_with_siblings(sibling)))
+
+
+def _library(place: str | None) -> str:
+    return (place or "").partition(".")[0]
 
 
 def load_part(what: str, place: str) -> Any:
@@ -255,5 +289,5 @@ def _loaded(place: str) -> Any:
 
 def missing_extra(what: str, missing: ModuleNotFoundError) -> Exception:
     """The install command for the library that was not found, or the error itself where none of our extras has it."""
-    library = (missing.name or "").partition(".")[0]
+    library = _library(missing.name)
     return MissingExtra(what, EXTRA_OF[library]) if library in EXTRA_OF else missing

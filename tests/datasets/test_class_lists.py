@@ -148,3 +148,40 @@ def test_a_list_that_is_no_file_gets_a_sentence(tmp_path: Path) -> None:
     ]:
         with pytest.raises(BadInput, match=f"the class list cannot be read: .*{answer}"):
             classes_from(place)
+
+
+@pytest.mark.parametrize(
+    "mapping",
+    [
+        {"dog": 1, "cat": 0, "eel": 2},
+        {"1": "dog", "0": "cat", "2": "eel"},
+        {"class_to_idx": {"eel": 2, "dog": 1, "cat": 0}, "epochs": 3},
+        {"model_type": "vit", "id2label": {"0": "cat", "1": "dog", "2": "eel"}, "label2id": {"cat": 0, "dog": 1, "eel": 2}},
+    ],
+)
+def test_names_and_places_are_read_either_way_round(mapping: dict[str, object], tmp_path: Path) -> None:
+    (tmp_path / "classes.json").write_text(json.dumps(mapping))
+    assert classes_from(tmp_path / "classes.json").names == ("cat", "dog", "eel")
+
+
+@pytest.mark.parametrize(
+    ("mapping", "answer"),
+    [
+        ({"0": 1, "1": 0}, "maps numbers to numbers: which are the classes"),
+        ({"cat": 0, "dog": 2}, "should map places 0, 1, 2"),
+        ({"cat": 0, "dog": 0}, "should map places 0, 1, 2"),
+        ({"cat": 1, "dog": 2}, "should map places 0, 1, 2"),
+        ({"cat": True, "dog": False}, "should map places 0, 1, 2"),
+    ],
+)
+def test_a_mapping_that_could_be_either_or_has_gaps_is_refused(mapping: dict[str, int], answer: str, tmp_path: Path) -> None:
+    (tmp_path / "classes.json").write_text(json.dumps(mapping))
+    with pytest.raises(BadInput, match=answer):
+        classes_from(tmp_path / "classes.json")
+
+
+def test_classes_that_are_called_by_numbers_keep_their_places(tmp_path: Path) -> None:
+    (tmp_path / "classes.json").write_text(json.dumps({"0": 5, "1": 6}))
+    assert classes_from(tmp_path / "classes.json").names == ("5", "6")
+    (tmp_path / "classes.json").write_text(json.dumps({"0": 0, "1": 1}))
+    assert classes_from(tmp_path / "classes.json").names == ("0", "1")

@@ -37,7 +37,9 @@ def test_damaged_files_are_refused_or_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", KEPT, ids=[f"{path.parent.name}/{path.name}" for path in KEPT])
 def test_what_once_failed_fails_no_more(path: Path, bench: Bench) -> None:
-    reader = load_readers("fuzz.readers")[path.parent.name]
+    reader = load_readers("fuzz.readers").get(path.parent.name)
+    if reader is None:
+        pytest.skip(f"{path.parent.name} needs a library that is not installed")
     outcome = replay(bench, reader, seeds_of(reader.name), path)
     assert outcome.kind not in FAULTS, outcome.told
 

@@ -1,7 +1,6 @@
 """What every entry of the catalog's models promises, on an example that each test makes or finds."""
 
 import importlib.util
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from shiftproof.models import load_model, random_network
 from shiftproof.models.kind import kind_of
 from shiftproof.types import Classes, Classifier, Preprocessing
 from small_tflite import tflite_bytes
+from toys import small_transformer
 
 NOT_REDRAWN = ("boxes", "proposals", "tflite")
 """Kinds whose networks' weights are not drawn anew."""
@@ -87,22 +87,6 @@ def small_detector(folder: Path) -> Path:
     )
     save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), folder / "detector.onnx")
     return folder / "detector.onnx"
-
-
-def small_transformer(folder: Path) -> Path:
-    import torch
-
-    pytest.importorskip("transformers")
-    from transformers import ViTConfig, ViTForImageClassification
-
-    torch.manual_seed(0)
-    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
-    config = ViTConfig(image_size=32, patch_size=8, id2label=dict(enumerate("abcde")), **sizes)
-    ViTForImageClassification(config).save_pretrained(folder / "vit")
-    settings = {"size": {"height": 32, "width": 32}, "image_mean": [0.5] * 3, "image_std": [0.5] * 3, "resample": 2}
-    settings["image_processor_type"] = "ViTImageProcessor"
-    (folder / "vit" / "preprocessor_config.json").write_text(json.dumps(settings))
-    return folder / "vit"
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")

@@ -24,7 +24,7 @@ from shiftproof.models.options import (
 )
 from shiftproof.models.preprocessing import ImagePreprocessing
 from shiftproof.models.wrapped import wrap_detector, wrap_model
-from shiftproof.registry import Registry, missing_extra
+from shiftproof.registry import Registry
 from shiftproof.types import Classifier, Gives, ObjectDetector, Seen
 
 __all__ = [
@@ -200,7 +200,7 @@ def _loaded(registry: Registry, kind: str, rest: str, options: ModelOptions) -> 
     try:
         return load(rest, options)
     except ModuleNotFoundError as missing:
-        raise missing_extra(f"{registry.kind} '{kind}:{rest}'", missing) from missing
+        raise registry.missing_extra(kind, missing, f"{registry.kind} '{kind}:{rest}'") from missing
 
 
 def _recognised(spec: str, registry: Registry) -> tuple[str, str, str]:

