@@ -64,12 +64,18 @@ async function drawCharts(data) {
   document.documentElement.dataset.drawn = "yes";
   whenOpened(drawWaiting);
   addEventListener("beforeprint", () => {
-    openAll();
+    const closed = openAll();
     drawWaiting(document);
+    addEventListener("afterprint", () => closed.forEach((details) => (details.open = false)), { once: true });
   });
 }
 
-const openAll = () => all("details.more, details.folded").forEach((details) => (details.open = true));
+// every section and all that is folded in it; gives what was closed
+function openAll() {
+  const closed = all("details:is(.more, .folded):not([open])");
+  closed.forEach((details) => (details.open = true));
+  return closed;
+}
 
 function openOnRequest() {
   const button = document.getElementById("open-all");
