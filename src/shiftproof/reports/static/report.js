@@ -53,11 +53,14 @@ const folded = (element) => element.parentElement.closest("details:not([open])")
 // toggle events do not bubble, but they can be caught on their way down
 const whenOpened = (work) => document.addEventListener("toggle", ({ target }) => target.open && work(target), true);
 
+let drawn = Promise.resolve();
+
 async function drawCharts(data) {
   const drawWaiting = async (within) => {
     // what is folded has no width to be drawn in
     const waiting = all(".drawing:not(.vega-embed)", within).filter((one) => !folded(one));
-    await Promise.all(waiting.map((drawing) => draw(drawing, data)));
+    drawn = Promise.all([drawn, ...waiting.map((drawing) => draw(drawing, data))]);
+    await drawn;
   };
   await loadLibrary();
   await drawWaiting(document);
@@ -90,24 +93,16 @@ function openOnRequest() {
   tell();
 }
 
-// a link into what is folded opens it
-function followLinks() {
-  const follow = () => {
-    let id = location.hash.slice(1);
-    try {
-      id = decodeURIComponent(id);
-    } catch {
-      return;
-    }
-    const target = id && document.getElementById(id);
-    if (!target) return;
-    const closed = folded(target);
-    for (let details = closed; details; details = folded(details)) details.open = true;
-    if (target.matches("details")) target.open = true;
-    if (closed) target.scrollIntoView();
-  };
-  addEventListener("hashchange", follow);
-  follow();
+// a link into what is folded opens it, and stays there while the charts above it are drawn
+async function followLink() {
+  const target = document.getElementById(location.hash.slice(1));
+  if (!target) return;
+  if (target.matches("details")) target.open = true;
+  for (let details = folded(target); details; details = folded(details)) details.open = true;
+  target.scrollIntoView();
+  await new Promise((resolve) => setTimeout(resolve)); // toggle events come first
+  await drawn;
+  target.scrollIntoView();
 }
 
 // a picture that is shown several times is in the page once
@@ -371,7 +366,7 @@ function markWhereWeAre() {
 
 followTheme();
 repeatPictures();
-followLinks();
+addEventListener("hashchange", followLink);
 openOnRequest();
 chooseModels();
 enlargePictures();
@@ -386,3 +381,4 @@ tables.forEach((table) => addTools(table, data));
 tables.forEach(makeSortable);
 fillTables(data);
 await drawCharts(data);
+await followLink();
