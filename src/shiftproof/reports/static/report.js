@@ -367,6 +367,7 @@ function markWhereWeAre() {
 followTheme();
 repeatPictures();
 addEventListener("hashchange", followLink);
+followLink();
 openOnRequest();
 chooseModels();
 enlargePictures();
