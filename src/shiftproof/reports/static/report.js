@@ -59,7 +59,8 @@ async function drawCharts(data) {
   const drawWaiting = async (within) => {
     // what is folded has no width to be drawn in
     const waiting = all(".drawing:not(.vega-embed)", within).filter((one) => !folded(one));
-    drawn = Promise.all([drawn, ...waiting.map((drawing) => draw(drawing, data))]);
+    // one that cannot be drawn keeps no other from being
+    drawn = Promise.all([drawn, ...waiting.map((drawing) => draw(drawing, data).catch(console.error))]);
     await drawn;
   };
   await loadLibrary();
