@@ -7,15 +7,20 @@ import sys
 from collections import Counter
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+from patience import PATIENCE
 from review.served import served
 from shiftproof.curation.project import load_project
 from shiftproof.reference import load_table
 from shiftproof.reports.build import build_report
 from shiftproof.reports.packing import results_of as embedded_results
 from shiftproof.types import Results
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 ASKED_FOR_TORCH = "asked for torch"
 """A file that is made when the demo tries to import torch."""
@@ -117,3 +122,16 @@ def test_every_photo_is_credited_and_most_are_correct(demo: tuple[Path, subproce
         low, high = found.ends or (0, 0)
         assert high - low > 0.2, "with so few photos the interval is wide, and shown"
     assert build_report(results)
+
+
+@pytest.mark.real
+def test_its_report_has_three_megabytes_and_twelve_screens_at_most(
+    demo: tuple[Path, subprocess.CompletedProcess[str]], browser: Browser
+) -> None:
+    report = demo[0] / "shiftproof-demo" / "report.html"
+    assert report.stat().st_size <= 3_000_000
+    page = browser.new_page(viewport={"width": 1280, "height": 800})
+    page.goto(report.as_uri())
+    page.wait_for_selector("html[data-drawn]", timeout=1000 * PATIENCE)
+    assert page.evaluate("document.documentElement.scrollHeight") <= 12 * 800
+    page.close()

@@ -29,7 +29,7 @@ def test_a_small_matrix_is_drawn_whole_coloured_by_the_share_of_its_row() -> Non
     assert cells["class 0", "class 1"]["fill"] == "var(--heat-2)", "one of four"
     assert cells["class 2", "class 0"]["fill"] == "var(--heat-9)", "all"
     svg = vl_convert.vegalite_to_svg({**chart.spec, "width": 500})
-    assert svg.count("var(--heat-") == 4
+    assert svg.count('fill="var(--heat-') == 4
     assert "NaN" not in svg
     # misclassifications first, the most frequent on top
     assert [cell.order for cell in chart.figures.rows[0]][2:] == [2, 1.0]

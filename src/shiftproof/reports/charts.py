@@ -107,7 +107,7 @@ def intervals(
     beside = {"condition": {"test": NARROW, "field": "figure"}, "field": "text"}
     return {
         **start(description, [_dot_row(dot) for dot in dots]),
-        "height": max(60, len(labels) * max(26, 16 * len(series) + 6)),
+        "height": max(60, len(labels) * max(24, 14 * len(series) + 4)),
         "encoding": shared,
         "layer": [
             *([] if within else [mark_at(reference or 0.0)]),
@@ -147,7 +147,7 @@ def histogram(curve: Curve, *, description: str) -> Spec:
     ]
     return {
         **start(description, rows),
-        "height": 300,
+        "height": 260,
         "mark": {"type": "bar", "color": COLOURS[0], "binSpacing": 2},
         "encoding": {
             "x": {**channel("from", curve.x_label, SHARE, PERCENT), "bin": "binned"},
@@ -285,7 +285,7 @@ def _line_chart(
     dash: Spec,
     told: Spec,
     behind: Sequence[Spec] = (),
-    height: int = 300,
+    height: int = 260,
 ) -> Spec:
     """Lines through the rows, their CIs behind them, and points with the encodings `told`."""
     ends = {"y": {**y, "field": "low"}, "y2": {"field": "high"}}

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from shiftproof.reports.charts import NARROW, Spec, between, row_axis, start
 
-ROW_HEIGHT = 26
+ROW_HEIGHT = 24
 LONG_NAME = 10
 """Letters that fit over a column in a line."""
 LINE = 14

@@ -74,12 +74,14 @@ class Page:
         title = f"{gallery.title}: {gallery.dataset.name}" if several else gallery.title
         return Pictures(title, [self._picture(item, gallery.dataset, long_side) for item in gallery.items])
 
-    def pictures_by_model(self, galleries: Iterable[Gallery]) -> list[Pictures]:
-        """The galleries of each model together, for where no heading names it."""
-        return [
-            Pictures(title, [self._picture(item, one.dataset, LONG_SIDE) for one in found for item in one.items])
-            for title, found in grouped(galleries, self.title_by_model).items()
-        ]
+    def pictures_by_model(self, galleries: Iterable[Gallery]) -> list[Part]:
+        """The galleries of each model together, those of several side by side."""
+        titled = grouped(galleries, lambda one: (model_of(one), self.title_by_model(one)))
+        columns: dict[str, list[Part]] = {}
+        for (model, title), found in titled.items():
+            shown = [self._picture(item, one.dataset, LONG_SIDE) for one in found for item in one.items]
+            columns.setdefault(model, []).append(Pictures(title, shown))
+        return in_columns(columns)
 
     def title_by_model(self, gallery: Gallery) -> str:
         """The title of a gallery, with its model where there are several."""

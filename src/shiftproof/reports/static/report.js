@@ -53,23 +53,33 @@ const folded = (element) => element.parentElement.closest("details:not([open])")
 // toggle events do not bubble, but they can be caught on their way down
 const whenOpened = (work) => document.addEventListener("toggle", ({ target }) => target.open && work(target), true);
 
+let drawn = Promise.resolve();
+
 async function drawCharts(data) {
   const drawWaiting = async (within) => {
     // what is folded has no width to be drawn in
     const waiting = all(".drawing:not(.vega-embed)", within).filter((one) => !folded(one));
-    await Promise.all(waiting.map((drawing) => draw(drawing, data)));
+    // one that cannot be drawn keeps no other from being
+    drawn = Promise.all([drawn, ...waiting.map((drawing) => draw(drawing, data).catch(console.error))]);
+    await drawn;
   };
   await loadLibrary();
   await drawWaiting(document);
   document.documentElement.dataset.drawn = "yes";
   whenOpened(drawWaiting);
   addEventListener("beforeprint", () => {
-    openAll();
+    const closed = openAll();
     drawWaiting(document);
+    addEventListener("afterprint", () => closed.forEach((details) => (details.open = false)), { once: true });
   });
 }
 
-const openAll = () => all("details.more, details.folded").forEach((details) => (details.open = true));
+// every section and all that is folded in it; gives what was closed
+function openAll() {
+  const closed = all("details:is(.more, .folded):not([open])");
+  closed.forEach((details) => (details.open = true));
+  return closed;
+}
 
 function openOnRequest() {
   const button = document.getElementById("open-all");
@@ -84,24 +94,16 @@ function openOnRequest() {
   tell();
 }
 
-// a link into what is folded opens it
-function followLinks() {
-  const follow = () => {
-    let id = location.hash.slice(1);
-    try {
-      id = decodeURIComponent(id);
-    } catch {
-      return;
-    }
-    const target = id && document.getElementById(id);
-    if (!target) return;
-    const closed = folded(target);
-    for (let details = closed; details; details = folded(details)) details.open = true;
-    if (target.matches("details")) target.open = true;
-    if (closed) target.scrollIntoView();
-  };
-  addEventListener("hashchange", follow);
-  follow();
+// a link into what is folded opens it, and stays there while the charts above it are drawn
+async function followLink() {
+  const target = document.getElementById(location.hash.slice(1));
+  if (!target) return;
+  if (target.matches("details")) target.open = true;
+  for (let details = folded(target); details; details = folded(details)) details.open = true;
+  target.scrollIntoView();
+  await new Promise((resolve) => setTimeout(resolve)); // toggle events come first
+  await drawn;
+  target.scrollIntoView();
 }
 
 // a picture that is shown several times is in the page once
@@ -365,7 +367,8 @@ function markWhereWeAre() {
 
 followTheme();
 repeatPictures();
-followLinks();
+addEventListener("hashchange", followLink);
+followLink();
 openOnRequest();
 chooseModels();
 enlargePictures();
@@ -380,3 +383,4 @@ tables.forEach((table) => addTools(table, data));
 tables.forEach(makeSortable);
 fillTables(data);
 await drawCharts(data);
+await followLink();

@@ -32,7 +32,8 @@ class HesitationStudy(CleanStudy):
 def draw(findings: Sequence[Finding], page: Page) -> Section:
     """One number for each model."""
     found = named(findings, "hesitation_rate")
-    return Section("hesitation", "Hesitation", "How often the model is unsure.", headline_numbers("In short", found, page))
+    numbers = headline_numbers("In short", found, page)
+    return Section("hesitation", "Hesitation", "How often the model is unsure.", details=[], main=numbers)
 
 
 SECTION = SectionMaker(frozenset({"hesitation_rate"}), draw, key_numbers=("hesitation_rate",))
