@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -34,6 +35,7 @@ from shiftproof.options import (
     PredictionSettings,
     ScoringSettings,
     as_typed,
+    spelled,
 )
 from shiftproof.reference import wnids_of
 from shiftproof.runs.load import has_predictions
@@ -131,7 +133,7 @@ def run(
         work = bench.assemble([loaded], images, studies, unreviewed=unreviewed)
         check_classes(loaded, images, bench.scoring)
         bench.fill(loaded, work, prediction, progress)
-        return bench.report(work, report)
+        return bench.report(work, report, again=bench.again("run", [model], dataset))
 
 
 def plan(
@@ -169,7 +171,7 @@ def measure_stored(
 ) -> Results:
     """Measures stored predictions; never runs the model, which may also be the name of a stored one."""
     with Bench.of(store, dataset_options, scoring, model_options, tell) as bench:
-        return bench.measured([bench.stored_or_loaded(model)], dataset, studies, unreviewed=unreviewed)
+        return bench.measured(model, dataset, studies, unreviewed=unreviewed)
 
 
 def report(
@@ -187,7 +189,7 @@ def report(
 ) -> Results:
     """The same, with a report as an HTML file."""
     with Bench.of(store, dataset_options, scoring, model_options, tell) as bench:
-        return bench.measured([bench.stored_or_loaded(model)], dataset, studies, unreviewed=unreviewed, report=path)
+        return bench.measured(model, dataset, studies, unreviewed=unreviewed, report=path)
 
 
 def compare(
@@ -210,7 +212,7 @@ def compare(
         images = bench.dataset(dataset)
         work = bench.assemble(bench.compared(models, images), images, studies, unreviewed=unreviewed)
         bench.tell_editions(work)  # before what was never run under this one is missed
-        return bench.report(work, report)
+        return bench.report(work, report, again=bench.again("compare", models, dataset))
 
 
 class PredictKeywords(TypedDict, total=False):
@@ -743,7 +745,7 @@ class Bench:
 
     def measured(
         self,
-        models: Sequence[ModelRef],
+        model: str | Model | ModelRef,
         dataset: str | Path | Dataset,
         studies: Studies,
         *,
@@ -751,7 +753,8 @@ class Bench:
         report: str | Path | None = None,
     ) -> Results:
         """What the studies find in the store, with a report as a file where one is asked for."""
-        return self.report(self.assemble(models, self.dataset(dataset), studies, unreviewed=unreviewed), report)
+        work = self.assemble([self.stored_or_loaded(model)], self.dataset(dataset), studies, unreviewed=unreviewed)
+        return self.report(work, report, again=self.again("run", [model], dataset))
 
     def measure(self, work: Assembled) -> Results:
         """What the studies find in the store."""
@@ -766,14 +769,26 @@ class Bench:
             raise BadInput(f"nothing can be measured: {'; '.join(results.skipped)}")
         return results
 
-    def report(self, work: Assembled, path: str | Path | None) -> Results:
-        """The same, with a report as a file where one is asked for."""
-        results = self.measure(work)
+    def report(self, work: Assembled, path: str | Path | None, *, again: str = "") -> Results:
+        """The same, with a report as a file where one is asked for; `again` is the command for `Results.again`."""
+        results = dataclasses.replace(self.measure(work), again=again)
         if path is not None:
             from shiftproof.reports.build import save_report
 
             save_report(path, results, open_image=image_opener(work.datasets))
         return results
+
+    def again(self, command: str, models: Sequence[str | Model | ModelRef], dataset: str | Path | Dataset) -> str:
+        """A command for the same models, dataset and settings; nothing where these are not what can be typed."""
+        location = dataset.ref.location if isinstance(dataset, Dataset) else os.fspath(dataset)
+        named = [model for model in models if isinstance(model, str)]
+        if location is None or len(named) < len(models):
+            return ""
+        settings = [self.context.dataset_options, self.scoring_options]
+        settings += [self.model_options] if command == "run" else []
+        given = [word for options in settings for word in spelled(options)]
+        store = [] if self.store.root == Path("runs") else ["--store", str(self.store.root)]
+        return shlex.join(["shiftproof", command, *named, location, *given, *store])
 
     def tell_preprocessing(self, model: Model, datasets: Sequence[Dataset], prediction: PredictionSettings) -> None:
         """How images become the model's input, and what else is to be known of both, before a long run."""

@@ -132,7 +132,10 @@ def test_means_over_unseen_corruptions_stand_beside_the_published_ones(load: Any
         for one in others
         if isinstance(one, Measurement) and one.convention.get("seen in training") == "fog"
     }
-    of_fog = ("corrupted_error", "corruption_mean_error", "corruption_error", "relative_corruption_error")
+    of_fog = (
+        *("corrupted_error", "corruption_loss", "corrupted_overconfidence"),
+        *("corruption_mean_error", "corruption_mean_loss", "corruption_error", "relative_corruption_error"),
+    )
     of_all = ("mean_corrupted_error", "relative_corrupted_error", "mean_corruption_error", "relative_mean_corruption_error")
     assert told == {*((name, "fog") for name in of_fog), *((name, None) for name in of_all), ("group_error", "weather")}
 
@@ -295,7 +298,7 @@ def test_what_a_save_alone_costs_is_told_where_clean_and_corrupted_pictures_are_
     published = told()  # the pictures of ImageNet-C, which were saved once more than the clean ones
     assert set(OF_LOSSES) < set(published)
     for metric, words in published.items():
-        if metric in OF_LOSSES:
+        if metric in {*OF_LOSSES, "corruption_loss"}:
             assert words == {"raw, corrupted ones jpeg85: the loss from the encoding counts as corruption"}
         else:
             assert words == {""}

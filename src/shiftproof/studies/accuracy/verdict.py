@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from shiftproof.judging import LEAST_IMAGES, Candidate, Judge, Judged, Said, column, limit, published
-from shiftproof.types import Axis, Measurement
+from shiftproof.types import Axis, Measurement, NextStep
 
 SECTION = "accuracy"
 BEHIND = 0.10
@@ -51,14 +51,14 @@ def _of_class(judged: Judged, found: Measurement) -> Said:
     as_other = f", mostly predicted as {other}" if other else ""
     sentence = f"Class {name}: {_right(found)} of {found.images} correct{as_other}"
     told = f"Check the labels of {name}{f' against {other}' if other else ''}; if they are right, label more images of it."
-    step = judged.next_step(told, "--studies", "accuracy,saliency", "-o", "saliency.html")
+    step = NextStep(told, ("--studies", "accuracy,saliency", "-o", "saliency.html"))
     return Said(sentence, step, judged.example(found, shows))
 
 
 def _of_group(judged: Judged, found: Measurement) -> Said:
     fact, group = str(found.about["fact"]), str(found.about["group"])
     sentence = f"Where {fact} is {group}: {_right(found)} of {found.images} correct"
-    step = judged.next_step(f"Label more images with {fact} {group}, for training and for testing.")
+    step = NextStep(f"Label more images with {fact} {group}, for training and for testing.")
     return Said(sentence, step, judged.example(found, {"fact": fact, "group": group}))
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from shiftproof.judging import Candidate, Judge, Judged, Said, limit, points, rule
-from shiftproof.types import Axis, Measurement
+from shiftproof.judging import Candidate, Judge, Judged, Said, limit, rule
+from shiftproof.metrics.wording import points
+from shiftproof.types import Axis, Measurement, NextStep
 
 SECTION = "calibration"
 ALLOWED = 0.05
@@ -27,7 +28,7 @@ def candidates(judged: Judged) -> Iterator[Candidate]:
 
 def _say(judged: Judged, found: Measurement) -> Said:
     told = "Fit a temperature on held-out images; this shows what it would mend."
-    step = judged.next_step(told, "--studies", "calibration", "--thorough-calibration", "-o", "calibration.html")
+    step = NextStep(told, ("--studies", "calibration", "--thorough-calibration", "-o", "calibration.html"))
     return Said(f"Over-confident by {points(found.value)}", step, judged.example(found, {"shows": "overconfidence"}))
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from shiftproof.judging import Candidate, Judge, Judged, Said, limit, points, rule
-from shiftproof.types import Axis, Measurement
+from shiftproof.judging import Candidate, Judge, Judged, Said, limit, rule
+from shiftproof.metrics.wording import points
+from shiftproof.types import Axis, Measurement, NextStep
 
 SECTION = "objects"
 ALLOWED = -0.10
@@ -30,7 +31,7 @@ def candidates(judged: Judged) -> Iterator[Candidate]:
 def _say(judged: Judged, found: Measurement) -> Said:
     sentence = f"Objects lose {points(found.value)} of accuracy with {found.about['effect']}"
     told = "It looks at the background: saliency maps show where."
-    step = judged.next_step(told, "--studies", "objects,saliency", "-o", "saliency.html")
+    step = NextStep(told, ("--studies", "objects,saliency", "-o", "saliency.html"))
     return Said(sentence, step, judged.example(found, {}, "right_only_in_image"))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from shiftproof.judging import Candidate, Judge, Judged, Said, limit, rule
 from shiftproof.metrics.wording import figure
 from shiftproof.studies.ood.scores import ALL_OOD
-from shiftproof.types import Axis, Measurement
+from shiftproof.types import Axis, Measurement, NextStep
 
 SECTION = "ood"
 GOALS = {"failure": ("failure", "Failure detection"), "new-class": ("ood", "New-class detection")}
@@ -50,7 +50,7 @@ def _say(judged: Judged, found: Measurement) -> Said:
     auroc = figure(found.value, "share")
     sentence = f"Does not notice {missed}{when}: AUROC {auroc} with its best detector, {found.about['ood_detector']}"
     told = "Try detectors that learn from training images."
-    step = judged.next_step(told, "--studies", "ood", "--training", "TRAINING_IMAGES", "-o", "ood.html")
+    step = NextStep(told, ("--studies", "ood", "--training", "TRAINING_IMAGES", "-o", "ood.html"))
     return Said(sentence, step, judged.example(found, {"side": "ood"}, "score_percentiles"))
 
 

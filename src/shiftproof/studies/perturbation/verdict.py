@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from shiftproof.judging import Candidate, Judge, Judged, Said, column, limit, published, rule
 from shiftproof.metrics.wording import figure
-from shiftproof.types import Axis, Measurement
+from shiftproof.types import Axis, Measurement, NextStep
 
 SECTION = "perturbation"
 FLIPS = 0.10
@@ -40,7 +40,7 @@ def _say(judged: Judged, found: Measurement) -> Said:
     name = str(found.about["perturbation"])
     sentence = f"Under {name.replace('_', ' ')} the prediction flips on {figure(found.value, 'share')} of frames"
     told = "Look at the sequences of this perturbation alone."
-    step = judged.next_step(told, "--studies", "perturbation", "--perturbations", name, "-o", f"{name}.html")
+    step = NextStep(told, ("--studies", "perturbation", "--perturbations", name, "-o", f"{name}.html"))
     return Said(sentence, step, judged.example(found, {"perturbation": name, "difficulty": 1}))
 
 
