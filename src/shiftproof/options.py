@@ -122,8 +122,8 @@ def spelled(options: Options) -> list[str]:
     """
     words: list[str] = []
     for one in fields(options):
-        value, told = getattr(options, one.name), one.metadata["told"]
-        if one.name not in options.given or value is False:
+        value, told = getattr(options, one.name), one.metadata.get("told")
+        if told is None or one.name not in options.given or value is False:
             continue
         typed = told.flags[0] if told.flags else as_typed(one.name)
         values = value if isinstance(value, tuple) else (value,)

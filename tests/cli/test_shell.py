@@ -27,7 +27,7 @@ WORDS = {"cli", "errors", "files", "catalog", "registry"}
 WORDING = {
     "shiftproof.metrics.table": {"metric_info"},
     "shiftproof.metrics.wording": {
-        *("figure", "span", "has_too_few", "unit_of_evidence", "names_or_more"),
+        *("figure", "span", "has_too_few", "unit_of_evidence", "names_or_more", "counted"),
         *("axis_key", "limit_told", "mark_told", "none_told", "number_told", "some_told"),
     },
     "shiftproof.options": {"Options", "Tables", "as_typed", "choices_of"},

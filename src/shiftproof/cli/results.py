@@ -10,6 +10,7 @@ from shiftproof.files import write_whole
 from shiftproof.metrics.table import metric_info
 from shiftproof.metrics.wording import (
     axis_key,
+    counted,
     figure,
     has_too_few,
     limit_told,
@@ -116,7 +117,7 @@ def _cell(axis: Axis | None) -> str:
 
 def _behind(weakness: Weakness) -> str:
     unit = metric_info(weakness.found.metric).unit
-    more = f"; {weakness.more} more {weakness.kind} in the report" if weakness.more else ""
+    more = f"; {weakness.more} more like this" if weakness.more else ""
     return f"(95 % CI {span(weakness.found.ends, unit)}; {weakness.standard.told}{more})"
 
 
@@ -126,11 +127,11 @@ def _brief_remarks(results: Results) -> list[str]:
     warnings = [f"warning: {text}" for text in results.warnings]
     told = [*warnings, *skipped][:MOST_REMARKS]
     counts = {
-        "more warnings": max(0, len(warnings) - len(told)),
-        "more images skipped": len(skipped) - max(0, len(told) - len(warnings)),
-        "numbers left out": len(results.skipped),
+        "more warning": max(0, len(warnings) - len(told)),
+        "more skipped image": len(skipped) - max(0, len(told) - len(warnings)),
+        "thing not measured": len(results.skipped),
     }
-    more = ", ".join(f"{number:,} {what}" for what, number in counts.items() if number)
+    more = ", ".join(counted(number, what) for what, number in counts.items() if number)
     return [*told, *([f"{more}: --verbose tells them"] if more else [])]
 
 

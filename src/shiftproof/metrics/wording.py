@@ -256,6 +256,6 @@ def none_told(verdict: Profile) -> str:
 def some_told(verdict: Profile) -> str:
     """What the weaknesses are a choice of."""
     return (
-        f"Of {count(verdict.candidates)} numbers looked at, these are surely on the worse side of their standards, the "
-        "farthest first; the chance of any by chance alone is at most 5 %."
+        f"Worst first, of {counted(verdict.candidates, 'number')} looked at: surely on the worse side of their standards, with "
+        "a chance of at most 5 % that any is there by chance alone."
     )

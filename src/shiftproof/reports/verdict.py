@@ -163,7 +163,7 @@ def _verdict(judged: Profile, page: Page) -> Verdict:
 
 def _shown(weakness: Weakness, judged: Profile, page: Page) -> Shown:
     step = weakness.next_step
-    more = f"{weakness.more} more {weakness.kind} like this" if weakness.more else ""
+    more = f"{weakness.more} more like this" if weakness.more else ""
     return Shown(
         kept_together(f"{weakness.sentence}."),
         kept_together(evidence_told(weakness, judged.candidates)),
