@@ -124,10 +124,9 @@ class Judged:
         """Whether its classes are the 1000 of ILSVRC-2012, so that published models of these compare."""
         return self.card is not None and self.card.label_space == "imagenet"
 
-    def published_as(self, found: Measurement) -> str | None:
-        """The published dataset that a number is about."""
-        card = self.datasets.get(str(found.about.get("dataset", "")))
-        return None if card is None else card.published
+    def dataset(self, found: Measurement) -> DatasetCard | None:
+        """The card of the dataset that a number is about."""
+        return self.datasets.get(str(found.about.get("dataset", "")))
 
 
 @dataclass(frozen=True)

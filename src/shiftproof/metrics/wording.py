@@ -256,6 +256,6 @@ def none_told(verdict: Profile) -> str:
 def some_told(verdict: Profile) -> str:
     """What the weaknesses are a choice of."""
     return (
-        f"Worst first, of {counted(verdict.candidates, 'number')} looked at: surely on the worse side of their standards, with "
-        "a chance of at most 5 % that any is there by chance alone."
+        f"Worst first, of {counted(verdict.candidates, 'number')} looked at: surely on the worse side of their standards; "
+        "the chance that any is there by chance alone is at most 5 %."
     )

@@ -5,21 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from shiftproof.judging import LEAST_IMAGES, Candidate, Judge, Judged, Said, column, limit, published
-from shiftproof.types import Axis, Measurement, NextStep
+from shiftproof.types import Axis, Measurement, NextStep, Standard
 
 SECTION = "accuracy"
 BEHIND = 0.10
 """How far a class or a group may lie below the accuracy on all images."""
+LEAST_CLASSES = 100
+"""Classes that photos need to be held against the ImageNet validation images: fewer may be easier or harder than all."""
 TABLE = "imagenet_c_models"
 
 
 def axes(judged: Judged) -> Iterator[Axis]:
     for found in judged.overall("top1_accuracy"):
-        standard = None
-        if judged.knows_imagenet and judged.published_as(found) == "imagenet":
-            known = [1 - error for error in column(TABLE, "clean_error")]
-            standard = published(known, f"{len(known)} published models on the ImageNet validation images", worse="below")
-        yield Axis("accuracy", "Clean accuracy", found, SECTION, standard)
+        yield Axis("accuracy", "Clean accuracy", found, SECTION, _standard(judged, found))
+
+
+def _standard(judged: Judged, found: Measurement) -> Standard | None:
+    """Published models on the ImageNet validation images, for these or others of most of their classes."""
+    card = judged.dataset(found)
+    if not judged.knows_imagenet or card is None or card.published not in (None, "imagenet"):
+        return None
+    if (card.classes or 0) < LEAST_CLASSES:
+        return None
+    known = [1 - error for error in column(TABLE, "clean_error")]
+    others = "" if card.published else ", which are other photos"
+    return published(known, f"{len(known)} published models on the ImageNet validation images{others}", worse="below")
 
 
 def candidates(judged: Judged) -> Iterator[Candidate]:
