@@ -129,10 +129,10 @@ def _brief_remarks(results: Results) -> list[str]:
     counts = {
         "more warning": max(0, len(warnings) - len(told)),
         "more skipped image": len(skipped) - max(0, len(told) - len(warnings)),
-        "thing not measured": len(results.skipped),
+        "omission": len(results.skipped),
     }
     more = ", ".join(counted(number, what) for what, number in counts.items() if number)
-    return [*told, *([f"{more}: --verbose tells them"] if more else [])]
+    return [*told, *([f"{more}: see --verbose"] if more else [])]
 
 
 def _say_numbers(results: Results) -> None:

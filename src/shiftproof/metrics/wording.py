@@ -172,7 +172,7 @@ def size(value: float, unit: Unit) -> str:
 def mark_told(axis: Axis) -> str:
     """The mark in words, as far as the confidence interval supports one.
 
-    >>> from shiftproof.types import Interval
+    >>> from shiftproof.types import Interval, Standard
     >>> standard = Standard("rule", weak=0.7, good=0.9)
     >>> for low, high in [(0.91, 0.95), (0.6, 0.8), (0.5, 0.95)]:
     ...     found = Measurement("auroc", 0.75, {}, 50, {}, Interval(low, high))
@@ -191,6 +191,7 @@ def mark_told(axis: Axis) -> str:
 def limit_told(axis: Axis) -> str:
     r"""From where on a number is weak, in short.
 
+    >>> from shiftproof.types import Standard
     >>> found = Measurement("auroc", 0.75, {}, 50, {})
     >>> limit_told(Axis("ood", "OOD", found, "ood", Standard("rule", weak=0.7)))
     'below 70.0\u202f% (rule)'
@@ -248,7 +249,7 @@ def none_told(verdict: Profile) -> str:
     if not verdict.candidates:
         return "No number here has a standard that it could fall short of."
     return (
-        f"No weakness that {images(verdict.images)} could show: of {count(verdict.candidates)} numbers looked at, none is "
+        f"No weakness that {images(verdict.images)} could show: of {counted(verdict.candidates, 'number')} looked at, none is "
         "surely on the worse side of its standard. More images could show smaller ones."
     )
 
