@@ -249,8 +249,8 @@ def none_told(verdict: Profile) -> str:
     if not verdict.candidates:
         return "No number here has a standard that it could fall short of."
     return (
-        f"No weakness that {images(verdict.images)} could show: of {counted(verdict.candidates, 'number')} looked at, none is "
-        "surely on the worse side of its standard. More images could show smaller ones."
+        f"No weakness that {images(verdict.images)} could show: of {counted(verdict.candidates, 'number')} looked at, none "
+        "is surely on the worse side of its standard. More images could show smaller ones."
     )
 
 
