@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, get_args
@@ -72,7 +72,7 @@ class Candidate:
 
     found: Measurement
     standard: Standard
-    kind: str  # what it is one of, in the plural, as classes
+    kind: str  # what it is one of, as classes: few of a kind are shown
     topic: str  # candidates of one topic are one finding: the severities of a corruption
     section: str  # key of the report's section that has more of it
     say: Callable[[Judged, Measurement], Said]  # asked of weaknesses alone
@@ -267,16 +267,3 @@ def published(values: Iterable[float], who: str, *, worse: Literal["above", "bel
 def column(table: str, name: str) -> list[float]:
     """A column of a published table in percent, as shares, where there are values."""
     return [float(row[name]) / 100 for row in load_table(table) if row[name]]
-
-
-def limit(told: str, weak: float, *, worse: Literal["above", "below"]) -> Standard:
-    """A limit for candidates, and why it lies there."""
-    return Standard(told, weak, worse=worse)
-
-
-def of_datasets(found: Iterable[Measurement]) -> Iterator[tuple[str, list[Measurement]]]:
-    """Measurements by the dataset they are about."""
-    groups: dict[str, list[Measurement]] = {}
-    for one in found:
-        groups.setdefault(str(one.about.get("dataset", "")), []).append(one)
-    yield from groups.items()

@@ -165,8 +165,12 @@ def points(value: float) -> str:
 
 
 def size(value: float, unit: Unit) -> str:
-    """A value as it is printed where its sign says nothing."""
-    return points(value) if unit == "points" else figure(value, unit)
+    """A limit as it is printed: a difference has no plus.
+
+    >>> size(0.15, "points"), size(-0.1, "points")
+    ('15.0 points', '−10.0 points')
+    """
+    return figure(value, unit).removeprefix("+")
 
 
 def mark_told(axis: Axis) -> str:

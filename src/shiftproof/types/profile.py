@@ -98,7 +98,7 @@ class Weakness:
     interval: Interval  # of all candidates together
     beyond: float  # how far its nearer end is on the worse side of the standard
     p: float  # corrected for all candidates
-    kind: str  # what it is one of, in the plural: classes, corruptions
+    kind: str  # what it is one of, as classes or corruptions
     section: str
     next_step: NextStep
     example: GalleryItem | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from shiftproof.judging import LEAST_IMAGES, Candidate, Judge, Judged, Said, column, limit, published
+from shiftproof.judging import LEAST_IMAGES, Candidate, Judge, Judged, Said, column, published
 from shiftproof.types import Axis, Measurement, NextStep, Standard
 
 SECTION = "accuracy"
@@ -35,7 +35,7 @@ def _standard(judged: Judged, found: Measurement) -> Standard | None:
 def candidates(judged: Judged) -> Iterator[Candidate]:
     """Every class and group with enough images, against the accuracy on all images."""
     for overall in judged.overall("top1_accuracy"):
-        standard = limit("10 points below the accuracy on all images", overall.value - BEHIND, worse="below")
+        standard = Standard("10 points below the accuracy on all images", overall.value - BEHIND, worse="below")
         of_dataset = {"dataset": overall.about["dataset"]}
         for found in judged.numbers("class_accuracy", **of_dataset):
             if _is_large(found):

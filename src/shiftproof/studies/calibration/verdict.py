@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from shiftproof.judging import Candidate, Judge, Judged, Said, limit, rule
+from shiftproof.judging import Candidate, Judge, Judged, Said, rule
 from shiftproof.metrics.wording import points
-from shiftproof.types import Axis, Measurement, NextStep
+from shiftproof.types import Axis, Measurement, NextStep, Standard
 
 SECTION = "calibration"
 ALLOWED = 0.05
@@ -21,8 +21,8 @@ def axes(judged: Judged) -> Iterator[Axis]:
 
 def candidates(judged: Judged) -> Iterator[Candidate]:
     """Confidence above accuracy on all images, and below it."""
-    over = limit("rule: mean confidence at most 5 points above accuracy", ALLOWED, worse="above")
-    under = limit("rule: mean confidence at most 5 points below accuracy", -ALLOWED, worse="below")
+    over = Standard("rule: mean confidence at most 5 points above accuracy", ALLOWED, worse="above")
+    under = Standard("rule: mean confidence at most 5 points below accuracy", -ALLOWED, worse="below")
     for found in judged.overall("overconfidence"):
         yield Candidate(found, over, "confidence", "over", SECTION, _say)
         yield Candidate(found, under, "confidence", "under", SECTION, _say)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from shiftproof.judging import Candidate, Judge, Judged, Said, column, limit, published, rule
+from shiftproof.judging import Candidate, Judge, Judged, Said, column, published, rule
 from shiftproof.metrics.wording import points
-from shiftproof.types import Axis, Measurement, NextStep
+from shiftproof.types import Axis, Measurement, NextStep, Standard
 
 SECTION = "corruption"
 A_STEP = 0.05
@@ -43,14 +43,14 @@ def candidates(judged: Judged) -> Iterator[Candidate]:
     for found in cells:
         severity = int(found.about["severity"])
         told = "rule: at most 5 points for each step of severity"
-        standard = limit(told, A_STEP * severity, worse="above")
+        standard = Standard(told, A_STEP * severity, worse="above")
         yield Candidate(found, standard, "corruptions", _name(found), SECTION, _loss)
     for found in judged.numbers("corruption_mean_loss") if not cells else ():
         mean = _mean_severity(judged, found)
         told = "rule: at most 5 points for each step of severity, on average"
-        standard = limit(told, A_STEP * mean, worse="above")
+        standard = Standard(told, A_STEP * mean, worse="above")
         yield Candidate(found, standard, "corruptions", _name(found), SECTION, _loss)
-    standard = limit("rule: mean confidence at most 5 points above accuracy", OVERCONFIDENT, worse="above")
+    standard = Standard("rule: mean confidence at most 5 points above accuracy", OVERCONFIDENT, worse="above")
     for found in judged.numbers("corrupted_overconfidence"):
         kind = "corruptions with overconfidence"
         yield Candidate(found, standard, kind, _name(found), SECTION, _too_sure)

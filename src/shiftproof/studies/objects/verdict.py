@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from shiftproof.judging import Candidate, Judge, Judged, Said, limit, rule
+from shiftproof.judging import Candidate, Judge, Judged, Said, rule
 from shiftproof.metrics.wording import points
-from shiftproof.types import Axis, Measurement, NextStep
+from shiftproof.types import Axis, Measurement, NextStep, Standard
 
 SECTION = "objects"
 ALLOWED = -0.10
@@ -22,7 +22,7 @@ def axes(judged: Judged) -> Iterator[Axis]:
 
 def candidates(judged: Judged) -> Iterator[Candidate]:
     """Every way of showing objects without what is around them."""
-    standard = limit("rule: objects may lose 10 points", ALLOWED, worse="below")
+    standard = Standard("rule: objects may lose 10 points", ALLOWED, worse="below")
     for found in judged.numbers("object_difference"):
         effect = str(found.about["effect"])
         yield Candidate(found, standard, "views of objects", effect, SECTION, _say)

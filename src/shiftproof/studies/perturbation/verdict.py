@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from shiftproof.judging import Candidate, Judge, Judged, Said, column, limit, published, rule
+from shiftproof.judging import Candidate, Judge, Judged, Said, column, published, rule
 from shiftproof.metrics.wording import figure
-from shiftproof.types import Axis, Measurement, NextStep
+from shiftproof.types import Axis, Measurement, NextStep, Standard
 
 SECTION = "perturbation"
 FLIPS = 0.10
@@ -30,7 +30,7 @@ def axes(judged: Judged) -> Iterator[Axis]:
 
 def candidates(judged: Judged) -> Iterator[Candidate]:
     """Every perturbation at the first difficulty, which compares neighbouring frames as published numbers do."""
-    standard = limit("rule: at most every tenth frame", FLIPS, worse="above")
+    standard = Standard("rule: at most every tenth frame", FLIPS, worse="above")
     for found in judged.numbers("flip_probability", difficulty=1):
         name = str(found.about["perturbation"])
         yield Candidate(found, standard, "perturbations", name, SECTION, _say)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from shiftproof.judging import Candidate, Judge, Judged, Said, column, limit, published, rule
+from shiftproof.judging import Candidate, Judge, Judged, Said, column, published, rule
 from shiftproof.metrics.wording import points
-from shiftproof.types import Axis, Measurement, NextStep
+from shiftproof.types import Axis, Measurement, NextStep, Standard
 
 SECTION = "temporal"
 ALLOWED = 0.05
@@ -27,7 +27,7 @@ def axes(judged: Judged) -> Iterator[Axis]:
 
 def candidates(judged: Judged) -> Iterator[Candidate]:
     """Every offset from the anchors."""
-    standard = limit("rule: at most 5 points below the anchor frames", ALLOWED, worse="above")
+    standard = Standard("rule: at most 5 points below the anchor frames", ALLOWED, worse="above")
     for found in judged.numbers("offset_loss"):
         side = "after" if int(found.about["offset"]) > 0 else "before"
         yield Candidate(found, standard, "offsets", side, SECTION, _say)
