@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 import json
-import shlex
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -15,8 +14,9 @@ import pytest
 import shiftproof as sp
 from shiftproof import catalog
 from shiftproof.cli.results import say_results
-from shiftproof.judging import Judge, mark_told
+from shiftproof.judging import Judge
 from shiftproof.metrics import clopper_pearson
+from shiftproof.metrics.wording import mark_told
 from shiftproof.reports.sections import section_makers
 from shiftproof.types import (
     EXAMPLES,
@@ -145,7 +145,7 @@ def test_a_verdict_takes_at_most_25_lines(capsys: pytest.CaptureFixture[str]) ->
         *(loss(name, 5, 0.8) for name in ("fog", "snow", "frost")),
         Measurement("overconfidence", 0.3, ABOUT, 400, {}, Interval(0.28, 0.32)),
     ]
-    results = Results(tuple(findings), command="shiftproof run net photos")
+    results = Results(tuple(findings), again="shiftproof run net photos")
     (verdict,) = sp.profile(results)
     assert len(verdict.weaknesses) == 7
     axes = (*verdict.axes, *(dataclasses.replace(verdict.axes[0], name=name, title=name) for name in sections))
@@ -156,14 +156,13 @@ def test_a_verdict_takes_at_most_25_lines(capsys: pytest.CaptureFixture[str]) ->
     assert "Overconfidence" in capsys.readouterr().out
 
 
-def test_what_to_do_next_is_the_command_gone_on_with() -> None:
-    command = "shiftproof run net photos --studies accuracy,corruption -o report.html --store there"
-    (verdict,) = sp.profile(Results((loss("fog", 5, 0.8),), command=command))
+def test_what_to_do_next_is_a_command_gone_on_with() -> None:
+    (verdict,) = sp.profile(Results((loss("fog", 5, 0.8),)))
     (weak,) = verdict.weaknesses
-    typed = shlex.split(weak.next_step.command)
-    assert typed == shlex.split("shiftproof run net photos --store there --studies corruption --corruptions fog -o fog.html")
-    (verdict,) = sp.profile(Results((loss("fog", 5, 0.8),), command="shiftproof demo"))
-    assert verdict.weaknesses[0].next_step.command.startswith("shiftproof run MODEL DATASET --studies corruption ")
+    assert weak.next_step.command("shiftproof run lite:0 photos --store there") == (
+        "shiftproof run lite:0 photos --store there --studies corruption --corruptions fog -o fog.html"
+    )
+    assert weak.next_step.command("").startswith("shiftproof run MODEL DATASET --studies corruption ")
 
 
 def test_every_verdict_of_a_study_is_a_judge_whose_section_there_is() -> None:

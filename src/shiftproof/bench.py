@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -36,6 +37,7 @@ from shiftproof.options import (
     ScoringSettings,
     TimeLimit,
     as_typed,
+    spelled,
 )
 from shiftproof.reference import wnids_of
 from shiftproof.runs.load import has_predictions, locate
@@ -156,7 +158,7 @@ def run(
                 before = bench.assemble([loaded], bench.before_review(unreviewed, images), studies)
                 bench.fill(loaded, before, prediction, progress)
                 work = joined([work, before])
-        return bench.report(work, report)
+        return bench.report(work, report, again=bench.again("run", [model], dataset))
 
 
 def plan(
@@ -195,7 +197,7 @@ def measure_stored(
 ) -> Results:
     """Measures stored predictions; never runs the model, which may also be the name of a stored one."""
     with Bench.of(store, dataset_options, scoring, model_options, tell) as bench:
-        return bench.measured([bench.stored_or_loaded(model)], dataset, studies, unreviewed=unreviewed)
+        return bench.measured(model, dataset, studies, unreviewed=unreviewed)
 
 
 def report(
@@ -213,7 +215,7 @@ def report(
 ) -> Results:
     """The same, with a report as an HTML file."""
     with Bench.of(store, dataset_options, scoring, model_options, tell) as bench:
-        return bench.measured([bench.stored_or_loaded(model)], dataset, studies, unreviewed=unreviewed, report=path)
+        return bench.measured(model, dataset, studies, unreviewed=unreviewed, report=path)
 
 
 def compare(
@@ -236,7 +238,7 @@ def compare(
         images = bench.dataset(dataset)
         work = bench.assemble(bench.compared(models, images), images, studies, unreviewed=unreviewed, stored=True)
         bench.tell_editions(work)  # before what was never run under this one is missed
-        return bench.report(work, report)
+        return bench.report(work, report, again=bench.again("compare", models, dataset))
 
 
 class PredictKeywords(TypedDict, total=False):
@@ -883,7 +885,7 @@ class Bench:
 
     def measured(
         self,
-        models: Sequence[ModelRef],
+        model: str | Model | ModelRef,
         dataset: str | Path | Dataset,
         studies: Studies,
         *,
@@ -891,8 +893,9 @@ class Bench:
         report: str | Path | None = None,
     ) -> Results:
         """What the studies find in the store, with a report as a file where one is asked for."""
-        images = self.dataset(dataset)
-        return self.report(self.assemble(models, images, studies, unreviewed=unreviewed, stored=True), report)
+        images, models = self.dataset(dataset), [self.stored_or_loaded(model)]
+        work = self.assemble(models, images, studies, unreviewed=unreviewed, stored=True)
+        return self.report(work, report, again=self.again("run", [model], dataset))
 
     def measure(self, work: Assembled) -> Results:
         """What the studies find in the store."""
@@ -907,14 +910,26 @@ class Bench:
             raise BadInput(f"nothing can be measured: {'; '.join(results.skipped)}")
         return results
 
-    def report(self, work: Assembled, path: str | Path | None) -> Results:
-        """The same, with a report as a file where one is asked for."""
-        results = self.measure(work)
+    def report(self, work: Assembled, path: str | Path | None, *, again: str = "") -> Results:
+        """The same, with a report as a file where one is asked for; `again` is the command for `Results.again`."""
+        results = dataclasses.replace(self.measure(work), again=again)
         if path is not None:
             from shiftproof.reports.build import save_report
 
             save_report(path, results, open_image=image_opener(work.datasets))
         return results
+
+    def again(self, command: str, models: Sequence[str | Model | ModelRef], dataset: str | Path | Dataset) -> str:
+        """A command for the same models, dataset and settings; nothing where these are not what can be typed."""
+        location = dataset.ref.location if isinstance(dataset, Dataset) else os.fspath(dataset)
+        named = [model for model in models if isinstance(model, str)]
+        if location is None or len(named) < len(models):
+            return ""
+        settings = [self.context.dataset_options, self.scoring_options]
+        settings += [self.model_options] if command == "run" else []
+        given = [word for options in settings for word in spelled(options)]
+        store = [] if self.store.root == Path("runs") else ["--store", str(self.store.root)]
+        return shlex.join(["shiftproof", command, *named, location, *given, *store])
 
     def tell_preprocessing(self, model: Model, datasets: Sequence[Dataset], prediction: PredictionSettings) -> None:
         """How images become the model's input, and what else is to be known of both, before a long run."""

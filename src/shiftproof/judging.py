@@ -9,12 +9,10 @@ twenty has any.
 from __future__ import annotations
 
 import math
-import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -23,7 +21,7 @@ from shiftproof import catalog
 from shiftproof.errors import BrokenPlugin
 from shiftproof.metrics.levels import End, bound, one_sided_p
 from shiftproof.metrics.table import metric_info
-from shiftproof.metrics.wording import count, figure, images, span
+from shiftproof.metrics.wording import size
 from shiftproof.reference import load_table
 from shiftproof.types import (
     EXAMPLES,
@@ -51,8 +49,6 @@ MOST_OF_A_KIND = 2
 """More of one kind would hide what else is wrong."""
 LEAST_IMAGES = 10
 """Clusters that a class or group needs before it is a candidate."""
-TAKES_STUDIES = ("run", "measure", "report", "compare")
-"""Commands that go on with the options of a study."""
 
 
 class Example(NamedTuple):
@@ -76,7 +72,7 @@ class Candidate:
 
     found: Measurement
     standard: Standard
-    kind: str  # what it is one of, in the plural, as classes
+    kind: str  # what it is one of, as classes: few of a kind are shown
     topic: str  # candidates of one topic are one finding: the severities of a corruption
     section: str  # key of the report's section that has more of it
     say: Callable[[Judged, Measurement], Said]  # asked of weaknesses alone
@@ -90,7 +86,6 @@ class Judged:
     findings: Sequence[Finding]
     card: ModelCard | None = None
     datasets: Mapping[str, DatasetCard] = field(default_factory=dict)  # by name
-    command: str = ""  # that was typed
 
     @cached_property
     def _by_metric(self) -> Mapping[str, Sequence[Measurement]]:
@@ -129,36 +124,9 @@ class Judged:
         """Whether its classes are the 1000 of ILSVRC-2012, so that published models of these compare."""
         return self.card is not None and self.card.label_space == "imagenet"
 
-    def published_as(self, found: Measurement) -> str | None:
-        """The published dataset that a number is about."""
-        card = self.datasets.get(str(found.about.get("dataset", "")))
-        return None if card is None else card.published
-
-    def next_step(self, told: str, *options: str) -> NextStep:
-        """What to do, with the command that was typed gone on with by these options, or with one to fill in."""
-        if not options:
-            return NextStep(told)
-        typed = shlex.split(self.command)
-        if typed[1:2] and typed[1] in TAKES_STUDIES:
-            return NextStep(told, shlex.join([*_without(typed, options), *options]))
-        return NextStep(told, f"shiftproof run MODEL DATASET {shlex.join(options)}")
-
-
-def _without(typed: Sequence[str], options: Sequence[str]) -> list[str]:
-    """A command without the options that are given anew, and their values.
-
-    >>> _without(["shiftproof", "run", "--studies", "ood", "photos", "--output=a.html"], ["--studies", "x", "-o", "b"])
-    ['shiftproof', 'run', 'photos']
-    """
-    names = {*options, *(["--output"] if "-o" in options else [])}
-    takes_value = {name: not value.startswith("-") for name, value in pairwise([*options, "-"])}
-    kept, past = [], False
-    for word in typed:
-        name, _, value = word.partition("=")
-        if not past and not (name.startswith("-") and name in names):
-            kept.append(word)
-        past = not past and name.startswith("-") and name in names and not value and takes_value.get(name, True)
-    return kept
+    def dataset(self, found: Measurement) -> DatasetCard | None:
+        """The card of the dataset that a number is about."""
+        return self.datasets.get(str(found.about.get("dataset", "")))
 
 
 @dataclass(frozen=True)
@@ -206,7 +174,7 @@ def _models(results: Results) -> list[Judged]:
         if "model" in finding.about:
             by_model.setdefault(str(finding.about["model"]), []).append(finding)
     return [
-        Judged(name, found, cards.get(name), {card.name: card for card in results.datasets}, results.command)
+        Judged(name, found, cards.get(name), {card.name: card for card in results.datasets})
         for name, found in by_model.items()
         if name not in cards or cards[name].companion is None
     ]
@@ -279,7 +247,7 @@ def rule(metric: str, *, weak: float, good: float, worse: Literal["above", "belo
     unit = metric_info(metric).unit
     near = "up to" if worse == "above" else "from"
     because = f" ({why})" if why else ""
-    told = f"rule: weak {worse} {_plain(weak, unit)}, good {near} {_plain(good, unit)}{because}"
+    told = f"rule: weak {worse} {size(weak, unit)}, good {near} {size(good, unit)}{because}"
     return Standard(told, weak, good, worse)
 
 
@@ -299,121 +267,3 @@ def published(values: Iterable[float], who: str, *, worse: Literal["above", "bel
 def column(table: str, name: str) -> list[float]:
     """A column of a published table in percent, as shares, where there are values."""
     return [float(row[name]) / 100 for row in load_table(table) if row[name]]
-
-
-def limit(told: str, weak: float, *, worse: Literal["above", "below"]) -> Standard:
-    """A limit for candidates, and why it lies there."""
-    return Standard(told, weak, worse=worse)
-
-
-def points(value: float) -> str:
-    """A difference of shares without a sign.
-
-    >>> points(-0.312)
-    '31.2 points'
-    """
-    return f"{100 * abs(value):.1f} points"
-
-
-def _plain(value: float, unit: Any) -> str:
-    return points(value) if unit == "points" else figure(value, unit)
-
-
-def mark_told(axis: Axis) -> str:
-    """The mark in words, as far as the confidence interval supports one.
-
-    >>> from shiftproof.types import Interval
-    >>> standard = Standard("rule", weak=0.7, good=0.9)
-    >>> for low, high in [(0.91, 0.95), (0.6, 0.8), (0.5, 0.95)]:
-    ...     found = Measurement("auroc", 0.75, {}, 50, {}, Interval(low, high))
-    ...     print(mark_told(Axis("ood", "OOD", found, "ood", standard)))
-    good
-    typical to weak
-    undecided
-    """
-    if axis.standard is None:
-        return "not judged"
-    if not axis.marks:
-        return "too few images"
-    return " to ".join((axis.marks[0], axis.marks[-1])[: len(axis.marks)]) if len(axis.marks) < 3 else "undecided"
-
-
-def limit_told(axis: Axis) -> str:
-    r"""From where on a number is weak, in short.
-
-    >>> found = Measurement("auroc", 0.75, {}, 50, {})
-    >>> limit_told(Axis("ood", "OOD", found, "ood", Standard("rule", weak=0.7)))
-    'below 70.0\u202f% (rule)'
-    """
-    if axis.standard is None:
-        return ""
-    by = "published models" if axis.standard.published else "rule"
-    return f"{axis.standard.worse} {_plain(axis.standard.weak, metric_info(axis.found.metric).unit)} ({by})"
-
-
-def axis_key(axis: Axis) -> tuple[str, str, str]:
-    """Equal for the same line of several models' scorecards."""
-    return axis.name, axis.title, str(axis.found.about.get("dataset", ""))
-
-
-def number_told(found: Measurement) -> str:
-    r"""A number with its confidence interval.
-
-    >>> from shiftproof.types import Interval
-    >>> number_told(Measurement("top1_accuracy", 0.9, {}, 50, {}, Interval(0.78, 0.97)))
-    '90.0\u202f% (78.0 to 97.0\u202f%)'
-    """
-    unit = metric_info(found.metric).unit
-    return f"{figure(found.value, unit)} ({span(found.ends, unit)})" if found.ends else figure(found.value, unit)
-
-
-def evidence_told(weakness: Weakness, candidates: int) -> str:
-    """The confidence interval behind a weakness, the limit it is beyond, and how surely."""
-    found, standard, unit = weakness.found, weakness.standard, metric_info(weakness.found.metric).unit
-    chance = "p < 0.001" if weakness.p < 0.001 else f"p = {weakness.p:.2g}"
-    behind = " of ".join([images(found.images), *([str(found.about["dataset"])] if "dataset" in found.about else [])])
-    return (
-        f"95 % CI {span(found.ends, unit)}, {behind}. "
-        f"{standard.told[:1].upper()}{standard.told[1:]}, here {_plain(standard.weak, unit)}. "
-        f"Beyond it by at least {points(weakness.beyond)} ({chance}, corrected for {count(candidates)} numbers)."
-    )
-
-
-def marks_summed_up(verdict: Profile) -> str:
-    """Which axes are weak, which good, and which neither; a sentence for each."""
-    by_mark: dict[str, list[str]] = {"weak": [], "typical": [], "good": []}
-    for axis in verdict.axes:
-        if axis.mark:
-            by_mark[axis.mark].append(axis.title.lower() if axis.title[1:2].islower() else axis.title)
-    told = [f"{mark.capitalize()}: {', '.join(dict.fromkeys(titles))}." for mark, titles in by_mark.items() if titles]
-    judged = sum(axis.standard is not None for axis in verdict.axes)
-    left = judged - sum(axis.mark is not None for axis in verdict.axes)
-    if left:
-        told.append(f"Too uncertain to call: {left} of {judged}.")
-    return " ".join(told) or "Nothing here has a standard to be judged by."
-
-
-def none_told(verdict: Profile) -> str:
-    """That nothing was found, and what that is worth."""
-    if not verdict.candidates:
-        return "No number here has a standard that it could fall short of."
-    return (
-        f"No weakness that {images(verdict.images)} could show: of {count(verdict.candidates)} numbers looked at, none is "
-        "surely on the worse side of its standard. More images could show smaller ones."
-    )
-
-
-def some_told(verdict: Profile) -> str:
-    """What the weaknesses are a choice of."""
-    return (
-        f"Of {count(verdict.candidates)} numbers looked at, these are surely on the worse side of their standards, the "
-        "farthest first; the chance of any by chance alone is at most 5 %."
-    )
-
-
-def of_datasets(found: Iterable[Measurement]) -> Iterator[tuple[str, list[Measurement]]]:
-    """Measurements by the dataset they are about."""
-    groups: dict[str, list[Measurement]] = {}
-    for one in found:
-        groups.setdefault(str(one.about.get("dataset", "")), []).append(one)
-    yield from groups.items()

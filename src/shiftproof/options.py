@@ -208,6 +208,28 @@ def as_typed(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
+def spelled(options: Options) -> list[str]:
+    """The options that were given, as they are typed.
+
+    >>> spelled(ModelSettings(name="mine", augmented=("fog", "snow"), rotated=True))
+    ['--name', 'mine', '--rotated', '--augmented', 'fog', '--augmented', 'snow']
+    """
+    words: list[str] = []
+    for one in fields(options):
+        value, told = getattr(options, one.name), one.metadata.get("told")
+        if told is None or one.name not in options.given or value is False:
+            continue
+        typed = told.flags[0] if told.flags else as_typed(one.name)
+        values = value if isinstance(value, tuple) else (value,)
+        if value is True:
+            words.append(typed)
+        elif told.repeatable:
+            words += [word for each in values for word in (typed, str(each))]
+        else:
+            words += [typed, ",".join(map(str, values))]
+    return words
+
+
 class ModelSettings(Options):
     """What a model spec such as ``onnx:model.onnx`` leaves open."""
 

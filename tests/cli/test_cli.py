@@ -70,8 +70,10 @@ def test_run_predicts_measures_and_reports(
 ) -> None:
     said = shiftproof("run", *arguments(network, draw_photos()), *CLEAN)
     assert said.code == 0
-    assert "Top-1 accuracy" in said.out
+    assert "Clean accuracy" in said.out
+    assert "Top-1 accuracy" not in said.out
     assert said.out.splitlines()[-1] == "report.html"
+    assert "Top-1 accuracy" in shiftproof("measure", "colours", draw_photos(), "--verbose").out
     report = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "15 images" in report
     assert "shiftproof run colours.onnx" in report, "the report names the command that made it"

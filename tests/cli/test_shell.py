@@ -26,13 +26,16 @@ WORDS = {"cli", "errors", "files", "catalog", "registry"}
 
 WORDING = {
     "shiftproof.metrics.table": {"metric_info"},
-    "shiftproof.metrics.wording": {"figure", "span", "has_too_few", "unit_of_evidence"},
-    "shiftproof.options": {"Tables", "as_typed", "choices_of", "hints_of", "written_in"},
+    "shiftproof.metrics.wording": {
+        *("figure", "span", "has_too_few", "unit_of_evidence", "names_or_more", "counted"),
+        *("axis_key", "limit_told", "mark_told", "none_told", "number_told", "some_told"),
+    },
+    "shiftproof.options": {"Options", "Tables", "as_typed", "choices_of", "hints_of", "written_in"},
     "shiftproof.bench": {"StudyChoice"},
     "shiftproof.corruptions.selection": {"whole_numbers"},
     "shiftproof.runs.stored_models": {"SHORT", "preprocessing_told"},
     "shiftproof.studies.evidence": {"verdicts"},
-    "shiftproof.types": {"Measurement", "Results", "encodable"},
+    "shiftproof.types": {"Axis", "Measurement", "Profile", "Results", "Weakness", "encodable"},
 }
 """What else the shell imports, to read what was typed and to word what was found."""
 

@@ -132,7 +132,10 @@ def test_means_over_unseen_corruptions_stand_beside_the_published_ones(load: Any
         for one in others
         if isinstance(one, Measurement) and one.convention.get("seen in training") == "fog"
     }
-    of_fog = ("corrupted_error", "corruption_mean_error", "corruption_error", "relative_corruption_error")
+    of_fog = (
+        *("corrupted_error", "corruption_loss", "corrupted_overconfidence"),
+        *("corruption_mean_error", "corruption_mean_loss", "corruption_error", "relative_corruption_error"),
+    )
     of_all = ("mean_corrupted_error", "relative_corrupted_error", "mean_corruption_error", "relative_mean_corruption_error")
     assert told == {*((name, "fog") for name in of_fog), *((name, None) for name in of_all), ("group_error", "weather")}
 
@@ -281,7 +284,10 @@ def test_alexnet_is_the_baseline_only_where_its_errors_belong(load: Any) -> None
     )
 
 
-OF_LOSSES = ("relative_corrupted_error", "relative_corruption_error", "relative_mean_corruption_error")
+OF_LOSSES = (
+    *("relative_corrupted_error", "relative_corruption_error", "relative_mean_corruption_error"),
+    *("corruption_loss", "corruption_mean_loss"),
+)
 
 
 def test_what_a_save_alone_costs_is_told_where_clean_and_corrupted_pictures_are_compared(load: Any) -> None:

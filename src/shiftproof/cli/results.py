@@ -7,9 +7,21 @@ from pathlib import Path
 
 from shiftproof.cli.emit import Table, emit, remark, say, say_table
 from shiftproof.files import write_whole
-from shiftproof.judging import axis_key, limit_told, mark_told, none_told, number_told, some_told
 from shiftproof.metrics.table import metric_info
-from shiftproof.metrics.wording import figure, has_too_few, names_or_more, span, unit_of_evidence
+from shiftproof.metrics.wording import (
+    axis_key,
+    counted,
+    figure,
+    has_too_few,
+    limit_told,
+    mark_told,
+    names_or_more,
+    none_told,
+    number_told,
+    some_told,
+    span,
+    unit_of_evidence,
+)
 from shiftproof.options import Tables
 from shiftproof.studies.evidence import verdicts
 from shiftproof.types import Axis, Measurement, Profile, Results, Weakness
@@ -28,39 +40,43 @@ def emit_results(results: Results, files: Tables, *, as_json: bool, verbose: boo
     emit(results.to_json(indent=1) if as_json else None, as_json=as_json, path=path)
 
 
+MOST_LINES = 25
+"""Of the verdict on one model, with the path of its report."""
+MOST_REMARKS = 3
+NEXT_STEPS = 3
+"""Weaknesses that are printed with what to do next, where there is room."""
+MOST_OF_SEVERAL = 3
+"""Weaknesses of each model that are printed where there are several."""
+
+
 def say_results(results: Results, *, verbose: bool = False) -> None:
     """The verdict on each model; the headline numbers and what was left out if `verbose`, or where there is no verdict."""
     judged = [one for one in results.profiles if one.axes]
+    brief = _brief_remarks(results)
     if judged:
-        _say_verdict(judged)
+        _say_verdict(judged, results.again, room=MOST_LINES - 1 - len(brief))
     if verbose or not judged:
         _say_numbers(results)
         return
     for verdict in verdicts(results.measurements):
         say(verdict.text)
-    _remark_briefly(results)
+    for text in brief:
+        remark(text)
 
 
-def _say_verdict(profiles: Sequence[Profile]) -> None:
+def _say_verdict(profiles: Sequence[Profile], again: str, *, room: int) -> None:
     """The scorecard, models side by side, and the weaknesses of each."""
-    say_table(_scorecard(profiles))
+    card = _scorecard(profiles)
+    say_table(card)
     for verdict in profiles:
         whose = f"{verdict.model}: " if len(profiles) > 1 else ""
-        if not verdict.weaknesses:
-            say(f"{whose}{none_told(verdict)}")
-            continue
-        say(f"{whose}{some_told(verdict)}")
-        few = MOST_OF_SEVERAL if len(profiles) > 1 else len(verdict.weaknesses)
-        for place, weakness in enumerate(verdict.weaknesses[:few], 1):
-            say(f"{place}. {weakness.sentence} {_span(weakness)}")
-            if place <= NEXT_STEPS and weakness.next_step.command:
-                say(f"   next: {weakness.next_step.command}")
-
-
-MOST_OF_SEVERAL = 3
-"""Weaknesses of each model that are printed where there are several."""
-NEXT_STEPS = 3
-"""Weaknesses that are printed with what to do next."""
+        say(f"{whose}{some_told(verdict) if verdict.weaknesses else none_told(verdict)}")
+        shown = verdict.weaknesses[: MOST_OF_SEVERAL if len(profiles) > 1 else None]
+        steps = min(NEXT_STEPS, room - 2 - len(card.rows) - len(shown))
+        for place, weakness in enumerate(shown):
+            say(f"{place + 1}. {weakness.sentence} {_behind(weakness)}")
+            if place < steps and (command := weakness.next_step.command(again)):
+                say(f"   next: {command}")
 
 
 def _scorecard(profiles: Sequence[Profile]) -> Table:
@@ -99,29 +115,24 @@ def _cell(axis: Axis | None) -> str:
     return "" if axis is None else f"{number_told(axis.found)} {mark_told(axis)}"
 
 
-def _span(weakness: Weakness) -> str:
+def _behind(weakness: Weakness) -> str:
     unit = metric_info(weakness.found.metric).unit
-    more = f"; {weakness.more} more {weakness.kind} in the report" if weakness.more else ""
+    more = f"; {weakness.more} more like this" if weakness.more else ""
     return f"(95 % CI {span(weakness.found.ends, unit)}; {weakness.standard.told}{more})"
 
 
-def _remark_briefly(results: Results) -> None:
-    """Warnings as far as they are few, and how much else there is to know."""
-    shown = results.warnings[:MOST_WARNINGS]
-    for warning in shown:
-        remark(f"warning: {warning}")
-    aside = sum(len(card.skipped_images) for card in results.datasets)
+def _brief_remarks(results: Results) -> list[str]:
+    """Skipped images and warnings as far as they are few, and how much else there is to know."""
+    skipped = [f"skipped: {image.id}: {image.reason}" for card in results.datasets for image in card.skipped_images]
+    warnings = [f"warning: {text}" for text in results.warnings]
+    told = [*warnings, *skipped][:MOST_REMARKS]
     counts = {
-        "more warnings": len(results.warnings) - len(shown),
-        "numbers left out": len(results.skipped),
-        "images skipped": aside,
+        "more warning": max(0, len(warnings) - len(told)),
+        "more skipped image": len(skipped) - max(0, len(told) - len(warnings)),
+        "omission": len(results.skipped),
     }
-    told = [f"{number:,} {what}" for what, number in counts.items() if number]
-    if told:
-        remark(f"{', '.join(told)}: --verbose tells them")
-
-
-MOST_WARNINGS = 2
+    more = ", ".join(counted(number, what) for what, number in counts.items() if number)
+    return [*told, *([f"{more}: see --verbose"] if more else [])]
 
 
 def _say_numbers(results: Results) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from shiftproof.metrics.intervals import LEAST_CLUSTERS
 from shiftproof.metrics.table import Unit, metric_info
-from shiftproof.types import Measurement, Results
+from shiftproof.types import Axis, Measurement, Profile, Results, Weakness
 
 GAP = "\u202f"  # a narrow space that no line breaks at
 
@@ -153,3 +153,114 @@ def unit_of_evidence(results: Results) -> str:
     told = [f"in {names_or_more(names)}: {cases}{' each' if len(names) > 1 else ''}" for cases, names in others.items()]
     by_image = not results.datasets or any(card.clusters is None for card in results.datasets)
     return f"{MEANING} Independent unit (cluster): {'; '.join([*(['the image'] if by_image else []), *told])}."
+
+
+def points(value: float) -> str:
+    """A difference of shares without a sign.
+
+    >>> points(-0.312)
+    '31.2 points'
+    """
+    return f"{100 * abs(value):.1f} points"
+
+
+def size(value: float, unit: Unit) -> str:
+    """A limit as it is printed: a difference has no plus.
+
+    >>> size(0.15, "points"), size(-0.1, "points")
+    ('15.0 points', '−10.0 points')
+    """
+    return figure(value, unit).removeprefix("+")
+
+
+def mark_told(axis: Axis) -> str:
+    """The mark in words, as far as the confidence interval supports one.
+
+    >>> from shiftproof.types import Interval, Standard
+    >>> standard = Standard("rule", weak=0.7, good=0.9)
+    >>> for low, high in [(0.91, 0.95), (0.6, 0.8), (0.5, 0.95)]:
+    ...     found = Measurement("auroc", 0.75, {}, 50, {}, Interval(low, high))
+    ...     print(mark_told(Axis("ood", "OOD", found, "ood", standard)))
+    good
+    typical to weak
+    undecided
+    """
+    if axis.standard is None:
+        return "not judged"
+    if not axis.marks:
+        return "too few images"
+    return " to ".join((axis.marks[0], axis.marks[-1])[: len(axis.marks)]) if len(axis.marks) < 3 else "undecided"
+
+
+def limit_told(axis: Axis) -> str:
+    r"""From where on a number is weak, in short.
+
+    >>> from shiftproof.types import Standard
+    >>> found = Measurement("auroc", 0.75, {}, 50, {})
+    >>> limit_told(Axis("ood", "OOD", found, "ood", Standard("rule", weak=0.7)))
+    'below 70.0\u202f% (rule)'
+    """
+    if axis.standard is None:
+        return ""
+    by = "published models" if axis.standard.published else "rule"
+    return f"{axis.standard.worse} {size(axis.standard.weak, metric_info(axis.found.metric).unit)} ({by})"
+
+
+def axis_key(axis: Axis) -> tuple[str, str, str]:
+    """Equal for the same line of several models' scorecards."""
+    return axis.name, axis.title, str(axis.found.about.get("dataset", ""))
+
+
+def number_told(found: Measurement) -> str:
+    r"""A number with its confidence interval.
+
+    >>> from shiftproof.types import Interval
+    >>> number_told(Measurement("top1_accuracy", 0.9, {}, 50, {}, Interval(0.78, 0.97)))
+    '90.0\u202f% (78.0 to 97.0\u202f%)'
+    """
+    unit = metric_info(found.metric).unit
+    return f"{figure(found.value, unit)} ({span(found.ends, unit)})" if found.ends else figure(found.value, unit)
+
+
+def evidence_told(weakness: Weakness, candidates: int) -> str:
+    """The confidence interval behind a weakness, the limit it is beyond, and how surely."""
+    found, standard, unit = weakness.found, weakness.standard, metric_info(weakness.found.metric).unit
+    chance = "p < 0.001" if weakness.p < 0.001 else f"p = {weakness.p:.2g}"
+    behind = " of ".join([images(found.images), *([str(found.about["dataset"])] if "dataset" in found.about else [])])
+    return (
+        f"95 % CI {span(found.ends, unit)}, {behind}. "
+        f"{standard.told[:1].upper()}{standard.told[1:]}, here {size(standard.weak, unit)}. "
+        f"Beyond it by at least {points(weakness.beyond)} ({chance}, corrected for {count(candidates)} numbers)."
+    )
+
+
+def marks_summed_up(verdict: Profile) -> str:
+    """Which axes are weak, which good, and which neither; a sentence for each."""
+    by_mark: dict[str, list[str]] = {"weak": [], "typical": [], "good": []}
+    for axis in verdict.axes:
+        if axis.mark:
+            by_mark[axis.mark].append(axis.title.lower() if axis.title[1:2].islower() else axis.title)
+    told = [f"{mark.capitalize()}: {', '.join(dict.fromkeys(titles))}." for mark, titles in by_mark.items() if titles]
+    judged = sum(axis.standard is not None for axis in verdict.axes)
+    left = judged - sum(axis.mark is not None for axis in verdict.axes)
+    if left:
+        told.append(f"Too uncertain to call: {left} of {judged}.")
+    return " ".join(told) or "Nothing here has a standard to be judged by."
+
+
+def none_told(verdict: Profile) -> str:
+    """That nothing was found, and what that is worth."""
+    if not verdict.candidates:
+        return "No number here has a standard that it could fall short of."
+    return (
+        f"No weakness that {images(verdict.images)} could show: of {counted(verdict.candidates, 'number')} looked at, none "
+        "is surely on the worse side of its standard. More images could show smaller ones."
+    )
+
+
+def some_told(verdict: Profile) -> str:
+    """What the weaknesses are a choice of."""
+    return (
+        f"Worst first, of {counted(verdict.candidates, 'number')} looked at: surely on the worse side of their standards; "
+        "the chance that any is there by chance alone is at most 5 %."
+    )

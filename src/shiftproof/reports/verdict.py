@@ -6,17 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from shiftproof.judging import (
+from shiftproof.judging import profile
+from shiftproof.metrics.table import metric_info
+from shiftproof.metrics.wording import (
     axis_key,
     evidence_told,
+    figure,
+    images,
     mark_told,
     marks_summed_up,
     none_told,
-    profile,
     some_told,
+    span,
 )
-from shiftproof.metrics.table import metric_info
-from shiftproof.metrics.wording import figure, images, span
 from shiftproof.reports.galleries import picture_under
 from shiftproof.reports.page import Page
 from shiftproof.reports.parts import Picture
@@ -161,14 +163,14 @@ def _verdict(judged: Profile, page: Page) -> Verdict:
 
 def _shown(weakness: Weakness, judged: Profile, page: Page) -> Shown:
     step = weakness.next_step
-    more = f"{weakness.more} more {weakness.kind} like this" if weakness.more else ""
+    more = f"{weakness.more} more like this" if weakness.more else ""
     return Shown(
         kept_together(f"{weakness.sentence}."),
         kept_together(evidence_told(weakness, judged.candidates)),
         weakness.section,
         _example(weakness, page),
         step.told,
-        step.command,
+        step.command(page.results.again),
         more,
     )
 

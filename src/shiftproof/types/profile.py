@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -73,10 +74,18 @@ class Axis:
 
 @dataclass(frozen=True)
 class NextStep:
-    """What to do about a weakness, and a command for it where there is one."""
+    """What to do about a weakness, and options of a command that does it, where there are some."""
 
     told: str
-    command: str = ""
+    options: tuple[str, ...] = ()
+
+    def command(self, again: str) -> str:
+        """The command, or nothing; `again` measures the same models on the same dataset, see `Results.again`.
+
+        >>> NextStep("Look closer.", ("--corruptions", "fog")).command("shiftproof run lite:0 photos")
+        'shiftproof run lite:0 photos --corruptions fog'
+        """
+        return f"{again or 'shiftproof run MODEL DATASET'} {shlex.join(self.options)}" if self.options else ""
 
 
 @dataclass(frozen=True)
@@ -89,7 +98,7 @@ class Weakness:
     interval: Interval  # of all candidates together
     beyond: float  # how far its nearer end is on the worse side of the standard
     p: float  # corrected for all candidates
-    kind: str  # what it is one of, in the plural: classes, corruptions
+    kind: str  # what it is one of, as classes or corruptions
     section: str
     next_step: NextStep
     example: GalleryItem | None = None

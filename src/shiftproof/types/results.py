@@ -84,6 +84,7 @@ class Results:
     made: str = ""  # ISO time
     versions: Mapping[str, str] = field(default_factory=dict)
     profiles: tuple[Profile, ...] = ()  # the verdict on each model; `sp.profile` makes them
+    again: str = ""  # a command for the same models and dataset, to be gone on with; empty where there is none
 
     def __repr__(self) -> str:
         kinds = {"measurement": self.measurements, "curve": self.curves, "gallery": self.galleries, "warning": self.warnings}
@@ -264,6 +265,7 @@ def _shallow(results: Results) -> dict[str, Any]:
         "command": results.command,
         "made": results.made,
         "versions": dict(results.versions),
+        "again": results.again,
         "profiles": [_profile_fields(one) for one in results.profiles],
     }
 
@@ -341,7 +343,7 @@ def _judged(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _weakness(entry: Mapping[str, Any]) -> Weakness:
-    step, interval = NextStep(**entry["next_step"]), Interval(**entry["interval"])
+    step, interval = NextStep(**_tuples(entry["next_step"])), Interval(**entry["interval"])
     item, dataset = entry["example"], entry["dataset"]
     example = {"example": item and _item(item), "dataset": dataset and DatasetRef(**dataset)}
     return Weakness(**{**_judged(entry), "next_step": step, "interval": interval, **example})

@@ -4,28 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from shiftproof.judging import LEAST_IMAGES, Candidate, Judge, Judged, Said, column, limit, published
-from shiftproof.types import Axis, Measurement
+from shiftproof.judging import LEAST_IMAGES, Candidate, Judge, Judged, Said, column, published
+from shiftproof.types import Axis, Measurement, NextStep, Standard
 
 SECTION = "accuracy"
 BEHIND = 0.10
 """How far a class or a group may lie below the accuracy on all images."""
+LEAST_CLASSES = 100
+"""Classes that photos need to be held against the ImageNet validation images: fewer may be easier or harder than all."""
 TABLE = "imagenet_c_models"
 
 
 def axes(judged: Judged) -> Iterator[Axis]:
     for found in judged.overall("top1_accuracy"):
-        standard = None
-        if judged.knows_imagenet and judged.published_as(found) == "imagenet":
-            known = [1 - error for error in column(TABLE, "clean_error")]
-            standard = published(known, f"{len(known)} published models on the ImageNet validation images", worse="below")
-        yield Axis("accuracy", "Clean accuracy", found, SECTION, standard)
+        yield Axis("accuracy", "Clean accuracy", found, SECTION, _standard(judged, found))
+
+
+def _standard(judged: Judged, found: Measurement) -> Standard | None:
+    """Published models on the ImageNet validation images, for these or others of most of their classes."""
+    card = judged.dataset(found)
+    if not judged.knows_imagenet or card is None or card.published not in (None, "imagenet"):
+        return None
+    if (card.classes or 0) < LEAST_CLASSES:
+        return None
+    known = [1 - error for error in column(TABLE, "clean_error")]
+    others = "" if card.published else ", which are other photos"
+    return published(known, f"{len(known)} published models on the ImageNet validation images{others}", worse="below")
 
 
 def candidates(judged: Judged) -> Iterator[Candidate]:
     """Every class and group with enough images, against the accuracy on all images."""
     for overall in judged.overall("top1_accuracy"):
-        standard = limit("10 points below the accuracy on all images", overall.value - BEHIND, worse="below")
+        standard = Standard("10 points below the accuracy on all images", overall.value - BEHIND, worse="below")
         of_dataset = {"dataset": overall.about["dataset"]}
         for found in judged.numbers("class_accuracy", **of_dataset):
             if _is_large(found):
@@ -51,14 +61,14 @@ def _of_class(judged: Judged, found: Measurement) -> Said:
     as_other = f", mostly predicted as {other}" if other else ""
     sentence = f"Class {name}: {_right(found)} of {found.images} correct{as_other}"
     told = f"Check the labels of {name}{f' against {other}' if other else ''}; if they are right, label more images of it."
-    step = judged.next_step(told, "--studies", "accuracy,saliency", "-o", "saliency.html")
+    step = NextStep(told, ("--studies", "accuracy,saliency", "-o", "saliency.html"))
     return Said(sentence, step, judged.example(found, shows))
 
 
 def _of_group(judged: Judged, found: Measurement) -> Said:
     fact, group = str(found.about["fact"]), str(found.about["group"])
     sentence = f"Where {fact} is {group}: {_right(found)} of {found.images} correct"
-    step = judged.next_step(f"Label more images with {fact} {group}, for training and for testing.")
+    step = NextStep(f"Label more images with {fact} {group}, for training and for testing.")
     return Said(sentence, step, judged.example(found, {"fact": fact, "group": group}))
 
 

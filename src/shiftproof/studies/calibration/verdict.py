@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from shiftproof.judging import Candidate, Judge, Judged, Said, limit, points, rule
-from shiftproof.types import Axis, Measurement
+from shiftproof.judging import Candidate, Judge, Judged, Said, rule
+from shiftproof.metrics.wording import points
+from shiftproof.types import Axis, Measurement, NextStep, Standard
 
 SECTION = "calibration"
 ALLOWED = 0.05
@@ -19,15 +20,19 @@ def axes(judged: Judged) -> Iterator[Axis]:
 
 
 def candidates(judged: Judged) -> Iterator[Candidate]:
-    """Confidence above accuracy on all images."""
-    standard = limit("rule: mean confidence at most 5 points above accuracy", ALLOWED, worse="above")
+    """Confidence above accuracy on all images, and below it."""
+    over = Standard("rule: mean confidence at most 5 points above accuracy", ALLOWED, worse="above")
+    under = Standard("rule: mean confidence at most 5 points below accuracy", -ALLOWED, worse="below")
     for found in judged.overall("overconfidence"):
-        yield Candidate(found, standard, "overconfidence", "", SECTION, _say)
+        yield Candidate(found, over, "confidence", "over", SECTION, _say)
+        yield Candidate(found, under, "confidence", "under", SECTION, _say)
 
 
 def _say(judged: Judged, found: Measurement) -> Said:
     told = "Fit a temperature on held-out images; this shows what it would mend."
-    step = judged.next_step(told, "--studies", "calibration", "--thorough-calibration", "-o", "calibration.html")
+    step = NextStep(told, ("--studies", "calibration", "--thorough-calibration", "-o", "calibration.html"))
+    if found.value < 0:
+        return Said(f"Under-confident by {points(found.value)}", step)
     return Said(f"Over-confident by {points(found.value)}", step, judged.example(found, {"shows": "overconfidence"}))
 
 

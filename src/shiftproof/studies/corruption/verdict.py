@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from shiftproof.judging import Candidate, Judge, Judged, Said, column, limit, points, published, rule
-from shiftproof.types import Axis, Measurement
+from shiftproof.judging import Candidate, Judge, Judged, Said, column, published, rule
+from shiftproof.metrics.wording import points
+from shiftproof.types import Axis, Measurement, NextStep, Standard
 
 SECTION = "corruption"
 A_STEP = 0.05
@@ -42,14 +43,14 @@ def candidates(judged: Judged) -> Iterator[Candidate]:
     for found in cells:
         severity = int(found.about["severity"])
         told = "rule: at most 5 points for each step of severity"
-        standard = limit(told, A_STEP * severity, worse="above")
+        standard = Standard(told, A_STEP * severity, worse="above")
         yield Candidate(found, standard, "corruptions", _name(found), SECTION, _loss)
     for found in judged.numbers("corruption_mean_loss") if not cells else ():
         mean = _mean_severity(judged, found)
         told = "rule: at most 5 points for each step of severity, on average"
-        standard = limit(told, A_STEP * mean, worse="above")
+        standard = Standard(told, A_STEP * mean, worse="above")
         yield Candidate(found, standard, "corruptions", _name(found), SECTION, _loss)
-    standard = limit("rule: mean confidence at most 5 points above accuracy", OVERCONFIDENT, worse="above")
+    standard = Standard("rule: mean confidence at most 5 points above accuracy", OVERCONFIDENT, worse="above")
     for found in judged.numbers("corrupted_overconfidence"):
         kind = "corruptions with overconfidence"
         yield Candidate(found, standard, kind, _name(found), SECTION, _too_sure)
@@ -72,17 +73,15 @@ def _loss(judged: Judged, found: Measurement) -> Said:
     sentence = f"{where[:1].upper()}{where[1:]} takes {points(found.value)} of accuracy"
     name = str(found.about["corruption"])
     told = f"Look closer at {_name(found)}: its error by severity, and the photos it costs."
-    step = judged.next_step(told, "--studies", "corruption", "--corruptions", name, "-o", f"{name}.html")
+    step = NextStep(told, ("--studies", "corruption", "--corruptions", name, "-o", f"{name}.html"))
     return Said(sentence, step, judged.example(found, _shows(found)))
 
 
 def _too_sure(judged: Judged, found: Measurement) -> Said:
     sentence = f"Over-confident by {points(found.value)} under {_where(found)}"
-    name = str(found.about["corruption"])
+    shifted = f"{found.about['corruption']}:{found.about['severity']}"
     told = "Do not act on its confidence for such images: see how well failures are detected under it."
-    step = judged.next_step(
-        told, "--studies", "ood", "--shifted", f"{name}:{found.about['severity']}", "-o", "failures.html"
-    )
+    step = NextStep(told, ("--studies", "ood", "--shifted", shifted, "-o", "failures.html"))
     return Said(sentence, step, judged.example(found, _shows(found)))
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from shiftproof.judging import Candidate, Judge, Judged, Said, limit, points, rule
-from shiftproof.types import Axis, Measurement
+from shiftproof.judging import Candidate, Judge, Judged, Said, rule
+from shiftproof.metrics.wording import points
+from shiftproof.types import Axis, Measurement, NextStep, Standard
 
 SECTION = "objects"
 ALLOWED = -0.10
@@ -21,7 +22,7 @@ def axes(judged: Judged) -> Iterator[Axis]:
 
 def candidates(judged: Judged) -> Iterator[Candidate]:
     """Every way of showing objects without what is around them."""
-    standard = limit("rule: objects may lose 10 points", ALLOWED, worse="below")
+    standard = Standard("rule: objects may lose 10 points", ALLOWED, worse="below")
     for found in judged.numbers("object_difference"):
         effect = str(found.about["effect"])
         yield Candidate(found, standard, "views of objects", effect, SECTION, _say)
@@ -30,7 +31,7 @@ def candidates(judged: Judged) -> Iterator[Candidate]:
 def _say(judged: Judged, found: Measurement) -> Said:
     sentence = f"Objects lose {points(found.value)} of accuracy with {found.about['effect']}"
     told = "It looks at the background: saliency maps show where."
-    step = judged.next_step(told, "--studies", "objects,saliency", "-o", "saliency.html")
+    step = NextStep(told, ("--studies", "objects,saliency", "-o", "saliency.html"))
     return Said(sentence, step, judged.example(found, {}, "right_only_in_image"))
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from shiftproof.judging import Candidate, Judge, Judged, Said, limit, rule
+from shiftproof.judging import Candidate, Judge, Judged, Said, rule
 from shiftproof.metrics.wording import figure
 from shiftproof.studies.ood.scores import ALL_OOD
-from shiftproof.types import Axis, Measurement
+from shiftproof.types import Axis, Measurement, NextStep, Standard
 
 SECTION = "ood"
 GOALS = {"failure": ("failure", "Failure detection"), "new-class": ("ood", "New-class detection")}
@@ -27,7 +27,7 @@ def axes(judged: Judged) -> Iterator[Axis]:
 
 def candidates(judged: Judged) -> Iterator[Candidate]:
     """Every goal on every ID set: a weakness of the model only where even its best detector is weak."""
-    standard = limit("rule: AUROC of the best detector at least 70 %", WEAK, worse="below")
+    standard = Standard("rule: AUROC of the best detector at least 70 %", WEAK, worse="below")
     for goal in GOALS:
         for (_, shown, _), found in _cases(judged, goal).items():
             best = max(found, key=lambda one: one.interval.high if one.interval else one.value)
@@ -50,7 +50,7 @@ def _say(judged: Judged, found: Measurement) -> Said:
     auroc = figure(found.value, "share")
     sentence = f"Does not notice {missed}{when}: AUROC {auroc} with its best detector, {found.about['ood_detector']}"
     told = "Try detectors that learn from training images."
-    step = judged.next_step(told, "--studies", "ood", "--training", "TRAINING_IMAGES", "-o", "ood.html")
+    step = NextStep(told, ("--studies", "ood", "--training", "TRAINING_IMAGES", "-o", "ood.html"))
     return Said(sentence, step, judged.example(found, {"side": "ood"}, "score_percentiles"))
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from shiftproof.judging import Candidate, Judge, Judged, Said, column, limit, published, rule
+from shiftproof.judging import Candidate, Judge, Judged, Said, column, published, rule
 from shiftproof.metrics.wording import figure
-from shiftproof.types import Axis, Measurement
+from shiftproof.types import Axis, Measurement, NextStep, Standard
 
 SECTION = "perturbation"
 FLIPS = 0.10
@@ -30,7 +30,7 @@ def axes(judged: Judged) -> Iterator[Axis]:
 
 def candidates(judged: Judged) -> Iterator[Candidate]:
     """Every perturbation at the first difficulty, which compares neighbouring frames as published numbers do."""
-    standard = limit("rule: at most every tenth frame", FLIPS, worse="above")
+    standard = Standard("rule: at most every tenth frame", FLIPS, worse="above")
     for found in judged.numbers("flip_probability", difficulty=1):
         name = str(found.about["perturbation"])
         yield Candidate(found, standard, "perturbations", name, SECTION, _say)
@@ -40,7 +40,7 @@ def _say(judged: Judged, found: Measurement) -> Said:
     name = str(found.about["perturbation"])
     sentence = f"Under {name.replace('_', ' ')} the prediction flips on {figure(found.value, 'share')} of frames"
     told = "Look at the sequences of this perturbation alone."
-    step = judged.next_step(told, "--studies", "perturbation", "--perturbations", name, "-o", f"{name}.html")
+    step = NextStep(told, ("--studies", "perturbation", "--perturbations", name, "-o", f"{name}.html"))
     return Said(sentence, step, judged.example(found, {"perturbation": name, "difficulty": 1}))
 
 

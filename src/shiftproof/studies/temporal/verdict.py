@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from shiftproof.judging import Candidate, Judge, Judged, Said, column, limit, points, published, rule
-from shiftproof.types import Axis, Measurement
+from shiftproof.judging import Candidate, Judge, Judged, Said, column, published, rule
+from shiftproof.metrics.wording import points
+from shiftproof.types import Axis, Measurement, NextStep, Standard
 
 SECTION = "temporal"
 ALLOWED = 0.05
@@ -26,7 +27,7 @@ def axes(judged: Judged) -> Iterator[Axis]:
 
 def candidates(judged: Judged) -> Iterator[Candidate]:
     """Every offset from the anchors."""
-    standard = limit("rule: at most 5 points below the anchor frames", ALLOWED, worse="above")
+    standard = Standard("rule: at most 5 points below the anchor frames", ALLOWED, worse="above")
     for found in judged.numbers("offset_loss"):
         side = "after" if int(found.about["offset"]) > 0 else "before"
         yield Candidate(found, standard, "offsets", side, SECTION, _say)
@@ -37,7 +38,7 @@ def _say(judged: Judged, found: Measurement) -> Said:
     frames = f"{abs(offset)} frame{'s' if abs(offset) > 1 else ''} {'after' if offset > 0 else 'before'} the anchor frames"
     sentence = f"{frames[:1].upper()}{frames[1:]} accuracy is {points(found.value)} lower"
     told = "Look at the frames around the anchors: cuts, motion blur, and objects that leave the picture."
-    step = judged.next_step(told, "--studies", "temporal", "-o", "frames.html")
+    step = NextStep(told, ("--studies", "temporal", "-o", "frames.html"))
     return Said(sentence, step, judged.example(found, {"offset": offset}))
 
 
