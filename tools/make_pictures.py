@@ -83,9 +83,10 @@ class Pictures:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
 
-    def save(self, name: str, picture: bytes | Pillow.Image) -> None:
-        """As WebP, at the best quality that is small enough."""
+    def save(self, name: str, picture: bytes | Pillow.Image, *, most: int = 2000) -> None:
+        """The picture down to `most` pixels, as WebP at the best quality that is small enough."""
         opened = Pillow.open(io.BytesIO(picture)) if isinstance(picture, bytes) else picture
+        opened = opened.crop((0, 0, opened.width, min(opened.height, most)))
         for quality in range(88, 20, -6):
             file = io.BytesIO()
             opened.convert("RGB").save(file, "WEBP", quality=quality, method=6)
@@ -168,22 +169,26 @@ class Scene:
             page.wait_for_selector("html[data-drawn]", state="attached", timeout=120_000)
             yield page
 
-    def section(self, page: Page, key: str) -> ElementHandle:
-        """A section of the report with all that was closed in it opened and drawn."""
-        found = page.query_selector(f"section#{key}, details#{key}")
+    def found(self, page: Page, selector: str) -> ElementHandle:
+        """The first element that fits."""
+        found = page.query_selector(selector)
         if found is None:
-            there = page.eval_on_selector_all("section[id]", "all => all.map(one => one.id)")
-            sys.exit(f"the report has no section with the id {key}; it has {', '.join(there)}")
-        page.evaluate("key => document.getElementById(key).closest('details')?.setAttribute('open', '')", key)
-        found.evaluate("section => section.querySelectorAll('details').forEach(one => one.open = true)")
-        page.wait_for_function(
-            "key => [...document.querySelectorAll(`#${key} .drawing`)].every(one => one.querySelector('svg'))", arg=key
-        )
+            there = page.eval_on_selector_all("main section[id]", "all => all.map(one => one.id)")
+            sys.exit(f"the report has no {selector}; its sections are {', '.join(there)}")
         return found
+
+    def open_section(self, page: Page, key: str) -> None:
+        """Opens what is closed in a section of the report, and waits until its charts are drawn."""
+        section = self.found(page, f"#{key}")
+        section.evaluate("section => section.closest('details')?.setAttribute('open', '')")
+        section.evaluate("section => section.querySelectorAll('details').forEach(one => one.open = true)")
+        page.wait_for_function(
+            "section => [...section.querySelectorAll('.drawing')].every(one => one.querySelector('svg'))", arg=section
+        )
 
 
 def take_report(scene: Scene, pictures: Pictures) -> None:
-    """The first screen of the report: light, dark, and on a phone."""
+    """The first screen of the report: light, dark, and on a phone; and all of its first section."""
     for name, how in {
         "report": {},
         "report-dark": {"dark": True},
@@ -191,6 +196,8 @@ def take_report(scene: Scene, pictures: Pictures) -> None:
     }.items():
         with scene.opened_report(**how) as page:
             pictures.save(name, page.screenshot())
+    with scene.opened_report(width=1000) as page:
+        pictures.save("first-page", scene.found(page, "main section").screenshot(), most=1750)
 
 
 def take_charts(scene: Scene, pictures: Pictures) -> None:
@@ -208,24 +215,22 @@ def take_charts(scene: Scene, pictures: Pictures) -> None:
 def take_sheet(scene: Scene, pictures: Pictures) -> None:
     """The sheet of one photo under every corruption, as the report shows it."""
     with scene.opened_report(width=1000) as page:
-        _take(scene, page, pictures, "corruption", "table.sheet", "sheet", most=900)
+        _take(scene, page, pictures, "#corruption table.sheet", "sheet")
 
 
 def take_filmstrip(scene: Scene, pictures: Pictures) -> None:
     """Frames around an anchor, misclassified ones marked."""
     with scene.opened_report(width=1300) as page:
-        _take(scene, page, pictures, "temporal", ".filmstrip", "filmstrip")
+        _take(scene, page, pictures, "#temporal .filmstrip", "filmstrip")
 
 
-def _take(
-    scene: Scene, page: Page, pictures: Pictures, section: str, selector: str, name: str, *, most: float = 10_000
-) -> None:
-    """The first element of a section that fits, down to `most` pixels."""
-    found = scene.section(page, section).query_selector(selector)
-    if found is None:
-        sys.exit(f"section {section} of the report has no {selector}")
-    box = found.bounding_box() or {}
-    pictures.save(name, page.screenshot(clip={**box, "height": min(box["height"], most)}, full_page=True))
+def _take(scene: Scene, page: Page, pictures: Pictures, selector: str, name: str, *, most: int = 1125) -> None:
+    """What is found first in a section, whose id is the first of the selector, down to `most` pixels."""
+    scene.open_section(page, selector.partition(" ")[0].removeprefix("#"))
+    found = scene.found(page, selector)
+    found.scroll_into_view_if_needed()
+    page.wait_for_function("found => [...found.querySelectorAll('img')].every(one => one.naturalWidth)", arg=found)
+    pictures.save(name, found.screenshot(), most=most)
 
 
 def take_objects(scene: Scene, pictures: Pictures) -> None:
@@ -235,8 +240,8 @@ def take_objects(scene: Scene, pictures: Pictures) -> None:
         report = home / "report.html"
         sp.run("lite:0", boxed_photos(home), studies=["objects", "saliency"], store=home / "runs", report=report)
         with scene.opened_report(report, width=1000) as page:
-            _take(scene, page, pictures, "objects", ".gallery > li", "objects")
-            _take(scene, page, pictures, "saliency", ".gallery", "saliency", most=800)
+            _take(scene, page, pictures, "#objects .gallery > li", "objects")
+            _take(scene, page, pictures, "#saliency .gallery", "saliency")
 
 
 def boxed_photos(folder: Path) -> Path:
@@ -366,8 +371,9 @@ def take_notebook(_: Scene, _pictures: Pictures) -> None:
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.metadata.clear()  # the times of the run
-            for output in cell.outputs:
-                output.get("data", {}).pop("image/jpeg", None)  # there is a PNG too
+            for shown in (output["data"] for output in cell.outputs if "data" in output):
+                shown.pop("image/jpeg", None)  # there is a PNG too
+                shown.update({kind: text.replace(f"{made}/", "") for kind, text in shown.items()})
     notebook.metadata.language_info = {"name": "python"}
     nbformat.write(notebook, NOTEBOOK)
     print(f"{NOTEBOOK.name}: {NOTEBOOK.stat().st_size:,} bytes")
