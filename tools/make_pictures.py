@@ -54,13 +54,12 @@ SHEET_OF = "chelsea.png"
 BOXES = {
     "coffee.png": (171, 17, 408, 310),
     "rocket.jpg": (304, 124, 339, 408),
-    "motorcycle_left.png": (89, 74, 681, 451),
     "chelsea.png": (0, 0, 390, 300),
     "camera.png": (231, 185, 400, 512),
 }
 """Where the object is, drawn by eye: left, top, right, bottom."""
 
-TO_REVIEW = ("chelsea.png", "coffee.png", "rocket.jpg", "motorcycle_left.png", "clock_motion.png", "camera.png")
+TO_REVIEW = ("chelsea.png", "coffee.png", "rocket.jpg", "clock_motion.png", "camera.png")
 
 CHARTS_OF = ("corruption", "calibration", "temporal", "ood")
 """Sections of the report, by their ids."""
@@ -83,9 +82,10 @@ class Pictures:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
 
-    def save(self, name: str, picture: bytes | Pillow.Image) -> None:
-        """As WebP, at the best quality that is small enough."""
+    def save(self, name: str, picture: bytes | Pillow.Image, *, most: int = 2000) -> None:
+        """The picture down to `most` pixels, as WebP at the best quality that is small enough."""
         opened = Pillow.open(io.BytesIO(picture)) if isinstance(picture, bytes) else picture
+        opened = opened.crop((0, 0, opened.width, min(opened.height, most)))
         for quality in range(88, 20, -6):
             file = io.BytesIO()
             opened.convert("RGB").save(file, "WEBP", quality=quality, method=6)
@@ -123,6 +123,11 @@ class Scene:
     @cached_property
     def results(self) -> sp.Results:
         return run_demo(self.folder).results
+
+    @property
+    def store(self) -> Store:
+        """What the demo predicted."""
+        return Store(self.folder / "runs")
 
     @cached_property
     def report(self) -> Path:
@@ -168,22 +173,26 @@ class Scene:
             page.wait_for_selector("html[data-drawn]", state="attached", timeout=120_000)
             yield page
 
-    def section(self, page: Page, key: str) -> ElementHandle:
-        """A section of the report with all that was closed in it opened and drawn."""
-        found = page.query_selector(f"section#{key}, details#{key}")
+    def found(self, page: Page, selector: str) -> ElementHandle:
+        """The first element that fits."""
+        found = page.query_selector(selector)
         if found is None:
-            there = page.eval_on_selector_all("section[id]", "all => all.map(one => one.id)")
-            sys.exit(f"the report has no section with the id {key}; it has {', '.join(there)}")
-        page.evaluate("key => document.getElementById(key).closest('details')?.setAttribute('open', '')", key)
-        found.evaluate("section => section.querySelectorAll('details').forEach(one => one.open = true)")
-        page.wait_for_function(
-            "key => [...document.querySelectorAll(`#${key} .drawing`)].every(one => one.querySelector('svg'))", arg=key
-        )
+            there = page.eval_on_selector_all("main section[id]", "all => all.map(one => one.id)")
+            sys.exit(f"the report has no {selector}; its sections are {', '.join(there)}")
         return found
+
+    def open_section(self, page: Page, key: str) -> None:
+        """Opens what is closed in a section of the report, and waits until its charts are drawn."""
+        section = self.found(page, f"#{key}")
+        section.evaluate("section => section.closest('details')?.setAttribute('open', '')")
+        section.evaluate("section => section.querySelectorAll('details').forEach(one => one.open = true)")
+        page.wait_for_function(
+            "section => [...section.querySelectorAll('.drawing')].every(one => one.querySelector('svg'))", arg=section
+        )
 
 
 def take_report(scene: Scene, pictures: Pictures) -> None:
-    """The first screen of the report: light, dark, and on a phone."""
+    """The first screen of the report: light, dark, and on a phone; and all of its first section."""
     for name, how in {
         "report": {},
         "report-dark": {"dark": True},
@@ -191,6 +200,8 @@ def take_report(scene: Scene, pictures: Pictures) -> None:
     }.items():
         with scene.opened_report(**how) as page:
             pictures.save(name, page.screenshot())
+    with scene.opened_report(width=1000) as page:
+        pictures.save("first-page", scene.found(page, "main section").screenshot(), most=1400)
 
 
 def take_charts(scene: Scene, pictures: Pictures) -> None:
@@ -208,24 +219,25 @@ def take_charts(scene: Scene, pictures: Pictures) -> None:
 def take_sheet(scene: Scene, pictures: Pictures) -> None:
     """The sheet of one photo under every corruption, as the report shows it."""
     with scene.opened_report(width=1000) as page:
-        _take(scene, page, pictures, "corruption", "table.sheet", "sheet", most=900)
+        _take(scene, page, pictures, "#corruption table.sheet", "sheet")
 
 
 def take_filmstrip(scene: Scene, pictures: Pictures) -> None:
-    """Frames around an anchor, misclassified ones marked."""
-    with scene.opened_report(width=1300) as page:
-        _take(scene, page, pictures, "temporal", ".filmstrip", "filmstrip")
+    """Frames around an anchor, misclassified ones marked: of one model, so that the strip has the whole width."""
+    with tempfile.TemporaryDirectory() as made:
+        report = Path(made) / "report.html"
+        sp.run(MODELS[0], scene.datasets[-1], studies=["temporal"], store=scene.store, report=report)
+        with scene.opened_report(report, width=1300) as page:
+            _take(scene, page, pictures, "#temporal .filmstrip", "filmstrip")
 
 
-def _take(
-    scene: Scene, page: Page, pictures: Pictures, section: str, selector: str, name: str, *, most: float = 10_000
-) -> None:
-    """The first element of a section that fits, down to `most` pixels."""
-    found = scene.section(page, section).query_selector(selector)
-    if found is None:
-        sys.exit(f"section {section} of the report has no {selector}")
-    box = found.bounding_box() or {}
-    pictures.save(name, page.screenshot(clip={**box, "height": min(box["height"], most)}, full_page=True))
+def _take(scene: Scene, page: Page, pictures: Pictures, selector: str, name: str, *, most: int = 1125) -> None:
+    """What is found first in a section, whose id is the first of the selector, down to `most` pixels."""
+    scene.open_section(page, selector.partition(" ")[0].removeprefix("#"))
+    found = scene.found(page, selector)
+    found.scroll_into_view_if_needed()
+    page.wait_for_function("found => [...found.querySelectorAll('img')].every(one => one.naturalWidth)", arg=found)
+    pictures.save(name, found.screenshot(), most=most)
 
 
 def take_objects(scene: Scene, pictures: Pictures) -> None:
@@ -235,8 +247,8 @@ def take_objects(scene: Scene, pictures: Pictures) -> None:
         report = home / "report.html"
         sp.run("lite:0", boxed_photos(home), studies=["objects", "saliency"], store=home / "runs", report=report)
         with scene.opened_report(report, width=1000) as page:
-            _take(scene, page, pictures, "objects", ".gallery > li", "objects")
-            _take(scene, page, pictures, "saliency", ".gallery", "saliency", most=800)
+            _take(scene, page, pictures, "#objects .gallery > li", "objects")
+            _take(scene, page, pictures, "#saliency .gallery", "saliency")
 
 
 def boxed_photos(folder: Path) -> Path:
@@ -306,14 +318,13 @@ def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
 
 
 def take_review(scene: Scene, pictures: Pictures) -> None:
-    """The screen of a reviewer, and the owner's page."""
+    """The screen of a reviewer."""
     with tempfile.TemporaryDirectory() as made:
         project = Path(made) / "review"
         models = [sp.load_model(name) for name in MODELS]
-        save_review(project, scene.datasets[0], models, Store(scene.folder / "runs"), asked=TO_REVIEW, known={})
+        save_review(project, scene.datasets[0], models, scene.store, asked=TO_REVIEW, known={})
         with served(project, "Ada") as links, scene.page(width=1180, height=760) as page:
             page.goto(links["Ada"])
-            page.screenshot()
             page.goto(f"{links['Ada'].partition('/join/')[0]}/work")
             page.wait_for_selector("#stage[data-ready]", state="attached")
             page.wait_for_timeout(500)
@@ -338,11 +349,9 @@ def served(project: Path, *names: str) -> Iterator[dict[str, str]]:
 
 def take_terminal(scene: Scene, pictures: Pictures) -> None:
     """What the command prints."""
-    commands = ("shiftproof run lite:0 id-photos.csv --allow-outside",)
-    session = Text()
-    for typed in commands:
-        session.append(f"$ {typed}\n", style="bold")
-        session.append_text(Text.from_ansi(said(typed, scene.folder)))
+    photos = photo_list(SETS[0], scene.folder)
+    typed = f"shiftproof run {MODELS[0]} {photos.name} --allow-outside"
+    session = Text.assemble((f"$ {typed}\n", "bold"), Text.from_ansi(said(typed, scene.folder)))
     console = Console(record=True, width=TERMINAL_WIDTH, file=io.StringIO())
     console.print(session)
     html = console.export_html(inline_styles=True)
@@ -366,8 +375,9 @@ def take_notebook(_: Scene, _pictures: Pictures) -> None:
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.metadata.clear()  # the times of the run
-            for output in cell.outputs:
-                output.get("data", {}).pop("image/jpeg", None)  # there is a PNG too
+            for shown in (output["data"] for output in cell.outputs if "data" in output):
+                shown.pop("image/jpeg", None)  # there is a PNG too
+                shown.update({kind: text.replace(f"{made}/", "") for kind, text in shown.items()})
     notebook.metadata.language_info = {"name": "python"}
     nbformat.write(notebook, NOTEBOOK)
     print(f"{NOTEBOOK.name}: {NOTEBOOK.stat().st_size:,} bytes")
