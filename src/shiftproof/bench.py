@@ -61,7 +61,7 @@ from shiftproof.studies.kind import StudyKind
 from shiftproof.studies.measure import measure
 from shiftproof.studies.options import Assembled, Context, StudyOptions
 from shiftproof.studies.probe.options import ProbeOptions
-from shiftproof.studies.profile import Axis, Profile, common_units
+from shiftproof.studies.profile import Axis, Profile, common_reach
 from shiftproof.studies.threshold.exported import ExportedThreshold
 from shiftproof.studies.threshold.options import ThresholdOptions
 from shiftproof.types import (
@@ -743,15 +743,15 @@ class Bench:
     ) -> Iterator[Assembled]:
         """Studies as far as a profile of these models has come; of others those that are stored whole, and those named."""
         every = [self.store.reached(model_ref(model), images.ref) or Reached() for model in models]
-        fewest = min(one.images for one in every) or len(images.samples)
-        yield Assembled([], [drawn(images, fewest)])
+        common = common_reach(every)
+        some = drawn(images, common.images or len(images.samples))
+        yield Assembled([], [some])
         for axis in axes:
-            counts = {one.drawn_for(axis.key) for one in every}
-            some = drawn(images, min(counts) or len(images.samples))
-            units = common_units(
-                axis.parts(some), {one.units.get(axis.key, 0) for one in every}, same_images=len(counts) == 1
-            )
-            work = axis.assemble(models, some if units else drawn(images, fewest), self.context, units)
+            own = axis.images(images, common)
+            parts, units = axis.parts(own), common.units.get(axis.key)
+            if parts is None or (not parts.nested and len({one.drawn.get(axis.key) for one in every}) > 1):
+                units = None  # of other images no part is the same
+            work = axis.assemble(models, own if units else some, self.context, units)
             named = names is not None and axis.name in names
             if units or named or axis.kind.always or self._is_stored(work):
                 yield work
@@ -806,8 +806,8 @@ class Bench:
                 started=started,
                 progress=progress,
             ).spend()
-        done = [(axis, drawn(images, reached.drawn_for(axis.key))) for axis in axes if axis.key in reached.units]
-        return joined(desk.assemble(axis, some, reached.units[axis.key]) for axis, some in done)
+        done = [axis for axis in axes if axis.key in reached.units]
+        return joined(desk.assemble(axis, axis.images(images, reached), reached.units[axis.key]) for axis in done)
 
     def _can_measure(self, axis: Axis, model: Model, images: Dataset) -> bool:
         """Whether a study can measure anything of these images; where it cannot, it is told why."""

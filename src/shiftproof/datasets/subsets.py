@@ -88,6 +88,14 @@ def drawn(images: Dataset, count: int, *, seed: int = 0) -> Dataset:
     return View(images, images.classes, samples, name, notes=notes, truths=truths)
 
 
+def anchors_of(images: Dataset) -> Dataset:
+    """Of frames around anchors the anchors alone, since their neighbours hardly differ; of other images all."""
+    samples = [sample for sample in images.samples if sample.facts.get("offset", 0) == 0]
+    if len(samples) == len(images.samples):
+        return images
+    return View(images, images.classes, samples, f"{images.ref.name}, anchors", notes=images.notes)
+
+
 def _kept_together(samples: Sequence[Sample]) -> Sequence[str]:
     """A key for each image: of frames their anchor, of others their cluster."""
     clusters = Clustering().unjoined(samples)

@@ -164,6 +164,7 @@ class Reached:
     seconds: float = 0.0  # spent on it
     minutes: float = 0.0  # for which it is complete
     axes: str = ""  # which studies these are the seconds and minutes of
+    pace: float = 0.0  # seconds a forward pass took
 
     def plain(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
@@ -175,11 +176,8 @@ class Reached:
         counts = (images, *filter(None, units.values()), *drawn.values())
         if not all(type(count) is int and count >= 0 for count in counts):
             raise ValueError("images and units are counted")
-        return cls(images, units, drawn, float(plain["seconds"]), float(plain["minutes"]), _text(plain["axes"]))
-
-    def drawn_for(self, key: str) -> int:
-        """Images of the dataset that a study has."""
-        return self.drawn.get(key, self.images)
+        seconds, minutes, pace = (float(plain[name]) for name in ("seconds", "minutes", "pace"))
+        return cls(images, units, drawn, seconds, minutes, _text(plain["axes"]), pace)
 
 
 def _text(value: object) -> str:
@@ -649,7 +647,7 @@ def _read_alike(path: Path) -> list[tuple[str, str]]:
 def _read_reached(path: Path) -> Reached:
     try:
         found = parse_json(text_in(path), path)
-        if found.keys() - {"images", "units", "drawn", "seconds", "minutes", "axes", CHECKSUM}:
+        if found.keys() - {"images", "units", "drawn", "seconds", "minutes", "axes", "pace", CHECKSUM}:
             raise DamagedFile(path, "it holds what no record of a profile does")
         _check(path, found)
         return Reached.from_plain(found)

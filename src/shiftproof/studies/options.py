@@ -89,6 +89,10 @@ class StudyOptions(Options, ABC):
         """Whether the study belongs to a profile of this dataset."""
         return True
 
+    def of(self, dataset: Dataset) -> Dataset:
+        """The images of a dataset that the study has in a profile."""
+        return dataset
+
     def parts(self, dataset: Dataset) -> Parts | None:  # noqa: ARG002
         """How the study can be done in part, where time is short; None: whole or not at all."""
         return None

@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
@@ -33,6 +33,7 @@ PART_SHARE = 0.35  # of the time left, for a study of exactly the images it begi
 PASSES_EACH = 3  # of each of these images
 LEAST_IMAGES = 50
 ANEW = 4  # times as many images for which such a study begins anew
+GUESSED_PACE = 0.05  # seconds a forward pass, until one was made
 OVERRUN = 0.05  # of the time, by which a step that was estimated too short may be late
 REPORT_SHARE = 0.1  # of the time, kept for measuring and the report at least
 REPORT_TIMES = 2.5  # as long as measuring took: measuring everything once more, and a report, which takes about as long
@@ -54,7 +55,14 @@ class Axis:
 
     def parts(self, images: Dataset) -> Parts | None:
         """How it can be done in part; None: whole or not at all."""
-        return None if self.options is None else self.options.parts(images)
+        return None if self.options is None else self.options.parts(self.options.of(images))
+
+    def images(self, every: Dataset, reached: Reached) -> Dataset:
+        """The images of a dataset that it has where a profile has come so far."""
+        some = drawn(every, reached.images or len(every.samples))
+        if self.options is None or self.key not in reached.drawn:
+            return some
+        return drawn(self.options.of(some), reached.drawn[self.key])
 
     def least(self, images: Dataset) -> int | None:
         """Units of its least part."""
@@ -66,7 +74,9 @@ class Axis:
         study = self.kind.load_study()
         if self.options is None:
             return Assembled([study(models=models, dataset=images)], [images])
-        options, some = (self.options, images) if units is None else self.options.within(units, images)
+        options, some = self.options, images
+        if units is not None:
+            options, some = self.options.within(units, self.options.of(images))
         return options.assemble(study, models, some, context)
 
 
@@ -115,7 +125,7 @@ def best_offer(offers: Iterable[Offer], seconds: float) -> Offer | None:
 def _cut(offer: Offer, seconds: float) -> Offer | None:
     if offer.seconds <= seconds:
         return offer
-    if not offer.units:
+    if not offer.units or seconds <= 0:
         return None
     more = offer.units + int((offer.more - offer.units) * seconds / offer.seconds)
     return offer._replace(more=more, seconds=seconds) if more >= LEAST_GROWTH * offer.units else None
@@ -272,7 +282,7 @@ class Profile:
         self.before = self.reached = before
         self.complete = before.minutes >= minutes
         self.whole = [axis for axis in axes if axis.parts(images) is None]
-        self.pace = 0.0  # seconds a forward pass of an unchanged image
+        self.pace = before.pace or GUESSED_PACE
         self.measuring = 0.0  # seconds, of the studies that are not done in parts
 
     def spend(self) -> Reached:
@@ -334,15 +344,19 @@ class Profile:
                 return held or images
             finally:
                 watched.close()
-            self.pace = (self.clock() - begun) / watched.passes if watched.passes else self.pace
+            if watched.passes:
+                self.pace = (self.clock() - begun) / watched.passes
+                self._save(pace=self.pace)
             held, size = images, len(images.samples)
             self._save(images=size, units={**self.reached.units, **dict.fromkeys((axis.key for axis in self.whole), None)})
+            if size == every or self._left() < 0:
+                return images
             runs = dict.fromkeys(run for work in works for study in work.studies for run in study.runs())
             of_image = self.pace * sum(run.dataset == images.ref for run in runs)
             seconds = min(CLEAN_SHARE * 60 * self.minutes - self._spent, self._left())
-            fit = size + seconds / of_image if of_image else every
+            fit = size + seconds / of_image if of_image else every  # where no study has unchanged images
             count = every if every <= min(1.5 * fit, 4 * size) else int(min(fit, 2 * size))
-            if size == every or count < LEAST_GROWTH * size or self._left() < 0:
+            if count < LEAST_GROWTH * size:
                 return images
 
     def _keep(self) -> Keep | None:
@@ -367,11 +381,11 @@ class Profile:
         Then as many as leave it time for several passes each; it begins anew only where there is time for many more.
         """
         parts, known = axis.parts(images), self.before.drawn.get(axis.key, 0)
-        if parts is None or parts.nested:
+        if parts is None or parts.nested or axis.options is None:
             return images
+        images = axis.options.of(images)
         seconds = PART_SHARE * max(0.0, self._left())
-        fit = int(seconds / (PASSES_EACH * self.pace)) if self.pace else known or len(images.samples)
-        count = min(len(images.samples), max(fit, LEAST_IMAGES))
+        count = min(len(images.samples), max(int(seconds / (PASSES_EACH * self.pace)), LEAST_IMAGES))
         if known and count < ANEW * known:
             return drawn(images, known)
         some = drawn(images, count)
@@ -423,7 +437,7 @@ class Profile:
         every = len(self.images.samples)
         full = every + sum(parts.most * one.passes for one in partials if (parts := one.axis.parts(self.images)))
         told = [f"the full profile (--full) is {full:,} forward passes"]
-        if self.pace:
+        if self.reached.pace:
             minutes, bought = full * self.pace / 60, 60 * self.minutes / self.pace
             told.append(f"about {minutes:,.0f} minutes at {1 / self.pace:.0f} images/s")
             told.append(f"of which {self.minutes:g} minutes buy about {min(bought, full):,.0f}")
@@ -432,15 +446,14 @@ class Profile:
         self.desk.tell(", ".join(told))
 
 
-def common_units(parts: Parts | None, units: Collection[int | None], *, same_images: bool) -> int | None:
-    """The units of a study that several models all have; None where that is none, or where it is not done in parts.
+def common_reach(every: Sequence[Reached]) -> Reached:
+    """How far the profiles of several models on one dataset have come, all of them.
 
-    >>> photos, passes = Parts(5, 100, "flips"), Parts(600, 7600, "errors", nested=False)
-    >>> common_units(photos, {8, 24}, same_images=False), common_units(passes, {700, 900}, same_images=False)
-    (8, None)
-    >>> common_units(photos, {8, 0}, same_images=True)
+    >>> common = common_reach([Reached(60, {"flips": 8, "errors": 700}), Reached(100, {"flips": 24, "errors": None})])
+    >>> common.images, common.units
+    (60, {'flips': 8})
     """
-    known = [one for one in units if one]
-    if parts is None or len(known) < len(units) or not (same_images or parts.nested):
-        return None
-    return min(known)
+    shared = [key for key in every[0].units if all(one.units.get(key) for one in every)]
+    units = {key: min(one.units[key] or 0 for one in every) for key in shared}
+    kept = {key: min(one.drawn[key] for one in every) for key in shared if all(key in one.drawn for one in every)}
+    return Reached(min(one.images for one in every), units, kept)

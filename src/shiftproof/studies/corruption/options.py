@@ -52,6 +52,11 @@ class CorruptionOptions(CorruptionChoice, PictureSettings, BaselineSettings, Cle
     def fits(self, dataset: Dataset) -> bool:
         return not has_facts(dataset, "sequence", "frame")
 
+    def of(self, dataset: Dataset) -> Dataset:
+        from shiftproof.datasets.subsets import anchors_of
+
+        return anchors_of(dataset)
+
     def parts(self, dataset: Dataset) -> Parts | None:
         """Forward passes, spread over all cells; the unchanged pictures are among them."""
         from shiftproof.corruptions import IMAGENET_C

@@ -17,6 +17,9 @@ class DetectionCorruptionOptions(IoUSettings, CorruptionOptions):
 
     TITLE: ClassVar[str] = "Object detection under corruption"
 
+    def of(self, dataset: Dataset) -> Dataset:
+        return dataset
+
     def parts(self, dataset: Dataset) -> Parts | None:
         """Photos, each in every cell."""
         from shiftproof.metrics.intervals import LEAST_CLUSTERS

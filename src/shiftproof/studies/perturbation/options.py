@@ -23,6 +23,11 @@ class PerturbationOptions(PerturbationChoice, PictureSettings, BaselineSettings,
     def fits(self, dataset: Dataset) -> bool:
         return not has_facts(dataset, "corruption", "severity")
 
+    def of(self, dataset: Dataset) -> Dataset:
+        from shiftproof.datasets.subsets import anchors_of
+
+        return anchors_of(dataset)
+
     def parts(self, dataset: Dataset) -> Parts | None:
         """Photos, each in all its sequences."""
         from shiftproof.metrics.intervals import LEAST_CLUSTERS
