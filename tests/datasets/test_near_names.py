@@ -71,6 +71,7 @@ def test_only_a_name_that_is_clearly_nearest_is_taken() -> None:
     pets = Classes(("tabbi cat", "cat", "hen", "zebra"))
     classes, told = renamed(pets, PETS, None)
     assert told == {"tabbi cat": "tabby cat"}
+    assert renamed(Classes(("dog",)), Classes(("hot dog", "hen")), None)[1] == {}
     assert classes.names == ("tabby cat", "cat", "hen", "zebra")
 
 
