@@ -71,6 +71,7 @@ def test_only_a_name_that_is_clearly_nearest_is_taken() -> None:
     pets = Classes(("tabbi cat", "cat", "hen", "zebra"))
     classes, told = renamed(pets, PETS, None)
     assert told == {"tabbi cat": "tabby cat"}
+    assert renamed(Classes(("dog",)), Classes(("hot dog", "hen")), None)[1] == {}
     assert classes.names == ("tabby cat", "cat", "hen", "zebra")
 
 
@@ -136,6 +137,6 @@ def test_the_command_proposes_and_takes_a_map(shiftproof: Shiftproof, draw_photo
     (tmp_path / "map.json").write_text(json.dumps({"crimson": "red", "greens": "green"}))
     taken = shiftproof(*asked, "--class-map", "map.json")
     assert taken.code == 0
-    accuracy = [one for one in json.loads(taken.out)["findings"] if one.get("metric") == "accuracy"]
+    accuracy = [one for one in json.loads(taken.out)["findings"] if one.get("metric") == "top1_accuracy"]
     assert accuracy[0]["value"] == 1
     assert accuracy[0]["convention"]["class map"] == "crimson is red, greens is green"

@@ -71,12 +71,12 @@ def near_told(of_set: Classes, places: Sequence[int], of_model: Classes) -> str:
     """Some classes for an error message, each with the most similar names of the model's classes."""
     shown = places[:8]
     near = near_classes((of_set.names[place] for place in shown), of_model)
-    told = [
-        described(of_set, [place])
-        + (f" (near: {' or '.join(of_model.names[one.column] for one in found)})" if found else "")
-        for place, found in zip(shown, near, strict=True)
-    ]
-    return listed([*told, *([""] * (len(places) - len(shown)))], most=len(shown))
+    told = [_with_near(described(of_set, [place]), found, of_model) for place, found in zip(shown, near, strict=True)]
+    return listed([*told, *map(str, places[len(shown) :])], most=len(shown))
+
+
+def _with_near(name: str, near: Sequence[Near], of_model: Classes) -> str:
+    return f"{name} (near: {' or '.join(of_model.names[one.column] for one in near)})" if near else name
 
 
 def renamed(of_set: Classes, of_model: Classes, names: Mapping[str, str] | None) -> tuple[Classes, dict[str, str]]:
@@ -101,7 +101,8 @@ def _clearly_near(of_set: Classes, of_model: Classes) -> dict[int, int]:
     lacking = match_columns(of_set, of_model, len(of_model)).unmatched()
     found: dict[int, int] = {}
     for place, near in zip(lacking, near_classes((of_set.names[place] for place in lacking), of_model), strict=True):
-        if near and (len(near) == 1 or near[0].likeness - near[1].likeness >= CLEARLY):
+        # names that merely share their words, as dog and hot dog do, are proposed and not taken
+        if near and near[0].likeness > ALIKE and (len(near) == 1 or near[0].likeness - near[1].likeness >= CLEARLY):
             found[place] = near[0].column
     return found
 
