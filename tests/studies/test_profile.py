@@ -118,7 +118,6 @@ class ToyStudy(CleanStudy):
         yield from ()
 
 
-@dataclass(frozen=True, kw_only=True)
 class ToyOptions(StudyOptions):
     """A study that can be done in parts."""
 

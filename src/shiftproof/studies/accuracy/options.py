@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from shiftproof.errors import BadInput
@@ -14,7 +13,6 @@ if TYPE_CHECKING:
     from shiftproof.types import Dataset
 
 
-@dataclass(frozen=True, kw_only=True)
 class AccuracyOptions(CleanImages, StudyOptions):
     """Accuracy, and for natural shifts of ImageNet the place among published models."""
 
