@@ -16,7 +16,7 @@ from review.served import served
 from shiftproof.curation.project import load_project
 from shiftproof.reference import load_table
 from shiftproof.reports.build import build_report
-from shiftproof.reports.packing import results_of as embedded_results
+from shiftproof.reports.build import results_of as embedded_results
 from shiftproof.types import Results
 
 if TYPE_CHECKING:

@@ -100,8 +100,8 @@ def test_more_errors_are_never_a_weaker_colour(alone: list[Part]) -> None:
 def test_rows_stand_in_the_groups_of_the_paper_each_with_its_mean(alone: list[Part]) -> None:
     rows = chart(alone, "Error by severity").spec["encoding"]["y"]["scale"]["domain"]
     names = [name.replace("_", " ").replace("jpeg", "JPEG") for name in IMAGENET_C]
-    assert [row for row in rows if "average" not in row] == names
-    headings = [row for row in rows if "average" in row]
+    assert [row for row in rows if ": mean" not in row] == names
+    headings = [row for row in rows if ": mean" in row]
     assert [heading.partition(":")[0] for heading in headings] == ["Noise", "Blur", "Weather", "Digital"]
     assert rows.index(headings[1]) == 4
 

@@ -17,7 +17,7 @@ from markupsafe import Markup
 from shiftproof.errors import StoreError
 from shiftproof.files import cache_folder, write_whole
 from shiftproof.metrics.wording import count, images
-from shiftproof.reports.packing import SHORT, Packing, packed
+from shiftproof.reports.packing import SHORT, Packing, packed, unpacked
 from shiftproof.reports.page import Page
 from shiftproof.reports.pictures import OpenImage
 from shiftproof.reports.sections import draw_sections, summarise
@@ -112,6 +112,11 @@ def save_report(
     # file names may hold bytes that are no text; they show as question marks
     write_whole(path, text.encode("utf-8", "replace"))
     return path
+
+
+def results_of(html: str) -> Results:
+    """The results that a report was made of."""
+    return Results.from_json(unpacked(html, "results"))
 
 
 def subtitle(page: Page) -> str:

@@ -12,7 +12,6 @@ from typing import Any
 
 from shiftproof.errors import BadInput
 from shiftproof.reports.parts import Cell, Table
-from shiftproof.types import Results
 
 SHORT = 12
 """Rows of a table that is written out; of a longer one the page holds compressed data and builds the rows."""
@@ -34,11 +33,6 @@ def unpacked(html: str, name: str) -> str:
     if block is None:
         raise BadInput("this is no report as this version of shiftproof writes them; make it again with shiftproof report")
     return gzip.decompress(base64.b64decode(block[1])).decode()
-
-
-def results_of(html: str) -> Results:
-    """The results that a report was made of."""
-    return Results.from_json(unpacked(html, "results"))
 
 
 class Packing:

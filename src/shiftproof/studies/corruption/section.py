@@ -161,7 +161,7 @@ def _heat_map(findings: Sequence[Finding], title: str) -> Chart:
 
 
 def _row_groups(names: Sequence[str], group_errors: Sequence[Measurement]) -> list[RowGroup]:
-    means = {str(one.about.get("group", "")): f": {figure(one.value, 'share')} on average" for one in group_errors}
+    means = {str(one.about.get("group", "")): f": mean {figure(one.value, 'share')}" for one in group_errors}
     return [
         RowGroup(f"{group.capitalize()}{means.get(group, '')}", [spoken(name) for name in members])
         for group, members in grouped(names).items()
