@@ -325,7 +325,7 @@ class ScoringSettings(MatchingSettings):
     """How labels and outputs are matched, of which images, and what is one cluster."""
 
     only_classes: str | None = option(
-        None, "Only images of these classes: imagenet-a, imagenet-o, imagenet-r, or a file.", common=True
+        None, "Only images of these classes: imagenet-a, imagenet-o, imagenet-r, or a file."
     )
     coarse_classes: str | None = option(
         None, "Only hyponyms of these classes in WordNet, relabelled with them: coco, or a file of wnids."
@@ -352,7 +352,7 @@ class WorkerSettings(Quiet):
     TITLE: ClassVar[str] = "Work"
 
     workers: int | None = option(
-        None, "Processes that read, preprocess and write images.  [default: as needed]", bounds=Bounds(0), common=True
+        None, "Processes that read, preprocess and write images.  [default: as needed]", bounds=Bounds(0)
     )
 
 
@@ -365,7 +365,7 @@ class PredictionSettings(WorkerSettings):
         None, "What to store of each prediction; at least what the studies need.", common=True
     )
     half: bool = option(False, "Store logits and features as float16: half the space, see docs/store.md.")
-    batch_size: int | None = option(None, "Images per batch.  [default: chosen by the model]", bounds=Bounds(1), common=True)
+    batch_size: int | None = option(None, "Images per batch.  [default: chosen by the model]", bounds=Bounds(1))
     strict: bool = option(False, "Stop at the first image that cannot be read instead of skipping it.")
 
     @property

@@ -68,12 +68,13 @@ def test_runs_that_predict_cannot_make_are_told_how_they_can(
 def test_run_predicts_measures_and_reports(
     shiftproof: Shiftproof, network: list[str], draw_photos: Draw, tmp_path: Path
 ) -> None:
-    said = shiftproof("run", *arguments(network, draw_photos()), *CLEAN)
+    photos = draw_photos()
+    said = shiftproof("run", *arguments(network, photos), *CLEAN)
     assert said.code == 0
     assert "Clean accuracy" in said.out
     assert "Top-1 accuracy" not in said.out
     assert said.out.splitlines()[-1] == "report.html"
-    assert "Top-1 accuracy" in shiftproof("measure", "colours", draw_photos(), "--verbose").out
+    assert "Top-1 accuracy" in shiftproof("measure", "colours", photos, "--verbose").out
     report = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "15 images" in report
     assert "shiftproof run colours.onnx" in report, "the report names the command that made it"
