@@ -29,4 +29,4 @@ def test_the_saved_notebook_is_small() -> None:
 
 def kinds_of(cell: Any) -> list[str]:
     """The kinds of what a cell shows: a table, a chart, text; of a picture that is there twice, the one that is saved."""
-    return [kind for output in cell.outputs for kind in output.get("data", {}) if kind != "image/jpeg"]
+    return sorted(kind for output in cell.outputs for kind in output.get("data", {}) if kind != "image/jpeg")

@@ -6,6 +6,7 @@ import dataclasses
 import importlib
 import inspect
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import cache
@@ -147,15 +148,24 @@ def check_all_are_there(_: Sphinx, env: BuildEnvironment) -> None:
         LOG.warning("no page of docs/api has %s; add its module to one", ", ".join(absent))
 
 
-def short_signature(_: Sphinx, what: str, _name: str, value: object, *_rest: Any) -> tuple[str, str] | None:
-    """Options have their fields below, not in the signature."""
+ARRAY = re.compile(r"~?numpy\.ndarray\[tuple\[~?typing\.Any, \.\.\.\], ~?numpy\.dtype\[~?(?:numpy\.)?([\w.]+)\]\]")
+
+
+def short_signature(
+    _: Sphinx, what: str, _name: str, value: object, _options: object, signature: str | None, returned: str | None
+) -> tuple[str, str] | None:
+    """Arrays by what they hold; options have their fields below, not in the signature."""
     if what == "class" and isinstance(value, type) and issubclass(value, Options):
         return "(**options)", ""
-    return None
+    if signature is None:
+        return None
+    return ARRAY.sub(r"NDArray[\1]", signature), ARRAY.sub(r"NDArray[\1]", returned or "")
 
 
 def tell_fields(_: Sphinx, what: str, _name: str, value: object, _options: object, lines: list[str]) -> None:
-    """Behind the docstring of options, each field with its default and its help."""
+    """Behind the docstring of options, each field with its default and its help; of a named tuple's field nothing."""
+    if len(lines) and lines[0].startswith("Alias for field number"):
+        lines.clear()
     if what != "class" or not (isinstance(value, type) and issubclass(value, Options)):
         return
     lines.append("")

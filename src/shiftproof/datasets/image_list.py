@@ -43,8 +43,8 @@ class DatasetBase:
 
     def _repr_html_(self) -> str:
         """For notebooks: counts and classes, where the images lie, and what is known about them."""
-        classes = [repr(self.classes)[len("<Classes: ") : -1]] if self.classes else []
-        told = [("images", ", ".join(self._counts())), *(("classes", one) for one in classes)]
+        told = [("images", ", ".join(self._counts()))]
+        told += [("classes", self.classes.in_short)] if self.classes else []
         told += [("location", self.location)] if self.location else []
         told += [("note", note) for note in self.notes] + [("credit", credit) for credit in self.credits[:5]]
         return html_table(self.ref.name, ("", ""), told)

@@ -65,7 +65,7 @@ def places_of(keys: Iterable[str], classes: Classes | None = None) -> tuple[Clas
     keep their order, and the keys are looked up in them.
 
     >>> places_of(["dog", "cat"])
-    (Classes(names=('cat', 'dog'), wnids=None), {'dog': 1, 'cat': 0})
+    (<Classes: cat, dog>, {'dog': 1, 'cat': 0})
     >>> places_of(["2", "0"])[0].names
     ('0', '1', '2')
     """

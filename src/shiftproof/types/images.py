@@ -71,8 +71,7 @@ class Classes:
             raise BadInput(f"{len(self.names)} class names but {len(self.wnids)} wnids")
 
     def __repr__(self) -> str:
-        shown = self.names if len(self) <= 5 else (*self.names[:3], f"{len(self) - 3:,} more")
-        return in_a_line(self, *shown)
+        return in_a_line(self, self.in_short)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -81,6 +80,15 @@ class Classes:
     def keys(self) -> tuple[str, ...]:
         """What identifies each class: the wnid where known, else the name."""
         return self.wnids or self.names
+
+    @property
+    def in_short(self) -> str:
+        """The names of a few classes, or the first of many.
+
+        >>> Classes(tuple("abcdef")).in_short
+        'a, b, c, 3 more'
+        """
+        return ", ".join(self.names if len(self) <= 5 else (*self.names[:3], f"{len(self) - 3:,} more"))
 
 
 @dataclass(frozen=True, slots=True)
