@@ -136,15 +136,11 @@ def run(
     beside accuracy, in full unless there are `minutes`. `unreviewed` is the dataset before review: every study is measured
     on it too.
     """
-    started, prediction, time_limit = (
-        time.monotonic(),
-        prediction or PredictionSettings(),
-        TimeLimit(minutes=minutes, full=full),
-    )
+    started, prediction = time.monotonic(), prediction or PredictionSettings()
+    limit = TimeLimit(minutes=minutes, full=full).minutes_for(named=_choice(studies).names is not None)
     with Bench.of(store, dataset_options, scoring, model_options, tell) as bench:
         loaded = bench.model(model, prediction)
         images = bench.dataset(dataset)
-        limit = time_limit.spent_on(named=_choice(studies).names is not None)
         if limit is None:
             work = bench.assemble([loaded], images, studies, unreviewed=unreviewed, full=full)
             check_classes(loaded, images, bench.scoring)
@@ -708,7 +704,8 @@ class Bench:
     ) -> Assembled:
         """A study as its options say, or with all units it can have."""
         work = axis.assemble(models, images, self.context, _most(axis, images) if full else None)
-        return work if names is None or axis.name in names else dataclasses.replace(work, unasked=work.studies)
+        asked = names is None or EVERY in names or axis.name in names
+        return work if asked else dataclasses.replace(work, unasked=work.studies)
 
     def before_review(self, unreviewed: str | Path | Dataset, images: Dataset) -> Dataset:
         """The dataset before review; BadInput where it cannot be told apart by its name."""
@@ -741,7 +738,8 @@ class Bench:
         """Studies as far as a profile of these models has come; of others those that are stored whole, and those named."""
         every = [self.store.reached(model_ref(model), images.ref) or Reached() for model in models]
         common = common_reach(every)
-        some = drawn(images, common.images or len(images.samples))
+        everything = all(has_predictions(model_ref(model), images, store=self.store) for model in models)
+        some = images if everything else drawn(images, common.images or len(images.samples))
         yield Assembled([], [some])
         for axis in axes:
             own = axis.images(images, common)
@@ -782,16 +780,16 @@ class Bench:
         started: float,
     ) -> Assembled:
         """The studies as far as they come within so many minutes of forward passes."""
-        axes = self.axes([model], images, studies)
+        names = _choice(studies).names
+        works = [(axis, self._whole(axis, [model], images, False, names)) for axis in self.axes([model], images, studies)]
         check_classes(model, images, self.scoring)
-        axes = [axis for axis in axes if self._can_measure(axis, model, images)]
-        if not axes:
-            raise BadInput("nothing can be measured, for the reasons above")
+        left = self.measurable(joined(work for _, work in works), [model])
+        axes = [axis for axis, work in works if any(study is one for study in work.studies for one in left)]
         clustering(self.scoring_options.cluster).check([images])
         self.tell_preprocessing(model, [images], prediction)
         if not prediction.quiet:
-            names = listed(axis.name for axis in axes)
-            self.tell(f"profile of {model.ref.name} on {images.ref.name} within {minutes:g} minutes: {names}")
+            told = listed(axis.name for axis in axes)
+            self.tell(f"profile of {model.ref.name} on {images.ref.name} within {minutes:g} minutes: {told}")
         with worker_pool(prediction.workers, model.preprocessing, images) as workers:
             desk = _Desk(self, model, images, prediction, workers)
             reached = Profile(
@@ -805,14 +803,6 @@ class Bench:
             ).spend()
         done = [axis for axis in axes if axis.key in reached.units]
         return joined(desk.assemble(axis, axis.images(images, reached), reached.units[axis.key]) for axis in done)
-
-    def _can_measure(self, axis: Axis, model: Model, images: Dataset) -> bool:
-        """Whether a study can measure anything of these images; where it cannot, it is told why."""
-        work = axis.assemble([model], images, self.context)
-        left, reasons = measurable(work.studies, KnownInputs.of([model.classes], work.datasets, self.scoring))
-        for reason in reasons:
-            self.tell(f"left out: {reason}")
-        return bool(left)
 
     def save_whole(self, model: Model, images: Dataset, studies: Studies, *, full: bool) -> None:
         """Keeps in mind that these studies are stored whole."""

@@ -41,7 +41,7 @@ from toys import COLOURS, save_colour_network
 
 
 def test_the_next_passes_go_where_a_second_narrows_an_interval_most() -> None:
-    # twice as many units: 0.4 becomes 0.283, 0.118 in 30 s; 0.2 becomes 0.141, 0.059 in 10 s
+    # twice as many units: 0.4 becomes 0.283, 0.117 in 30 s; 0.2 becomes 0.141, 0.059 in 10 s
     flips, errors = Offer("flips", 10, 20, 30.0, 0.4), Offer("errors", 500, 1000, 10.0, 0.2)
     assert flips.gain == pytest.approx(0.00391, abs=1e-5)
     assert errors.gain == pytest.approx(0.00586, abs=1e-5)
