@@ -747,9 +747,10 @@ class Bench:
             if parts is None or (not parts.nested and len({one.drawn.get(axis.key) for one in every}) > 1):
                 units = None  # of other images no part is the same
             work = axis.assemble(models, own if units else some, self.context, units)
+            any_name = names is None or EVERY in names
             named = names is not None and axis.name in names
-            if units or named or axis.kind.always or self._is_stored(work):
-                yield work
+            if units or named or (any_name and axis.kind.always) or self._is_stored(work):
+                yield work if any_name or named else dataclasses.replace(work, unasked=work.studies)
 
     def _is_stored(self, work: Assembled) -> bool:
         """Whether every run of these studies is there."""
@@ -859,14 +860,14 @@ class Bench:
                 workers=workers,
             )
 
-    def measurable(self, work: Assembled, models: Sequence[Model | ModelRef]) -> list[Study]:
-        """The studies that can measure something; of the others it is told why not. BadInput where none is left."""
+    def measurable(self, work: Assembled, models: Sequence[Model | ModelRef], *, told: bool = True) -> list[Study]:
+        """The studies that can measure something; of others it is `told` why not. BadInput where none asked for is left."""
         known = [self.store.model(model) if isinstance(model, ModelRef) else model for model in models]
         classes = [None if model is None else model.classes for model in known]
         left, reasons = measurable(work.studies, KnownInputs.of(classes, work.datasets, self.scoring))
         if reasons and all(any(one is other for other in work.unasked) for one in left):
             raise BadInput(f"nothing can be measured: {'; '.join(reasons)}")
-        for reason in reasons:
+        for reason in reasons if told else ():
             self.tell(f"left out: {reason}")
         return left
 
@@ -880,8 +881,9 @@ class Bench:
         report: str | Path | None = None,
     ) -> Results:
         """What the studies find in the store, with a report as a file where one is asked for."""
-        images = self.dataset(dataset)
-        return self.report(self.assemble(models, images, studies, unreviewed=unreviewed, stored=True), report)
+        work = self.assemble(models, self.dataset(dataset), studies, unreviewed=unreviewed, stored=True)
+        self.measurable(work, models, told=False)  # the results tell it
+        return self.report(work, report)
 
     def measure(self, work: Assembled) -> Results:
         """What the studies find in the store."""

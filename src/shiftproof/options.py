@@ -239,7 +239,7 @@ class WorkerSettings(Quiet):
     TITLE: ClassVar[str] = "Work"
 
     workers: int | None = option(
-        None, "Processes that read, preprocess and write images.  [default: as needed]", bounds=Bounds(0), common=True
+        None, "Processes that read, preprocess and write images.  [default: as needed]", bounds=Bounds(0)
     )
 
 
@@ -253,7 +253,7 @@ class PredictionSettings(WorkerSettings):
         None, "What to store of each prediction; at least what the studies need.", common=True
     )
     half: bool = option(False, "Store logits and features as float16: half the space, see docs/store.md.")
-    batch_size: int | None = option(None, "Images per batch.  [default: chosen by the model]", bounds=Bounds(1), common=True)
+    batch_size: int | None = option(None, "Images per batch.  [default: chosen by the model]", bounds=Bounds(1))
     strict: bool = option(False, "Stop at the first image that cannot be read instead of skipping it.")
 
     @property
