@@ -138,15 +138,11 @@ def run(
     beside accuracy, in full unless there are `minutes`. `unreviewed` is the dataset before review: every study is measured
     on it too.
     """
-    started, prediction, time_limit = (
-        time.monotonic(),
-        prediction or PredictionSettings(),
-        TimeLimit(minutes=minutes, full=full),
-    )
+    started, prediction = time.monotonic(), prediction or PredictionSettings()
+    limit = TimeLimit(minutes=minutes, full=full).minutes_for(named=_choice(studies).names is not None)
     with Bench.of(store, dataset_options, scoring, model_options, tell) as bench:
         loaded = bench.model(model, prediction)
         images = bench.dataset(dataset)
-        limit = time_limit.spent_on(named=_choice(studies).names is not None)
         if limit is None:
             work = bench.assemble([loaded], images, studies, unreviewed=unreviewed, full=full)
             check_classes(loaded, images, bench.scoring)
@@ -711,7 +707,8 @@ class Bench:
     ) -> Assembled:
         """A study as its options say, or with all units it can have."""
         work = axis.assemble(models, images, self.context, _most(axis, images) if full else None)
-        return work if names is None or axis.name in names else dataclasses.replace(work, unasked=work.studies)
+        asked = names is None or EVERY in names or axis.name in names
+        return work if asked else dataclasses.replace(work, unasked=work.studies)
 
     def before_review(self, unreviewed: str | Path | Dataset, images: Dataset) -> Dataset:
         """The dataset before review; BadInput where it cannot be told apart by its name."""
@@ -744,7 +741,8 @@ class Bench:
         """Studies as far as a profile of these models has come; of others those that are stored whole, and those named."""
         every = [self.store.reached(model_ref(model), images.ref) or Reached() for model in models]
         common = common_reach(every)
-        some = drawn(images, common.images or len(images.samples))
+        everything = all(has_predictions(model_ref(model), images, store=self.store) for model in models)
+        some = images if everything else drawn(images, common.images or len(images.samples))
         yield Assembled([], [some])
         for axis in axes:
             own = axis.images(images, common)
@@ -752,9 +750,10 @@ class Bench:
             if parts is None or (not parts.nested and len({one.drawn.get(axis.key) for one in every}) > 1):
                 units = None  # of other images no part is the same
             work = axis.assemble(models, own if units else some, self.context, units)
+            any_name = names is None or EVERY in names
             named = names is not None and axis.name in names
-            if units or named or axis.kind.always or self._is_stored(work):
-                yield work
+            if units or named or (any_name and axis.kind.always) or self._is_stored(work):
+                yield work if any_name or named else dataclasses.replace(work, unasked=work.studies)
 
     def _is_stored(self, work: Assembled) -> bool:
         """Whether every run of these studies is there."""
@@ -785,16 +784,16 @@ class Bench:
         started: float,
     ) -> Assembled:
         """The studies as far as they come within so many minutes of forward passes."""
-        axes = self.axes([model], images, studies)
+        names = _choice(studies).names
+        works = [(axis, self._whole(axis, [model], images, False, names)) for axis in self.axes([model], images, studies)]
         check_classes(model, images, self.scoring)
-        axes = [axis for axis in axes if self._can_measure(axis, model, images)]
-        if not axes:
-            raise BadInput("nothing can be measured, for the reasons above")
+        left = self.measurable(joined(work for _, work in works), [model])
+        axes = [axis for axis, work in works if any(study is one for study in work.studies for one in left)]
         clustering(self.scoring_options.cluster).check([images])
         self.tell_preprocessing(model, [images], prediction)
         if not prediction.quiet:
-            names = listed(axis.name for axis in axes)
-            self.tell(f"profile of {model.ref.name} on {images.ref.name} within {minutes:g} minutes: {names}")
+            told = listed(axis.name for axis in axes)
+            self.tell(f"profile of {model.ref.name} on {images.ref.name} within {minutes:g} minutes: {told}")
         with worker_pool(prediction.workers, model.preprocessing, images) as workers:
             desk = _Desk(self, model, images, prediction, workers)
             reached = Profile(
@@ -808,14 +807,6 @@ class Bench:
             ).spend()
         done = [axis for axis in axes if axis.key in reached.units]
         return joined(desk.assemble(axis, axis.images(images, reached), reached.units[axis.key]) for axis in done)
-
-    def _can_measure(self, axis: Axis, model: Model, images: Dataset) -> bool:
-        """Whether a study can measure anything of these images; where it cannot, it is told why."""
-        work = axis.assemble([model], images, self.context)
-        left, reasons = measurable(work.studies, KnownInputs.of([model.classes], work.datasets, self.scoring))
-        for reason in reasons:
-            self.tell(f"left out: {reason}")
-        return bool(left)
 
     def save_whole(self, model: Model, images: Dataset, studies: Studies, *, full: bool) -> None:
         """Keeps in mind that these studies are stored whole."""
@@ -872,14 +863,14 @@ class Bench:
                 workers=workers,
             )
 
-    def measurable(self, work: Assembled, models: Sequence[Model | ModelRef]) -> list[Study]:
-        """The studies that can measure something; of the others it is told why not. BadInput where none is left."""
+    def measurable(self, work: Assembled, models: Sequence[Model | ModelRef], *, told: bool = True) -> list[Study]:
+        """The studies that can measure something; of others it is `told` why not. BadInput where none asked for is left."""
         known = [self.store.model(model) if isinstance(model, ModelRef) else model for model in models]
         classes = [None if model is None else model.classes for model in known]
         left, reasons = measurable(work.studies, KnownInputs.of(classes, work.datasets, self.scoring))
         if reasons and all(any(one is other for other in work.unasked) for one in left):
             raise BadInput(f"nothing can be measured: {'; '.join(reasons)}")
-        for reason in reasons:
+        for reason in reasons if told else ():
             self.tell(f"left out: {reason}")
         return left
 
@@ -895,6 +886,7 @@ class Bench:
         """What the studies find in the store, with a report as a file where one is asked for."""
         images, models = self.dataset(dataset), [self.stored_or_loaded(model)]
         work = self.assemble(models, images, studies, unreviewed=unreviewed, stored=True)
+        self.measurable(work, models, told=False)  # the results tell it
         return self.report(work, report, again=self.again("run", [model], dataset))
 
     def measure(self, work: Assembled) -> Results:

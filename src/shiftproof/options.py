@@ -521,11 +521,11 @@ class TimeLimit(Options):
         if self.full and self.minutes is not None:
             raise BadInput("--full takes the time it takes; leave out --minutes, or --full")
 
-    def spent_on(self, *, named: bool) -> float | None:
+    def minutes_for(self, *, named: bool) -> float | None:
         """The minutes of a profile, or of studies that were `named`; None: no limit.
 
-        >>> TimeLimit().spent_on(named=False), TimeLimit().spent_on(named=True), TimeLimit(minutes=1).spent_on(named=True)
-        (3.0, None, 1)
+        >>> [TimeLimit().minutes_for(named=named) for named in (False, True)], TimeLimit(minutes=1).minutes_for(named=True)
+        ([3.0, None], 1)
         """
         if self.full or (named and self.minutes is None):
             return None

@@ -159,7 +159,7 @@ def test_what_is_said_of_a_model_later_counts(
     images = draw_photos()
     model, options = network[0], network[1:]
     (tmp_path / "wrong.txt").write_text("\n".join(sorted(COLOURS, reverse=True)))
-    wrong = first_value(shiftproof("run", model, images, *options[:-1], "wrong.txt", "--json"))
+    wrong = first_value(shiftproof("run", model, images, *CLEAN, *options[:-1], "wrong.txt", "--json"))
     right = first_value(shiftproof(again, model, images, *options, "--name", "other", "--json"))
     assert (wrong, right) == (pytest.approx(1 / 3), 1)
     assert json.loads(shiftproof("measure", "other", images, "--json").out)["models"][0]["name"] == "other"
@@ -363,7 +363,11 @@ def test_what_a_model_was_trained_with_is_no_test_of_it(
     shiftproof("corrupt", photos, "c", *cells, "--quiet")
     shiftproof("perturb", photos, "p", "--perturbations", "tilt", "--layout", "cifar-p", *cells[4:], "--quiet")
     declared = [*network[1:], "--augmented", "contrast", "--augmented", "tilt", "--quiet", "--json"]
-    for given in (["c", "--studies", "corruption"], ["p", "--studies", "perturbation"], [photos, "--shifted", "contrast:5"]):
+    for given in (
+        ["c", "--studies", "corruption"],
+        ["p", "--studies", "perturbation"],
+        [photos, "--studies", "ood", "--shifted", "contrast:5"],
+    ):
         said = shiftproof("run", network[0], *given, *declared)
         assert any("declares contrast, tilt as augmentation" in one for one in json.loads(said.out)["warnings"]), said.err
 
@@ -442,7 +446,7 @@ def test_studies_that_need_no_labels_run_without(
 
 def test_near_chance_accuracy_is_warned_about(shiftproof: Shiftproof, draw_photos: Draw, network: list[str]) -> None:
     photos = draw_photos()
-    said = shiftproof("run", network[0], photos, "--preprocess", "unit,channels=bgr", "--classes", "classes.txt")
+    said = shiftproof("run", network[0], photos, *CLEAN, "--preprocess", "unit,channels=bgr", "--classes", "classes.txt")
     assert "no better than chance" in said.err
     assert "no better than chance" in Path("report.html").read_text(encoding="utf-8")
 

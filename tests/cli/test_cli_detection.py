@@ -89,7 +89,7 @@ def test_precision_of_a_real_network_on_real_photos_is_what_pycocotools_says(
 ) -> None:
     model = f"onnx:{real_data / 'models' / 'yolox_nano.onnx'}"
     photos = f"coco:{BOXES / 'photos.json'}?images={real_data / 'ilsvrc-sample-1000'}"
-    said = shiftproof("run", model, photos, "--boxes", "yolox", "--json", "--quiet")
+    said = shiftproof("run", model, photos, "--boxes", "yolox", "--studies", "detection", "--json", "--quiet")
     store, images = Store(tmp_path / "runs"), open_dataset(photos)
     (stored,) = store.models()
     found = load_found(Run(stored.ref, images.ref), images, store=store)
@@ -125,7 +125,8 @@ def test_a_real_network_loses_precision_on_the_worst_frames_of_a_real_clip(shift
     clip = real_data / "video" / "cockatoo.mp4"
     frames = f"boxed:clips:{clip}?anchors=20,185,250?boxes={BOXES / 'cockatoo.json'}"
     model = f"onnx:{real_data / 'models' / 'yolox_nano.onnx'}"
-    said = shiftproof("run", model, frames, "--boxes", "yolox", "--largest-k", "2", "--json", "--quiet")
+    asked = ("--studies", "detection", "--largest-k", "2", "--json", "--quiet")
+    said = shiftproof("run", model, frames, "--boxes", "yolox", *asked)
     anchors, around = numbers(said, "anchor_average_precision"), numbers(said, "pm_k_average_precision")
     for task in ("detection", "localization"):
         assert anchors[task,] >= around[task, 1] >= around[task, 2]

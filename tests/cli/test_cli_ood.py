@@ -153,13 +153,15 @@ def test_a_slip_is_told_at_once(
         made(sp.open_dataset(draw_photos(1)), tmp_path, **options)
 
 
-def test_outside_images_alone_ask_for_the_study(shiftproof: Shiftproof, draw_photos: Draw, hats: Path) -> None:
-    photos = draw_photos(4)
-    code, out, err = shiftproof("run", photos, "--ood", hats, "--json", "--quiet")
+def test_ood_images_are_for_the_study_of_them_and_accuracy_comes_beside_it(
+    shiftproof: Shiftproof, draw_photos: Draw, hats: Path
+) -> None:
+    photos, named = draw_photos(4), ("--studies", "ood", "--json", "--quiet")
+    code, out, err = shiftproof("run", photos, "--ood", hats, *named)
     assert code == 0, err
     metrics = {found["metric"] for found in json.loads(out)["findings"] if found["kind"] == "Measurement"}
     assert {"top1_accuracy", "auroc", "fpr_at_tpr", "shift_auroc"} <= metrics
-    code, out, err = shiftproof("run", photos, "--id", draw_photos(3, "more"), "--ood-detectors", "msp", "--json", "--quiet")
+    code, out, err = shiftproof("run", photos, "--id", draw_photos(3, "more"), "--ood-detectors", "msp", *named)
     assert code == 0, err
     id_sets = [one["about"]["id"] for one in json.loads(out)["findings"] if one.get("metric") == "id_accuracy"]
     assert id_sets == ["photos", "more"]
@@ -299,7 +301,8 @@ def test_a_choice_of_classes_needs_an_inside_set_that_has_some(
     shiftproof: Shiftproof, draw_photos: Draw, hats: Path
 ) -> None:
     caps = shutil.copytree(hats, hats.parent / "caps")
-    code, _, err = shiftproof("run", caps, "--training", draw_photos(4), "--ood", hats, "--scored", "subset", "--quiet")
+    typed = ["--studies", "ood", "--training", draw_photos(4), "--ood", hats, "--scored", "subset", "--quiet"]
+    code, _, err = shiftproof("run", caps, *typed)
     assert (code, "caps has no labels, so photos cannot be read among its classes" in err) == (1, True)
 
 
@@ -317,7 +320,7 @@ def colours():
 def test_odin_moves_inputs_of_torch_models_and_others_are_told_that_they_cannot(
     shiftproof: Shiftproof, draw_photos: Draw, hats: Path, tmp_path: Path
 ) -> None:
-    photos, typed = draw_photos(4), ["--ood", hats, "--odin-eps", 0.05, "--json"]
+    photos, typed = draw_photos(4), ["--studies", "ood", "--ood", hats, "--odin-eps", 0.05, "--json"]
     code, _, err = shiftproof("run", photos, *typed)
     assert (code, "colours gives no gradients" in err) == (1, True)
     pytest.importorskip("torch")

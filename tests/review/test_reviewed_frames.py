@@ -111,7 +111,7 @@ def test_frames_are_exported_with_those_that_were_rejected_and_run_tells_both(
     save_colour_network(Path("colours.onnx"))
     Path("classes.txt").write_text("\n".join(sorted(COLOURS)))
     network = ("--preprocess", "unit,resize=squash", "--classes", "classes.txt")
-    ran = shiftproof("run", "colours.onnx", "judged", *network, "--largest-k", "1", "--json")
+    ran = shiftproof("run", "colours.onnx", "judged", *network, "--studies", "temporal", "--largest-k", "1", "--json")
     told = [one for one in json.loads(ran.out)["findings"] if one.get("metric") == "pm_k_review_accuracy"]
     assert {one["about"]["rejected"] for one in told} == {"left out", "kept"}
     assert all(one["convention"]["frames rejected in review"].startswith("3, ") for one in told)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +12,8 @@ from typing import Any
 import pytest
 
 import shiftproof as sp
+from command import Shiftproof
+from shiftproof.bench import StudyChoice
 from shiftproof.datasets.image_list import FileImage, ImageList
 from shiftproof.datasets.subsets import drawn
 from shiftproof.errors import BadInput, StoreWarning
@@ -33,10 +37,11 @@ from shiftproof.types import (
     Results,
     Sample,
 )
+from toys import COLOURS, save_colour_network
 
 
 def test_the_next_passes_go_where_a_second_narrows_an_interval_most() -> None:
-    # twice as many units: 0.4 becomes 0.283, 0.118 in 30 s; 0.2 becomes 0.141, 0.059 in 10 s
+    # twice as many units: 0.4 becomes 0.283, 0.117 in 30 s; 0.2 becomes 0.141, 0.059 in 10 s
     flips, errors = Offer("flips", 10, 20, 30.0, 0.4), Offer("errors", 500, 1000, 10.0, 0.2)
     assert flips.gain == pytest.approx(0.00391, abs=1e-5)
     assert errors.gain == pytest.approx(0.00586, abs=1e-5)
@@ -361,3 +366,66 @@ def test_a_part_is_reported_as_far_as_it_came(
 def test_minutes_and_full_exclude_each_other() -> None:
     with pytest.raises(BadInput, match="leave out --minutes, or --full"):
         sp.run("lite:0", "photos", minutes=1, full=True)
+
+
+def test_full_does_all_units_and_is_found_again_without_a_name(
+    colour_model: Classifier, draw_photos: Callable[..., Path], passes: list[int], tmp_path: Path
+) -> None:
+    images, store = draw_photos(4), tmp_path / "runs"
+    told = {name: options for name, options in QUICK.items() if options is not None}
+    everything = StudyChoice(None, told)
+    full = sp.run(colour_model, images, studies=everything, full=True, store=store)
+    assert sum(passes) == 12 + 12 * 11 + 12 * 31
+    assert {"mean_corrupted_error", "mean_flip_probability"} <= {one.metric for one in full.measurements}
+    assert not [one for one in full.measurements if one.metric == "sampling_error"], "every cell was run"
+    assert numbers(sp.measure_stored(colour_model, images, studies=everything, store=store)) == numbers(full)
+    assert numbers(sp.run(colour_model, images, studies=everything, store=store, minutes=1)) == numbers(full)
+    assert sum(passes) == 12 + 12 * 11 + 12 * 31
+    planned = sp.plan(colour_model, images, studies=everything, store=store)
+    assert sum(int(row["images"]) for row in planned) == 12 + 12 * 11 + 12 * 31
+    assert not any(row["to do"] for row in planned)
+
+
+def test_only_what_is_stored_is_measured_where_no_study_is_named(
+    colour_model: Classifier, draw_photos: Callable[..., Path], tmp_path: Path
+) -> None:
+    images, store = draw_photos(2), tmp_path / "runs"
+    sp.store_predictions(colour_model, images, store=store)
+    found = {one.metric for one in sp.measure_stored(colour_model, images, store=store).measurements}
+    assert {"top1_accuracy", "mean_confidence"} <= found
+    assert not {"mean_corrupted_error", "mean_flip_probability", "auroc"} & found
+
+
+def test_models_are_compared_as_far_as_both_came(
+    colour_model: Classifier, draw_photos: Callable[..., Path], tmp_path: Path
+) -> None:
+    images, store = sp.open_dataset(draw_photos(4)), Store(tmp_path / "runs")
+    other = dataclasses.replace(colour_model, ref=ModelRef("other", "e" * 32))  # type: ignore[type-var]
+    for model, units in ((colour_model, 9), (other, 6)):
+        sp.run(model, images, studies=QUICK, minutes=10, store=store)
+        reached = store.reached(model.ref, images.ref)
+        assert reached is not None
+        (key,) = (key for key in reached.units if key.startswith("perturbation"))
+        store.save_reached(model.ref, images.ref, dataclasses.replace(reached, units={**reached.units, key: units}))
+    results = sp.compare([], images, studies=QUICK, store=store)
+    flips = [one for one in results.measurements if one.metric == "mean_flip_probability"]
+    assert {(one.about["model"], one.images) for one in flips} == {("colours", 6), ("other", 6)}
+
+
+def test_the_command_gives_a_profile_and_reports_it_again(
+    shiftproof: Shiftproof, draw_photos: Callable[..., Path], tmp_path: Path
+) -> None:
+    save_colour_network(tmp_path / "colours.onnx")
+    (tmp_path / "classes.txt").write_text("\n".join(sorted(COLOURS)))
+    model = ["colours.onnx", draw_photos(4), "--preprocess", "unit,resize=squash", "--classes", "classes.txt"]
+    cells = ["--corruptions", "contrast,brightness", "--perturbations", "brightness", "--edition", "cifar-32"]
+    ran = shiftproof("run", *model, *cells, "--json")
+    assert ran.code == 0, ran.err
+    assert "profile of colours on photos within 3 minutes: accuracy, calibration, corruption, perturbation" in ran.err
+    assert "the full profile (--full) is 516 forward passes" in ran.err
+    again = shiftproof("report", "colours", tmp_path / "photos", *cells, "--json")
+    assert (again.code, again.err) == (0, "report.html\n")
+    findings = json.loads(ran.out)["findings"]
+    assert json.loads(again.out)["findings"] == findings
+    assert {"top1_accuracy", "mean_corrupted_error", "mean_flip_probability"} <= {one.get("metric") for one in findings}
+    assert shiftproof("run", *model, "--full", "--minutes", 1).code == 2

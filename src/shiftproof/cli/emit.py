@@ -166,7 +166,7 @@ class Bar:
         elif not self._quiet and time.monotonic() - self._spoke > LINE_SECONDS:
             self._spoke = time.monotonic()
             rate = (self._done - self._before) / (self._spoke - self._started)
-            left = (self._total - self._done) / rate
+            left = max(0, self._total - self._done) / rate
             remark(f"{self._what}: {self._done:,} of {self._total:,}, {_rate(rate, self._unit)}, {left:.0f} s left")
 
     def end(self) -> None:

@@ -77,7 +77,8 @@ class Axis:
         options, some = self.options, images
         if units is not None:
             options, some = self.options.within(units, self.options.of(images))
-        return options.assemble(study, models, some, context)
+        work = options.assemble(study, models, some, context)
+        return dataclasses.replace(work, datasets=list({one.ref: one for one in (some, *work.datasets)}.values()))
 
 
 class Offer(NamedTuple):

@@ -136,7 +136,7 @@ class OODOptions(OODInputs, OODDetectorChoice, StudyOptions):
         )
         asked = [*(network for some in random.values() for network in some), *perturbed.values(), distance]
         companions = [one for one in asked if one is not None and not isinstance(one, ModelRef)]
-        return Assembled([made], [dataset, *sets.opened], companions)
+        return Assembled([made], sets.opened, companions)
 
     def _two(self) -> tuple[str, str] | None:
         if self.disagree is None:
