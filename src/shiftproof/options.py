@@ -324,9 +324,7 @@ class MatchingSettings(Options):
 class ScoringSettings(MatchingSettings):
     """How labels and outputs are matched, of which images, and what is one cluster."""
 
-    only_classes: str | None = option(
-        None, "Only images of these classes: imagenet-a, imagenet-o, imagenet-r, or a file."
-    )
+    only_classes: str | None = option(None, "Only images of these classes: imagenet-a, imagenet-o, imagenet-r, or a file.")
     coarse_classes: str | None = option(
         None, "Only hyponyms of these classes in WordNet, relabelled with them: coco, or a file of wnids."
     )
