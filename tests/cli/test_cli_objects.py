@@ -75,7 +75,7 @@ def test_objects_are_cut_out_asked_and_reported(shiftproof: Shiftproof, boxes: P
 def test_every_study_of_objects_says_its_numbers_to_people(
     shiftproof: Shiftproof, boxes: Path, study: str, told: str
 ) -> None:
-    ran = shiftproof("run", "colours.onnx", boxes, *PREPARED, "--studies", study, "--input-sizes", 8)
+    ran = shiftproof("run", "colours.onnx", boxes, *PREPARED, "--studies", study, "--input-sizes", 8, "--verbose")
     assert ran.code == 0, ran.err
     assert told in ran.out
 

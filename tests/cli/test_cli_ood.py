@@ -209,7 +209,7 @@ def test_networks_made_of_another_model_by_the_same_name_are_not_taken(draw_phot
 
 def test_the_headline_of_every_detector_is_printed(shiftproof: Shiftproof, draw_photos: Draw, hats: Path) -> None:
     photos, others = draw_photos(4), shutil.copytree(hats, hats.parent / "caps")
-    typed = ["--studies", "ood", "--ood-detectors", "msp,energy", "--quiet"]
+    typed = ["--studies", "ood", "--ood-detectors", "msp,energy", "--quiet", "--verbose"]
     code, out, err = shiftproof("run", photos, *typed, "--ood", hats, "--ood", others)
     assert code == 0, err
     rows = [line.split()[2:5] for line in out.splitlines() if "AUROC" in line]

@@ -94,6 +94,8 @@ def test_every_finding_of_the_study_is_drawn_and_none_is_left_over() -> None:
     tables = [part for part in section.parts if isinstance(part, Table)]
     shown = {cell.text for table in tables for row in table.rows for cell in row}
     for one in found:
+        if isinstance(one, Measurement) and one.metric == "offset_loss":
+            continue  # judged on the first page; errors by offset are a chart
         if isinstance(one, Measurement) and (one.metric != "pm_k_accuracy" or one.about["k"] == LARGEST_K):
             points = f"{100 * one.value:+.1f} points".replace("-", "−")
             assert {f"{100 * one.value:.1f}\u202f%", points} & shown, one.metric

@@ -40,14 +40,14 @@ def bound(found: Measurement, end: End, tail: float) -> float | None:
 
 
 def one_sided_p(found: Measurement, end: End, limit: float) -> float:
-    """The smallest tail whose bound still leaves the limit out; 1 where none does.
+    """The smallest tail whose bound still leaves the limit out; 1 where it is above a quarter.
 
     >>> from shiftproof.types import Interval
     >>> none_of_ten = Measurement("top1_accuracy", 0.0, {}, 10, {}, Interval(0.0, 0.30849710781876083))
     >>> round(one_sided_p(none_of_ten, "high", 0.5), 6)  # (1 - 0.5)^10
     0.000977
     """
-    few, many = LEAST_P, 0.5
+    few, many = LEAST_P, 0.25
     if not _leaves_out(found, end, limit, many):
         return 1.0
     if _leaves_out(found, end, limit, few):
