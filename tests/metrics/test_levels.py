@@ -42,6 +42,7 @@ def test_a_share_of_images_in_clusters_allows_for_few_clusters_at_every_level(ta
     assert usual is not None
     found = Measurement("top1_accuracy", float(right.mean()), {}, 240, {}, Interval(*usual), clusters=30)
     assert (bound(found, "low", tail), bound(found, "high", tail)) == pytest.approx(wanted, abs=1e-6)
+    assert one_sided_p(found, "low", usual[0]) == pytest.approx(0.025, rel=1e-6)
 
 
 def test_a_difference_follows_students_t_of_its_clusters() -> None:
