@@ -251,6 +251,10 @@ def rule(metric: str, *, weak: float, good: float, worse: Literal["above", "belo
     return Standard(told, weak, good, worse)
 
 
+MOST_PUBLISHED = 60
+"""Values of published models that a standard holds; of more, their quantiles, which draw the same picture."""
+
+
 def published(values: Iterable[float], who: str, *, worse: Literal["above", "below"]) -> Standard:
     """Marks by where published models lie: weak is worse than three quarters of them, good is better than three quarters.
 
@@ -261,7 +265,10 @@ def published(values: Iterable[float], who: str, *, worse: Literal["above", "bel
     known = sorted(values)
     low, high = (float(end) for end in np.quantile(known, [0.25, 0.75]))
     weak, good = (high, low) if worse == "above" else (low, high)
-    return Standard(f"{who}: weak is the worst quarter, good the best", weak, good, worse, tuple(known))
+    shown = (
+        known if len(known) <= MOST_PUBLISHED else np.quantile(known, np.linspace(0, 1, MOST_PUBLISHED)).round(4).tolist()
+    )
+    return Standard(f"{who}: weak is the worst quarter, good the best", weak, good, worse, tuple(shown))
 
 
 def column(table: str, name: str) -> list[float]:

@@ -148,7 +148,7 @@ def _strip(axis: Axis) -> Strip | None:
         weak, good = (place(standard.weak), 1.0), (0.0, place(standard.good))
     unit = metric_info(axis.found.metric).unit
     told = (
-        f"{axis.title}: {figure(axis.found.value, unit)}; of {len(known)} published models the middle half lies between "
+        f"{axis.title}: {figure(axis.found.value, unit)}; the middle half of published models lies between "
         f"{figure(min(standard.weak, standard.good), unit)} and {figure(max(standard.weak, standard.good), unit)}"
     )
     ticks = [place(value) for value in (known if len(known) <= MOST_TICKS else few)]

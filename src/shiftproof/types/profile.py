@@ -31,7 +31,7 @@ class Standard:
     weak: float
     good: float | None = None  # None: a limit alone
     worse: Literal["above", "below"] = "below"  # on which side of `weak` a number is weak
-    published: tuple[float, ...] = ()  # the same number of published models, lowest first
+    published: tuple[float, ...] = ()  # the same number of published models, lowest first; quantiles where they are many
 
     def mark(self, value: float) -> Mark:
         """The mark of one value."""

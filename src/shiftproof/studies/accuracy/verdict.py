@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from shiftproof.judging import LEAST_IMAGES, Candidate, Judge, Judged, Said, column, published
+from shiftproof.judging import LEAST_IMAGES, Candidate, Judge, Judged, Said, published
+from shiftproof.metrics.published import published_models
 from shiftproof.types import Axis, Measurement, NextStep, Standard
 
 SECTION = "accuracy"
@@ -12,7 +13,6 @@ BEHIND = 0.10
 """How far a class or a group may lie below the accuracy on all images."""
 LEAST_CLASSES = 100
 """Classes that photos need to be held against the ImageNet validation images: fewer may be easier or harder than all."""
-TABLE = "imagenet_c_models"
 
 
 def axes(judged: Judged) -> Iterator[Axis]:
@@ -21,15 +21,21 @@ def axes(judged: Judged) -> Iterator[Axis]:
 
 
 def _standard(judged: Judged, found: Measurement) -> Standard | None:
-    """Published models on the ImageNet validation images, for these or others of most of their classes."""
+    """Published models on the same dataset; on the ImageNet validation images for other photos of most of their classes."""
     card = judged.dataset(found)
-    if not judged.knows_imagenet or card is None or card.published not in (None, "imagenet"):
+    if not judged.knows_imagenet or card is None:
         return None
-    if (card.classes or 0) < LEAST_CLASSES:
-        return None
-    known = [1 - error for error in column(TABLE, "clean_error")]
-    others = "" if card.published else ", which are other photos"
-    return published(known, f"{len(known)} published models on the ImageNet validation images{others}", worse="below")
+    if card.published is not None:
+        known, where = published_models(found.metric, card.published) if found.as_published else (), card.published
+    else:
+        enough = (card.classes or 0) >= LEAST_CLASSES
+        known = published_models(found.metric, "imagenet") if enough else ()
+        where = "the ImageNet validation images, which are other photos"
+    return (
+        published((one.value for one in known), f"{len(known):,} published models on {where}", worse="below")
+        if known
+        else None
+    )
 
 
 def candidates(judged: Judged) -> Iterator[Candidate]:
