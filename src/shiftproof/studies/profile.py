@@ -424,7 +424,8 @@ class Profile:
         finally:
             watched.close()
         filled = self.clock()
-        state.pace = (filled - begun) / watched.passes if watched.passes else state.pace
+        if watched.passes:  # the latest is the best guess for studies not yet begun
+            self.pace = state.pace = (filled - begun) / watched.passes
         if not self.complete:
             state.width = width_of(state.parts.metric, self.desk.measure(work))
         state.measuring, state.units = self.clock() - filled, units
