@@ -61,9 +61,9 @@ from shiftproof.studies.kind import StudyKind
 from shiftproof.studies.measure import measure
 from shiftproof.studies.options import Assembled, Context, StudyOptions
 from shiftproof.studies.probe.options import ProbeOptions
-from shiftproof.studies.profile import Axis, Profile, common_reach
 from shiftproof.studies.threshold.exported import ExportedThreshold
 from shiftproof.studies.threshold.options import ThresholdOptions
+from shiftproof.studies.timed_profile import StudyEntry, TimedProfile, common_reach
 from shiftproof.types import (
     CLEAN,
     Classifier,
@@ -694,20 +694,20 @@ class Bench:
         datasets = [images, *([self.before_review(unreviewed, images)] if unreviewed else [])]
         made = [Assembled([], [])]
         for one in datasets:
-            axes = self.axes(models, one, studies)
+            entries = self.entries(models, one, studies)
             if stored:
-                made += self._stored(axes, models, one, _choice(studies).names)
+                made += self._stored(entries, models, one, _choice(studies).names)
             else:
-                made += [self._whole(axis, models, one, full, _choice(studies).names) for axis in axes]
+                made += [self._whole(entry, models, one, full, _choice(studies).names) for entry in entries]
                 made.append(Assembled([], [one]))
         return joined(made)
 
     def _whole(
-        self, axis: Axis, models: Sequence[Model | ModelRef], images: Dataset, full: bool, names: Sequence[str] | None
+        self, entry: StudyEntry, models: Sequence[Model | ModelRef], images: Dataset, full: bool, names: Sequence[str] | None
     ) -> Assembled:
         """A study as its options say, or with all units it can have."""
-        work = axis.assemble(models, images, self.context, _most(axis, images) if full else None)
-        asked = names is None or EVERY in names or axis.name in names
+        work = entry.assemble(models, images, self.context, _most(entry, images) if full else None)
+        asked = names is None or EVERY in names or entry.name in names
         return work if asked else dataclasses.replace(work, unasked=work.studies)
 
     def before_review(self, unreviewed: str | Path | Dataset, images: Dataset) -> Dataset:
@@ -717,7 +717,7 @@ class Bench:
             raise BadInput(f"both datasets are called {name}, so their numbers could not be told apart; rename a folder")
         return before
 
-    def axes(self, models: Sequence[Model | ModelRef], images: Dataset, studies: Studies) -> list[Axis]:
+    def entries(self, models: Sequence[Model | ModelRef], images: Dataset, studies: Studies) -> list[StudyEntry]:
         """The studies that were named, or those of a profile, with their options."""
         choice, boxes = _choice(studies), self._predict_boxes(models)
         if boxes:
@@ -726,17 +726,17 @@ class Bench:
                 "boxes are compared class by class",
                 "join or choose classes in the file of boxes",
             )
-        axes = chosen_axes(choice, images, boxes=boxes, models=len(models))
+        entries = chosen_entries(choice, images, boxes=boxes, models=len(models))
         if choice.names is None and any(isinstance(model, RecordedDetector) for model in models):
             # it holds detections in the images as they are
-            works = [(axis, axis.assemble(models, images, self.context)) for axis in axes]
-            axes = [
-                axis for axis, work in works if all(run.condition == CLEAN for one in work.studies for run in one.runs())
+            works = [(entry, entry.assemble(models, images, self.context)) for entry in entries]
+            entries = [
+                entry for entry, work in works if all(run.condition == CLEAN for one in work.studies for run in one.runs())
             ]
-        return axes
+        return entries
 
     def _stored(
-        self, axes: Sequence[Axis], models: Sequence[Model | ModelRef], images: Dataset, names: Sequence[str] | None
+        self, entries: Sequence[StudyEntry], models: Sequence[Model | ModelRef], images: Dataset, names: Sequence[str] | None
     ) -> Iterator[Assembled]:
         """Studies as far as a profile of these models has come; of others those that are stored whole, and those named."""
         every = [self.store.reached(model_ref(model), images.ref) or Reached() for model in models]
@@ -744,15 +744,15 @@ class Bench:
         everything = all(has_predictions(model_ref(model), images, store=self.store) for model in models)
         some = images if everything else drawn(images, common.images or len(images.samples))
         yield Assembled([], [some])
-        for axis in axes:
-            own = axis.images(images, common)
-            parts, units = axis.parts(own), common.units.get(axis.key)
-            if parts is None or (not parts.nested and len({one.drawn.get(axis.key) for one in every}) > 1):
+        for entry in entries:
+            own = entry.images(images, common)
+            parts, units = entry.parts(own), common.units.get(entry.key)
+            if parts is None or (not parts.nested and len({one.drawn.get(entry.key) for one in every}) > 1):
                 units = None  # of other images no part is the same
-            work = axis.assemble(models, own if units else some, self.context, units)
+            work = entry.assemble(models, own if units else some, self.context, units)
             any_name = names is None or EVERY in names
-            named = names is not None and axis.name in names
-            if units or named or (any_name and axis.kind.always) or self._is_stored(work):
+            named = names is not None and entry.name in names
+            if units or named or (any_name and entry.kind.always) or self._is_stored(work):
                 yield work if any_name or named else dataclasses.replace(work, unasked=work.studies)
 
     def _is_stored(self, work: Assembled) -> bool:
@@ -785,19 +785,21 @@ class Bench:
     ) -> Assembled:
         """The studies as far as they come within so many minutes of forward passes."""
         names = _choice(studies).names
-        works = [(axis, self._whole(axis, [model], images, False, names)) for axis in self.axes([model], images, studies)]
+        works = [
+            (entry, self._whole(entry, [model], images, False, names)) for entry in self.entries([model], images, studies)
+        ]
         check_classes(model, images, self.scoring)
         left = self.measurable(joined(work for _, work in works), [model])
-        axes = [axis for axis, work in works if any(study is one for study in work.studies for one in left)]
+        entries = [entry for entry, work in works if any(study is one for study in work.studies for one in left)]
         clustering(self.scoring_options.cluster).check([images])
         self.tell_preprocessing(model, [images], prediction)
         if not prediction.quiet:
-            told = listed(axis.name for axis in axes)
+            told = listed(entry.name for entry in entries)
             self.tell(f"profile of {model.ref.name} on {images.ref.name} within {minutes:g} minutes: {told}")
         with worker_pool(prediction.workers, model.preprocessing, images) as workers:
             desk = _Desk(self, model, images, prediction, workers)
-            reached = Profile(
-                axes,
+            reached = TimedProfile(
+                entries,
                 images,
                 desk,
                 minutes=minutes,
@@ -805,13 +807,13 @@ class Bench:
                 started=started,
                 progress=progress,
             ).spend()
-        done = [axis for axis in axes if axis.key in reached.units]
-        return joined(desk.assemble(axis, axis.images(images, reached), reached.units[axis.key]) for axis in done)
+        done = [entry for entry in entries if entry.key in reached.units]
+        return joined(desk.assemble(entry, entry.images(images, reached), reached.units[entry.key]) for entry in done)
 
     def save_whole(self, model: Model, images: Dataset, studies: Studies, *, full: bool) -> None:
         """Keeps in mind that these studies are stored whole."""
         known, size = self.store.reached(model.ref, images.ref) or Reached(), len(images.samples)
-        done = {axis.key: _most(axis, images) if full else None for axis in self.axes([model], images, studies)}
+        done = {entry.key: _most(entry, images) if full else None for entry in self.entries([model], images, studies)}
         others = known.units if known.images == size else {}
         drawn_for = {key: count for key, count in known.drawn.items() if key not in done and key in others}
         reached = dataclasses.replace(known, images=size, units={**others, **done}, drawn=drawn_for)
@@ -957,8 +959,8 @@ class _Desk:
     workers: Workers
     editions: set[Fit] = dataclasses.field(default_factory=set)  # told already
 
-    def assemble(self, axis: Axis, images: Dataset, units: int | None = None) -> Assembled:
-        work = axis.assemble([self.model], images, self.bench.context, units)
+    def assemble(self, entry: StudyEntry, images: Dataset, units: int | None = None) -> Assembled:
+        work = entry.assemble([self.model], images, self.bench.context, units)
         for fit, scaled in work.editions.items():
             if fit not in self.editions and not self.prediction.quiet:
                 self.editions.add(fit)
@@ -999,9 +1001,9 @@ def joined(works: Iterable[Assembled]) -> Assembled:
     )
 
 
-def _most(axis: Axis, images: Dataset) -> int | None:
+def _most(entry: StudyEntry, images: Dataset) -> int | None:
     """All units of a study that can be done in parts."""
-    parts = axis.parts(images)
+    parts = entry.parts(images)
     return None if parts is None else parts.most
 
 
@@ -1015,7 +1017,7 @@ def _choice(studies: Studies) -> StudyChoice:
     return StudyChoice(tuple(studies), options)
 
 
-def chosen_axes(choice: StudyChoice, images: Dataset, *, boxes: bool, models: int = 1) -> list[Axis]:
+def chosen_entries(choice: StudyChoice, images: Dataset, *, boxes: bool, models: int = 1) -> list[StudyEntry]:
     """The studies that were named and those that always run; or those of a profile and those that other options ask for.
 
     ``all`` names every study of what the models predict.
@@ -1025,22 +1027,22 @@ def chosen_axes(choice: StudyChoice, images: Dataset, *, boxes: bool, models: in
         name: kind for name, kind in every.items() if (kind.needs == "boxes") == boxes and kind.least_models <= models
     }
 
-    def axis(name: str, kind: StudyKind) -> Axis:
+    def entry(name: str, kind: StudyKind) -> StudyEntry:
         options = choice.options.get(name)
-        return Axis(name, kind, kind.load_options()() if options is None and kind.options is not None else options)
+        return StudyEntry(name, kind, kind.load_options()() if options is None and kind.options is not None else options)
 
     def asked(name: str) -> bool:
         options = choice.options.get(name)
         return options is not None and bool(_that_run(options))
 
     if choice.names is None:
-        axes = [axis(name, kind) for name, kind in fitting.items() if kind.by_default or asked(name)]
-        return [one for one in axes if one.options is None or asked(one.name) or one.options.fits(images)]
+        entries = [entry(name, kind) for name, kind in fitting.items() if kind.by_default or asked(name)]
+        return [one for one in entries if one.options is None or asked(one.name) or one.options.fits(images)]
     if not choice.names:
         raise BadInput("expected names of studies with commas between them, see shiftproof list studies")
     if EVERY in choice.names:
         return [
-            one for one in (axis(*named) for named in fitting.items()) if one.options is None or one.options.fits(images)
+            one for one in (entry(*named) for named in fitting.items()) if one.options is None or one.options.fits(images)
         ]
     named = {name: catalog.STUDIES.load(name) for name in choice.names}
     for name, kind in named.items():
@@ -1053,7 +1055,7 @@ def chosen_axes(choice: StudyChoice, images: Dataset, *, boxes: bool, models: in
             typed = " and ".join(map(as_typed, wanted))
             raise BadInput(f"{typed}: only the study {name} uses these; name it in --studies too")
     always = {name: kind for name, kind in fitting.items() if kind.always and name not in named}
-    return [axis(name, kind) for name, kind in (always | named).items()]
+    return [entry(name, kind) for name, kind in (always | named).items()]
 
 
 def _that_run(options: StudyOptions) -> list[str]:

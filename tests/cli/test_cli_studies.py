@@ -11,7 +11,7 @@ import pytest
 from PIL import Image as Pillow
 
 import shiftproof as sp
-from shiftproof.bench import StudyChoice, chosen_axes
+from shiftproof.bench import StudyChoice, chosen_entries
 from shiftproof.datasets.image_list import FileImage, ImageList
 from shiftproof.errors import BadInput, UnknownName
 from shiftproof.runs.store import Store
@@ -159,7 +159,7 @@ def kinds_of(images: ImageList, *names: str, **options: Any) -> list[str]:
         "natural-adversarial": sp.NaturalAdversarialOptions(**options),
         "ood": sp.OODOptions(**options),
     }
-    return [axis.name for axis in chosen_axes(StudyChoice(names or None, told), images, boxes=False)]
+    return [entry.name for entry in chosen_entries(StudyChoice(names or None, told), images, boxes=False)]
 
 
 def test_hard_photos_are_studied_only_where_named_and_then_take_the_outside_images(images: ImageList) -> None:

@@ -163,7 +163,7 @@ class Reached:
     drawn: Mapping[str, int] = dataclasses.field(default_factory=dict)  # images of studies that have fewer, by the same
     seconds: float = 0.0  # spent on it
     minutes: float = 0.0  # for which it is complete
-    axes: str = ""  # which studies these are the seconds and minutes of
+    studies: str = ""  # which studies these are the seconds and minutes of
     pace: float = 0.0  # seconds a forward pass took
 
     def plain(self) -> dict[str, Any]:
@@ -177,7 +177,7 @@ class Reached:
         if not all(type(count) is int and count >= 0 for count in counts):
             raise ValueError("images and units are counted")
         seconds, minutes, pace = (float(plain[name]) for name in ("seconds", "minutes", "pace"))
-        return cls(images, units, drawn, seconds, minutes, _text(plain["axes"]), pace)
+        return cls(images, units, drawn, seconds, minutes, _text(plain["studies"]), pace)
 
 
 def _text(value: object) -> str:
@@ -647,7 +647,7 @@ def _read_alike(path: Path) -> list[tuple[str, str]]:
 def _read_reached(path: Path) -> Reached:
     try:
         found = parse_json(text_in(path), path)
-        if found.keys() - {"images", "units", "drawn", "seconds", "minutes", "axes", "pace", CHECKSUM}:
+        if found.keys() - {"images", "units", "drawn", "seconds", "minutes", "studies", "pace", CHECKSUM}:
             raise DamagedFile(path, "it holds what no record of a profile does")
         _check(path, found)
         return Reached.from_plain(found)

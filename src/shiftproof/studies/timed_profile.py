@@ -41,7 +41,7 @@ LEAST_SPREAD = 0.1  # standard deviation that the width of an interval is compar
 
 
 @dataclass(frozen=True)
-class Axis:
+class StudyEntry:
     """A study of a profile, with its options."""
 
     name: str
@@ -216,7 +216,7 @@ def clock_face(seconds: float) -> str:
 class Desk(Protocol):
     """What a profile has done for it."""
 
-    def assemble(self, axis: Axis, images: Dataset, units: int | None = None) -> Assembled: ...
+    def assemble(self, entry: StudyEntry, images: Dataset, units: int | None = None) -> Assembled: ...
 
     def fill(self, works: Sequence[Assembled], progress: Progress, *, keep: Keep | None = None) -> None:
         """Predicts what these studies need and is not stored; at least `keep` is stored of it."""
@@ -232,7 +232,7 @@ class Desk(Protocol):
 class Partial:
     """A study that is done in parts, as far as it has come."""
 
-    axis: Axis
+    entry: StudyEntry
     images: Dataset
     parts: Parts
     passes: int  # of a unit
@@ -253,10 +253,10 @@ class Partial:
         more = max(self.parts.least, math.ceil(self.units * GROWTH))
         more = self.parts.most if more * 1.3 > self.parts.most else more
         seconds = (more - self.units) * self.passes * (self.pace or pace)
-        return Offer(self.axis.name, self.units, more, seconds, self.width.now, self.width.settled)
+        return Offer(self.entry.name, self.units, more, seconds, self.width.now, self.width.settled)
 
 
-class Profile:
+class TimedProfile:
     """The profile of one model on one dataset, as far as the minutes carry it.
 
     Minutes count from the first call on: one that was stopped goes on, and one that is complete goes on with more of them.
@@ -264,7 +264,7 @@ class Profile:
 
     def __init__(
         self,
-        axes: Sequence[Axis],
+        entries: Sequence[StudyEntry],
         images: Dataset,
         desk: Desk,
         *,
@@ -274,15 +274,15 @@ class Profile:
         progress: Progress | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.axes, self.images, self.desk, self.minutes, self.progress = axes, images, desk, minutes, progress
+        self.entries, self.images, self.desk, self.minutes, self.progress = entries, images, desk, minutes, progress
         self.clock, self.started = clock, clock() if started is None else started
-        asked = fingerprint_of(*sorted(axis.key for axis in axes))
+        asked = fingerprint_of(*sorted(entry.key for entry in entries))
         before = reached or Reached()
-        if before.axes != asked:  # other studies have minutes of their own
-            before = dataclasses.replace(before, seconds=0.0, minutes=0.0, axes=asked)
+        if before.studies != asked:  # other studies have minutes of their own
+            before = dataclasses.replace(before, seconds=0.0, minutes=0.0, studies=asked)
         self.before = self.reached = before
         self.complete = before.minutes >= minutes
-        self.whole = [axis for axis in axes if axis.parts(images) is None]
+        self.whole = [entry for entry in entries if entry.parts(images) is None]
         self.pace = before.pace or GUESSED_PACE
         self.measuring = 0.0  # seconds, of the studies that are not done in parts
 
@@ -291,17 +291,19 @@ class Profile:
         try:
             images = self._unchanged()
             self._time_measuring(images)
-            partials = [self._begun(axis, self._images_of(axis, images)) for axis in self.axes if axis not in self.whole]
+            partials = [
+                self._begun(entry, self._images_of(entry, images)) for entry in self.entries if entry not in self.whole
+            ]
             self._tell_estimate(images, partials)
             while offer := best_offer((one.offer(self.pace) for one in partials if one.growing), self._left(partials)):
-                self._step(next(one for one in partials if one.axis.name == offer.name), offer.more)
+                self._step(next(one for one in partials if one.entry.name == offer.name), offer.more)
         finally:
             self._save()
         for one in partials:
             if one.problem or not one.units:
                 least = clock_face(one.offer(self.pace).seconds)
                 why = one.problem or f"its smallest part takes about {least} min; give more --minutes"
-                self.desk.tell(f"left out: {one.axis.name}: {why}")
+                self.desk.tell(f"left out: {one.entry.name}: {why}")
         self._save(minutes=max(self.minutes, self.before.minutes))
         return self.reached
 
@@ -334,7 +336,7 @@ class Profile:
         held: Dataset | None = None
         while True:
             images = drawn(self.images, count)
-            works = [self.desk.assemble(axis, images) for axis in self.whole]
+            works = [self.desk.assemble(entry, images) for entry in self.whole]
             # the first images are waited for, however long they take
             seconds = math.inf if held is None else self._left()
             watched = self._watched("Unchanged images", seconds, len(images.samples) - self.reached.images)
@@ -349,7 +351,7 @@ class Profile:
                 self.pace = (self.clock() - begun) / watched.passes
                 self._save(pace=self.pace)
             held, size = images, len(images.samples)
-            self._save(images=size, units={**self.reached.units, **dict.fromkeys((axis.key for axis in self.whole), None)})
+            self._save(images=size, units={**self.reached.units, **dict.fromkeys((entry.key for entry in self.whole), None)})
             if size == every or self._left() < 0:
                 return images
             runs = dict.fromkeys(run for work in works for study in work.studies for run in study.runs())
@@ -363,7 +365,7 @@ class Profile:
     def _keep(self) -> Keep | None:
         """The richest that any study needs of unchanged images, so that none is predicted twice."""
         few = drawn(self.images, min(FIRST_IMAGES, len(self.images.samples)))
-        works = [self.desk.assemble(axis, few, axis.least(few)) for axis in self.axes]
+        works = [self.desk.assemble(entry, few, entry.least(few)) for entry in self.entries]
         studies = [study for work in works for study in work.studies]
         clean = (few.ref, CLEAN)
         keeps = [study.keep for study in studies if any((run.dataset, run.condition) == clean for run in study.runs())]
@@ -372,46 +374,46 @@ class Profile:
     def _time_measuring(self, images: Dataset) -> None:
         """How long it takes to measure the studies that are not done in parts."""
         begun = self.clock()
-        for axis in () if self.complete else self.whole:
-            self.desk.measure(self.desk.assemble(axis, images))
+        for entry in () if self.complete else self.whole:
+            self.desk.measure(self.desk.assemble(entry, images))
         self.measuring = self.clock() - begun
 
-    def _images_of(self, axis: Axis, images: Dataset) -> Dataset:
+    def _images_of(self, entry: StudyEntry, images: Dataset) -> Dataset:
         """The images of a study that is done in parts: all, unless its parts are of exactly the images it began with.
 
         Then as many as leave it time for several passes each; it begins anew only where there is time for many more.
         """
-        parts, known = axis.parts(images), self.before.drawn.get(axis.key, 0)
-        if parts is None or parts.nested or axis.options is None:
+        parts, known = entry.parts(images), self.before.drawn.get(entry.key, 0)
+        if parts is None or parts.nested or entry.options is None:
             return images
-        images = axis.options.of(images)
+        images = entry.options.of(images)
         seconds = PART_SHARE * max(0.0, self._left())
         count = min(len(images.samples), max(int(seconds / (PASSES_EACH * self.pace)), LEAST_IMAGES))
         if known and count < ANEW * known:
             return drawn(images, known)
         some = drawn(images, count)
-        units = {key: done for key, done in self.reached.units.items() if key != axis.key}
-        self._save(units=units, drawn={**self.reached.drawn, axis.key: len(some.samples)})
+        units = {key: done for key, done in self.reached.units.items() if key != entry.key}
+        self._save(units=units, drawn={**self.reached.drawn, entry.key: len(some.samples)})
         return some
 
-    def _begun(self, axis: Axis, images: Dataset) -> Partial:
+    def _begun(self, entry: StudyEntry, images: Dataset) -> Partial:
         """A study that is done in parts, with what is stored of it."""
-        parts = axis.parts(images)
+        parts = entry.parts(images)
         if parts is None:
-            raise ValueError(f"{axis.name} is not done in parts")
-        work = self.desk.assemble(axis, images, parts.least)
+            raise ValueError(f"{entry.name} is not done in parts")
+        work = self.desk.assemble(entry, images, parts.least)
         sizes = {one.ref: len(one.samples) for one in work.datasets}
         runs = dict.fromkeys(run for study in work.studies for run in study.runs())
         passes = parts.passes or max(1, round(sum(sizes[run.dataset] for run in runs) / parts.least))
-        state = Partial(axis, images, parts, passes)
-        units = min(self.reached.units.get(axis.key) or 0, parts.most)
+        state = Partial(entry, images, parts, passes)
+        units = min(self.reached.units.get(entry.key) or 0, parts.most)
         if units:
             self._step(state, units)
         return state
 
     def _step(self, state: Partial, units: int) -> None:
-        work = self.desk.assemble(state.axis, state.images, units)
-        watched = self._watched(state.axis.kind.title, self._left(), (units - state.units) * state.passes)
+        work = self.desk.assemble(state.entry, state.images, units)
+        watched = self._watched(state.entry.kind.title, self._left(), (units - state.units) * state.passes)
         begun = self.clock()
         try:
             self.desk.fill([work], watched)
@@ -429,7 +431,7 @@ class Profile:
         if not self.complete:
             state.width = width_of(state.parts.metric, self.desk.measure(work))
         state.measuring, state.units = self.clock() - filled, units
-        self._save(units={**self.reached.units, state.axis.key: units})
+        self._save(units={**self.reached.units, state.entry.key: units})
 
     def _tell_estimate(self, images: Dataset, partials: Sequence[Partial]) -> None:
         """How many forward passes a full profile takes, and how many of them the minutes buy."""
@@ -437,7 +439,7 @@ class Profile:
             self.desk.tell(f"complete for {self.before.minutes:g} minutes; more --minutes go on, --full takes everything")
             return
         every = len(self.images.samples)
-        full = every + sum(parts.most * one.passes for one in partials if (parts := one.axis.parts(self.images)))
+        full = every + sum(parts.most * one.passes for one in partials if (parts := one.entry.parts(self.images)))
         told = [f"the full profile (--full) is {full:,} forward passes"]
         if self.reached.pace:
             minutes, bought = full * self.pace / 60, 60 * self.minutes / self.pace

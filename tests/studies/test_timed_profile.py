@@ -23,7 +23,7 @@ from shiftproof.runs.store import Reached, Store
 from shiftproof.studies.base import CleanStudy
 from shiftproof.studies.kind import StudyKind
 from shiftproof.studies.options import Assembled, Context, Parts, StudyOptions
-from shiftproof.studies.profile import Axis, Offer, OutOfTime, Profile, best_offer, width_of
+from shiftproof.studies.timed_profile import Offer, OutOfTime, StudyEntry, TimedProfile, best_offer, width_of
 from shiftproof.types import (
     Classes,
     Classifier,
@@ -135,8 +135,8 @@ class ToyOptions(StudyOptions):
         return Assembled([ToyStudy(models=models, dataset=dataset)], [dataset])
 
 
-def axis(name: str, parts: Parts | None = None) -> Axis:
-    return Axis(name, StudyKind(name.title(), "?", "none:none"), ToyOptions(told=parts))
+def entry(name: str, parts: Parts | None = None) -> StudyEntry:
+    return StudyEntry(name, StudyKind(name.title(), "?", "none:none"), ToyOptions(told=parts))
 
 
 @dataclass
@@ -156,11 +156,11 @@ class ToyDesk:
     def clock(self) -> float:
         return self.now
 
-    def assemble(self, axis: Axis, images: Any, units: int | None = None) -> Assembled:
-        self.assembled.append((axis.name, len(images.samples), units))
+    def assemble(self, entry: StudyEntry, images: Any, units: int | None = None) -> Assembled:
+        self.assembled.append((entry.name, len(images.samples), units))
         # how many passes this is, in place of a study
         asked = len(images.samples) if units is None else units
-        study = ToyStudy([ModelRef(f"{'whole' if units is None else axis.name} {asked}", "f")], images)
+        study = ToyStudy([ModelRef(f"{'whole' if units is None else entry.name} {asked}", "f")], images)
         return Assembled([study], [images])
 
     def fill(self, works: Sequence[Assembled], progress: Progress, *, keep: Keep | None = None) -> None:
@@ -185,15 +185,15 @@ class ToyDesk:
     def tell(self, text: str) -> None:
         self.lines.append(text)
 
-    def spend(self, axes: Sequence[Axis], minutes: float) -> Reached:
-        return Profile(axes, self.images, self, minutes=minutes, reached=self.kept, clock=self.clock).spend()
+    def spend(self, entries: Sequence[StudyEntry], minutes: float) -> Reached:
+        return TimedProfile(entries, self.images, self, minutes=minutes, reached=self.kept, clock=self.clock).spend()
 
 
 METRIC = "mean_corrupted_error"
 AXES = [
-    axis("accuracy"),
-    axis("flips", Parts(50, 5000, METRIC, passes=1)),
-    axis("errors", Parts(20, 5000, METRIC, passes=1)),
+    entry("accuracy"),
+    entry("flips", Parts(50, 5000, METRIC, passes=1)),
+    entry("errors", Parts(20, 5000, METRIC, passes=1)),
 ]
 
 
@@ -232,7 +232,7 @@ def test_a_complete_profile_is_not_continued_unless_it_is_given_more() -> None:
     assert (desk.stored, desk.now) == (passes, spent), "no pass, and nothing measured"
     more = desk.spend(AXES, minutes=2)
     assert all((more.units[one.key] or 0) > (first.units[one.key] or 0) for one in AXES[1:2])
-    other = [*AXES, axis("colours", Parts(5, 50, METRIC, passes=1))]
+    other = [*AXES, entry("colours", Parts(5, 50, METRIC, passes=1))]
     assert desk.spend(other, minutes=1).units[other[-1].key] == 50, "another study has minutes of its own"
 
 
@@ -246,9 +246,9 @@ def test_of_many_images_as_many_are_drawn_as_there_is_time_for() -> None:
 
 def test_a_study_whose_least_part_does_not_fit_is_left_out_and_said_to_be() -> None:
     desk = ToyDesk(photos(100))
-    axes = [AXES[0], axis("slow", Parts(5, 100, METRIC, passes=300))]
-    reached = desk.spend(axes, minutes=1)
-    assert axes[1].key not in reached.units
+    entries = [AXES[0], entry("slow", Parts(5, 100, METRIC, passes=300))]
+    reached = desk.spend(entries, minutes=1)
+    assert entries[1].key not in reached.units
     assert "left out: slow: its smallest part takes about 2:30 min; give more --minutes" in desk.lines
 
 
@@ -266,13 +266,13 @@ def test_a_step_that_takes_far_longer_than_foreseen_is_broken_off_and_does_not_c
 
 
 def test_a_study_of_exactly_its_images_keeps_them_and_begins_anew_only_with_many_more() -> None:
-    axes = [AXES[0], axis("errors", Parts(60, 5000, METRIC, passes=1, nested=False))]
+    entries = [AXES[0], entry("errors", Parts(60, 5000, METRIC, passes=1, nested=False))]
     desk = ToyDesk(photos(10_000))
-    first = desk.spend(axes, minutes=1)
-    kept = first.drawn[axes[1].key]
+    first = desk.spend(entries, minutes=1)
+    kept = first.drawn[entries[1].key]
     assert 50 <= kept < first.images
-    assert desk.spend(axes, minutes=2).drawn == first.drawn
-    assert desk.spend(axes, minutes=30).drawn[axes[1].key] > 4 * kept
+    assert desk.spend(entries, minutes=2).drawn == first.drawn
+    assert desk.spend(entries, minutes=30).drawn[entries[1].key] > 4 * kept
 
 
 def test_how_far_a_profile_came_is_stored_and_a_damaged_record_is_not_believed(tmp_path: Path) -> None:
