@@ -42,6 +42,9 @@ class Rounds:
     tries: int = 1  # attempts to qualify, each with images of its own
 
 
+ROUNDS = Rounds()
+
+
 @dataclass(frozen=True)
 class _Chosen:
     """An image and its round; `attempt` numbers the attempts to qualify."""
@@ -63,7 +66,7 @@ def human_test_project(
     learned: ImageList | None = None,
     qualifying: ImageList | None = None,
     classes: Sequence[str] | None = None,
-    rounds: Rounds = Rounds(),  # noqa: B008 frozen
+    rounds: Rounds = ROUNDS,
     even: bool = False,
     pass_mark: float = PASS_MARK,
     consent: str = CONSENT,
