@@ -167,5 +167,5 @@ def test_a_missing_library_becomes_an_install_command(monkeypatch: pytest.Monkey
     if importlib.util.find_spec("timm") is not None:
         pytest.skip("timm is installed")
     pytest.importorskip("torch", reason="torch is not installed")
-    with pytest.raises(MissingExtra, match=r"shiftproof\[torch\]"):
+    with pytest.raises(MissingExtra, match=r"shiftproof\[timm\]"):
         load_model("timm:resnet18")

@@ -84,7 +84,7 @@ def renamed(of_set: Classes, of_model: Classes, names: Mapping[str, str] | None)
     where it is None those whose name is similar to that of one class alone; and what was renamed.
 
     >>> renamed(Classes(("kitty", "eels")), Classes(("cat", "eel")), {"kitty": "cat"})
-    (Classes(names=('cat', 'eels'), wnids=None), {'kitty': 'cat'})
+    (<Classes: cat, eels>, {'kitty': 'cat'})
     >>> renamed(Classes(("kitty", "eels")), Classes(("cat", "eel")), None)[1]
     {'eels': 'eel'}
     """
