@@ -229,8 +229,8 @@ def evidence_told(weakness: Weakness, candidates: int) -> str:
     behind = " of ".join([images(found.images), *([str(found.about["dataset"])] if "dataset" in found.about else [])])
     return (
         f"95 % CI {span(found.ends, unit)}, {behind}. "
-        f"{standard.told[:1].upper()}{standard.told[1:]}, here {size(standard.weak, unit)}. "
-        f"Beyond it by at least {points(weakness.beyond)} ({chance}, corrected for {count(candidates)} numbers)."
+        f"Limit: {size(standard.weak, unit)} ({standard.told}). "
+        f"Corrected for the {count(candidates)} numbers looked at, still at least {points(weakness.beyond)} beyond it ({chance})."
     )
 
 
@@ -239,13 +239,18 @@ def marks_summed_up(verdict: Profile) -> str:
     by_mark: dict[str, list[str]] = {"weak": [], "typical": [], "good": []}
     for axis in verdict.axes:
         if axis.mark:
-            by_mark[axis.mark].append(axis.title.lower() if axis.title[1:2].islower() else axis.title)
+            by_mark[axis.mark].append(_in_a_sentence(axis))
     told = [f"{mark.capitalize()}: {', '.join(dict.fromkeys(titles))}." for mark, titles in by_mark.items() if titles]
-    judged = sum(axis.standard is not None for axis in verdict.axes)
-    left = judged - sum(axis.mark is not None for axis in verdict.axes)
-    if left:
-        told.append(f"Too uncertain to call: {left} of {judged}.")
+    open_ones = [axis for axis in verdict.axes if axis.standard is not None and axis.mark is None]
+    if open_ones:
+        told.append(f"Too uncertain to call: {', '.join(dict.fromkeys(map(_in_a_sentence, open_ones)))}.")
+    if verdict.weaknesses:
+        told.append(f"{counted(len(verdict.weaknesses), 'finding')} below.")
     return " ".join(told) or "Nothing here has a standard to be judged by."
+
+
+def _in_a_sentence(axis: Axis) -> str:
+    return f"{axis.title[:1].lower()}{axis.title[1:]}" if axis.title[1:2].islower() else axis.title
 
 
 def none_told(verdict: Profile) -> str:

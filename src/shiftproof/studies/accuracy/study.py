@@ -298,7 +298,7 @@ class AccuracyStudy(CleanStudy):
         yield from _classes(predictions, correct, tally, names, subject)
         for place in _worst_first(tally)[: self.worst_classes]:
             yield from _confusions(place, predictions, names, subject)
-            rows = np.flatnonzero(~correct & (predictions.labels == place).any(axis=1))
+            rows = _most_confused(predictions, np.flatnonzero(~correct & (predictions.labels == place).any(axis=1)))
             yield from _example(run, predictions, rows, {"class": names[place]})
         yield confusion_matrix(run, predictions, correct, names, subject)
         yield from frequent_confusions(run, predictions, correct)
@@ -318,6 +318,12 @@ class AccuracyStudy(CleanStudy):
 def _members(slices: Sequence[Slices]) -> Iterator[tuple[Slices, str, NDArray[np.bool_]]]:
     """Every group with its name and the images in it, (images,)."""
     return ((one, name, one.groups == place) for one in slices for place, name in enumerate(one.names))
+
+
+def _most_confused(predictions: Predictions, wrong: Rows) -> Rows:
+    """Those of some misclassified images that are predicted as the class that most of them are predicted as."""
+    predicted = predictions.top5.classes[wrong, 0]
+    return wrong[predicted == np.bincount(predicted).argmax()] if len(wrong) else wrong
 
 
 def _example(run: Run, predictions: Predictions, wrong: Rows, about: About) -> Iterator[Gallery]:

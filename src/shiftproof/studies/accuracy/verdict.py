@@ -41,7 +41,9 @@ def _standard(judged: Judged, found: Measurement) -> Standard | None:
 def candidates(judged: Judged) -> Iterator[Candidate]:
     """Every class and group with enough images, against the accuracy on all images."""
     for overall in judged.overall("top1_accuracy"):
-        standard = Standard("10 points below the accuracy on all images", overall.value - BEHIND, worse="below")
+        standard = Standard(
+            "rule: at most 10 points below the accuracy on all images", overall.value - BEHIND, worse="below"
+        )
         of_dataset = {"dataset": overall.about["dataset"]}
         for found in judged.numbers("class_accuracy", **of_dataset):
             if _is_large(found):

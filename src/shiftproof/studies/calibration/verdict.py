@@ -16,7 +16,7 @@ ALLOWED = 0.05
 def axes(judged: Judged) -> Iterator[Axis]:
     standard = rule("rms_calibration_error", weak=0.10, good=ALLOWED, worse="above")
     for found in judged.overall("rms_calibration_error"):
-        yield Axis("calibration", "Calibration error", found, SECTION, standard)
+        yield Axis("calibration", "Calibration error (RMS)", found, SECTION, standard)
 
 
 def candidates(judged: Judged) -> Iterator[Candidate]:

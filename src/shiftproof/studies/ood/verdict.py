@@ -10,7 +10,7 @@ from shiftproof.studies.ood.scores import ALL_OOD
 from shiftproof.types import Axis, Measurement, NextStep, Standard
 
 SECTION = "ood"
-GOALS = {"failure": ("failure", "Failure detection"), "new-class": ("ood", "New-class detection")}
+GOALS = {"failure": ("failure", "Failure detection (AUROC)"), "new-class": ("ood", "New-class detection (AUROC)")}
 """Goals, each with the name and the title of its axis."""
 WEAK, GOOD = 0.70, 0.90
 
