@@ -916,7 +916,8 @@ class Bench:
     def again(self, command: str, models: Sequence[str | Model | ModelRef], dataset: str | Path | Dataset) -> str:
         """A command for the same models, dataset and settings; nothing where these are not what can be typed."""
         location = dataset.ref.location if isinstance(dataset, Dataset) else os.fspath(dataset)
-        named = [model for model in models if isinstance(model, str)]
+        # compare takes names of stored models, run what can be loaded
+        named = [model for model in models if isinstance(model, str) and (command != "run" or _can_be_loaded(model))]
         if location is None or len(named) < len(models):
             return ""
         settings = [self.context.dataset_options, self.scoring_options]
@@ -946,6 +947,11 @@ class Bench:
         self.tell(f"edition {fit.edition}: {fit.why}")
         for warning in fit.warnings(scaled=scaled):
             self.tell(f"warning: {warning}")
+
+
+def _can_be_loaded(model: str) -> bool:
+    """Whether this is a model spec, and not only the name of a stored model."""
+    return model.partition(":")[0] in catalog.MODELS or Path(model).exists()
 
 
 @dataclass

@@ -230,7 +230,8 @@ def evidence_told(weakness: Weakness, candidates: int) -> str:
     return (
         f"95 % CI {span(found.ends, unit)}, {behind}. "
         f"Limit: {size(standard.weak, unit)} ({standard.told}). "
-        f"Corrected for the {count(candidates)} numbers looked at, still at least {points(weakness.beyond)} beyond it ({chance})."
+        f"Corrected for the {count(candidates)} numbers looked at, "
+        f"still at least {points(weakness.beyond)} beyond it ({chance})."
     )
 
 
