@@ -64,6 +64,13 @@ def test_a_fact_that_is_named_is_the_case_and_who_lacks_it_stands_alone() -> Non
     assert found.count == 3
 
 
+def test_what_the_user_names_is_told_from_what_was_found_even_by_the_same_name() -> None:
+    frames = [sample(f"{clip}/{frame}", clip=clip) for clip in "ab" for frame in "12"]
+    keys = ("a", "a", "b", "b")
+    assert Clustering().of(frames) == Clusters("clip", keys)
+    assert Clustering("clip").of(frames) == Clusters("clip", keys, named=True) != Clusters("clip", keys)
+
+
 def test_a_fact_that_no_image_has_is_an_error_that_names_those_there_are() -> None:
     images = ImageList("few", [sample("a", patient="p1")], None, FilesBelow(""))
     Clustering("patient").check([images])
