@@ -78,11 +78,14 @@ def test_colour_is_that_of_scikit_image_for_colours_at_random_and_for_nearly_gre
     at_random = rng.integers(0, 256, (300, 400, 3), dtype=np.uint8)
     for spread in (1, 6, 40, 255):
         around = np.clip(at_random[..., :1] + rng.integers(-spread, spread + 1, at_random.shape), 0, 255).astype(np.uint8)
+        tried: list[dict[str, Any]] = []
         for parameters in (severity_parameters(name, severity, column) for column in COLUMNS for severity in range(1, 6)):
-            assert np.array_equal(ours(name, around, parameters), through_hsv(name, around, parameters)), (
-                spread,
-                parameters,
-            )
+            if parameters not in tried:  # editions share many
+                assert np.array_equal(ours(name, around, parameters), through_hsv(name, around, parameters)), (
+                    spread,
+                    parameters,
+                )
+                tried.append(parameters)
 
 
 @pytest.mark.parametrize("name", ["brightness", "saturate"])

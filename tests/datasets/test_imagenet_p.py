@@ -207,13 +207,15 @@ def test_arrays_with_an_axis_of_frames_are_sequences(tmp_path: Path) -> None:
 
 
 def test_the_published_arrays_of_cifar_are_recognised_and_line_up_with_the_clean_images(tmp_path: Path) -> None:
-    for folder, name, shape in (("c", "fog", (50_000, 32, 32, 3)), ("p", "translate", (10_000, 16, 32, 32, 3))):
+    shapes = {"c": (50_000, 32, 32, 3), "bar": (50_000, 32, 32, 3), "p": (10_000, 16, 32, 32, 3)}
+    for (folder, shape), name in zip(shapes.items(), ("fog", "ripple", "translate"), strict=True):
         (tmp_path / folder).mkdir()
         with open(tmp_path / folder / f"{name}.npy", "wb") as file:  # a sparse file of the published shape
             np.lib.format.write_array_header_1_0(file, {"descr": "|u1", "fortran_order": False, "shape": shape})
             file.truncate(128 + int(np.prod(shape)))
     np.save(tmp_path / "c" / "labels.npy", np.tile(np.arange(10), 5000))
     corrupted, perturbed = open_dataset(tmp_path / "c"), open_dataset(tmp_path / "p")
+    assert open_dataset(tmp_path / "bar").published == "cifar-10-c-bar"
     assert (corrupted.published, perturbed.published) == ("cifar-10-c", "cifar-10-p")
     assert corrupted.notes[0] == "CIFAR-10-C: 50,000 images, 10 classes"
     assert perturbed.notes[0] == "CIFAR-10-P: 160,000 images"

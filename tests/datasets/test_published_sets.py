@@ -111,6 +111,28 @@ def test_imagenet_c_folders_become_facts(below: str, tmp_path: Path, draw: Draw)
     assert images.samples[1].labels == (0,)
 
 
+@pytest.mark.parametrize(
+    ("corruptions", "published"),
+    [
+        (("plasma_noise", "sparkles"), "imagenet-c-bar"),
+        (("near_focus", "fog_3d"), "imagenet-3dcc"),
+        (("fog", "sparkles"), None),
+        (("fog", "fog_3d"), None),
+        (("lines", "sparkles"), None),
+    ],
+)
+def test_relatives_of_imagenet_c_are_known_by_their_corruptions(
+    corruptions: tuple[str, ...], published: str | None, tmp_path: Path, draw: Draw
+) -> None:
+    for corruption in corruptions:
+        draw(tmp_path / corruption / "2" / "n01440764" / "a.png")
+    images = open_dataset(tmp_path)
+    assert images.published == published
+    assert {sample.facts["corruption"] for sample in images.samples} == set(corruptions)
+    alone = open_dataset(tmp_path / corruptions[0])
+    assert alone.samples[0].facts == {"corruption": corruptions[0], "severity": 2}
+
+
 def test_one_corruption_of_imagenet_c_takes_its_name_from_its_folder(tmp_path: Path, draw: Draw) -> None:
     for severity in range(1, 6):
         draw(tmp_path / "fog" / str(severity) / "n01440764" / "a.png")

@@ -80,15 +80,15 @@ def _whole_32(image: Image) -> Image:
     return resized_whole(image, 32, 32)
 
 
-IMAGENET_224 = Edition(224, "imagenet-224", _imagenet_224, "shorter side to 256, centre 224", sequence_side=256)
+IMAGENET_224 = Edition(224, "imagenet-224", _imagenet_224, about="shorter side to 256, centre 224", sequence_side=256)
 INCEPTION_299 = Edition(
-    299, "inception-299", _inception_299, "centre of 0.875 of each side, resized to 299 x 299", middle=0.875
+    299, "inception-299", _inception_299, about="centre of 0.875 of each side, resized to 299 x 299", middle=0.875
 )
 IMAGENET_64 = Edition(
-    64, "tiny-64", _whole_64, "the whole image resized to 64 x 64; the severity parameters of Tiny-ImageNet"
+    64, "tiny-64", _whole_64, about="the whole image resized to 64 x 64; the severity parameters of Tiny-ImageNet"
 )
-TINY_64 = Edition(64, "tiny-64", _whole_64, "the whole image resized to 64 x 64", sequence_side=64)
-CIFAR_32 = Edition(32, "cifar-32", _whole_32, "the whole image resized to 32 x 32")
+TINY_64 = Edition(64, "tiny-64", _whole_64, about="the whole image resized to 64 x 64", sequence_side=64)
+CIFAR_32 = Edition(32, "cifar-32", _whole_32, about="the whole image resized to 32 x 32")
 
 
 def edition_of(name: str) -> Edition:
@@ -117,6 +117,10 @@ class Fit(NamedTuple):
     def warnings(self, *, scaled: bool = False) -> list[str]:
         """What to say of it; where severity parameters are scaled to the image size, none need be made for that."""
         return [told for told in (None if scaled else self.warning, self.apart) if told is not None]
+
+    def told(self, *, scaled: bool = False) -> list[str]:
+        """Lines for the person who waits: which edition and why, and the warnings."""
+        return [f"edition {self.edition}: {self.why}", *(f"warning: {one}" for one in self.warnings(scaled=scaled))]
 
 
 def fitting_edition(pictures: int | None, inputs: int | None = None) -> Fit:

@@ -19,8 +19,8 @@ Parameter: TypeAlias = float | int | bool
 
 Rows: TypeAlias = tuple[tuple[Parameter, ...], ...]
 
-Group: TypeAlias = Literal["noise", "blur", "weather", "digital", "extra"]
-"""The groups of ImageNet-C; what is not among its 15 test corruptions is extra."""
+Group: TypeAlias = Literal["noise", "blur", "weather", "digital", "extra", "c-bar"]
+"""The groups of ImageNet-C, of which extra is not among its 15 test corruptions, and those of ImageNet-C-bar."""
 
 SEVERITIES = 5
 
@@ -115,6 +115,7 @@ class Corruption:
     also_called: tuple[str, ...] = ()  # augmentations of training that are this corruption
     random: bool = True  # draws random numbers: each image of a dataset has its own
     takes_frost: bool = False  # `function` takes a `folder` of frost pictures too
+    published_in: frozenset[str] = frozenset()  # which of the datasets that share its group have it
     revision: int = 1  # raised when the pixels change, so that stored predictions of the old ones are not used for the new
 
     def __post_init__(self) -> None:

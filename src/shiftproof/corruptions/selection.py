@@ -6,19 +6,25 @@ import re
 from collections.abc import Iterable
 
 from shiftproof import catalog
-from shiftproof.corruptions import IMAGENET_C, IMAGENET_P, corruption_groups
+from shiftproof.corruptions import CIFAR_C_BAR, IMAGENET_C, IMAGENET_C_BAR, IMAGENET_P, corruption_groups
 from shiftproof.errors import BadInput
 from shiftproof.registry import Registry
 
 
 def corruptions_named(text: str) -> tuple[str, ...]:
-    """The corruptions that ``imagenet-c``, ``all``, a group or names with commas between them stand for.
+    """The corruptions that a published dataset, ``all``, a group or names with commas between them stand for.
+
+    ``c-bar`` are the ten of ImageNet-C-bar; those of CIFAR-10-C-bar are ``cifar-c-bar``.
 
     >>> corruptions_named("noise,fog")
     ('gaussian_noise', 'shot_noise', 'impulse_noise', 'fog')
     """
-    sets = {"imagenet-c": IMAGENET_C, "all": catalog.CORRUPTIONS.usable, **corruption_groups()}
+    sets = {**_published_sets(), "all": catalog.CORRUPTIONS.usable, **corruption_groups(), "c-bar": IMAGENET_C_BAR}
     return _chosen(text, sets, catalog.CORRUPTIONS)
+
+
+def _published_sets() -> dict[str, tuple[str, ...]]:
+    return {"imagenet-c": IMAGENET_C, "imagenet-c-bar": IMAGENET_C_BAR, "cifar-c-bar": CIFAR_C_BAR}
 
 
 def perturbations_named(text: str) -> tuple[str, ...]:
@@ -44,7 +50,7 @@ def trained_with(augmentations: Iterable[str]) -> frozenset[str]:
 
 def _augmentations() -> dict[str, tuple[str, ...]]:
     """The corruptions and perturbations that an augmentation trains with, by its bare name."""
-    sets = {"imagenet-c": IMAGENET_C, "imagenet-p": IMAGENET_P, **corruption_groups()}
+    sets = {**_published_sets(), "imagenet-p": IMAGENET_P, **corruption_groups()}
     called = {(word, name) for word, names in sets.items() if word != "extra" for name in names}
     for registry in (catalog.CORRUPTIONS, catalog.PERTURBATIONS):
         called |= {(word, name) for name, entry in registry.loaded() for word in (name, *entry.also_called)}

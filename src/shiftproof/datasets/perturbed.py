@@ -6,7 +6,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from statistics import median
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
@@ -16,7 +15,7 @@ import numpy as np
 from shiftproof.corruptions.editions import Fit, fitting_edition
 from shiftproof.corruptions.entry import check_kernels
 from shiftproof.datasets.boxed.boxes import upright_size
-from shiftproof.datasets.image_list import FileImage, ImageList, spread_over
+from shiftproof.datasets.image_list import FileImage, ImageList, origin_of, spread_over
 from shiftproof.datasets.layout import Example, layout, whole_number
 from shiftproof.errors import BadInput, UnreadableImage, listed
 from shiftproof.types import Classes, Dataset, Decoder, Image, ImageSource, Sample
@@ -66,7 +65,7 @@ def _apart(edition: str, alone: Sequence[tuple[str, str]]) -> str | None:
 def shorter_side_of(images: Dataset) -> int | None:
     """The median shorter side of some images, of files by their headers; None where none can be read."""
     sides = [side for sample in spread_over(images.samples, SAMPLED) if (side := _shorter_side(images.source(sample)))]
-    return round(median(sides)) if sides else None
+    return round(float(np.median(sides))) if sides else None
 
 
 def input_side(preprocessing: Mapping[str, object]) -> int | None:
@@ -233,6 +232,7 @@ def perturbed(
         location=location_of(images, recipe, limit),
         notes=notes,
         credits=images.credits,
+        origin=origin_of(images),
         edition=edition,
         fit=fit,
     )

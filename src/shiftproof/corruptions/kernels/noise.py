@@ -98,6 +98,12 @@ def gaussian_table(spread: float) -> AliasTable:
 
 
 @lru_cache(KEPT_TABLES)
+def uniform_table(reach: float) -> AliasTable:
+    """The table of noise that is uniform between -reach and reach (on 0..1)."""
+    return alias_table(laws_from_cumulative(np.clip((EDGES - INPUT) / (510 * reach) + 0.5, 0, 1)))
+
+
+@lru_cache(KEPT_TABLES)
 def speckle_table(spread: float) -> AliasTable:
     """The table of speckle noise; black does not move."""
     with np.errstate(divide="ignore"):

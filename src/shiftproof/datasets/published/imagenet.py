@@ -1,4 +1,4 @@
-"""Relatives of ImageNet in layouts of their own: ImageNet-C, -P, -V2, -OOD, Tiny-ImageNet and OpenImage-O."""
+"""Relatives of ImageNet in layouts of their own: ImageNet-C, -C-bar, -3DCC, -P, -V2, -OOD, Tiny-ImageNet and OpenImage-O."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from shiftproof.catalog import CORRUPTIONS, PERTURBATIONS
+from shiftproof.corruptions import CIFAR_C_BAR, IMAGENET_C_BAR
 from shiftproof.datasets.image_list import LARGEST_FILE, FilesBelow, ImageList, StoredImage, file_stamp
 from shiftproof.datasets.labels import NUMBER, places_of
 from shiftproof.datasets.layout import Example, Folder, Published, layout
@@ -36,6 +37,12 @@ from shiftproof.types import Classes, Decoder, Fact, Image, Sample
 SEVERITIES = ("1", "2", "3", "4", "5")
 """The folders inside each of them."""
 
+IMAGENET_3DCC = (
+    *("near_focus", "far_focus", "fog_3d", "flash", "color_quant", "low_light"),
+    *("xy_motion_blur", "z_motion_blur", "iso_noise", "bit_error", "h265_abr", "h265_crf"),
+)
+"""The corruptions of ImageNet-3DCC (Kar et al., 2022), which are read and not made: that needs the depth of each image."""
+
 LEVELS = ("2", "3")
 """How the folders and files of further levels of a perturbation end."""
 
@@ -48,7 +55,7 @@ def _is_by_severity(folder: Folder) -> bool:
     if not folder.folders:
         return False
     if _holds_severities(root):
-        return os.path.basename(os.path.abspath(root)) in CORRUPTIONS
+        return _names_corruption(os.path.basename(os.path.abspath(root)))
     inner = [os.path.join(root, folder) for folder in subfolders(root)]
     return all(_holds_severities(path) or _is_group(path) for path in inner)
 
@@ -61,16 +68,22 @@ def _is_group(path: str) -> bool:
 def _holds_severities(path: str) -> bool:
     inner = subfolders(path)
     by_class = bool(inner) and bool(subfolders(os.path.join(path, inner[0])))
-    return bool(inner) and set(inner) <= set(SEVERITIES) and (by_class or os.path.basename(path) in CORRUPTIONS)
+    return bool(inner) and set(inner) <= set(SEVERITIES) and (by_class or _names_corruption(os.path.basename(path)))
+
+
+def _names_corruption(folder: str) -> bool:
+    return folder in CORRUPTIONS or folder in IMAGENET_3DCC
 
 
 @layout(
-    holds="`corruption/severity/class` folders (ImageNet-C, Tiny-ImageNet-C)",
+    holds="`corruption/severity/class` folders (ImageNet-C, ImageNet-C-bar, ImageNet-3DCC, Tiny-ImageNet-C)",
     labels="the class folder",
     recognise=_is_by_severity,
     written=("imagenet-c",),
     published=(
         Published("imagenet-c", "ImageNet-C", None, 1000, per_condition=50_000),
+        Published("imagenet-c-bar", "ImageNet-C-bar", None, 1000, per_condition=50_000),
+        Published("imagenet-3dcc", "ImageNet-3DCC", None, 1000, per_condition=50_000),
         Published("tiny-imagenet-c", "Tiny-ImageNet-C", None, TINY_CLASSES, per_condition=10_000),
     ),
     example=Example({"fog/3/n01440764/a.png": ""}),
@@ -97,17 +110,27 @@ def open_imagenet_c(location: str, *, name: str | None = None, classes: Classes 
         labels = () if key is None else (places[key],)
         samples += [Sample(f"{folder}/{image}", labels, facts) for image in names]
     samples.sort(key=lambda sample: sample.id)
-    known = {path.corruption for path in conditions.values()} <= set(CORRUPTIONS) and classes.wnids is not None
-    title = "tiny-imagenet-c" if len(places) == TINY_CLASSES else "imagenet-c"
+    held = _published_set({path.corruption for path in conditions.values()}, len(places))
     return ImageList(
         name or folder_name(location),
         samples,
         classes if places else None,
         FilesBelow(root),
         notes=(*notes_on(record), *listing.notes()),
-        published=title if known and not record else None,
+        published=held if classes.wnids is not None and not record else None,
         cut=cut_in(record),
     )
+
+
+def _published_set(corruptions: set[str], classes: int) -> str | None:
+    """The published dataset that these corruptions are of; None where they are of several, or of none."""
+    if corruptions <= set(IMAGENET_3DCC):
+        return "imagenet-3dcc"
+    if corruptions <= set(IMAGENET_C_BAR):
+        return "imagenet-c-bar"
+    if corruptions <= set(CORRUPTIONS) - {*IMAGENET_C_BAR, *CIFAR_C_BAR}:
+        return "tiny-imagenet-c" if classes == TINY_CLASSES else "imagenet-c"
+    return None
 
 
 @layout(
@@ -190,11 +213,11 @@ class _Condition(NamedTuple):
 def _condition_steps(root: str, folder: str, *, labelled: bool) -> _Condition | None:
     """What a folder's path says, begun with the root's own name where that is a corruption; None where it says nothing."""
     own = os.path.basename(root)
-    steps = [*([own] if own in CORRUPTIONS else []), *filter(None, folder.split("/"))]
+    steps = [*([own] if _names_corruption(own) else []), *filter(None, folder.split("/"))]
     if labelled and len(steps) > 2 and steps[-2] in SEVERITIES:
         return _Condition(steps[-3], int(steps[-2]), steps[-1])
     for corruption, severity in pairwise(steps if not labelled else steps[-2:]):
-        if corruption in CORRUPTIONS and severity in SEVERITIES:
+        if _names_corruption(corruption) and severity in SEVERITIES:
             return _Condition(corruption, int(severity), None)
     return None
 
