@@ -77,9 +77,10 @@ def test_the_head_turns_features_into_logits() -> None:
     assert np.abs(features @ model.head.weights.T + model.head.bias - scores).max() < 1e-4
 
 
-def test_the_network_is_made_once_and_kept(own_cache: Path) -> None:
+def test_the_network_is_made_once_and_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("SHIFTPROOF_CACHE", str(tmp_path))
     load_model("lite:0")(noise(1, 224))
-    (kept,) = own_cache.glob("models/lite0-*.onnx")
+    (kept,) = tmp_path.glob("models/lite0-*.onnx")
     before = kept.stat().st_mtime_ns
     load_model("lite:0")(noise(1, 224))
     assert kept.stat().st_mtime_ns == before

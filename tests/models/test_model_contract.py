@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
+import shiftproof as sp
 from shiftproof import catalog
 from shiftproof.errors import BadInput, MissingExtra, UnknownName
 from shiftproof.models import load_model, random_network
@@ -62,9 +64,21 @@ def _example(kind: str, make_onnx: Any, folder: Path) -> Classifier:
         case "proposals":
             classifier = f"proposals:onnx:{make_onnx()}"
             return load_model(classifier, proposals="grid", preprocess="imagenet", classes=list("abcde"))
+        case "trained":
+            return load_model(str(small_training(f"onnx:{make_onnx()}", folder)))
         case _:
             make = kind_of(kind).example
             return load_model(f"{kind}:{make(folder)}") if make else pytest.skip(f"{kind} has no example: see `ModelKind`")
+
+
+def small_training(model: str, folder: Path) -> Path:
+    """A new head on the features of a model, for pictures of noise in five classes."""
+    for number in range(10):
+        path = folder / "noise" / "abcde"[number % 5] / f"{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(np.random.default_rng(number).integers(0, 256, (8, 8, 3), np.uint8)).save(path)
+    options = sp.TrainOptions(recipe="linear-probe", l2=0.1)
+    return sp.train(model, folder / "noise", folder / "better", options=options, store=folder / "runs").folder
 
 
 def small_detector(folder: Path) -> Path:

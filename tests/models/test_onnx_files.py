@@ -177,6 +177,26 @@ def test_weights_are_kept_in_files_beside_the_model_wherever_the_graph_names_the
         load(inner / "model.onnx")
 
 
+def test_nodes_may_be_listed_in_any_order(make_onnx: Any, tmp_path: Path) -> None:
+    path = make_onnx()
+    model = onnx.load(path)
+    nodes = list(model.graph.node)[::-1]
+    assert len(nodes) > 1
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)
+    (tmp_path / "reversed.onnx").write_bytes(model.SerializeToString())
+    ordered, other = load(path), load(tmp_path / "reversed.onnx")
+    assert (other.gives, other.has_features, other.notes) == (ordered.gives, ordered.has_features, ordered.notes)
+
+
+def test_names_that_are_not_text_are_refused(make_onnx: Any, tmp_path: Path) -> None:
+    data = make_onnx().read_bytes()
+    scores = onnx.load_model_from_string(data).graph.output[0].name.encode()
+    (tmp_path / "bytes.onnx").write_bytes(data.replace(scores, b"\xff" * len(scores)))
+    with pytest.raises(BadInput, match="names in its graph are not text"):
+        load(tmp_path / "bytes.onnx")
+
+
 def test_a_graph_that_goes_in_a_circle_is_refused(make_onnx: Any, tmp_path: Path) -> None:
     model = onnx.load(make_onnx())
     scores = model.graph.output[0].name

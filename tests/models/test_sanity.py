@@ -5,7 +5,8 @@ from shiftproof.errors import BadInput
 from shiftproof.models import wrap_model
 from shiftproof.models.loaded import LoadedClassifier
 from shiftproof.models.options import PRESETS, parse_preprocessing
-from shiftproof.models.sanity import accuracy_hint, figures_hint, precision_hint, scores_hint
+from shiftproof.models.sanity import figures_hint, scores_hint
+from shiftproof.studies.measure import accuracy_hint, precision_hint
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 from typing import Any
 
@@ -199,3 +200,23 @@ def test_weights_alone_and_missing_things_are_named(factory: str, module: Any, t
             load(spec)
     with pytest.raises(BadInput, match="cannot use device 'warp'"):
         load(f"{factory}:small", device="warp")
+
+
+def test_an_edited_file_is_read_anew_though_its_size_and_time_are_the_old_ones(tmp_path: Path) -> None:
+    """Python's own bytecode cache knows a file by size and seconds alone."""
+    path = tmp_path / "networks.py"
+    for classes in (5, 6):
+        path.write_text(f"from torch import nn\ndef small():\n    return nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(3, {classes}))\n")
+        os.utime(path, (1_000_000_000, 1_000_000_000))
+        model = load(f"torch:{path}:small", classes=list("abcdef"[:classes]))
+        assert model(batch()).scores.shape == (3, classes)
+    assert not (tmp_path / "__pycache__").exists()
+
+
+def test_a_file_with_dataclasses_and_late_annotations_loads(tmp_path: Path) -> None:
+    (tmp_path / "torch.py").write_text(
+        "from __future__ import annotations\nfrom dataclasses import dataclass\nfrom torch import nn\n"
+        "@dataclass\nclass Sizes:\n    classes: int = 5\n"
+        "def small():\n    return nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(3, Sizes().classes))\n"
+    )
+    assert load(f"torch:{tmp_path / 'torch.py'}:small")(batch()).scores.shape == (3, 5)

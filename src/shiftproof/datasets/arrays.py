@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftproof.catalog import CORRUPTIONS
+from shiftproof.corruptions import CIFAR_C_BAR, IMAGENET_C_BAR
 from shiftproof.datasets.classes import numbered_classes
 from shiftproof.datasets.image_list import ImageList, StoredImage, file_stamp
 from shiftproof.datasets.labels import check_class_number, load_label_array, map_array
@@ -60,13 +61,14 @@ class ArrayRows:
 
 
 @layout(
-    holds="an `.npy` file, or a folder of them (CIFAR-10-C, CIFAR-10-P)",
+    holds="an `.npy` file, or a folder of them (CIFAR-10-C, CIFAR-10-C-bar, CIFAR-10-P)",
     labels="`labels.npy` or `NAME_labels.npy` beside it",
     endings=(".npy",),
     recognise=lambda folder: folder.holds_only_files and any(name.endswith(".npy") for name in folder.files),
     written=("cifar-c", "cifar-p"),
     published=(
         Published("cifar-10-c", "CIFAR-10-C", None, 10, per_condition=10_000),
+        Published("cifar-10-c-bar", "CIFAR-10-C-bar", None, 10, per_condition=10_000),
         Published("cifar-10-p", "CIFAR-10-P", None, None, per_condition=10_000),
     ),
     example=Example({"fog.npy": "10 4 5 3", "labels.npy": "10"}),
@@ -156,7 +158,7 @@ def _labels_beside(path: str, rows: int) -> NDArray[np.integer] | None:
 
 def _rows(path: str, rows: int, record: Record | None) -> list[tuple[str, dict[str, Fact]]]:
     """Id and facts of every row; an id ends with that of the clean image, or its number where nothing else is known."""
-    stem = os.path.basename(path).removesuffix(".npy")
+    stem = _stem(path)
     if _is_perturbed(path):
         return _frames(path, stem, record)
     if not _is_corrupted(path):
@@ -184,7 +186,11 @@ def _frames(path: str, stem: str, record: Record | None) -> list[tuple[str, dict
 
 
 def _is_corrupted(path: str) -> bool:
-    return os.path.basename(path).removesuffix(".npy") in CORRUPTIONS and not _is_perturbed(path)
+    return _stem(path) in CORRUPTIONS and not _is_perturbed(path)
+
+
+def _stem(path: str) -> str:
+    return os.path.basename(path).removesuffix(".npy")
 
 
 def _is_perturbed(path: str) -> bool:
@@ -197,7 +203,10 @@ def _published(files: list[str], highest: int) -> str | None:
     if highest not in (-1, len(CIFAR10) - 1):
         return None
     if all(_is_corrupted(path) and _shape(path) == (50_000, 32, 32, 3) for path in files):
-        return "cifar-10-c"
+        corruptions = set(map(_stem, files))
+        if corruptions <= set(CIFAR_C_BAR):
+            return "cifar-10-c-bar"
+        return None if corruptions & {*CIFAR_C_BAR, *IMAGENET_C_BAR} else "cifar-10-c"
     if all(_is_perturbed(path) and (_shape(path)[0], *_shape(path)[2:]) == (10_000, 32, 32, 3) for path in files):
         return "cifar-10-p"
     return None

@@ -11,7 +11,8 @@ import os
 import struct
 import warnings
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from io import BytesIO
 
@@ -215,6 +216,23 @@ def limit_from_environment() -> int:
     if not text.isdecimal():
         raise BadInput(f"{LIMIT_VARIABLE} should be a number of pixels, got {text!r}")
     return int(text)
+
+
+@contextmanager
+def pixel_limit(most: int | None) -> Iterator[None]:
+    """Larger images are skipped unread, in this process and its workers."""
+    if most is None:
+        yield
+        return
+    before = os.environ.get(LIMIT_VARIABLE)
+    os.environ[LIMIT_VARIABLE] = str(most)
+    limit_from_environment.cache_clear()
+    try:
+        yield
+    finally:
+        os.environ.pop(LIMIT_VARIABLE)
+        os.environ.update({} if before is None else {LIMIT_VARIABLE: before})
+        limit_from_environment.cache_clear()
 
 
 def opencv_pixels(data: bytes, header: ImageFile) -> Image | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -9,10 +10,20 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
-from shiftproof.datasets.decoding import decode_image
 from shiftproof.errors import BadInput, UnreadableImage
 from shiftproof.files import impossible_name, read_regular
-from shiftproof.types import Classes, Dataset, DatasetRef, Decoder, Image, ImageSource, Sample, Truths, fingerprint_of
+from shiftproof.types import (
+    Classes,
+    Dataset,
+    DatasetRef,
+    Decoder,
+    Image,
+    ImageSource,
+    Origin,
+    Sample,
+    Truths,
+    fingerprint_of,
+)
 from shiftproof.types.shown import counted, html_table, in_a_line
 
 Item = TypeVar("Item")
@@ -33,6 +44,7 @@ class DatasetBase:
     published: str | None = None
     cut: str | None = None
     truths: Truths | None = None
+    origin: Origin | None = None
 
     @cached_property
     def ref(self) -> DatasetRef:
@@ -74,9 +86,15 @@ class ImageList(DatasetBase):
     published: str | None = None
     cut: str | None = None
     truths: Truths | None = None
+    origin: Origin | None = None
 
     def source(self, sample: Sample) -> ImageSource:
         return self.find(sample.id)
+
+
+def origin_of(images: Dataset) -> Origin:
+    """What a dataset was made of: itself, where it is as it was opened."""
+    return images.origin or Origin(images.ref.name, len(images.samples))
 
 
 class StoredImage:
@@ -89,6 +107,17 @@ class StoredImage:
         return None
 
 
+class EncodedImage(StoredImage):
+    """One that is stored as the bytes of an image file."""
+
+    __slots__ = ()
+
+    def decode(self, data: bytes, *, decoder: Decoder = "pillow") -> Image:
+        from shiftproof.datasets.decoding import decode_image  # datasets are listed and checked without Pillow
+
+        return decode_image(data, decoder=decoder)
+
+
 def spread_over(samples: Sequence[Item], limit: int | None) -> Sequence[Item]:
     """`limit` samples at even distances, so that every part of the dataset is among them."""
     if limit is None or limit >= len(samples):
@@ -96,6 +125,11 @@ def spread_over(samples: Sequence[Item], limit: int | None) -> Sequence[Item]:
     if limit < 1:
         raise BadInput(f"limit should be a number of images, at least 1, got {limit}")
     return [samples[place * len(samples) // limit] for place in range(limit)]
+
+
+def some_of(images: ImageList, limit: int | None) -> ImageList:
+    """At most this many images, spread evenly: datasets are ordered by class, and the first would be of few."""
+    return dataclasses.replace(images, samples=spread_over(images.samples, limit))
 
 
 def file_stamp(path: str) -> str:
@@ -107,7 +141,7 @@ def file_stamp(path: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class FileImage(StoredImage):
+class FileImage(EncodedImage):
     """An image that is a file of its own."""
 
     path: str
@@ -117,9 +151,6 @@ class FileImage(StoredImage):
 
     def read(self) -> bytes:
         return read_regular(self.path, most=LARGEST_FILE)
-
-    def decode(self, data: bytes, *, decoder: Decoder = "pillow") -> Image:
-        return decode_image(data, decoder=decoder)
 
 
 @dataclass(frozen=True)

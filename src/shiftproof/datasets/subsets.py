@@ -15,12 +15,14 @@ import xxhash
 
 from shiftproof.datasets.classes import COCO, coco_classes, match_columns, with_wnids
 from shiftproof.datasets.clusters import Clustering
-from shiftproof.datasets.image_list import DatasetBase, ImageList
+from shiftproof.datasets.image_list import DatasetBase, ImageList, origin_of
+from shiftproof.datasets.label_spaces import Scoring
 from shiftproof.datasets.wordnet import wordnet
 from shiftproof.errors import BadInput, UnknownName
 from shiftproof.files import read_json
+from shiftproof.options import MatchingSettings
 from shiftproof.reference import ilsvrc_classes, load_table
-from shiftproof.types import Classes, Dataset, DatasetRef, ImageSource, Sample, Truths
+from shiftproof.types import Classes, Dataset, DatasetRef, ImageSource, Origin, Sample, Truths
 
 
 @dataclass(frozen=True, repr=False)
@@ -34,9 +36,11 @@ class View(DatasetBase):
     notes: tuple[str, ...] = ()
     truths: Truths | None = None  # the ground-truth boxes of these samples, in these classes
     published: str | None = None  # as of the dataset
+    origin: Origin | None = None  # the same, or the dataset itself where this has another name
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "published", self.published or self.of.published)
+        object.__setattr__(self, "origin", origin_of(self.of) if self.name else self.of.origin)
 
     @cached_property
     def ref(self) -> DatasetRef:
@@ -84,7 +88,7 @@ def drawn(images: Dataset, count: int, *, seed: int = 0) -> Dataset:
     notes = (*images.notes, f"{len(samples):,} of {len(images.samples):,} images, drawn at random with seed {seed}")
     truths = images.truths and images.truths.of_images([sample.id for sample in samples])
     if isinstance(images, ImageList):
-        return dataclasses.replace(images, name=name, samples=samples, notes=notes, truths=truths)
+        return dataclasses.replace(images, name=name, samples=samples, notes=notes, truths=truths, origin=origin_of(images))
     return View(images, images.classes, samples, name, notes=notes, truths=truths)
 
 
@@ -241,3 +245,10 @@ def nearest_hypernyms(wnid: str, classes: Sequence[str]) -> list[int]:
     steps_up = wordnet().steps_up(wnid)
     steps = {place: steps_up[above] for place, above in enumerate(classes) if above in steps_up}
     return [place for place, count in steps.items() if count == min(steps.values())]
+
+
+def scoring_of(options: MatchingSettings) -> Scoring:
+    """How predictions are scored, as the options say."""
+    groups = load_groups(options.class_groups) if options.class_groups else None
+    class_map = load_class_map(options.class_map) if options.class_map else None
+    return Scoring(options.scored, options.unmatched, groups, class_map=class_map)

@@ -12,15 +12,14 @@ import tarfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from shiftproof.datasets.decoding import decode_image
 from shiftproof.datasets.folder import Labelled, labelled
-from shiftproof.datasets.image_list import LARGEST_FILE, ImageList, StoredImage, broken_note, file_stamp, skip_broken
+from shiftproof.datasets.image_list import LARGEST_FILE, EncodedImage, ImageList, broken_note, file_stamp, skip_broken
 from shiftproof.datasets.labels import LabelKeys, label_keys, places_of
 from shiftproof.datasets.layout import Example, layout
 from shiftproof.datasets.listing import folder_name, group_by_folder, inner_root, is_image_name
 from shiftproof.errors import BadInput
 from shiftproof.files import parse_json
-from shiftproof.types import Classes, Decoder, Fact, Image, Sample
+from shiftproof.types import Classes, Fact, Sample
 
 LABEL_FIELDS = ("label", "labels", "cls", "wnid", "class")
 LARGEST_ANNOTATION = 2**24
@@ -30,7 +29,7 @@ MOST_SHARDS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class TarImage(StoredImage):
+class TarImage(EncodedImage):
     """An image that is a member of an archive."""
 
     path: str
@@ -49,9 +48,6 @@ class TarImage(StoredImage):
         if len(data) < self.size:
             raise OSError(f"{os.path.basename(self.path)} is shorter than when it was opened")
         return data
-
-    def decode(self, data: bytes, *, decoder: Decoder = "pillow") -> Image:
-        return decode_image(data, decoder=decoder)
 
 
 @dataclass(frozen=True)

@@ -57,6 +57,8 @@ from shiftproof.metrics.frechet import Moments as Moments
 from shiftproof.metrics.frechet import frechet_distance as frechet_distance
 from shiftproof.metrics.frechet import frechet_interval as frechet_interval
 from shiftproof.metrics.frechet import moments_of as moments_of
+from shiftproof.metrics.gains import Gain as Gain
+from shiftproof.metrics.gains import recipe_gains as recipe_gains
 from shiftproof.metrics.intervals import SimultaneousDifference as SimultaneousDifference
 from shiftproof.metrics.intervals import bootstrap_interval as bootstrap_interval
 from shiftproof.metrics.intervals import clopper_pearson as clopper_pearson

@@ -33,6 +33,17 @@ class Ranked(NamedTuple):
         """How many images are at least as confident as each level of confidence, (levels,)."""
         return np.append(np.flatnonzero(self.drops) + 1, len(self.right))
 
+    def levels(self) -> Tally:
+        """Images covered, and how many of them are correct, at each level of confidence, the highest first."""
+        ends = self.ends()
+        return Tally(np.cumsum(self.right)[ends - 1], ends)
+
+    def accuracy(self) -> NDArray[np.floating]:
+        """Share correct of the most confident 1, 2, 3 and so on, (images,)."""
+        reached = self.expected_right()
+        reached /= np.arange(1, len(reached) + 1)
+        return reached
+
     def expected_right(self) -> NDArray[np.floating]:
         """How many of the most confident 1, 2, 3 and so on are correct, on average over all orders of ties, (images,)."""
         reached = np.cumsum(self.right, dtype=float)
@@ -72,12 +83,12 @@ def answered_levels(confidence: Confidence, correct: NDArray[np.bool_], *, most:
     >>> answered_levels(np.array([0.5, 0.9, 0.5]), np.array([False, False, True]))
     Tally(right=array([0, 1]), total=array([1, 3]))
     """
-    order = ranked(confidence, correct)
-    ends = order.ends()
-    if most is not None and len(ends) > most:
-        wanted = np.arange(1, most + 1) * len(confidence) / most
-        ends = np.unique(ends[np.searchsorted(ends, wanted)])
-    return Tally(np.cumsum(order.right)[ends - 1], ends)
+    levels = ranked(confidence, correct).levels()
+    if most is None or len(levels.total) <= most:
+        return levels
+    wanted = np.arange(1, most + 1) * len(confidence) / most
+    some = np.unique(np.searchsorted(levels.total, wanted))
+    return Tally(levels.right[some], levels.total[some])
 
 
 def _double_keys(confidence: Confidence, correct: NDArray[np.bool_]) -> tuple[_Keys, _Keys]:
@@ -138,7 +149,7 @@ def aurra(confidence: Confidence, correct: NDArray[np.bool_]) -> float:
     >>> aurra(np.array([0.8, 0.8]), np.array([True, False]))  # 1 and 1/2, or 0 and 1/2
     0.5
     """
-    return float(_accuracy_by_coverage(confidence, correct).mean())
+    return _aurra(ranked(confidence, correct))
 
 
 def aurra_bounds(confidence: Confidence, correct: NDArray[np.bool_]) -> tuple[float, float]:
@@ -161,7 +172,7 @@ def aurra_interval(
     >>> low < aurra(confidence, correct) < high
     True
     """
-    return _interval(aurra, confidence, correct, clusters, level)
+    return _interval(_aurra, confidence, correct, clusters, level)
 
 
 def aurc_interval(
@@ -181,7 +192,7 @@ def aurc_interval(
     >>> low < aurc(confidence, correct) < high
     True
     """
-    return _interval(lambda some, right: aurc(some, right, rule=rule), confidence, correct, clusters, level)
+    return _interval(lambda order: _aurc(order, rule), confidence, correct, clusters, level)
 
 
 def e_aurc_interval(
@@ -194,7 +205,7 @@ def e_aurc_interval(
     >>> low < e_aurc(confidence, correct) < high
     True
     """
-    return _interval(e_aurc, confidence, correct, clusters, level)
+    return _interval(_e_aurc, confidence, correct, clusters, level)
 
 
 def augrc_interval(
@@ -207,7 +218,7 @@ def augrc_interval(
     >>> low < augrc(confidence, correct) < high
     True
     """
-    return _interval(augrc, confidence, correct, clusters, level)
+    return _interval(_augrc, confidence, correct, clusters, level)
 
 
 def coverage_interval(
@@ -255,7 +266,7 @@ def response_rate_accuracy(confidence: Confidence, correct: NDArray[np.bool_]) -
     >>> curve.response_rate, curve.accuracy.round(2)
     (array([0.25, 0.5 , 0.75, 1.  ]), array([1.  , 0.5 , 0.67, 0.75]))
     """
-    accuracy = _accuracy_by_coverage(confidence, correct)
+    accuracy = ranked(confidence, correct).accuracy()
     return ResponseCurve(np.arange(1, len(accuracy) + 1) / len(accuracy), accuracy)
 
 
@@ -272,7 +283,11 @@ def aurc(confidence: Confidence, correct: NDArray[np.bool_], *, rule: Literal["m
     >>> round(aurc(confidence, correct, rule="trapezoid"), 4)  # (0 / 2 + 1/2 + 1/3 / 2) / 2
     0.3333
     """
-    risk = 1 - _accuracy_by_coverage(confidence, correct)
+    return _aurc(ranked(confidence, correct), rule)
+
+
+def _aurc(order: Ranked, rule: Literal["mean", "trapezoid"] = "mean") -> float:
+    risk = 1 - order.accuracy()
     if rule == "mean" or len(risk) == 1:
         return float(risk.mean())
     if rule != "trapezoid":
@@ -290,7 +305,11 @@ def e_aurc(confidence: Confidence, correct: NDArray[np.bool_], *, published_opti
     >>> round(e_aurc(confidence, correct), 4)  # perfect is (0 + 0 + 1/3) / 3
     0.1667
     """
-    area, right, images = aurc(confidence, correct), int(np.count_nonzero(correct)), len(confidence)
+    return _e_aurc(ranked(confidence, correct), published_optimum=published_optimum)
+
+
+def _e_aurc(order: Ranked, *, published_optimum: bool = False) -> float:
+    area, right, images = _aurc(order), int(np.count_nonzero(order.right)), len(order.right)
     wrong = images - right
     if published_optimum:
         best = (wrong + (right * np.log(right / images) if right else 0.0)) / images
@@ -308,9 +327,13 @@ def augrc(confidence: Confidence, correct: NDArray[np.bool_]) -> float:
     >>> round(augrc(confidence, correct), 4)  # the share goes 0, 0, 1/3, 1/3
     0.1667
     """
-    levels = answered_levels(confidence, correct)
+    return _augrc(ranked(confidence, correct))
+
+
+def _augrc(order: Ranked) -> float:
+    levels = order.levels()
     wrong = np.append(0, levels.total - levels.right)
-    return float((wrong[1:] + wrong[:-1]) @ np.diff(levels.total, prepend=0) / (2 * len(confidence) ** 2))
+    return float((wrong[1:] + wrong[:-1]) @ np.diff(levels.total, prepend=0) / (2 * len(order.right) ** 2))
 
 
 def coverage_at_risk(confidence: Confidence, correct: NDArray[np.bool_], risk: float) -> float:
@@ -340,10 +363,8 @@ def risk_coverage(confidence: Confidence, correct: NDArray[np.bool_], *, points:
     return RiskCoverage(levels.total / len(confidence), 1 - levels.accuracy)
 
 
-def _accuracy_by_coverage(confidence: Confidence, correct: NDArray[np.bool_]) -> NDArray[np.floating]:
-    reached = ranked(confidence, correct).expected_right()
-    reached /= np.arange(1, len(reached) + 1)
-    return reached
+def _aurra(order: Ranked) -> float:
+    return float(order.accuracy().mean())
 
 
 def _right_first(confidence: Confidence, correct: NDArray[np.bool_]) -> float:
@@ -353,15 +374,25 @@ def _right_first(confidence: Confidence, correct: NDArray[np.bool_]) -> float:
 
 
 def _interval(
-    area: Callable[[Confidence, NDArray[np.bool_]], float],
+    area: Callable[[Ranked], float],
     confidence: Confidence,
     correct: NDArray[np.bool_],
     clusters: Groups | None,
     level: float,
 ) -> tuple[float, float] | None:
-    area(confidence, correct)  # refuses what it cannot take
-    groups = np.arange(len(confidence)) if clusters is None else clusters
-    return jackknife_interval(lambda kept: area(confidence[kept], correct[kept]), groups, bounds=(0.0, 1.0), level=level)
+    """Interval of an area by the jackknife; images are sorted once, and without some of them are still in order."""
+    area(ranked(confidence, correct))  # refuses what it cannot take
+    right = np.asarray(correct, dtype=bool)
+    rows = np.lexsort((~right, -confidence.astype(float)))
+    right, drops = right[rows], confidence[rows[1:]] != confidence[rows[:-1]]
+    of_level = np.append(0, np.cumsum(drops, dtype=np.int32))
+    groups = rows if clusters is None else clusters[rows]
+
+    def without(kept: NDArray[np.bool_]) -> float:
+        levels = of_level[kept]
+        return area(Ranked(right[kept], levels[1:] != levels[:-1]))
+
+    return jackknife_interval(without, groups, bounds=(0.0, 1.0), level=level)
 
 
 def _design_effects(residuals: NDArray[np.floating], groups: Groups, spread: float) -> NDArray[np.floating]:

@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 from shiftproof.catalog import METRICS
 
-Unit = Literal["share", "points", "number", "count"]
-"""How a value is read: a share of 0 to 1, a difference of two shares, a plain number, or how many there are."""
+Unit = Literal["share", "points", "loss", "number", "count"]
+"""How a value is read: a share of 0 to 1, a difference of two shares, one that is a loss, a number, or how many."""
 
 
 @dataclass(frozen=True)

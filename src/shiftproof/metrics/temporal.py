@@ -12,6 +12,7 @@ frame's precision have names. Boxes are matched once; every k only chooses other
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -149,9 +150,17 @@ def pm_k_correct(
     (array([1, 3]), array([False,  True]))
     """
     check_k(k)
+    return pm_k_correct_at((k,), correct, offsets, groups, include_anchor=include_anchor)[0]
+
+
+def pm_k_correct_at(
+    every_k: Iterable[int], correct: Correct, offsets: Offsets, groups: Groups, *, include_anchor: bool = True
+) -> list[AnchorAnswers]:
+    """The same for several k: the frames are put in order once."""
     sets = frame_sets(offsets, groups)
-    right, has_say = _nearest(correct, offsets, sets, include_anchor).at(k)
-    return AnchorAnswers(sets.anchors[has_say], right[..., has_say])
+    nearest = _nearest(correct, offsets, sets, include_anchor)
+    found = [nearest.at(k) for k in every_k]
+    return [AnchorAnswers(sets.anchors[has_say], right[..., has_say]) for right, has_say in found]
 
 
 def pm_k_sweep(

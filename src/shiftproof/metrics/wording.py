@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from shiftproof.catalog import STUDIES
 from shiftproof.metrics.intervals import LEAST_CLUSTERS
 from shiftproof.metrics.table import Unit, metric_info
-from shiftproof.types import Axis, Measurement, Profile, Results, Weakness
+from shiftproof.types import MARKS, Again, Axis, Measurement, NextStep, Profile, Results, Setting, Weakness
 
 GAP = "\u202f"  # a narrow space that no line breaks at
 
@@ -20,6 +22,8 @@ def figure(value: float, unit: Unit) -> str:
     ('88.7\u202f%', '−2.1 points', '1.235', 'not known')
     >>> figure(-1e-9, "share"), figure(-1e-9, "points")
     ('0.0\u202f%', '+0.0 points')
+    >>> figure(0.0213, "points"), figure(0.0213, "loss"), figure(-0.0213, "loss")  # a plus would look like a gain
+    ('+2.1 points', '2.1 points', '−2.1 points')
     """
     return " ".join(filter(None, figure_and_unit(value, unit)))
 
@@ -34,8 +38,8 @@ def figure_and_unit(value: float, unit: Unit) -> tuple[str, str]:
         return "not known", ""
     if unit == "share":
         return f"{100 * value:z.1f}{GAP}%", ""  # z: what rounds to zero has no sign
-    if unit == "points":
-        return f"{100 * value:+z.1f}".replace("-", "−"), "points"
+    if unit in ("points", "loss"):
+        return f"{100 * value:{'+' if unit == 'points' else ''}z.1f}".replace("-", "−"), "points"
     if unit == "count":
         return count(round(value)), ""
     return f"{value:.4g}".replace("-", "−"), ""
@@ -50,7 +54,7 @@ def span(ends: tuple[float, float] | None, unit: Unit) -> str:
     if ends is None or not all(map(math.isfinite, ends)):
         return "no CI"
     low, high = (figure(end, unit) for end in ends)
-    tail = {"share": f"{GAP}%", "points": " points"}.get(unit, "")
+    tail = {"share": f"{GAP}%", "points": " points", "loss": " points"}.get(unit, "")
     return f"{low.removesuffix(tail)} to {high}"
 
 
@@ -188,7 +192,7 @@ def mark_told(axis: Axis) -> str:
     if axis.standard is None:
         return "not judged"
     if not axis.marks:
-        return "too few images"
+        return "too few cases" if has_too_few(axis.found) else "no CI"
     return " to ".join((axis.marks[0], axis.marks[-1])[: len(axis.marks)]) if len(axis.marks) < 3 else "undecided"
 
 
@@ -235,19 +239,66 @@ def evidence_told(weakness: Weakness, candidates: int) -> str:
     )
 
 
+def next_command(weakness: Weakness, model: str, results: Results) -> str:
+    """The command that looks closer at a weakness; where none can be typed, the call of `shiftproof.run` that does."""
+    step, dataset = weakness.next_step, results.origin_of(str(weakness.found.about.get("dataset", "")))
+    if not step.studies:
+        return ""
+    again = next((one for one in results.again if (one.model, one.dataset) == (model, dataset)), Again(model, dataset))
+    return step.command(again) if again.command else call_of(step, again.store)
+
+
+def call_of(step: NextStep, store: str = "") -> str:
+    """The step as a call of the library; `model` and `dataset` are what `sp.run` was given before.
+
+    >>> call_of(NextStep("Look closer.", {"corruption": {"corruptions": ("fog",)}}, "fog.html"))
+    'sp.run(model, dataset, studies={"corruption": sp.CorruptionOptions(corruptions=("fog",))}, report="fog.html")'
+    >>> call_of(NextStep("Look where it looks.", {"accuracy": {}, "saliency": {}}, "saliency.html"), store="there")
+    'sp.run(model, dataset, studies=["accuracy", "saliency"], store="there", report="saliency.html")'
+    """
+    if any(step.studies.values()):
+        each = (f"{_quoted(study)}: {_options_of(study, settings)}" for study, settings in step.studies.items())
+        studies = f"{{{', '.join(each)}}}"
+    else:
+        studies = f"[{', '.join(map(_quoted, step.studies))}]"
+    kept = f", store={_quoted(store)}" if store else ""
+    return f"sp.run(model, dataset, studies={studies}{kept}, report={_quoted(step.report)})"
+
+
+def _options_of(study: str, settings: Mapping[str, Setting]) -> str:
+    if not settings:
+        return "None"
+    values = (f"{name}={_literal(value)}" for name, value in settings.items())
+    return f"sp.{STUDIES.load(study).options.rpartition(':')[2]}({', '.join(values)})"
+
+
+def _literal(value: Setting) -> str:
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_quoted, value))}{',' if len(value) == 1 else ''})"
+    return _quoted(value) if isinstance(value, str) else repr(value)
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
 def marks_summed_up(verdict: Profile) -> str:
-    """Which axes are weak, which good, and which neither; a sentence for each."""
-    by_mark: dict[str, list[str]] = {"weak": [], "typical": [], "good": []}
-    for axis in verdict.axes:
-        if axis.mark:
-            by_mark[axis.mark].append(_in_a_sentence(axis))
-    told = [f"{mark.capitalize()}: {', '.join(dict.fromkeys(titles))}." for mark, titles in by_mark.items() if titles]
-    open_ones = [axis for axis in verdict.axes if axis.standard is not None and axis.mark is None]
-    if open_ones:
-        told.append(f"Too uncertain to call: {', '.join(dict.fromkeys(map(_in_a_sentence, open_ones)))}.")
+    """Which axes are weak, which good, and which neither, the worst first; a sentence for each."""
+    by_mark: dict[str, list[str]] = {}
+    for axis in sorted(verdict.axes, key=_badness):
+        if axis.standard is not None:
+            mark = mark_told(axis) if 0 < len(axis.marks) < len(MARKS) else "too uncertain to call"
+            by_mark.setdefault(mark, []).append(_in_a_sentence(axis))
+    told = [f"{mark.capitalize()}: {', '.join(dict.fromkeys(titles))}." for mark, titles in by_mark.items()]
     if verdict.weaknesses:
         told.append(f"{counted(len(verdict.weaknesses), 'finding')} below.")
     return " ".join(told) or "Nothing here has a standard to be judged by."
+
+
+def _badness(axis: Axis) -> tuple[float, ...]:
+    """Sorts axes by their marks, the weak ones first; those that may be anything come last."""
+    places = [MARKS.index(mark) for mark in axis.marks]
+    return (0.0, -sum(places) / len(places)) if 0 < len(places) < len(MARKS) else (1.0,)
 
 
 def _in_a_sentence(axis: Axis) -> str:
@@ -258,10 +309,22 @@ def none_told(verdict: Profile) -> str:
     """That nothing was found, and what that is worth."""
     if not verdict.candidates:
         return "No number here has a standard that it could fall short of."
+    judged = [axis for axis in verdict.axes if axis.standard is not None]
+    if judged and not any(axis.marks for axis in judged):
+        cases = "" if (few := _fewest(judged)) is None else f": {images(verdict.images)} in {clusters(few)}"
+        return (
+            f"Nothing can be judged, which is no sign of strength: there are too few independent cases{cases}. "
+            "The values above are of these alone; more of them could show whether they hold."
+        )
     return (
         f"No weakness that {images(verdict.images)} could show: of {counted(verdict.candidates, 'number')} looked at, none "
         "is surely on the worse side of its standard. More images could show smaller ones."
     )
+
+
+def _fewest(axes: Sequence[Axis]) -> int | None:
+    """The fewest clusters behind any of these, where images come in clusters."""
+    return min((axis.found.clusters for axis in axes if axis.found.clusters is not None), default=None)
 
 
 def some_told(verdict: Profile) -> str:

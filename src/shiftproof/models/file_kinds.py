@@ -80,6 +80,8 @@ def _told(advice: str, path: Path) -> BadInput:
 def _folder(path: Path) -> Recognised:
     if (path / "saved_model.pb").is_file():
         raise _told(SAVED_MODEL, path)
+    if (path / "training.json").is_file():
+        return Recognised("trained")
     settings = read_json(path / "config.json") if (path / "config.json").is_file() else None
     if isinstance(settings, dict) and "model_type" in settings:
         return Recognised("hf", f"a folder of transformers, opened as hf:{path}")

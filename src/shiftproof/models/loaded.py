@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 import numpy as np
@@ -76,6 +77,15 @@ MOST_EXTRA = 64
 
 
 @dataclass(frozen=True)
+class FeatureGraph:
+    """A network as an ONNX graph, and the tensor in it that holds the features."""
+
+    read: Callable[[], Path | bytes]
+    features: str
+    folder: Path = Path()  # of files beside it that hold its larger tensors
+
+
+@dataclass(frozen=True)
 class LoadedClassifier:
     """A classifier made of what is known about it and a forward pass.
 
@@ -95,6 +105,7 @@ class LoadedClassifier:
     rounded: bool = False  # whether probabilities are too coarse to sum to 1, as those of quantised networks
     has_features: bool = True
     read_head: Callable[[], Head | None] = lambda: None
+    feature_graph: FeatureGraph | None = None  # so that another head can be put in place of its own
     reinitialise: Callable[[RandomWeights], Reinitialised] | None = None  # None: nobody can see its weights
     saliency: Mapping[str, SaliencyMethod] = field(default_factory=dict)  # methods that see inside the network
     for_size: Callable[[tuple[int, int]], Forward] | None = None  # forward pass at another height and width; None: none
@@ -150,6 +161,11 @@ def model_ref(name: str, weights: str, preprocessing: Preprocessing, **choices: 
     """A model by what its numbers depend on: a digest of its weights, its preprocessing, and choices such as precision."""
     made = {key: value for key, value in choices.items() if value is not None}
     return ModelRef(name, fingerprint_of(weights, dict(preprocessing.describe()), made))
+
+
+def preprocessed(model: LoadedClassifier, preprocessing: Preprocessing) -> LoadedClassifier:
+    """The same model behind another preprocessing."""
+    return replace(model, preprocessing=preprocessing, ref=model_ref(model.ref.name, model.ref.fingerprint, preprocessing))
 
 
 def check_size(preprocessing: ImagePreprocessing, size: tuple[int, int] | None, name: str) -> None:

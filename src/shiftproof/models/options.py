@@ -143,6 +143,7 @@ KEYS: dict[str, Callable[[str], dict[str, Any]]] = {
     "pad": _word("pad"),
     "pad_colour": lambda value: {"pad_colour": int(value)},
     "clahe": lambda value: {"clahe": float(value)},
+    "denoise": lambda value: {"denoise": float(value)},
     "interpolation": _word("interpolation"),
     "engine": _word("engine"),
     "decoder": _word("decoder"),
@@ -155,7 +156,7 @@ KEYS: dict[str, Callable[[str], dict[str, Any]]] = {
 }
 """What a text may set; `describe()` uses the same keys, so that what is printed can be typed again."""
 
-SHORT = {"clahe": "clahe=2"}
+SHORT = {"clahe": "clahe=2", "denoise": "denoise=10"}
 """Words that stand for a key with its usual value."""
 
 EXAMPLES = {
@@ -164,6 +165,7 @@ EXAMPLES = {
     "share": "for example share=0.875",
     "pad_colour": "it is a level of grey, for example pad_colour=114",
     "clahe": "it is a clip limit, for example clahe=2",
+    "denoise": "it is a strength in levels, for example denoise=10",
     "mean": "for example mean=0.485/0.456/0.406 or mean=0.5",
     "std": "for example std=0.229/0.224/0.225 or std=1",
 }

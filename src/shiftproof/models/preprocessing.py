@@ -145,6 +145,7 @@ class ImagePreprocessing:
     layout: Layout = "nchw"
     dtype: InputType = "float32"
     clahe: float = 0.0  # clip limit of the local histogram equalisation; 0 leaves it out
+    denoise: float = 0.0  # strength of non-local means, in levels; 0 leaves it out
     pad: Pad = "centre"
     pad_colour: int = 114
 
@@ -204,8 +205,7 @@ class ImagePreprocessing:
             facts["share"] = self.share
         if self.rule == "letterbox":
             facts |= {"pad": self.pad, "pad_colour": self.pad_colour}
-        if self.clahe:
-            facts["clahe"] = self.clahe
+        facts |= {key: figure for key, figure in (("clahe", self.clahe), ("denoise", self.denoise)) if figure}
         return facts | {
             "interpolation": self.interpolation,
             "engine": self.engine,
@@ -261,7 +261,7 @@ class ImagePreprocessing:
             case "shorter":
                 resized = self._resized(frame.taken_from(image), frame.resized)
                 starts = {"centre": frame.corner, **corners_within(frame.resized, self._size)}
-                if not self.clahe:
+                if not (self.clahe or self.denoise):
                     # the views overlap and each pixel is normalised alone, so all are normalised before they are cut out
                     return self._cut_out(self._normalised(resized), starts)
                 views = {name: part_of(resized, start, self._size) for name, start in starts.items()}
@@ -329,9 +329,14 @@ class ImagePreprocessing:
     def _depth(self) -> int:
         return 1 if self.channels == "grey" else 3
 
+    def filtered(self, picture: Image) -> Image:
+        """A picture after what is done to its pixels before they are normalised: denoising, local histogram equalisation."""
+        if self.denoise:
+            picture = _denoised(picture, self.denoise)
+        return _equalised(picture, self.clahe) if self.clahe else picture
+
     def _normalised(self, image: Image) -> NDArray[np.generic]:
-        if self.clahe:
-            image = _equalised(image, self.clahe)
+        image = self.filtered(image)
         if self.channels == "grey":
             image = np.asarray(Pillow.fromarray(image).convert("L"))[:, :, None]
         elif self.channels == "bgr":
@@ -375,6 +380,12 @@ def _equalised(image: Image, clip_limit: float) -> Image:
     colours = cv2.cvtColor(image, cv2.COLOR_RGB2LAB)
     colours[:, :, 0] = cv2.createCLAHE(clip_limit, (8, 8)).apply(np.ascontiguousarray(colours[:, :, 0]))
     return np.asarray(cv2.cvtColor(colours, cv2.COLOR_LAB2RGB), dtype=np.uint8)
+
+
+def _denoised(image: Image, strength: float) -> Image:
+    """Non-local means (Buades et al., 2005) of lightness and colours: patches of 7 x 7 within 21 x 21, OpenCV's defaults."""
+    cv2 = _opencv("denoise")
+    return np.asarray(cv2.fastNlMeansDenoisingColored(np.ascontiguousarray(image), None, strength, strength), dtype=np.uint8)
 
 
 def _opencv(what: str) -> ModuleType:
@@ -427,6 +438,8 @@ def _check_figures(preprocessing: ImagePreprocessing) -> None:
         raise BadInput(f"pad_colour is a level of grey from 0 to 255, got {preprocessing.pad_colour}")
     if preprocessing.clahe < 0:
         raise BadInput(f"clahe is a clip limit above 0, for example clahe=2, got {preprocessing.clahe}")
+    if preprocessing.denoise < 0:
+        raise BadInput(f"denoise is a strength above 0, for example denoise=10, got {preprocessing.denoise}")
     if 0 in preprocessing.std:
         raise BadInput("std should not be 0: inputs are divided by it")
     if preprocessing.dtype == "uint8" and (preprocessing.value_range, set(preprocessing.mean), set(preprocessing.std)) != (

@@ -1,8 +1,6 @@
-"""Signs of wrong preprocessing, class order or output kind: most are warnings, impossible ones errors."""
+"""Signs of wrong preprocessing or output kind: most are warnings, impossible ones errors."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,48 +9,8 @@ from shiftproof.errors import BadInput
 from shiftproof.models.preprocessing import ImagePreprocessing
 from shiftproof.types import Gives, Logits
 
-SURPRISE = 0.001
-"""Accuracy that guessing reaches more often than this counts as near chance."""
 ROUNDING = 0.01
 """How far the probabilities of an image may be from summing to 1."""
-ENOUGH_IMAGES = 10
-"""In fewer a good detector may find nothing."""
-
-
-def accuracy_hint(accuracy: float, classes: int, images: int) -> str | None:
-    """A warning where accuracy is no better than chance (one-sided binomial test), else None.
-
-    >>> accuracy_hint(0.88, classes=1000, images=200) is None
-    True
-    >>> accuracy_hint(0.005, classes=1000, images=200)
-    'accuracy of 1 in 200: no better than chance among 1000 classes; check the preprocessing and the order of the classes'
-    """
-    from scipy.special import betainc
-
-    correct = round(accuracy * images)
-    # the chance that guessing gets at least as many correct; with none correct that is certain
-    chance = betainc(correct, images - correct + 1, 1 / classes) if correct else 1.0
-    too_few = correct > 0 and classes**-images >= SURPRISE  # all could be correct and it would say nothing
-    if images == 0 or classes < 2 or too_few or chance < SURPRISE:
-        return None
-    return (
-        f"accuracy of {correct} in {images}: no better than chance among {classes} classes; "
-        "check the preprocessing and the order of the classes"
-    )
-
-
-def precision_hint(precisions: Sequence[float], images: int) -> str | None:
-    """A warning where a detector has no true positive in many images at any IoU, else None.
-
-    >>> precision_hint([0.0, 0.0], images=100)
-    'no true positive in 100 images; check the layout of the outputs, the preprocessing and the order of the classes'
-    """
-    if not precisions or any(precisions) or images < ENOUGH_IMAGES:
-        return None
-    return (
-        f"no true positive in {images:,} images; "
-        "check the layout of the outputs, the preprocessing and the order of the classes"
-    )
 
 
 def figures_hint(preprocessing: ImagePreprocessing) -> str | None:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-from PIL import Image as Pillow
 
 from shiftproof.datasets.image_list import ImageList, broken_note, skip_broken
 from shiftproof.datasets.labels import places_of
@@ -177,6 +176,8 @@ def short(value: object) -> str:
 
 def upright_size(path: str) -> tuple[int, int] | None:
     """Width and height of an image file as it is decoded, from its header; None where that cannot be read."""
+    from PIL import Image as Pillow  # layouts are recognised without it
+
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

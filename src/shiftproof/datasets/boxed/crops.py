@@ -13,7 +13,6 @@ from typing import Literal, NamedTuple, get_args
 from urllib.parse import quote
 
 import numpy as np
-from PIL import Image as Pillow
 
 from shiftproof.datasets.boxed.boxes import COCO_EXAMPLE
 from shiftproof.datasets.image_list import ImageList
@@ -110,6 +109,8 @@ def _enlarged(found: Image, width: int, height: int) -> Image:
     """The same picture as large as fits into this width and height."""
     factor = min(width / found.shape[1], height / found.shape[0])
     size = max(round(found.shape[1] * factor), 1), max(round(found.shape[0] * factor), 1)
+    from PIL import Image as Pillow  # layouts are recognised without it
+
     return np.asarray(Pillow.fromarray(found).resize(size, Pillow.Resampling.BICUBIC))
 
 

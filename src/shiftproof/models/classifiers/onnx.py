@@ -36,7 +36,7 @@ from shiftproof.models.classifiers.onnx_graph import (
 from shiftproof.models.classifiers.onnx_session import OnnxSession
 from shiftproof.models.companions import Fans, RandomWeights, Recipe, Reinitialised, fans_of_convolution
 from shiftproof.models.input_facts import preprocessing_for
-from shiftproof.models.loaded import LoadedClassifier, check_size, in_batches, model_ref
+from shiftproof.models.loaded import FeatureGraph, LoadedClassifier, check_size, in_batches, model_ref
 from shiftproof.models.options import ModelOptions
 from shiftproof.models.saliency import AskedClasses, Saliency, SaliencyMethod
 from shiftproof.types import Head, Inputs, Outputs
@@ -52,11 +52,6 @@ def read_onnx(file: Path) -> onnx.ModelProto:
         raise BadInput(f"{file} is not a whole ONNX file; it begins with {start!r}") from problem
     if not model.graph.node:
         raise BadInput(f"{file} is not an ONNX file: it holds no graph")
-    graph = model.graph
-    named = [value.name for part in (graph.input, graph.output, graph.initializer) for value in part]
-    named += [name for node in graph.node for name in (node.op_type, *node.input, *node.output)]
-    if not all(isinstance(name, str) for name in named):  # text that is not UTF-8 comes as bytes
-        raise BadInput(f"{file} is damaged: names in its graph are not text")
     return model
 
 
@@ -148,6 +143,7 @@ def _classifier(model: onnx.ModelProto, file: Path, options: ModelOptions) -> Lo
         rounded=graph.rounds_its_scores(output.name),
         has_features=layer.features is not None,
         read_head=lambda: layer.head,
+        feature_graph=None if layer.features is None else FeatureGraph(lambda: file, layer.features, file.parent),
         reinitialise=partial(
             reinitialise_onnx, shown, session_of, folder=file.parent, scores=output.name if layer.head else None
         ),

@@ -5,11 +5,12 @@ Everything is read from the structure of the graph, never guessed from the value
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
@@ -56,6 +57,13 @@ ENDINGS: dict[str, Gives] = {"Softmax": "probabilities", "LogSoftmax": "logits",
 """What a model gives that ends so; a log-softmax is the logits less a number an image, which no use of them sees."""
 
 
+class Wires(NamedTuple):
+    """Names of what a node takes and of what it makes."""
+
+    taken: Sequence[str]
+    made: Sequence[str]
+
+
 class OnnxGraph:
     """A graph that can be walked backwards from what it gives."""
 
@@ -63,11 +71,22 @@ class OnnxGraph:
         self.model = model
         self.folder = folder
         self.stored = {tensor.name: tensor for tensor in model.graph.initializer}
-        self.makers = {name: node for node in model.graph.node for name in node.output if name}
-        try:
-            TopologicalSorter({name: node.input for name, node in self.makers.items()}).prepare()
-        except CycleError as problem:  # it could be walked for ever
-            raise BadInput(f"the graph goes in a circle: {listed(problem.args[1])}") from problem
+        # a message makes its texts anew each time, so nodes are asked once
+        wires = [Wires(node.input[:], node.output[:]) for node in model.graph.node]
+        self._check_names(wires)
+        self.makers = {name: node for node, wire in zip(model.graph.node, wires, strict=True) for name in wire.made if name}
+        if not _in_order(wires):
+            try:
+                TopologicalSorter({name: node.input for name, node in self.makers.items()}).prepare()
+            except CycleError as problem:  # it could be walked for ever
+                raise BadInput(f"the graph goes in a circle: {listed(problem.args[1])}") from problem
+
+    def _check_names(self, wires: Sequence[Wires]) -> None:
+        graph = self.model.graph
+        named = [value.name for part in (graph.input, graph.output, graph.initializer) for value in part]
+        named += [node.op_type for node in graph.node]
+        if not set(map(type, chain(named, *chain.from_iterable(wires)))) <= {str}:  # text that is not UTF-8 comes as bytes
+            raise BadInput("the model is damaged: names in its graph are not text")
 
     def input(self) -> InputFacts:
         """The one input that is an image; BadInput where there is none or more than one."""
@@ -252,11 +271,7 @@ def _dimension(size: Any) -> Dimension:
 def external_files(model: onnx.ModelProto, folder: Path) -> Iterator[Path]:
     """The files beside the model that hold its larger tensors; one outside its folder is refused."""
     locations = {
-        entry.value
-        for tensor in _tensors(model)
-        if tensor.data_location == onnx.TensorProto.EXTERNAL or tensor.external_data
-        for entry in tensor.external_data
-        if entry.key == "location"
+        entry.value for tensor in _tensors_elsewhere(model) for entry in tensor.external_data if entry.key == "location"
     }
     for location in sorted(locations):
         try:
@@ -271,16 +286,35 @@ def external_files(model: onnx.ModelProto, folder: Path) -> Iterator[Path]:
             raise BadInput(f"the model keeps weights in {location[:100]!r}, which is not beside it: {problem}") from problem
 
 
-def _tensors(message: Any) -> Iterator[onnx.TensorProto]:
-    """Every tensor of a model, wherever it stands: beside the graph, in a node, in a graph inside a node, in a function."""
+def _tensors_elsewhere(message: Any) -> Iterator[onnx.TensorProto]:
+    """Tensors that lie in other files: of the graph, of a node, of a graph inside a node, of a function."""
     for field, value in message.ListFields():
         if field.message_type is None:
             continue
         for part in [value] if isinstance(value, Message) else value:
             if isinstance(part, onnx.TensorProto):
-                yield part
-            else:
-                yield from _tensors(part)
+                if part.external_data:
+                    yield part
+            # few nodes say where anything lies, and looking for the word is far quicker than walking through all of them
+            elif isinstance(part, onnx.GraphProto) or b"location" in part.SerializeToString():
+                yield from _tensors_elsewhere(part)
+
+
+def _in_order(wires: Iterable[Wires]) -> bool:
+    """Whether nothing is made twice, or after it is taken, as exporters list nodes: then nothing goes in a circle.
+
+    >>> _in_order([Wires(["image"], ["seen"]), Wires(["seen"], ["scores"])])
+    True
+    >>> _in_order([Wires(["scores"], ["seen"]), Wires(["seen"], ["scores"])])
+    False
+    """
+    known: set[str] = set()
+    for taken, made in wires:
+        known.update(taken)
+        if not known.isdisjoint(made):
+            return False
+        known.update(made)
+    return True
 
 
 GLOBAL_POOLING = {"GlobalAveragePool", "ReduceMean"}

@@ -1,0 +1,83 @@
+"""The commands that train."""
+
+from __future__ import annotations
+
+import shiftproof as sp
+from shiftproof.cli.emit import Bar, Table, emit, interruptible, remark
+from shiftproof.cli.options import Asked, Output, command
+from shiftproof.cli.run import REPORT, emit_results
+
+
+@command(
+    "model",
+    "dataset",
+    options=lambda: (
+        *(sp.TrainOptions, sp.ModelSettings, sp.DatasetSettings, sp.options.ImageChoice),
+        *(sp.options.WorkerSettings, sp.options.StorePlace),
+    ),
+    output=Output("a folder for the trained model", "better"),
+)
+def train(asked: Asked) -> None:
+    """Train a model on labelled images, as a recipe says; the folder that comes out opens wherever a model does.
+
+    Example: shiftproof train lite:0 photos/ --recipe balanced+wise-ft:0.5 -o better
+    """
+    workers = asked[sp.options.WorkerSettings]
+    with interruptible(Bar(quiet=workers.quiet)) as progress:
+        trained = sp.train(
+            asked.argument("model"),
+            asked.argument("dataset"),
+            asked.output,
+            options=asked[sp.TrainOptions],
+            store=asked[sp.options.StorePlace].store,
+            model_options=asked[sp.ModelSettings],
+            dataset_options=asked[sp.DatasetSettings],
+            images=asked[sp.options.ImageChoice],
+            workers=workers,
+            progress=progress,
+            tell=remark,
+        )
+    rows = [
+        {"folder": str(one.folder), "seed": one.record.seed, "validation": what, "accuracy": f"{100 * share:.1f} %"}
+        for one in trained.parts or (trained,)
+        for what, share in one.accuracy.items()
+    ]
+    emit(
+        trained.to_json(),
+        as_json=asked.json,
+        shown=[Table(rows, right=("seed", "accuracy"))],
+        remarks=[f"to measure it: shiftproof run {trained.folder} DATASET"],
+        path=trained.folder,
+    )
+
+
+@command(
+    "model",
+    "dataset",
+    options=lambda: (
+        *(sp.GridOptions, sp.ModelSettings, sp.DatasetSettings, sp.options.ImageChoice, sp.options.WorkerSettings),
+        *(sp.options.StorePlace, sp.options.Tables, sp.options.Verbosity),
+    ),
+    output=REPORT._replace(default="recipes.html"),
+)
+def recipes(asked: Asked) -> None:
+    """Compare recipes of training: does one help, on which shifts, and at what cost on clean images.
+
+    Example: shiftproof recipes lite:0 photos/ --recipes baseline,augmix,corrupted:noise --seeds 3 -o recipes.html
+    """
+    workers = asked[sp.options.WorkerSettings]
+    with interruptible(Bar(quiet=workers.quiet)) as progress:
+        results = sp.recipes(
+            asked.argument("model"),
+            asked.argument("dataset"),
+            options=asked[sp.GridOptions],
+            store=asked[sp.options.StorePlace].store,
+            report=asked.output,
+            model_options=asked[sp.ModelSettings],
+            dataset_options=asked[sp.DatasetSettings],
+            images=asked[sp.options.ImageChoice],
+            workers=workers,
+            progress=progress,
+            tell=remark,
+        )
+    emit_results(asked, results, asked.output)

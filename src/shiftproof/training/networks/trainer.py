@@ -1,0 +1,100 @@
+"""Jobs at network level, from the request to the result folder."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from shiftproof.errors import BadInput
+from shiftproof.options import ModelSettings
+from shiftproof.runs.predict import Progress
+from shiftproof.training.job import Job
+from shiftproof.training.networks.checkpoints import EpochRow
+from shiftproof.training.networks.engine import Reached, TrainedNetwork, train_network, untrained_network
+from shiftproof.training.networks.modules import fingerprint_of_model
+from shiftproof.training.recipe import ChosenRecipe, Weights
+from shiftproof.training.trained import Source, Trained, given, read_weights, record_of, write_trained
+
+
+@dataclass(frozen=True)
+class NetworkTrainer:
+    """Trains whole networks."""
+
+    progress: Progress | None = None
+    tell: Callable[[str], None] = lambda _: None
+
+    def source(self, model: object, settings: ModelSettings) -> str:
+        """The fingerprint of the model that a training begins with."""
+        if not isinstance(model, str):
+            raise BadInput(
+                "a network is trained from the name of its model, as torch:FILE.py:FACTORY, and not from an object"
+            )
+        return fingerprint_of_model(model, settings)
+
+    def train(self, job: Job) -> Trained:
+        trained = train_network(job, progress=Shown(self.progress, self.tell, job))
+        end: Weights = trained.end
+        for one in job.recipes:
+            if one.recipe.finish is not None and not one.recipe.joins_seeds:
+                end = one.recipe.finish(trained.start, [end], trained.score, **one.settings)
+        return self._written(job, trained, end, trained.curves)
+
+    def join(self, job: Job, recipe: ChosenRecipe, parts: Sequence[Trained]) -> Trained:
+        finish = recipe.recipe.finish
+        assert finish is not None  # noqa: S101 - a recipe that joins seeds does it by that
+        found = untrained_network(job)
+        ends = [read_weights(part.folder) for part in parts]
+        joined = self._written(job, found, finish(found.start, ends, found.score, **recipe.settings), ())
+        shutil.rmtree(job.folder / "checkpoints", ignore_errors=True)
+        return joined
+
+    def _written(
+        self, job: Job, trained: TrainedNetwork, weights: Mapping[str, NDArray[Any]], curves: Sequence[EpochRow]
+    ) -> Trained:
+        record = record_of(
+            job,
+            Source(job.model, job.source, given(job.model_options)),
+            trained.source.seen,
+            options={"learning_rate": trained.learning_rate, "epochs": job.options.epochs},
+            preprocessing=str(trained.preprocessing),
+            accuracy={"clean": trained.score(weights)},
+            curves=tuple(dataclasses.asdict(row) for row in curves),
+            outputs=trained.outputs,
+            notes=trained.notes,
+        )
+        if not trained.writes:  # another process does
+            return Trained(job.folder, record)
+        return write_trained(job.folder, record, weights, trained.export(weights))
+
+
+class Shown:
+    """Shows how far a training has come: a bar over all of its images, and a line after every epoch."""
+
+    def __init__(self, progress: Progress | None, tell: Callable[[str], None], job: Job) -> None:
+        self.progress, self.tell, self.job = progress, tell, job
+        self.done: int | None = None  # images, None before the first step
+
+    def __call__(self, now: Reached | EpochRow) -> None:
+        epochs = self.job.options.epochs
+        if isinstance(now, EpochRow):
+            self.tell(
+                f"epoch {now.epoch} of {epochs}: loss {now.loss:.3f}, accuracy {now.accuracy:.1%}, on the validation split "
+                f"{now.validation_loss:.3f} and {now.validation_accuracy:.1%}; learning rate {now.rate:.3g}"
+            )
+            if self.progress and now.epoch == epochs:
+                self.progress.end()
+            return
+        done = ((now.epoch - 1) * now.steps + now.step) * now.images
+        if self.done is None:
+            self.done = done - now.images
+            if self.progress:
+                name = f"{self.job.model} · {'+'.join(map(str, self.job.recipes))}, seed {self.job.seed}"
+                self.progress.begin(name, now.epochs * now.steps * now.images, self.done)
+        if self.progress:
+            self.progress.advance(done - self.done)
+        self.done = done

@@ -1,0 +1,206 @@
+"""The entry of a training recipe in the catalog; a plug-in registers one too.
+
+A recipe is data and a few small functions, those that it changes: what it does to a picture, to the loss, to the network,
+to the weights at the end. Functions of torch are named as ``module:function`` and imported when a network is trained, so
+that recipes can be listed, and heads be trained, without it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftproof import catalog
+from shiftproof.errors import BadInput, UnknownName
+from shiftproof.models.preprocessing import ImagePreprocessing
+from shiftproof.types import Dataset, Image
+
+Level: TypeAlias = Literal["head", "network"]
+"""What is trained: the last linear layer on stored features, or all weights."""
+
+Setting: TypeAlias = float | int | bool | str
+
+Weights: TypeAlias = Mapping[str, NDArray[np.floating]]
+"""Tensors by name, of a head or of a whole network."""
+
+
+class Pictures(Protocol):
+    """The training pictures, for recipes that mix several."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, place: int) -> Image: ...
+
+
+Augment: TypeAlias = Callable[..., Image]
+"""(image, rng, others, **settings): a new picture of the same shape, whatever it is; the old one stays as it was."""
+
+Preprocess: TypeAlias = Callable[..., ImagePreprocessing]
+"""(own, **settings): the preprocessing that a model is trained with and keeps, from its own."""
+
+Score: TypeAlias = Callable[[Weights], float]
+"""Accuracy on the validation split."""
+
+Finish: TypeAlias = Callable[..., Weights]
+"""(start, ends, score, **settings): the weights to keep, of those before training and those that it ended with.
+
+There is one end; or one of each seed where the recipe joins them, and then nothing that all of them began with.
+`score` is for recipes that choose.
+"""
+
+Select: TypeAlias = Callable[..., tuple[Dataset, Dataset | None]]
+"""(images, clustering, seed, **settings): the images to train with, and those left out to be measured, if any."""
+
+Weigh: TypeAlias = Callable[..., NDArray[np.floating]]
+"""(samples, **settings): how much each image counts in the loss, (images,); the mean is 1."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A part of the epochs, and what is trained in it."""
+
+    share: float  # of the epochs
+    trains: Level = "network"
+    rate: float = 1.0  # times the learning rate
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A recipe of training; what it leaves out is done as plain training does it."""
+
+    title: str
+    description: str  # what it does, in one sentence
+    cites: tuple[str, ...] = ()  # works of reference/citations.toml
+    settings: Mapping[str, Setting] = field(default_factory=dict)  # with their defaults; `name:VALUE` sets the first
+    levels: tuple[Level, ...] = ("head", "network")
+    # what a model trained so has seen: benchmarks of these are no test of it; a function of the settings where they decide
+    augmentations: tuple[str, ...] | Callable[..., tuple[str, ...]] = ()
+    check: Callable[..., None] | None = None  # BadInput where the settings cannot be trained with
+    needs_outliers: bool = False
+    select: Select | None = None
+    weigh: Weigh | None = None
+    crop: Augment | None = None  # what `augment` sees of the picture; None: the crops and flips of the baseline
+    augment: Augment | None = None
+    mixes: bool = False  # whether `augment` looks at other pictures
+    copies: int = 0  # augmented copies beside the plain picture, for a loss over several; 0: the augmented one alone
+    preprocess: Preprocess | None = None
+    loss: str | None = None  # torch: (Step, **settings) -> Tensor
+    extend: str | None = None  # torch: (module, classes, **settings) -> module with further outputs or classes
+    stages: tuple[Stage, ...] = (Stage(1.0),)
+    averages: bool = False  # whether a running mean of the weights is kept, with the setting `decay`
+    finish: Finish | None = None
+    joins_seeds: bool = False  # whether `finish` makes one model of the trainings of all seeds, and not one of each
+
+    @property
+    def parts(self) -> frozenset[str]:
+        """Which parts of training it changes."""
+        names = ("select", "weigh", "crop", "augment", "preprocess", "loss", "extend", "averages", "finish")
+        changed = {name: getattr(self, name) for name in names}
+        return frozenset(name for name, part in changed.items() if part not in (None, False)) | (
+            {"stages"} if self.stages != (Stage(1.0),) else set()
+        )
+
+
+@dataclass(frozen=True)
+class ChosenRecipe:
+    """A recipe with the settings that were asked for."""
+
+    name: str
+    recipe: Recipe
+    settings: Mapping[str, Setting]
+
+    @property
+    def augmentations(self) -> tuple[str, ...]:
+        """What a model trained so has seen, by the words of `Seen`."""
+        said = self.recipe.augmentations
+        return said(**self.settings) if callable(said) else said
+
+    def __str__(self) -> str:
+        changed = {key: value for key, value in self.settings.items() if value != self.recipe.settings[key]}
+        first = next(iter(self.settings), "")
+        told = f"{self.name}:{changed.pop(first)}" if first in changed else self.name  # it may hold commas
+        return f"{told}?{','.join(f'{key}={value}' for key, value in changed.items())}" if changed else told
+
+
+def recipe_of(name: str) -> Recipe:
+    """A recipe by name, or UnknownName with the nearest."""
+    entry: Recipe = catalog.RECIPES.load(name)
+    return entry
+
+
+def chosen_recipes(text: str) -> tuple[ChosenRecipe, ...]:
+    """The recipes that a text names, joined by ``+``, with settings after ``?`` or one after ``:``.
+
+    Recipes that change the same part of training cannot be joined.
+
+    >>> [str(one) for one in chosen_recipes("baseline")]
+    ['baseline']
+    """
+    chosen = tuple(_chosen(part.strip()) for part in text.split("+"))
+    taken: dict[str, str] = {}
+    for one in chosen:
+        for part in sorted(one.recipe.parts & set(taken)):
+            raise BadInput(f"{taken[part]} and {one.name} both change the {part} of training: choose one of them")
+        taken |= dict.fromkeys(one.recipe.parts, one.name)
+    return chosen
+
+
+def _chosen(text: str) -> ChosenRecipe:
+    found = re.fullmatch(r"(?P<name>[^:?]+)(?::(?P<first>[^?]*))?(?:\?(?P<rest>.*))?", text)
+    if found is None:
+        raise BadInput(f"a recipe is written as name, name:VALUE or name?setting=value,..., got {text!r}")
+    recipe = recipe_of(found["name"])
+    given: dict[str, str] = {}
+    if found["first"] is not None:
+        if not recipe.settings:
+            raise BadInput(f"{found['name']} has no setting, got {found['first']!r}")
+        given[next(iter(recipe.settings))] = found["first"]
+    for part in filter(None, (found["rest"] or "").split(",")):
+        name, equals, value = part.partition("=")
+        if not equals:
+            raise BadInput(f"{text}: a setting is written as name=value, got {part!r}")
+        given[name.strip()] = value.strip()
+    settings = dict(recipe.settings)
+    for name, value in given.items():
+        if name not in settings:
+            raise UnknownName(f"setting of {found['name']}", name, settings)
+        settings[name] = _read(value, settings[name], f"{found['name']}, {name}")
+    if recipe.check is not None:
+        recipe.check(**settings)
+    return ChosenRecipe(found["name"], recipe, settings)
+
+
+def _read(text: str, like: Setting, what: str) -> Setting:
+    if isinstance(like, str):
+        return text
+    if isinstance(like, bool):
+        if text.lower() not in {"true", "false"}:
+            raise BadInput(f"{what} should be true or false, got {text!r}")
+        return text.lower() == "true"
+    try:
+        return type(like)(text)
+    except ValueError:
+        raise BadInput(
+            f"{what} should be {'a whole number' if isinstance(like, int) else 'a number'}, got {text!r}"
+        ) from None
+
+
+def preprocessing_of(chosen: Sequence[ChosenRecipe], own: ImagePreprocessing) -> ImagePreprocessing:
+    """The preprocessing that the recipes train a model with, which it keeps."""
+    for one in chosen:
+        if one.recipe.preprocess is not None:
+            own = one.recipe.preprocess(own, **one.settings)
+    return own
+
+
+def torch_part(place: str) -> Callable[..., Any]:
+    """A function of torch that a recipe names as ``module:function``."""
+    module, _, name = place.partition(":")
+    part: Callable[..., Any] = getattr(importlib.import_module(module), name)
+    return part

@@ -1,0 +1,115 @@
+"""Recipes that change the loss, the network or the course of training; what they do stands in `networks`, in torch."""
+
+from __future__ import annotations
+
+from shiftproof.training.recipe import Recipe, Stage
+
+LOSSES = "shiftproof.training.networks.losses"
+MODULES = "shiftproof.training.networks.modules"
+
+LABEL_SMOOTHING = Recipe(
+    title="Label smoothing",
+    description="A share of each label is spread over all classes.",
+    cites=("szegedy2016rethinking",),
+    settings={"smoothing": 0.1},
+    levels=("network",),
+    loss=f"{LOSSES}:cross_entropy",
+)
+
+MIXUP = Recipe(
+    title="Mixup",
+    description="Weighted means of two pictures and of their labels; alpha is 1 for CIFAR, 0.2 for ImageNet.",
+    cites=("zhang2018mixup",),
+    settings={"alpha": 1.0},
+    levels=("network",),
+    augmentations=("mixup",),
+    loss=f"{LOSSES}:mixup",
+)
+
+CUTMIX = Recipe(
+    title="CutMix",
+    description="A rectangle of another picture, with as much of its label as of the area.",
+    cites=("yun2019cutmix",),
+    settings={"alpha": 1.0, "probability": 0.5},
+    levels=("network",),
+    augmentations=("cutmix",),
+    loss=f"{LOSSES}:cutmix",
+)
+
+MOEX = Recipe(
+    title="Moment exchange",
+    description="Mean and deviation of early features are exchanged between pictures, and a tenth of their labels.",
+    cites=("li2021feature",),
+    settings={"share": 0.9, "probability": 1.0},
+    levels=("network",),
+    augmentations=("moex",),
+    loss=f"{LOSSES}:moex",
+)
+
+ADVERSARIAL = Recipe(
+    title="Adversarial training",
+    description="Pictures moved against the network by one step from a random start, or by free replays of each batch.",
+    cites=("wong2020fast", "shafahi2019adversarial"),
+    settings={"epsilon": 8.0, "stride": 1.25, "replays": 1},
+    levels=("network",),
+    augmentations=("adversarial",),
+    loss=f"{LOSSES}:adversarial",
+)
+
+CONFIDENCE_BRANCH = Recipe(
+    title="Confidence branch",
+    description="A further output learns how sure the network is, by paying for hints; feeds the OOD detector confidence.",
+    cites=("devries2018learning",),
+    settings={"budget": 0.3, "weight": 0.1, "hints": 0.5},
+    levels=("network",),
+    loss=f"{LOSSES}:confidence_branch",
+    extend=f"{MODULES}:with_confidence",
+)
+
+ROTATION_HEAD = Recipe(
+    title="Rotation head",
+    description="A further output tells by how much a picture was rotated; feeds the OOD detector rotation.",
+    cites=("hendrycks2019using",),
+    settings={"weight": 0.5},
+    levels=("network",),
+    loss=f"{LOSSES}:rotation_head",
+    extend=f"{MODULES}:with_rotation",
+)
+
+OUTLIER_EXPOSURE = Recipe(
+    title="Outlier exposure",
+    description="On images of none of the classes the network learns to give all classes the same probability.",
+    cites=("hendrycks2019deep",),
+    settings={"weight": 0.5, "ratio": 2.0},
+    levels=("network",),
+    needs_outliers=True,
+    loss=f"{LOSSES}:outlier_exposure",
+)
+
+REJECT_CLASS = Recipe(
+    title="Reject class",
+    description="One class more, for images of none of the others; feeds the OOD detector confidence.",
+    cites=("hendrycks2021natural",),
+    settings={"ratio": 1.0},
+    levels=("network",),
+    needs_outliers=True,
+    loss=f"{LOSSES}:reject_class",
+    extend=f"{MODULES}:with_reject",
+)
+
+LP_FT = Recipe(
+    title="Linear probe, then fine-tuning",
+    description="First the head alone, then the whole network at a tenth of the rate: features are distorted less.",
+    cites=("kumar2022fine",),
+    levels=("network",),
+    stages=(Stage(0.5, "head"), Stage(0.5, "network", rate=0.1)),
+)
+
+EMA = Recipe(
+    title="Averaged weights",
+    description="An exponential moving average of the weights over the steps is what is kept.",
+    cites=("polyak1992acceleration",),
+    settings={"decay": 0.999},
+    levels=("network",),
+    averages=True,
+)

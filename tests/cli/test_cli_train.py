@@ -1,0 +1,94 @@
+"""The commands that train, as they are typed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from command import Shiftproof
+from toys import save_colour_network
+
+
+def test_a_model_is_trained_run_and_listed(shiftproof: Shiftproof, tmp_path: Path, draw_photos: Callable[..., Path]) -> None:
+    save_colour_network(tmp_path / "colours.onnx")
+    draw_photos(8)
+    preprocess = ("--preprocess", "squash,size=16,mean=0,std=1")
+    said = shiftproof("train", "colours.onnx", "photos", "--recipe", "linear-probe", *preprocess, "--workers", 0)
+    assert said.code == 0, said.err
+    header, row, path = said.out.splitlines()
+    assert header.split() == ["folder", "seed", "validation", "accuracy"]
+    assert row.split() == ["better", "0", "clean", "100.0", "%"]
+    assert path == "better"
+    assert "to measure it: shiftproof run better DATASET" in said.err
+
+    said = shiftproof("run", "better", "photos", "--studies", "accuracy", "--json")
+    assert said.code == 0, said.err
+    assert "note: trained from colours.onnx on photos: linear-probe, head level, seed 0" in said.err
+    (told,) = [one for one in json.loads(said.out)["warnings"] if "was trained on" in one]
+    assert told.startswith("better was trained on a dataset called photos: ")
+    draw_photos(4, "others")
+    other = json.loads(shiftproof("run", "better", "others", "--studies", "accuracy", "--json").out)
+    assert not any("was trained on" in one for one in other["warnings"])
+
+    told = json.loads(shiftproof("train", "colours.onnx", "photos", "--recipe", "linear-probe", *preprocess, "--json").out)
+    assert (told["folder"], told["level"], told["recipes"]) == ("better", "head", ["linear-probe"])
+    assert "wise-ft" in shiftproof("list", "recipes").out
+
+
+def test_slips_are_told_before_anything_is_opened(shiftproof: Shiftproof) -> None:
+    for typed, told in (
+        (["--recipe", "agmix"], "no recipe called 'agmix'; did you mean augmix"),
+        (["--recipe", "mixup"], "the recipe mixup is done at network level; say --level network"),
+        (["--recipe", "outlier-exposure", "--level", "network"], "needs images of none of the classes"),
+    ):
+        said = shiftproof("train", "no-such-model.onnx", "no-such-folder", *typed)
+        assert said.code == 1
+        assert told in said.err
+        assert len(said.err.splitlines()) == 1
+
+
+def test_recipes_are_trained_and_compared_on_images_that_took_no_part(
+    shiftproof: Shiftproof, tmp_path: Path, draw_photos: Callable[..., Path]
+) -> None:
+    save_colour_network(tmp_path / "colours.onnx")
+    draw_photos(20)
+    typed = ["recipes", "colours.onnx", "photos", "--preprocess", "squash,size=16,mean=0,std=1", "--workers", 0]
+    typed += ["--recipes", "baseline,cutout,corrupted:contrast", "--seeds", 2, "--copies", 1]
+    typed += ["--corruptions", "fog,contrast"]
+    said = shiftproof(*typed, "--json")
+    assert said.code == 0, said.err
+    results = json.loads(said.out)
+    models = sorted(card["name"] for card in results["models"])
+    assert models == [f"{name}, seed {seed}" for name in ("baseline", "corrupted:contrast", "cutout") for seed in (0, 1)]
+    (judged,) = results["datasets"]
+    trained = json.loads((tmp_path / "recipes" / "cutout" / "seed-1" / "training.json").read_text())
+    assert trained["split"]["training"] + len(trained["split"]["validation"]) + judged["images"] == 3 * 20
+    gains = {(one["metric"], one["about"]["recipe"]): one for one in results["findings"] if "gain" in one.get("metric", "")}
+    for recipe in ("cutout", "corrupted:contrast"):
+        gain = gains["recipe_gain", recipe]
+        assert gain["about"]["versus"] == "baseline"
+        assert gain["convention"]["shifts"] == "1 of 2, in no training"  # contrast took part in one of them
+    by_shift = {
+        (one["about"]["recipe"], one["about"]["shift"])
+        for one in results["findings"]
+        if one.get("metric") == "recipe_shift_gain"
+    }
+    assert ("cutout", "contrast, severity 3") in by_shift
+    assert ("corrupted:contrast", "contrast, severity 3") not in by_shift
+    assert not any("was trained on a dataset" in one for one in results["warnings"])  # they are other images of it
+    assert (tmp_path / "recipes.html").exists()
+
+
+def test_recipes_that_cannot_be_compared_are_told_at_once(shiftproof: Shiftproof) -> None:
+    for recipes, told in (
+        ("cutout", "two or more recipes"),
+        ("cutout,cutout", "each once"),
+        ("cutout,agmix", "did you mean augmix"),
+    ):
+        said = shiftproof("recipes", "no-such-model.onnx", "no-such-folder", "--recipes", recipes)
+        assert said.code == 1
+        assert told in said.err
+        assert len(said.err.splitlines()) == 1
+    said = shiftproof("recipes", "no-such-model.onnx", "no-such-folder", "--severities", 9)
+    assert (said.code, "severities should be some of 1 to 5" in said.err) == (1, True)
