@@ -152,15 +152,15 @@ def first_value(said: Said) -> Any:
     return json.loads(said.out)["findings"][0]["value"]
 
 
-@pytest.mark.parametrize("again", ["run", "measure", "report"])
+@pytest.mark.parametrize("again", [["run", *CLEAN], ["measure"], ["report"]], ids=lambda again: again[0])
 def test_what_is_said_of_a_model_later_counts(
-    again: str, shiftproof: Shiftproof, network: list[str], draw_photos: Draw, tmp_path: Path
+    again: list[str], shiftproof: Shiftproof, network: list[str], draw_photos: Draw, tmp_path: Path
 ) -> None:
     images = draw_photos()
     model, options = network[0], network[1:]
     (tmp_path / "wrong.txt").write_text("\n".join(sorted(COLOURS, reverse=True)))
     wrong = first_value(shiftproof("run", model, images, *CLEAN, *options[:-1], "wrong.txt", "--json"))
-    right = first_value(shiftproof(again, model, images, *options, "--name", "other", "--json"))
+    right = first_value(shiftproof(*again, model, images, *options, "--name", "other", "--json"))
     assert (wrong, right) == (pytest.approx(1 / 3), 1)
     assert json.loads(shiftproof("measure", "other", images, "--json").out)["models"][0]["name"] == "other"
     assert shiftproof("measure", model, images, *options, "--preprocess", "imagenet").code == 1, "that one was never run"
@@ -272,6 +272,22 @@ def test_compare_needs_only_the_store(shiftproof: Shiftproof, network: list[str]
     assert [card["name"] for card in json.loads(chosen.out)["models"]] == ["swapped", "sharp"]
     unknown = shiftproof("compare", "sharb", "swapped", photos)
     assert (unknown.code, unknown.err) == (1, "shiftproof: no stored model called 'sharb'; did you mean sharp?\n")
+
+
+def test_a_study_that_one_of_the_models_lacks_is_told_to_be_left_out(
+    shiftproof: Shiftproof, network: list[str], draw_photos: Draw
+) -> None:
+    photos = draw_photos()
+    shown = ["--corruptions", "contrast", "--severities", 5, "--edition", "tiny-64"]
+    shiftproof("run", *arguments(network, photos), "--name", "sharp", "--studies", "corruption", *shown, "--quiet")
+    swapped = [network[0], photos, "--preprocess", "unit,channels=bgr", "--classes", "classes.txt", "--name", "swapped"]
+    shiftproof("predict", *swapped)
+    compared = shiftproof("compare", photos, *shown, "--json")
+    assert compared.code == 0, compared.err
+    said = json.loads(compared.out)
+    (told,) = [one for one in said["warnings"] if "is left out" in one]
+    assert told.startswith("Corruption robustness is left out, for want of some of its predictions: ")
+    assert "swapped" in told
 
 
 def test_shards_of_two_machines_merge(shiftproof: Shiftproof, network: list[str], draw_photos: Draw) -> None:
@@ -470,14 +486,10 @@ def test_a_model_that_chose_the_images_is_warned_about(shiftproof: Shiftproof, t
         for copy in range(8):
             Image.new("RGB", (8, 8), (number, copy, 0)).save(tmp_path / "hard" / wnid / f"{copy}.png")
     save_colour_network(tmp_path / "colours.onnx")
-    said = shiftproof(
-        "run", "colours.onnx", "hard", "--classes", "classes.txt", "--filtered", "imagenet-a", "--unmatched", "wrong"
-    )
-    assert said.code == 1, "the classes file is missing"
+    typed = ["run", "colours.onnx", "hard", "--classes", "classes.txt", "--filtered", "imagenet-a", "--unmatched", "wrong"]
+    assert shiftproof(*typed, *CLEAN).code == 1, "the classes file is missing"
     (tmp_path / "classes.txt").write_text("n01498041\nn01531178\nn01534433")
-    said = shiftproof(
-        "run", "colours.onnx", "hard", "--classes", "classes.txt", "--filtered", "imagenet-a", "--unmatched", "wrong"
-    )
+    said = shiftproof(*typed, *CLEAN)
     assert said.code == 0
     assert "was a filter model of imagenet-a" in said.err
     differences = shiftproof("check", "hard", "--published", "imagenet-a")
@@ -540,7 +552,7 @@ def test_a_file_without_permission_is_one_sentence(shiftproof: Shiftproof, monke
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied", "model.onnx")
 
-    monkeypatch.setattr("shiftproof.bench.load_model", refuse)
+    monkeypatch.setattr("shiftproof.models.by_settings.load_model", refuse)
     assert shiftproof("run", "model.onnx", "photos") == Said(1, "", "shiftproof: Permission denied: model.onnx\n")
 
 

@@ -11,8 +11,8 @@ import pytest
 import shiftproof as sp
 from command import Shiftproof
 from mixtures import draw_mixture
-from shiftproof.bench import some_of
 from shiftproof.curation.project import load_project
+from shiftproof.datasets.image_list import some_of
 from shiftproof.metrics import is_correct
 from shiftproof.types import Dataset
 from toys import save_colour_network

@@ -11,11 +11,11 @@ import pytest
 from PIL import Image as Pillow
 
 import shiftproof as sp
-from shiftproof.bench import StudyChoice, chosen_entries
 from shiftproof.datasets.image_list import FileImage, ImageList
 from shiftproof.errors import BadInput, UnknownName
 from shiftproof.runs.store import Store
 from shiftproof.studies.calibration.study import CalibrationStudy
+from shiftproof.studies.choice import StudyChoice, chosen_entries
 from shiftproof.studies.corruption.budgeted import BudgetedCorruptionStudy
 from shiftproof.studies.corruption.study import CorruptionStudy
 from shiftproof.studies.natural_adversarial.study import NaturalAdversarialStudy

@@ -28,10 +28,10 @@ WORDING = {
     "shiftproof.metrics.table": {"metric_info"},
     "shiftproof.metrics.wording": {
         *("figure", "span", "has_too_few", "unit_of_evidence", "names_or_more", "counted"),
-        *("axis_key", "limit_told", "mark_told", "none_told", "number_told", "some_told"),
+        *("axis_key", "limit_told", "mark_told", "next_command", "none_told", "number_told", "some_told"),
     },
     "shiftproof.options": {"Options", "Tables", "as_typed", "choices_of", "hints_of", "written_in"},
-    "shiftproof.bench": {"StudyChoice"},
+    "shiftproof.studies.choice": {"StudyChoice"},
     "shiftproof.corruptions.selection": {"whole_numbers"},
     "shiftproof.runs.stored_models": {"SHORT", "preprocessing_told"},
     "shiftproof.studies.evidence": {"verdicts"},

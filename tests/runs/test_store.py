@@ -17,8 +17,9 @@ import shiftproof as sp
 from shiftproof.corruptions.entry import pixel_revision
 from shiftproof.errors import StoreError, StoreWarning
 from shiftproof.runs.digests import digest_of
+from shiftproof.runs.records import StoredModel
 from shiftproof.runs.rows import SEALED_BYTES, Rows, StoredRun
-from shiftproof.runs.store import Store, StoredModel
+from shiftproof.runs.store import Store
 from shiftproof.types import CLEAN, Classes, Condition, Head, ModelRef, Seen
 
 MODEL = ModelRef("toy", "f" * 32)
@@ -369,7 +370,9 @@ def test_other_pixels_of_a_corruption_have_rows_of_their_own(tmp_path: Path, mon
         return [store.run(model, condition).folder for condition in conditions]
 
     foggy, bright, clean = folders()
-    monkeypatch.setattr("shiftproof.runs.store.pixel_revision", lambda name: pixel_revision(name) + (name == "brightness"))
+    monkeypatch.setattr(
+        "shiftproof.corruptions.entry.pixel_revision", lambda name: pixel_revision(name) + (name == "brightness")
+    )
     assert folders()[0] == foggy
     assert folders()[1] != bright
     assert folders()[2] == clean

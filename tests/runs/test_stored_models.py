@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -303,28 +301,41 @@ def test_a_process_that_was_killed_holds_no_model(draw_photos: Draw, store: Stor
 
 
 KILLED = """
-import os, signal, sys
-from pathlib import Path
+import os, shutil, signal, sys, traceback
 from shiftproof.runs.store import Store
 from shiftproof.runs.stored_models import forget_model, rename_model
 
-steps = 0
-def after(real):
+def after(real, last):
     def step(*given, **named):
         global steps
         found = real(*given, **named)
         steps += 1
-        if steps == int(sys.argv[2]):
+        if steps == last:
             os.kill(os.getpid(), signal.SIGKILL)
         return found
     return step
 
-for owner, name in [(os, "rename"), (os, "replace"), (os, "unlink"), (os, "rmdir"), (os, "mkdir"), (os, "fsync")]:
-    setattr(owner, name, after(getattr(owner, name)))
-store = Store(sys.argv[1])
-forget_model("mine", store) if sys.argv[3] == "forget" else rename_model("mine", "yours", store)
-print(steps)
+def change(folder, last):
+    for name in ("rename", "replace", "unlink", "rmdir", "mkdir", "fsync"):
+        setattr(os, name, after(getattr(os, name), last))
+    store = Store(folder)
+    forget_model("mine", store) if sys.argv[2] == "forget" else rename_model("mine", "yours", store)
+
+steps, code = 0, -signal.SIGKILL
+for last in range(1, 100):
+    if code == -signal.SIGKILL:
+        copy = shutil.copytree(sys.argv[1], f"{sys.argv[1]} {last}")
+        if not (child := os.fork()):
+            try:
+                change(copy, last)
+            except BaseException:
+                traceback.print_exc()
+                os._exit(1)
+            os._exit(0)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        print(code)
 """
+"""Changes copies of a store in processes that are killed after one step, two, ... until one is not; prints how each ends."""
 
 
 @pytest.mark.parametrize("what", ["forget", "rename"])
@@ -343,21 +354,21 @@ def test_a_change_that_is_killed_anywhere_is_whole_or_not_at_all(
     before = sorted(one.ref.name for one in Store(tmp_path / "whole").models(companions=True))
     names = {"yours", "yours redrawn 1", "yours redrawn 2"} if what == "rename" else set()
     after = sorted({"other", *names})
-    seen, kills = set(), 0
-    for step in range(1, 100):
-        copy = shutil.copytree(tmp_path / "whole", tmp_path / f"copy{step}")
-        done = subprocess.run([sys.executable, "-c", KILLED, str(copy), str(step), what], capture_output=True, text=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", KILLED, tmp_path / "whole", what], capture_output=True, text=True, check=True
+    )
+    *killed, last = map(int, ran.stdout.split())
+    assert last == 0, ran.stderr
+    seen = set()
+    for step in range(1, len(killed) + 2):
+        copy = tmp_path / f"whole {step}"
         found = sorted(one.ref.name for one in Store(copy).models(companions=True))
         assert found in (before, after), f"half done after step {step}"
         rows = {of for _, of in Store(copy).folders_of_models()}
         assert len(rows) == (1 if found == after and what == "forget" else 4)
         assert not (copy / "changes.json").exists() or found == before
         seen.add(tuple(found))
-        if done.returncode == 0:
-            break
-        assert done.returncode == -signal.SIGKILL, done.stderr
-        kills += 1
-    assert kills >= 4
+    assert len(killed) >= 4
     assert seen == {tuple(after)}, "once it is written down it is done"
 
 

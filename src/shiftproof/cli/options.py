@@ -14,8 +14,8 @@ from shiftproof import catalog
 from shiftproof.errors import BadInput
 
 if TYPE_CHECKING:
-    from shiftproof.bench import StudyChoice
     from shiftproof.options import Bounds, Options, Told
+    from shiftproof.studies.choice import StudyChoice
 
 OptionsT = TypeVar("OptionsT", bound="Options")
 Kinds: TypeAlias = "Callable[[], Iterable[type[Options]]]"
@@ -155,7 +155,7 @@ class Asked:
 
     def studies(self, names: Sequence[str] | None) -> StudyChoice:
         """The studies that were named, with the options of all."""
-        from shiftproof.bench import StudyChoice
+        from shiftproof.studies.choice import StudyChoice
 
         return StudyChoice(names, {name: self[kind] for name, kind in study_options().items()})
 

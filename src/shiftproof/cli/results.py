@@ -16,6 +16,7 @@ from shiftproof.metrics.wording import (
     limit_told,
     mark_told,
     names_or_more,
+    next_command,
     none_told,
     number_told,
     some_told,
@@ -54,7 +55,7 @@ def say_results(results: Results, *, verbose: bool = False) -> None:
     judged = [one for one in results.profiles if one.axes]
     brief = _brief_remarks(results)
     if judged:
-        _say_verdict(judged, results.again, room=MOST_LINES - 1 - len(brief))
+        _say_verdict(judged, results, room=MOST_LINES - 1 - len(brief))
     if verbose or not judged:
         _say_numbers(results)
         return
@@ -64,9 +65,9 @@ def say_results(results: Results, *, verbose: bool = False) -> None:
         remark(text)
 
 
-def _say_verdict(profiles: Sequence[Profile], again: str, *, room: int) -> None:
+def _say_verdict(profiles: Sequence[Profile], results: Results, *, room: int) -> None:
     """The scorecard, models side by side, and the weaknesses of each."""
-    card = _scorecard(profiles)
+    card = _scorecard(profiles, results)
     say_table(card)
     for verdict in profiles:
         whose = f"{verdict.model}: " if len(profiles) > 1 else ""
@@ -75,15 +76,16 @@ def _say_verdict(profiles: Sequence[Profile], again: str, *, room: int) -> None:
         steps = min(NEXT_STEPS, room - 2 - len(card.rows) - len(shown))
         for place, weakness in enumerate(shown):
             say(f"{place + 1}. {weakness.sentence} {_behind(weakness)}")
-            if place < steps and (command := weakness.next_step.command(again)):
+            if place < steps and (command := next_command(weakness, verdict.model, results)):
                 say(f"   next: {command}")
 
 
-def _scorecard(profiles: Sequence[Profile]) -> Table:
+def _scorecard(profiles: Sequence[Profile], results: Results) -> Table:
     several = len({name for one in profiles for name in one.datasets}) > 1
     lines = dict.fromkeys(line for one in profiles for line in map(axis_key, one.axes))
     if len(profiles) == 1:
-        title = f"{profiles[0].model} on {names_or_more(profiles[0].datasets)}"
+        origins = list(dict.fromkeys(map(results.origin_of, profiles[0].datasets)))
+        title = f"{profiles[0].model} on {names_or_more(origins)}"
         rows = [_line(title, axis, several=several) for axis in profiles[0].axes]
         return Table(rows, right=("value", "95 % CI"))
     cells = {(one.model, axis_key(axis)): axis for one in profiles for axis in one.axes}
@@ -176,7 +178,8 @@ def _of_detectors(measurements: Sequence[Measurement]) -> Iterator[Measurement]:
 def _row(measurement: Measurement, beside: Sequence[Measurement]) -> dict[str, str]:
     info = metric_info(measurement.metric)
     keys = list(dict.fromkeys(key for one in beside for key in one.about))
-    several = [key for key in keys if key in ("model", "dataset") or len({one.about.get(key) for one in beside}) > 1]
+    always = ("model", "dataset", "recipe")
+    several = [key for key in keys if key in always or len({one.about.get(key) for one in beside}) > 1]
     return {
         **{key.replace("_", " "): str(measurement.about.get(key, "")) for key in several},
         "metric": info.title,

@@ -47,7 +47,7 @@ def run(asked: Asked) -> None:
             progress=progress,
             **_settings(asked),
         )
-    _emit_results(asked, results, asked.output)
+    emit_results(asked, results, asked.output)
 
 
 @command(
@@ -119,7 +119,7 @@ def measure(asked: Asked) -> None:
     MODEL may also be the name of a stored model. Example: shiftproof measure lite:0 photos/ --studies accuracy
     """
     results = sp.measure_stored(asked.argument("model"), asked.argument("dataset"), **_settings(asked))
-    _emit_results(asked, results)
+    emit_results(asked, results)
 
 
 @command(
@@ -138,7 +138,7 @@ def report(asked: Asked) -> None:
     Example: shiftproof report lite:0 photos/ -o report.html
     """
     results = sp.report(asked.argument("model"), asked.argument("dataset"), asked.output, **_settings(asked))
-    _emit_results(asked, results, asked.output)
+    emit_results(asked, results, asked.output)
 
 
 def _settings(asked: Asked) -> dict[str, Any]:
@@ -184,7 +184,7 @@ def compare(asked: Asked) -> None:
         scoring=asked[sp.ScoringSettings],
         tell=remark,
     )
-    _emit_results(asked, results, asked.output)
+    emit_results(asked, results, asked.output)
 
 
 @command(
@@ -213,7 +213,7 @@ def probe(asked: Asked) -> None:
             progress=progress,
             tell=remark,
         )
-    _emit_results(asked, results, asked.output)
+    emit_results(asked, results, asked.output)
 
 
 @command(
@@ -289,7 +289,7 @@ def _expected_row(name: str, shares: Mapping[str, Share]) -> dict[str, str]:
     }
 
 
-def _emit_results(asked: Asked, results: Results, path: str | None = None) -> None:
+def emit_results(asked: Asked, results: Results, path: str | None = None) -> None:
     from shiftproof.cli.results import emit_results
 
     verbose = asked[sp.options.Verbosity].verbose

@@ -18,8 +18,9 @@ from shiftproof.datasets.clusters import Clustering, linked
 from shiftproof.datasets.label_spaces import LabelSpace, Scoring, padded_labels
 from shiftproof.datasets.near_names import near_told
 from shiftproof.errors import ClassMismatch, DamagedFile, MissingRuns, NotKept
+from shiftproof.runs.records import StoredModel
 from shiftproof.runs.rows import TOP5, Contents, Rows, StoredRun, joined_rows
-from shiftproof.runs.store import Store, StoredModel
+from shiftproof.runs.store import Store
 from shiftproof.types import (
     CLEAN,
     Classes,

@@ -27,22 +27,29 @@ import uuid
 import warnings
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import xxhash
-
-from shiftproof.corruptions.entry import pixel_revision
 from shiftproof.errors import BadInput, DamagedFile, StoreError, StoreWarning
-from shiftproof.files import check_inside, impossible_name, locked, parse_json, quarantine, refusal, write_whole, writing
+from shiftproof.files import check_inside, locked, quarantine, refusal, write_whole, writing
 from shiftproof.runs.chunks import reading, save_chunk
-from shiftproof.runs.digests import DigestCache
+from shiftproof.runs.records import (
+    FORMAT,
+    Reached,
+    StoredModel,
+    can_be_name,
+    marked,
+    read_alike,
+    read_model,
+    read_model_if_there,
+    read_reached,
+    with_checksum,
+    write_model,
+)
 from shiftproof.runs.rows import (
     FORMS,
     MADE_ANEW,
-    MOST_CLASSES,
     SAID_ANEW,
     AboutRows,
     KnownRows,
@@ -52,22 +59,13 @@ from shiftproof.runs.rows import (
     or_quarantine,
     rows_array,
     text_in,
-    to_json,
 )
 from shiftproof.types import (
-    Classes,
-    Classifier,
-    Companion,
-    CompanionKind,
     Condition,
     DatasetRef,
-    Gives,
     Head,
     ModelRef,
-    ObjectDetector,
-    OutputKind,
     Precision,
-    Seen,
     fingerprint_of,
 )
 
@@ -75,125 +73,16 @@ if TYPE_CHECKING:
     from shiftproof.datasets.image_list import ImageList
     from shiftproof.datasets.published.known import DatasetCheck
     from shiftproof.options import DatasetSettings
-
-FORMAT = 1
-
-CHECKSUM = "checksum"
-"""The entry of a JSON file that holds the checksum of the others."""
+    from shiftproof.runs.digests import DigestCache
 
 DECIDED_ANEW = "rename or forget it again"
 """The remedy for a damaged list of changes."""
-
-LONGEST_NAME = 1000
-"""Characters of a model's name: more are damage, and would only fill the screen."""
 
 MEASURED_ANEW = "shiftproof run goes through the profile again, with the predictions that are stored"
 """The remedy for a damaged record of a profile."""
 
 SOUGHT_ANEW = "shiftproof curate duplicates finds them again"
 """The remedy for a damaged list of near-duplicates."""
-
-
-@dataclass(frozen=True)
-class StoredModel:
-    """What the store knows of a model, enough to study its predictions without it."""
-
-    ref: ModelRef
-    gives: OutputKind
-    preprocessing: Mapping[str, Any]
-    seen: Seen = dataclasses.field(default_factory=Seen)
-    classes: Classes | None = None
-    outputs: int | None = None  # columns of its scores
-    notes: tuple[str, ...] = ()
-    companion: Companion | None = None  # how it was made of another model; None: it is a model of its own
-    stored: str = dataclasses.field(default="", compare=False)  # ISO time at which it was last run under its name
-
-    @classmethod
-    def of(cls, model: Classifier | ObjectDetector, outputs: int | None = None) -> StoredModel:
-        gives: OutputKind = "boxes" if isinstance(model, ObjectDetector) else model.gives
-        if gives == "boxes" and model.classes is not None:
-            outputs = len(model.classes)
-        described = dict(model.preprocessing.describe())
-        return cls(model.ref, gives, described, model.seen, model.classes, outputs, model.notes, model.companion)
-
-    def plain(self) -> dict[str, Any]:
-        """What `model.json` holds of it."""
-        told = dataclasses.asdict(self)
-        told["preparation"] = told.pop("preprocessing")  # as stores have called it from the beginning
-        return told
-
-    @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> StoredModel:
-        """The same out of `model.json`; ValueError, KeyError or TypeError where that is damaged."""
-        seen, outputs, made = plain["seen"], plain["outputs"], plain.get("companion")
-        classes = companion = None
-        if plain["classes"] is not None:
-            names, wnids = plain["classes"]["names"], plain["classes"]["wnids"]
-            classes = Classes(_texts(names), None if wnids is None else _texts(wnids))
-        if made is not None:
-            if made["kind"] not in get_args(CompanionKind):
-                raise ValueError(f"no network is {made['kind']!r} of another")
-            companion = Companion(made["kind"], None if made["of"] is None else _text(made["of"]))
-        ref = ModelRef(_text(plain["ref"]["name"]), _text(plain["ref"]["fingerprint"]))
-        if not _can_be_name(ref.name):
-            raise ValueError("its name is none")
-        if plain["gives"] not in (*get_args(Gives), "boxes"):
-            raise ValueError(f"no model gives {plain['gives']!r}")
-        if outputs is not None and (type(outputs) is not int or not 0 <= outputs <= MOST_CLASSES):
-            raise ValueError(f"{outputs!r} is no number of classes")
-        return cls(
-            ref=ref,
-            gives=plain["gives"],
-            preprocessing=dict(plain["preparation"].items()),
-            seen=Seen(_text(seen["training_data"]), _texts(seen["augmentations"]), _texts(seen["filtered"])),
-            classes=classes,
-            outputs=outputs,
-            notes=_texts(plain["notes"]),
-            companion=companion,
-            stored=_text(plain.get("stored", "")),
-        )
-
-
-@dataclass(frozen=True)
-class Reached:
-    """How far the profile of a model on a dataset has come."""
-
-    images: int = 0  # drawn of the dataset
-    units: Mapping[str, int | None] = dataclasses.field(default_factory=dict)  # by study and options; None: all of it
-    drawn: Mapping[str, int] = dataclasses.field(default_factory=dict)  # images of studies that have fewer, by the same
-    seconds: float = 0.0  # spent on it
-    minutes: float = 0.0  # for which it is complete
-    studies: str = ""  # which studies these are the seconds and minutes of
-    pace: float = 0.0  # seconds a forward pass took
-
-    def plain(self) -> dict[str, Any]:
-        return dataclasses.asdict(self)
-
-    @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Reached:
-        """The same out of its file; ValueError, KeyError or TypeError where that is damaged."""
-        images, units, drawn = plain["images"], dict(plain["units"].items()), dict(plain["drawn"].items())
-        counts = (images, *filter(None, units.values()), *drawn.values())
-        if not all(type(count) is int and count >= 0 for count in counts):
-            raise ValueError("images and units are counted")
-        seconds, minutes, pace = (float(plain[name]) for name in ("seconds", "minutes", "pace"))
-        return cls(images, units, drawn, seconds, minutes, _text(plain["studies"]), pace)
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r} is no text")
-    return value
-
-
-def _texts(values: object) -> tuple[str, ...]:
-    if not isinstance(values, list):
-        raise TypeError(f"{values!r} is no list of texts")
-    return tuple(map(_text, values))
-
-
-def _can_be_name(name: object) -> bool:
-    return isinstance(name, str) and len(name) <= LONGEST_NAME and impossible_name(name) is None
 
 
 class Store:
@@ -206,6 +95,8 @@ class Store:
 
     @property
     def digests(self) -> DigestCache:
+        from shiftproof.runs.digests import DigestCache  # merging and checking stores need no database
+
         return DigestCache(self.root / "digests.sqlite")
 
     def models(self, *, companions: bool = False) -> list[StoredModel]:
@@ -214,15 +105,15 @@ class Store:
         Companions are made of a model and run for its studies: random networks, ODIN's, other input sizes.
         """
         self.settle()
-        found = filter(None, map(_read_model_if_there, self._own("models/*/model.json")))
-        wanted = [model for model in _marked(list(found)) if companions or model.companion is None]
+        found = filter(None, map(read_model_if_there, self._own("models/*/model.json")))
+        wanted = [model for model in marked(list(found)) if companions or model.companion is None]
         newest_first = sorted(wanted, key=lambda model: (model.stored, model.ref.fingerprint), reverse=True)
         return sorted(newest_first, key=lambda model: model.ref.name)
 
     def model(self, ref: ModelRef) -> StoredModel | None:
         self.settle()
         check_inside(self._model_folder(ref), self.root)
-        return _read_model_if_there(self._model_folder(ref) / "model.json")
+        return read_model_if_there(self._model_folder(ref) / "model.json")
 
     def head(self, ref: ModelRef) -> Head | None:
         """The last linear layer; None where it is not stored, or damaged."""
@@ -255,18 +146,18 @@ class Store:
             save_chunk(folder / "head.safetensors", {"weights": head.weights, "bias": head.bias}, {})
         if known is None or model != known or (asked and not self._is_newest(known)):
             stored = known.stored if known is not None and not asked else datetime.now(UTC).isoformat()
-            _write_model(folder / "model.json", dataclasses.replace(model, stored=stored))
+            write_model(folder / "model.json", dataclasses.replace(model, stored=stored))
 
     def save_reached(self, model: ModelRef, images: DatasetRef, reached: Reached) -> None:
         """Stores how far a profile has come, in place of what was known."""
-        write_whole(self._profile_path(model, images), _with_checksum(reached.plain()), inside=self.root)
+        write_whole(self._profile_path(model, images), with_checksum(reached.plain()), inside=self.root)
 
     def reached(self, model: ModelRef, images: DatasetRef) -> Reached | None:
         """How far a profile has come; None where it was not begun, or its record is damaged."""
         path = self._profile_path(model, images)
         check_inside(path.parent, self.root)
         try:
-            return _read_reached(path)
+            return read_reached(path)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except DamagedFile as damaged:
@@ -293,7 +184,7 @@ class Store:
         with ExitStack() as held:
             for folder in (self.root / "models" / fingerprint for fingerprint in gone):
                 if not held.enter_context(locked(folder, alone=True)) and folder.exists():
-                    model = _read_model_if_there(folder / "model.json")
+                    model = read_model_if_there(folder / "model.json")
                     name = model.ref.name if model else folder.name
                     raise StoreError(
                         f"another process is storing predictions of {name} in {self.root}; "
@@ -355,7 +246,7 @@ class Store:
                 time.sleep(0.05)
             return
         names, gone = (change.get("rename", {}), change.get("forget", [])) if isinstance(change, dict) else (None, None)
-        if not (isinstance(names, dict) and isinstance(gone, list) and all(map(_can_be_name, names.values()))):
+        if not (isinstance(names, dict) and isinstance(gone, list) and all(map(can_be_name, names.values()))):
             quarantine(self._changes, "it is no list of changes", DECIDED_ANEW)
             return
         try:
@@ -370,8 +261,8 @@ class Store:
     def _rename(self, fingerprint: str, name: str) -> None:
         # by what is there, and not by what a text says: it may name a folder elsewhere
         for path in self._own("models/*/model.json"):
-            if path.parent.name == fingerprint and (known := _read_model_if_there(path)):
-                _write_model(path, dataclasses.replace(known, ref=ModelRef(name, fingerprint)))
+            if path.parent.name == fingerprint and (known := read_model_if_there(path)):
+                write_model(path, dataclasses.replace(known, ref=ModelRef(name, fingerprint)))
 
     def _forget(self, fingerprints: Container[str]) -> None:
         """Moves folders out of sight, each at once, and then deletes them."""
@@ -405,13 +296,13 @@ class Store:
         """Stores which files are near-duplicates, by their digests, in place of what was known of the same dataset."""
         key = fingerprint_of(images.location or images.fingerprint)[:16]
         about = {"images": images.name, "location": images.location, "alike": list(pairs)}
-        write_whole(self.root / "duplicates" / f"{key}.json", _with_checksum(about), inside=self.root)
+        write_whole(self.root / "duplicates" / f"{key}.json", with_checksum(about), inside=self.root)
 
     def alike(self) -> Iterator[tuple[str, str]]:
         """Pairs of digests of near-duplicate files, of every dataset in which duplicates were searched."""
         for path in sorted(self._own("duplicates/*.json")):
             try:
-                yield from _read_alike(path)
+                yield from read_alike(path)
             except DamagedFile as damaged:
                 quarantine(path, damaged.reason, SOUGHT_ANEW)
 
@@ -421,6 +312,8 @@ class Store:
 
     def run(self, ref: ModelRef, condition: Condition, precision: Precision = "float32") -> StoredRun:
         """The rows of one model under one condition, whether there are any yet or not."""
+        from shiftproof.corruptions.entry import pixel_revision  # which imports every corruption
+
         revision = pixel_revision(condition.name)
         pixels = () if revision == 1 else (revision,)
         key = fingerprint_of(ref.fingerprint, condition.key(), precision, FORMAT, *pixels)[:16]
@@ -584,13 +477,13 @@ class _Sound(NamedTuple):
 def _sound(path: Path) -> _Sound:
     """What a file of the store is; DamagedFile where it is not as it was written."""
     if path.name == "model.json":
-        _read_model(path)
+        read_model(path)
         return _Sound(None, True)
     if path.parent.name == "duplicates":
-        _read_alike(path)
+        read_alike(path)
         return _Sound(None, True)
     if path.name.startswith("profile-"):
-        _read_reached(path)
+        read_reached(path)
         return _Sound(None, True)
     if path.suffix == ".json":
         if model_in(path) is None:
@@ -633,95 +526,5 @@ def _remedy(path: Path) -> str:
     return SOUGHT_ANEW if path.parent.name == "duplicates" else SAID_ANEW
 
 
-def _read_alike(path: Path) -> list[tuple[str, str]]:
-    try:
-        found = parse_json(text_in(path), path)
-        if found.keys() - {"images", "location", "alike", CHECKSUM}:  # the name of the checksum may be what is damaged
-            raise DamagedFile(path, "it holds what no list of near-duplicates does")
-        _check(path, found)
-        return [(_text(one), _text(other)) for one, other in found["alike"]]
-    except (BadInput, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise DamagedFile(path, "it does not list near-duplicates") from error
-
-
-def _read_reached(path: Path) -> Reached:
-    try:
-        found = parse_json(text_in(path), path)
-        if found.keys() - {"images", "units", "drawn", "seconds", "minutes", "studies", "pace", CHECKSUM}:
-            raise DamagedFile(path, "it holds what no record of a profile does")
-        _check(path, found)
-        return Reached.from_plain(found)
-    except (BadInput, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise DamagedFile(path, "it does not say how far a profile has come") from error
-
-
 def _slug(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9.]+", "_", text).strip("_")[:60] or "unnamed"
-
-
-def _write_model(path: Path, model: StoredModel) -> None:
-    write_whole(path, _with_checksum({"format": FORMAT, **model.plain()}), inside=path.parents[2])
-
-
-def _with_checksum(about: Mapping[str, Any]) -> bytes:
-    return to_json({**about, CHECKSUM: _checksum_of(about)})
-
-
-def _check(path: Path, plain: dict[str, Any]) -> None:
-    """DamagedFile where a file does not hold what was written; those of older versions have no checksum."""
-    about = {name: value for name, value in plain.items() if name != CHECKSUM}
-    if CHECKSUM in plain and plain[CHECKSUM] != _checksum_of(about):
-        raise DamagedFile(path, "its checksum does not match")
-
-
-def _checksum_of(about: Mapping[str, Any]) -> str:
-    return xxhash.xxh3_128_hexdigest(json.dumps(about, sort_keys=True).encode())
-
-
-def _read_model_if_there(path: Path) -> StoredModel | None:
-    """None where it is not there, is damaged, or another process has just forgotten it."""
-    try:
-        return _read_model(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except DamagedFile as damaged:
-        quarantine(path, damaged.reason, SAID_ANEW)
-        return None
-
-
-def _read_model(path: Path) -> StoredModel:
-    try:
-        plain = parse_json(text_in(path), path)
-        # before models were stored with their time, their file alone had it
-        written = datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat()
-        form = plain.get("format", FORMAT)
-        if isinstance(form, int) and form > FORMAT:
-            raise StoreError(
-                f"{path} was written by a newer shiftproof (format {form}, this one reads {FORMAT}); update shiftproof, or "
-                "name another folder with --store"
-            )
-        _check(path, plain)
-        model = StoredModel.from_plain({"stored": written, **plain})
-        if model.ref.fingerprint != path.parent.name:
-            raise DamagedFile(path, f"it is of another model, {model.ref.fingerprint:.40}")
-        return model
-    except (FileNotFoundError, NotADirectoryError):
-        raise
-    except OSError as error:
-        raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, BadInput) as error:
-        why = f"it has no {error}" if isinstance(error, KeyError) else "it cannot be read as a model"
-        raise DamagedFile(path, why) from error
-
-
-def _marked(models: Sequence[StoredModel]) -> list[StoredModel]:
-    """The same, with those marked that were stored before companions were: by how their names and fingerprints are made."""
-    from shiftproof.models.companions import companion_made_of
-
-    refs = [model.ref for model in models]
-    return [
-        model
-        if model.companion
-        else dataclasses.replace(model, companion=companion_made_of(model.ref, model.seen, model.notes, refs))
-        for model in models
-    ]

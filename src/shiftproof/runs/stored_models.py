@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from shiftproof.errors import BadInput, UnknownName
-from shiftproof.runs.store import Store, StoredModel
+from shiftproof.runs.records import StoredModel
+from shiftproof.runs.store import Store
 from shiftproof.types import ModelRef
 
 SHORT = 8

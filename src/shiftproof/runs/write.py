@@ -17,8 +17,9 @@ from shiftproof.metrics.accuracy import to_top5
 from shiftproof.models.loaded import joined, taken
 from shiftproof.runs.load import digests_of
 from shiftproof.runs.prepare import Job, Read
+from shiftproof.runs.records import StoredModel
 from shiftproof.runs.rows import PER_BOX, PER_IMAGE, Rows, StoredRun, joined_rows
-from shiftproof.runs.store import Store, StoredModel
+from shiftproof.runs.store import Store
 from shiftproof.runs.workers import Batch, Block
 from shiftproof.types import (
     CLEAN,

@@ -2,96 +2,12 @@
 
 Conventions, stated once: images are RGB, boxes are ``xyxy`` in pixels, a higher OOD score is more out-of-distribution,
 ties between classes break by the lower class index. Adapters at the edge convert; nothing inside does.
+
+`__init__.pyi` lists the names; each is imported when it is first used.
 """
 
-from shiftproof.types.boxes import Detections as Detections
-from shiftproof.types.boxes import Found as Found
-from shiftproof.types.boxes import FoundObjects as FoundObjects
-from shiftproof.types.boxes import Model as Model
-from shiftproof.types.boxes import ObjectDetector as ObjectDetector
-from shiftproof.types.boxes import RecordedDetector as RecordedDetector
-from shiftproof.types.boxes import Truths as Truths
-from shiftproof.types.findings import About as About
-from shiftproof.types.findings import BaselineRef as BaselineRef
-from shiftproof.types.findings import Caution as Caution
-from shiftproof.types.findings import ConfusionMatrix as ConfusionMatrix
-from shiftproof.types.findings import Curve as Curve
-from shiftproof.types.findings import DrawnBox as DrawnBox
-from shiftproof.types.findings import DrawnHeat as DrawnHeat
-from shiftproof.types.findings import Finding as Finding
-from shiftproof.types.findings import Gallery as Gallery
-from shiftproof.types.findings import GalleryItem as GalleryItem
-from shiftproof.types.findings import Interval as Interval
-from shiftproof.types.findings import Known as Known
-from shiftproof.types.findings import Loader as Loader
-from shiftproof.types.findings import LoadPredictions as LoadPredictions
-from shiftproof.types.findings import LoadsFound as LoadsFound
-from shiftproof.types.findings import LoadsImages as LoadsImages
-from shiftproof.types.findings import LoadsOverlap as LoadsOverlap
-from shiftproof.types.findings import LoadsSeen as LoadsSeen
-from shiftproof.types.findings import LoadsTraining as LoadsTraining
-from shiftproof.types.findings import Measurement as Measurement
-from shiftproof.types.findings import NoInterval as NoInterval
-from shiftproof.types.findings import Note as Note
-from shiftproof.types.findings import Reading as Reading
-from shiftproof.types.findings import Skipped as Skipped
-from shiftproof.types.findings import Study as Study
-from shiftproof.types.findings import Topic as Topic
-from shiftproof.types.images import CLEAN as CLEAN
-from shiftproof.types.images import CORNERS as CORNERS
-from shiftproof.types.images import CROPS as CROPS
-from shiftproof.types.images import Boxes as Boxes
-from shiftproof.types.images import Classes as Classes
-from shiftproof.types.images import Clusters as Clusters
-from shiftproof.types.images import Condition as Condition
-from shiftproof.types.images import Dataset as Dataset
-from shiftproof.types.images import DatasetRef as DatasetRef
-from shiftproof.types.images import Decoder as Decoder
-from shiftproof.types.images import Fact as Fact
-from shiftproof.types.images import FrostPictures as FrostPictures
-from shiftproof.types.images import Image as Image
-from shiftproof.types.images import ImageSource as ImageSource
-from shiftproof.types.images import Labels as Labels
-from shiftproof.types.images import Output as Output
-from shiftproof.types.images import Sample as Sample
-from shiftproof.types.images import SkippedImage as SkippedImage
-from shiftproof.types.images import fingerprint_of as fingerprint_of
-from shiftproof.types.images import joined_clusters as joined_clusters
-from shiftproof.types.models import Classifier as Classifier
-from shiftproof.types.models import Companion as Companion
-from shiftproof.types.models import CompanionKind as CompanionKind
-from shiftproof.types.models import CroppingPreprocessing as CroppingPreprocessing
-from shiftproof.types.models import Features as Features
-from shiftproof.types.models import Gives as Gives
-from shiftproof.types.models import Head as Head
-from shiftproof.types.models import Inputs as Inputs
-from shiftproof.types.models import Layout as Layout
-from shiftproof.types.models import Logits as Logits
-from shiftproof.types.models import ModelRef as ModelRef
-from shiftproof.types.models import OutputKind as OutputKind
-from shiftproof.types.models import Outputs as Outputs
-from shiftproof.types.models import Precision as Precision
-from shiftproof.types.models import Preprocessing as Preprocessing
-from shiftproof.types.models import Seen as Seen
-from shiftproof.types.predictions import KEEPS as KEEPS
-from shiftproof.types.predictions import Keep as Keep
-from shiftproof.types.predictions import OODScores as OODScores
-from shiftproof.types.predictions import Predictions as Predictions
-from shiftproof.types.predictions import Run as Run
-from shiftproof.types.predictions import Scored as Scored
-from shiftproof.types.predictions import Top5 as Top5
-from shiftproof.types.predictions import Training as Training
-from shiftproof.types.predictions import richest as richest
-from shiftproof.types.predictions import satisfies as satisfies
-from shiftproof.types.profile import EXAMPLES as EXAMPLES
-from shiftproof.types.profile import Axis as Axis
-from shiftproof.types.profile import Mark as Mark
-from shiftproof.types.profile import NextStep as NextStep
-from shiftproof.types.profile import Profile as Profile
-from shiftproof.types.profile import Standard as Standard
-from shiftproof.types.profile import Weakness as Weakness
-from shiftproof.types.results import DatasetCard as DatasetCard
-from shiftproof.types.results import ModelCard as ModelCard
-from shiftproof.types.results import Results as Results
-from shiftproof.types.results import encodable as encodable
-from shiftproof.types.results import plain as plain
+from __future__ import annotations
+
+from shiftproof.registry import names_in_stub
+
+__getattr__, __dir__ = names_in_stub(__name__)

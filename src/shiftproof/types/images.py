@@ -8,6 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -122,6 +123,14 @@ class ImageSource(Protocol):
         """Pixels of those bytes; raises UnreadableImage."""
 
 
+@dataclass(frozen=True)
+class Origin:
+    """The dataset that another is a part or a version of."""
+
+    name: str
+    images: int
+
+
 @runtime_checkable
 class Dataset(Protocol):
     """Which images there are, with their labels and facts; `datasets.image_list` has a base class and the usual dataset."""
@@ -157,6 +166,10 @@ class Dataset(Protocol):
     @property
     def truths(self) -> Truths | None:
         """The ground-truth boxes; None for a dataset without."""
+
+    @property
+    def origin(self) -> Origin | None:
+        """What this is a draw, a view or perturbation sequences of; None for a dataset as it was opened."""
 
 
 @dataclass(frozen=True)
@@ -271,12 +284,14 @@ class Clusters:
     def take(self, rows: NDArray[np.integer] | NDArray[np.bool_]) -> Clusters:
         """The same for some of the images."""
         places = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
-        return dataclasses.replace(self, keys=tuple(self.keys[place] for place in places.tolist()))
+        return dataclasses.replace(self, keys=tuple(map(self.keys.__getitem__, places.tolist())))
 
 
 def joined_clusters(parts: Sequence[Clusters]) -> Clusters:
     """The clusters of several datasets, one behind the other; the same key is the same cluster."""
+    if len(parts) == 1 and len(parts[0]):
+        return parts[0]
     units = dict.fromkeys(part.unit for part in parts if len(part))
     alike = any(part.near_duplicates for part in parts if len(part))
     named = any(part.named for part in parts if len(part))
-    return Clusters(" or ".join(units) or "image", tuple(key for part in parts for key in part.keys), alike, named)
+    return Clusters(" or ".join(units) or "image", tuple(chain.from_iterable(part.keys for part in parts)), alike, named)

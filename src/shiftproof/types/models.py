@@ -52,9 +52,10 @@ class Companion:
 class Seen:
     """Declared training of a model; reports print it and warn where it spoils a benchmark."""
 
-    training_data: str = "not declared"
+    training_data: str = "not declared"  # in words
     augmentations: tuple[str, ...] = ()
     filtered: tuple[str, ...] = ()  # datasets this model was a filter model of, e.g. ("imagenet-a",)
+    trained_on: tuple[str, ...] = ()  # datasets among its training data, by name
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal, get_args
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias, get_args
 
 from shiftproof.types.findings import GalleryItem, Interval, Measurement
 from shiftproof.types.images import DatasetRef
@@ -73,19 +73,46 @@ class Axis:
 
 
 @dataclass(frozen=True)
+class Again:
+    """How a model was measured on a dataset, for steps that go on from there."""
+
+    model: str
+    dataset: str
+    command: str = ""  # of model, dataset and their settings; empty where these are not what can be typed
+    given: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)  # options as typed, by study and option
+    store: str = ""
+
+
+Setting: TypeAlias = str | bool | tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class NextStep:
-    """What to do about a weakness, and options of a command that does it, where there are some."""
+    """What to do about a weakness, and the studies that tell more of it, where there are some."""
 
     told: str
-    options: tuple[str, ...] = ()
+    studies: Mapping[str, Mapping[str, Setting]] = field(default_factory=dict)  # with the options of each
+    report: str = "report.html"
 
-    def command(self, again: str) -> str:
-        """The command, or nothing; `again` measures the same models on the same dataset, see `Results.again`.
+    def command(self, again: Again) -> str:
+        """The command that goes on from another, with the options that were given for these studies.
 
-        >>> NextStep("Look closer.", ("--corruptions", "fog")).command("shiftproof run lite:0 photos")
-        'shiftproof run lite:0 photos --corruptions fog'
+        >>> before = Again("net", "photos", "shiftproof run net.onnx photos", {"corruption": {"--seed": ("--seed", "3")}})
+        >>> NextStep("Look closer.", {"corruption": {"corruptions": ("fog",)}}, "fog.html").command(before)
+        'shiftproof run net.onnx photos --studies corruption --seed 3 --corruptions fog -o fog.html'
         """
-        return f"{again or 'shiftproof run MODEL DATASET'} {shlex.join(self.options)}" if self.options else ""
+        words: dict[str, tuple[str, ...]] = {}
+        for study, settings in self.studies.items():
+            words |= again.given.get(study, {})
+            for name, value in settings.items():
+                typed = f"--{name.replace('_', '-')}"
+                words[typed] = (typed,) if value is True else (typed, _typed(value))
+        options = [word for some in words.values() for word in some]
+        return f"{again.command} {shlex.join(['--studies', ','.join(self.studies), *options, '-o', self.report])}"
+
+
+def _typed(value: Setting) -> str:
+    return ",".join(value) if isinstance(value, tuple) else str(value)
 
 
 @dataclass(frozen=True)

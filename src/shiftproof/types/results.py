@@ -30,9 +30,9 @@ from shiftproof.types.findings import (
     Note,
     Skipped,
 )
-from shiftproof.types.images import Condition, DatasetRef, Fact, FrostPictures, SkippedImage
+from shiftproof.types.images import Condition, DatasetRef, Fact, FrostPictures, Origin, SkippedImage
 from shiftproof.types.models import Seen
-from shiftproof.types.profile import Axis, NextStep, Profile, Standard, Weakness
+from shiftproof.types.profile import Again, Axis, NextStep, Profile, Standard, Weakness
 from shiftproof.types.shown import counted, html_table, in_a_line
 
 
@@ -67,6 +67,7 @@ class DatasetCard:
     clusters: int | None = None  # independent clusters; None: every image is one
     unit: str = "image"  # what one cluster is
     published: str | None = None  # the published dataset that it is a copy of, or looks like, such as imagenet-a
+    origin: Origin | None = None  # what it is a draw, a view or perturbation sequences of
 
 
 MOST_SHOWN = 20
@@ -84,7 +85,11 @@ class Results:
     made: str = ""  # ISO time
     versions: Mapping[str, str] = field(default_factory=dict)
     profiles: tuple[Profile, ...] = ()  # the verdict on each model; `sp.profile` makes them
-    again: str = ""  # a command for the same models and dataset, to be gone on with; empty where there is none
+    again: tuple[Again, ...] = ()  # how each model was measured on each dataset, for steps that go on from there
+
+    def origin_of(self, dataset: str) -> str:
+        """The dataset that one of this name is a part or a version of; its own name where it is neither."""
+        return next((card.origin.name for card in self.datasets if card.name == dataset and card.origin), dataset)
 
     def __repr__(self) -> str:
         kinds = {"measurement": self.measurements, "curve": self.curves, "gallery": self.galleries, "warning": self.warnings}
@@ -265,7 +270,7 @@ def _shallow(results: Results) -> dict[str, Any]:
         "command": results.command,
         "made": results.made,
         "versions": dict(results.versions),
-        "again": results.again,
+        "again": [dataclasses.asdict(one) for one in results.again],
         "profiles": [_profile_fields(one) for one in results.profiles],
     }
 
@@ -319,16 +324,24 @@ def _results(data: dict[str, Any]) -> dict[str, Any]:
         ModelCard(**{**card, "seen": Seen(**_tuples(card["seen"])), "notes": tuple(card["notes"])})
         for card in data["models"]
     )
-    data["datasets"] = tuple(
-        DatasetCard(**{**_tuples(card), "skipped_images": tuple(SkippedImage(**image) for image in card["skipped_images"])})
-        for card in data["datasets"]
-    )
+    data["datasets"] = tuple(map(_dataset_card, data["datasets"]))
+    data["again"] = tuple(_again(entry) for entry in data.get("again", ()))
     data["profiles"] = tuple(_profile(entry) for entry in data.get("profiles", ()))
     if not all(
         isinstance(data.pop(key), list) for key in ("warnings", "skipped")
     ):  # said again; they are among the findings
         raise TypeError("warnings and skipped should be lists")
     return data
+
+
+def _dataset_card(entry: Mapping[str, Any]) -> DatasetCard:
+    skipped = tuple(SkippedImage(**image) for image in entry["skipped_images"])
+    origin = Origin(**entry["origin"]) if entry.get("origin") else None
+    return DatasetCard(**{**_tuples(entry), "skipped_images": skipped, "origin": origin})
+
+
+def _again(entry: Mapping[str, Any]) -> Again:
+    return Again(**{**entry, "given": {study: _tuples(options) for study, options in entry["given"].items()}})
 
 
 def _profile(entry: Mapping[str, Any]) -> Profile:
@@ -343,7 +356,8 @@ def _judged(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _weakness(entry: Mapping[str, Any]) -> Weakness:
-    step, interval = NextStep(**_tuples(entry["next_step"])), Interval(**entry["interval"])
+    studies = {name: _tuples(settings) for name, settings in entry["next_step"]["studies"].items()}
+    step, interval = NextStep(**{**entry["next_step"], "studies": studies}), Interval(**entry["interval"])
     item, dataset = entry["example"], entry["dataset"]
     example = {"example": item and _item(item), "dataset": dataset and DatasetRef(**dataset)}
     return Weakness(**{**_judged(entry), "next_step": step, "interval": interval, **example})

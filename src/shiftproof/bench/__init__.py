@@ -1,0 +1,435 @@
+"""The whole job as a call: run, plan, measure again and compare, as the command does.
+
+A model is a spec such as ``lite:0`` or a model; a dataset is a location or a dataset; studies are names, or names with
+their options. What is worth knowing before a long run is given to `tell`, line by line. Each job is made of the steps of
+a `Bench`, and imports what runs models only where it does.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypedDict, Unpack, overload
+
+from shiftproof.bench.steps import Bench, Tell
+from shiftproof.datasets.label_spaces import Scoring
+from shiftproof.datasets.subsets import unlabelled
+from shiftproof.errors import ClassMismatch
+from shiftproof.options import DatasetSettings, ModelSettings, PredictionSettings, ScoringSettings, TimeLimit
+from shiftproof.runs.plan import plan_runs
+from shiftproof.runs.store import Store
+from shiftproof.studies.choice import Studies, choice_of
+from shiftproof.studies.options import joined
+from shiftproof.types import (
+    CLEAN,
+    Classifier,
+    Condition,
+    Dataset,
+    FoundObjects,
+    Model,
+    ModelRef,
+    ObjectDetector,
+    Predictions,
+    Results,
+    Study,
+)
+
+if TYPE_CHECKING:
+    from shiftproof.options import ImageChoice, WorkerSettings
+    from shiftproof.runs.predict import Progress, Tally
+    from shiftproof.studies.probe.options import ProbeOptions
+    from shiftproof.studies.threshold.exported import ExportedThreshold
+    from shiftproof.studies.threshold.options import ThresholdOptions
+    from shiftproof.training.options import GridOptions, TrainOptions
+    from shiftproof.training.trained import Trained
+
+
+def run(
+    model: str | Model,
+    dataset: str | Path | Dataset,
+    *,
+    studies: Studies = None,
+    minutes: float | None = None,
+    full: bool = False,
+    store: str | Path | Store = "runs",
+    report: str | Path | None = None,
+    unreviewed: str | Path | Dataset | None = None,
+    model_options: ModelSettings | None = None,
+    dataset_options: DatasetSettings | None = None,
+    scoring: ScoringSettings | None = None,
+    prediction: PredictionSettings | None = None,
+    progress: Progress | None = None,
+    tell: Tell | None = None,
+) -> Results:
+    """Predicts what is not stored, measures the studies and writes a report where one is asked for.
+
+    Without `studies` it is a robustness profile: every study that fits, within `minutes` or `full`. Named studies are run
+    beside accuracy, in full unless there are `minutes`. `unreviewed` is the dataset before review: every study is measured
+    on it too.
+    """
+    from shiftproof.bench.timed import run_profile, save_whole
+    from shiftproof.runs.predict import check_classes
+
+    started, prediction = time.monotonic(), prediction or PredictionSettings()
+    limit = TimeLimit(minutes=minutes, full=full).minutes_for(named=choice_of(studies).names is not None)
+    with Bench.of(store, dataset_options, scoring, model_options, tell) as bench:
+        loaded = bench.model(model, prediction)
+        images = bench.dataset(dataset)
+        if limit is None:
+            work = bench.assemble([loaded], images, studies, unreviewed=unreviewed, full=full)
+            check_classes(loaded, images, bench.scoring)
+            bench.fill(loaded, work, prediction, progress)
+            save_whole(bench, loaded, images, studies, full=full)
+        else:
+            work = run_profile(bench, loaded, images, studies, limit, prediction, progress, started=started)
+            if unreviewed is not None:
+                before = bench.assemble([loaded], bench.before_review(unreviewed, images), studies)
+                bench.fill(loaded, before, prediction, progress)
+                work = joined([work, before])
+        return bench.report(work, report, again=[bench.again(model, loaded, dataset, images, studies)])
+
+
+def plan(
+    model: str | Model,
+    dataset: str | Path | Dataset,
+    *,
+    studies: Studies = None,
+    store: str | Path | Store = "runs",
+    unreviewed: str | Path | Dataset | None = None,
+    model_options: ModelSettings | None = None,
+    dataset_options: DatasetSettings | None = None,
+    scoring: ScoringSettings | None = None,
+    tell: Tell | None = None,
+) -> list[dict[str, str | int]]:
+    """The runs that the studies need, a row each, with how many images are stored already."""
+    with Bench.of(store, dataset_options, scoring, model_options, tell) as bench:
+        loaded = bench.model(model)
+        whole = choice_of(studies).names is None  # of a profile everything, as with --full
+        work = bench.assemble([loaded], bench.dataset(dataset), studies, unreviewed=unreviewed, full=whole)
+        left = bench.measurable(work, [loaded])
+        bench.tell_editions(work)
+        return plan_runs(left, work.datasets, store=bench.store, scoring=bench.scoring)
+
+
+def measure_stored(
+    model: str | Model | ModelRef,
+    dataset: str | Path | Dataset,
+    *,
+    studies: Studies = None,
+    store: str | Path | Store = "runs",
+    unreviewed: str | Path | Dataset | None = None,
+    model_options: ModelSettings | None = None,
+    dataset_options: DatasetSettings | None = None,
+    scoring: ScoringSettings | None = None,
+    tell: Tell | None = None,
+) -> Results:
+    """Measures stored predictions; never runs the model, which may also be the name of a stored one."""
+    with Bench.of(store, dataset_options, scoring, model_options, tell) as bench:
+        return bench.measured(model, dataset, studies, unreviewed=unreviewed)
+
+
+def report(
+    model: str | Model | ModelRef,
+    dataset: str | Path | Dataset,
+    path: str | Path = "report.html",
+    *,
+    studies: Studies = None,
+    store: str | Path | Store = "runs",
+    unreviewed: str | Path | Dataset | None = None,
+    model_options: ModelSettings | None = None,
+    dataset_options: DatasetSettings | None = None,
+    scoring: ScoringSettings | None = None,
+    tell: Tell | None = None,
+) -> Results:
+    """The same, with a report as an HTML file."""
+    with Bench.of(store, dataset_options, scoring, model_options, tell) as bench:
+        return bench.measured(model, dataset, studies, unreviewed=unreviewed, report=path)
+
+
+def compare(
+    models: Sequence[str | Model | ModelRef],
+    dataset: str | Path | Dataset,
+    *,
+    studies: Studies = None,
+    store: str | Path | Store = "runs",
+    report: str | Path | None = None,
+    unreviewed: str | Path | Dataset | None = None,
+    dataset_options: DatasetSettings | None = None,
+    scoring: ScoringSettings | None = None,
+    tell: Tell | None = None,
+) -> Results:
+    """Stored models side by side on the same images, with paired tests.
+
+    Without models, every stored model that has predicted these images, except companion networks that a study made of one.
+    """
+    with Bench.of(store, dataset_options, scoring, None, tell) as bench:
+        images = bench.dataset(dataset)
+        compared = bench.compared(models, images)
+        work = bench.assemble(compared, images, studies, unreviewed=unreviewed, stored=True)
+        bench.tell_editions(work)  # before what was never run under this one is missed
+        again = [bench.again(one.name, one, dataset, images, studies) for one in compared]
+        return bench.report(work, report, again=again)
+
+
+class PredictKeywords(TypedDict, total=False):
+    """What `predict` takes besides model and dataset."""
+
+    condition: Condition
+    store: str | Path | Store
+    keep: Literal["top5", "logits", "features"] | None
+    half: bool
+    batch_size: int | None
+    workers: int | None
+    strict: bool
+    scoring: Scoring | None
+    model_options: ModelSettings | None
+    dataset_options: DatasetSettings | None
+    progress: Progress | None
+
+
+@overload
+def predict(model: Classifier, dataset: str | Path | Dataset, **how: Unpack[PredictKeywords]) -> Predictions: ...
+@overload
+def predict(model: ObjectDetector, dataset: str | Path | Dataset, **how: Unpack[PredictKeywords]) -> FoundObjects: ...
+@overload
+def predict(model: str, dataset: str | Path | Dataset, **how: Unpack[PredictKeywords]) -> Predictions | FoundObjects: ...
+def predict(
+    model: str | Model,
+    dataset: str | Path | Dataset,
+    *,
+    condition: Condition = CLEAN,
+    store: str | Path | Store = "runs",
+    keep: Literal["top5", "logits", "features"] | None = None,
+    half: bool = False,
+    batch_size: int | None = None,
+    workers: int | None = None,
+    strict: bool = False,
+    scoring: Scoring | None = None,
+    model_options: ModelSettings | None = None,
+    dataset_options: DatasetSettings | None = None,
+    progress: Progress | None = None,
+) -> Predictions | FoundObjects:
+    """The predictions of a classifier for every image, or the detections of an object detector with the ground truth.
+
+    Only images that are not stored are predicted. Images whose class the model lacks have no label, and none has one where
+    classes and outputs cannot be matched at all; with a `scoring` of your own that is an error, or as it says.
+    """
+    from shiftproof.runs.predict import detect_objects, predict_images
+
+    settings = PredictionSettings(keep=keep, half=half, batch_size=batch_size, workers=workers, strict=strict)
+    with Bench.of(store, dataset_options, None, model_options) as bench:
+        loaded: Model = bench.model(model)
+        images = bench.dataset(dataset)
+
+        def predicted(images: Dataset) -> Predictions | FoundObjects:
+            rule = scoring or Scoring(unmatched="unlabelled")
+            if isinstance(loaded, ObjectDetector):
+                return detect_objects(
+                    loaded, images, condition, store=bench.store, settings=settings, scoring=rule, progress=progress
+                )
+            return predict_images(
+                loaded, images, condition, store=bench.store, settings=settings, scoring=rule, progress=progress
+            )
+
+        try:
+            return predicted(images)
+        except ClassMismatch:
+            if scoring is not None:
+                raise
+            return predicted(unlabelled(images))
+
+
+def store_predictions(
+    model: str | Model,
+    dataset: str | Path | Dataset | Sequence[Dataset],
+    *,
+    studies: Sequence[Study] | None = None,
+    store: str | Path | Store = "runs",
+    shard: tuple[int, int] = (1, 1),
+    model_options: ModelSettings | None = None,
+    dataset_options: DatasetSettings | None = None,
+    scoring: ScoringSettings | None = None,
+    prediction: PredictionSettings | None = None,
+    progress: Progress | None = None,
+    tell: Tell | None = None,
+) -> Tally:
+    """Predicts the images that are not stored, or this machine's part `shard` of them.
+
+    With `studies`, every run of this model that they name, on all their datasets.
+    """
+    from shiftproof.runs.predict import Tally, fill, fill_studies
+
+    prediction = prediction or PredictionSettings()
+    with Bench.of(store, dataset_options, scoring, model_options, tell) as bench:
+        loaded = bench.model(model, prediction)
+        several = [dataset] if isinstance(dataset, (str, Path, Dataset)) else dataset
+        datasets = [bench.dataset(one) for one in several]
+        bench.tell_preprocessing(loaded, datasets, prediction)
+        if studies is not None:
+            return fill_studies(
+                loaded,
+                studies,
+                datasets,
+                store=bench.store,
+                settings=prediction,
+                scoring=bench.scoring,
+                progress=progress,
+            )
+        done = Tally(0, 0, ())
+        for images in datasets:
+            if not any(sample.labels for sample in images.samples) and not prediction.quiet:
+                bench.tell(
+                    f"note: no image of {images.ref.name} has a label: until some have, only what needs none can be measured"
+                )
+            done += fill(loaded, images, store=bench.store, settings=prediction, shard=shard, progress=progress)
+        return done
+
+
+def probe(
+    photo: str | Path,
+    model: str | Classifier = "lite:0",
+    *,
+    options: ProbeOptions | None = None,
+    store: str | Path | Store = "runs",
+    report: str | Path | None = None,
+    model_options: ModelSettings | None = None,
+    prediction: PredictionSettings | None = None,
+    progress: Progress | None = None,
+    tell: Tell | None = None,
+) -> Results:
+    """One photo, varied step by step: what the model predicts, and how each OOD detector scores it."""
+    from shiftproof.studies.probe.options import ProbeOptions
+    from shiftproof.studies.probe.study import ProbeStudy
+
+    prediction, scoring = prediction or PredictionSettings(), ScoringSettings(unmatched="unlabelled")  # labels do not matter
+    with Bench.of(store, None, scoring, model_options, tell) as bench:
+        loaded = bench.model(model, prediction, classifier=True)
+        work = (options or ProbeOptions()).assemble_photo(ProbeStudy, [loaded], os.fspath(photo), bench.context)
+        bench.fill(loaded, work, prediction, progress)
+        return bench.report(work, report)
+
+
+def threshold(
+    model: str | Classifier,
+    dataset: str | Path | Dataset,
+    options: ThresholdOptions,
+    *,
+    store: str | Path | Store = "runs",
+    model_options: ModelSettings | None = None,
+    dataset_options: DatasetSettings | None = None,
+    scoring: ScoringSettings | None = None,
+    prediction: PredictionSettings | None = None,
+    progress: Progress | None = None,
+    tell: Tell | None = None,
+) -> ExportedThreshold:
+    """A detection threshold of an OOD detector, and what to expect of it."""
+    from shiftproof.runs.predict import check_classes
+    from shiftproof.studies.threshold.exported import ExportedThreshold
+    from shiftproof.studies.threshold.study import OperatingPointStudy
+
+    prediction = prediction or PredictionSettings()
+    with Bench.of(store, dataset_options, scoring, model_options, tell) as bench:
+        loaded, images = bench.model(model, prediction, classifier=True), bench.dataset(dataset)
+        work = options.assemble(OperatingPointStudy, [loaded], images, bench.context)
+        check_classes(loaded, images, bench.scoring)
+        bench.fill(loaded, work, prediction, progress)
+        return ExportedThreshold.of(bench.measure(work))
+
+
+def train(
+    model: str | Classifier,
+    dataset: str | Path | Dataset,
+    output: str | Path,
+    *,
+    options: TrainOptions | None = None,
+    store: str | Path | Store = "runs",
+    model_options: ModelSettings | None = None,
+    dataset_options: DatasetSettings | None = None,
+    images: ImageChoice | None = None,
+    workers: WorkerSettings | None = None,
+    progress: Progress | None = None,
+    tell: Tell | None = None,
+) -> Trained:
+    """Trains the model on labelled images, as a recipe says, into a folder that opens wherever a model does.
+
+    What was stopped goes on, and ends with the same weights; a folder that holds this training is left as it is.
+    """
+    from shiftproof.datasets.clusters import clustering
+    from shiftproof.options import ImageChoice
+    from shiftproof.runs.load import alike_in
+    from shiftproof.training.head_level import HeadTrainer, with_preprocessing
+    from shiftproof.training.options import TrainOptions
+    from shiftproof.training.trainings import Request, Trainer, checked_recipes, jobs_of, network_trainer, train_jobs
+
+    options, images = options or TrainOptions(), images or ImageChoice()
+    recipes = checked_recipes(options, outliers=options.outliers is not None)  # a slip costs a second and not an hour
+    settings = PredictionSettings(workers=None if workers is None else workers.workers)
+    with Bench.of(store, dataset_options, _scoring(images), model_options, tell) as bench:
+        trainer: Trainer
+        if options.level == "network":
+            trainer = networks = network_trainer(progress, bench.tell)
+            source = networks.source(model, bench.model_options)
+        else:
+            loaded: Classifier = with_preprocessing(bench.model(model, classifier=True), recipes)
+            trainer, source = HeadTrainer(loaded, bench.store, settings, progress), loaded.ref.fingerprint
+        data = bench.dataset(dataset)
+        clusters = clustering(images.cluster)
+        clusters.check([data])
+        request = Request(
+            model=model if isinstance(model, str) else "",
+            source=source,
+            model_options=bench.model_options,
+            images=data,
+            outliers=None if options.outliers is None else bench.dataset(options.outliers),
+            clustering=clusters.joining(data.samples, alike_in(data, bench.store)),
+            options=options,
+            folder=Path(output),
+        )
+        return train_jobs(request, jobs_of(request, bench.store), trainer, bench.tell)
+
+
+def recipes(
+    model: str | Classifier,
+    dataset: str | Path | Dataset,
+    *,
+    options: GridOptions | None = None,
+    store: str | Path | Store = "runs",
+    report: str | Path | None = None,
+    model_options: ModelSettings | None = None,
+    dataset_options: DatasetSettings | None = None,
+    images: ImageChoice | None = None,
+    workers: WorkerSettings | None = None,
+    progress: Progress | None = None,
+    tell: Tell | None = None,
+) -> Results:
+    """Trains the model by each recipe with several seeds, and compares them on images and shifts that took no part."""
+    from shiftproof.bench.grid import compare_trained
+    from shiftproof.options import ImageChoice
+    from shiftproof.training.options import GridOptions
+
+    images = images or ImageChoice()
+    settings = PredictionSettings(workers=None if workers is None else workers.workers)
+    with Bench.of(store, dataset_options, _scoring(images), model_options, tell) as bench:
+
+        def train_one(data: Dataset, folder: Path, options: TrainOptions) -> Trained:
+            return train(
+                model,
+                data,
+                folder,
+                options=options,
+                store=bench.store,
+                model_options=model_options,
+                dataset_options=dataset_options,
+                images=images,
+                workers=workers,
+                progress=progress,
+                tell=tell,
+            )
+
+        return compare_trained(bench, dataset, options or GridOptions(), train_one, settings, progress, report)
+
+
+def _scoring(images: ImageChoice) -> ScoringSettings:
+    return ScoringSettings(**{name: getattr(images, name) for name in images.given})
