@@ -167,14 +167,31 @@ def open_photo() -> Callable[[DatasetRef, str], Image]:
     return open_image
 
 
+@pytest.fixture(scope="session")
+def saved(
+    tmp_path_factory: pytest.TempPathFactory, open_photo: Callable[[DatasetRef, str], Image]
+) -> Callable[[Results], Path]:
+    """The file of a report, written once."""
+    folder = tmp_path_factory.mktemp("reports")
+    written: list[tuple[Results, Path]] = []
+
+    def save(results: Results) -> Path:
+        for one, path in written:
+            if one is results:
+                return path
+        written.append((results, save_report(folder / f"{len(written)}.html", results, open_image=open_photo)))
+        return written[-1][1]
+
+    return save
+
+
 @pytest.fixture
-def show(browser: Browser, tmp_path: Path, open_photo: Callable[[DatasetRef, str], Image]) -> Iterator[Callable[..., Page]]:
+def show(browser: Browser, saved: Callable[[Results], Path]) -> Iterator[Callable[..., Page]]:
     """Opens a report offline from its file, and its sections where asked; whatever it complains of or asks for fails."""
     complaints: list[str] = []
     contexts = []
 
     def open_report(results: Results, *, width: int = 1280, color_scheme: str = "light", opened: bool = False) -> Page:
-        path = save_report(tmp_path / "report.html", results, open_image=open_photo)
         context = browser.new_context(viewport={"width": width, "height": 800}, offline=True, color_scheme=color_scheme)  # type: ignore[arg-type]
         contexts.append(context)
         page = context.new_page()
@@ -183,7 +200,7 @@ def show(browser: Browser, tmp_path: Path, open_photo: Callable[[DatasetRef, str
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("dialog", lambda dialog: complaints.append(f"dialog: {dialog.message}"))
         page.on("request", lambda request: complaints.extend([request.url] if request.url.startswith("http") else []))
-        page.goto(path.as_uri())
+        page.goto(saved(results).as_uri())
         page.wait_for_selector("html[data-drawn]")
         if opened:
             page.evaluate("document.querySelectorAll('details.more').forEach((fold) => (fold.open = true))")

@@ -17,7 +17,7 @@ Scores = NDArray[np.floating]
 PHOTOS = DatasetRef("photos", "f00d", "/photos")
 CLOTHES = DatasetRef("clothing", "c107", "/clothing")
 INSIDE, TOOLS, POOLED = "photos", "tools", "all OOD"
-SHIFTED = {"fog 3": 0.6, "zoom_blur 4": 1.4, "gaussian_noise 5": 1.1}
+SHIFTED = {"fog 3": 0.6, "zoom blur 4": 1.4, "gaussian noise 5": 1.1}
 OUTSIDE = {"clothing": 300, TOOLS: 200}
 DETECTORS = {  # what new classes, mistakes and new styles add to the score
     "msp": (1.1, 1.5, 0.5),

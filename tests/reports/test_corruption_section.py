@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from reports import made_up
-from shiftproof import catalog
 from shiftproof.corruptions import IMAGENET_C, corruption_groups
 from shiftproof.corruptions.apply import apply
 from shiftproof.corruptions.editions import IMAGENET_224
@@ -23,7 +22,7 @@ from shiftproof.reports.parts import Chart, Heading, Panels, Part, Pictures, Pro
 from shiftproof.reports.pictures import thumbnail
 from shiftproof.reports.sections import draw_origins, summarise
 from shiftproof.studies.corruption.section import draw_corruption
-from shiftproof.types import DatasetRef, Finding, Gallery, GalleryItem, Image, Measurement, Results
+from shiftproof.types import About, DatasetRef, Finding, Gallery, GalleryItem, Image, Interval, Measurement, Results
 
 
 def parts_of(*findings: Finding) -> list[Part]:
@@ -70,6 +69,18 @@ def test_what_cells_that_were_not_run_leave_open_is_a_column_of_its_own(alone: l
     assert len({len(row) for row in figures.rows}) == 1
     without = next(part for part in alone if isinstance(part, Table) and part.title == "In short")
     assert without.columns[-1].title == "Images"
+
+
+def test_losses_and_overconfidence_stand_beside_the_errors_of_their_cells() -> None:
+    about: About = {"model": "lite0", "dataset": "photos", "corruption": "fog", "severity": 3}
+    cell = Measurement("corrupted_error", 0.4, about, 100, {})
+    lost = Measurement("corruption_loss", 0.3, about, 100, {}, Interval(0.2, 0.4))
+    sure = Measurement("corrupted_overconfidence", 0.1, about, 100, {})
+    clean = Measurement("clean_error", 0.1, {"model": "lite0", "dataset": "photos"}, 100, {})
+    figures = chart(parts_of(clean, cell, lost, sure), "Error by severity").figures
+    assert [column.title for column in figures.columns][-2:] == ["Accuracy lost", "Overconfidence"]
+    assert [[one.text for one in row[-2:]] for row in figures.rows] == [["–", "–"], ["30.0 points", "+10.0 points"]]
+    assert figures.rows[1][-2].below == "20.0 to 40.0 points"
 
 
 def test_of_several_models_it_is_a_table() -> None:
@@ -225,7 +236,7 @@ class TestContactSheet:
         assert isinstance(sheet, Sheet)
         assert sheet.columns == ["1", "2", "3", "4", "5"]
         assert [row.title for row in sheet.rows][:3] == ["gaussian noise", "shot noise", "impulse noise"]
-        assert len(sheet.rows) == len(catalog.CORRUPTIONS)
+        assert len(sheet.rows) == len(IMAGENET_C) + len(corruption_groups()["extra"])
         assert [picture.caption for picture in sheet.rows[0].pictures if picture] == ["correct"] * 3 + ["misclassified"] * 2
 
     def test_it_shows_what_the_model_saw(self, photo: Image) -> None:

@@ -105,7 +105,7 @@ def test_own_detectors_stand_before_the_published_ones_which_are_of_other_images
     assert len(table.rows) == 2 + len(published)
     own = number(findings, "pm_k_average_precision", task="detection", k=1)
     assert table.rows[0][3].order == own.value
-    assert [cell.text for cell in table.rows[2][2:5]] == ["62.8\u202f%", "48.8\u202f%", "+14.0 points"]
+    assert [cell.text for cell in table.rows[2][2:5]] == ["62.8\u202f%", "48.8\u202f%", "14.0 points"]
     assert "other images" in table.note
 
 

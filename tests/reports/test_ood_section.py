@@ -71,6 +71,12 @@ def test_the_table_has_every_detector_for_both_goals_on_every_inside_set(found: 
         assert cells[written(detector)].below == f"{100 * low:.1f}–{100 * high:.1f}"
 
 
+def test_a_dataset_called_like_a_corruption_keeps_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(made_up, "SHIFTED", {"zoom_blur 4": 1.4})
+    goals = table(parts_of(*made_up.ood_findings("lite0", seed=5)), "OOD detectors: AUROC")
+    assert [column.title for column in goals.columns[1:3]] == ["photos", "zoom_blur 4"]
+
+
 def test_the_best_at_finding_new_classes_comes_first(alone: list[Part]) -> None:
     values = [row[1].order for row in table(alone, "OOD detectors: AUROC").rows]
     assert values == sorted(values, reverse=True, key=float)

@@ -111,7 +111,7 @@ def test_right_answers_thrown_away_are_counted_unchanged_and_at_worst(found: lis
         if one.metric == "correct_discarded" and where.items() <= one.about.items()
     }
     assert f"Rejecting 75\u202f% of all OOD by ViM discards {lost['photos']} of the correct predictions" in told
-    assert told.endswith(f"on zoom blur 4, {lost['zoom_blur 4']}.")
+    assert told.endswith(f"on zoom blur 4, {lost['zoom blur 4']}.")
 
 
 def test_several_models_have_a_headline_each_and_no_details(found: list[Finding]) -> None:

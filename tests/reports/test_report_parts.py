@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import io
 from collections.abc import Iterator
 from pathlib import Path
+from types import CodeType
 
 import numpy as np
 import pytest
+from jinja2 import Environment
 from PIL import Image as Pillow
 
 from shiftproof.catalog import METRICS
@@ -124,23 +127,74 @@ def test_a_thumbnail_keeps_its_shape_and_never_grows(height: int, width: int, ex
     assert np.abs(np.asarray(picture)[5, 5].astype(int) - (200, 100, 50)).max() <= 3
 
 
+@pytest.mark.parametrize(("models", "side"), [(1, 320), (3, 202), (40, 144)])
+def test_pictures_are_the_smaller_the_more_models_bring_some(models: int, side: int) -> None:
+    measured = [Measurement("top1_accuracy", 0.5, {"model": f"m{number}"}, 10, {}) for number in range(models)]
+    page = Page(Results(tuple(measured)), lambda *_: np.zeros((600, 400, 3), np.uint8))
+    address, _ = page.thumbnail(DatasetRef("photos", "1"), "a.jpg")
+    assert max(decoded(address).size) == side
+
+
 def test_the_script_is_made_once_and_then_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
     monkeypatch.setenv("SHIFTPROOF_CACHE", str(tmp_path / "new"))
     monkeypatch.setattr(bundle, "_make_script", lambda: made.append("once") or "draw()")  # type: ignore[func-returns-value]
-    assert bundle.chart_script() == bundle.chart_script() == "draw()"
+    assert bundle.chart_library() == bundle.chart_library()
+    assert gzip.decompress(bundle.chart_library().packed) == bundle.chart_library().text
+    assert bundle.chart_library().text.startswith(b"draw()")
     assert made == ["once"]
+
+
+def compiled_now(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The templates that a new process would compile for a page."""
+    compiled: list[str] = []
+    compile_template = Environment.compile
+
+    def noted(self: Environment, source: str, name: str, filename: str) -> CodeType:
+        compiled.append(name)
+        return compile_template(self, source, name, filename)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Environment, "compile", noted)
+        environment = bundle._environment.__wrapped__()
+        for name in ("body.html", "parts.html"):
+            environment.get_template(name)
+    return compiled
+
+
+def test_templates_are_compiled_once_where_nobody_else_can_write_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHIFTPROOF_CACHE", str(tmp_path))
+    assert compiled_now(monkeypatch) == ["body.html", "parts.html"]
+    assert compiled_now(monkeypatch) == []
+    (tmp_path / "templates").chmod(0o777)
+    assert compiled_now(monkeypatch) == ["body.html", "parts.html"]
+    monkeypatch.setenv("SHIFTPROOF_CACHE", str(tmp_path / "file"))
+    (tmp_path / "file").write_text("in the way")
+    assert compiled_now(monkeypatch) == ["body.html", "parts.html"]
+
+
+def test_a_damaged_script_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHIFTPROOF_CACHE", str(tmp_path))
+    monkeypatch.setattr(bundle, "_make_script", lambda: "draw()")
+    made = bundle.chart_library()
+    (path,) = tmp_path.iterdir()
+    for damaged in (b"", b"no gzip", made.packed[:-5], made.packed[:-6] + b"\0" + made.packed[-5:]):
+        path.write_bytes(damaged)
+        assert bundle.chart_library() == made
+        assert path.read_bytes() == made.packed
 
 
 def test_a_cache_that_cannot_be_written_costs_only_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("SHIFTPROOF_CACHE", str(tmp_path / "file"))
     monkeypatch.setattr(bundle, "_make_script", lambda: "draw()")
-    assert bundle.chart_script() == "draw()"
+    assert bundle.chart_library().text.startswith(b"draw()")
 
 
 def test_the_script_sets_up_the_charts_and_cannot_close_its_element() -> None:
-    script = bundle.chart_script()
+    script = bundle.chart_library().text.decode()
     assert "window.vegaEmbed=" in script
     assert "</script" not in script.lower()
     assert "<!--" not in script

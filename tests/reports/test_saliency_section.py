@@ -16,8 +16,8 @@ from shiftproof.reports.build import build_report
 from shiftproof.reports.page import Page
 from shiftproof.reports.parts import Chart, Pictures, Table
 from shiftproof.reports.pictures import COLOURS, UNSEEN, colours_of, with_heat
+from shiftproof.studies.saliency import BY_CHANCE, PREDICTED, TRUE
 from shiftproof.studies.saliency.section import draw_saliency, saliency_headlines
-from shiftproof.studies.saliency.study import BY_CHANCE, PREDICTED, TRUE
 from shiftproof.types import DatasetRef, DrawnBox, DrawnHeat, Gallery, GalleryItem, Interval, Measurement, Results
 
 NARROW = "\u202f"

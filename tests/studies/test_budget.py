@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hard_images import Results, hard_images
 from shiftproof.errors import BadInput
-from shiftproof.studies.corruption.budget import Benchmark, Progress, clean_pays, next_pairs, stored_pairs
+from shiftproof.studies.corruption.budget import Benchmark, Progress, next_pairs, stored_pairs
 
 RESULTS = hard_images(250)  # 5000 pairs
 
@@ -198,18 +198,6 @@ def test_without_clean_answers_no_clean_pass_is_counted() -> None:
     progress = run(benchmark_of(clean_leads=None), budget=1300)
     assert progress.passes == 1300
     assert progress.estimate.low <= RESULTS.answer <= progress.estimate.high
-
-
-def test_clean_answers_pay_where_they_are_a_small_part_of_the_work() -> None:
-    weights = np.full(75, 1 / 75)
-    assert clean_pays(1000, weights, budget=3000)
-    assert not clean_pays(1000, weights, budget=2999)
-    # +-1 point of a share of one half takes 0.25 x 196^2 = 9604 plain pairs
-    assert clean_pays(3201, weights, precision=0.01)
-    assert not clean_pays(3202, weights, precision=0.01)
-    assert not clean_pays(3000, weights, precision=0.01, budget=8000)
-    with pytest.raises(BadInput, match="a budget, a precision or both"):
-        clean_pays(1000, weights)
 
 
 @pytest.mark.parametrize("images", [1, 3, 7, 23])

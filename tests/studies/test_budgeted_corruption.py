@@ -21,7 +21,7 @@ from shiftproof.runs.store import Store
 from shiftproof.studies.corruption.budgeted import BudgetedCorruptionStudy
 from shiftproof.studies.corruption.study import CorruptionStudy
 from shiftproof.studies.measure import measure
-from shiftproof.types import Classifier, Curve, Dataset, Gallery, Inputs, Logits, Measurement, Results
+from shiftproof.types import CLEAN, EXAMPLES, Classifier, Curve, Dataset, Gallery, Inputs, Logits, Measurement, Results
 from toys import COLOURS, colour_scores, save_colour_network
 
 NAMES = ("gaussian_noise", "contrast", "brightness", "pixelate")
@@ -165,12 +165,22 @@ def test_a_small_budget_is_kept_and_its_sampling_error_reaches_the_full_answer(
     assert mean.ends is not None
     assert mean.ends[0] < truth < mean.ends[1]
     assert mean.convention["passes"] == "360 of 1,260"
-    (sheet,) = results.galleries
+    sheet, *examples = results.galleries
     assert all(item.correct is None for item in sheet.items)
     assert {finding.name for finding in results.findings if isinstance(finding, (Curve, Gallery))} == {
         "degradation",
         "contact_sheet",
+        EXAMPLES,
     }
+    assert {str(one.about["corruption"]) for one in examples} <= set(NAMES)
+    label_of = {sample.id: sample.labels[0] for sample in images.samples}
+    for (item,) in (one.items for one in examples):
+        assert item.condition is not None
+        rows = small.run(model.ref, item.condition).contents().rows
+        assert item.id in {image for image, _ in rows}, "it was run there"
+        clean, lost = (sp.predict(model, images, condition=one, store=tmp_path / "all") for one in (CLEAN, item.condition))
+        predicted = [dict(zip(one.ids, one.top5.classes[:, 0].tolist(), strict=True))[item.id] for one in (clean, lost)]
+        assert predicted[0] == label_of[item.id] != predicted[1]
 
 
 def test_a_baseline_that_was_run_in_full_is_paired_photo_by_photo(

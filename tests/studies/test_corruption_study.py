@@ -9,8 +9,8 @@ import pytest
 from scipy.stats import t as student
 
 import shiftproof
-from shiftproof import catalog
-from shiftproof.corruptions import IMAGENET_C, corruption_groups
+from shiftproof.corruptions import CIFAR_C_BAR, IMAGENET_C, IMAGENET_C_BAR, corruption_groups
+from shiftproof.corruptions.selection import corruptions_named, trained_with
 from shiftproof.errors import BadInput, UnknownName
 from shiftproof.metrics import mean_corruption_error, relative_mean_corruption_error
 from shiftproof.metrics.resampling import jackknife_interval
@@ -97,6 +97,31 @@ def test_means_over_cells_are_as_on_paper(load: Any) -> None:
     assert not numbers(findings, "mean_corruption_error")
 
 
+def test_the_mean_of_c_bar_stands_apart_from_that_of_imagenet_c(predictions_of: Any) -> None:
+    def load(run: Any) -> Any:
+        wrong = [run.condition.name in IMAGENET_C_BAR, run.condition.name == "fog", run.condition.name == "sparkles", False]
+        return predictions_of(LABELS, LABELS + np.array(wrong))
+
+    both: list[Any] = findings_of(study(corruptions=[*IMAGENET_C, *IMAGENET_C_BAR]), load)
+    assert numbers(both, "mean_corrupted_error") == {None: 1 / 4 / 15}
+    assert numbers(both, "mean_c_bar_error") == {None: 1 / 4 + 1 / 4 / 10}
+    told = {one.metric: one.convention for one in both if isinstance(one, Measurement) and not one.about.get("corruption")}
+    assert told["mean_corrupted_error"]["corruptions"] == "the 15 of ImageNet-C"
+    assert told["mean_c_bar_error"]["corruptions"] == "the 10 of ImageNet-C-bar"
+    of_cifar: list[Any] = findings_of(study(corruptions=CIFAR_C_BAR), load)
+    assert numbers(of_cifar, "mean_c_bar_error") == {None: 5 / 40 + 1 / 40}
+    some: list[Any] = findings_of(study(corruptions=[*IMAGENET_C, *IMAGENET_C_BAR[1:]]), load)
+    assert not numbers(some, "mean_c_bar_error")
+
+
+def test_c_bar_is_chosen_by_name() -> None:
+    assert corruptions_named("c-bar") == corruptions_named("imagenet-c-bar") == IMAGENET_C_BAR
+    assert corruptions_named("cifar-c-bar,fog") == (*CIFAR_C_BAR, "fog")
+    assert set(corruptions_named("all")) >= {*IMAGENET_C, *IMAGENET_C_BAR, *CIFAR_C_BAR}
+    assert trained_with(["imagenet-c"]) == set(IMAGENET_C)
+    assert trained_with(["C-bar"]) == {*IMAGENET_C_BAR, *CIFAR_C_BAR}
+
+
 class Declared:
     """Loads answers and knows what the model says of its past."""
 
@@ -161,8 +186,6 @@ def test_without_both_seen_and_unseen_corruptions_there_is_one_mean(load: Any, a
     ],
 )
 def test_augmentations_are_known_by_what_people_call_them(declared: str, names: set[str]) -> None:
-    from shiftproof.corruptions.selection import trained_with
-
     assert trained_with([declared]) == names
 
 
@@ -219,7 +242,7 @@ def test_the_contact_sheet_of_the_fifteen_has_the_other_four_too(predictions_of:
     asked = CorruptionStudy([MODEL], PHOTOS)
     found: list[Any] = findings_of(asked, lambda run: predictions_of(LABELS, LABELS))
     sheet = next(one for one in found if isinstance(one, Gallery) and one.name == "contact_sheet")
-    assert len(sheet.items) == 5 * len(catalog.CORRUPTIONS)
+    assert len(sheet.items) == 5 * (15 + 4)
     assert {item.condition.name for item in sheet.items if item.condition} == {*IMAGENET_C, *corruption_groups()["extra"]}
 
 

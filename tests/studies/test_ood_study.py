@@ -19,6 +19,7 @@ from shiftproof.ood import needs_training, ready
 from shiftproof.studies.ood.study import OODStudy
 from shiftproof.types import (
     CLEAN,
+    Caution,
     Condition,
     DatasetRef,
     Finding,
@@ -38,7 +39,9 @@ from studies.ood_world import ALL_SETS, FOG, HATS, OTHER, PHOTOS, SHOES, SKETCHE
 def full() -> tuple[list[Finding], list[str], World]:
     """Everything the study finds in a world where there is everything."""
     world, study = World(), OODStudy([TOY], PHOTOS, **ALL_SETS)
-    return findings_of(study, world), skipped_by(study, world), world
+    found = list(study.measure(world))
+    measured = [one for one in found if not isinstance(one, (Skipped, Caution))]
+    return measured, [one.reason for one in found if isinstance(one, Skipped)], world
 
 
 def test_every_network_is_asked_about_every_set_it_is_needed_for() -> None:

@@ -20,7 +20,8 @@ from shiftproof.runs.predict import fill_studies
 from shiftproof.runs.saliency import ImageSaliency, SaliencyMaps, SaliencyRequest
 from shiftproof.runs.store import Store
 from shiftproof.studies.measure import measure
-from shiftproof.studies.saliency.study import BY_CHANCE, GRID, PREDICTED, TRUE, SaliencyStudy, cells_inside, upsampled
+from shiftproof.studies.saliency import BY_CHANCE, PREDICTED, TRUE
+from shiftproof.studies.saliency.study import GRID, SaliencyStudy, cells_inside, upsampled
 from shiftproof.types import DrawnBox, DrawnHeat, Finding, Gallery, Measurement, Predictions, Results, Run, Sample
 from studies.contracts import findings_of, skipped_by
 

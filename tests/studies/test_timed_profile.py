@@ -13,20 +13,24 @@ import pytest
 
 import shiftproof as sp
 from command import Shiftproof
-from shiftproof.bench import StudyChoice
 from shiftproof.datasets.image_list import FileImage, ImageList
 from shiftproof.datasets.subsets import drawn
 from shiftproof.errors import BadInput, StoreWarning
+from shiftproof.reports.build import subtitle
+from shiftproof.reports.page import Page
 from shiftproof.runs import write
 from shiftproof.runs.predict import Progress
-from shiftproof.runs.store import Reached, Store
+from shiftproof.runs.records import Reached
+from shiftproof.runs.store import Store
 from shiftproof.studies.base import CleanStudy
+from shiftproof.studies.choice import StudyChoice, StudyEntry
 from shiftproof.studies.kind import StudyKind
 from shiftproof.studies.options import Assembled, Context, Parts, StudyOptions
-from shiftproof.studies.timed_profile import Offer, OutOfTime, StudyEntry, TimedProfile, best_offer, width_of
+from shiftproof.studies.timed_profile import Offer, OutOfTime, TimedProfile, best_offer, width_of
 from shiftproof.types import (
     Classes,
     Classifier,
+    DatasetCard,
     Finding,
     Interval,
     Keep,
@@ -34,6 +38,7 @@ from shiftproof.types import (
     Measurement,
     ModelRef,
     Note,
+    Origin,
     Results,
     Sample,
 )
@@ -149,6 +154,7 @@ class ToyDesk:
     stored: dict[str, int] = field(default_factory=dict)
     kept: Reached | None = None
     lines: list[str] = field(default_factory=list)
+    left_out: dict[str, str] = field(default_factory=dict)
     widths: dict[str, float] = field(default_factory=dict)
     stop_after: float = float("inf")
     assembled: list[tuple[str, int, int | None]] = field(default_factory=list)
@@ -184,6 +190,9 @@ class ToyDesk:
 
     def tell(self, text: str) -> None:
         self.lines.append(text)
+
+    def leave_out(self, entry: StudyEntry, why: str) -> None:
+        self.left_out[entry.name] = why
 
     def spend(self, entries: Sequence[StudyEntry], minutes: float) -> Reached:
         return TimedProfile(entries, self.images, self, minutes=minutes, reached=self.kept, clock=self.clock).spend()
@@ -249,7 +258,12 @@ def test_a_study_whose_least_part_does_not_fit_is_left_out_and_said_to_be() -> N
     entries = [AXES[0], entry("slow", Parts(5, 100, METRIC, passes=300))]
     reached = desk.spend(entries, minutes=1)
     assert entries[1].key not in reached.units
-    assert "left out: slow: its smallest part takes about 2:30 min; give more --minutes" in desk.lines
+    told = (
+        "its smallest part (5 photos, 300 forward passes each) takes about 2:30 min; --studies slow --minutes 4 measures it"
+    )
+    assert desk.left_out == {"slow": told}
+    enough = ToyDesk(photos(100)).spend(entries, minutes=4)
+    assert (enough.units[entries[1].key] or 0) >= 5, "what it says is true"
 
 
 def test_a_step_that_takes_far_longer_than_foreseen_is_broken_off_and_does_not_count() -> None:
@@ -360,7 +374,21 @@ def test_a_part_is_reported_as_far_as_it_came(
     store.save_reached(colour_model.ref, images.ref, Reached(12, {**reached.units, key: 6}, reached.drawn))
     results = sp.measure_stored(colour_model, images, studies=QUICK, store=store)
     flips = [one for one in results.measurements if one.metric == "mean_flip_probability"]
-    assert {(one.images, one.about["dataset"]) for one in flips} == {(6, "photos, 6 of 12, perturbed")}
+    assert {(one.images, one.about["dataset"]) for one in flips} == {(6, "photos, 6 of 12")}
+    assert [card.name for card in results.datasets if card.origin is None] == ["photos"]
+    page = Page(results)
+    assert (page.title, subtitle(page).partition(" · ")[0]) == ("colours on photos", "12 images")
+
+
+def test_parts_of_a_dataset_are_counted_as_parts_and_other_datasets_apart() -> None:
+    found = Measurement("top1_accuracy", 0.5, {"model": "net", "dataset": "photos, 6 of 12"}, 6, {})
+    some = drawn(photos(12), 6)
+    assert some.origin == drawn(some, 3).origin == Origin("photos", 12)
+    cards = (DatasetCard(some.ref.name, "p", 6, 6, origin=some.origin), DatasetCard("hats", "h", 4, 0))
+    page = Page(Results((found,), datasets=cards))
+    assert page.title == "net on photos"
+    assert subtitle(page) == "6 of 12 images · beside 4 images of another dataset"
+    assert Results.from_json(page.results.to_json()) == page.results
 
 
 def test_minutes_and_full_exclude_each_other() -> None:

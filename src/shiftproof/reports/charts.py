@@ -26,6 +26,7 @@ PERCENT = {"labelExpr": "format(datum.value * 100, '~r') + ' %'"}
 TICKS: dict[Unit, Spec] = {
     "share": PERCENT,
     "points": {"labelExpr": "datum.value == 0 ? '0' : format(datum.value * 100, '+~r')"},
+    "loss": {"labelExpr": "format(datum.value * 100, '~r')"},
     "number": {},
     "count": {"tickMinStep": 1, "format": ",d"},
 }

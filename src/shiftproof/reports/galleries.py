@@ -13,7 +13,6 @@ from shiftproof.corruptions import DEFAULT_EDITION
 from shiftproof.registry import missing_extra
 from shiftproof.reports.page import Page
 from shiftproof.reports.parts import Part, Picture, Pictures, Prose, Sheet, SheetRow
-from shiftproof.reports.pictures import thumbnail_or_reason
 from shiftproof.reports.words import kept_together, spoken
 from shiftproof.types import CLEAN, Condition, Gallery, GalleryItem, Image
 
@@ -47,9 +46,7 @@ def _boxed(item: GalleryItem, gallery: Gallery, page: Page) -> Picture:
     condition = item.condition
     under = "" if condition is None else f"{spoken(condition.name)} {condition.severity}: "
     change = None if condition is None else partial(changed_by, condition, key=item.id)
-    shown = thumbnail_or_reason(
-        page.open_image, item.dataset or gallery.dataset, item.id, long_side=BOXED_SIDE, change=change, heat=item.heat
-    )
+    shown = page.thumbnail(item.dataset or gallery.dataset, item.id, long_side=BOXED_SIDE, change=change, heat=item.heat)
     return Picture(item.id, kept_together(f"{under}{item.caption}"), *shown, boxes=item.boxes)
 
 
@@ -97,7 +94,7 @@ def _picture(
     item: GalleryItem, condition: Condition | None, gallery: Gallery, page: Page, *, said: str, side: int = SIDE
 ) -> Picture:
     change = None if condition is None else partial(picture_under, condition, key=item.id)
-    shown = thumbnail_or_reason(page.open_image, gallery.dataset, item.id, long_side=side, quality=QUALITY, change=change)
+    shown = page.thumbnail(gallery.dataset, item.id, long_side=side, quality=QUALITY, change=change)
     return Picture(item.id, said, *shown)
 
 

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
 from shiftproof.reports.parts import Heading, Part, Picture, Pictures, SideBySide
-from shiftproof.reports.pictures import LONG_SIDE, OpenImage, thumbnail_or_reason
+from shiftproof.reports.pictures import LONG_SIDE, QUALITY, OpenImage, thumbnail_or_reason
 from shiftproof.reports.words import kept_together, names_or_count
-from shiftproof.types import About, ConfusionMatrix, Curve, DatasetRef, Finding, Gallery, GalleryItem, Measurement, Results
+from shiftproof.types import (
+    About,
+    ConfusionMatrix,
+    Curve,
+    DatasetRef,
+    DrawnHeat,
+    Finding,
+    Gallery,
+    GalleryItem,
+    Image,
+    Measurement,
+    Results,
+)
 
 AnyFinding = TypeVar("AnyFinding", bound=Finding)
 Key = TypeVar("Key", bound=Hashable)
@@ -18,6 +31,9 @@ Key = TypeVar("Key", bound=Hashable)
 SUBJECT = ("model", "dataset", "condition", "severity")
 """The keys of `about` that say whose number it is; the others say which of its numbers."""
 
+
+LEAST_SIDE = 144
+"""Of a thumbnail in pixels, which the number of models does not make smaller."""
 
 ON_THE_WHOLE = {"model", "dataset", "fact", "group"}
 """What a number of the summary may be about; conditions and classes have their own sections."""
@@ -49,8 +65,13 @@ class Page:
 
     @cached_property
     def title(self) -> str:
-        """The models and the images, as far as they fit into a line."""
-        return f"{names_or_count(self.models, 'models')} on {names_or_count(self.datasets, 'datasets')}"
+        """The models and the images, as far as they fit into a line; a dataset and parts of it are one."""
+        return f"{names_or_count(self.models, 'models')} on {names_or_count(self.origins, 'datasets')}"
+
+    @cached_property
+    def origins(self) -> Sequence[str]:
+        """What was measured on, before any part or version of it was made."""
+        return list(dict.fromkeys(map(self.results.origin_of, self.datasets)))
 
     def own(self, about: About) -> str:
         """What a finding is about apart from its subject: a class, a perturbation."""
@@ -92,8 +113,28 @@ class Page:
         """A picture of another dataset than the gallery's own is named with it."""
         dataset = item.dataset or home
         name = item.id if dataset == home else f"{dataset.name}: {item.id}"
-        shown = thumbnail_or_reason(self.open_image, dataset, item.id, long_side=long_side)
+        shown = self.thumbnail(dataset, item.id, long_side=long_side)
         return Picture(name, kept_together(item.caption), *shown)
+
+    def thumbnail(
+        self,
+        dataset: DatasetRef,
+        image_id: str,
+        *,
+        long_side: int = LONG_SIDE,
+        quality: int = QUALITY,
+        change: Callable[[Image], Image] | None = None,
+        heat: DrawnHeat | None = None,
+    ) -> tuple[str, str]:
+        """The thumbnail of an image as `change` leaves it and "", or "" and why there is none.
+
+        Each model brings pictures of its own, shown side by side: they are the smaller, the more models there are.
+        """
+        scale = min(1.0, math.sqrt(1.2 / max(1, len(self.models))))
+        side = max(min(long_side, LEAST_SIDE), round(long_side * scale))
+        return thumbnail_or_reason(
+            self.open_image, dataset, image_id, long_side=side, quality=quality, change=change, heat=heat
+        )
 
     def _values(self, key: str) -> Sequence[str]:
         return list(dict.fromkeys(str(found.about[key]) for found in self.results.shown if key in found.about))

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from shiftproof.metrics.table import Unit
 from shiftproof.metrics.wording import figure
-from shiftproof.reports.charts import COLOURS, NARROW, PERCENT, SHAPES, Spec, channel, finite, start
+from shiftproof.reports.charts import COLOURS, NARROW, SHAPES, TICKS, Spec, channel, finite, start
 
 LETTER_WIDTH = 6.3
 LINE_HEIGHT = 13
@@ -117,20 +118,23 @@ def scatter_plot(
     x_marks: Sequence[Place] = (),
     line: Sequence[tuple[float, float]] = (),
     what: str = "model",
+    unit: Unit = "share",
 ) -> Spec:
     """A scatter plot; `x_marks` are models of which only the first number is known, drawn as upright lines.
 
-    A `line` is drawn behind the points, from one of its ends to the other.
+    A `line` is drawn behind the points, from one of its ends to the other. Axes of points, which are differences of shares,
+    show where both are zero.
     """
+    zero = [] if unit == "share" else [0.0]
     known = [place for place in places if math.isfinite(place.x) and math.isfinite(place.y)]
     axes = (
-        _ends([end for one in (*known, *x_marks) for end in (one.x, *(one.x_interval or ()))]),
-        _ends([end for one in known for end in (one.y, *(one.y_interval or ()))], lines_above=len(x_marks)),
+        _ends([*zero, *(end for one in (*known, *x_marks) for end in (one.x, *(one.x_interval or ())))]),
+        _ends([*zero, *(end for one in known for end in (one.y, *(one.y_interval or ())))], lines_above=len(x_marks)),
     )
     sides = {size: label_sides(known, *axes, width=width, height=HEIGHT) for size, width in PLOT_WIDTHS.items()}
-    x = channel("x", x_title, {"domain": list(axes[0]), "nice": False}, PERCENT)
+    x = channel("x", x_title, {"domain": list(axes[0]), "nice": False}, TICKS[unit])
     x["axis"]["tickCount"] = {"expr": f"{NARROW} ? 3 : 5"}
-    y = channel("y", y_title, {"domain": list(axes[1]), "nice": False}, PERCENT)
+    y = channel("y", y_title, {"domain": list(axes[1]), "nice": False}, TICKS[unit])
     tooltip = [{"field": "name", "title": what}, {"field": "tip", "title": "numbers"}]
     rows = [_row(place, {size: found.get(place, "") for size, found in sides.items()}) for place in known]
     own = [place.name for place in known if place.own]
@@ -145,6 +149,7 @@ def scatter_plot(
         "height": HEIGHT,
         "layer": [
             *([_straight(line, x, y)] if line else []),
+            *(_straight(ends, x, y) for ends in (_zeros(*axes) if zero else ())),
             *_upright_lines(x_marks, x),
             {
                 "transform": [{"filter": "!datum.own"}],
@@ -176,7 +181,7 @@ def _ends(values: Sequence[float], *, lines_above: int = 0) -> tuple[float, floa
     known = [value for value in values if math.isfinite(value)] or [0.0, 1.0]
     above = lines_above * LINE * (max(known) - min(known)) / HEIGHT
     low, high = math.floor(min(known) / STEP - 0.4) * STEP, math.ceil((max(known) + above) / STEP + 0.4) * STEP
-    return max(0.0, round(low, 4)), round(high, 4)
+    return (round(low, 4) if min(known) < 0 else max(0.0, round(low, 4))), round(high, 4)
 
 
 def _scale(own: Sequence[str], values: Sequence[str]) -> Spec:
@@ -200,6 +205,11 @@ def _labels(side: str, x: Spec, y: Spec, *, own: bool) -> Spec:
     text = {"condition": {"test": here, "field": "name"}, "value": ""}
     wanted = "datum.own" if own else "!datum.own"
     return {"transform": [{"filter": wanted}], "mark": mark, "encoding": {"x": x, "y": y, "text": text}}
+
+
+def _zeros(x: tuple[float, float], y: tuple[float, float]) -> list[list[tuple[float, float]]]:
+    """Both lines on which one of the numbers is zero."""
+    return [[(x[0], 0.0), (x[1], 0.0)], [(0.0, y[0]), (0.0, y[1])]]
 
 
 def _straight(ends: Sequence[tuple[float, float]], x: Spec, y: Spec) -> Spec:

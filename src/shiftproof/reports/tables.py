@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from shiftproof import catalog
 from shiftproof.metrics.table import Unit, metric_info
@@ -72,6 +73,18 @@ def compact_cell(found: Measurement | None) -> Cell:
     missing = "too few clusters" if has_too_few(found) else ""
     below = span(found.ends, unit) if found.ends else missing
     return Cell(figure(found.value, unit), order_of(found.value), below=below)
+
+
+def with_column(
+    table: Table, title: str, rows: Sequence[Measurement], found: Sequence[Measurement], keys: Sequence[str]
+) -> Table:
+    """A further column for a table with a row for each of `rows`: what was found for the same keys of `about`."""
+    by_keys = {tuple(one.about.get(key) for key in keys): one for one in found}
+    if not by_keys:
+        return table
+    cells = [compact_cell(by_keys.get(tuple(one.about.get(key) for key in keys))) for one in rows]
+    wider = [[*row, cell] for row, cell in zip(table.rows, cells, strict=True)]
+    return replace(table, columns=[*table.columns, Column(title, True)], rows=wider)
 
 
 def side_by_side(title: str, found: Sequence[Measurement], metrics: Sequence[str], page: Page) -> Table:

@@ -10,19 +10,18 @@ from shiftproof.judging import profile
 from shiftproof.metrics.table import metric_info
 from shiftproof.metrics.wording import (
     axis_key,
+    evidence,
     evidence_told,
     figure,
-    images,
     mark_told,
     marks_summed_up,
+    next_command,
     none_told,
     some_told,
-    span,
 )
 from shiftproof.reports.galleries import picture_under
 from shiftproof.reports.page import Page
 from shiftproof.reports.parts import Picture
-from shiftproof.reports.pictures import thumbnail_or_reason
 from shiftproof.reports.words import kept_together
 from shiftproof.types import Axis, Mark, Profile, Weakness
 
@@ -50,7 +49,7 @@ class Score:
     """One model's number on one axis."""
 
     value: str
-    interval: str
+    evidence: str  # its CI, and how many images
     mark: str
     kinds: tuple[Mark, ...]  # the marks that its interval allows
     strip: Strip | None
@@ -96,17 +95,22 @@ class FirstPage:
     lines: Sequence[Line]
     verdicts: Sequence[Verdict]
 
+    @property
+    def has_strips(self) -> bool:
+        return any(score.strip for line in self.lines for score in line.scores if score)
+
 
 def first_page(page: Page) -> FirstPage | None:
     """The verdict on every model of the results; None where there is nothing to judge."""
     judged = [one for one in page.results.profiles or profile(page.results) if one.axes]
     if not judged:
         return None
-    return FirstPage([one.model for one in judged], _lines(judged), [_verdict(one, page) for one in judged])
+    return FirstPage([one.model for one in judged], _lines(judged, page), [_verdict(one, page) for one in judged])
 
 
-def _lines(judged: Sequence[Profile]) -> list[Line]:
-    several = len({name for one in judged for name in one.datasets}) > 1
+def _lines(judged: Sequence[Profile], page: Page) -> list[Line]:
+    """Datasets are named where there are several; of a part of one the number of images tells."""
+    several = len({page.results.origin_of(name) for one in judged for name in one.datasets}) > 1
     axes = {(one.model, axis_key(axis)): axis for one in judged for axis in one.axes}
     keys = dict.fromkeys(key for _, key in axes)
     first = {key: next(axis for (_, other), axis in axes.items() if other == key) for key in keys}
@@ -115,7 +119,7 @@ def _lines(judged: Sequence[Profile]) -> list[Line]:
             axis.title,
             str(axis.found.about.get("dataset", "")) if several else "",
             axis.section,
-            axis.standard.told if axis.standard else "no standard for these classes and images",
+            axis.standard.told if axis.standard else "nothing: no standard for these classes and images",
             [_score(axes.get((one.model, key))) for one in judged],
         )
         for key, axis in first.items()
@@ -126,8 +130,7 @@ def _score(axis: Axis | None) -> Score | None:
     if axis is None:
         return None
     found, unit = axis.found, metric_info(axis.found.metric).unit
-    interval = span(found.ends, unit) if found.ends else f"no CI, {images(found.images)}"
-    return Score(figure(found.value, unit), interval, mark_told(axis), axis.marks, _strip(axis))
+    return Score(figure(found.value, unit), evidence(found), mark_told(axis), axis.marks, _strip(axis))
 
 
 def _strip(axis: Axis) -> Strip | None:
@@ -162,15 +165,14 @@ def _verdict(judged: Profile, page: Page) -> Verdict:
 
 
 def _shown(weakness: Weakness, judged: Profile, page: Page) -> Shown:
-    step = weakness.next_step
     more = f"{weakness.more} more like this" if weakness.more else ""
     return Shown(
         kept_together(f"{weakness.sentence}."),
         kept_together(evidence_told(weakness, judged.candidates)),
         weakness.section,
         _example(weakness, page),
-        step.told,
-        step.command(page.results.again),
+        weakness.next_step.told,
+        next_command(weakness, judged.model, page.results),
         more,
     )
 
@@ -180,5 +182,5 @@ def _example(weakness: Weakness, page: Page) -> Picture | None:
     if item is None or dataset is None:
         return None
     change = None if item.condition is None else partial(picture_under, item.condition, key=item.id)
-    shown = thumbnail_or_reason(page.open_image, dataset, item.id, long_side=SIDE, change=change)
+    shown = page.thumbnail(dataset, item.id, long_side=SIDE, change=change)
     return Picture(item.id, kept_together(item.caption), *shown)

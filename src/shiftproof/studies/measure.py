@@ -6,11 +6,11 @@ import dataclasses
 import platform
 import shlex
 import sys
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import shiftproof
 from shiftproof import catalog
@@ -21,7 +21,6 @@ from shiftproof.datasets.label_spaces import Scoring
 from shiftproof.datasets.subsets import labelled_among, unlabelled
 from shiftproof.errors import BadInput, MissingRuns, listed
 from shiftproof.judging import profile
-from shiftproof.models.sanity import accuracy_hint, precision_hint
 from shiftproof.reference import ilsvrc_classes
 from shiftproof.runs.load import (
     StoredTraining,
@@ -33,8 +32,8 @@ from shiftproof.runs.load import (
     python_call,
 )
 from shiftproof.runs.plan import KnownInputs, measurable
-from shiftproof.runs.saliency import SaliencyMaps, SaliencyRequest, load_saliency, to_columns
-from shiftproof.runs.store import Store, StoredModel
+from shiftproof.runs.records import StoredModel
+from shiftproof.runs.store import Store
 from shiftproof.runs.stored_models import companion_told, older_told
 from shiftproof.types import (
     CLEAN,
@@ -59,6 +58,9 @@ from shiftproof.types import (
     Study,
     Training,
 )
+
+if TYPE_CHECKING:
+    from shiftproof.runs.saliency import SaliencyMaps, SaliencyRequest
 
 NAMED_VERSIONS = ("numpy", "pillow", "scipy", "onnxruntime", "torch", "opencv-python-headless", "numba", "av")
 """Libraries on which pixels or numbers depend; those installed are named in every result."""
@@ -88,7 +90,7 @@ def measure(
     and near-duplicates where `curation.duplicates` looked for them with this store.
     MissingRuns names every run that was never made, with the command that makes it.
     """
-    studies = [studies] if isinstance(studies, Study) else list(studies)
+    studies, datasets = [studies] if isinstance(studies, Study) else list(studies), list(datasets)
     loader = _Loader(store if isinstance(store, Store) else Store(store), datasets, scoring, clustering(cluster))
     studies, reasons = measurable(studies, loader.known(studies))
     loader.check_clusters(dict.fromkeys(run.dataset for study in studies for run in study.runs()))
@@ -103,17 +105,27 @@ def measure(
                 findings.append(found)
     runs = list(dict.fromkeys(run for study in studies for run in study.runs()))
     cautions = [*(one for run in runs for one in loader.cautions(run, findings)), *loader.seen_in_training(runs)]
+    beside = _named_in(findings, datasets, besides={run.dataset.name for run in runs})
     results = Results(
         (*findings, *cautions, *_unique(notes, repr)),
         models=_unique(
             (loader.model_card(run) for run in {run.model: run for run in runs}.values()), lambda card: card.fingerprint
         ),
-        datasets=_unique((loader.dataset_card(run.dataset) for run in runs), lambda card: (card.fingerprint, card.location)),
+        datasets=_unique(
+            map(loader.dataset_card, [*(run.dataset for run in runs), *beside]),
+            lambda card: (card.fingerprint, card.location),
+        ),
         command=typed_command(),
         made=datetime.now(UTC).isoformat(timespec="seconds"),
         versions=versions(),
     )
     return dataclasses.replace(results, profiles=profile(results))
+
+
+def _named_in(findings: Iterable[Finding], datasets: Iterable[Dataset], besides: Collection[str]) -> list[DatasetRef]:
+    """Datasets that findings name though no run is of them: the photos whose perturbation sequences were run."""
+    names = {found.about["dataset"] for found in findings if "dataset" in found.about}
+    return [images.ref for images in datasets if images.ref.name in names and images.ref.name not in besides]
 
 
 def versions() -> dict[str, str]:
@@ -154,6 +166,12 @@ class _Loader:
             self._joined[ref.place] = self._clustering.joining(images.samples, alike)
         return self._joined[ref.place]
 
+    def _trained_on(self, model: StoredModel, ref: DatasetRef) -> str | None:
+        """The name under which the model declares this dataset, or the one that it is a part of, among its training data."""
+        origin = self.dataset(ref).origin
+        names = (ref.name, *([origin.name] if origin else []))
+        return next((name for name in names if name in model.seen.trained_on), None)
+
     def known(self, studies: Iterable[Study]) -> KnownInputs:
         """What can be told of these studies before anything is read."""
         refs = dict.fromkeys(run.model for study in studies for run in study.runs())
@@ -173,8 +191,14 @@ class _Loader:
                 "so its accuracy is low by construction"
             )
             yield Caution(text, "past", about)
-        if published and published in model.seen.training_data.split(", "):
+        if published and published in (model.seen.training_data, *model.seen.trained_on):
             text = f"{model.ref.name} was trained on {published}: its accuracy there says nothing about new images"
+            yield Caution(text, "past", about)
+        elif (name := self._trained_on(model, run.dataset)) is not None:
+            text = (
+                f"{model.ref.name} was trained on a dataset called {name}: where these are its images, accuracy on them "
+                "says nothing about new ones"
+            )
             yield Caution(text, "past", about)
         if lost := self._unmatched.get(run):
             text = (
@@ -275,6 +299,7 @@ class _Loader:
             clusters=None if clusters is None or clusters.numbers is None else clusters.count,
             unit="image" if clusters is None else clusters.case,
             published=images.published,
+            origin=images.origin,
         )
 
     def _without_match(self, ref: DatasetRef) -> int:
@@ -303,6 +328,8 @@ class _Loader:
         return answers
 
     def saliency(self, run: Run, asked: SaliencyRequest, method: str | None) -> SaliencyMaps:
+        from shiftproof.runs.saliency import load_saliency  # numbers are read without models
+
         return load_saliency(run, asked, root=self._store.root, digests=self.digests(run.dataset), method=method)
 
     def digests(self, ref: DatasetRef) -> dict[str, str | None]:
@@ -367,6 +394,8 @@ class _Load:
 
     def saliency(self, run: Run, predictions: Predictions, asked: SaliencyRequest, method: str | None) -> SaliencyMaps:
         """Saliency maps of these images, each for these columns of the predictions' classes."""
+        from shiftproof.runs.saliency import to_columns
+
         columns = to_columns(asked, predictions.classes, self._loader.model(run).classes)
         return self._loader.saliency(run, columns, method)
 
@@ -390,3 +419,45 @@ def _unique(values: Iterable[Value], key: Callable[[Value], Hashable]) -> tuple[
 def typed_command() -> str:
     """The command that this process runs; nothing where Python called."""
     return shlex.join(["shiftproof", *sys.argv[1:]]) if Path(sys.argv[0]).stem in ("shiftproof", "__main__") else ""
+
+
+SURPRISE = 0.001
+"""Accuracy that guessing reaches more often than this counts as near chance."""
+ENOUGH_IMAGES = 10
+"""In fewer a good detector may find nothing."""
+
+
+def accuracy_hint(accuracy: float, classes: int, images: int) -> str | None:
+    """A warning where accuracy is no better than chance (one-sided binomial test), else None.
+
+    >>> accuracy_hint(0.88, classes=1000, images=200) is None
+    True
+    >>> accuracy_hint(0.005, classes=1000, images=200)
+    'accuracy of 1 in 200: no better than chance among 1000 classes; check the preprocessing and the order of the classes'
+    """
+    from scipy.special import betainc
+
+    correct = round(accuracy * images)
+    # the chance that guessing gets at least as many correct; with none correct that is certain
+    chance = betainc(correct, images - correct + 1, 1 / classes) if correct else 1.0
+    too_few = correct > 0 and classes**-images >= SURPRISE  # all could be correct and it would say nothing
+    if images == 0 or classes < 2 or too_few or chance < SURPRISE:
+        return None
+    return (
+        f"accuracy of {correct} in {images}: no better than chance among {classes} classes; "
+        "check the preprocessing and the order of the classes"
+    )
+
+
+def precision_hint(precisions: Sequence[float], images: int) -> str | None:
+    """A warning where a detector has no true positive in many images at any IoU, else None.
+
+    >>> precision_hint([0.0, 0.0], images=100)
+    'no true positive in 100 images; check the layout of the outputs, the preprocessing and the order of the classes'
+    """
+    if not precisions or any(precisions) or images < ENOUGH_IMAGES:
+        return None
+    return (
+        f"no true positive in {images:,} images; "
+        "check the layout of the outputs, the preprocessing and the order of the classes"
+    )

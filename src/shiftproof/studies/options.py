@@ -6,7 +6,7 @@ Only what help needs is imported here; an assembly imports the rest.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from shiftproof.corruptions.editions import Fit
     from shiftproof.datasets.image_list import ImageList
     from shiftproof.runs.store import Store
-    from shiftproof.types import Classifier, Dataset, Fact, Keep, ModelRef, ObjectDetector, Study
+    from shiftproof.types import Caution, Classifier, Dataset, Fact, Keep, ModelRef, ObjectDetector, Study
 
     AnyModels: TypeAlias = Sequence[Classifier | ObjectDetector | ModelRef]
     Classifiers: TypeAlias = Sequence[Classifier | ModelRef]
@@ -33,6 +33,22 @@ class Assembled:
     companions: Sequence[Classifier] = ()
     editions: Mapping[Fit, bool] = field(default_factory=dict)  # chosen by size; whether severity is scaled to it
     unasked: Sequence[Study] = ()  # those among the studies that nobody named
+    cautions: Sequence[Caution] = ()  # what is to be known of the studies, beside what they say themselves
+
+
+def joined(works: Iterable[Assembled]) -> Assembled:
+    """Several assemblies as one; what they share is there once."""
+    works = list(works)
+    sets = {one.ref: one for work in works for one in work.datasets}
+    companions = {one.ref: one for work in works for one in work.companions}
+    return Assembled(
+        [study for work in works for study in work.studies],
+        list(sets.values()),
+        list(companions.values()),
+        {fit: scaled for work in works for fit, scaled in work.editions.items()},
+        [study for work in works for study in work.unasked],
+        [caution for work in works for caution in work.cautions],
+    )
 
 
 @dataclass(frozen=True)

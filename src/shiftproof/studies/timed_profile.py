@@ -13,17 +13,18 @@ import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from shiftproof.datasets.subsets import drawn
 from shiftproof.errors import BadInput
 from shiftproof.metrics.table import metric_info
-from shiftproof.runs.predict import Progress
-from shiftproof.runs.store import Reached
-from shiftproof.studies.kind import StudyKind
-from shiftproof.studies.options import Assembled, Context, Parts, StudyOptions
+from shiftproof.runs.records import Reached
+from shiftproof.studies.choice import StudyEntry
+from shiftproof.studies.options import Assembled, Parts
 from shiftproof.types import CLEAN, Dataset, Keep, Measurement, Results, fingerprint_of, richest
+
+if TYPE_CHECKING:
+    from shiftproof.runs.predict import Progress
 
 CLEAN_SHARE = 0.3  # of the time, for unchanged images
 FIRST_IMAGES = 64  # from which the rate is known
@@ -38,47 +39,6 @@ OVERRUN = 0.05  # of the time, by which a step that was estimated too short may 
 REPORT_SHARE = 0.1  # of the time, kept for measuring and the report at least
 REPORT_TIMES = 2.5  # as long as measuring took: measuring everything once more, and a report, which takes about as long
 LEAST_SPREAD = 0.1  # standard deviation that the width of an interval is compared with at least
-
-
-@dataclass(frozen=True)
-class StudyEntry:
-    """A study of a profile, with its options."""
-
-    name: str
-    kind: StudyKind
-    options: StudyOptions | None
-
-    @cached_property
-    def key(self) -> str:
-        """What its parts are stored under: the study and what it was told."""
-        return f"{self.name} {fingerprint_of(repr(self.options))[:12]}"
-
-    def parts(self, images: Dataset) -> Parts | None:
-        """How it can be done in part; None: whole or not at all."""
-        return None if self.options is None else self.options.parts(self.options.of(images))
-
-    def images(self, every: Dataset, reached: Reached) -> Dataset:
-        """The images of a dataset that it has where a profile has come so far."""
-        some = drawn(every, reached.images or len(every.samples))
-        if self.options is None or self.key not in reached.drawn:
-            return some
-        return drawn(self.options.of(some), reached.drawn[self.key])
-
-    def least(self, images: Dataset) -> int | None:
-        """Units of its least part."""
-        parts = self.parts(images)
-        return None if parts is None else parts.least
-
-    def assemble(self, models: Sequence[Any], images: Dataset, context: Context, units: int | None = None) -> Assembled:
-        """The study, or so many units of it."""
-        study = self.kind.load_study()
-        if self.options is None:
-            return Assembled([study(models=models, dataset=images)], [images])
-        options, some = self.options, images
-        if units is not None:
-            options, some = self.options.within(units, self.options.of(images))
-        work = options.assemble(study, models, some, context)
-        return dataclasses.replace(work, datasets=list({one.ref: one for one in (some, *work.datasets)}.values()))
 
 
 class Offer(NamedTuple):
@@ -227,6 +187,9 @@ class Desk(Protocol):
 
     def tell(self, text: str) -> None: ...
 
+    def leave_out(self, entry: StudyEntry, why: str) -> None:
+        """A study that is not measured, since there is no time for it or it cannot be."""
+
 
 @dataclass
 class Partial:
@@ -301,11 +264,19 @@ class TimedProfile:
             self._save()
         for one in partials:
             if one.problem or not one.units:
-                least = clock_face(one.offer(self.pace).seconds)
-                why = one.problem or f"its smallest part takes about {least} min; give more --minutes"
-                self.desk.tell(f"left out: {one.entry.name}: {why}")
+                self.desk.leave_out(one.entry, one.problem or self._too_slow(one))
         self._save(minutes=max(self.minutes, self.before.minutes))
         return self.reached
+
+    def _too_slow(self, state: Partial) -> str:
+        """Why a study was not begun, and what measures it; a smaller part would not be the same number."""
+        parts, seconds = state.parts, state.offer(self.pace).seconds
+        each = f", {state.passes:,} forward passes each" if state.passes > 1 else ""
+        enough = math.ceil(LEAST_GROWTH * seconds / (1 - REPORT_SHARE) / 60)
+        return (
+            f"its smallest part ({parts.least:,} {parts.unit}{each}) takes about {clock_face(seconds)} min; "
+            f"--studies {state.entry.name} --minutes {enough} measures it"
+        )
 
     @property
     def _spent(self) -> float:

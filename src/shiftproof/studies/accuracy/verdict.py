@@ -66,21 +66,22 @@ def _of_class(judged: Judged, found: Measurement) -> Said:
     confused = judged.numbers("confusion_rate", dataset=found.about["dataset"], **shows)
     most = max(confused, key=lambda one: one.value, default=None)
     other = "" if most is None else str(most.about["predicted"])
-    as_other = f", mostly predicted as {other}" if other else ""
-    sentence = f"Class {name}: {_right(found)} of {found.images} correct{as_other}"
+    as_other = f", {_counted(most)} predicted as {other}" if most else ""
+    sentence = f"Class {name}: {_counted(found)} of {found.images} correct{as_other}"
     told = f"Check the labels of {name}{f' against {other}' if other else ''}; if they are right, label more images of it."
-    step = NextStep(told, ("--studies", "accuracy,saliency", "-o", "saliency.html"))
+    step = NextStep(told, {"accuracy": {}, "saliency": {}}, "saliency.html")
     return Said(sentence, step, judged.example(found, shows))
 
 
 def _of_group(judged: Judged, found: Measurement) -> Said:
     fact, group = str(found.about["fact"]), str(found.about["group"])
-    sentence = f"Where {fact} is {group}: {_right(found)} of {found.images} correct"
+    sentence = f"Where {fact} is {group}: {_counted(found)} of {found.images} correct"
     step = NextStep(f"Label more images with {fact} {group}, for training and for testing.")
     return Said(sentence, step, judged.example(found, {"fact": fact, "group": group}))
 
 
-def _right(found: Measurement) -> int:
+def _counted(found: Measurement) -> int:
+    """The images that a share counts."""
     return round(found.value * found.images)
 
 

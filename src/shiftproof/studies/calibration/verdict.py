@@ -30,7 +30,7 @@ def candidates(judged: Judged) -> Iterator[Candidate]:
 
 def _say(judged: Judged, found: Measurement) -> Said:
     told = "Fit a temperature on held-out images; this shows what it would mend."
-    step = NextStep(told, ("--studies", "calibration", "--thorough-calibration", "-o", "calibration.html"))
+    step = NextStep(told, {"calibration": {"thorough_calibration": True}}, "calibration.html")
     if found.value < 0:
         return Said(f"Under-confident by {points(found.value)}", step)
     return Said(f"Over-confident by {points(found.value)}", step, judged.example(found, {"shows": "overconfidence"}))

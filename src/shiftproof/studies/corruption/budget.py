@@ -6,8 +6,7 @@ What is best, and why it is done so:
   tells less than another image's first; and where every image is used about equally often, how hard images are as a whole
   cancels out. In each round every cell gets its share of images, spread over easy and hard ones (a balanced incomplete
   design: in lists ordered by difficulty, neighbours begin at different cells, and every k-th pair is taken).
-- Clean predictions first, for all images where `clean_pays`: one pass of an image tells much about its 75 others, as a
-  control variate.
+- Clean predictions first, where they are there: one pass of an image tells much about its 75 others, as a control variate.
 - Work where the doubt is. The first round is even; each later one draws a pair with a chance in proportion to its weight
   times the spread of its guess (Neyman's allocation, for pairs and not only for cells): an image that is wrong on clean
   photos, or was right under severity 5, needs no further pass at severity 1.
@@ -159,20 +158,6 @@ class Progress:
     def estimate(self) -> Estimate:
         """The weighted sum of errors of exactly these images."""
         return self.cells.weighted(self.benchmark.weights)
-
-
-def clean_pays(images: int, weights: Numbers, *, budget: int | None = None, precision: float | None = None) -> bool:
-    """Whether clean predictions of all images are worth their passes: they save about a third of the others.
-
-    >>> clean_pays(1000, np.full(75, 1 / 75), budget=5000), clean_pays(50_000, np.full(75, 1 / 75), precision=0.01)
-    (True, False)
-    """
-    if budget is None and precision is None:
-        raise BadInput("give a budget, a precision or both")
-    # passes that plain sampling of pairs would take at an error of one half
-    plain = np.inf if precision is None else float(np.sum(weights)) ** 2 / 4 * (1.96 / precision) ** 2
-    passes = min(plain, np.inf if budget is None else budget)
-    return passes >= 3 * images
 
 
 def next_pairs(benchmark: Benchmark, leads: Leads, *, budget: int | None = None, precision: float | None = None) -> Progress:

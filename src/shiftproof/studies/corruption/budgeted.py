@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftproof.corruptions import IMAGENET_C, corruption_groups, corruption_of
-from shiftproof.errors import BadInput, MissingRuns
+from shiftproof.errors import BadInput, MissingRuns, listed
 from shiftproof.metrics import is_correct
 from shiftproof.metrics.budget import Estimate, Layout, right_class_leads
 from shiftproof.metrics.intervals import LEAST_CLUSTERS, normal_quantile
@@ -32,6 +32,7 @@ from shiftproof.studies.corruption.cells import (
     Photos,
     alexnet_errors,
     contact_sheet,
+    right_classes,
     why_unnormalised,
 )
 from shiftproof.studies.corruption.numbers import (
@@ -47,11 +48,14 @@ from shiftproof.studies.corruption.numbers import (
 )
 from shiftproof.studies.corruption.study import NEEDS_LABELS, CorruptionStudy, clean_runs, seen_in_training
 from shiftproof.types import (
+    EXAMPLES,
     About,
     BaselineRef,
     Clusters,
     Curve,
     Finding,
+    Gallery,
+    GalleryItem,
     Interval,
     LoadPredictions,
     Measurement,
@@ -92,7 +96,8 @@ class BudgetedCorruptionStudy(CorruptionStudy):
         extra = [name for name in self.corruptions if name not in IMAGENET_C]
         if extra and len(extra) < len(self.corruptions):
             raise BadInput(
-                f"a budget is for the mean over the 15, which {', '.join(extra)} does not belong to; leave it out"
+                "a budget is for the mean over the 15 of ImageNet-C; leave out what is not among them: "
+                f"{listed(extra, most=3)}"
             )
 
     def first_runs(self, model: ModelRef) -> list[Run]:
@@ -124,6 +129,21 @@ class BudgetedCorruptionStudy(CorruptionStudy):
             yield from sampled.findings(run.about(), seen_in_training(load, run))
             photos = Photos(run.dataset, {}, run.dataset, self._place)
             yield contact_sheet(sampled.cells, run.about(), photos, judged=False)
+            yield from self._examples(run, load)
+
+    def _examples(self, run: Run, load: LoadPredictions) -> Iterator[Gallery]:
+        """Of each corruption a photo that is correct when clean and misclassified where it was run, as severely as any."""
+        known, names = self._known(run.model, load), right_classes(load(self._runs_of(run.model)[0]))
+        lost = (known.table <= 0) & (known.clean_leads > 0)[:, None]  # nan, not run, is neither
+        for place, name in enumerate(self.corruptions):
+            cells = lost[:, place * len(self.severities) : (place + 1) * len(self.severities)]
+            steps = np.flatnonzero(cells.any(axis=0))
+            if len(steps):
+                severity, image = self.severities[steps[-1]], known.ids[int(np.argmax(cells[:, steps[-1]]))]
+                caption, condition = f"{names[image]}, misclassified at severity {severity}", self.condition(name, severity)
+                item = GalleryItem(image, caption, condition, correct=False, corruption=name, severity=severity)
+                about = {**run.about(), "corruption": name}
+                yield Gallery(EXAMPLES, about, run.dataset, "Misclassified under corruption", (item,))
 
     def _sampled(self, model: ModelRef, load: LoadPredictions) -> _Sampled | str:
         """What is known of a model by now, or why nothing can be."""

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftproof.corruptions import IMAGENET_C, corruption_groups
+from shiftproof.corruptions import CIFAR_C_BAR, IMAGENET_C, IMAGENET_C_BAR, corruption_groups
 from shiftproof.errors import listed
 from shiftproof.metrics.calibration import overconfidence_interval
 from shiftproof.metrics.intervals import LEAST_CLUSTERS
@@ -291,6 +291,10 @@ def _numbers(cells: Cells, baseline: Baseline | None, seen: Collection[str]) -> 
         if places:
             yield from _over("group_error", {"group": group}, _mean, places, cells, severities, seen, named=True)
     yield from _over("mean_corrupted_error", {}, _mean, counted, cells, severities, seen)
+    c_bar = next((ten for ten in (IMAGENET_C_BAR, CIFAR_C_BAR) if set(ten) <= set(cells.corruptions)), ())
+    if c_bar:
+        places = [cells.corruptions.index(name) for name in c_bar]
+        yield from _over("mean_c_bar_error", {}, _mean, places, cells, severities, seen)
     if cells.clean_wrong is not None:
         yield from _over("relative_corrupted_error", {}, _mean_loss, counted, cells, severities, seen)
     if baseline is not None:
@@ -337,7 +341,9 @@ def averaged_corruptions(corruptions: Sequence[str]) -> str:
     >>> averaged_corruptions(IMAGENET_C), averaged_corruptions(["fog", "snow"])
     ('the 15 of ImageNet-C', 'fog, snow')
     """
-    return f"the {len(IMAGENET_C)} of ImageNet-C" if set(corruptions) == set(IMAGENET_C) else ", ".join(corruptions)
+    published = {"ImageNet-C": IMAGENET_C, "ImageNet-C-bar": IMAGENET_C_BAR, "CIFAR-10-C-bar": CIFAR_C_BAR}
+    whole = next((title for title, names in published.items() if set(corruptions) == set(names)), None)
+    return f"the {len(corruptions)} of {whole}" if whole else ", ".join(corruptions)
 
 
 def _mean(places: Sequence[int]) -> Callable[[_Both], NDArray[np.floating]]:

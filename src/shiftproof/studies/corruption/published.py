@@ -54,6 +54,9 @@ WHOLE = Condition("clean", picture="whole")
 LIKE_IMAGENET_C = 10_000
 """Images a cell needs before published errors, which are of all 50,000, are said to be of these images."""
 
+CUT_OUT = ("imagenet-c", "imagenet-c-bar", "imagenet-3dcc")
+"""Published datasets of the centre of 224 pixels of ImageNet's validation images."""
+
 NEEDED = ("corruption", "severity")
 NOT_TOLD = f"its images do not say how they were corrupted; they need the facts {' and '.join(NEEDED)}"
 
@@ -157,7 +160,7 @@ class PublishedCorruptionStudy(CleanStudy):
     def _runs_of(self, model: ModelRef) -> list[Run]:
         runs = [Run(model, dataset_ref(self.dataset), WHOLE)]
         if self.clean_set is not None:
-            picture = self.clean_picture or ("imagenet-224" if self.published == "imagenet-c" else "whole")
+            picture = self.clean_picture or ("imagenet-224" if self.published in CUT_OUT else "whole")
             runs.append(Run(model, dataset_ref(self.clean_set), Condition("clean", picture=picture)))
         return runs
 

@@ -33,6 +33,7 @@ from shiftproof.reports.tables import (
     curve_table,
     headline_numbers,
     measurement_table,
+    with_column,
 )
 from shiftproof.reports.words import of_hundred, opened, spoken
 from shiftproof.types import Curve, Finding, Gallery, Measurement
@@ -40,6 +41,7 @@ from shiftproof.types import Curve, Finding, Gallery, Measurement
 OVERALL = with_unseen(
     "clean_error",
     "mean_corrupted_error",
+    "mean_c_bar_error",
     "relative_corrupted_error",
     "mean_corruption_error",
     "relative_mean_corruption_error",
@@ -61,6 +63,8 @@ NAMES = frozenset(
         "corrupted_overconfidence",
     }
 )
+BESIDE_ERROR = {"corruption_loss": "Accuracy lost", "corrupted_overconfidence": "Overconfidence"}
+"""Numbers of a cell that stand beside its error in the data, each with the title of its column."""
 BASELINE = 1.0
 """The ratio to the baseline of a model with the baseline's error."""
 
@@ -70,7 +74,7 @@ def draw_corruption(findings: Sequence[Finding], page: Page) -> Section:
     return Section(
         "corruption",
         "Corruptions",
-        "Error on the same photos under noise, blur, weather and digital corruptions of growing severity.",
+        "Error on the same photos under corruptions of growing severity.",
         parts_of_each_set(findings, lambda found: _details(found, page)),
         parts_of_each_set(findings, _heat_maps),
         corruption_headlines(page),
@@ -151,11 +155,12 @@ def _heat_map(findings: Sequence[Finding], title: str) -> Chart:
         x_title="severity",
         description=f"{title}, error in percent. {_described(heat)}",
     )
+    shown, keys = [*clean, *cells], ("corruption", "severity")
     figures = _with_sampling_error(
-        measurement_table(title, [*clean, *cells], value_title="Error", keys=["corruption", "severity"]),
-        [*clean, *cells],
-        named(findings, "sampling_error"),
+        measurement_table(title, shown, value_title="Error", keys=keys), shown, named(findings, "sampling_error")
     )
+    for metric, column in BESIDE_ERROR.items():
+        figures = with_column(figures, column, shown, named(findings, metric), keys)
     note = f"Error on {images(cells[0].images)}, in percent; a stronger colour is a higher error. CIs: in the data."
     return Chart(title, spec, figures, note)
 
@@ -178,13 +183,14 @@ def _described(heat: Sequence[Heat]) -> str:
 def _by_corruption(findings: Sequence[Finding]) -> list[Part]:
     """Mean errors, and the same in percent of the baseline's."""
     means, ratios = named(findings, "corruption_mean_error"), named(findings, "corruption_error")
+    keys = ["corruption", *(["model"] if len(models_of([*means, *ratios])) > 1 else [])]
     parts: list[Part] = []
     if means:
-        x_title = "error, mean over all severities"
-        parts.append(bars("Mean error by corruption", means, "corruption", x_title=x_title, half=bool(ratios)))
+        title, x_title = "Mean error by corruption", "error, mean over all severities"
+        figures = columns_table(title, [*means, *named(findings, "corruption_mean_loss")], keys)
+        parts.append(bars(title, means, "corruption", x_title=x_title, figures=figures, half=bool(ratios)))
     if ratios:
         relative = named(findings, "relative_corruption_error")
-        keys = ["corruption", *(["model"] if len(models_of(ratios)) > 1 else [])]
         parts.append(
             bars(
                 "Corruption error (CE)",
@@ -320,6 +326,7 @@ SECTION = SectionMaker(
         "mean_corrupted_error",
         "unseen_mean_corruption_error",
         "mean_corruption_error",
+        *with_unseen("mean_c_bar_error"),
     ),
     partial=with_unseen("group_error"),
 )

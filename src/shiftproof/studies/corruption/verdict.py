@@ -73,7 +73,7 @@ def _loss(judged: Judged, found: Measurement) -> Said:
     sentence = f"{where[:1].upper()}{where[1:]} takes {points(found.value)} of accuracy"
     name = str(found.about["corruption"])
     told = f"Look closer at {_name(found)}: its error by severity, and the photos it costs."
-    step = NextStep(told, ("--studies", "corruption", "--corruptions", name, "-o", f"{name}.html"))
+    step = NextStep(told, {"corruption": {"corruptions": (name,)}}, f"{name}.html")
     return Said(sentence, step, judged.example(found, _shows(found)))
 
 
@@ -81,7 +81,7 @@ def _too_sure(judged: Judged, found: Measurement) -> Said:
     sentence = f"Over-confident by {points(found.value)} under {_where(found)}"
     shifted = f"{found.about['corruption']}:{found.about['severity']}"
     told = "Do not act on its confidence for such images: see how well failures are detected under it."
-    step = NextStep(told, ("--studies", "ood", "--shifted", shifted, "-o", "failures.html"))
+    step = NextStep(told, {"ood": {"shifted": (shifted,)}}, "failures.html")
     return Said(sentence, step, judged.example(found, _shows(found)))
 
 

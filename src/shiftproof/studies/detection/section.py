@@ -182,7 +182,7 @@ def _own(numbers: Mapping[str, Measurement]) -> list[Cell]:
 
 def _published(row: Mapping[str, str]) -> list[Cell]:
     lost = float(row["drop"]) / 100
-    return [*(published_cell(row[name]) for name in ("map_original", "map_perturbed")), Cell(figure(lost, "points"), lost)]
+    return [*(published_cell(row[name]) for name in ("map_original", "map_perturbed")), Cell(figure(lost, "loss"), lost)]
 
 
 def _distances(curves: Sequence[Curve]) -> list[Part]:

@@ -12,6 +12,8 @@ SECTION = "objects"
 ALLOWED = -0.10
 """Accuracy that objects may lose without their background."""
 REMOVED = "background removed"
+SHOWN = {REMOVED: "with the background removed", "both": "enlarged, with the background removed"}
+"""Effects in a sentence, where they are not said as they are called."""
 
 
 def axes(judged: Judged) -> Iterator[Axis]:
@@ -29,9 +31,10 @@ def candidates(judged: Judged) -> Iterator[Candidate]:
 
 
 def _say(judged: Judged, found: Measurement) -> Said:
-    sentence = f"Objects lose {points(found.value)} of accuracy with {found.about['effect']}"
+    effect = str(found.about["effect"])
+    sentence = f"Objects lose {points(found.value)} of accuracy {SHOWN.get(effect, effect)}"
     told = "It looks at the background: saliency maps show where."
-    step = NextStep(told, ("--studies", "objects,saliency", "-o", "saliency.html"))
+    step = NextStep(told, {"objects": {}, "saliency": {}}, "saliency.html")
     return Said(sentence, step, judged.example(found, {}, "right_only_in_image"))
 
 

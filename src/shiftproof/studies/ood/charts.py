@@ -35,7 +35,6 @@ from shiftproof.studies.ood.findings import (
     DetectorFindings,
     detector_of,
     published_aurocs,
-    set_title,
     written,
 )
 from shiftproof.types import Curve, Measurement
@@ -101,7 +100,7 @@ def aurocs_by_goal(found: DetectorFindings) -> list[Part]:
         shown,
         found,
         x_title="AUROC",
-        note=f"{set_title(found.dataset)} against {set_title(found.ood)}. {CHANCE_LINE}",
+        note=f"{found.dataset} against {found.ood}. {CHANCE_LINE}",
         reference=CHANCE,
         ends=auroc_ends(shown),
     )
@@ -127,7 +126,7 @@ def answered_at_risk(found: DetectorFindings) -> list[Part]:
     if not shown:
         return []
     title = kept_together(f"Coverage at a risk of {shown[0].about.get('risk', 'a few')}")
-    note = f"{set_title(found.dataset)} and {set_title(found.ood)} pooled; new classes count as errors."
+    note = f"{found.dataset} and {found.ood} pooled; new classes count as errors."
     return [detector_dots(title, shown, x_title="coverage", key="risk", note=note)]
 
 
@@ -180,8 +179,8 @@ def _beside_published(found: DetectorFindings, goal: str) -> Chart | None:
         ends=auroc_ends(own, also=[dot.value for dot in dots]),
     )
     note = (
-        f"Published: ImageNet against ImageNet-OOD, other networks and other images than here ({set_title(found.dataset)} "
-        f"against {set_title(found.ood)}): compare the order of the detectors rather than the numbers."
+        f"Published: ImageNet against ImageNet-OOD, other networks and other images than here ({found.dataset} "
+        f"against {found.ood}): compare the order of the detectors rather than the numbers."
     )
     return Chart(title, spec, _figures(title, own, published), note, half=True)
 
@@ -264,7 +263,7 @@ def _curves(found: DetectorFindings, name: str, **about: str) -> list[Curve]:
 
 def _whose(curves: Sequence[Curve]) -> str:
     about = curves[0].about
-    sides = f"{set_title(str(about.get('id', '')))} and {set_title(str(about.get('ood', '')))}"
+    sides = f"{about.get('id', '')} and {about.get('ood', '')}"
     return f"{sides}: {images(curves[0].images)}."
 
 
@@ -383,9 +382,7 @@ def _answered_panels(detector: str, curves: Sequence[Curve], new: Curve | None) 
     for name, both in by_set.items():
         told = ", ".join(f"{count(one.images)} {_answered(one)}" for one in both)
         series = [(_answered(one), one) for one in both]
-        panels.append(
-            Panel(f"{set_title(name)} ({told})", stepped(series, ANSWERED, top, f"{title}: {set_title(name)}.", behind=new))
-        )
+        panels.append(Panel(f"{name} ({told})", stepped(series, ANSWERED, top, f"{title}: {name}.", behind=new)))
     legend = legend_of(ANSWERED)
     if new:
         legend.append(LegendEntry(f"{_title(new)}, for comparison", "var(--muted)", " ".join(map(str, DASHES[1]))))
@@ -461,7 +458,7 @@ def _panels(detector: str, curves: Sequence[Curve]) -> Panels:
 
 def _title(curve: Curve) -> str:
     group = str(curve.about.get("group", ""))
-    return TITLES.get(group, set_title(group))
+    return TITLES.get(group, group)
 
 
 def _shape(curve: Curve, reference: Curve | None, top: float, description: str) -> Spec:

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, TypeVar
 
-from shiftproof.catalog import CORRUPTIONS, OOD_DETECTORS
+from shiftproof.catalog import OOD_DETECTORS
 from shiftproof.ood import title_of
 from shiftproof.reference import load_table
 from shiftproof.reports.page import model_of, models_of, named
-from shiftproof.reports.words import spoken
 from shiftproof.studies.evidence import FALSE_ALARMS
 from shiftproof.studies.ood.scores import ALL_OOD, MISTAKES_ALONE, ODIN_EPS
 from shiftproof.types import About, Finding, Measurement
@@ -196,15 +195,6 @@ def written(detector: str) -> str:
     ('ViM', 'ODIN-eps', 'our_own')
     """
     return "ODIN-eps" if detector == ODIN_EPS else title_of(detector)
-
-
-def set_title(name: str) -> str:
-    """A set of images in print: conditions as they are said, folders as they are called.
-
-    >>> set_title("zoom_blur 4"), set_title("my_photos")
-    ('zoom blur 4', 'my_photos')
-    """
-    return spoken(name) if name.rpartition(" ")[0] in CORRUPTIONS else name
 
 
 IMAGENET_OOD = {

@@ -23,7 +23,6 @@ from shiftproof.studies.ood.findings import (
     by_model,
     detector_of,
     published_discarded,
-    set_title,
     written,
 )
 from shiftproof.studies.ood.noticed_charts import decomposition, distance_charts, random_failures, random_strips
@@ -126,14 +125,14 @@ def correct_predictions_discarded(found: DetectorFindings) -> list[Part]:
     id_sets = list(dict.fromkeys(str(one.about.get("id", "")) for one in shown))
     detectors = list(dict.fromkeys(map(detector_of, shown)))
     published = _published(detectors) if rejected == AS_PUBLISHED else {}
-    title = kept_together(f"Correct predictions discarded when {rejected} of {set_title(found.ood)} is rejected")
+    title = kept_together(f"Correct predictions discarded when {rejected} of {found.ood} is rejected")
     heat = [_heat(one) for one in shown] + [
         Heat(written(name), column, value, f"{figure(value, 'share')} ({SOURCE}, ResNet-50, other images)")
         for name, row in published.items()
         for column, value in row.items()
     ]
     columns = list(dict.fromkeys(column for row in published.values() for column in row))
-    blocks = [[set_title(id_set) for id_set in id_sets], *([columns] if columns else [])]
+    blocks = [list(id_sets), *([columns] if columns else [])]
     spec = heat_map(
         heat,
         [RowGroup("Percent of correct predictions", [written(name) for name in detectors])],
@@ -151,7 +150,7 @@ def correct_predictions_discarded(found: DetectorFindings) -> list[Part]:
 
 def _heat(found: Measurement) -> Heat:
     tip = f"{figure(found.value, 'share')} ({evidence(found)})"
-    return Heat(written(detector_of(found)), set_title(str(found.about.get("id", ""))), found.value, tip)
+    return Heat(written(detector_of(found)), str(found.about.get("id", "")), found.value, tip)
 
 
 def _published(detectors: Sequence[str]) -> dict[str, dict[str, float]]:
@@ -180,7 +179,7 @@ def _figures(
                 *map(share_cell, theirs),
             ]
         )
-    heads = [*(set_title(id_set) for id_set in id_sets), *columns]
+    heads = [*id_sets, *columns]
     return Table(title, [Column("Detector"), *(Column(head, True) for head in heads)], rows)
 
 
@@ -252,11 +251,11 @@ def with_shifted_id(found: DetectorFindings) -> list[Part]:
         detector_dots(
             title,
             shown,
-            x_title=f"AUROC of {set_title(found.ood)}",
+            x_title=f"AUROC of {found.ood}",
             key="id",
             figures=ordered,
             half=False,
-            series=[set_title(str(one.about.get("id", ""))) for one in shown],
+            series=[str(one.about.get("id", "")) for one in shown],
             note="Covariate-shifted images count as ID. A dot at the dashed line: covariate shift scores as "
             f"high as new classes; left of it, higher.{left_out}",
             reference=CHANCE,
@@ -287,7 +286,7 @@ def _as_shown(gallery: Gallery, page: Page) -> Part:
     detectors = [written(str(about[key])) for key in ("ood_detector", "versus") if key in about]
     by = f"higher OOD score by {' than by '.join(detectors)}" if len(detectors) > 1 else f"by {detectors[0]}"
     role = ROLE_TITLES[str(about["side"])]
-    in_print = dataclasses.replace(gallery, title=f"{set_title(str(about['set']))} ({role}): {by}")
+    in_print = dataclasses.replace(gallery, title=f"{about['set']} ({role}): {by}")
     return (page if condition is None else _changed(page, condition)).pictures(in_print, long_side=SMALL_SIDE)
 
 
@@ -311,7 +310,7 @@ def _frechet_distances(found: DetectorFindings) -> list[Part]:
     numbers = named(found.findings, "frechet_distance")
     columns = [Column("Dataset"), Column("Fréchet distance", True), Column("Images", True), Column("How")]
     rows = [
-        [Cell(set_title(str(one.about.get("set", "")))), value, behind, Cell(_how(one))]
+        [Cell(str(one.about.get("set", ""))), value, behind, Cell(_how(one))]
         for one in numbers
         for value, _, behind in [number_cells(one)]
     ]

@@ -34,7 +34,6 @@ from shiftproof.studies.ood.findings import (
     DetectorFindings,
     detector_of,
     published_parts,
-    set_title,
     written,
 )
 from shiftproof.studies.ood.scores import MISTAKES_ALONE
@@ -168,7 +167,7 @@ def _correct_and_wrong(parts: Sequence[Parts], found: DetectorFindings, figures:
         what="ood_detector",
     )
     note = (
-        f"{set_title(found.dataset)} against {set_title(found.ood)}. "
+        f"{found.dataset} against {found.ood}. "
         "Farther right: better failure detection; higher up: new classes are also separated from misclassifications."
     )
     return Chart(title, spec, figures, note, half=True)
@@ -224,8 +223,8 @@ def random_failures(found: DetectorFindings) -> list[Part]:
         alone = found.numbers("auroc_correct_wrong", ood_detector=name, id=id_set)
         pooled = found.numbers("auroc", goal=FAILURE, ood_detector=name, id=id_set, ood=ood_set)
         trained = next(iter(alone if ood_set == MISTAKES_ALONE else pooled), None)
-        to_find = "misclassifications" if ood_set == MISTAKES_ALONE else f"misclassifications and {set_title(ood_set)}"
-        titles = [written(name), set_title(id_set), to_find]
+        to_find = "misclassifications" if ood_set == MISTAKES_ALONE else f"misclassifications and {ood_set}"
+        titles = [written(name), id_set, to_find]
         rows.append([*map(Cell, titles), compact_cell(trained), compact_cell(one)])
     columns = [*map(Column, ("Detector", "Negatives: correct predictions on", "Positives"))]
     columns += [Column("Trained network", True), Column("Mean of random networks", True)]
@@ -240,7 +239,7 @@ def _strip(detector: str, found: DetectorFindings) -> Chart:
     networks = found.numbers("random_network_auroc", ood_detector=detector)
     trained = found.numbers("shift_auroc", ood_detector=detector)
     means = found.numbers("mean_random_network_auroc", ood_detector=detector)
-    shifts = list(dict.fromkeys(set_title(_shift(one)) for one in [*trained, *networks]))
+    shifts = list(dict.fromkeys(_shift(one) for one in [*trained, *networks]))
     title = f"{written(detector)}: trained and random networks"
     ends = auroc_ends([*networks, *trained])
     rows = [*(_dot(one, RANDOM) for one in networks), *(_dot(one, TRAINED) for one in trained)]
@@ -278,7 +277,7 @@ def _dot(found: Measurement, series: str) -> Spec:
     printed = figure(found.value, "share")
     network = f"network {found.about['network']}: " if "network" in found.about else ""
     return {
-        "label": set_title(_shift(found)),
+        "label": _shift(found),
         "series": series,
         "value": finite(found.value),
         "low": finite(found.ends[0]) if found.ends and series == TRAINED else None,
@@ -289,7 +288,7 @@ def _dot(found: Measurement, series: str) -> Spec:
 
 def _strip_in_words(trained: Sequence[Measurement], means: Sequence[Measurement]) -> str:
     mean = {_shift(one): f", random networks {figure(one.value, 'share')} on average" for one in means}
-    return " ".join(f"{set_title(_shift(one))}: {figure(one.value, 'share')}{mean.get(_shift(one), '')}." for one in trained)
+    return " ".join(f"{_shift(one)}: {figure(one.value, 'share')}{mean.get(_shift(one), '')}." for one in trained)
 
 
 def _networks_table(
@@ -303,7 +302,7 @@ def _networks_table(
     columns += [Column(f"Random {number}", True) for number in numbers]
     rows = [
         [
-            Cell(set_title(shift)),
+            Cell(shift),
             compact_cell(own.get(shift)),
             compact_cell(mean.get(shift)),
             *(compact_cell(each.get((shift, number))) for number in numbers),
@@ -327,7 +326,7 @@ def distance_charts(found: DetectorFindings) -> list[Part]:
 
 def _against_distance(detector: str, curves: Sequence[Curve], found: DetectorFindings) -> Chart:
     title = f"{written(detector)}: AUROC against distance"
-    names = [set_title(_set(one)) for one in curves]
+    names = [_set(one) for one in curves]
     fits = [_fit(one, found) for one in curves]
     ends = [value for one in curves for value in one.y]
     x = channel("x", curves[0].x_label, {"zero": False, "nice": True})
@@ -375,20 +374,19 @@ def _ends_of(fit: Fit) -> list[Spec]:
     if slope is None or start_at is None:
         return []
     return [
-        {"series": set_title(_set(curve)), "x": x, "y": finite(start_at.value + slope.value * x)}
-        for x in (min(curve.x), max(curve.x))
+        {"series": _set(curve), "x": x, "y": finite(start_at.value + slope.value * x)} for x in (min(curve.x), max(curve.x))
     ]
 
 
 def _start_in_words(fit: Fit) -> str:
     curve, _, start_at = fit
-    return f"{set_title(_set(curve))}: intercept {figure(start_at.value, 'share')}." if start_at else ""
+    return f"{_set(curve)}: intercept {figure(start_at.value, 'share')}." if start_at else ""
 
 
 def _points(curve: Curve) -> list[Spec]:
     return [
         {
-            "series": set_title(_set(curve)),
+            "series": _set(curve),
             "x": round(x, 5),
             "y": finite(round(y, 5)),
             "x_tip": f"{x:.3g}",
@@ -405,7 +403,7 @@ def _lines(found: DetectorFindings) -> list[Part]:
     rows = [
         [
             Cell(written(detector_of(one))),
-            Cell(set_title(_set(one))),
+            Cell(_set(one)),
             compact_cell(one),
             compact_cell(slopes.get((detector_of(one), _set(one)))),
         ]
@@ -431,7 +429,7 @@ def _intercepts(found: DetectorFindings) -> list[Part]:
     for one in found.numbers("distance_intercept_difference"):
         gap = gaps.get(_pair(one))
         apart = "" if gap is None else f"{'apart' if gap > 0 else 'overlap'} by {figure(abs(gap), 'points').lstrip('+')}"
-        names = [written(detector_of(one)), *map(set_title, _pair(one)[1:])]
+        names = [written(detector_of(one)), *_pair(one)[1:]]
         rows.append([*map(Cell, names), compact_cell(one), Cell(apart, order_of(gap) if gap is not None else "")])
     columns = [*map(Column, ("Detector", "Covariate-shifted", "OOD"))]
     columns += [Column("Intercept difference, covariate-shifted − OOD", True), Column("CIs of the intercepts", True)]

@@ -37,7 +37,6 @@ from shiftproof.studies.ood.findings import (
     Standing,
     by_model,
     detector_of,
-    set_title,
     written,
 )
 from shiftproof.studies.ood.scores import ALL_OOD, MISTAKES_ALONE
@@ -142,7 +141,7 @@ def other_means(models: Sequence[DetectorFindings], findings: Sequence[Finding])
         for name in dict.fromkeys(name for name, _ in means)
     ]
     columns = [Column(metric_info(place.metric).title, True, GOALS.get(place.goal, "")) for place in places]
-    note = f"{set_title(case.id)} against {set_title(case.ood)}. Below a mean: the standard deviation over models."
+    note = f"{case.id} against {case.ood}. Below a mean: the standard deviation over models."
     title = "Other metrics, mean of the models in percent"
     return [Table(title, [Column("Detector"), *columns], rows, note, folded=True)] if rows else []
 
@@ -179,7 +178,7 @@ def each_ood_set(found: DetectorFindings) -> list[Part]:
 
 
 def _auroc_table(title: str, cases: Sequence[Case], found: DetectorFindings, *, note: str, folded: bool = False) -> Table:
-    columns = [Column(set_title(case.id), True, over=_over(case)) for case in cases]
+    columns = [Column(case.id, True, over=_over(case)) for case in cases]
     rows = [[Cell(written(detector)), *(_cell(found, case, detector) for case in cases)] for detector in found.detectors]
     return Table(title, [Column("Detector"), *columns], rows, note, folded)
 
@@ -187,7 +186,7 @@ def _auroc_table(title: str, cases: Sequence[Case], found: DetectorFindings, *, 
 def _over(case: Case) -> str:
     if case.ood == MISTAKES_ALONE:
         return "Failure detection: misclassifications only"
-    return f"{GOALS.get(case.goal, case.goal)}: {set_title(case.ood)}"
+    return f"{GOALS.get(case.goal, case.goal)}: {case.ood}"
 
 
 def _cell(found: DetectorFindings, case: Case, detector: str) -> Cell:
@@ -200,7 +199,7 @@ def _cell(found: DetectorFindings, case: Case, detector: str) -> Cell:
 
 
 def _what_is_found(found: DetectorFindings) -> str:
-    sets = [set_title(name) for name in found.ood_sets if name != ALL_OOD]
+    sets = [name for name in found.ood_sets if name != ALL_OOD]
     if not sets:
         return "Positives: misclassifications; negatives: correct predictions."
     return (
@@ -223,7 +222,7 @@ def other_numbers(found: DetectorFindings) -> list[Part]:
 def _in_print(found: Measurement) -> Measurement:
     told = {**found.about, "ood_detector": written(detector_of(found))}
     told |= {"goal": in_a_line(GOALS.get(str(found.about.get("goal", "")), str(found.about.get("goal", ""))))}
-    told |= {key: set_title(str(found.about.get(key, ""))) for key in ("id", "ood")}
+    told |= {key: str(found.about.get(key, "")) for key in ("id", "ood")}
     return dataclasses.replace(found, about=told)
 
 
@@ -251,7 +250,7 @@ def differences(found: DetectorFindings) -> list[Part]:
             Cell(written(detector_of(one))),
             Cell(written(str(one.about.get("versus", "")))),
             Cell(in_a_line(GOALS.get(str(one.about.get("goal")), ""))),
-            Cell(set_title(str(one.about.get("id", "")))),
+            Cell(str(one.about.get("id", ""))),
             Cell(figure(one.value, "points"), order_of(one.value)),
             Cell(span(one.ends, "points"), order_of(one.ends[0]) if one.ends else ""),
             _chance_cell(chances.get(_pair(one))),
@@ -312,7 +311,7 @@ def models_by_goals(models: Sequence[DetectorFindings], findings: Sequence[Findi
             row += [_cell(model, case, detector) if case in model.standings else Cell("–") for model in models]
             row += [mean_cell(means.get((detector, *case)), spreads.get((detector, *case)))] if means else []
         rows.append(row)
-    note = f"On {set_title(first.main_case(NEW_CLASS).id)}. Below a mean: the standard deviation over models. {MARKS}"
+    note = f"On {first.main_case(NEW_CLASS).id}. Below a mean: the standard deviation over models. {MARKS}"
     return [Table("OOD detectors by model: AUROC in percent", [Column("Detector"), *columns], rows, note)]
 
 
@@ -388,7 +387,7 @@ def _styles(found: DetectorFindings, detector: str) -> Iterator[str]:
         return
     worst = min(shifted, key=lambda one: one.value)
     low, high = worst.ends or (0.0, 1.0)
-    among, name = set_title(str(worst.about.get("id"))), written(detector)
+    among, name = str(worst.about.get("id")), written(detector)
     reached = f"AUROC {figure(worst.value, 'share')} ({span(worst.ends, 'share')})"
     if high < CHANCE:
         yield f"{name} scores covariate-shifted images higher than new classes: with {among} as ID, {reached}."
@@ -435,8 +434,8 @@ def _discarded(found: DetectorFindings, detector: str) -> Iterator[str]:
     if unchanged is None:
         return
     worst = max(numbers, key=lambda one: one.value)
-    more = f"; on {set_title(str(worst.about.get('id')))}, {figure(worst.value, 'share')}" if worst != unchanged else ""
-    rejected = f"{unchanged.about.get('rejected', 'some')} of {set_title(found.ood)}"
+    more = f"; on {worst.about.get('id')}, {figure(worst.value, 'share')}" if worst != unchanged else ""
+    rejected = f"{unchanged.about.get('rejected', 'some')} of {found.ood}"
     yield (
         f"Rejecting {rejected} by {written(detector)} discards {figure(unchanged.value, 'share')} of the "
         f"correct predictions ({evidence(unchanged)}){more}."
@@ -444,10 +443,9 @@ def _discarded(found: DetectorFindings, detector: str) -> Iterator[str]:
 
 
 def _listed(names: Sequence[str]) -> str:
-    titles = [set_title(name) for name in names]
-    if len(titles) > MOST_NAMED:
-        return f"{len(titles)} datasets ({titles[0]}, {titles[1]}, …)"
-    return " and ".join(filter(None, [", ".join(titles[:-1]), titles[-1]]))
+    if len(names) > MOST_NAMED:
+        return f"{len(names)} datasets ({names[0]}, {names[1]}, …)"
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 SECTION = SectionMaker(NAMES, draw_ood, headlines=ood_headlines, details=ood_details, tiles=ood_numbers)

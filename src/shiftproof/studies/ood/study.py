@@ -10,6 +10,7 @@ from itertools import chain, combinations, product
 import numpy as np
 
 from shiftproof.catalog import OOD_DETECTORS
+from shiftproof.corruptions import corruption_of
 from shiftproof.errors import BadInput, UnknownName, listed
 from shiftproof.metrics.roc import Area
 from shiftproof.studies import evidence
@@ -156,7 +157,7 @@ class OODStudy(CleanStudy):
             Variant(id_set.name, "id", id_set),
             *(Variant(name, "id", dataset_ref(images)) for name, images in self.id_datasets.items()),
             *(Variant(name, "shifted", dataset_ref(images)) for name, images in self.shifted.items()),
-            *(Variant(str(condition), "shifted", id_set, condition) for condition in self.conditions),
+            *(Variant(_name_of(condition), "shifted", id_set, condition) for condition in self.conditions),
             *(Variant(name, "ood", dataset_ref(images)) for name, images in self.ood_datasets.items()),
         )
 
@@ -312,3 +313,12 @@ class OODStudy(CleanStudy):
     @property
     def _distance_model(self) -> ModelRef | None:
         return None if self.distance_model is None else model_ref(self.distance_model)
+
+
+def _name_of(condition: Condition) -> str:
+    """What the ID images under a corruption are called.
+
+    >>> _name_of(Condition("jpeg_compression", 3))
+    'JPEG compression 3'
+    """
+    return f"{corruption_of(condition.name).title} {condition.severity}"

@@ -49,8 +49,8 @@ def _say(judged: Judged, found: Measurement) -> Said:
     when = f" once images are shifted ({found.about['id']})" if shifted else ""
     auroc = figure(found.value, "share")
     sentence = f"Does not notice {missed}{when}: AUROC {auroc} with its best detector, {found.about['ood_detector']}"
-    told = "Try detectors that learn from training images."
-    step = NextStep(told, ("--studies", "ood", "--training", "TRAINING_IMAGES", "-o", "ood.html"))
+    told = "Try detectors that learn from training images: their folder in place of TRAINING_IMAGES."
+    step = NextStep(told, {"ood": {"training": "TRAINING_IMAGES"}}, "ood.html")
     return Said(sentence, step, judged.example(found, {"side": "ood"}, "score_percentiles"))
 
 

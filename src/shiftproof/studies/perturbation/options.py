@@ -60,5 +60,5 @@ class PerturbationOptions(PerturbationChoice, PictureSettings, BaselineSettings,
             for name in perturbations_named(",".join(self.perturbations))
             for level in (self.levels if len(perturbation_of(name).levels) > 1 else (1,))
         ]
-        made = study(models=models, datasets=sets, baseline=baseline, name=f"{dataset.ref.name}, perturbed")
+        made = study(models=models, datasets=sets, baseline=baseline, name=dataset.ref.name)
         return Assembled([made], [dataset, *sets], editions={fit: self.scale_severity} if fit else {})

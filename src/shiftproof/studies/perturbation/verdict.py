@@ -40,7 +40,7 @@ def _say(judged: Judged, found: Measurement) -> Said:
     name = str(found.about["perturbation"])
     sentence = f"Under {name.replace('_', ' ')} the prediction flips on {figure(found.value, 'share')} of frames"
     told = "Look at the sequences of this perturbation alone."
-    step = NextStep(told, ("--studies", "perturbation", "--perturbations", name, "-o", f"{name}.html"))
+    step = NextStep(told, {"perturbation": {"perturbations": (name,)}}, f"{name}.html")
     return Said(sentence, step, judged.example(found, {"perturbation": name, "difficulty": 1}))
 
 

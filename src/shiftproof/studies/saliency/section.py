@@ -13,7 +13,7 @@ from shiftproof.reports.parts import Part, Pictures, Section
 from shiftproof.reports.sections import SectionMaker
 from shiftproof.reports.tables import dot_chart, measurement_table
 from shiftproof.reports.words import kept_together, of_hundred, opened
-from shiftproof.studies.saliency.study import BY_CHANCE, PREDICTED
+from shiftproof.studies.saliency import BY_CHANCE, PREDICTED
 from shiftproof.types import Finding, Gallery, Measurement
 
 MISSES = ("pointing_game_miss_rate", "salient_region_miss_rate")

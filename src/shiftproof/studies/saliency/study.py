@@ -17,6 +17,7 @@ from shiftproof.models.saliency import METHODS
 from shiftproof.runs.saliency import ImageSaliency, SaliencyMaps, SaliencyRequest
 from shiftproof.studies import evidence
 from shiftproof.studies.base import ClassNames, CleanStudy, sure_of
+from shiftproof.studies.saliency import BY_CHANCE, PREDICTED, TRUE
 from shiftproof.types import (
     Boxes,
     Dataset,
@@ -39,10 +40,6 @@ from shiftproof.types import (
 GRID = 112
 """Rows and columns of the common grid of maps and boxes, far finer than any map."""
 TITLES = {"misclassified": "Saliency maps of misclassified images", "correct": "Saliency maps of correct images"}
-PREDICTED, TRUE = "predicted class", "true class"
-"""Which class a map is of; of correct images there is only one."""
-BY_CHANCE = "share of the input in boxes"
-"""Convention: mean share of the saliency that would lie on the object if spread evenly."""
 
 
 @runtime_checkable

@@ -113,14 +113,15 @@ def places_of(facts: Facts, grouped: Clusters | None = None) -> FramePlaces | No
     ids = [str(anchor) for anchor in facts["anchor"]]
     told = {anchor: str(clip) for anchor, clip in zip(ids, facts.get(CLIP, ()), strict=False) if clip is not None}
     offsets = np.array([int(offset or 0) for offset in facts["offset"]], np.intp)
-    clusters = grouped or Clusters(CLIP, tuple(told.get(anchor, _folder_of(anchor)) for anchor in ids))
+    clips = {anchor: told.get(anchor, _folder_of(anchor)) for anchor in dict.fromkeys(ids)}
+    clusters = grouped or Clusters(CLIP, tuple(map(clips.__getitem__, ids)))
     return FramePlaces(_numbered(ids), offsets, clusters)
 
 
 def _numbered(names: Sequence[str]) -> NDArray[np.intp]:
     """A number for each name, in sorted order."""
     number_of = {name: number for number, name in enumerate(sorted(set(names)))}
-    return np.array([number_of[name] for name in names], np.intp)
+    return np.fromiter(map(number_of.__getitem__, names), np.intp, len(names))
 
 
 def _folder_of(anchor: str) -> str:

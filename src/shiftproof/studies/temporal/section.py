@@ -26,8 +26,7 @@ from shiftproof.reports.page import (
     named,
     parts_of_each_set,
 )
-from shiftproof.reports.parts import Cell, Chart, Column, Filmstrip, Frame, Part, Picture, Section, Table
-from shiftproof.reports.pictures import thumbnail_or_reason
+from shiftproof.reports.parts import Cell, Chart, Column, Filmstrip, Folded, Frame, Part, Picture, Section, Table
 from shiftproof.reports.published import published_cell
 from shiftproof.reports.scatter_plot import Place, scatter_plot
 from shiftproof.reports.sections import SectionMaker
@@ -129,7 +128,17 @@ def _charts(findings: Sequence[Finding]) -> list[Part]:
             half=True,
         ),
         *_over_all_models([curve for curve in curves_named(findings, "offset_errors") if not model_of(curve)]),
+        *_offset_losses(named(findings, "offset_loss")),
     ]
+
+
+def _offset_losses(losses: Sequence[Measurement]) -> list[Part]:
+    """What frames at each offset lose against their anchors, by which the verdict judges them."""
+    if not losses:
+        return []
+    title, keys = metric_info(losses[0].metric).title, ["offset", *(["model"] if len(models_of(losses)) > 1 else [])]
+    table = measurement_table(title, losses, value_title="Accuracy lost", keys=keys)
+    return [Folded(title, [table], "Accuracy on anchor frames minus accuracy on the frames at one offset from them.")]
 
 
 def _over_all_models(curves: Sequence[Curve]) -> list[Part]:
@@ -341,7 +350,7 @@ def filmstrip(gallery: Gallery, page: Page) -> Filmstrip:
 
 def _frame(item: GalleryItem, gallery: Gallery, page: Page) -> Frame:
     dataset = item.dataset or gallery.dataset
-    shown = thumbnail_or_reason(page.open_image, dataset, item.id, long_side=SIDE, quality=QUALITY)
+    shown = page.thumbnail(dataset, item.id, long_side=SIDE, quality=QUALITY)
     return Frame(Picture(item.id, kept_together(item.caption), *shown), item.offset or 0, correct=item.correct is not False)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftproof.metrics.intervals import LEAST_CLUSTERS
-from shiftproof.metrics.temporal import AnchorAnswers, empirical_cdf, frame_sets, hardest_frames, pm_k_correct
+from shiftproof.metrics.temporal import AnchorAnswers, empirical_cdf, frame_sets, hardest_frames, pm_k_correct_at
 from shiftproof.metrics.trends import LEAST_CASES, Axes, measured_effective_robustness
 from shiftproof.metrics.wording import counted
 from shiftproof.reference import load_table
@@ -128,14 +128,13 @@ class TemporalStudy(CleanStudy):
         yield from distances_of_mistakes(frames, subject)
 
     def _over_k(self, frames: Frames, subject: evidence.Subject) -> Iterator[Finding]:
-        by_k = [self._pm_k(frames.correct, frames.places, k) for k in range(self.largest_k + 1)]
-        for k, (anchors, right) in enumerate(by_k):
-            if len(right):
-                metric, more = ("pm_k_accuracy", {"k": k}) if k else ("anchor_accuracy", {})
-                yield subject.also(more).take(anchors).share(metric, right)
+        by_k = self._pm_k(frames.correct, frames.places, *range(self.largest_k + 1))
         points = [
             evidence.Point(k, right, subject.clusters.take(anchors)) for k, (anchors, right) in enumerate(by_k) if len(right)
         ]
+        for k, right, clusters in points:
+            metric, more = ("pm_k_accuracy", {"k": int(k)}) if k else ("anchor_accuracy", {})
+            yield evidence.Subject({**subject.about, **more}, subject.convention, clusters).share(metric, right)
         yield subject.share_curve("pm_k_curve", ("k, frames before and after", "accuracy"), points)
         anchors, right = by_k[-1]
         if len(right):
@@ -144,8 +143,8 @@ class TemporalStudy(CleanStudy):
             yield of_anchors.also({"k": self.largest_k}).difference("pm_k_drop", before, right)
             yield from self._beside_published(before, right, of_anchors)
 
-    def _pm_k(self, correct: NDArray[np.bool_], places: FramePlaces, k: int) -> AnchorAnswers:
-        return pm_k_correct(correct, places.offsets, places.anchors, k=k, include_anchor=self.include_anchor)
+    def _pm_k(self, correct: NDArray[np.bool_], places: FramePlaces, *every_k: int) -> list[AnchorAnswers]:
+        return pm_k_correct_at(every_k, correct, places.offsets, places.anchors, include_anchor=self.include_anchor)
 
     def _beside_published(
         self, anchor_right: NDArray[np.bool_], right: NDArray[np.bool_], subject: evidence.Subject
@@ -216,9 +215,12 @@ class TemporalStudy(CleanStudy):
         if len(classes) < 2:
             return
         names, drops = ClassNames(frames.predictions.classes), []
+        near_and_far = self._pm_k(frames.correct, frames.places, 0, self.largest_k)
         for place in classes:
+            # frames have the label of their anchor, so anchors are in a class with all of their frames or not at all
             chosen, of_class = (labels == place).any(axis=1), subject.also({"class": names[place]})
-            for found in self._near_and_far("pm_k_class", frames, chosen, of_class):
+            answers = [AnchorAnswers(one.anchors[own := chosen[one.anchors]], one.right[own]) for one in near_and_far]
+            for found in self._drop("pm_k_class", frames.correct, answers, of_class):
                 yield found
                 drops += [found.value] if found.metric == "pm_k_class_drop" else []
         if drops:
@@ -244,11 +246,16 @@ class TemporalStudy(CleanStudy):
     ) -> Iterator[Measurement]:
         """Accuracy of the chosen frames at k = 0 and at the largest k, and the drop between the two."""
         correct, places = frames.correct[chosen], frames.places.take(chosen)
-        for k in (0, self.largest_k):
-            anchors, right = self._pm_k(correct, places, k)
+        of_chosen = evidence.Subject(subject.about, subject.convention, places.clusters)
+        yield from self._drop(name, correct, self._pm_k(correct, places, 0, self.largest_k), of_chosen)
+
+    def _drop(
+        self, name: str, correct: NDArray[np.bool_], near_and_far: Sequence[AnchorAnswers], subject: evidence.Subject
+    ) -> Iterator[Measurement]:
+        for k, (anchors, right) in zip((0, self.largest_k), near_and_far, strict=True):
             if not len(right):
                 return
-            at_k = evidence.Subject({**subject.about, "k": k}, subject.convention, places.clusters.take(anchors))
+            at_k = subject.also({"k": k}).take(anchors)
             yield at_k.share(f"{name}_accuracy", right)
         yield at_k.difference(f"{name}_drop", correct[anchors], right)
 

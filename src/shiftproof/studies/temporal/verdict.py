@@ -38,7 +38,7 @@ def _say(judged: Judged, found: Measurement) -> Said:
     frames = f"{abs(offset)} frame{'s' if abs(offset) > 1 else ''} {'after' if offset > 0 else 'before'} the anchor frames"
     sentence = f"{frames[:1].upper()}{frames[1:]} accuracy is {points(found.value)} lower"
     told = "Look at the frames around the anchors: cuts, motion blur, and objects that leave the picture."
-    step = NextStep(told, ("--studies", "temporal", "-o", "frames.html"))
+    step = NextStep(told, {"temporal": {}}, "frames.html")
     return Said(sentence, step, judged.example(found, {"offset": offset}))
 
 
