@@ -3,7 +3,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo docs pictures test test-libraries test-lowest fuzz audit setup setup-test check benchmarks clean
+# or every process compiles every module again, and tests start hundreds of them
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: demo docs pictures test coverage test-libraries test-lowest fuzz audit setup setup-test check benchmarks clean
 
 demo: setup
 	@$(BIN)/shiftproof demo
@@ -11,6 +14,10 @@ demo: setup
 # files side by side, and each in one process: its tests share what is slow to make
 test: setup-test
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile $(PYTEST_ARGS)
+
+# which lines and branches no test runs; takes half as long again
+coverage: setup-test
+	$(MAKE) test PYTEST_ARGS="--cov --cov-report=term:skip-covered $(PYTEST_ARGS)"
 
 setup: .venv/.demo
 
@@ -31,7 +38,7 @@ setup-test: .venv/.test
 # timm, torchvision and transformers beside torch: large, so only where their models are to be tested
 test-libraries: setup-test
 	$(PIP) torchvision==0.28.0 timm transformers
-	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest tests/models/test_library_names.py tests/models/test_model_contract.py $(PYTEST_ARGS)
+	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest tests/models/test_library_names.py tests/models/test_model_contract.py tests/training $(PYTEST_ARGS)
 
 # the oldest versions that pyproject.toml allows, but for torch; the rest of what they need is as new as ever
 LOWEST := .venv-lowest
@@ -56,8 +63,9 @@ docs: .venv/.docs
 	$(BIN)/python -m sphinx -W --keep-going --quiet -b html docs site
 	@echo site/index.html
 
+# what is there for the tests has it
 .venv/.docs: .venv/.demo
-	$(PIP) -e '.[docs]'
+	[ .venv/.test -nt .venv/.demo ] || $(PIP) -e '.[docs]'
 	@touch $@
 
 # the pictures of README and docs, from the demo, taken in Chromium

@@ -105,7 +105,7 @@ def at_bare_server(url: str) -> Figures:
 
 def at_review(server: Served, database: Database) -> Figures:
     with checked_work(server, database) as crew:
-        cost = cost_of_votes(crew, server.process.pid)
+        cost = cost_of_votes(crew, server.pid)
     return {**cost, **waits(crew)}
 
 

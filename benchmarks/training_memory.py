@@ -26,8 +26,9 @@ from shiftproof.errors import UnreadableImage
 from shiftproof.metrics.accuracy import to_top5
 from shiftproof.ood import ready
 from shiftproof.runs.load import StoredTraining, load_training
+from shiftproof.runs.records import StoredModel
 from shiftproof.runs.rows import Rows
-from shiftproof.runs.store import Store, StoredModel
+from shiftproof.runs.store import Store
 from shiftproof.types import CLEAN, Classes, DatasetRef, Fact, Head, ImageSource, ModelRef, Run, Sample
 
 FEATURES, CLASSES = 2048, 1000

@@ -16,7 +16,7 @@ LEVELS = (
     {"datasets"},
     {"models", "runs"},
     {"reports", "writing"},
-    {"studies", "curation"},
+    {"studies", "curation", "training"},
     {"review"},
     {"bench"},
     {"curate"},

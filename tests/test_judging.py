@@ -8,6 +8,7 @@ import json
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -16,11 +17,12 @@ from shiftproof import catalog
 from shiftproof.cli.results import say_results
 from shiftproof.judging import Judge
 from shiftproof.metrics import clopper_pearson
-from shiftproof.metrics.wording import mark_told
+from shiftproof.metrics.wording import mark_told, next_command
 from shiftproof.reports.sections import section_makers
 from shiftproof.types import (
     EXAMPLES,
     About,
+    Again,
     Axis,
     DatasetRef,
     Finding,
@@ -62,7 +64,7 @@ def test_a_class_far_below_the_others_is_a_weakness_with_a_picture() -> None:
     confused = share("confusion_rate", 97, 100, **{"class": "class 0", "predicted": "dog"})
     (verdict,) = sp.profile(Results((*findings, confused, shown)))
     (weak,) = verdict.weaknesses
-    assert weak.sentence == "Class class 0: 0 of 100 correct, mostly predicted as dog"
+    assert weak.sentence == "Class class 0: 0 of 100 correct, 97 predicted as dog"
     assert (weak.example, weak.dataset, weak.section) == (picture, DatasetRef("photos", "f"), "accuracy")
     assert verdict.candidates == 10
     # ten candidates: each bound leaves out 0.005 of the distribution; 81 % of all are correct
@@ -117,7 +119,7 @@ def test_marks_say_no_more_than_the_interval_does() -> None:
         told[low, high] = mark_told(Axis("temporal", "Frames", found, "temporal", standard))
     assert list(told.values()) == ["good", "typical", "weak", "typical to weak", "good to typical", "undecided"]
     unknown = Measurement("pm_k_drop", 0.5, ABOUT, 3, {})
-    assert mark_told(Axis("temporal", "Frames", unknown, "temporal", standard)) == "too few images"
+    assert mark_told(Axis("temporal", "Frames", unknown, "temporal", standard)) == "too few cases"
     assert mark_told(Axis("temporal", "Frames", unknown, "temporal")) == "not judged"
 
 
@@ -145,7 +147,7 @@ def test_a_verdict_takes_at_most_25_lines(capsys: pytest.CaptureFixture[str]) ->
         *(loss(name, 5, 0.8) for name in ("fog", "snow", "frost")),
         Measurement("overconfidence", 0.3, ABOUT, 400, {}, Interval(0.28, 0.32)),
     ]
-    results = Results(tuple(findings), again="shiftproof run net photos")
+    results = Results(tuple(findings), again=(Again("net", "photos", "shiftproof run net photos"),))
     (verdict,) = sp.profile(results)
     assert len(verdict.weaknesses) == 7
     axes = (*verdict.axes, *(dataclasses.replace(verdict.axes[0], name=name, title=name) for name in sections))
@@ -157,12 +159,34 @@ def test_a_verdict_takes_at_most_25_lines(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_what_to_do_next_is_a_command_gone_on_with() -> None:
-    (verdict,) = sp.profile(Results((loss("fog", 5, 0.8),)))
-    (weak,) = verdict.weaknesses
-    assert weak.next_step.command("shiftproof run lite:0 photos --store there") == (
-        "shiftproof run lite:0 photos --store there --studies corruption --corruptions fog -o fog.html"
+    given = {
+        "corruption": {"--seed": ("--seed", "3"), "--corruptions": ("--corruptions", "all")},
+        "ood": {"--tpr": ("--tpr", "1")},
+    }
+    again = Again("net", "photos", "shiftproof run lite:0 photos --store there", given)
+    results = Results((loss("fog", 5, 0.8),), again=(Again("other", "photos", "shiftproof run other photos"), again))
+    (weak,) = sp.profile(results)[0].weaknesses
+    assert next_command(weak, "net", results) == (
+        "shiftproof run lite:0 photos --store there --studies corruption --seed 3 --corruptions fog -o fog.html"
     )
-    assert weak.next_step.command("").startswith("shiftproof run MODEL DATASET --studies corruption ")
+    assert Results.from_json(results.to_json()) == results
+
+
+def test_what_to_do_next_is_a_call_where_nothing_can_be_typed() -> None:
+    results = Results((loss("fog", 5, 0.8),), again=(Again("net", "photos", store="there"),))
+    (weak,) = sp.profile(results)[0].weaknesses
+    called: dict[str, Any] = {}
+
+    class Library:
+        CorruptionOptions = sp.CorruptionOptions
+
+        @staticmethod
+        def run(*what: object, **how: object) -> None:
+            called.update(how, what=what)
+
+    exec(next_command(weak, "net", results), {"sp": Library, "model": 1, "dataset": 2})
+    assert called["studies"] == {"corruption": sp.CorruptionOptions(corruptions=("fog",))}
+    assert (called["what"], called["store"], called["report"]) == ((1, 2), "there", "fog.html")
 
 
 def test_every_verdict_of_a_study_is_a_judge_whose_section_there_is() -> None:

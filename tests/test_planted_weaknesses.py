@@ -119,8 +119,8 @@ def test_swapped_labels_of_a_class_are_found(photos: Path, tmp_path: Path) -> No
         writer.writerows((f"photos/{path}", swapped.get(name, name)) for path, name in rows)
     found, _ = judged(sound, manifest, tmp_path, *ALL)
     first, second = sorted(one.sentence for one in found.weaknesses[:2])
-    assert first == "Class green: 0 of 25 correct, mostly predicted as red"
-    assert second == "Class red: 0 of 25 correct, mostly predicted as green"
+    assert first == "Class green: 0 of 25 correct, 25 predicted as red"
+    assert second == "Class red: 0 of 25 correct, 25 predicted as green"
     assert all(one.example and one.section == "accuracy" for one in found.weaknesses[:2])
 
 

@@ -241,7 +241,7 @@ from shiftproof.options import EditionSettings, option
 from shiftproof.studies.options import StudyOptions
 
 class Inherited(EditionSettings, StudyOptions):
-    patience: int = option(3, "How often to ask again.")
+    questions: int = option(3, "How often to ask again.")
 
 class Shared(StudyOptions):
     seed: int = option(7, "Seed of the plug-in.")
@@ -261,7 +261,7 @@ def test_an_option_of_a_plug_in_has_no_name_of_ours(tmp_path: Path, monkeypatch:
     def options(name: str) -> Any:
         return StudyKind("Patience", "How patient?", "own_options:Study", options=f"own_options:{name}").load_options()
 
-    assert {one.name for one in fields(options("Inherited"))} == {"given", "edition", "seed", "patience"}
+    assert {one.name for one in fields(options("Inherited"))} == {"given", "edition", "seed", "questions"}
     for name, typed in (("Shared", "--seed"), ("Changed", "--seed"), ("OfAStudy", "--published-bins")):
         with pytest.raises(BrokenPlugin) as said:
             options(name)

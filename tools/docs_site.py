@@ -21,6 +21,7 @@ from sphinx.util.docutils import SphinxDirective
 
 import shiftproof
 from shiftproof.options import Options, as_typed
+from shiftproof.registry import homes_in_stub
 
 ROOT = Path(__file__).parents[1]
 OF_THE_ROOT = {"contributing": "CONTRIBUTING.md", "security": "SECURITY.md", "changelog": "CHANGELOG.md"}
@@ -41,13 +42,14 @@ def package_names() -> Homes:
 
 @cache
 def metric_names() -> Homes:
-    homes: dict[str, str] = vars(shiftproof.metrics)["_homes"]()
-    return homes
+    return homes_in_stub(shiftproof.metrics.__name__)
 
 
 def names_of_module(module: str) -> Iterator[str]:
     """The public functions and classes that are defined in a module or below it, but for those that `sp` has too."""
-    for name, value in vars(importlib.import_module(module)).items():
+    imported = importlib.import_module(module)
+    for name in [*vars(imported), *(name for name in dir(imported) if name not in vars(imported))]:  # some come when asked
+        value = getattr(imported, name)
         home = getattr(value, "__module__", None)
         if not name.startswith("_") and home is not None and _is_in(home, module) and name not in package_names():
             yield name

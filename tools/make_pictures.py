@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -30,11 +30,15 @@ from rich.text import Text
 
 import shiftproof as sp
 from shiftproof import catalog
+from shiftproof.corruptions import corruption_groups
 from shiftproof.datasets.image_list import image_opener
 from shiftproof.demo import CLIP, MODELS, SETS, photo_list, run_demo, save_review
 from shiftproof.errors import UnreadableImage
+from shiftproof.models.options import PRESETS
+from shiftproof.randomness import rng_for
 from shiftproof.reference import load_table
 from shiftproof.runs.store import Store
+from shiftproof.training.recipe import chosen_recipes
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, ElementHandle, Page
@@ -58,6 +62,9 @@ BOXES = {
     "camera.png": (231, 185, 400, 512),
 }
 """Where the object is, drawn by eye: left, top, right, bottom."""
+
+AUGMENTED = {"noise": "noise?share=1", "stylized": "stylized?share=1", "corrupted": "corrupted:fog/pixelate/motion_blur"}
+"""Recipes whose settings are said, so that something is seen."""
 
 TO_REVIEW = ("chelsea.png", "coffee.png", "rocket.jpg", "clock_motion.png", "camera.png")
 
@@ -280,21 +287,68 @@ def skimage_photo(name: str) -> Path:
 
 
 def take_corruptions(_: Scene, pictures: Pictures) -> None:
-    """One photograph under every corruption at severity 3."""
+    """One photograph under every corruption at severity 3: those of ImageNet-C, and those of C-bar."""
     photo = Pillow.open(skimage_photo(SHEET_OF)).convert("RGB")
     side = min(photo.size)
     left = (photo.width - side) // 2
     square = np.asarray(photo.crop((left, 0, left + side, side)).resize((224, 224), Pillow.Resampling.BICUBIC))
-    shown = {"clean": square, **{name: sp.corrupt(square, name, severity=3, key=SHEET_OF) for name in catalog.CORRUPTIONS}}
-    cell, line, columns = 168, 24, 5
+    groups = corruption_groups()
+    for picture, names in (
+        ("corruptions", (*sp.IMAGENET_C, *groups["extra"])),
+        ("corruptions-c-bar", groups["c-bar"]),
+    ):
+        shown = {"clean": square, **{name: sp.corrupt(square, name, severity=3, key=SHEET_OF) for name in names}}
+        pictures.save(picture, _sheet(shown))
+
+
+def _sheet(shown: Mapping[str, Image]) -> Pillow.Image:
+    cell, line, columns = 168, 24, 5 if len(shown) % 5 == 0 else 4
     rows = -(-len(shown) // columns)
     sheet = Pillow.new("RGB", (columns * cell, rows * (cell + line)), "white")
     draw = ImageDraw.Draw(sheet)
     for place, (name, pixels) in enumerate(shown.items()):
         x, y = place % columns * cell, place // columns * (cell + line)
         sheet.paste(Pillow.fromarray(pixels).resize((cell - 4, cell - 4), Pillow.Resampling.LANCZOS), (x + 2, y + 2))
-        draw.text((x + cell / 2, y + cell + line / 2 - 3), name.replace("_", " "), "#1b2430", _font(14), anchor="mm")
-    pictures.save("corruptions", sheet)
+        font = _font(14 if len(name) < 28 else 10)
+        draw.text((x + cell / 2, y + cell + line / 2 - 3), name.replace("_", " "), "#1b2430", font, anchor="mm")
+    return sheet
+
+
+def square_photo(name: str, side: int = 224) -> Image:
+    """The middle of a photograph of scikit-image."""
+    photo = Pillow.open(skimage_photo(name)).convert("RGB")
+    shorter = min(photo.size)
+    left = (photo.width - shorter) // 2
+    return np.asarray(photo.crop((left, 0, left + shorter, shorter)).resize((side, side), Pillow.Resampling.BICUBIC))
+
+
+def _paste(sheet: Pillow.Image, pixels: Image, left: int, top: int, cell: int) -> None:
+    sheet.paste(Pillow.fromarray(pixels).resize((cell - 4, cell - 4), Pillow.Resampling.LANCZOS), (left + 2, top + 2))
+
+
+def take_augmentations(_: Scene, pictures: Pictures) -> None:
+    """One photograph as each recipe changes it, three times; by a preprocessing, of it clean and under two shifts."""
+    square, others = square_photo(SHEET_OF), [square_photo(name) for name in ("coffee.png", "rocket.jpg")]
+    shifted = [square, *(sp.corrupt(square, name, severity=3, key=SHEET_OF) for name in ("fog", "gaussian_noise"))]
+    shown: dict[str, list[Image]] = {}
+    for name in catalog.RECIPES.built_in:
+        (chosen,) = chosen_recipes(AUGMENTED.get(name, name))
+        change, preprocess = chosen.recipe.augment or chosen.recipe.crop, chosen.recipe.preprocess
+        if change is not None:
+            rngs = [rng_for(SHEET_OF, f"{name} {copy}") for copy in range(3)]
+            shown[str(chosen)] = [change(square, rng, others, **chosen.settings) for rng in rngs]
+        elif preprocess is not None:
+            kept = preprocess(PRESETS["imagenet"], **chosen.settings)
+            shown[name] = [kept.filtered(picture) for picture in shifted]
+    cell, line = 136, 24
+    sheet = Pillow.new("RGB", (6 * cell + line, -(-len(shown) // 2) * (cell + line)), "white")
+    draw = ImageDraw.Draw(sheet)
+    for place, (name, views) in enumerate(shown.items()):
+        left, top = place % 2 * (3 * cell + line), place // 2 * (cell + line)
+        draw.text((left + 2, top + line / 2), name, "#1b2430", _font(14), anchor="lm")
+        for column, pixels in enumerate(views):
+            _paste(sheet, pixels, left + column * cell, top + line, cell)
+    pictures.save("augmentations", sheet)
 
 
 def take_perturbations(_: Scene, pictures: Pictures) -> None:
@@ -412,6 +466,7 @@ TAKES = (
     take_filmstrip,
     take_objects,
     take_corruptions,
+    take_augmentations,
     take_perturbations,
     take_review,
     take_terminal,

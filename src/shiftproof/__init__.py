@@ -15,6 +15,7 @@ _HOMES = {
     "AccuracyStudy": "shiftproof.studies.accuracy.study",
     "AdversarialOptions": "shiftproof.curation.options",
     "BudgetedCorruptionStudy": "shiftproof.studies.corruption.budgeted",
+    "CIFAR_C_BAR": "shiftproof.corruptions",
     "CLEAN": "shiftproof.types",
     "CalibrationOptions": "shiftproof.studies.calibration.options",
     "CalibrationStudy": "shiftproof.studies.calibration.study",
@@ -34,8 +35,10 @@ _HOMES = {
     "ExportOptions": "shiftproof.curation.options",
     "FrameOptions": "shiftproof.curation.options",
     "GoldSettings": "shiftproof.curation.options",
+    "GridOptions": "shiftproof.training.options",
     "HumanTestOptions": "shiftproof.curation.options",
     "IMAGENET_C": "shiftproof.corruptions",
+    "IMAGENET_C_BAR": "shiftproof.corruptions",
     "IMAGENET_P": "shiftproof.corruptions",
     "InputSizeOptions": "shiftproof.studies.input_sizes.options",
     "InputSizeStudy": "shiftproof.studies.input_sizes.study",
@@ -66,10 +69,11 @@ _HOMES = {
     "ScoringSettings": "shiftproof.options",
     "ServerOptions": "shiftproof.curation.options",
     "Store": "shiftproof.runs.store",
-    "StudyChoice": "shiftproof.bench",
+    "StudyChoice": "shiftproof.studies.choice",
     "TemporalOptions": "shiftproof.studies.temporal.options",
     "TemporalStudy": "shiftproof.studies.temporal.study",
     "ThresholdOptions": "shiftproof.studies.threshold.options",
+    "TrainOptions": "shiftproof.training.options",
     "VerifySettings": "shiftproof.curation.options",
     "boxes_as_classes": "shiftproof.models.classifiers.boxes_as_classes",
     "charts": "shiftproof.reports.inline",
@@ -77,7 +81,7 @@ _HOMES = {
     "cite": "shiftproof.reference.citations",
     "compare": "shiftproof.bench",
     "corrupt": "shiftproof.corruptions.apply",
-    "corrupt_dataset": "shiftproof.bench",
+    "corrupt_dataset": "shiftproof.writing.jobs",
     "entries": "shiftproof.catalog",
     "forget_model": "shiftproof.runs.stored_models",
     "load_detector": "shiftproof.models",
@@ -87,13 +91,14 @@ _HOMES = {
     "merge_stores": "shiftproof.runs.store",
     "open_dataset": "shiftproof.datasets",
     "perturb": "shiftproof.corruptions.sequences",
-    "perturb_dataset": "shiftproof.bench",
+    "perturb_dataset": "shiftproof.writing.jobs",
     "plan": "shiftproof.bench",
     "predict": "shiftproof.bench",
     "probe": "shiftproof.bench",
     "profile": "shiftproof.judging",
     "proposals": "shiftproof.models.classifiers.proposals",
     "random_network": "shiftproof.models",
+    "recipes": "shiftproof.bench",
     "rename_model": "shiftproof.runs.stored_models",
     "report": "shiftproof.bench",
     "run": "shiftproof.bench",
@@ -103,6 +108,7 @@ _HOMES = {
     "store_predictions": "shiftproof.bench",
     "stored_models": "shiftproof.runs.stored_models",
     "threshold": "shiftproof.bench",
+    "train": "shiftproof.bench",
     "verdicts": "shiftproof.review.jobs",
     "wrap_detector": "shiftproof.models",
     "wrap_model": "shiftproof.models",
@@ -116,20 +122,21 @@ if TYPE_CHECKING:
     from shiftproof import curate as curate
     from shiftproof import metrics as metrics
     from shiftproof import options as options
-    from shiftproof.bench import StudyChoice as StudyChoice
     from shiftproof.bench import compare as compare
-    from shiftproof.bench import corrupt_dataset as corrupt_dataset
     from shiftproof.bench import measure_stored as measure_stored
-    from shiftproof.bench import perturb_dataset as perturb_dataset
     from shiftproof.bench import plan as plan
     from shiftproof.bench import predict as predict
     from shiftproof.bench import probe as probe
+    from shiftproof.bench import recipes as recipes
     from shiftproof.bench import report as report
     from shiftproof.bench import run as run
     from shiftproof.bench import store_predictions as store_predictions
     from shiftproof.bench import threshold as threshold
+    from shiftproof.bench import train as train
     from shiftproof.catalog import entries as entries
+    from shiftproof.corruptions import CIFAR_C_BAR as CIFAR_C_BAR
     from shiftproof.corruptions import IMAGENET_C as IMAGENET_C
+    from shiftproof.corruptions import IMAGENET_C_BAR as IMAGENET_C_BAR
     from shiftproof.corruptions import IMAGENET_P as IMAGENET_P
     from shiftproof.corruptions.apply import corrupt as corrupt
     from shiftproof.corruptions.sequences import perturb as perturb
@@ -180,6 +187,7 @@ if TYPE_CHECKING:
     from shiftproof.studies.accuracy.study import AccuracyStudy as AccuracyStudy
     from shiftproof.studies.calibration.options import CalibrationOptions as CalibrationOptions
     from shiftproof.studies.calibration.study import CalibrationStudy as CalibrationStudy
+    from shiftproof.studies.choice import StudyChoice as StudyChoice
     from shiftproof.studies.comparison.study import ComparisonStudy as ComparisonStudy
     from shiftproof.studies.corruption.budgeted import BudgetedCorruptionStudy as BudgetedCorruptionStudy
     from shiftproof.studies.corruption.options import CorruptionOptions as CorruptionOptions
@@ -208,9 +216,13 @@ if TYPE_CHECKING:
     from shiftproof.studies.temporal.study import TemporalStudy as TemporalStudy
     from shiftproof.studies.threshold.options import ThresholdOptions as ThresholdOptions
     from shiftproof.studies.threshold.study import OperatingPointStudy as OperatingPointStudy
+    from shiftproof.training.options import GridOptions as GridOptions
+    from shiftproof.training.options import TrainOptions as TrainOptions
     from shiftproof.types import CLEAN as CLEAN
     from shiftproof.types import Condition as Condition
     from shiftproof.types import Results as Results
+    from shiftproof.writing.jobs import corrupt_dataset as corrupt_dataset
+    from shiftproof.writing.jobs import perturb_dataset as perturb_dataset
 
 __all__ = ["__version__", *_HOMES, *_NAMESPACES]
 

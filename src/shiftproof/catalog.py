@@ -20,6 +20,7 @@ MODELS = Registry(
         "tflite": "shiftproof.models.classifiers.tflite:load_tflite",
         "boxes": "shiftproof.models.classifiers.boxes_as_classes:load_boxes_as_classes",
         "proposals": "shiftproof.models.classifiers.proposals:load_proposals",
+        "trained": "shiftproof.training.trained:load_trained",
     },
 )
 
@@ -75,6 +76,7 @@ DATASETS = Registry(
         "crops": "shiftproof.datasets.boxed.crops:open_crops",
         "crop-sources": "shiftproof.datasets.boxed.crops:open_crop_sources",
         "boxed": "shiftproof.datasets.boxed.boxes:open_with_boxes",
+        "stylized": "shiftproof.datasets.stylized:open_stylized",
     },
 )
 
@@ -100,6 +102,21 @@ CORRUPTIONS = Registry(
         "gaussian_blur": "shiftproof.corruptions.blur:GAUSSIAN_BLUR",
         "spatter": "shiftproof.corruptions.weather:SPATTER",
         "saturate": "shiftproof.corruptions.digital:SATURATE",
+        "caustic_refraction": "shiftproof.corruptions.c_bar:CAUSTIC_REFRACTION",
+        "inverse_sparkles": "shiftproof.corruptions.c_bar:INVERSE_SPARKLES",
+        "sparkles": "shiftproof.corruptions.c_bar:SPARKLES",
+        "perlin_noise": "shiftproof.corruptions.c_bar:PERLIN_NOISE",
+        "blue_noise_sample": "shiftproof.corruptions.c_bar:BLUE_NOISE_SAMPLE",
+        "plasma_noise": "shiftproof.corruptions.c_bar:PLASMA_NOISE",
+        "checkerboard_cutout": "shiftproof.corruptions.c_bar:CHECKERBOARD_CUTOUT",
+        "cocentric_sine_waves": "shiftproof.corruptions.c_bar:COCENTRIC_SINE_WAVES",
+        "single_frequency_greyscale": "shiftproof.corruptions.c_bar:SINGLE_FREQUENCY_GREYSCALE",
+        "brownish_noise": "shiftproof.corruptions.c_bar:BROWNISH_NOISE",
+        "circular_motion_blur": "shiftproof.corruptions.c_bar:CIRCULAR_MOTION_BLUR",
+        "lines": "shiftproof.corruptions.c_bar:LINES",
+        "pinch_and_twirl": "shiftproof.corruptions.c_bar:PINCH_AND_TWIRL",
+        "ripple": "shiftproof.corruptions.c_bar:RIPPLE",
+        "transverse_chromatic_abberation": "shiftproof.corruptions.c_bar:TRANSVERSE_CHROMATIC_ABBERATION",
     },
     entry="shiftproof.corruptions.entry:Corruption",
     says="description",
@@ -199,6 +216,42 @@ STUDIES = Registry(
     says="question",
 )
 
+RECIPES = Registry(
+    "recipe",
+    {
+        "baseline": "shiftproof.training.augmentations.simple:BASELINE",
+        "cutout": "shiftproof.training.augmentations.simple:CUTOUT",
+        "augmix": "shiftproof.training.augmentations.policies:AUGMIX",
+        "corrupted": "shiftproof.training.augmentations.simple:CORRUPTED",
+        "clahe": "shiftproof.training.augmentations.preprocessing:CLAHE",
+        "denoise": "shiftproof.training.augmentations.preprocessing:DENOISE",
+        "noise": "shiftproof.training.augmentations.simple:NOISE",
+        "randaugment": "shiftproof.training.augmentations.policies:RANDAUGMENT",
+        "trivialaugment": "shiftproof.training.augmentations.policies:TRIVIALAUGMENT",
+        "pixmix": "shiftproof.training.augmentations.pixmix:PIXMIX",
+        "stylized": "shiftproof.training.augmentations.stylized:STYLIZED",
+        "label-smoothing": "shiftproof.training.recipes:LABEL_SMOOTHING",
+        "mixup": "shiftproof.training.recipes:MIXUP",
+        "cutmix": "shiftproof.training.recipes:CUTMIX",
+        "moex": "shiftproof.training.recipes:MOEX",
+        "adversarial": "shiftproof.training.recipes:ADVERSARIAL",
+        "confidence-branch": "shiftproof.training.recipes:CONFIDENCE_BRANCH",
+        "rotation-head": "shiftproof.training.recipes:ROTATION_HEAD",
+        "outlier-exposure": "shiftproof.training.recipes:OUTLIER_EXPOSURE",
+        "reject-class": "shiftproof.training.recipes:REJECT_CLASS",
+        "lp-ft": "shiftproof.training.recipes:LP_FT",
+        "ema": "shiftproof.training.recipes:EMA",
+        "linear-probe": "shiftproof.training.averaging:LINEAR_PROBE",
+        "wise-ft": "shiftproof.training.averaging:WISE_FT",
+        "soup": "shiftproof.training.averaging:SOUP",
+        "balanced": "shiftproof.training.averaging:BALANCED",
+        "subset": "shiftproof.training.choices:SUBSET",
+        "split": "shiftproof.training.choices:SPLIT",
+    },
+    entry="shiftproof.training.recipe:Recipe",
+    says="description",
+)
+
 SECTIONS = Registry(
     "section",
     {
@@ -208,6 +261,7 @@ SECTIONS = Registry(
         "threshold": "shiftproof.studies.threshold.section:SECTION",
         "probe": "shiftproof.studies.probe.section:SECTION",
         "duplicates": "shiftproof.curation.duplicates_section:SECTION",
+        "recipes": "shiftproof.training.comparison_section:SECTION",
     },
     entry="shiftproof.reports.sections:SectionMaker",
 )
@@ -224,6 +278,7 @@ KINDS = {
     "ood": OOD_DETECTORS,
     "metrics": METRICS,
     "studies": STUDIES,
+    "recipes": RECIPES,
 }
 """What ``shiftproof list`` can list."""
 

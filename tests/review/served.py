@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import json
+import multiprocessing
+import os
 import random
+import resource
 import signal
 import socket
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -45,28 +48,55 @@ def free_port() -> int:
     raise RuntimeError("no port is free")
 
 
+PROCESSES = multiprocessing.get_context("forkserver")
+"""Processes are forked from one that has imported the server already: importing it takes longer than most tests."""
+PROCESSES.set_forkserver_preload(["shiftproof.cli.main", "shiftproof.review.server"])
+
+
+def run_command(
+    arguments: Sequence[str], environment: Mapping[str, str], folder: str, files: int | None, *streams: Connection
+) -> None:
+    """The command as it is typed in a folder, with standard output and error as they are given."""
+    for stream, number in zip(streams, (1, 2), strict=True):
+        os.dup2(stream.fileno(), number)
+        stream.close()
+    sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    if files is not None:  # it may have so many open and no more
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
+    from shiftproof.cli.main import main
+
+    sys.argv = ["shiftproof", *arguments]
+    main()
+
+
 class Served:
     """A server process: `address` of it, and `links` of those invited."""
 
     def __init__(self, folder: Path, *options: str, invite: Sequence[str] = (), files: int | None = None) -> None:
-        self._folder, self._options = folder, options
-        # where it may have so many open and no more
-        self._shell = () if files is None else ("sh", "-c", f'ulimit -n {files}; exec "$0" "$@"')
+        self._folder, self._options, self._files = folder, options, files
         self.port = free_port()
         self.links: Mapping[str, str] = {}
         self.start(*(f"--invite={name}" for name in invite))
 
     def start(self, *options: str) -> None:
         """Starts the server, again after it was ended; where it was before."""
-        review = [sys.executable, "-m", "shiftproof", "review", str(self._folder), "--json", "--port", str(self.port)]
-        self.process = subprocess.Popen(
-            [*self._shell, *review, *self._options, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        assert self.process.stdout is not None
+        review = ["review", str(self._folder), "--json", "--port", str(self.port), *self._options, *options]
+        (out, theirs), (err, their_errors) = PROCESSES.Pipe(duplex=False), PROCESSES.Pipe(duplex=False)
+        given = (review, dict(os.environ), os.getcwd(), self._files, theirs, their_errors)
+        self.process = PROCESSES.Process(target=run_command, args=given)
+        self.process.start()
+        assert self.process.pid is not None
+        self.pid = self.process.pid
+        for end in (theirs, their_errors):
+            end.close()
+        self._out, self._err = (open(os.dup(end.fileno()), encoding="utf-8") for end in (out, err))  # noqa: SIM115
         said = ""
         while not said.endswith("\n}\n"):  # the end of the JSON, which is printed when the server listens
-            line = self.process.stdout.readline()
-            assert line, self.process.communicate()[1]
+            line = self._out.readline()
+            assert line, self._ended()[1]
             said += line
         told = json.loads(said)
         self.address = told["address"]
@@ -75,14 +105,22 @@ class Served:
     def kill(self) -> None:
         """Ends the process as a power cut would."""
         self.process.kill()
-        assert self.process.wait() == -signal.SIGKILL
-        self.process.communicate()
+        self._ended()
+        assert self.process.exitcode == -signal.SIGKILL
 
     def stop(self) -> tuple[int, str, str]:
         """Ends it as Ctrl-C would: exit code, and what it printed since it listened."""
-        self.process.send_signal(signal.SIGINT)
-        out, err = self.process.communicate(timeout=PATIENCE)
-        return self.process.returncode, out, err
+        os.kill(self.pid, signal.SIGINT)
+        out, err = self._ended()
+        assert self.process.exitcode is not None
+        return self.process.exitcode, out, err
+
+    def _ended(self) -> tuple[str, str]:
+        """What it printed to its end."""
+        self.process.join(PATIENCE)
+        assert not self.process.is_alive(), "it goes on"
+        with self._out, self._err:
+            return self._out.read(), self._err.read()
 
 
 @contextlib.contextmanager
@@ -92,5 +130,5 @@ def served(folder: Path, *options: str, invite: Sequence[str] = (), files: int |
     try:
         yield server
     finally:
-        if server.process.poll() is None:
+        if server.process.is_alive():
             server.kill()

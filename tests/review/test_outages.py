@@ -96,10 +96,10 @@ def closed(engine: Engine, name: str) -> Iterator[None]:
 def full_disk(server: Served, folder: Path) -> Iterator[None]:
     """Lets the server's files grow no more for a while."""
     longest = max(path.stat().st_size for path in folder.glob("review.sqlite*"))
-    before = resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE)
-    resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (longest, before[1]))
+    before = resource.prlimit(server.pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (longest, before[1]))
     yield
-    resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, before)
+    resource.prlimit(server.pid, resource.RLIMIT_FSIZE, before)
 
 
 @pytest.fixture(params=["full", "closed"])

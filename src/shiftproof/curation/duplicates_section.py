@@ -5,15 +5,18 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
-from shiftproof.curation.duplicates import Duplicate, DuplicateChoice
-from shiftproof.datasets.image_list import ImageList
 from shiftproof.metrics.wording import count, images
 from shiftproof.reports.page import Page, galleries_named, named
 from shiftproof.reports.parts import Cell, Column, Part, Section, Table
 from shiftproof.reports.sections import SectionMaker
 from shiftproof.studies.measure import typed_command, versions
 from shiftproof.types import DatasetCard, Finding, Gallery, GalleryItem, Measurement, Results, SkippedImage
+
+if TYPE_CHECKING:
+    from shiftproof.curation.duplicates import Duplicate, DuplicateChoice
+    from shiftproof.datasets.image_list import ImageList
 
 LEFT, PAIRS = "distinct_images", "duplicate_pairs"
 NAMES = frozenset({LEFT, PAIRS})
@@ -23,6 +26,8 @@ MOST_PAIRS = 200
 
 def duplicate_results(choice: DuplicateChoice, datasets: Sequence[ImageList]) -> Results:
     """What was found, for a report; the first dataset is the one that was searched."""
+    from shiftproof.curation.duplicates import Duplicate  # which every report would import otherwise
+
     own = datasets[0]
     about = {"dataset": own.name}
     left = [

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
-from types import UnionType
+from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from shiftproof.curation.funnel import Step
@@ -330,7 +330,9 @@ def _checks(kind: type) -> Mapping[str, Callable[[Any], bool]]:
 
 def _check_for(hint: Any) -> Callable[[Any], bool]:
     """A check whether a value from JSON has a type."""
-    origin, parts = get_origin(hint), get_args(hint)
+    origin, parts, kinds = get_origin(hint), get_args(hint), _kinds_of(hint)
+    if kinds is not None:
+        return lambda value: type(value) in kinds
     if hint is Any:
         return lambda _: True
     if origin is Literal:
@@ -339,16 +341,30 @@ def _check_for(hint: Any) -> Callable[[Any], bool]:
         checks = [_check_for(part) for part in parts]
         return lambda value: any(check(value) for check in checks)
     if origin is Mapping:
-        each = _check_for(parts[1])
-        return lambda value: isinstance(value, dict) and all(map(each, value.values()))
+        each = _check_each(parts[1])
+        return lambda value: isinstance(value, dict) and each(value.values())
     if origin in (tuple, Sequence):
-        each = _check_for(parts[0])
-        return lambda value: isinstance(value, (list, tuple)) and all(map(each, value))
-    # bool is an int in Python
-    numbers = {int: (int,), float: (int, float)}
-    if hint in numbers:
-        return lambda value: type(value) in numbers[hint]
+        each = _check_each(parts[0])
+        return lambda value: isinstance(value, (list, tuple)) and each(value)
     return lambda value: isinstance(value, hint)
+
+
+def _check_each(hint: Any) -> Callable[[Iterable[Any]], bool]:
+    """A check whether all of some values have a type."""
+    kinds, fits = _kinds_of(hint), _check_for(hint)
+    if kinds is not None:
+        return lambda values: kinds.issuperset(map(type, values))
+    return lambda values: all(map(fits, values))
+
+
+def _kinds_of(hint: Any) -> frozenset[type] | None:
+    """Python's types of the values that JSON has for a type; None where the type of a value does not tell."""
+    # bool is an int in Python
+    plain: dict[type, set[type]] = {str: {str}, bool: {bool}, int: {int}, float: {int, float}, NoneType: {NoneType}}
+    parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    if not all(isinstance(part, type) and part in plain for part in parts):
+        return None
+    return frozenset().union(*(plain[part] for part in parts))
 
 
 def _can_be_kept(item_id: str) -> bool:

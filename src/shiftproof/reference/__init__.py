@@ -6,8 +6,10 @@ import csv
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
+from typing import TYPE_CHECKING
 
-from shiftproof.types import Classes
+if TYPE_CHECKING:
+    from shiftproof.types import Classes
 
 
 @cache
@@ -26,6 +28,8 @@ def source_of(name: str) -> str:
 @cache
 def ilsvrc_classes() -> Classes:
     """The 1000 classes of ILSVRC-2012, each under its first name."""
+    from shiftproof.types import Classes  # works are cited without numpy
+
     rows = load_table("ilsvrc2012_classes")
     return Classes(tuple(row["names"].partition(",")[0] for row in rows), tuple(row["wnid"] for row in rows))
 

@@ -9,15 +9,21 @@ from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from shiftproof import __version__
 from shiftproof.catalog import KINDS
 from shiftproof.errors import UnknownName
 from shiftproof.files import read_text
-from shiftproof.types import Results
+
+if TYPE_CHECKING:
+    from shiftproof.types import Results
 
 ABOUT = {"ood_detector": "ood", "versus": "ood", "corruption": "corruptions", "perturbation": "perturbations"}
 """Keys of what a number is about, and the kinds of entries that they name."""
+
+WILD = frozenset("*?")
+"""What makes an entry behind a work a pattern; most are names, and found at once."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +76,7 @@ def cite(what: Results | Iterable[str | Path] | None = None) -> list[Citation]:
     """
     if what is None:
         return [SHIFTPROOF, *_works()]
-    used = set(used_by(what)) if isinstance(what, Results) else {entry for name in what for entry in _entries_of(name)}
+    used = {entry for name in what for entry in _entries_of(name)} if isinstance(what, Iterable) else set(used_by(what))
     found = [(work, tuple(sorted(entry for entry in used if _stands_behind(work, entry)))) for work in _works()]
     return [SHIFTPROOF, *(Citation(work.key, work.type, work.fields, behind) for work, behind in found if behind)]
 
@@ -96,13 +102,15 @@ def _works() -> tuple[Citation, ...]:
 
 
 def _stands_behind(work: Citation, entry: str) -> bool:
-    return any(fnmatchcase(entry, pattern) for pattern in work.behind)
+    return entry in work.behind or any(fnmatchcase(entry, one) for one in work.behind if set(one) & WILD)
 
 
 def _entries_of(name: str | Path) -> Iterator[str]:
     """The entries of a name, of which there may be one of several kinds; or those behind a file of results."""
     text = str(name)
     if text.endswith(".json"):
+        from shiftproof.types import Results  # only here: names are cited without numpy
+
         yield from used_by(Results.from_json(read_text(Path(text))))
         return
     known = [f"{kind}/{one}" for kind, registry in KINDS.items() for one in registry]

@@ -1,4 +1,4 @@
-"""One of everything: a corruption, a sequence, an OOD detector, a metric, a dataset layout, a kind of model and a study."""
+"""One of everything: corruption, sequence, OOD detector, metric, dataset layout, kind of model, study and recipe."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +14,7 @@ from shiftproof.metrics import MetricInfo
 from shiftproof.models import ModelOptions, model_kind, wrap_model
 from shiftproof.ood.entry import OODDetector
 from shiftproof.studies.kind import StudyKind
+from shiftproof.training.recipe import Pictures, Recipe
 from shiftproof.types import Classes, Classifier, Image, OODScores, Predictions, Sample
 
 
@@ -67,6 +68,19 @@ def load_colour(names: str, options: ModelOptions) -> Classifier:
         seen=options.seen,
     )
 
+
+def evening(image: Image, rng: np.random.Generator, others: Pictures, *, darkest: float) -> Image:
+    """A picture of training at some hour of the evening."""
+    return dusk(image, rng, darkness=rng.uniform(0, darkest))
+
+
+EVENING = Recipe(
+    "Evening",
+    "Pictures lose a random share of their brightness.",
+    settings={"darkest": 0.8},
+    augmentations=("dusk",),
+    augment=evening,
+)
 
 HESITATION_RATE = MetricInfo("Hesitation", "Share of images with less than 50 % confidence.", "share", "low")
 HESITATION = StudyKind(

@@ -1,7 +1,9 @@
 """Coverage of our 95 % confidence intervals by simulation: the table of docs/intervals.md.
 
-    python benchmarks/coverage.py [--simulations 2000] [--quick] [--only auroc,fpr] [--clusters 26,100] [--json figures.json]
-    python benchmarks/coverage.py --table figures.json more.json --json benchmarks/coverage.json --docs docs/intervals.md
+    python benchmarks/interval_coverage.py [--simulations 2000] [--quick] [--only auroc,fpr] [--clusters 26,100]
+                                           [--json figures.json]
+    python benchmarks/interval_coverage.py --table figures.json more.json --json benchmarks/coverage.json
+                                           --docs docs/intervals.md
 
 Images are drawn from populations with known values, and the interval of each metric is computed: at 26, 100 and 1,000
 clusters, where every image is a cluster of its own ("alone"), where clusters have 1 to 20 images with an intra-cluster
@@ -43,7 +45,7 @@ Numbers = NDArray[np.floating]
 Interval = tuple[float, float] | None
 
 CLUSTERS = (26, 100, 1000)
-BEGINS, ENDS = "<!-- made by benchmarks/coverage.py --table -->", "<!-- end of the table -->"
+BEGINS, ENDS = "<!-- made by benchmarks/interval_coverage.py --table -->", "<!-- end of the table -->"
 SHARED = 1 / 3  # of the variance, within a cluster
 MANY = 1_000_000  # images that stand for the whole population where no formula tells the truth
 
@@ -153,6 +155,33 @@ def paired(sample: Sample) -> tuple[Interval, float]:
     easy = sample.normal()
     right = [np.sqrt(0.6) * easy + np.sqrt(0.4) * sample.normal() < ndtri(share) for share in (0.8, 0.75)]
     return metrics.paired_difference(right[0], right[1], clusters=sample.groups).interval, 0.05
+
+
+_TRAINED = (0.6, 0.1, 0.5)  # share of ease that recipes have in common, spread of seeds, noise of single answers
+
+
+def recipe_gains(seeds: int, recipes: int = 1, together: bool = False) -> Draw:
+    """Trainings of a baseline and of recipes, so many seeds of each; of several, all alike, the gain furthest from none."""
+    common, spread, noise = _TRAINED
+
+    def draw(sample: Sample) -> tuple[Interval, float]:
+        easy, tables = np.sqrt(common) * sample.normal(), []
+        for recipe in range(1 + recipes):
+            own = easy + np.sqrt(1 - common) * sample.normal() + (0.2 if recipe and not together else 0.0)
+            moved = sample.generator.normal(scale=spread, size=(seeds, 1))
+            tables.append(own + moved + noise * np.array([sample.normal() for _ in range(seeds)]) > -0.8)
+        found = metrics.recipe_gains(tables[0], tables[1:], clusters=sample.groups)
+        if together:
+            furthest = max(found, key=lambda one: abs(one.gain) / max(_width(one.simultaneous), 1e-9))
+            return furthest.simultaneous, 0.0
+        whole = np.sqrt(1 + spread**2 + noise**2)
+        return found[0].interval, float(ndtr(1.0 / whole) - ndtr(0.8 / whole))
+
+    return draw
+
+
+def _width(interval: Interval) -> float:
+    return 0.0 if interval is None else interval[1] - interval[0]
 
 
 def mean_of(values: Callable[[Sample], Numbers], bounds: tuple[float, float] | None = None) -> Draw:
@@ -743,6 +772,9 @@ def rows() -> Iterator[Row]:
         yield Row(f"auroc-few-{truth}", f"AUROC {truth:.2f}, 1000 ID clusters", auroc(truth, few=True), ALL, (26,))
     yield Row("auroc-bootstrap", "AUROC 0.90, bootstrap", auroc_drawn_again, cases=(26, 100))
     yield Row("auroc-difference", "difference of AUROCs", auroc_differences(together=False), ALL)
+    for seeds in (2, 3, 5):
+        yield Row(f"gain-{seeds}", f"gain of a recipe, {seeds} seeds", recipe_gains(seeds))
+    yield Row("gain-together", "four gains of 0, 3 seeds, simultaneous", recipe_gains(3, recipes=4, together=True))
     yield Row("auroc-together", "four differences of AUROCs, simultaneous", auroc_differences(together=True), ALL)
     yield Row("auroc-copies", "AUROC 0.90, photos against copies of them", same_photos)
     yield Row("aupr-copies", "AUPR, photos against copies of them", same_photos)
@@ -830,6 +862,7 @@ STANDS_FOR = {
     "worst-group": "worst_group_accuracy",
     "surest-half": "response_rate_accuracy",
     "paired": "accuracy_difference object_difference input_size_difference corruption_loss",
+    "gain-2 gain-3 gain-5 gain-together": "recipe_gain recipe_shift_gain recipe_clean_change",
     "auroc-0.7 auroc-0.9 auroc-0.97 auroc-bootstrap": "auroc auroc_correct_id shift_auroc",
     "auroc-few-0.9 auroc-few-0.95 auroc-few-0.97 auroc-few-0.99": "auroc auroc_misclassified_id auroc_correct_wrong",
     "auroc-copies": "shift_auroc",
@@ -846,7 +879,8 @@ STANDS_FOR = {
     "coverage-at-risk": "coverage_at_risk",
     "rank-shift": "rank_shift",
     "corrupted-error": """
-        corruption_mean_error group_error mean_corrupted_error unseen_group_error unseen_mean_corrupted_error""",
+        corruption_mean_error group_error mean_corrupted_error mean_c_bar_error unseen_group_error
+        unseen_mean_corrupted_error unseen_mean_c_bar_error""",
     "error-added": "corruption_mean_loss relative_corrupted_error unseen_relative_corrupted_error",
     "one-corruption": "corruption_error",
     "one-relative": "relative_corruption_error",
