@@ -42,6 +42,11 @@ def plain():
 def normed():
     torch.manual_seed(5)
     return Pooled(norm=True, drop=0.3)
+
+def slow():
+    network = normed()
+    network.norm.momentum = 0.001
+    return network
 '''
 
 

@@ -56,6 +56,12 @@ SEARCH_STEPS = 60
 
 SEARCH_IMAGES = 2048
 
+BATCH_NORM_MOMENTUM = 0.1
+"""torch's own, and the most that a network's is raised to."""
+
+BATCH_NORM_SPANS = 5
+"""How often a training is at least as long as the span that batch norms average over."""
+
 CHECK_STEPS = 20
 """On a GPU, steps after which the loss is looked at."""
 
@@ -183,6 +189,17 @@ class _Training:
             raise BadInput(f"the training images of {job.training.ref.name} are of one class only; a classifier needs two")
         self.batch = min(self.options.batch_size or BATCH_SIZE, len(self.training))
         self.steps = len(self.training) // self.batch
+        self._quicken_batch_norms()
+
+    def _quicken_batch_norms(self) -> None:
+        """Batch norms whose means look back over more steps than there are would end with those of the start.
+
+        Networks that were trained for weeks have a momentum of 0.01 or less; a short fine-tuning has fewer than 100 steps.
+        """
+        least = min(BATCH_NORM_MOMENTUM, BATCH_NORM_SPANS / (self.steps * self.options.epochs))
+        for layer in self.network.modules():
+            if isinstance(layer, nn.modules.batchnorm._BatchNorm) and layer.momentum is not None:  # noqa: SLF001 no public base
+                layer.momentum = max(layer.momentum, least)
 
     # what is trained, and on what
 
