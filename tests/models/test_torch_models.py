@@ -206,9 +206,8 @@ def test_an_edited_file_is_read_anew_though_its_size_and_time_are_the_old_ones(t
     """Python's own bytecode cache knows a file by size and seconds alone."""
     path = tmp_path / "networks.py"
     for classes in (5, 6):
-        path.write_text(
-            f"from torch import nn\ndef small():\n    return nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(3, {classes}))\n"
-        )
+        layers = f"nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(3, {classes})"
+        path.write_text(f"from torch import nn\ndef small():\n    return nn.Sequential({layers})\n")
         os.utime(path, (1_000_000_000, 1_000_000_000))
         model = load(f"torch:{path}:small", classes=list("abcdef"[:classes]))
         assert model(batch()).scores.shape == (3, classes)

@@ -246,7 +246,7 @@ def _imported(home: str) -> Any:
 class _SourceLoader(SourceFileLoader):
     """A Python file as it is now: cached bytecode stays in use after an edit of the same size within one second."""
 
-    def get_code(self, fullname: str) -> CodeType:
+    def get_code(self, fullname: str) -> CodeType:  # noqa: ARG002 - there is one module to a file
         return self.source_to_code(self.get_data(self.path), self.path)
 
 

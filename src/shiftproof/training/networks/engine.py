@@ -198,7 +198,7 @@ class _Training:
         """
         least = min(BATCH_NORM_MOMENTUM, BATCH_NORM_SPANS / (self.steps * self.options.epochs))
         for layer in self.network.modules():
-            if isinstance(layer, nn.modules.batchnorm._BatchNorm) and layer.momentum is not None:  # noqa: SLF001 no public base
+            if isinstance(layer, nn.modules.batchnorm._BatchNorm) and layer.momentum is not None:
                 layer.momentum = max(layer.momentum, least)
 
     # what is trained, and on what
