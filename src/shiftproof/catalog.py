@@ -21,6 +21,7 @@ MODELS = Registry(
         "boxes": "shiftproof.models.classifiers.boxes_as_classes:load_boxes_as_classes",
         "proposals": "shiftproof.models.classifiers.proposals:load_proposals",
         "trained": "shiftproof.training.trained:load_trained",
+        "adapted": "shiftproof.training.test_time:load_adapted",
     },
 )
 
@@ -239,6 +240,7 @@ RECIPES = Registry(
         "rotation-head": "shiftproof.training.recipes:ROTATION_HEAD",
         "outlier-exposure": "shiftproof.training.recipes:OUTLIER_EXPOSURE",
         "reject-class": "shiftproof.training.recipes:REJECT_CLASS",
+        "lora": "shiftproof.training.recipes:LORA",
         "lp-ft": "shiftproof.training.recipes:LP_FT",
         "ema": "shiftproof.training.recipes:EMA",
         "linear-probe": "shiftproof.training.averaging:LINEAR_PROBE",
@@ -247,6 +249,10 @@ RECIPES = Registry(
         "balanced": "shiftproof.training.averaging:BALANCED",
         "subset": "shiftproof.training.choices:SUBSET",
         "split": "shiftproof.training.choices:SPLIT",
+        "tta": "shiftproof.training.test_time:TTA",
+        "bn-adapt": "shiftproof.training.test_time:BN_ADAPT",
+        "tent": "shiftproof.training.test_time:TENT",
+        "memo": "shiftproof.training.test_time:MEMO",
     },
     entry="shiftproof.training.recipe:Recipe",
     says="description",

@@ -243,7 +243,7 @@ class ModelSettings(Options):
     TITLE: ClassVar[str] = "Model"
     OF_CLASSIFIERS: ClassVar[tuple[str, ...]] = (
         *("gives", "features", "extra_output", "rotated", "scores", "channels_last", "fill"),
-        *("proposals", "max_proposals", "min_side", "proposal_output"),
+        *("proposals", "max_proposals", "min_side", "proposal_output", "adapt"),
     )
     """Those that do not apply to object detectors."""
     NO_IDENTITY: ClassVar[frozenset[str]] = frozenset(
@@ -293,6 +293,12 @@ class ModelSettings(Options):
         None,
         "How crops are pooled: the class of each by confidence, or all scores of the most confident crop.  "
         "[default: classes]",
+    )
+    adapt: str | None = option(
+        None,
+        "Recipe of test time, e.g. tta or bn-adapt: the model adapts to test images without their labels; "
+        "see docs/training.md.",
+        common=True,
     )
     channels_last: bool = option(False, "Memory layout of torch models; often faster.")
     threads: int | None = option(None, "Threads of the model.  [default: all cores]", bounds=Bounds(1, 4096))

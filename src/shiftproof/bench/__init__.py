@@ -77,6 +77,7 @@ def run(
     with Bench.of(store, dataset_options, scoring, model_options, tell) as bench:
         loaded = bench.model(model, prediction)
         images = bench.dataset(dataset)
+        loaded = bench.adapted(loaded, images)
         if limit is None:
             work = bench.assemble([loaded], images, studies, unreviewed=unreviewed, full=full)
             check_classes(loaded, images, bench.scoring)
@@ -106,8 +107,10 @@ def plan(
     """The runs that the studies need, a row each, with how many images are stored already."""
     with Bench.of(store, dataset_options, scoring, model_options, tell) as bench:
         loaded = bench.model(model)
+        images = bench.dataset(dataset)
+        loaded = bench.adapted(loaded, images)
         whole = choice_of(studies).names is None  # of a profile everything, as with --full
-        work = bench.assemble([loaded], bench.dataset(dataset), studies, unreviewed=unreviewed, full=whole)
+        work = bench.assemble([loaded], images, studies, unreviewed=unreviewed, full=whole)
         left = bench.measurable(work, [loaded])
         bench.tell_editions(work)
         return plan_runs(left, work.datasets, store=bench.store, scoring=bench.scoring)
@@ -222,6 +225,7 @@ def predict(
     with Bench.of(store, dataset_options, None, model_options) as bench:
         loaded: Model = bench.model(model)
         images = bench.dataset(dataset)
+        loaded = bench.adapted(loaded, images)
 
         def predicted(images: Dataset) -> Predictions | FoundObjects:
             rule = scoring or Scoring(unmatched="unlabelled")
@@ -266,6 +270,7 @@ def store_predictions(
         loaded = bench.model(model, prediction)
         several = [dataset] if isinstance(dataset, (str, Path, Dataset)) else dataset
         datasets = [bench.dataset(one) for one in several]
+        loaded = bench.adapted(loaded, datasets[0])
         bench.tell_preprocessing(loaded, datasets, prediction)
         if studies is not None:
             return fill_studies(
@@ -332,6 +337,7 @@ def threshold(
     prediction = prediction or PredictionSettings()
     with Bench.of(store, dataset_options, scoring, model_options, tell) as bench:
         loaded, images = bench.model(model, prediction, classifier=True), bench.dataset(dataset)
+        loaded = bench.adapted(loaded, images)
         work = options.assemble(OperatingPointStudy, [loaded], images, bench.context)
         check_classes(loaded, images, bench.scoring)
         bench.fill(loaded, work, prediction, progress)

@@ -11,11 +11,12 @@ from shiftproof.corruptions.selection import corruptions_named
 from shiftproof.datasets.clusters import clustering
 from shiftproof.models import load_model
 from shiftproof.options import PredictionSettings
+from shiftproof.runs.adapting import adapted_to
 from shiftproof.runs.load import alike_in
 from shiftproof.studies.options import Assembled
 from shiftproof.training.comparison import RecipeStudy
 from shiftproof.training.options import GridOptions
-from shiftproof.training.recipe import chosen_recipes
+from shiftproof.training.recipe import chosen_recipes, parted
 from shiftproof.training.splits import split
 from shiftproof.training.trained import Trained
 from shiftproof.training.trainings import with_labels
@@ -43,12 +44,14 @@ def compare_trained(
     names = options.names
     for name in names:
         chosen_recipes(name)  # a slip is told before anything is trained
-    training, test = parted(bench, dataset, options)
+    training, test = parted_images(bench, dataset, options)
     models: dict[str, list[Classifier]] = {}
     for place, name in enumerate(names, start=1):
         bench.tell(f"recipe {place} of {len(names)}: {name}")
-        trained = train(training, Path(options.models) / slug(name), options.of(name))
-        models[name] = opened(name, trained, trust=bench.model_options.trust)
+        by, adapt = parted(name)
+        trained = train(training, Path(options.models) / slug(by), options.of(by))
+        found = opened(name, trained, adapt=adapt, trust=bench.model_options.trust)
+        models[name] = [adapted_to(model, test, bench.store) for model in found]
     first, *others = every = [model for own in models.values() for model in own]
     study = RecipeStudy(
         models=every,
@@ -62,7 +65,7 @@ def compare_trained(
     return bench.report(work, report)
 
 
-def parted(bench: Bench, dataset: str | Path | Dataset, options: GridOptions) -> tuple[Dataset, Dataset]:
+def parted_images(bench: Bench, dataset: str | Path | Dataset, options: GridOptions) -> tuple[Dataset, Dataset]:
     """The images to train with and those to judge on: other ones that were named, or a part that is kept apart."""
     images = bench.dataset(dataset)
     if options.judge_on is not None:
@@ -72,14 +75,12 @@ def parted(bench: Bench, dataset: str | Path | Dataset, options: GridOptions) ->
     return split(with_labels(images), options.judge_share, seed=options.seed, clustering=clusters, names=names)
 
 
-def opened(name: str, trained: Trained, *, trust: bool) -> list[Classifier]:
+def opened(name: str, trained: Trained, *, adapt: str | None = None, trust: bool) -> list[Classifier]:
     """The models of a recipe, one for each seed; of one that joins the seeds the joined one alone."""
     joins = any(one.recipe.joins_seeds for one in chosen_recipes(name))
     parts = [trained] if joins or not trained.parts else trained.parts
-    return [
-        load_model(str(one.folder), name=f"{name}, joined" if joins else f"{name}, seed {one.record.seed}", trust=trust)
-        for one in parts
-    ]
+    names = {one.folder: f"{name}, joined" if joins else f"{name}, seed {one.record.seed}" for one in parts}
+    return [load_model(str(one.folder), name=names[one.folder], adapt=adapt, trust=trust) for one in parts]
 
 
 def slug(recipe: str) -> str:

@@ -96,7 +96,13 @@ class Bench:
 
         return load_classifier(model, self.model_options) if classifier else load_any(model, self.model_options, prediction)
 
-    def stored_or_loaded(self, model: str | Model | ModelRef) -> ModelRef:
+    def adapted(self, model: Model, images: Dataset) -> Any:
+        """The same; one that adapts at test time adapts to these images."""
+        from shiftproof.runs.adapting import adapted_to  # as above
+
+        return adapted_to(model, images, self.store)
+
+    def stored_or_loaded(self, model: str | Model | ModelRef, images: Dataset | None = None) -> ModelRef:
         """A stored model by its name; the model itself where options say something of it, which the store then learns."""
         if isinstance(model, ModelRef):
             return model
@@ -106,6 +112,8 @@ class Bench:
             except UnknownName:
                 pass
         loaded: Model = self.model(model)
+        if images is not None:
+            loaded = self.adapted(loaded, images)
         if self.store.model(loaded.ref) is not None:
             self.store.save_model(StoredModel.of(loaded), asked=False)
         return loaded.ref
@@ -320,7 +328,8 @@ class Bench:
         report: str | Path | None = None,
     ) -> Results:
         """What the studies find in the store, with a report as a file where one is asked for."""
-        images, models = self.dataset(dataset), [loaded := self.stored_or_loaded(model)]
+        images = self.dataset(dataset)
+        models = [loaded := self.stored_or_loaded(model, images)]
         work = self.assemble(models, images, studies, unreviewed=unreviewed, stored=True)
         self.measurable(work, models, told=False)  # the results tell it
         return self.report(work, report, again=[self.again(model, loaded, dataset, images, studies)])

@@ -75,6 +75,7 @@ def load_model(
     max_proposals: int | None = None,
     min_side: int | None = None,
     proposal_output: ProposalOutput | None = None,
+    adapt: str | None = None,
 ) -> Classifier:
     """The classifier that a text like ``lite:0``, ``onnx:model.onnx`` or ``torch:module:factory`` names.
 
@@ -82,7 +83,7 @@ def load_model(
     numbers to keep of each image, such as a confidence branch; with `rotated` it is a rotation head, which is run
     on every image in four rotations. Of ``boxes:`` and ``proposals:``, which go by the boxes of a detector, `boxes` is the
     layout of its outputs. A TorchScript file or an exported program can run any code when it is opened, and is opened only
-    with `trust`. Nothing heavy happens before the first batch.
+    with `trust`. `adapt` is a recipe of test time, such as ``tta``. Nothing heavy happens before the first batch.
     """
     options = ModelOptions(
         name=name,
@@ -111,12 +112,19 @@ def load_model(
         max_proposals=max_proposals,
         min_side=min_side,
         proposal_output=proposal_output,
+        adapt=adapt,
     )
     return load_with(spec, options)
 
 
+ADAPTED = "adapted:"
+"""Before the spec of a model that a recipe of test time changes."""
+
+
 def load_with(spec: str, options: ModelOptions) -> Classifier:
     """The classifier that a text names, as the options say."""
+    if options.adapt is not None and not spec.startswith(ADAPTED):
+        spec = f"{ADAPTED}{spec}"
     kind, rest, note = _recognised(spec, MODELS)
     if not kind_of(kind).goes_by_boxes:
         options.refuse(*BOX_OPTIONS, "fill", "fill_seed", *PROPOSAL_OPTIONS, what=f"{spec} as a classifier")

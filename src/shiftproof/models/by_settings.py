@@ -37,6 +37,7 @@ def load_classifier(spec: str, options: ModelSettings) -> Classifier:
         max_proposals=options.max_proposals,
         min_side=options.min_side,
         proposal_output=options.proposal_output,
+        adapt=options.adapt,
     )
 
 

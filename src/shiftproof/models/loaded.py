@@ -14,7 +14,19 @@ from numpy.typing import NDArray
 from shiftproof.errors import BadInput, ClassMismatch
 from shiftproof.models.preprocessing import ImagePreprocessing
 from shiftproof.models.sanity import check_probabilities
-from shiftproof.types import Classes, Companion, Gives, Head, Inputs, ModelRef, Outputs, Preprocessing, Seen, fingerprint_of
+from shiftproof.types import (
+    Classes,
+    Companion,
+    Dataset,
+    Gives,
+    Head,
+    Inputs,
+    ModelRef,
+    Outputs,
+    Preprocessing,
+    Seen,
+    fingerprint_of,
+)
 from shiftproof.types.shown import counted, in_a_line
 
 if TYPE_CHECKING:
@@ -86,6 +98,16 @@ class FeatureGraph:
 
 
 @dataclass(frozen=True)
+class Adaptation:
+    """How a model adapts to unlabelled images of a condition before it predicts under it."""
+
+    to: Callable[[Sequence[Inputs]], Forward]  # the forward pass after it has adapted to these batches
+    most: int  # images to adapt to
+    images: Dataset | None = None  # those it adapts to, in the order of batches; None: nobody has said which
+    named: bool = False  # whether its name was chosen by the user
+
+
+@dataclass(frozen=True)
 class LoadedClassifier:
     """A classifier made of what is known about it and a forward pass.
 
@@ -110,6 +132,7 @@ class LoadedClassifier:
     saliency: Mapping[str, SaliencyMethod] = field(default_factory=dict)  # methods that see inside the network
     for_size: Callable[[tuple[int, int]], Forward] | None = None  # forward pass at another height and width; None: none
     companion: Companion | None = None  # how it was made of another model; None: it is a model of its own
+    adaptation: Adaptation | None = None  # called on a batch such a model adapts to that; stored runs name the images
 
     def __repr__(self) -> str:
         classes = "classes not named" if self.classes is None else counted(len(self.classes), "class", "classes")

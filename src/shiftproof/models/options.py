@@ -215,6 +215,7 @@ class ModelOptions:
     max_proposals: int | None = None
     min_side: int | None = None  # of a crop, in pixels
     proposal_output: ProposalOutput | None = None
+    adapt: str | None = None  # a recipe of test time
 
     def __post_init__(self) -> None:
         if self.gives not in {None, "logits", "probabilities", "scores"}:

@@ -19,6 +19,7 @@ from shiftproof.datasets.label_spaces import Scoring
 from shiftproof.datasets.subsets import unlabelled
 from shiftproof.errors import BadInput
 from shiftproof.options import PredictionSettings
+from shiftproof.runs.adapting import adapts, under
 from shiftproof.runs.load import digests_of, load_found, load_predictions, meet
 from shiftproof.runs.plan import KnownInputs, Plan, keeps_of, measurable, plan_blocks
 from shiftproof.runs.prepare import Job, Read, check_condition, prepare
@@ -161,6 +162,13 @@ def fill_conditions(
     keep = keep or settings.keep or ("boxes" if isinstance(model, ObjectDetector) else "top5")
     for condition in chosen:
         check_condition(condition)
+    if adapts(model):  # to each condition in turn
+        more = {"store": store, "settings": settings, "keep": keep, "shard": shard, "workers": workers, "progress": progress}
+        fills = (
+            fill_conditions(under(model, condition, settings.workers), images, {condition: ids}, **more)
+            for condition, ids in chosen.items()
+        )
+        return sum(fills, Tally(0, 0, ()))
     with store.in_use(model.ref):
         if isinstance(model, RecordedDetector):
             return _recorded(model, images, list(chosen), store)
@@ -297,7 +305,13 @@ def fill_studies(
         for one in studies:
             if isinstance(one, NeedsSaliency) and isinstance(model, Classifier):
                 fill_saliency(
-                    one, model, sets, store=store, scoring=scoring, batch_size=settings.batch_size, progress=progress
+                    one,
+                    under(model, CLEAN),
+                    sets,
+                    store=store,
+                    scoring=scoring,
+                    batch_size=settings.batch_size,
+                    progress=progress,
                 )
     return done
 

@@ -8,6 +8,7 @@ that recipes can be listed, and heads be trained, without it.
 from __future__ import annotations
 
 import importlib
+import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,11 +19,15 @@ from numpy.typing import NDArray
 
 from shiftproof import catalog
 from shiftproof.errors import BadInput, UnknownName
+from shiftproof.models.loaded import LoadedClassifier
 from shiftproof.models.preprocessing import ImagePreprocessing
 from shiftproof.types import Dataset, Image
 
 Level: TypeAlias = Literal["head", "network"]
 """What is trained: the last linear layer on stored features, or all weights."""
+
+TEST_TIME: Literal["test time"] = "test time"
+"""Where recipes act that train nothing beforehand."""
 
 Setting: TypeAlias = float | int | bool | str
 
@@ -57,6 +62,9 @@ There is one end; or one of each seed where the recipe joins them, and then noth
 Select: TypeAlias = Callable[..., tuple[Dataset, Dataset | None]]
 """(images, clustering, seed, **settings): the images to train with, and those left out to be measured, if any."""
 
+Adapt: TypeAlias = Callable[..., LoadedClassifier]
+"""(model, **settings): the model as it predicts at test time, with another forward pass or an adaptation."""
+
 Weigh: TypeAlias = Callable[..., NDArray[np.floating]]
 """(samples, **settings): how much each image counts in the loss, (images,); the mean is 1."""
 
@@ -78,7 +86,7 @@ class Recipe:
     description: str  # what it does, in one sentence
     cites: tuple[str, ...] = ()  # works of reference/citations.toml
     settings: Mapping[str, Setting] = field(default_factory=dict)  # with their defaults; `name:VALUE` sets the first
-    levels: tuple[Level, ...] = ("head", "network")
+    levels: tuple[Level | Literal["test time"], ...] = ("head", "network")
     # what a model trained so has seen: benchmarks of these are no test of it; a function of the settings where they decide
     augmentations: tuple[str, ...] | Callable[..., tuple[str, ...]] = ()
     check: Callable[..., None] | None = None  # BadInput where the settings cannot be trained with
@@ -96,11 +104,13 @@ class Recipe:
     averages: bool = False  # whether a running mean of the weights is kept, with the setting `decay`
     finish: Finish | None = None
     joins_seeds: bool = False  # whether `finish` makes one model of the trainings of all seeds, and not one of each
+    adapt: str | None = None  # at test time: an `Adapt`, imported when it is used
+    needs_torch: bool = False  # whether `adapt` changes the network, and so takes a model of torch
 
     @property
     def parts(self) -> frozenset[str]:
         """Which parts of training it changes."""
-        names = ("select", "weigh", "crop", "augment", "preprocess", "loss", "extend", "averages", "finish")
+        names = ("select", "weigh", "crop", "augment", "preprocess", "loss", "extend", "averages", "finish", "adapt")
         changed = {name: getattr(self, name) for name in names}
         return frozenset(name for name, part in changed.items() if part not in (None, False)) | (
             {"stages"} if self.stages != (Stage(1.0),) else set()
@@ -149,6 +159,19 @@ def chosen_recipes(text: str) -> tuple[ChosenRecipe, ...]:
             raise BadInput(f"{taken[part]} and {one.name} both change the {part} of training: choose one of them")
         taken |= dict.fromkeys(one.recipe.parts, one.name)
     return chosen
+
+
+def parted(text: str) -> tuple[str, str | None]:
+    """What a text names of training, and what of test time.
+
+    >>> parted("augmix+tta:crops"), parted("cutout")
+    (('augmix', 'tta:crops'), ('cutout', None))
+    """
+    chosen = chosen_recipes(text)
+    if not any(one.recipe.adapt for one in chosen):
+        return text, None
+    training = "+".join(str(one) for one in chosen if one.recipe.adapt is None)
+    return training or "baseline", next((str(one) for one in chosen if one.recipe.adapt is not None), None)
 
 
 def _chosen(text: str) -> ChosenRecipe:
@@ -204,3 +227,9 @@ def torch_part(place: str) -> Callable[..., Any]:
     module, _, name = place.partition(":")
     part: Callable[..., Any] = getattr(importlib.import_module(module), name)
     return part
+
+
+def accepted(function: Callable[..., Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of a recipe's settings that a function takes: others belong to other parts of the recipe."""
+    parameters = inspect.signature(function).parameters
+    return {name: value for name, value in settings.items() if name in parameters}

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from shiftproof.errors import BadInput
 from shiftproof.training.recipe import Recipe, Stage
 
 LOSSES = "shiftproof.training.networks.losses"
 MODULES = "shiftproof.training.networks.modules"
+
+
+def _check_lora(*, rank: int, alpha: float) -> None:
+    if rank < 1 or alpha < 0:
+        raise BadInput(f"lora: rank should be 1 at least and alpha 0 or more, got {rank} and {alpha:g}")
+
 
 LABEL_SMOOTHING = Recipe(
     title="Label smoothing",
@@ -95,6 +102,16 @@ REJECT_CLASS = Recipe(
     needs_outliers=True,
     loss=f"{LOSSES}:reject_class",
     extend=f"{MODULES}:with_reject",
+)
+
+LORA = Recipe(
+    title="Low-rank adaptation",
+    description="The body stays as it is, and learns a product of two thin matrices beside the weights of each layer.",
+    cites=("hu2022lora",),
+    settings={"rank": 8, "alpha": 16.0},
+    levels=("network",),
+    check=_check_lora,
+    extend="shiftproof.training.networks.lora:with_lora",
 )
 
 LP_FT = Recipe(

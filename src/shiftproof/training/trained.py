@@ -142,6 +142,12 @@ def read_trained(folder: Path) -> Trained | None:
     return dataclasses.replace(_chosen(folder, told), folder=folder, parts=parts)
 
 
+def holding(folder: Path) -> Path:
+    """The folder that a finished training is opened from: its own, or that of the seed which was chosen."""
+    told = _told(folder)
+    return folder if told is None or "chosen" not in told else _chosen(folder, told).folder
+
+
 def _told(folder: Path) -> Mapping[str, Any] | None:
     path = folder / RECORD
     if not path.exists():

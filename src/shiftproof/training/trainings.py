@@ -70,6 +70,11 @@ def checked_recipes(options: TrainOptions, *, outliers: bool) -> tuple[ChosenRec
     """The recipes that the options name; BadInput where one cannot be done so."""
     recipes = chosen_recipes(options.recipe)
     for one in recipes:
+        if one.recipe.adapt is not None:
+            raise BadInput(
+                f"{one.name} adapts a model at test time, and trains nothing beforehand: say it where the model is run, as "
+                f"in shiftproof run MODEL DATASET --adapt {one.name}"
+            )
         if options.level not in one.recipe.levels:
             raise BadInput(
                 f"the recipe {one.name} is done at {listed(one.recipe.levels)} level; say --level {one.recipe.levels[0]}"

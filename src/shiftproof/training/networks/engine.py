@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import inspect
 import math
 import os
 import time
@@ -35,11 +34,12 @@ from shiftproof.runs.workers import Workers
 from shiftproof.training.job import Job, targets_of
 from shiftproof.training.networks.checkpoints import EpochRow, State, load_checkpoint, save_checkpoint
 from shiftproof.training.networks.inputs import Inputs
+from shiftproof.training.networks.lora import merged
 from shiftproof.training.networks.losses import Step, cross_entropy
 from shiftproof.training.networks.modules import Network, Start, load_weights, open_network, to_arrays, to_weights
 from shiftproof.training.networks.schedule import Rates, epochs_of
 from shiftproof.training.pictures import Augmenting, StoredPictures, augmented, stored_pictures
-from shiftproof.training.recipe import ChosenRecipe, Level, Stage, preprocessing_of, torch_part
+from shiftproof.training.recipe import ChosenRecipe, Level, Stage, accepted, preprocessing_of, torch_part
 from shiftproof.types import Dataset, fingerprint_of
 
 PRECISIONS: Mapping[str, Any] = {"float32": "32-true", "bfloat16": "bf16-mixed", "float16": "16-mixed"}
@@ -164,7 +164,8 @@ class _Training:
         self.preprocessing = preprocessing_of(job.recipes, self.source.preprocessing)
         # as the inputs lie in memory
         self.network: Network = self._extended(self.source.network).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        self.start = to_weights(self.network)
+        self.fixed = frozenset(name for name, one in self.network.named_parameters() if not one.requires_grad)
+        self.start = to_weights(merged(self.network))
         self.loss, self.loss_settings = self._loss()
         self.stages = next((one.recipe.stages for one in job.recipes if "stages" in one.recipe.parts), (Stage(1.0),))
         self.folder = job.folder / "checkpoints"
@@ -254,7 +255,8 @@ class _Training:
                 first += epochs
                 at_its_end = (self.state.epoch, self.state.step) == (first, 0)
                 if stage.trains == "head" and at_its_end and first < self.options.epochs:
-                    self.state.probed = {name: tensor.detach().clone() for name, tensor in self.network.state_dict().items()}
+                    weights = merged(self.network).state_dict()
+                    self.state.probed = {name: tensor.detach().clone() for name, tensor in weights.items()}
             self._finish()
         return self.result()
 
@@ -262,6 +264,7 @@ class _Training:
         """What the network is now, beside what it was at the start."""
         from shiftproof.training.networks.export import Exported
 
+        self.network = merged(self.network)
         return TrainedNetwork(
             start=self.start if not self.state.probed else to_arrays(self.state.probed),
             end=to_weights(self.network),
@@ -318,7 +321,7 @@ class _Training:
                 raise BadInput(f"no layer begins with {beginning!r}; there are {listed(_outer_layers(self.network), 12)}")
         self.frozen = tuple(frozen)
         for name, parameter in self.network.named_parameters():
-            parameter.requires_grad = not any(_begins(name, beginning) for beginning in frozen)
+            parameter.requires_grad = name not in self.fixed and not any(_begins(name, beginning) for beginning in frozen)
         trainable = [parameter for parameter in self.network.parameters() if parameter.requires_grad]
         if not trainable:
             raise BadInput(f"all layers are frozen by {', '.join(frozen)}: there is nothing to train")
@@ -330,7 +333,8 @@ class _Training:
         """Frozen layers stay in evaluation mode, so that their batch norms do not move either."""
         self.network.train()
         for name, layer in self.network.named_modules():
-            if any(_begins(name, beginning) for beginning in self.frozen):
+            own = [parameter.requires_grad for parameter in layer.parameters(recurse=False)]
+            if any(_begins(name, beginning) for beginning in self.frozen) or (own and not any(own)):
                 layer.eval()
 
     def _optimizer(self, parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
@@ -603,12 +607,6 @@ class _Training:
         before = next((one.name for one in self.job.recipes if one.recipe.finish and not one.recipe.joins_seeds), None)
         if before is not None and self.source.new_classes and not self.state.probed:
             yield f"{before}: the head before training was drawn at random, having new classes; join it with lp-ft"
-
-
-def accepted(function: Callable[..., Any], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of a recipe's settings that a function takes: others belong to other parts of the recipe."""
-    parameters = inspect.signature(function).parameters
-    return {name: value for name, value in settings.items() if name in parameters}
 
 
 def _with_part(recipes: tuple[ChosenRecipe, ...], part: str) -> ChosenRecipe | None:

@@ -38,6 +38,16 @@ class Inputs:
         # the channels stay last in memory, where they are in pictures: convolutions are faster so
         return tensor.float().mul_(self.scale).add_(self.black)
 
+    def pictures(self, inputs: NDArray[np.generic]) -> NDArray[np.uint8]:
+        """The pictures that inputs were made of, to the byte; of grey ones all channels are alike."""
+        scale, black = (values.cpu().numpy() for values in (self.scale, self.black))
+        levels = ((inputs - black) / scale).round().clip(0, 255).astype(np.uint8).transpose(0, 2, 3, 1)
+        return np.ascontiguousarray(np.repeat(levels, 3, axis=3) if self.order == "grey" else levels[..., :: self._step])
+
+    @property
+    def _step(self) -> int:
+        return -1 if self.order == "bgr" else 1
+
 
 def _bare(preprocessing: ImagePreprocessing) -> ImagePreprocessing:
     """Its normalisation alone."""
