@@ -18,7 +18,7 @@ from shiftproof.types import Classes, Classifier, Preprocessing
 from small_tflite import tflite_bytes
 from toys import small_transformer
 
-NOT_REDRAWN = ("boxes", "proposals", "tflite")
+NOT_REDRAWN = ("boxes", "proposals", "tflite", "adapted")
 """Kinds whose networks' weights are not drawn anew."""
 
 FACTORY = """
@@ -66,6 +66,8 @@ def _example(kind: str, make_onnx: Any, folder: Path) -> Classifier:
             return load_model(classifier, proposals="grid", preprocess="imagenet", classes=list("abcde"))
         case "trained":
             return load_model(str(small_training(f"onnx:{make_onnx()}", folder)))
+        case "adapted":
+            return load_model(f"onnx:{make_onnx()}", preprocess="imagenet", classes=list("abcde"), adapt="tta")
         case _:
             make = kind_of(kind).example
             return load_model(f"{kind}:{make(folder)}") if make else pytest.skip(f"{kind} has no example: see `ModelKind`")

@@ -92,6 +92,7 @@ def killed_at(step: int) -> Tell:
         ("adversarial?replays=2", {"clip_gradient": 1.0, "warmup": 0.5}),
         ("lp-ft+ema", {"patience": 1}),
         ("mixup", {"schedule": "plateau", "learning_rate": None}),
+        ("lora+ema", {}),
     ],
 )
 def test_a_killed_training_goes_on_and_ends_with_the_same_weights(

@@ -22,7 +22,7 @@ def test_a_recipe_says_what_it_is(name: str) -> None:
     assert isinstance(recipe, Recipe)
     assert recipe.title
     assert recipe.description.endswith(".")
-    assert set(recipe.levels) <= {"head", "network"}
+    assert set(recipe.levels) <= {"head", "network"} if recipe.adapt is None else recipe.levels == ("test time",)
     assert recipe.levels
     assert recipe.parts or name in ("linear-probe",), "a recipe that changes nothing is none"
 
@@ -52,10 +52,15 @@ def test_an_augmentation_keeps_shape_repeats_and_leaves_its_input_alone(name: st
     assert np.array_equal(picture, before)
 
 
-@pytest.mark.parametrize("name", [name for name in catalog.RECIPES if recipe_of(name).loss or recipe_of(name).extend])
+def places_of(name: str) -> list[str]:
+    """Where a recipe says that functions are."""
+    return list(filter(None, (recipe_of(name).loss, recipe_of(name).extend, recipe_of(name).adapt)))
+
+
+@pytest.mark.parametrize("name", [name for name in catalog.RECIPES if places_of(name)])
 def test_functions_of_torch_are_where_a_recipe_says(name: str) -> None:
     pytest.importorskip("torch", reason="torch is not installed")
-    for place in filter(None, (recipe_of(name).loss, recipe_of(name).extend)):
+    for place in places_of(name):
         try:
             assert callable(torch_part(place))
         except MissingExtra as missing:

@@ -7,8 +7,9 @@ condition and its own image alone, whatever the order, the batches, the shard or
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cached_property
+from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
@@ -23,7 +24,7 @@ from shiftproof.runs.workers import Workers
 from shiftproof.types import Condition, Dataset, Inputs, Model, ModelRef, Outputs, Preprocessing, Sample, fingerprint_of
 
 BATCH = 64
-"""Images that a model adapts to at a time: one number for everybody, since what comes out depends on it."""
+"""Most images that a model adapts to at a time: one number for everybody, since what comes out depends on it."""
 
 M = TypeVar("M", bound=Model)
 
@@ -44,7 +45,7 @@ def adapted_to(model: M, images: Dataset, store: Store) -> M:
         f"it adapts to {counted} of {images.ref.name}, without their labels and anew under each condition, also where it "
         "then predicts others; which these are follows from their ids, and no prediction depends on the order of images"
     )
-    return dataclasses.replace(  # type: ignore[return-value]  # the same type, which the bound of M does not tell
+    return dataclasses.replace(
         model,
         ref=ModelRef(name, fingerprint_of(model.ref.fingerprint, "images", pairs)),
         notes=(*model.notes, note),
@@ -72,7 +73,7 @@ def under(model: M, condition: Condition, workers: int | None = None) -> M:
         )
     check_condition(condition)
     late = _Late(model.ref.name, model.adaptation, model.adaptation.images, model.preprocessing, condition, workers)
-    return dataclasses.replace(model, forward=late, adaptation=None)  # type: ignore[return-value]  # as above
+    return dataclasses.replace(model, forward=late, adaptation=None)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,8 +98,10 @@ class _Late:
         return self.adaptation.to(batches)
 
     def _batches(self) -> Iterator[Inputs]:
-        samples: Sequence[Sample] = self.images.samples
-        blocks = [list(samples[start : start + BATCH]) for start in range(0, len(samples), BATCH)]
+        # of one size, as far as that goes: a few images at the end would have statistics of their own
+        samples, parts = self.images.samples, -(-len(self.images.samples) // BATCH)
+        ends = [len(samples) * part // parts for part in range(parts + 1)]
+        blocks = [list(samples[start:end]) for start, end in pairwise(ends)]
         jobs = [
             Job(some, [self.images.source(one) for one in some], [self.condition] * len(some), self.preprocessing)
             for some in blocks

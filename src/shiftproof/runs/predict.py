@@ -163,9 +163,18 @@ def fill_conditions(
     for condition in chosen:
         check_condition(condition)
     if adapts(model):  # to each condition in turn
-        more = {"store": store, "settings": settings, "keep": keep, "shard": shard, "workers": workers, "progress": progress}
         fills = (
-            fill_conditions(under(model, condition, settings.workers), images, {condition: ids}, **more)
+            fill_conditions(
+                under(model, condition, settings.workers),
+                images,
+                {condition: ids},
+                store=store,
+                settings=settings,
+                keep=keep,
+                shard=shard,
+                workers=workers,
+                progress=progress,
+            )
             for condition, ids in chosen.items()
         )
         return sum(fills, Tally(0, 0, ()))

@@ -90,6 +90,7 @@ class Recipe:
     # what a model trained so has seen: benchmarks of these are no test of it; a function of the settings where they decide
     augmentations: tuple[str, ...] | Callable[..., tuple[str, ...]] = ()
     check: Callable[..., None] | None = None  # BadInput where the settings cannot be trained with
+    settled: Callable[..., Mapping[str, Setting]] | None = None  # settings as they are kept: with digests of files they name
     needs_outliers: bool = False
     select: Select | None = None
     weigh: Weigh | None = None
@@ -196,6 +197,9 @@ def _chosen(text: str) -> ChosenRecipe:
         settings[name] = _read(value, settings[name], f"{found['name']}, {name}")
     if recipe.check is not None:
         recipe.check(**settings)
+    if recipe.settled is not None:
+        found_settings = recipe.settled(**settings)
+        settings = {name: found_settings[name] for name in settings}
     return ChosenRecipe(found["name"], recipe, settings)
 
 

@@ -55,6 +55,11 @@ def merged(network: Network) -> Network:
     if not changed:
         return network
     network = copy.deepcopy(network)
-    for name in changed:
-        parametrize.remove_parametrizations(network.get_submodule(name), "weight", leave_parametrized=True)
+    for layer in map(network.get_submodule, changed):
+        weight = layer.weight
+        assert isinstance(weight, Tensor)  # noqa: S101 - as above
+        # torch's own removal changes the class, which the network that was copied shares
+        layer.__class__ = parametrize.type_before_parametrizations(layer)
+        del layer.parametrizations
+        layer.weight = nn.Parameter(weight.detach().clone())
     return network

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import hashlib
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -102,13 +103,13 @@ class Statistics:
         self.images, self.sums = 0, torch.zeros(2, len(self.mean), dtype=torch.float64, device=self.mean.device)
 
     @torch.no_grad()
-    def see(self, values: Tensor, images: int | None = None) -> None:
-        """Takes the statistics of a batch, mixed with those of training; `images` is what it counts as."""
+    def see(self, values: Tensor, images: int) -> None:
+        """Takes the statistics of a batch, which counts as so many images, mixed with those of training."""
         axes = [axis for axis in range(values.dim()) if axis != 1]
         mean, variance = values.mean(axes), values.var(axes, unbiased=False)
         self.images += len(values)
         self.sums += len(values) * torch.stack([mean, variance + mean**2]).double()
-        self._mix(mean, variance, len(values) if images is None else images)
+        self._mix(mean, variance, images)
 
     @torch.no_grad()
     def pool(self) -> None:
@@ -124,7 +125,7 @@ class Statistics:
 
 
 @contextmanager
-def watched(module: nn.Module, source: float, images: int | None = None) -> Iterator[list[Statistics]]:
+def watched(module: nn.Module, source: float, images: int) -> Iterator[list[Statistics]]:
     """While this holds, batch norms normalise by what they see, mixed with the statistics of training."""
     hooks, found = [], []
     for norm in norms_of(module):
@@ -137,7 +138,7 @@ def watched(module: nn.Module, source: float, images: int | None = None) -> Iter
             hook.remove()
 
 
-def _seeing(statistics: Statistics, images: int | None) -> Callable[[nn.Module, tuple[Tensor, ...]], None]:
+def _seeing(statistics: Statistics, images: int) -> Callable[[nn.Module, tuple[Tensor, ...]], None]:
     return lambda _, given: statistics.see(given[0], images)
 
 
@@ -148,7 +149,8 @@ def take_statistics(network: TorchNetwork, batches: Sequence[Batch], source: flo
     Each batch is normalised by its own on the way, as in training. Means and variances are mixed as by Schneider et al.
     (2020).
     """
-    with watched(network.module, source) as found:
+    # with the share that the end will have, so that layers see what those before them will then give
+    with watched(network.module, source, images=sum(map(len, batches))) as found:
         for batch in batches:
             network.module(network.to_device(batch))
     for statistics in found:
@@ -214,12 +216,13 @@ def entropy(logits: Tensor) -> Tensor:
 
 def marginal_entropy(logits: Tensor) -> Tensor:
     """The entropy of the mean probability of the rows, which are views of one image (Zhang et al., 2022)."""
-    mean = logits.log_softmax(dim=1).logsumexp(dim=0) - np.log(len(logits))
+    mean = logits.log_softmax(dim=1).logsumexp(dim=0) - math.log(len(logits))
     return -(mean.exp() * mean).sum()
 
 
 def _logits(network: TorchNetwork, inputs: Tensor) -> Tensor:
-    return first_tensor(network.module(inputs)).reshape(len(inputs), -1).float()
+    logits: Tensor = first_tensor(network.module(inputs)).reshape(len(inputs), -1).float()
+    return logits
 
 
 def _adapting(
