@@ -180,6 +180,14 @@ def test_statistics_of_several_batches_are_pooled(load: Callable[..., LoadedClas
     assert np.allclose(one.running_var, other.running_var, atol=1e-6)
 
 
+def test_all_batches_are_mixed_with_the_source_by_one_share(load: Callable[..., LoadedClassifier]) -> None:
+    inputs, model = batch(), load("bn-adapt?source=3")
+    assert model.adaptation is not None
+    once, twice = model.adaptation.to([np.concatenate([inputs, inputs])]), model.adaptation.to([inputs, inputs])
+    # the same images in each batch: layers after the first see the same too
+    assert np.allclose(once(inputs, False).scores, twice(inputs, False).scores, atol=1e-5)
+
+
 def test_without_the_source_it_is_torch_in_training_mode(load: Callable[..., LoadedClassifier]) -> None:
     torch = pytest.importorskip("torch")
     inputs = batch()
