@@ -298,7 +298,6 @@ class ModelSettings(Options):
         None,
         "Recipe of test time, e.g. tta or bn-adapt: the model adapts to test images without their labels; "
         "see docs/training.md.",
-        common=True,
     )
     channels_last: bool = option(False, "Memory layout of torch models; often faster.")
     threads: int | None = option(None, "Threads of the model.  [default: all cores]", bounds=Bounds(1, 4096))
