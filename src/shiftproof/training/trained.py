@@ -39,7 +39,7 @@ from shiftproof.models.loaded import LoadedClassifier, model_ref, preprocessed
 from shiftproof.models.options import ModelOptions, parse_preprocessing
 from shiftproof.options import ModelSettings
 from shiftproof.training.job import Job
-from shiftproof.types import Classes, Classifier, Head, Inputs, Outputs, Seen
+from shiftproof.types import Classes, Classifier, Gives, Head, Inputs, Outputs, Seen
 
 FORMAT = 1
 RECORD, GRAPH, WEIGHTS = "training.json", "model.onnx", "weights.safetensors"
@@ -77,6 +77,7 @@ class Record:
     outputs: tuple[str, ...] = ("logits", "features")
     versions: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    gives: Gives = "logits"  # scores where every class was a question of its own: no softmax makes probabilities of them
 
     def to_json(self) -> bytes:
         return json.dumps({"format": FORMAT, **dataclasses.asdict(self)}, indent=1, ensure_ascii=False).encode()
@@ -89,10 +90,13 @@ class Record:
             raise TypeError("a name in it is not text, or its seed no number")
         if not all(isinstance(part, Mapping) for part in (self.split, self.options, self.accuracy, self.source.options)):
             raise TypeError("its split, options or accuracies are not by name")
+        if self.gives not in ("logits", "scores"):
+            raise TypeError(f"it gives neither logits nor scores, but {self.gives!r}")
 
     @classmethod
     def from_json(cls, told: Mapping[str, Any]) -> Record:
         """KeyError or TypeError where something is missing or is not what it should be."""
+        told = {"gives": "logits", **told}  # which older ones do not say
         known = {one.name: told[one.name] for one in dataclasses.fields(cls)}
         classes, seen = told["classes"], told["seen"]
         return cls(
@@ -201,6 +205,7 @@ def record_of(job: Job, model: Source, before: Seen, **told: Any) -> Record:
             tuple(dict.fromkeys([*before.trained_on, job.dataset.name])),
         ),
         versions=versions(),
+        gives="scores" if job.multi_label else "logits",
         **told,
     )
 
@@ -245,6 +250,30 @@ def read_weights(folder: Path) -> dict[str, NDArray[Any]]:
     return found
 
 
+MOST_TRAININGS = 20
+"""One after the other: a folder that says more of them than these is damaged."""
+
+
+def trained_at(spec: str) -> Trained | None:
+    """The training whose model a spec names, the chosen one of several; None where it names another kind of model."""
+    folder = Path(spec.removeprefix("trained:"))
+    told = _told(folder) if folder.is_dir() else None
+    if told is None:
+        return None
+    return _chosen(folder, told) if "chosen" in told else Trained(folder, _record(told, folder))
+
+
+def architecture_of(spec: str, options: ModelSettings) -> str:
+    """The spec that names a network's architecture: of a trained folder that of its first model; "" if never trained."""
+    first = spec
+    for _ in range(MOST_TRAININGS):
+        if (found := trained_at(first)) is None:
+            untrained = first == spec and (first.startswith("scratch:") or options.weights == "random")
+            return "" if untrained else first
+        first = found.record.source.spec
+    raise BadInput(f"{spec} says that it was trained from {first}, which says the same; train again")
+
+
 def load_trained(path: str, options: ModelOptions) -> Classifier:
     """A model that shiftproof train made, by its folder."""
     above = Path(path)
@@ -274,13 +303,21 @@ def _from_graph(found: Trained, options: ModelOptions, name: str) -> LoadedClass
         classes=options.classes or found.record.classes,
         features="features",
         output="logits",
-        gives="logits",
+        gives=found.record.gives,
         seen=options.seen or found.record.seen,
         extra_output=options.extra_output or extra,
     )
     model: LoadedClassifier = MODELS.load("onnx")(str(found.folder / GRAPH), said)
     # a rotation head is of use on rotated images alone, so they are shown without being asked for
     return with_rotations(model) if said.extra_output == "rotation" and not options.rotated else model
+
+
+def settings_of(found: Trained, **more: Any) -> ModelSettings:
+    """The settings of the model that a training began with; BadInput where its record holds none."""
+    try:
+        return ModelSettings(**{**found.record.source.options, **more})
+    except TypeError as problem:
+        raise BadInput(f"{found.folder / RECORD} is damaged: {problem}; train again") from problem
 
 
 def _on_source(found: Trained, options: ModelOptions, name: str) -> LoadedClassifier:
@@ -292,10 +329,7 @@ def _on_source(found: Trained, options: ModelOptions, name: str) -> LoadedClassi
             f"{found.folder} holds a head alone, which goes behind {source.spec}; loading that may run any code: "
             "say --trust if you know who made the folder"
         )
-    try:
-        settings = ModelSettings(**source.options)
-    except TypeError as problem:
-        raise BadInput(f"{found.folder / RECORD} is damaged: {problem}; train again") from problem
+    settings = settings_of(found)
     if options.device or options.threads:
         settings = dataclasses.replace(settings, device=options.device, threads=options.threads)
     base = load_classifier(source.spec, settings)
@@ -316,9 +350,9 @@ def _on_source(found: Trained, options: ModelOptions, name: str) -> LoadedClassi
 
     digest = hashlib.sha256((found.folder / WEIGHTS).read_bytes()).hexdigest()
     return LoadedClassifier(
-        ref=model_ref(name, f"{source.fingerprint} {digest}", base.preprocessing, gives="logits"),
+        ref=model_ref(name, f"{source.fingerprint} {digest}", base.preprocessing, gives=record.gives),
         preprocessing=base.preprocessing,
-        gives="logits",
+        gives=record.gives,
         forward=forward,
         classes=record.classes,
         seen=options.seen_or(record.seen),
