@@ -111,8 +111,8 @@ class Recipe:
     @property
     def parts(self) -> frozenset[str]:
         """Which parts of training it changes."""
-        names = ("select", "thin", "weigh", "hyperparameters", "crop", "augment", "preprocess", "loss", "extend", "averages")
-        names = (*names, "finish")
+        choices, pictures = ("select", "thin", "weigh", "hyperparameters"), ("crop", "augment", "preprocess")
+        names = (*choices, *pictures, "loss", "extend", "averages", "finish")
         changed = {name: getattr(self, name) for name in names}
         return frozenset(name for name, part in changed.items() if part not in (None, False)) | (
             {"stages"} if self.stages != (Stage(1.0),) else set()
