@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +14,8 @@ from shiftproof.datasets.clusters import clustering
 from shiftproof.models import load_model
 from shiftproof.options import PredictionSettings
 from shiftproof.runs.load import alike_in
+from shiftproof.runs.predict import fill_conditions
+from shiftproof.runs.shared_features import fill_from_features
 from shiftproof.studies.options import Assembled
 from shiftproof.training.comparison import RecipeStudy
 from shiftproof.training.options import GridOptions
@@ -19,7 +23,7 @@ from shiftproof.training.recipe import chosen_recipes
 from shiftproof.training.splits import split
 from shiftproof.training.trained import Trained
 from shiftproof.training.trainings import with_labels
-from shiftproof.types import Classifier, Dataset, Results
+from shiftproof.types import Classifier, Dataset, ModelCard, ModelRef, Results, richest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,7 +52,7 @@ def compare_trained(
     for place, name in enumerate(names, start=1):
         bench.tell(f"recipe {place} of {len(names)}: {name}")
         trained = train(training, Path(options.models) / slug(name), options.of(name))
-        models[name] = opened(name, trained, trust=bench.model_options.trust)
+        models[name] = opened(name, trained)
     first, *others = every = [model for own in models.values() for model in own]
     study = RecipeStudy(
         models=every,
@@ -57,9 +61,51 @@ def compare_trained(
         severities=options.severities,
         grid={name: [model.ref for model in own] for name, own in models.items()},
     )
+    if options.level == "head":
+        share_features(bench, study, test, every, prediction, progress)
     work = Assembled([study], [test], companions=others, editions={study.fit: False} if study.fit else {})
     bench.fill(first, work, prediction, progress)
-    return bench.report(work, report)
+    return bench.saved(one_card_a_recipe(bench.measure(work), study.grid), work, report)
+
+
+def one_card_a_recipe(results: Results, grid: Mapping[str, Sequence[ModelRef]]) -> Results:
+    """Results with one card for the models of each recipe, which names their seeds: no number is about one of them alone."""
+    cards = {card.name: card for card in results.models}
+    return dataclasses.replace(
+        results, models=tuple(_folded(name, [cards[ref.name] for ref in refs]) for name, refs in grid.items())
+    )
+
+
+def _folded(name: str, cards: Sequence[ModelCard]) -> ModelCard:
+    first, *others = cards
+    shared = tuple(note for note in first.notes if all(note in card.notes for card in others))
+    seeds = ", ".join(card.name.removeprefix(f"{name}, ") for card in cards)
+    fingerprints = ", ".join(card.fingerprint for card in cards)
+    return dataclasses.replace(first, name=name, fingerprint=fingerprints, notes=(f"trained as {seeds}", *shared))
+
+
+def share_features(
+    bench: Bench,
+    study: RecipeStudy,
+    images: Dataset,
+    models: Sequence[Classifier],
+    prediction: PredictionSettings,
+    progress: Progress | None,
+) -> None:
+    """Fills the runs of heads on one network: features of the first of them are stored, and the others follow from them."""
+    keep = richest([prediction.keep or "top5", bench.scoring.keep, study.keep])
+    alike: dict[str, list[Classifier]] = {}
+    for model in models:
+        if model.head is not None:
+            alike.setdefault(str(dict(model.preprocessing.describe())), []).append(model)
+    for first, *others in alike.values():
+        if others:
+            conditions = dict.fromkeys(study.conditions())
+            fill_conditions(
+                first, images, conditions, store=bench.store, settings=prediction, keep="features", progress=progress
+            )
+            for one in others:
+                fill_from_features(one, first.ref, images, conditions, store=bench.store, keep=keep)
 
 
 def parted(bench: Bench, dataset: str | Path | Dataset, options: GridOptions) -> tuple[Dataset, Dataset]:
@@ -72,12 +118,13 @@ def parted(bench: Bench, dataset: str | Path | Dataset, options: GridOptions) ->
     return split(with_labels(images), options.judge_share, seed=options.seed, clustering=clusters, names=names)
 
 
-def opened(name: str, trained: Trained, *, trust: bool) -> list[Classifier]:
+def opened(name: str, trained: Trained) -> list[Classifier]:
     """The models of a recipe, one for each seed; of one that joins the seeds the joined one alone."""
     joins = any(one.recipe.joins_seeds for one in chosen_recipes(name))
     parts = [trained] if joins or not trained.parts else trained.parts
     return [
-        load_model(str(one.folder), name=f"{name}, joined" if joins else f"{name}, seed {one.record.seed}", trust=trust)
+        # trusted as the model that was opened to train them
+        load_model(str(one.folder), name=f"{name}, joined" if joins else f"{name}, seed {one.record.seed}", trust=True)
         for one in parts
     ]
 

@@ -33,8 +33,9 @@ from shiftproof import __version__
 from shiftproof.catalog import MODELS
 from shiftproof.errors import BadInput, listed
 from shiftproof.files import read_json, readable_file, write_whole
-from shiftproof.models import with_rotations
+from shiftproof.models import runs_code, with_rotations
 from shiftproof.models.by_settings import load_classifier
+from shiftproof.models.kind import model_kind
 from shiftproof.models.loaded import LoadedClassifier, model_ref, preprocessed
 from shiftproof.models.options import ModelOptions, parse_preprocessing
 from shiftproof.options import ModelSettings
@@ -274,6 +275,7 @@ def architecture_of(spec: str, options: ModelSettings) -> str:
     raise BadInput(f"{spec} says that it was trained from {first}, which says the same; train again")
 
 
+@model_kind(is_data=True)  # where it goes behind a model that is none, it asks
 def load_trained(path: str, options: ModelOptions) -> Classifier:
     """A model that shiftproof train made, by its folder."""
     above = Path(path)
@@ -324,12 +326,12 @@ def _on_source(found: Trained, options: ModelOptions, name: str) -> LoadedClassi
     """The model that the training began with, its features going through the new head."""
     record, source = found.record, found.record.source
     options.refuse("features", "output", "gives", "weights", "extra_output", what=f"a trained model such as {found.folder}")
-    if not options.trust:
+    if not options.trust and runs_code(source.spec):
         raise BadInput(
             f"{found.folder} holds a head alone, which goes behind {source.spec}; loading that may run any code: "
             "say --trust if you know who made the folder"
         )
-    settings = settings_of(found)
+    settings = settings_of(found, trust=options.trust)
     if options.device or options.threads:
         settings = dataclasses.replace(settings, device=options.device, threads=options.threads)
     base = load_classifier(source.spec, settings)

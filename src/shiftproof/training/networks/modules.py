@@ -17,7 +17,7 @@ from torch.nn import functional
 
 from shiftproof.datasets.classes import match_columns
 from shiftproof.errors import BadInput, ClassMismatch
-from shiftproof.models import load_model
+from shiftproof.models import load_model, runs_code
 from shiftproof.models.by_settings import load_classifier
 from shiftproof.models.classifiers.lite import BATCH_NORM_EPSILON, SIZES, Block, blocks_of, checkpoint_of, lite_preprocessing
 from shiftproof.models.classifiers.torch_network import TorchNetwork, first_tensor
@@ -105,7 +105,7 @@ def open_network(
 def _trained(before: Trained, classes: Classes, settings: ModelSettings, seed: int) -> Start:
     """The network of an earlier training with its weights, and a head over these classes; branches of recipes are left."""
     record, source = before.record, before.record.source
-    if source.spec.partition(":")[0] not in ("lite", "scratch") and trained_at(source.spec) is None and not settings.trust:
+    if not settings.trust and not source.spec.startswith("scratch:") and runs_code(source.spec):
         raise BadInput(
             f"{before.folder} is trained on by opening {source.spec} first, which may run any code: say --trust if you know "
             "who made the folder"
