@@ -70,17 +70,17 @@ def compare_trained(
 
 def one_card_a_recipe(results: Results, grid: Mapping[str, Sequence[ModelRef]]) -> Results:
     """Results with one card for the models of each recipe, which names their seeds: no number is about one of them alone."""
-    cards = {card.name: card for card in results.models}
-    return dataclasses.replace(
-        results, models=tuple(_folded(name, [cards[ref.name] for ref in refs]) for name, refs in grid.items())
-    )
+    cards = {card.fingerprint: card for card in results.models}  # recipes that end with the same weights share one
+    known = {name: [ref for ref in refs if ref.fingerprint in cards] for name, refs in grid.items()}
+    folded = [_folded(name, refs, cards) for name, refs in known.items() if refs]
+    return dataclasses.replace(results, models=tuple(folded))
 
 
-def _folded(name: str, cards: Sequence[ModelCard]) -> ModelCard:
-    first, *others = cards
+def _folded(name: str, refs: Sequence[ModelRef], cards: Mapping[str, ModelCard]) -> ModelCard:
+    first, *others = (cards[ref.fingerprint] for ref in refs)
     shared = tuple(note for note in first.notes if all(note in card.notes for card in others))
-    seeds = ", ".join(card.name.removeprefix(f"{name}, ") for card in cards)
-    fingerprints = ", ".join(card.fingerprint for card in cards)
+    seeds = ", ".join(ref.name.removeprefix(f"{name}, ") for ref in refs)
+    fingerprints = ", ".join(ref.fingerprint for ref in refs)
     return dataclasses.replace(first, name=name, fingerprint=fingerprints, notes=(f"trained as {seeds}", *shared))
 
 
