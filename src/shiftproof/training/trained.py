@@ -15,6 +15,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import os
 import platform
 import re
 from collections.abc import Mapping
@@ -22,7 +23,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +39,7 @@ from shiftproof.models.by_settings import load_classifier
 from shiftproof.models.kind import model_kind
 from shiftproof.models.loaded import LoadedClassifier, model_ref, preprocessed
 from shiftproof.models.options import ModelOptions, parse_preprocessing
-from shiftproof.options import ModelSettings
+from shiftproof.options import ModelSettings, hints_of
 from shiftproof.training.job import Job
 from shiftproof.types import Classes, Classifier, Gives, Head, Inputs, Outputs, Seen
 
@@ -258,7 +259,7 @@ MOST_TRAININGS = 20
 def trained_at(spec: str) -> Trained | None:
     """The training whose model a spec names, the chosen one of several; None where it names another kind of model."""
     folder = Path(spec.removeprefix("trained:"))
-    told = _told(folder) if folder.is_dir() else None
+    told = _told(folder) if os.path.isdir(folder) else None  # False for names that no folder can have
     if told is None:
         return None
     return _chosen(folder, told) if "chosen" in told else Trained(folder, _record(told, folder))
@@ -316,16 +317,44 @@ def _from_graph(found: Trained, options: ModelOptions, name: str) -> LoadedClass
 
 def settings_of(found: Trained, **more: Any) -> ModelSettings:
     """The settings of the model that a training began with; BadInput where its record holds none."""
+    told = {name: tuple(value) if isinstance(value, list) else value for name, value in found.record.source.options.items()}
+    hints = {name: hint for name, hint in hints_of(ModelSettings).items() if name != "given"}
+    strange = [name for name, value in told.items() if name not in hints or not _fits(value, hints[name])]
+    if strange:
+        raise BadInput(f"{found.folder / RECORD} is damaged: its model has no option {strange[0]!r} like that; train again")
+    return ModelSettings(**{**told, **more})
+
+
+def _fits(value: object, hint: Any) -> bool:
+    """Whether a value is of the type of an option."""
+    if get_origin(hint) is tuple:
+        return isinstance(value, tuple) and all(_fits(one, get_args(hint)[0]) for one in value)
+    if get_origin(hint) is Literal:
+        return value in get_args(hint)
+    if get_args(hint):
+        return any(_fits(value, part) for part in get_args(hint))
+    return isinstance(value, (int, float) if hint is float else hint)
+
+
+def _head_in(found: Trained) -> Head:
+    """The head that a training wrote."""
+    path, weights = found.folder / WEIGHTS, read_weights(found.folder)
     try:
-        return ModelSettings(**{**found.record.source.options, **more})
-    except TypeError as problem:
-        raise BadInput(f"{found.folder / RECORD} is damaged: {problem}; train again") from problem
+        head = Head(weights["weight"], weights["bias"])
+    except KeyError as problem:
+        raise BadInput(f"{path} holds no head: it has {listed(weights)}") from problem
+    classes = len(found.record.classes)
+    if head.weights.ndim != 2 or head.weights.shape[0] != classes or head.bias.shape != (classes,):
+        shapes = f"weights {head.weights.shape} and a bias {head.bias.shape}"
+        raise BadInput(f"{path} should hold a head over {classes} classes, got {shapes}; train again")
+    return head
 
 
 def _on_source(found: Trained, options: ModelOptions, name: str) -> LoadedClassifier:
     """The model that the training began with, its features going through the new head."""
     record, source = found.record, found.record.source
     options.refuse("features", "output", "gives", "weights", "extra_output", what=f"a trained model such as {found.folder}")
+    architecture_of(str(found.folder), ModelSettings())  # an error where folders name one another
     if not options.trust and runs_code(source.spec):
         raise BadInput(
             f"{found.folder} holds a head alone, which goes behind {source.spec}; loading that may run any code: "
@@ -339,15 +368,16 @@ def _on_source(found: Trained, options: ModelOptions, name: str) -> LoadedClassi
         base = preprocessed(base, parse_preprocessing(record.preprocessing))
     if base.ref.fingerprint != source.fingerprint:
         raise BadInput(f"{source.spec} has changed since {found.folder} was trained on its features; train again")
-    weights = read_weights(found.folder)
-    try:
-        head = Head(weights["weight"], weights["bias"])
-    except KeyError as problem:
-        raise BadInput(f"{found.folder / WEIGHTS} holds no head: it has {listed(weights)}") from problem
+    head = _head_in(found)
 
     def forward(inputs: Inputs, features: bool) -> Outputs:
         seen = base(inputs, features=True).features
         assert seen is not None  # noqa: S101 they were asked for
+        if seen.shape[1] != head.weights.shape[1]:
+            raise BadInput(
+                f"{found.folder / WEIGHTS} holds a head on {head.weights.shape[1]} features, and {source.spec} gives "
+                f"{seen.shape[1]}; train again"
+            )
         return Outputs(seen @ head.weights.T + head.bias, seen if features else None)
 
     digest = hashlib.sha256((found.folder / WEIGHTS).read_bytes()).hexdigest()
