@@ -6,6 +6,7 @@ import csv
 import dataclasses
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -44,8 +45,8 @@ def network(tmp_path: Path) -> str:
     return f"onnx:{tmp_path / 'colours.onnx'}"
 
 
-def options(recipe: str, **said: object) -> sp.TrainOptions:
-    return sp.TrainOptions(**{"recipe": recipe, **said})
+def options(recipe: str, **said: Any) -> sp.TrainOptions:
+    return sp.TrainOptions(recipe=recipe, **said)
 
 
 # the loss
@@ -180,7 +181,7 @@ def test_images_with_several_labels_are_trained_and_any_of_them_is_correct(tmp_p
             rows.append([path, name])
     with (tmp_path / "photos.csv").open("w", newline="") as file:
         csv.writer(file).writerows(rows)
-    found = {}
+    found: dict[str, Any] = {}
     for recipe in ("multi-label", "linear-probe"):
         out = tmp_path / recipe
         trained = sp.train(
@@ -194,7 +195,7 @@ def test_images_with_several_labels_are_trained_and_any_of_them_is_correct(tmp_p
         assert trained.accuracy == {"clean": 1.0}
         model = sp.load_model(str(out))
         purple, red = (
-            np.broadcast_to(np.float32(colour)[:, None, None] / 255, (1, 3, 16, 16))
+            np.broadcast_to(np.array(colour, np.float32)[:, None, None] / 255, (1, 3, 16, 16))
             for colour in ((220, 10, 220), (220, 10, 10))
         )
         found[model.gives] = model(purple).scores[0]
