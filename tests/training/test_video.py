@@ -207,11 +207,11 @@ def test_images_with_several_labels_are_trained_and_any_of_them_is_correct(tmp_p
 # networks, from end to end
 
 
+@pytest.mark.usefixtures("small_jobs")  # one thread
 def test_a_network_from_scratch_on_merged_classes_is_fine_tuned_on_clips(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed")
     from shiftproof.training.networks.modules import open_network
 
-    torch.set_num_threads(1)
     clips = colour_clips(tmp_path / "clips", clips=3, frames=4)
     (tmp_path / "groups.json").write_text(json.dumps({"cold": ["blue", "green"], "warm": ["red"]}))
     small = ModelSettings(preprocess="squash,size=16,mean=0.5,std=0.5")
@@ -222,7 +222,7 @@ def test_a_network_from_scratch_on_merged_classes_is_fine_tuned_on_clips(tmp_pat
     sp.train("scratch:resnet-8", data, first, options=started, store=tmp_path / "runs", model_options=small)
     tuned = options(f"video:3+{merged}", level="network", epochs=1, batch_size=6)
     trained = sp.train(str(first), data, second, options=tuned, store=tmp_path / "runs", tell=said.append)
-    assert said[0] == "video: 1 epochs, batches of 6, schedule plateau, learning rate 0.0001"
+    assert said[0] == "video: 1 epoch, batches of 6, schedule plateau, learning rate 0.0001"
     assert trained.record.classes.names == ("cold", "warm")
     assert trained.record.source.spec == str(first)
     assert trained.record.options["schedule"] == "plateau"

@@ -27,6 +27,7 @@ from shiftproof.training.recipe import ChosenRecipe, chosen_recipes, torch_part
 from shiftproof.training.splits import split
 from shiftproof.training.trained import Trained, architecture_of, read_trained, write_parts
 from shiftproof.types import Classes, Dataset, fingerprint_of
+from shiftproof.types.shown import counted
 
 HELD_OUT = "held-out.csv"
 
@@ -144,7 +145,7 @@ def hyperparameters_told(options: TrainOptions) -> str:
     """
     rate = "by a search" if options.learning_rate is None else f"{options.learning_rate:g}"
     batch = "" if options.batch_size is None else f"batches of {options.batch_size}, "
-    return f"{options.epochs} epochs, {batch}schedule {options.schedule}, learning rate {rate}"
+    return f"{counted(options.epochs, 'epoch')}, {batch}schedule {options.schedule}, learning rate {rate}"
 
 
 def _seeds(options: TrainOptions) -> range:
