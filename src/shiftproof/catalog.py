@@ -247,6 +247,8 @@ RECIPES = Registry(
         "wise-ft": "shiftproof.training.averaging:WISE_FT",
         "soup": "shiftproof.training.averaging:SOUP",
         "balanced": "shiftproof.training.averaging:BALANCED",
+        "multi-label": "shiftproof.training.video:MULTI_LABEL",
+        "video": "shiftproof.training.video:VIDEO",
         "subset": "shiftproof.training.choices:SUBSET",
         "split": "shiftproof.training.choices:SPLIT",
         "tta": "shiftproof.training.test_time:TTA",

@@ -101,18 +101,29 @@ def trained_seeds() -> list[Seed]:
     files = files_made(_small_training)
     several = {f"seed-0/{name}": data for name, data in files.items()}
     above = {"format": 1, "parts": ["seed-0"], "chosen": "seed-0", "why": "the only one"}
+    alone = files_made(partial(_small_training, with_graph=False))
     return [
         Seed("trained", files, "training.json", jsons),
         Seed("trained-several", {**several, "training.json": json.dumps(above).encode()}, "training.json", jsons),
+        Seed("trained-head", alone, "training.json", jsons),
+        *safetensors_seeds("trained-weights", alone, "weights.safetensors"),
     ]
 
 
-def _small_training(folder: Path) -> None:
+def _small_training(folder: Path, *, with_graph: bool = True) -> None:
+    """A head on colours; without a graph it goes behind a file that lies beside it."""
+    from shiftproof.models import load_model
     from shiftproof.training.trained import Record, Source, write_trained
 
+    source, preprocessing = Source("colours.onnx", "0"), "unit,size=16"
+    if not with_graph:
+        (folder / "colours.onnx").write_bytes(_colour_network())
+        first = load_model(str(folder / "colours.onnx"), preprocess=preprocessing)
+        source = Source("colours.onnx", first.ref.fingerprint, {"preprocess": preprocessing})
+        preprocessing = str(first.preprocessing)
     record = Record(
         key="0",
-        source=Source("colours.onnx", "0"),
+        source=source,
         dataset={"name": "photos"},
         split={"training": 4, "validation": ["a.png"]},
         recipes=("linear-probe",),
@@ -120,12 +131,12 @@ def _small_training(folder: Path) -> None:
         seed=0,
         options={},
         classes=Classes(("blue", "green", "red")),
-        preprocessing="unit,size=16",
+        preprocessing=preprocessing,
         seen=Seen("photos", ("fog",)),
         accuracy={"clean": 1.0},
     )
     head = {"weight": np.eye(3, dtype=np.float32), "bias": np.zeros(3, np.float32)}
-    write_trained(folder, record, head, _colour_graph())
+    write_trained(folder, record, head, _colour_graph() if with_graph else None)
 
 
 def _colour_graph() -> bytes:
@@ -137,10 +148,25 @@ def _colour_graph() -> bytes:
 
 
 def read_trained(folder: Path) -> object:
+    """Opens the folder as a model and runs it, as a record, and as what a network is trained on from."""
     from shiftproof.models import load_model
+    from shiftproof.options import ModelSettings
+    from shiftproof.training import trained
 
-    model: Any = load_model(f"trained:{folder}")
-    return len(model.ref.fingerprint), model.seen.augmentations, model.notes
+    with contextlib.chdir(folder):
+        model: Any = load_model(f"trained:{folder}")
+        inputs = np.zeros((1, 3, 16, 16), np.float32)
+        scores = model(inputs).scores.shape if model.preprocessing.size == (16, 16) else None
+        record = trained.read_trained(folder)
+        first = trained.architecture_of(str(folder), ModelSettings())
+        return (
+            len(model.ref.fingerprint),
+            model.seen.augmentations,
+            model.notes,
+            scores,
+            record and len(record.to_json()),
+            first,
+        )
 
 
 def tflite_seeds() -> list[Seed]:

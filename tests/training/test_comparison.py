@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+import shiftproof as sp
 from shiftproof.errors import BadInput
 from shiftproof.metrics import recipe_gains
 from shiftproof.reports.build import build_report
 from shiftproof.reports.page import Page
 from shiftproof.reports.parts import Chart
+from shiftproof.runs.load import load_predictions
+from shiftproof.runs.predict import fill_conditions
+from shiftproof.runs.shared_features import fill_from_features
+from shiftproof.runs.store import Store
 from shiftproof.training.comparison import TrainedRecipe, compare_recipes
 from shiftproof.training.comparison_section import NAMES, draw_recipes
-from shiftproof.types import Caution, Measurement, Results, Skipped
+from shiftproof.types import Caution, Condition, Measurement, Results, Run, Skipped
+from toys import save_colour_network
+from training.small_jobs import noisy_colours
 
 SHIFTS = ("clean", "fog", "snow", "gaussian_noise", "jpeg_compression")
 BETTER = {
@@ -89,6 +98,36 @@ def test_a_report_has_the_section(found: list[Measurement | Skipped | Caution]) 
     report = build_report(Results(tuple(found)))
     assert "Recipes of training" in report
     assert "augmix helps on unseen shifts" in report
+
+
+def test_heads_on_one_network_follow_from_features_that_are_stored_once(tmp_path: Path) -> None:
+    """The rows are those of running each head's network: top 5 and scores, also where an image cannot be read."""
+    save_colour_network(tmp_path / "colours.onnx")
+    photos = sp.open_dataset(str(noisy_colours(tmp_path / "photos", 6).location))
+    (tmp_path / "photos" / "red" / "003.png").write_bytes(b"no picture")
+    models, settings = [], sp.ModelSettings(preprocess="squash,size=16,mean=0,std=1")
+    for place, recipe in enumerate(("linear-probe", "noise", "cutout")):
+        options = sp.TrainOptions(recipe=recipe, copies=1, l2=0.1)
+        sp.train(str(tmp_path / "colours.onnx"), photos, tmp_path / str(place), options=options, model_options=settings)
+        models.append(sp.load_model(str(tmp_path / str(place))))
+    first, *others = models
+    conditions = [Condition("clean"), Condition("fog", 3)]
+    quick, slow = Store(tmp_path / "quick"), Store(tmp_path / "slow")
+    fill_conditions(first, photos, dict.fromkeys(conditions), store=quick, keep="features")
+    for model in others:
+        assert fill_from_features(model, first.ref, photos, conditions, store=quick, keep="logits") == 2 * 17
+        assert fill_from_features(model, first.ref, photos, conditions, store=quick, keep="logits") == 0
+        assert fill_conditions(model, photos, dict.fromkeys(conditions), store=quick, keep="logits").predicted == 0
+        fill_conditions(model, photos, dict.fromkeys(conditions), store=slow, keep="logits")
+        for condition in conditions:
+            one, two = (
+                load_predictions(Run(model.ref, photos.ref, condition), photos, store=store, keep="logits")
+                for store in (quick, slow)
+            )
+            assert one.ids == two.ids
+            assert [image.id for image in one.skipped_images] == ["red/003.png"]
+            np.testing.assert_allclose(one.need_logits(), two.need_logits(), rtol=1e-5, atol=1e-5)
+            np.testing.assert_allclose(one.top5.log_total, two.top5.log_total, rtol=1e-5, atol=1e-5)
 
 
 def test_one_seed_and_no_unseen_shift_are_said() -> None:

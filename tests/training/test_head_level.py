@@ -13,11 +13,13 @@ from PIL import Image as Pillow
 
 import shiftproof as sp
 from shiftproof.errors import BadInput, UnknownName
+from shiftproof.models.by_settings import load_classifier
 from shiftproof.training.averaging import balanced, greedy_soup, interpolated
 from shiftproof.training.head_level import old_head
 from shiftproof.training.trained import Trained, read_trained, read_weights
 from shiftproof.types import Classes, Classifier, Sample
-from toys import save_colour_network
+from small_tflite import SmallNetwork, tflite_bytes
+from toys import save_colour_network, small_transformer
 
 Draw = Callable[..., Path]
 
@@ -223,6 +225,60 @@ def test_a_model_that_is_no_graph_keeps_its_new_head_beside_it(tmp_path: Path, d
     (tmp_path / "networks.py").write_text(changed)
     with pytest.raises(BadInput, match="has changed since"):
         sp.load_model(str(out), trust=True)
+
+
+def test_a_head_on_a_tflite_file_opens_without_trust(tmp_path: Path, draw_photos: Draw) -> None:
+    pytest.importorskip("ai_edge_litert", reason="LiteRT is not installed")
+    (tmp_path / "small.tflite").write_bytes(tflite_bytes())
+    out, settings = tmp_path / "better", {"model_options": sp.ModelSettings(preprocess="squash,size=16,mean=0,std=1")}
+    trained = train(str(tmp_path / "small.tflite"), draw_photos(8), out, recipe="linear-probe", settings=settings)
+    assert trained.accuracy["clean"] == 1
+    model, weights = sp.load_model(str(out)), read_weights(out)
+    inputs = np.random.default_rng(0).random((3, 16, 16, 3), np.float32)
+    by_hand = SmallNetwork.drawn().features(inputs) @ weights["weight"].T + weights["bias"]
+    np.testing.assert_allclose(model(inputs).scores, by_hand, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["timm", "torchvision", "hf"])
+def test_a_head_on_a_network_of_a_library_is_kept_beside_it(tmp_path: Path, draw_photos: Draw, kind: str) -> None:
+    pytest.importorskip("transformers" if kind == "hf" else kind, reason="the library is not installed")
+    spec = {"timm": "timm:resnet10t", "torchvision": "torchvision:mobilenet_v3_small"}.get(kind, "")
+    settings = sp.ModelSettings(weights="random", preprocess="squash,size=32")
+    if kind == "hf":
+        spec, settings = f"hf:{small_transformer(tmp_path)}", sp.ModelSettings()
+    out = tmp_path / "better"
+    train(spec, draw_photos(4), out, recipe="linear-probe", l2=0.1, settings={"model_options": settings})
+    source, model = load_classifier(spec, settings), sp.load_model(str(out), trust=True)
+    inputs = np.random.default_rng(0).random((2, 3, 32, 32), np.float32)
+    features, weights = source(inputs, features=True).features, read_weights(out)
+    assert features is not None
+    np.testing.assert_allclose(model(inputs).scores, features @ weights["weight"].T + weights["bias"], atol=1e-4)
+
+
+def test_recipes_are_compared_on_a_model_that_is_no_graph(tmp_path: Path, draw_photos: Draw) -> None:
+    """Their folders hold heads alone, whose model was opened by its name a moment ago."""
+    pytest.importorskip("torch", reason="torch is not installed")
+    (tmp_path / "networks.py").write_text(
+        "import torch\nfrom torch import nn\ndef small():\n    torch.manual_seed(0)\n"
+        "    return nn.Sequential(nn.Conv2d(3, 6, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(6, 5))\n"
+    )
+    grid = sp.GridOptions(
+        recipes="linear-probe,balanced",
+        seeds=1,
+        l2=0.1,
+        corruptions=("contrast",),
+        severities=(1,),
+        models=str(tmp_path / "grid"),
+    )
+    results = sp.recipes(
+        f"torch:{tmp_path / 'networks.py'}:small",
+        draw_photos(8),
+        options=grid,
+        store=tmp_path / "runs",
+        model_options=SETTINGS,
+    )
+    assert [card.name for card in results.models] == ["linear-probe", "balanced"]
+    assert [one.value for one in results.measurements if one.metric == "recipe_gain"] == [0]
 
 
 def test_a_function_in_memory_cannot_keep_a_head(tmp_path: Path, colour_model: Classifier, draw_photos: Draw) -> None:

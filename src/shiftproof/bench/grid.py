@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +15,8 @@ from shiftproof.models import load_model
 from shiftproof.options import PredictionSettings
 from shiftproof.runs.adapting import adapted_to
 from shiftproof.runs.load import alike_in
+from shiftproof.runs.predict import fill_conditions
+from shiftproof.runs.shared_features import fill_from_features
 from shiftproof.studies.options import Assembled
 from shiftproof.training.comparison import RecipeStudy
 from shiftproof.training.options import GridOptions
@@ -20,7 +24,7 @@ from shiftproof.training.recipe import chosen_recipes, parted
 from shiftproof.training.splits import split
 from shiftproof.training.trained import Trained
 from shiftproof.training.trainings import with_labels
-from shiftproof.types import Classifier, Dataset, Results
+from shiftproof.types import Classifier, Dataset, ModelCard, ModelRef, Results, richest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,8 +54,7 @@ def compare_trained(
         bench.tell(f"recipe {place} of {len(names)}: {name}")
         by, adapt = parted(name)
         trained = train(training, Path(options.models) / slug(by), options.of(by))
-        found = opened(name, trained, adapt=adapt, trust=bench.model_options.trust)
-        models[name] = [adapted_to(model, test, bench.store) for model in found]
+        models[name] = [adapted_to(model, test, bench.store) for model in opened(name, trained, adapt)]
     first, *others = every = [model for own in models.values() for model in own]
     study = RecipeStudy(
         models=every,
@@ -60,9 +63,52 @@ def compare_trained(
         severities=options.severities,
         grid={name: [model.ref for model in own] for name, own in models.items()},
     )
+    if options.level == "head":
+        plain = [model for name, own in models.items() if parted(name)[1] is None for model in own]
+        share_features(bench, study, test, plain, prediction, progress)
     work = Assembled([study], [test], companions=others, editions={study.fit: False} if study.fit else {})
     bench.fill(first, work, prediction, progress)
-    return bench.report(work, report)
+    return bench.saved(one_card_a_recipe(bench.measure(work), study.grid), work, report)
+
+
+def one_card_a_recipe(results: Results, grid: Mapping[str, Sequence[ModelRef]]) -> Results:
+    """Results with one card for the models of each recipe, which names their seeds: no number is about one of them alone."""
+    cards = {card.fingerprint: card for card in results.models}  # recipes that end with the same weights share one
+    known = {name: [ref for ref in refs if ref.fingerprint in cards] for name, refs in grid.items()}
+    folded = [_folded(name, refs, cards) for name, refs in known.items() if refs]
+    return dataclasses.replace(results, models=tuple(folded))
+
+
+def _folded(name: str, refs: Sequence[ModelRef], cards: Mapping[str, ModelCard]) -> ModelCard:
+    first, *others = (cards[ref.fingerprint] for ref in refs)
+    shared = tuple(note for note in first.notes if all(note in card.notes for card in others))
+    seeds = ", ".join(ref.name.removeprefix(f"{name}, ") for ref in refs)
+    fingerprints = ", ".join(ref.fingerprint for ref in refs)
+    return dataclasses.replace(first, name=name, fingerprint=fingerprints, notes=(f"trained as {seeds}", *shared))
+
+
+def share_features(
+    bench: Bench,
+    study: RecipeStudy,
+    images: Dataset,
+    models: Sequence[Classifier],
+    prediction: PredictionSettings,
+    progress: Progress | None,
+) -> None:
+    """Fills the runs of heads on one network: features of the first of them are stored, and the others follow from them."""
+    keep = richest([prediction.keep or "top5", bench.scoring.keep, study.keep])
+    alike: dict[str, list[Classifier]] = {}
+    for model in models:
+        if model.head is not None:
+            alike.setdefault(str(dict(model.preprocessing.describe())), []).append(model)
+    for first, *others in alike.values():
+        if others:
+            conditions = dict.fromkeys(study.conditions())
+            fill_conditions(
+                first, images, conditions, store=bench.store, settings=prediction, keep="features", progress=progress
+            )
+            for one in others:
+                fill_from_features(one, first.ref, images, conditions, store=bench.store, keep=keep)
 
 
 def parted_images(bench: Bench, dataset: str | Path | Dataset, options: GridOptions) -> tuple[Dataset, Dataset]:
@@ -75,12 +121,13 @@ def parted_images(bench: Bench, dataset: str | Path | Dataset, options: GridOpti
     return split(with_labels(images), options.judge_share, seed=options.seed, clustering=clusters, names=names)
 
 
-def opened(name: str, trained: Trained, *, adapt: str | None = None, trust: bool) -> list[Classifier]:
+def opened(name: str, trained: Trained, adapt: str | None) -> list[Classifier]:
     """The models of a recipe, one for each seed; of one that joins the seeds the joined one alone."""
     joins = any(one.recipe.joins_seeds for one in chosen_recipes(name))
     parts = [trained] if joins or not trained.parts else trained.parts
     names = {one.folder: f"{name}, joined" if joins else f"{name}, seed {one.record.seed}" for one in parts}
-    return [load_model(str(one.folder), name=names[one.folder], adapt=adapt, trust=trust) for one in parts]
+    # trusted as the model that was opened to train them
+    return [load_model(str(one.folder), name=names[one.folder], adapt=adapt, trust=True) for one in parts]
 
 
 def slug(recipe: str) -> str:

@@ -349,7 +349,11 @@ class Bench:
 
     def report(self, work: Assembled, path: str | Path | None, *, again: Iterable[Again] = ()) -> Results:
         """The same, with a report as a file where one is asked for; `again` is for `Results.again`."""
-        results = dataclasses.replace(self.measure(work), again=tuple(again))
+        return self.saved(dataclasses.replace(self.measure(work), again=tuple(again)), work, path)
+
+    @staticmethod
+    def saved(results: Results, work: Assembled, path: str | Path | None) -> Results:
+        """Results, with a report as a file where one is asked for."""
         if path is not None:
             from shiftproof.reports.build import save_report
 

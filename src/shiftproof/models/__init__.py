@@ -136,6 +136,16 @@ def load_with(spec: str, options: ModelOptions) -> Classifier:
     return with_rotations(model) if options.rotated else model
 
 
+def runs_code(spec: str) -> bool:
+    """Whether opening the classifier that a spec names may run code of whoever made it.
+
+    >>> runs_code("lite:0"), runs_code("model.tflite"), runs_code("torch:nets.py:make")
+    (False, False, True)
+    """
+    kind, _, _ = _recognised(spec, MODELS)
+    return not kind_of(kind).is_data
+
+
 def names_detector(spec: str, *, boxes: bool) -> bool:
     """Whether a spec names an object detector: by its kind, or, where the layout of its `boxes` is told, unless it is a
     kind of classifier that goes by boxes.

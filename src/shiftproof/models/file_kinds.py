@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import NamedTuple
 
 from shiftproof.errors import BadInput
-from shiftproof.files import impossible_name, read_json
+from shiftproof.files import read_json
 
 FILE_KINDS = {
     ".onnx": "onnx",
@@ -54,7 +55,7 @@ class Recognised(NamedTuple):
 def recognised(spec: str) -> Recognised | None:
     """The kind of model of a bare path; None where it looks like none, BadInput with the way to one where there is a way."""
     path = Path(spec)
-    if not impossible_name(spec) and path.is_dir():
+    if os.path.isdir(spec):  # False for names that no folder can have
         return _folder(path)
     refuse_unopened(spec)
     kind = FILE_KINDS.get(path.suffix.lower())

@@ -21,6 +21,7 @@ class ModelKind:
 
     load: Load
     goes_by_boxes: bool = False  # runs an object detector, and so takes the options of one
+    is_data: bool = False  # opening one runs no code of whoever made it
     example: Callable[[Path], str] | None = None  # writes a small model into a folder, and says what follows the colon
 
     def __post_init__(self) -> None:

@@ -21,7 +21,7 @@ from shiftproof.runs.predict import Progress, fill
 from shiftproof.runs.store import Store
 from shiftproof.training.augmented import AS_INPUT, augmented
 from shiftproof.training.heads import PENALTIES, Design, FittedHead, Linear, fit_head
-from shiftproof.training.job import Job, targets_of
+from shiftproof.training.job import Job
 from shiftproof.training.recipe import ChosenRecipe, Weights, preprocessing_of
 from shiftproof.training.trained import Source, Trained, given, read_weights, record_of, write_trained
 from shiftproof.types import CLEAN, Classes, Classifier, Condition, Dataset, Head, Run, Sample
@@ -49,6 +49,10 @@ class HeadLevel:
             raise BadInput(
                 f"{self.model.ref.name} is no ONNX graph and has no name that loads it again, so a new head could not be "
                 "kept with it; export it as ONNX, or name it as torch:MODULE:FACTORY"
+            )
+        if self.job.multi_label and self.job.options.fit == "ridge":
+            raise BadInput(
+                "ridge regression has no sigmoid for each class, which the recipe trains; leave out --fit, or the recipe"
             )
         _weights(self.job.training.samples, self.job.recipes)
 
@@ -92,7 +96,8 @@ class HeadLevel:
         features = np.concatenate([rows for (rows, _), _ in found])
         places = np.array([of_image[behind[place]] for (_, kept), behind in found for place in kept], dtype=np.intp)
         weights = _weights(images.samples, self.job.recipes)[places]
-        return Design(features, targets_of(images.samples, len(self.job.classes))[places], weights / weights.sum())
+        targets = self.job.targets(images.samples)[places]
+        return Design(features, targets, weights / weights.sum(), self.job.multi_label)
 
     def _features(self, images: Dataset, condition: Condition) -> tuple[NDArray[np.floating], list[int]]:
         """Features of the images that can be read, and the places of these."""

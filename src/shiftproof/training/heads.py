@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.optimize import minimize, minimize_scalar
-from scipy.special import log_softmax
+from scipy.special import expit, log_softmax
 
 from shiftproof.errors import BadInput
 from shiftproof.runs.workers import Workers
 
 Targets = NDArray[np.floating]
-"""What rows should be predicted as, (rows, classes); each row adds up to 1."""
+"""What rows should be predicted as, (rows, classes); each row adds up to 1, or of several labels each is 0 or 1."""
 
 PENALTIES = tuple(10.0**exponent for exponent in np.arange(1.0, -5.01, -0.5).tolist())
 """L2 penalties that are tried, the strongest first."""
@@ -43,6 +43,29 @@ class Linear(NamedTuple):
         return np.asarray(features @ self.weight.T + self.bias)
 
 
+class Surprise(NamedTuple):
+    """How far logits are from targets."""
+
+    losses: NDArray[np.floating]  # (rows,)
+    slopes: NDArray[np.floating]  # (rows, classes): their derivatives by the logits
+
+
+def cross_entropy(logits: NDArray[np.floating], targets: Targets) -> Surprise:
+    """Of the classes' probabilities by softmax, which the labels of a row share."""
+    logs = log_softmax(logits, axis=1)
+    return Surprise(-(targets * logs).sum(axis=1), np.exp(logs) - targets)
+
+
+def binary_cross_entropies(logits: NDArray[np.floating], targets: Targets) -> Surprise:
+    """The sum over classes, each a yes or no of its own by a sigmoid: a row may have several labels, or none.
+
+    >>> found = binary_cross_entropies(np.array([[0.0, np.log(3)]]), np.array([[1.0, 0.0]]))  # -log 1/2 - log 1/4
+    >>> found.losses.round(4).tolist(), found.slopes.round(2).tolist()
+    ([2.0794], [[-0.5, 0.75]])
+    """
+    return Surprise((np.logaddexp(0, logits) - targets * logits).sum(axis=1), expit(logits) - targets)
+
+
 @dataclass(frozen=True)
 class Design:
     """Rows to fit a head to, or to score one on."""
@@ -50,6 +73,12 @@ class Design:
     features: NDArray[np.floating]  # (rows, features)
     targets: Targets
     weights: NDArray[np.floating]  # (rows,); they add up to 1
+    multi_label: bool = False  # whether every class is a question of its own
+
+    @property
+    def surprise(self) -> Callable[[NDArray[np.floating], Targets], Surprise]:
+        """The loss of rows like these."""
+        return binary_cross_entropies if self.multi_label else cross_entropy
 
     def __len__(self) -> int:
         return len(self.features)
@@ -66,7 +95,7 @@ class Design:
 
     def loss(self, head: Linear) -> float:
         """Cross-entropy of the head's probabilities: the mean over rows by their weights."""
-        return sum(-float((w[:, None] * t * log_softmax(head(x), axis=1)).sum()) for x, t, w in self.blocks())
+        return sum(float(w @ self.surprise(head(x), t).losses) for x, t, w in self.blocks())
 
     def accuracy(self, head: Linear) -> float:
         """Share of rows, by their weights, whose highest logit is one of their classes."""
@@ -99,7 +128,8 @@ class Scaling(NamedTuple):
 def fit_logistic(design: Design, l2: float, *, start: Linear | None = None) -> Linear:
     """Multinomial logistic regression: the least mean cross-entropy plus l2 / 2 times the squared weights, by L-BFGS.
 
-    The penalty is on the weights of scaled features, not on the bias. A `start` near the optimum saves time.
+    Of rows with several labels it is a logistic regression for each class. The penalty is on the weights of scaled features,
+    not on the bias. A `start` near the optimum saves time.
     """
     scaling, (classes, features) = Scaling.of(design), (design.targets.shape[1], design.features.shape[1])
 
@@ -109,9 +139,9 @@ def fit_logistic(design: Design, l2: float, *, start: Linear | None = None) -> L
         head = scaling.unscaled(scaled)
         value, slope = 0.5 * l2 * float((scaled.weight**2).sum()), np.zeros_like(table)
         for x, t, w in design.blocks():
-            logs = log_softmax(head(x), axis=1)
-            value -= float((w[:, None] * t * logs).sum())
-            error = w[:, None] * (np.exp(logs) - t)
+            losses, slopes = design.surprise(head(x), t)
+            value += float(w @ losses)
+            error = w[:, None] * slopes
             slope[:, :-1] += error.T @ x
             slope[:, -1] += error.sum(axis=0)
         slope[:, :-1] = (slope[:, :-1] - np.outer(slope[:, -1], scaling.mean)) / scaling.spread + l2 * scaled.weight

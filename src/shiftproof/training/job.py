@@ -52,6 +52,15 @@ class Job:
         }
 
     @property
+    def multi_label(self) -> bool:
+        """Whether every class is a question of its own: targets are 0 or 1 each, answers log-odds of each class alone."""
+        return any(one.multi_label for one in self.recipes)
+
+    def targets(self, samples: Sequence[Sample]) -> NDArray[np.float64]:
+        """What each image should be predicted as, (images, classes)."""
+        return targets_of(samples, len(self.classes), multi_label=self.multi_label)
+
+    @property
     def key(self) -> str:
         """A digest of all that."""
         return fingerprint_of(self.asked())
@@ -61,16 +70,20 @@ UNDEPENDING = ("recipe", "seeds", "seed", "outliers")
 """Options that are told otherwise, or on which the weights of one seed do not depend."""
 
 
-def targets_of(samples: Sequence[Sample], classes: int) -> NDArray[np.float64]:
+def targets_of(samples: Sequence[Sample], classes: int, *, multi_label: bool = False) -> NDArray[np.float64]:
     """What each image should be predicted as, (images, classes): all of its labels alike. BadInput where one has no place.
+
+    Labels share a probability of 1; with `multi_label` each has one of its own.
 
     >>> targets_of([Sample("a", (1,)), Sample("b", (0, 2))], 3).tolist()
     [[0.0, 1.0, 0.0], [0.5, 0.0, 0.5]]
+    >>> targets_of([Sample("b", (0, 2))], 3, multi_label=True).tolist()
+    [[1.0, 0.0, 1.0]]
     """
     targets = np.zeros((len(samples), classes))
     for row, sample in zip(targets, samples, strict=True):
         if not sample.labels or max(sample.labels) >= classes:
             told = f"label {max(sample.labels)}" if sample.labels else "no label"
             raise BadInput(f"{sample.id} has {told}, and the network is trained on {classes} classes, 0 to {classes - 1}")
-        row[list(sample.labels)] = 1 / len(sample.labels)
+        row[list(sample.labels)] = 1 if multi_label else 1 / len(sample.labels)
     return targets

@@ -21,7 +21,7 @@ from shiftproof import catalog
 from shiftproof.errors import BadInput, UnknownName
 from shiftproof.models.loaded import LoadedClassifier
 from shiftproof.models.preprocessing import ImagePreprocessing
-from shiftproof.types import Dataset, Image
+from shiftproof.types import Dataset, Image, Sample
 
 Level: TypeAlias = Literal["head", "network"]
 """What is trained: the last linear layer on stored features, or all weights."""
@@ -65,8 +65,15 @@ Select: TypeAlias = Callable[..., tuple[Dataset, Dataset | None]]
 Adapt: TypeAlias = Callable[..., LoadedClassifier]
 """(model, **settings): the model as it predicts at test time, with another forward pass or an adaptation."""
 
+Thin: TypeAlias = Callable[..., list[Sample]]
+"""(samples, **settings): those to train with, of images that are much alike, as the frames of a clip are."""
+
 Weigh: TypeAlias = Callable[..., NDArray[np.floating]]
 """(samples, **settings): how much each image counts in the loss, (images,); the mean is 1."""
+
+Hyperparameters: TypeAlias = Callable[[str], Mapping[str, Any]]
+"""(architecture): options at network level, by name, that count where the user chose none; the architecture is "" of a
+network that was not trained before."""
 
 
 @dataclass(frozen=True)
@@ -93,13 +100,17 @@ class Recipe:
     settled: Callable[..., Mapping[str, Setting]] | None = None  # settings as they are kept: with digests of files they name
     needs_outliers: bool = False
     select: Select | None = None
+    thin: Thin | None = None
     weigh: Weigh | None = None
+    hyperparameters: Hyperparameters | None = None
     crop: Augment | None = None  # what `augment` sees of the picture; None: the crops and flips of the baseline
     augment: Augment | None = None
     mixes: bool = False  # whether `augment` looks at other pictures
     copies: int = 0  # augmented copies beside the plain picture, for a loss over several; 0: the augmented one alone
     preprocess: Preprocess | None = None
     loss: str | None = None  # torch: (Step, **settings) -> Tensor
+    # whether every class is a question of its own (sigmoids), at both levels; a function of the settings where they decide
+    multi_label: bool | Callable[..., bool] = False
     extend: str | None = None  # torch: (module, classes, **settings) -> module with further outputs or classes
     stages: tuple[Stage, ...] = (Stage(1.0),)
     averages: bool = False  # whether a running mean of the weights is kept, with the setting `decay`
@@ -111,7 +122,8 @@ class Recipe:
     @property
     def parts(self) -> frozenset[str]:
         """Which parts of training it changes."""
-        names = ("select", "weigh", "crop", "augment", "preprocess", "loss", "extend", "averages", "finish", "adapt")
+        choices, pictures = ("select", "thin", "weigh", "hyperparameters"), ("crop", "augment", "preprocess")
+        names = (*choices, *pictures, "loss", "extend", "averages", "finish", "adapt")
         changed = {name: getattr(self, name) for name in names}
         return frozenset(name for name, part in changed.items() if part not in (None, False)) | (
             {"stages"} if self.stages != (Stage(1.0),) else set()
@@ -130,6 +142,12 @@ class ChosenRecipe:
     def augmentations(self) -> tuple[str, ...]:
         """What a model trained so has seen, by the words of `Seen`."""
         said = self.recipe.augmentations
+        return said(**self.settings) if callable(said) else said
+
+    @property
+    def multi_label(self) -> bool:
+        """Whether a model trained so answers every class as a question of its own."""
+        said = self.recipe.multi_label
         return said(**self.settings) if callable(said) else said
 
     def __str__(self) -> str:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import os
 import platform
 import re
 from collections.abc import Mapping
@@ -22,7 +23,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,13 +34,14 @@ from shiftproof import __version__
 from shiftproof.catalog import MODELS
 from shiftproof.errors import BadInput, listed
 from shiftproof.files import read_json, readable_file, write_whole
-from shiftproof.models import with_rotations
+from shiftproof.models import runs_code, with_rotations
 from shiftproof.models.by_settings import load_classifier
+from shiftproof.models.kind import model_kind
 from shiftproof.models.loaded import LoadedClassifier, model_ref, preprocessed
 from shiftproof.models.options import ModelOptions, parse_preprocessing
-from shiftproof.options import ModelSettings
+from shiftproof.options import ModelSettings, hints_of
 from shiftproof.training.job import Job
-from shiftproof.types import Classes, Classifier, Head, Inputs, Outputs, Seen
+from shiftproof.types import Classes, Classifier, Gives, Head, Inputs, Outputs, Seen
 
 FORMAT = 1
 RECORD, GRAPH, WEIGHTS = "training.json", "model.onnx", "weights.safetensors"
@@ -77,6 +79,7 @@ class Record:
     outputs: tuple[str, ...] = ("logits", "features")
     versions: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    gives: Gives = "logits"  # scores where every class was a question of its own: no softmax makes probabilities of them
 
     def to_json(self) -> bytes:
         return json.dumps({"format": FORMAT, **dataclasses.asdict(self)}, indent=1, ensure_ascii=False).encode()
@@ -89,10 +92,13 @@ class Record:
             raise TypeError("a name in it is not text, or its seed no number")
         if not all(isinstance(part, Mapping) for part in (self.split, self.options, self.accuracy, self.source.options)):
             raise TypeError("its split, options or accuracies are not by name")
+        if self.gives not in ("logits", "scores"):
+            raise TypeError(f"it gives neither logits nor scores, but {self.gives!r}")
 
     @classmethod
     def from_json(cls, told: Mapping[str, Any]) -> Record:
         """KeyError or TypeError where something is missing or is not what it should be."""
+        told = {"gives": "logits", **told}  # which older ones do not say
         known = {one.name: told[one.name] for one in dataclasses.fields(cls)}
         classes, seen = told["classes"], told["seen"]
         return cls(
@@ -207,6 +213,7 @@ def record_of(job: Job, model: Source, before: Seen, **told: Any) -> Record:
             tuple(dict.fromkeys([*before.trained_on, job.dataset.name])),
         ),
         versions=versions(),
+        gives="scores" if job.multi_label else "logits",
         **told,
     )
 
@@ -251,6 +258,31 @@ def read_weights(folder: Path) -> dict[str, NDArray[Any]]:
     return found
 
 
+MOST_TRAININGS = 20
+"""One after the other: a folder that says more of them than these is damaged."""
+
+
+def trained_at(spec: str) -> Trained | None:
+    """The training whose model a spec names, the chosen one of several; None where it names another kind of model."""
+    folder = Path(spec.removeprefix("trained:"))
+    told = _told(folder) if os.path.isdir(folder) else None  # False for names that no folder can have
+    if told is None:
+        return None
+    return _chosen(folder, told) if "chosen" in told else Trained(folder, _record(told, folder))
+
+
+def architecture_of(spec: str, options: ModelSettings) -> str:
+    """The spec that names a network's architecture: of a trained folder that of its first model; "" if never trained."""
+    first = spec
+    for _ in range(MOST_TRAININGS):
+        if (found := trained_at(first)) is None:
+            untrained = first == spec and (first.startswith("scratch:") or options.weights == "random")
+            return "" if untrained else first
+        first = found.record.source.spec
+    raise BadInput(f"{spec} says that it was trained from {first}, which says the same; train again")
+
+
+@model_kind(is_data=True)  # where it goes behind a model that is none, it asks
 def load_trained(path: str, options: ModelOptions) -> Classifier:
     """A model that shiftproof train made, by its folder."""
     above = Path(path)
@@ -280,7 +312,7 @@ def _from_graph(found: Trained, options: ModelOptions, name: str) -> LoadedClass
         classes=options.classes or found.record.classes,
         features="features",
         output="logits",
-        gives="logits",
+        gives=found.record.gives,
         seen=options.seen or found.record.seen,
         extra_output=options.extra_output or extra,
     )
@@ -289,19 +321,52 @@ def _from_graph(found: Trained, options: ModelOptions, name: str) -> LoadedClass
     return with_rotations(model) if said.extra_output == "rotation" and not options.rotated else model
 
 
+def settings_of(found: Trained, **more: Any) -> ModelSettings:
+    """The settings of the model that a training began with; BadInput where its record holds none."""
+    told = {name: tuple(value) if isinstance(value, list) else value for name, value in found.record.source.options.items()}
+    hints = {name: hint for name, hint in hints_of(ModelSettings).items() if name != "given"}
+    strange = [name for name, value in told.items() if name not in hints or not _fits(value, hints[name])]
+    if strange:
+        raise BadInput(f"{found.folder / RECORD} is damaged: its model has no option {strange[0]!r} like that; train again")
+    return ModelSettings(**{**told, **more})
+
+
+def _fits(value: object, hint: Any) -> bool:
+    """Whether a value is of the type of an option."""
+    if get_origin(hint) is tuple:
+        return isinstance(value, tuple) and all(_fits(one, get_args(hint)[0]) for one in value)
+    if get_origin(hint) is Literal:
+        return value in get_args(hint)
+    if get_args(hint):
+        return any(_fits(value, part) for part in get_args(hint))
+    return isinstance(value, (int, float) if hint is float else hint)
+
+
+def _head_in(found: Trained) -> Head:
+    """The head that a training wrote."""
+    path, weights = found.folder / WEIGHTS, read_weights(found.folder)
+    try:
+        head = Head(weights["weight"], weights["bias"])
+    except KeyError as problem:
+        raise BadInput(f"{path} holds no head: it has {listed(weights)}") from problem
+    classes = len(found.record.classes)
+    if head.weights.ndim != 2 or head.weights.shape[0] != classes or head.bias.shape != (classes,):
+        shapes = f"weights {head.weights.shape} and a bias {head.bias.shape}"
+        raise BadInput(f"{path} should hold a head over {classes} classes, got {shapes}; train again")
+    return head
+
+
 def _on_source(found: Trained, options: ModelOptions, name: str) -> LoadedClassifier:
     """The model that the training began with, its features going through the new head."""
     record, source = found.record, found.record.source
     options.refuse("features", "output", "gives", "weights", "extra_output", what=f"a trained model such as {found.folder}")
-    if not options.trust:
+    architecture_of(str(found.folder), ModelSettings())  # an error where folders name one another
+    if not options.trust and runs_code(source.spec):
         raise BadInput(
             f"{found.folder} holds a head alone, which goes behind {source.spec}; loading that may run any code: "
             "say --trust if you know who made the folder"
         )
-    try:
-        settings = ModelSettings(**source.options)
-    except TypeError as problem:
-        raise BadInput(f"{found.folder / RECORD} is damaged: {problem}; train again") from problem
+    settings = settings_of(found, trust=options.trust)
     if options.device or options.threads:
         settings = dataclasses.replace(settings, device=options.device, threads=options.threads)
     base = load_classifier(source.spec, settings)
@@ -309,22 +374,23 @@ def _on_source(found: Trained, options: ModelOptions, name: str) -> LoadedClassi
         base = preprocessed(base, parse_preprocessing(record.preprocessing))
     if base.ref.fingerprint != source.fingerprint:
         raise BadInput(f"{source.spec} has changed since {found.folder} was trained on its features; train again")
-    weights = read_weights(found.folder)
-    try:
-        head = Head(weights["weight"], weights["bias"])
-    except KeyError as problem:
-        raise BadInput(f"{found.folder / WEIGHTS} holds no head: it has {listed(weights)}") from problem
+    head = _head_in(found)
 
     def forward(inputs: Inputs, features: bool) -> Outputs:
         seen = base(inputs, features=True).features
         assert seen is not None  # noqa: S101 they were asked for
+        if seen.shape[1] != head.weights.shape[1]:
+            raise BadInput(
+                f"{found.folder / WEIGHTS} holds a head on {head.weights.shape[1]} features, and {source.spec} gives "
+                f"{seen.shape[1]}; train again"
+            )
         return Outputs(seen @ head.weights.T + head.bias, seen if features else None)
 
     digest = hashlib.sha256((found.folder / WEIGHTS).read_bytes()).hexdigest()
     return LoadedClassifier(
-        ref=model_ref(name, f"{source.fingerprint} {digest}", base.preprocessing, gives="logits"),
+        ref=model_ref(name, f"{source.fingerprint} {digest}", base.preprocessing, gives=record.gives),
         preprocessing=base.preprocessing,
-        gives="logits",
+        gives=record.gives,
         forward=forward,
         classes=record.classes,
         seen=options.seen_or(record.seen),

@@ -25,8 +25,9 @@ from shiftproof.training.job import Job
 from shiftproof.training.options import TrainOptions
 from shiftproof.training.recipe import ChosenRecipe, chosen_recipes, torch_part
 from shiftproof.training.splits import split
-from shiftproof.training.trained import Trained, read_trained, write_parts
+from shiftproof.training.trained import Trained, architecture_of, read_trained, write_parts
 from shiftproof.types import Classes, Dataset, fingerprint_of
+from shiftproof.types.shown import counted
 
 HELD_OUT = "held-out.csv"
 
@@ -94,7 +95,12 @@ def jobs_of(request: Request, store: Store) -> list[Job]:
     for one in recipes:
         if one.recipe.select is not None:
             images, held_out = one.recipe.select(images, request.clustering, options.seed, **one.settings)
+    for one in recipes:
+        if one.recipe.thin is not None:
+            kept = one.recipe.thin(images.samples, **one.settings)
+            images = View(images, images.classes, kept, notes=images.notes)
     images = of_present_classes(images)
+    options = with_published(options, recipes, architecture_of(request.model, request.model_options))
     training, validation = split(
         images,
         options.validation,
@@ -125,6 +131,26 @@ def jobs_of(request: Request, store: Store) -> list[Job]:
         )
         for seed, folder in zip(_seeds(options), folders, strict=True)
     ]
+
+
+def with_published(options: TrainOptions, recipes: Sequence[ChosenRecipe], architecture: str) -> TrainOptions:
+    """The options, with the hyperparameters of recipes that have some where nobody chose others."""
+    if options.level == "head":
+        return options
+    asked = [one.recipe.hyperparameters(architecture) for one in recipes if one.recipe.hyperparameters is not None]
+    found = {name: value for some in asked for name, value in some.items() if name not in options.given}
+    return dataclasses.replace(options, **found)
+
+
+def hyperparameters_told(options: TrainOptions) -> str:
+    """The options that recipes may bring, in a sentence.
+
+    >>> hyperparameters_told(TrainOptions(level="network", batch_size=32, schedule="plateau", learning_rate=1e-4))
+    '10 epochs, batches of 32, schedule plateau, learning rate 0.0001'
+    """
+    rate = "by a search" if options.learning_rate is None else f"{options.learning_rate:g}"
+    batch = "" if options.batch_size is None else f"batches of {options.batch_size}, "
+    return f"{counted(options.epochs, 'epoch')}, {batch}schedule {options.schedule}, learning rate {rate}"
 
 
 def _seeds(options: TrainOptions) -> range:
@@ -173,6 +199,10 @@ def done_before(job: Job) -> Trained | None:
 def train_jobs(request: Request, jobs: Sequence[Job], trainer: Trainer, tell: Callable[[str], None]) -> Trained:
     """The result of all jobs; what a folder holds already is not trained again."""
     before = [done_before(job) for job in jobs]
+    if jobs[0].level == "network":
+        for one in request.recipes:
+            if one.recipe.hyperparameters is not None:
+                tell(f"{one.name}: {hyperparameters_told(jobs[0].options)}")
     if len(jobs) > 1 and (above := read_trained(request.folder)) is not None and not above.parts:
         done_before(dataclasses.replace(jobs[0], folder=request.folder))
         raise BadInput(f"{request.folder} holds the training of one seed; name another folder with -o for {len(jobs)}")

@@ -18,6 +18,7 @@ from shiftproof.errors import MissingExtra, StoreError, UnknownName
 from shiftproof.files import cache_folder, write_whole
 from shiftproof.models.classifiers.onnx_session import OnnxSession
 from shiftproof.models.companions import RandomWeights, Reinitialised
+from shiftproof.models.kind import model_kind
 from shiftproof.models.loaded import FeatureGraph, LoadedClassifier, check_size, model_ref
 from shiftproof.models.options import ModelOptions
 from shiftproof.models.preprocessing import ImagePreprocessing
@@ -36,6 +37,7 @@ BUILDER = 1
 SEEN = Seen("ILSVRC-2012 training set")
 
 
+@model_kind(is_data=True)
 def load_lite(number: str, options: ModelOptions) -> LoadedClassifier:
     """EfficientNet-Lite of this number (0, 1 or 2)."""
     if number not in map(str, SIZES):

@@ -36,6 +36,7 @@ from shiftproof.models.classifiers.onnx_graph import (
 from shiftproof.models.classifiers.onnx_session import OnnxSession
 from shiftproof.models.companions import Fans, RandomWeights, Recipe, Reinitialised, fans_of_convolution
 from shiftproof.models.input_facts import preprocessing_for
+from shiftproof.models.kind import model_kind
 from shiftproof.models.loaded import FeatureGraph, LoadedClassifier, check_size, in_batches, model_ref
 from shiftproof.models.options import ModelOptions
 from shiftproof.models.saliency import AskedClasses, Saliency, SaliencyMethod
@@ -92,6 +93,7 @@ def class_names_in(model: onnx.ModelProto) -> list[str] | None:
     return None
 
 
+@model_kind(is_data=True)
 def load_onnx(path: str, options: ModelOptions) -> LoadedClassifier:
     """The classifier in an ONNX file."""
     options.refuse("weights", "precision", "channels_last", "version", what="an ONNX file")

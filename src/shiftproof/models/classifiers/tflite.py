@@ -26,12 +26,14 @@ from shiftproof.models.classifiers.tflite_graph import (
     with_outputs,
 )
 from shiftproof.models.input_facts import InputFacts, preprocessing_for
+from shiftproof.models.kind import model_kind
 from shiftproof.models.loaded import LoadedClassifier, check_size, model_ref
 from shiftproof.models.options import PRESETS, ModelOptions
 from shiftproof.models.preprocessing import ImagePreprocessing
 from shiftproof.types import Classes, Inputs, Outputs
 
 
+@model_kind(is_data=True)
 def load_tflite(path: str, options: ModelOptions) -> LoadedClassifier:
     """The classifier in a LiteRT (TensorFlow Lite) file."""
     options.refuse("weights", "precision", "channels_last", "version", "device", what="a .tflite file")

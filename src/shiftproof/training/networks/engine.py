@@ -25,17 +25,16 @@ import torch
 from lightning_fabric import Fabric
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.nn import functional
 
 from shiftproof.errors import BadInput, listed
 from shiftproof.models.preprocessing import ImagePreprocessing
 from shiftproof.randomness import rng_for
 from shiftproof.runs.workers import Workers
-from shiftproof.training.job import Job, targets_of
+from shiftproof.training.job import Job
 from shiftproof.training.networks.checkpoints import EpochRow, State, load_checkpoint, save_checkpoint
 from shiftproof.training.networks.inputs import Inputs
 from shiftproof.training.networks.lora import merged
-from shiftproof.training.networks.losses import Step, cross_entropy
+from shiftproof.training.networks.losses import Step, cross_entropy, label_loss
 from shiftproof.training.networks.modules import Network, Start, load_weights, open_network, to_arrays, to_weights
 from shiftproof.training.networks.schedule import Rates, epochs_of
 from shiftproof.training.pictures import Augmenting, StoredPictures, augmented, stored_pictures
@@ -229,7 +228,7 @@ class _Training:
         return self.opened[-1]
 
     def _targets(self, pictures: StoredPictures) -> Tensor:
-        return torch.from_numpy(targets_of(pictures.samples, len(self.job.classes))).float()
+        return torch.from_numpy(self.job.targets(pictures.samples)).float()
 
     @property
     def replays(self) -> int:
@@ -522,11 +521,10 @@ class _Training:
                 logits = network(self.inputs(pictures))["logits"].float()
             targets = self.validation_targets[some].to(logits.device)
             right = (targets.gather(1, logits.argmax(dim=1, keepdim=True)) > 0).sum()
-            totals += torch.tensor(
-                [float(functional.cross_entropy(logits, targets, reduction="sum")), float(right), len(some)]
-            )
-        loss, right, images = self._total(totals).tolist()
-        return loss / images, right / images
+            loss = label_loss(logits, targets, multi_label=self.job.multi_label, reduction="sum")
+            totals += torch.tensor([float(loss), float(right), len(some)])
+        total, right, images = self._total(totals).tolist()
+        return total / images, right / images
 
     def _score(self, weights: Mapping[str, NDArray[Any]]) -> float:
         network = copy.deepcopy(self.network)

@@ -25,7 +25,7 @@ class Step:
 
     network: Callable[[Tensor], dict[str, Tensor]]
     images: Tensor  # (images, channels, rows, columns), normalised as the model takes them
-    targets: Tensor  # (images, classes): the share of each class, rows sum to 1
+    targets: Tensor  # (images, classes): the share of each class, rows sum to 1; of a multi-label recipe 0 or 1 each
     rng: np.random.Generator
     copies: tuple[Tensor, ...] = ()  # augmented copies of the images, as many tensors as the recipe asks for
     outliers: Tensor | None = None
@@ -40,6 +40,19 @@ class Step:
 def cross_entropy(step: Step, *, smoothing: float = 0.0) -> Tensor:
     """Cross-entropy; of `smoothing` all classes get an equal share (Szegedy et al., 2016)."""
     return functional.cross_entropy(step.network(step.images)["logits"], step.targets, label_smoothing=smoothing)
+
+
+def multi_label(step: Step, *, loss: str = "sigmoid") -> Tensor:
+    """Binary cross-entropy of a sigmoid for each class, mean over images and classes; or labels share a softmax."""
+    return label_loss(step.network(step.images)["logits"], step.targets, multi_label=loss == "sigmoid")
+
+
+def label_loss(logits: Tensor, targets: Tensor, *, multi_label: bool = False, reduction: str = "mean") -> Tensor:
+    """Cross-entropy of plain training; with `multi_label` that of every class alone, mean over the classes of an image."""
+    if not multi_label:
+        return functional.cross_entropy(logits, targets, reduction=reduction)
+    found = functional.binary_cross_entropy_with_logits(logits, targets, reduction=reduction)
+    return found if reduction == "mean" else found / targets.shape[1]
 
 
 def mixup(step: Step, *, alpha: float = 1.0) -> Tensor:

@@ -17,7 +17,7 @@ from torch.nn import functional
 
 from shiftproof.datasets.classes import match_columns
 from shiftproof.errors import BadInput, ClassMismatch
-from shiftproof.models import load_model
+from shiftproof.models import load_model, runs_code
 from shiftproof.models.by_settings import load_classifier
 from shiftproof.models.classifiers.lite import BATCH_NORM_EPSILON, SIZES, Block, blocks_of, checkpoint_of, lite_preprocessing
 from shiftproof.models.classifiers.torch_network import TorchNetwork, first_tensor
@@ -27,6 +27,7 @@ from shiftproof.models.preprocessing import ImagePreprocessing, resized_to
 from shiftproof.models.weights import load_checkpoint
 from shiftproof.options import ModelSettings
 from shiftproof.reference import ilsvrc_classes
+from shiftproof.training.trained import Trained, architecture_of, read_weights, settings_of, trained_at
 from shiftproof.types import Classes, Seen, fingerprint_of
 
 
@@ -79,23 +80,50 @@ def open_network(
     """The network that a spec names, with a head over these classes; what is new in it is drawn from the seed.
 
     Beside the kinds of torch models there is ``lite:0`` to ``lite:2``, and ``scratch:resnet-20``, a residual network for
-    small pictures without any training; ``scratch:resnet-14x2`` is twice as wide.
+    small pictures without any training; ``scratch:resnet-14x2`` is twice as wide. A folder that training wrote is trained
+    on, where its first model was one of these.
     """
     settings = settings or ModelSettings()
+    architecture_of(spec, settings)  # an error where folders name one another
     kind, _, rest = spec.partition(":")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        match kind:
-            case "scratch":
-                start = Start(_from_scratch(rest, len(classes)), PRESETS["cifar"])
-            case "lite":
-                start = _lite(rest, classes)
-            case _:
-                start = _loaded(spec, classes, settings, seed)
+        if (before := trained_at(spec)) is not None:
+            start = _trained(before, classes, settings, seed)
+        elif kind == "scratch":
+            start = Start(_from_scratch(rest, len(classes)), PRESETS["cifar"])
+        elif kind == "lite":
+            start = _lite(rest, classes)
+        else:
+            start = _loaded(spec, classes, settings, seed)
     preprocessing = parse_preprocessing(settings.preprocess or "", start.preprocessing)
     if image_size is not None:
         preprocessing = resized_to(preprocessing, (image_size, image_size))
     return dataclasses.replace(start, preprocessing=preprocessing)
+
+
+def _trained(before: Trained, classes: Classes, settings: ModelSettings, seed: int) -> Start:
+    """The network of an earlier training with its weights, and a head over these classes; branches of recipes are left."""
+    record, source = before.record, before.record.source
+    if not settings.trust and not source.spec.startswith("scratch:") and runs_code(source.spec):
+        raise BadInput(
+            f"{before.folder} is trained on by opening {source.spec} first, which may run any code: say --trust if you know "
+            "who made the folder"
+        )
+    first = open_network(source.spec, record.classes, settings_of(before, trust=settings.trust), seed=seed)
+    weights = read_weights(before.folder)
+    if record.level == "head":
+        weights = {f"head.{name}": tensor for name, tensor in weights.items()}
+        own: nn.Module = nn.ModuleDict({"head": first.network.head})
+    else:
+        weights = {name: tensor for name, tensor in weights.items() if not name.startswith("branches.")}
+        own = first.network
+    try:
+        load_weights(own, weights)
+    except (RuntimeError, KeyError, TypeError) as problem:
+        raise BadInput(f"{before.folder} does not hold the weights of {source.spec}; train again") from problem
+    head, new = head_over(classes, first.network.head, record.classes)
+    return Start(Network(first.network.body, head), parse_preprocessing(record.preprocessing), record.seen, new)
 
 
 def _loaded(spec: str, classes: Classes, settings: ModelSettings, seed: int) -> Start:
