@@ -25,7 +25,7 @@ def rng_for(key: str, condition: Condition | str, seed: int = 0) -> np.random.Ge
     else:
         text = condition
     digest = hashlib.blake2b(f"{seed}\0{text}\0{key}".encode("utf-8", "surrogateescape"), digest_size=16).digest()
-    return np.random.Generator(np.random.Philox(_Digest(digest)))
+    return np.random.Generator(np.random.Philox(_Digest(digest)))  # type: ignore[arg-type]  # not in numpy's stubs
 
 
 class _Digest(ISeedSequence):
@@ -34,5 +34,5 @@ class _Digest(ISeedSequence):
     def __init__(self, digest: bytes) -> None:
         self.digest = digest
 
-    def generate_state(self, n_words: int, dtype: DTypeLike = np.uint32) -> NDArray[np.unsignedinteger]:  # type: ignore[type-arg]
+    def generate_state(self, n_words: int, dtype: DTypeLike = np.uint32) -> NDArray[np.unsignedinteger]:
         return np.frombuffer(self.digest, np.dtype(dtype).newbyteorder("<"), n_words).astype(dtype)
