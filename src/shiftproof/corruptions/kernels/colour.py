@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -239,19 +240,19 @@ def through_hsv_steps(samples: Samples, lift: float, gain: float, offset: float)
         samples[first + 2] = np.uint8(not_red if blue == largest else (bottom if blue == smallest else between))
 
 
-@compiled
 def about_mean(image: Image, gain: float) -> Image:
     """The image with every sample's distance from the mean of its channel shrunk to `gain` of it."""
-    samples, result = image.reshape(-1), np.empty(image.size, np.uint8)
-    pixels = image.size // 3
-    reds, greens, blues = 0, 0, 0
-    for pixel in range(pixels):
-        reds += samples[3 * pixel]
-        greens += samples[3 * pixel + 1]
-        blues += samples[3 * pixel + 2]
-    rest = (1 - gain) / pixels
-    for pixel in range(pixels):
-        result[3 * pixel] = np.uint8(np.int32(samples[3 * pixel] * gain + (reds * rest + GUARD)))
-        result[3 * pixel + 1] = np.uint8(np.int32(samples[3 * pixel + 1] * gain + (greens * rest + GUARD)))
-        result[3 * pixel + 2] = np.uint8(np.int32(samples[3 * pixel + 2] * gain + (blues * rest + GUARD)))
-    return result.reshape(image.shape)
+    height, width = image.shape[:2]
+    rest = (1 - gain) / (height * width)
+    added = np.array([total * rest + GUARD for total in cv2.sumElems(image)[:3]])
+    result = np.empty_like(image)
+    _shrink(image.reshape(height, -1), gain, np.tile(added, width), result.reshape(height, -1))
+    return result
+
+
+@compiled
+def _shrink(rows: Image, gain: float, added: NDArray[np.float64], result: Image) -> None:
+    for y in range(len(rows)):
+        row, out = rows[y], result[y]
+        for place in range(added.size):
+            out[place] = np.uint8(np.int32(row[place] * gain + added[place]))
