@@ -70,12 +70,16 @@ def _take_from_neighbours(pixels: NDArray[np.uint32], reach: int, steps: Displac
     A swap was meant. But on colour images the published code wrote through views, so that the neighbour keeps its colour.
     """
     height, width = pixels.shape
-    for number in range(len(steps)):
-        place = 0
+    flat, moves, number = pixels.reshape(-1), steps.reshape(-1), np.uint64(0)
+    for _ in range(len(steps)):
         for y in range(height - reach, reach, -1):
-            for x in range(width - reach, reach, -1):
-                pixels[y, x] = pixels[y + steps[number, place, 1], x + steps[number, place, 0]]
-                place += 1
+            place = y * width + width - reach
+            for _ in range(width - reach, reach, -1):
+                source = place + moves[number + np.uint64(1)] * width + moves[number]
+                # without a sign, so that nobody looks for indices below 0
+                flat[np.uint64(place)] = flat[np.uint64(source)]
+                place -= 1
+                number += np.uint64(2)
 
 
 Places: TypeAlias = NDArray[np.int64]
