@@ -308,6 +308,24 @@ def zooms_of(height: int, width: int, factors: tuple[float, ...]) -> Zooms:
     return Zooms(np.array([r for r, _ in rows]), np.array([s for _, s in rows]), starts, taps, weights, side)
 
 
+def mean_with_zooms(image: Image, factors: tuple[float, ...]) -> Image:
+    """The mean of the image and of its `clipped_zoom` at all factors, cut to bytes."""
+    mean = np.empty_like(image)
+    _cut_mean(
+        added_zooms(image, factors).reshape(-1), image.reshape(-1), np.float32(1 / (len(factors) + 1)), mean.reshape(-1)
+    )
+    return mean
+
+
+@compiled
+def _cut_mean(total: Pixels, image: Image, share: np.float32, mean: Image) -> None:
+    # the guard of `from_pixels`
+    guard, most = np.float32(6e-5), np.float32(255)
+    for place in range(total.size):
+        level = (total[place] + np.float32(image[place])) * share + guard
+        mean[place] = np.uint8(np.int32(level if level < most else most))
+
+
 def added_zooms(image: Image, factors: tuple[float, ...]) -> Pixels:
     """The sum of the image's `clipped_zoom` at all factors."""
     zooms = zooms_of(*image.shape[:2], factors)
