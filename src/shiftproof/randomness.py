@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 
 import numpy as np
+from numpy.random.bit_generator import ISeedSequence
+from numpy.typing import DTypeLike, NDArray
 
 from shiftproof.types import Condition
 
@@ -23,4 +25,14 @@ def rng_for(key: str, condition: Condition | str, seed: int = 0) -> np.random.Ge
     else:
         text = condition
     digest = hashlib.blake2b(f"{seed}\0{text}\0{key}".encode("utf-8", "surrogateescape"), digest_size=16).digest()
-    return np.random.Generator(np.random.Philox(key=int.from_bytes(digest, "little")))
+    return np.random.Generator(np.random.Philox(_Digest(digest)))  # type: ignore[arg-type]  # not in numpy's stubs
+
+
+class _Digest(ISeedSequence):
+    """The 128 bits of a digest as the key of Philox; given as `key`, numpy would ask the system for random bits too."""
+
+    def __init__(self, digest: bytes) -> None:
+        self.digest = digest
+
+    def generate_state(self, n_words: int, dtype: DTypeLike = np.uint32) -> NDArray[np.unsignedinteger]:
+        return np.frombuffer(self.digest, np.dtype(dtype).newbyteorder("<"), n_words).astype(dtype)

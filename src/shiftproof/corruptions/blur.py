@@ -89,11 +89,9 @@ def zoom_blur(image: Image, rng: np.random.Generator, *, stop: float, step: floa
     The image itself counts twice, as it did in the published datasets: once as such and once as the zoom of 1. `np.arange`
     counts in floats, so its last zoom may be `stop` itself.
     """
-    from shiftproof.corruptions.kernels.blur import added_zooms
-    from shiftproof.corruptions.kernels.filters import from_pixels
+    from shiftproof.corruptions.kernels.blur import mean_with_zooms
 
-    factors = tuple(np.arange(1, stop, step).tolist())
-    return from_pixels((added_zooms(image, factors) + image) * np.float32(1 / (len(factors) + 1)))
+    return mean_with_zooms(image, tuple(np.arange(1, stop, step).tolist()))
 
 
 ZOOM_BLUR = Corruption(

@@ -42,7 +42,7 @@ def elastic_transform(image: Image, rng: np.random.Generator, *, amplitude: floa
     height, width = image.shape[:2]
     tilted = tilt(image, rng.uniform(-jitter, jitter, size=(3, 2)))
     if amplitude == 0:
-        return from_pixels(tilted)
+        return from_pixels(tilted[:, :, :3])
     right, down = (field * np.float32(amplitude) for field in random_fields(rng, height, width, sigma))
     return displaced(tilted, right, down)
 

@@ -70,12 +70,16 @@ def _take_from_neighbours(pixels: NDArray[np.uint32], reach: int, steps: Displac
     A swap was meant. But on colour images the published code wrote through views, so that the neighbour keeps its colour.
     """
     height, width = pixels.shape
-    for number in range(len(steps)):
-        place = 0
+    flat, moves, number = pixels.reshape(-1), steps.reshape(-1), np.uint64(0)
+    for _ in range(len(steps)):
         for y in range(height - reach, reach, -1):
-            for x in range(width - reach, reach, -1):
-                pixels[y, x] = pixels[y + steps[number, place, 1], x + steps[number, place, 0]]
-                place += 1
+            place = y * width + width - reach
+            for _ in range(width - reach, reach, -1):
+                source = place + moves[number + np.uint64(1)] * width + moves[number]
+                # without a sign, so that nobody looks for indices below 0
+                flat[np.uint64(place)] = flat[np.uint64(source)]
+                place -= 1
+                number += np.uint64(2)
 
 
 Places: TypeAlias = NDArray[np.int64]
@@ -302,6 +306,24 @@ def zooms_of(height: int, width: int, factors: tuple[float, ...]) -> Zooms:
     side = SAMPLES + CHANNELS * int(taps.max() + max(0, -lowest.min()))
     starts = (side + np.arange(0, len(sample), SAMPLES) + CHANNELS * lowest).astype(np.uint64)
     return Zooms(np.array([r for r, _ in rows]), np.array([s for _, s in rows]), starts, taps, weights, side)
+
+
+def mean_with_zooms(image: Image, factors: tuple[float, ...]) -> Image:
+    """The mean of the image and of its `clipped_zoom` at all factors, cut to bytes."""
+    mean = np.empty_like(image)
+    _cut_mean(
+        added_zooms(image, factors).reshape(-1), image.reshape(-1), np.float32(1 / (len(factors) + 1)), mean.reshape(-1)
+    )
+    return mean
+
+
+@compiled
+def _cut_mean(total: Pixels, image: Image, share: np.float32, mean: Image) -> None:
+    # the guard of `from_pixels`
+    guard, most = np.float32(6e-5), np.float32(255)
+    for place in range(total.size):
+        level = (total[place] + np.float32(image[place])) * share + guard
+        mean[place] = np.uint8(np.int32(level if level < most else most))
 
 
 def added_zooms(image: Image, factors: tuple[float, ...]) -> Pixels:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from shiftproof.corruptions.kernels.compiled import compiled, seed_of
 from shiftproof.corruptions.kernels.fields import Field, symmetric_draws
-from shiftproof.corruptions.kernels.filters import Pixels, gaussian, gaussian_kernel
+from shiftproof.corruptions.kernels.filters import gaussian, gaussian_kernel
 from shiftproof.types import Image
 
 if TYPE_CHECKING:
@@ -81,8 +81,14 @@ Moves: TypeAlias = NDArray[np.float64]
 Places: TypeAlias = NDArray[np.int64]
 """Where pixels come from, (2, length): right and down, in 1/1024 of a pixel."""
 
+Quads: TypeAlias = NDArray[np.float32]
+"""Bytes as floats, (height, width, 4): three channels and one that says nothing, so that two words are moved for a pixel."""
 
-def tilt(image: Image, moves: Moves) -> Pixels:
+Words: TypeAlias = NDArray[np.uint64]
+"""Four samples of 16 bits or two of 32, moved at once."""
+
+
+def tilt(image: Image, moves: Moves) -> Quads:
     """The image under the affine map that moves three points about its middle so; beyond its border it goes on in a mirror.
 
     Places are rounded to 1/32 of a pixel, as OpenCV did with all pictures when the sets were made.
@@ -95,33 +101,43 @@ def tilt(image: Image, moves: Moves) -> Pixels:
     # the two parts of a place are rounded apart, to 1/1024, before their sum is
     of_column = np.rint(back[:, :1] * np.arange(width) * 1024).astype(np.int64)
     of_row = np.rint((back[:, 1:2] * np.arange(height) + back[:, 2:]) * 1024).astype(np.int64) + 16
-    tilted = np.empty(image.shape, np.float32)
-    _tilt(image.reshape(-1), of_column, of_row, tilted)
+    # a word a pixel: sums of its channels, weighted by 32nds, stay within their 16 bits
+    words = cv2.cvtColor(image, cv2.COLOR_RGB2RGBA).astype(np.uint16).reshape(-1).view(np.uint64)
+    tilted = np.empty((height, width, 4), np.float32)
+    _tilt(words, of_column, of_row, tilted.reshape(height, -1))
     return tilted
 
 
 @compiled
-def _tilt(image: Image, of_column: Places, of_row: Places, tilted: Pixels) -> None:
-    height, width = tilted.shape[:2]
-    stride, channels, thousandth = np.uint64(width), np.uint64(3), np.float32(1 / 1024)
+def _tilt(words: Words, of_column: Places, of_row: Places, tilted: Field) -> None:
+    height, width = of_row.shape[1], of_column.shape[1]
+    stride, all_of_it, thousandth = np.uint64(width), np.uint64(32), np.float32(1 / 1024)
+    lefts, aboves = np.empty(width, np.int64), np.empty(width, np.int64)
+    right_shares, down_shares = np.empty(width, np.uint64), np.empty(4 * width, np.int32)
+    uppers, lowers = np.empty(width, np.uint64), np.empty(width, np.uint64)
+    upper_samples, lower_samples = uppers.view(np.uint16), lowers.view(np.uint16)
     for y in range(height):
         for x in range(width):
             right, down = (of_row[0, y] + of_column[0, x]) >> 5, (of_row[1, y] + of_column[1, x]) >> 5
-            right_share, down_share = np.int32(right & 31), np.int32(down & 31)
-            left, above = right >> 5, down >> 5
+            lefts[x], aboves[x] = right >> 5, down >> 5
+            right_shares[x] = np.uint64(right & 31)
+            for channel in range(4):
+                down_shares[4 * x + channel] = np.int32(down & 31)
+        for x in range(stride):
+            left, above = lefts[x], aboves[x]
             next_x, next_y = left + 1, above + 1
             if left < 0 or next_x >= width or above < 0 or next_y >= height:
                 left, next_x = _mirrored_about_last(left, width), _mirrored_about_last(next_x, width)
                 above, next_y = _mirrored_about_last(above, height), _mirrored_about_last(next_y, height)
-            upper_row, lower_row = np.uint64(above) * stride, np.uint64(next_y) * stride
-            upper_left, upper_right = (upper_row + np.uint64(left)) * channels, (upper_row + np.uint64(next_x)) * channels
-            lower_left, lower_right = (lower_row + np.uint64(left)) * channels, (lower_row + np.uint64(next_x)) * channels
-            for channel in range(channels):
-                upper = np.int32(image[upper_left + channel]) * np.int32(32 - right_share)
-                upper = np.int32(upper + np.int32(image[upper_right + channel]) * right_share)
-                lower = np.int32(image[lower_left + channel]) * np.int32(32 - right_share)
-                lower = np.int32(lower + np.int32(image[lower_right + channel]) * right_share)
-                tilted[y, x, channel] = np.float32(np.int32(upper * (32 - down_share) + lower * down_share)) * thousandth
+            upper, lower = np.uint64(above) * stride, np.uint64(next_y) * stride
+            right_share, left_share = right_shares[x], all_of_it - right_shares[x]
+            uppers[x] = words[upper + np.uint64(left)] * left_share + words[upper + np.uint64(next_x)] * right_share
+            lowers[x] = words[lower + np.uint64(left)] * left_share + words[lower + np.uint64(next_x)] * right_share
+        row = tilted[y]
+        for place in range(4 * width):
+            before, after = np.int32(upper_samples[place]), np.int32(lower_samples[place])
+            total = np.int32(np.int32(32 * before) + np.int32(np.int32(after - before) * down_shares[place]))
+            row[place] = np.float32(total) * thousandth
 
 
 def random_fields(rng: np.random.Generator, height: int, width: int, sigma: float) -> tuple[Field, Field]:
@@ -151,59 +167,115 @@ def mixing_of(length: int, sigma: float) -> Field:
 
 def mixed(field: Field, mixing: Field) -> Field:
     """The rows of a field, each become a sum of all: the product of both, to the same bits with any number of threads."""
-    total = np.zeros((len(mixing), field.shape[1]), np.float32)
-    for row in range(0, len(mixing), TILE):
-        for column in range(0, field.shape[1], TILE):
-            tile = total[row : row + TILE, column : column + TILE]
+    height, width = len(mixing), field.shape[1]
+    total = np.empty((height, width), np.float32)
+    for rows in _whole_and_rest(height):
+        for columns in _whole_and_rest(width):
+            tiles = _tiles(total[rows, columns], TILE, TILE)
             for at in range(0, len(field), SUMMED_AT_ONCE):
                 span = slice(at, at + SUMMED_AT_ONCE)
-                tile += mixing[row : row + TILE, span] @ field[span, column : column + TILE]
+                factors = (
+                    _tiles(mixing[rows, span], TILE, SUMMED_AT_ONCE),
+                    _tiles(field[span, columns], SUMMED_AT_ONCE, TILE),
+                )
+                if at == 0:
+                    np.matmul(*factors, out=tiles)
+                else:
+                    tiles += np.matmul(*factors)
     return total
 
 
-def displaced(pixels: Pixels, right: Field, down: Field) -> Image:
+def _whole_and_rest(length: int) -> list[slice]:
+    """The part of a side that whole tiles cover, and what is left over, unless there is none.
+
+    >>> _whole_and_rest(70)
+    [slice(0, 64, None), slice(64, 70, None)]
+    """
+    whole = length - length % TILE
+    return [part for part in (slice(0, whole), slice(whole, length)) if part.start < part.stop]
+
+
+def _tiles(field: Field, height: int, width: int) -> Field:
+    """The field cut into tiles of this size, or of its own where it is smaller, (rows, columns, height, width): a view."""
+    height, width = min(height, field.shape[0]), min(width, field.shape[1])
+    return field.reshape(field.shape[0] // height, height, field.shape[1] // width, width).transpose(0, 2, 1, 3)
+
+
+def displaced(quads: Quads, right: Field, down: Field) -> Image:
     """The image whose pixels come from so far right and down, bilinear, cut to bytes; beyond its border it is mirrored."""
-    image = np.empty(pixels.shape, np.uint8)
-    _displace(np.ascontiguousarray(pixels).reshape(-1), right, down, image)
-    return image
+    height, width = right.shape
+    image = np.empty((height, width, 4), np.uint8)
+    _displace(quads.reshape(-1).view(np.uint64), right, down, image.reshape(height, -1))
+    return np.asarray(cv2.cvtColor(image, cv2.COLOR_RGBA2RGB), np.uint8)
 
 
 @compiled
-def _displace(pixels: Pixels, right: Field, down: Field, image: Image) -> None:
+def _displace(words: Words, right: Field, down: Field, image: Image) -> None:
     height, width = right.shape
-    stride, channels = np.uint64(width), np.uint64(3)
+    stride, one, two = np.uint64(width), np.uint64(1), np.uint64(2)  # words a pixel: two
     guard, most = np.float32(6e-5), np.float32(255)
+    corners = np.empty((4, 2 * width), np.uint64)
+    upper_left, upper_right, lower_left, lower_right = corners[0], corners[1], corners[2], corners[3]
+    samples = corners.view(np.float32)
+    right_shares, down_shares = np.empty(4 * width, np.float32), np.empty(4 * width, np.float32)
+    lefts, aboves = np.empty(width, np.int32), np.empty(width, np.int32)
     for y in range(height):
         for x in range(width):
             # casts cut towards zero, which is downwards only above it
-            whole_right, whole_down = np.int64(right[y, x] + 1048576.0) - 1048576, np.int64(down[y, x] + 1048576.0) - 1048576
-            right_share, down_share = np.float32(right[y, x] - whole_right), np.float32(down[y, x] - whole_down)
-            left, above = int(x + whole_right), int(y + whole_down)
+            lefts[x] = np.int32(np.int32(right[y, x] + 1048576.0) - 1048576)
+            aboves[x] = np.int32(np.int32(down[y, x] + 1048576.0) - 1048576)
+        for x in range(width):
+            right_share, down_share = right[y, x] - np.float32(lefts[x]), down[y, x] - np.float32(aboves[x])
+            for channel in range(4):
+                right_shares[4 * x + channel], down_shares[4 * x + channel] = right_share, down_share
+        for x in range(stride):
+            left, above = np.int64(x) + np.int64(lefts[x]), y + np.int64(aboves[x])
             next_x, next_y = left + 1, above + 1
             if left < 0 or next_x >= width or above < 0 or next_y >= height:
                 left, next_x = _mirrored(left, width), _mirrored(next_x, width)
                 above, next_y = _mirrored(above, height), _mirrored(next_y, height)
-            upper_row, lower_row = np.uint64(above) * stride, np.uint64(next_y) * stride
-            upper_left, upper_right = (upper_row + np.uint64(left)) * channels, (upper_row + np.uint64(next_x)) * channels
-            lower_left, lower_right = (lower_row + np.uint64(left)) * channels, (lower_row + np.uint64(next_x)) * channels
-            for channel in range(channels):
-                upper, lower = pixels[upper_left + channel], pixels[lower_left + channel]
-                upper += right_share * (pixels[upper_right + channel] - upper)
-                lower += right_share * (pixels[lower_right + channel] - lower)
-                image[y, x, channel] = np.uint8(np.int32(min(upper + down_share * (lower - upper) + guard, most)))
+            upper, lower = np.uint64(above) * stride, np.uint64(next_y) * stride
+            first, second = two * x, two * x + one
+            place = two * (upper + np.uint64(left))
+            upper_left[first], upper_left[second] = words[place], words[place + one]
+            place = two * (upper + np.uint64(next_x))
+            upper_right[first], upper_right[second] = words[place], words[place + one]
+            place = two * (lower + np.uint64(left))
+            lower_left[first], lower_left[second] = words[place], words[place + one]
+            place = two * (lower + np.uint64(next_x))
+            lower_right[first], lower_right[second] = words[place], words[place + one]
+        row = image[y]
+        for place in range(4 * width):
+            before, after = samples[0, place], samples[2, place]
+            before += right_shares[place] * (samples[1, place] - before)
+            after += right_shares[place] * (samples[3, place] - after)
+            level = before + down_shares[place] * (after - before) + guard
+            row[place] = np.uint8(np.int32(level if level < most else most))
 
 
 @compiled
 def _mirrored(place: int, length: int) -> int:
-    place %= 2 * length
-    return min(place, 2 * length - 1 - place)
+    if place < 0:
+        place = -1 - place
+    if place >= length:
+        place = 2 * length - 1 - place
+    if place < 0:  # more than once there and back
+        place %= 2 * length
+        place = min(place, 2 * length - 1 - place)
+    return place
 
 
 @compiled
 def _mirrored_about_last(place: int, length: int) -> int:
-    period = max(2 * length - 2, 1)
-    place %= period
-    return min(place, period - place) if length > 1 else 0
+    if place < 0:
+        place = -place
+    if place >= length:
+        place = 2 * length - 2 - place
+    if place < 0:  # more than once there and back
+        period = max(2 * length - 2, 1)
+        place %= period
+        place = min(place, period - place) if length > 1 else 0
+    return place
 
 
 BITS = np.int32(22)  # of the fixed-point weights that Pillow uses
