@@ -15,7 +15,7 @@ from shiftproof.metrics import (
     mcnemar_p,
     paired_difference,
 )
-from shiftproof.metrics.intervals import LEAST_CLUSTERS, bca_interval, cluster_spread
+from shiftproof.metrics.intervals import LEAST_CLUSTERS, bca_interval, cluster_sizes, cluster_spread, numbered
 from shiftproof.metrics.resampling import interval_of, resampled_means
 
 
@@ -226,3 +226,12 @@ def test_what_a_cluster_has_in_both_samples_counts_together(bounds: tuple[float,
     each, shared = np.arange(60), np.arange(60) % 30
     assert width(photos + noise, shared) < 0.4 * width(photos + noise, each)
     assert width(-photos + noise, shared) > 1.2 * width(-photos + noise, each)
+
+
+@pytest.mark.parametrize(
+    "clusters",
+    [np.array([4, 4, 0, 2]), np.array([1, 0, 1]), np.array([10**9, 5, 5]), np.array([-3, 7, -3]), np.array([], int)],
+)
+def test_clusters_are_numbered_in_their_order(clusters: NDArray[np.integer]) -> None:
+    assert numbered(clusters).tolist() == np.unique(clusters, return_inverse=True)[1].tolist()
+    assert cluster_sizes(clusters).tolist() == np.unique(clusters, return_counts=True)[1].tolist()

@@ -9,7 +9,7 @@ from scipy import stats
 
 from shiftproof.errors import BadInput
 from shiftproof.metrics import cluster_mean_interval, jackknife_interval
-from shiftproof.metrics.resampling import BLOCKS
+from shiftproof.metrics.resampling import BLOCKS, _blocks_of
 
 
 def bounds(found: tuple[float, float] | None) -> tuple[float, float]:
@@ -122,3 +122,10 @@ def test_too_few_clusters_and_numbers_that_do_not_exist_have_no_interval() -> No
     assert jackknife_interval(lambda kept: 1.0 if kept[7] else float("nan"), np.arange(40)) is None
     with pytest.raises(BadInput, match=r"\(images,\)"):
         cluster_mean_interval(np.ones((3, 3)))
+
+
+@pytest.mark.parametrize("clusters", [BLOCKS + 1, 1000, 70_001])
+def test_clusters_are_dealt_to_the_same_blocks_every_time(clusters: int) -> None:
+    """Stored intervals can be had again: shuffling the numbers of blocks deals as permuting those of clusters does."""
+    dealt = np.random.default_rng(0).permutation(clusters) * BLOCKS // clusters
+    assert _blocks_of(clusters, BLOCKS).tolist() == dealt.tolist()

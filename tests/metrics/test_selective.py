@@ -25,6 +25,7 @@ from shiftproof.metrics import (
     coverage_interval,
     e_aurc,
     e_aurc_interval,
+    jackknife_interval,
     response_rate_accuracy,
     risk_coverage,
 )
@@ -205,6 +206,23 @@ def test_the_interval_of_the_aurc_is_that_of_the_aurra_turned_round() -> None:
     confidence, correct = drawn_case(300)
     low, high = aurra_interval(confidence, correct) or (np.nan, np.nan)
     assert aurc_interval(confidence, correct) == pytest.approx((1 - high, 1 - low))
+
+
+@pytest.mark.parametrize("digits", [None, 1])
+@pytest.mark.parametrize("share", [0.0, 0.2, 0.8, 1.0])
+@pytest.mark.parametrize("clustered", [False, True])
+def test_the_interval_of_the_aurra_is_that_of_the_aurra_of_the_images_kept(
+    digits: int | None, share: float, clustered: bool
+) -> None:
+    generator = np.random.default_rng(5)
+    for images in (6, 59, 400):
+        confidence, correct = generator.normal(size=images), generator.random(images) < share
+        if digits:
+            confidence = np.round(confidence, digits)
+        clusters = generator.integers(3, 3 + images // 2, images) if clustered else np.arange(images)
+        wanted = jackknife_interval(lambda kept: aurra(confidence[kept], correct[kept]), clusters, bounds=(0.0, 1.0))  # noqa: B023
+        found = aurra_interval(confidence, correct, clusters=clusters if clustered else None)
+        assert found == (None if wanted is None else pytest.approx(wanted, abs=1e-12))
 
 
 def test_answers_that_are_all_right_may_not_be_so_on_other_images() -> None:

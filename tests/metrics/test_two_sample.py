@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special, stats
 
 from shiftproof.errors import BadInput
 from shiftproof.metrics import (
@@ -21,9 +21,11 @@ from shiftproof.metrics import (
     fpr_at_tpr,
     fpr_interval,
     share_discarded,
+    two_sample,
     two_sample_bootstrap,
 )
-from shiftproof.metrics.roc import counted_auroc, counted_average_precision, counted_fpr, counted_precision_area
+from shiftproof.metrics.roc import Side, counted_auroc, counted_average_precision, counted_fpr, counted_precision_area
+from shiftproof.types import OODScores
 
 Scores = NDArray[Any]
 
@@ -245,3 +247,38 @@ def test_bad_scores_and_levels_are_refused() -> None:
 def test_images_that_score_just_the_threshold_are_flagged_in_every_drawing() -> None:
     low, high = fpr_interval(np.zeros(100), np.zeros(80)) or (np.nan, np.nan)
     assert (low, high) == pytest.approx(clopper_pearson(100, 100))
+
+
+@pytest.mark.parametrize("positive", ["out", "in"])
+@pytest.mark.parametrize("tpr", [0.05, 0.5, 0.95, 1.0])
+@pytest.mark.parametrize("digits", [None, 0])
+def test_thresholds_are_drawn_alike_whether_few_scores_are_looked_up_or_all(
+    positive: Side, tpr: float, digits: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generator = np.random.default_rng(8)
+    for images in (2, 7, 500):
+        inside, outside = generator.normal(size=images), generator.normal(1, size=images + 3)
+        if digits is not None:
+            inside, outside = inside.round(digits), outside.round(digits)
+        found = fpr_interval(inside, outside, tpr=tpr, positive=positive)
+        assert found == fpr_interval(
+            inside, outside, tpr=tpr, positive=positive, in_clusters=np.arange(images), out_clusters=np.arange(images + 3)
+        )
+        with monkeypatch.context() as patched:
+            patched.setattr(two_sample, "_drawn_fprs", drawn_from_all_scores)
+            assert found == fpr_interval(inside, outside, tpr=tpr, positive=positive)
+
+
+def drawn_from_all_scores(
+    mistaken: OODScores, setting: OODScores, independent: list[float], tpr: float, resamples: int, seed: int
+) -> NDArray[np.floating]:
+    """As `_drawn_fprs`, with the shares that reach every score and not only those that a threshold may take."""
+    generator, count = np.random.default_rng(seed), len(setting)
+    below = generator.beta((1 - tpr) * independent[1] + 0.5, tpr * independent[1] + 0.5, size=resamples)
+    heights = special.logit((len(mistaken) - np.searchsorted(mistaken, setting) + 0.5) / (len(mistaken) + 1))
+    levels = np.arange(1, count + 1) / (count + 1)
+    lowest = min(max(2, int(np.ceil(np.sqrt(count) / 2))), count - 1)
+    step = max(float((heights[:lowest] - heights[lowest]).mean()), 0.0)
+    fall = step * np.log(np.maximum(levels[0] / np.maximum(below, 1e-300), 1.0))
+    shares = special.expit(np.interp(below, levels, heights) + fall)
+    return np.asarray(generator.beta(*(np.clip([shares, 1 - shares], 1e-12, None) * (independent[0] + 1))))

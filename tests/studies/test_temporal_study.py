@@ -8,7 +8,7 @@ from shiftproof.metrics.accuracy import to_top5
 from shiftproof.metrics.temporal import conditional_robustness, errors_by_offset
 from shiftproof.reference import load_table
 from shiftproof.studies.temporal.study import TemporalStudy
-from shiftproof.types import Classes, Curve, DatasetRef, Fact, Finding, Gallery, Measurement, ModelRef, Predictions
+from shiftproof.types import Classes, Clusters, Curve, DatasetRef, Fact, Finding, Gallery, Measurement, ModelRef, Predictions
 from studies.contracts import cautions_of, findings_of, skipped_by
 
 MODEL, CLIPS = ModelRef("net", "m"), DatasetRef("clips", "clips")
@@ -428,3 +428,28 @@ def test_distances_from_the_anchor_spread_over_all_pairs_reviewed_ones_and_mista
     # wrong around a right anchor: b-1 and e+2
     assert spreads[("mistakes", "net")] == [(0.75, 0.5), (1.0, 1.0)]
     assert len(spreads) == 3
+
+
+def test_models_on_other_frames_have_the_numbers_they_have_alone() -> None:
+    """Frames are put in order once for models that share them, and again for one that has fewer or other clips."""
+    whole = frames()
+    answers = {
+        "whole": whole,
+        "again": frames({"b": [0]}),
+        "fewer": whole.take(np.arange(len(whole) - 2)),
+        "clips": frames(clip=("one",) * 5 + ("two",) * (len(whole) - 5)),
+    }
+    models = [ModelRef(name, name) for name in answers]
+    together = findings_of(TemporalStudy(models, CLIPS, largest_k=2), lambda run: answers[run.model.name])
+    for model in models:
+        alone = findings_of(TemporalStudy([model], CLIPS, largest_k=2), lambda run: answers[run.model.name])
+        own = [one for one in alone if "model" in one.about]
+        assert len(own) > 20
+        assert [one for one in together if one.about.get("model") == model.name and one in own] == own
+
+
+def test_clusters_of_some_images_are_theirs() -> None:
+    clusters = Clusters("clip", ("a", "b", "a", "c"), near_duplicates=True)
+    for rows, keys in {(): (), (2,): ("a",), (3, 0): ("c", "a"), (0, 1, 2, 3): ("a", "b", "a", "c")}.items():
+        assert clusters.take(np.array(rows, int)) == Clusters("clip", keys, near_duplicates=True)
+    assert clusters.take(np.array([False, True, True, False])).keys == ("b", "a")

@@ -18,10 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftproof.errors import BadInput
-from shiftproof.metrics.intervals import LEAST_CLUSTERS, Groups, bca_interval, student_quantile, tail_of
+from shiftproof.metrics.intervals import LEAST_CLUSTERS, Groups, bca_interval, numbered, student_quantile, tail_of
 
 Statistic: TypeAlias = Callable[[NDArray[np.bool_]], float]
 """The number, given which images are kept, (images,)."""
+
+StatisticWithout: TypeAlias = Callable[[NDArray[np.intp]], float]
+"""The number without some images, given their rows in rising order."""
 
 BLOCKS = 60
 """Evaluations of a statistic that an interval may cost."""
@@ -87,23 +90,45 @@ def jackknife_interval(
     >>> round(low, 2), round(high, 2)  # 0.375 +- 2.02 * 0.045
     (0.28, 0.47)
     """
+    kept = np.ones(len(clusters), bool)
+
+    def without(gone: NDArray[np.intp]) -> float:
+        kept[gone] = False
+        number = statistic(kept)
+        kept[gone] = True
+        return number
+
+    return interval_without(without, clusters, second=second, bounds=bounds, level=level, blocks=blocks)
+
+
+def interval_without(
+    without: StatisticWithout,
+    clusters: Groups,
+    *,
+    second: NDArray[np.bool_] | None = None,
+    bounds: tuple[float, float] | None = None,
+    level: float = 0.95,
+    blocks: int = BLOCKS,
+) -> tuple[float, float] | None:
+    """The same for a number that is told which images are left out, which are few beside those that are kept."""
     tail_of(level)
-    number, groups = np.unique(clusters, return_inverse=True)
+    groups = numbered(clusters)
+    count = int(groups.max(initial=-1)) + 1
     samples = [np.ones(len(groups), bool)] if second is None else [~second, second]
-    held = [np.bincount(groups[sample], minlength=len(number)) > 0 for sample in samples]
+    held = [np.bincount(groups[sample], minlength=count) > 0 for sample in samples]
     if any(int(one.sum()) < LEAST_CLUSTERS for one in held):
         return None
     shared = second is not None and bool((held[0] & held[1]).any())
     most = blocks // len(samples)
-    seen = statistic(np.ones(len(groups), bool))
+    seen = without(np.empty(0, np.intp))
     if not np.isfinite(seen):
         return None
-    places = _blocks_of(len(number), most)[groups] if shared else None
+    places = _blocks_of(count, most)[groups] if shared else None
     shares = []
     for sample, one in zip(samples, held, strict=True):
-        own = (np.cumsum(one) - 1)[groups[sample]]
+        own = groups if second is None else (np.cumsum(one) - 1)[groups[sample]]
         which = _blocks_of(int(own.max()) + 1, most)[own] if places is None else places[sample]
-        found = _left_out(statistic, seen, sample, which, own)
+        found = _left_out(without, seen, sample, which, own)
         if found is None:
             return None
         shares.append(found)
@@ -133,7 +158,7 @@ def cluster_mean_interval(
     """
     if values.ndim != 1 or not len(values):
         raise BadInput(f"values should be (images,) of at least one image, got shape {values.shape}")
-    groups = np.arange(len(values)) if clusters is None else np.unique(clusters, return_inverse=True)[1]
+    groups = np.arange(len(values)) if clusters is None else numbered(clusters)
     sizes = np.bincount(groups)
     if len(sizes) < LEAST_CLUSTERS:
         return None
@@ -209,29 +234,27 @@ def _blocks_of(clusters: int, most: int) -> NDArray[np.integer]:
     """The block each cluster is left out with, (clusters,): all alone where they are few, else dealt out evenly."""
     if clusters <= most:
         return np.arange(clusters)
+    blocks = (np.arange(clusters) * most // clusters).astype(np.min_scalar_type(most))
     # dealt at random, since neighbours are often alike; the same every time
-    return np.random.default_rng(0).permutation(clusters) * most // clusters
+    np.random.default_rng(0).shuffle(blocks)
+    return blocks
 
 
 def _left_out(
-    statistic: Statistic, seen: float, sample: NDArray[np.bool_], blocks: NDArray[np.integer], clusters: Groups
+    without: StatisticWithout, seen: float, sample: NDArray[np.bool_], blocks: NDArray[np.integer], clusters: Groups
 ) -> Shares | None:
     """Shares of the blocks of one sample; None where the number does not exist without one of them."""
     sizes = np.bincount(blocks)
     changes = np.zeros(len(sizes))
     by_block = np.flatnonzero(sample)[np.argsort(blocks, kind="stable")]
     ends = np.cumsum(sizes)
-    kept = np.ones(len(sample), bool)
     for block in np.flatnonzero(sizes):
         if sizes[block] == len(blocks):
             return None
-        rows = by_block[ends[block] - sizes[block] : ends[block]]
-        kept[rows] = False
-        without = statistic(kept)
-        kept[rows] = True
-        if not np.isfinite(without):
+        left = without(by_block[ends[block] - sizes[block] : ends[block]])
+        if not np.isfinite(left):
             return None
-        changes[block] = (seen - without) * (1 - sizes[block] / len(blocks))
+        changes[block] = (seen - left) * (1 - sizes[block] / len(blocks))
     of_cluster = np.bincount(clusters)
     filled = np.flatnonzero(sizes)
     return Shares(changes[filled], sizes[filled], filled, float(len(clusters) ** 2 / (of_cluster**2).sum()))

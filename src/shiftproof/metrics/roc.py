@@ -171,7 +171,7 @@ def aupr(in_scores: OODScores, out_scores: OODScores, *, positive: Side = "out",
 def precision_area(area: Area, positive: Side = "out") -> Callable[[Counts, Counts], float]:
     """What gives the area from the ID and OOD images at each score, lowest first."""
     of_counts = _area(area)
-    if _is_out(positive):
+    if is_out(positive):
         return lambda id_counts, ood_counts: float(of_counts(id_counts, ood_counts))
     return lambda id_counts, ood_counts: float(of_counts(ood_counts[::-1], id_counts[::-1]))
 
@@ -190,7 +190,7 @@ def fpr_at_tpr(in_scores: OODScores, out_scores: OODScores, *, tpr: float = 0.95
     """
     checked_share(tpr, "tpr")
     id_scores, ood_scores = checked_scores(in_scores, "in-distribution"), checked_scores(out_scores, "out-of-distribution")
-    if _is_out(positive):
+    if is_out(positive):
         place = len(ood_scores) - at_least(tpr, len(ood_scores))
         return float((id_scores >= np.partition(ood_scores, place)[place]).mean())
     place = at_least(tpr, len(id_scores)) - 1
@@ -235,7 +235,7 @@ def _area(area: Area) -> Callable[[Counts, Counts], NDArray[np.floating]]:
     return _AREAS[area]
 
 
-def _is_out(positive: Side) -> bool:
+def is_out(positive: Side) -> bool:
     if positive not in ("out", "in"):
         raise BadInput(f"positive should be 'out' or 'in', got {positive!r}")
     return positive == "out"

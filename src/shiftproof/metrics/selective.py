@@ -14,13 +14,25 @@ from numpy.typing import NDArray
 from shiftproof.errors import BadInput
 from shiftproof.metrics.accuracy import Tally
 from shiftproof.metrics.intervals import LEAST_CLUSTERS, Groups, tail_of
-from shiftproof.metrics.resampling import jackknife_interval
+from shiftproof.metrics.resampling import StatisticWithout, interval_without
 
 Confidence = NDArray[np.floating]
 """Confidence in each prediction, (images,): any real score, higher is more confident; minus an OOD score is one."""
 
 _Keys = NDArray[np.uint64]
 """Bits of a confidence, and in the lowest one whether the image is correct."""
+
+
+class Levels(NamedTuple):
+    """Levels of confidence: the places of the first image of each and of the first one after it."""
+
+    first: NDArray[np.intp]  # (levels,)
+    end: NDArray[np.intp]  # (levels,)
+
+    def rows(self) -> NDArray[np.intp]:
+        """The places of all their images, rising."""
+        sizes = self.end - self.first
+        return np.arange(sizes.sum()) + np.repeat(self.first - (np.cumsum(sizes) - sizes), sizes)
 
 
 class Ranked(NamedTuple):
@@ -47,17 +59,24 @@ class Ranked(NamedTuple):
     def expected_right(self) -> NDArray[np.floating]:
         """How many of the most confident 1, 2, 3 and so on are correct, on average over all orders of ties, (images,)."""
         reached = np.cumsum(self.right, dtype=float)
-        # correct comes before wrong, so a level that has both is seen where one follows the other
-        mixed = np.flatnonzero((self.right[:-1] > self.right[1:]) & ~self.drops)
-        if len(mixed):
-            ends = self.ends()
-            level = np.searchsorted(ends, mixed, side="right")
-            last, first = ends[level], np.where(level > 0, ends[level - 1], 0)
-            before, sizes = np.where(first > 0, reached[first - 1], 0.0), last - first
-            share = (reached[last - 1] - before) / sizes
-            within = np.arange(1, sizes.sum() + 1) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-            reached[np.repeat(first - 1, sizes) + within] = np.repeat(before, sizes) + np.repeat(share, sizes) * within
+        mixed = self.mixed_levels()
+        if len(mixed.first):
+            before, sizes = np.where(mixed.first > 0, reached[mixed.first - 1], 0.0), mixed.end - mixed.first
+            share = (reached[mixed.end - 1] - before) / sizes
+            rows = mixed.rows()
+            within = rows + 1 - np.repeat(mixed.first, sizes)
+            reached[rows] = np.repeat(before, sizes) + np.repeat(share, sizes) * within
         return reached
+
+    def mixed_levels(self) -> Levels:
+        """The levels of confidence that have both correct and wrong images."""
+        # correct comes before wrong, so such a level is seen where one follows the other
+        mixed = np.flatnonzero((self.right[:-1] > self.right[1:]) & ~self.drops)
+        if not len(mixed):
+            return Levels(mixed, mixed)
+        ends = self.ends()
+        level = np.searchsorted(ends, mixed, side="right")
+        return Levels(np.where(level > 0, ends[level - 1], 0), ends[level])
 
 
 def ranked(confidence: Confidence, correct: NDArray[np.bool_]) -> Ranked:
@@ -172,7 +191,7 @@ def aurra_interval(
     >>> low < aurra(confidence, correct) < high
     True
     """
-    return _interval(_aurra, confidence, correct, clusters, level)
+    return _interval(_aurra_without, confidence, correct, clusters, level)
 
 
 def aurc_interval(
@@ -192,7 +211,7 @@ def aurc_interval(
     >>> low < aurc(confidence, correct) < high
     True
     """
-    return _interval(lambda order: _aurc(order, rule), confidence, correct, clusters, level)
+    return _interval(_of_kept(lambda order: _aurc(order, rule)), confidence, correct, clusters, level)
 
 
 def e_aurc_interval(
@@ -205,7 +224,7 @@ def e_aurc_interval(
     >>> low < e_aurc(confidence, correct) < high
     True
     """
-    return _interval(_e_aurc, confidence, correct, clusters, level)
+    return _interval(_of_kept(_e_aurc), confidence, correct, clusters, level)
 
 
 def augrc_interval(
@@ -218,7 +237,7 @@ def augrc_interval(
     >>> low < augrc(confidence, correct) < high
     True
     """
-    return _interval(_augrc, confidence, correct, clusters, level)
+    return _interval(_of_kept(_augrc), confidence, correct, clusters, level)
 
 
 def coverage_interval(
@@ -374,25 +393,82 @@ def _right_first(confidence: Confidence, correct: NDArray[np.bool_]) -> float:
 
 
 def _interval(
-    area: Callable[[Ranked], float],
+    area_without: Callable[[Ranked], StatisticWithout],
     confidence: Confidence,
     correct: NDArray[np.bool_],
     clusters: Groups | None,
     level: float,
 ) -> tuple[float, float] | None:
     """Interval of an area by the jackknife; images are sorted once, and without some of them are still in order."""
-    area(ranked(confidence, correct))  # refuses what it cannot take
-    right = np.asarray(correct, dtype=bool)
-    rows = np.lexsort((~right, -confidence.astype(float)))
-    right, drops = right[rows], confidence[rows[1:]] != confidence[rows[:-1]]
-    of_level = np.append(0, np.cumsum(drops, dtype=np.int32))
+    _check(confidence, correct)
+    doubles = confidence.astype(float)
+    rows = np.argsort(-doubles)
+    right, drops = np.asarray(correct, dtype=bool)[rows], np.diff(doubles[rows]) != 0
+    if not drops.all():
+        keys = 2 * np.append(0, np.cumsum(drops)) + ~right
+        # numbers of two bytes are sorted by counting
+        right_first = np.argsort(keys.astype(np.min_scalar_type(keys.max())), kind="stable")
+        rows, right = rows[right_first], right[right_first]
     groups = rows if clusters is None else clusters[rows]
+    return interval_without(area_without(Ranked(right, drops)), groups, bounds=(0.0, 1.0), level=level)
 
-    def without(kept: NDArray[np.bool_]) -> float:
-        levels = of_level[kept]
-        return area(Ranked(right[kept], levels[1:] != levels[:-1]))
 
-    return jackknife_interval(without, groups, bounds=(0.0, 1.0), level=level)
+def _of_kept(area: Callable[[Ranked], float]) -> Callable[[Ranked], StatisticWithout]:
+    """An area without some images, from those that are kept."""
+
+    def of(order: Ranked) -> StatisticWithout:
+        area(order)  # refuses what it cannot take
+        of_level, kept = np.append(0, np.cumsum(order.drops, dtype=np.int32)), np.ones(len(order.right), bool)
+
+        def without(gone: NDArray[np.intp]) -> float:
+            kept[gone] = False
+            right, levels = order.right[kept], of_level[kept]
+            kept[gone] = True
+            return area(Ranked(right, levels[1:] != levels[:-1]))
+
+        return without
+
+    return of
+
+
+def _aurra_without(order: Ranked) -> StatisticWithout:
+    """The AURRA without some images, from the places of the wrong ones alone.
+
+    A wrong image at place p of n is among the first p, p + 1, ..., n, so it costs (1/p + ... + 1/n) / n; one among ties, the
+    mean of this over their places. Where fewer images are correct than wrong, what each correct one adds is summed instead.
+    """
+    images, wrong = len(order.right), ~order.right
+    fewer_wrong = 2 * int(np.count_nonzero(wrong)) <= images
+    few = wrong if fewer_wrong else order.right
+    harmonic = np.append(0.0, np.cumsum(1 / np.arange(1, images + 1)))  # 1/1 + ... + 1/p at place p
+    ties = order.mixed_levels()
+    lone = few.copy()
+    lone[ties.rows()] = False
+    places, lone_before = np.flatnonzero(lone), np.cumsum(lone) - lone
+
+    def without(gone: NDArray[np.intp]) -> float:
+        at = lone_before[gone]
+        gone_before = np.repeat(np.arange(len(gone) + 1), np.diff(at, prepend=0, append=len(places)))
+        earlier = harmonic[places - gone_before]
+        out = at[lone[gone]]  # places that are gone themselves
+        last = harmonic[images - len(gone)]
+        cost = (len(places) - len(out)) * last - (earlier.sum() - earlier[out].sum())
+        if len(ties.first):
+            cost += cost_of_ties(gone, last)
+        share = float(cost / (images - len(gone)))
+        return 1 - share if fewer_wrong else share
+
+    few_before = np.append(0, np.cumsum(few))
+
+    def cost_of_ties(gone: NDArray[np.intp], last: float) -> float:
+        gone_before, few_gone_before = (np.searchsorted(some, ties) for some in (gone, gone[few[gone]]))
+        first, end = np.asarray(ties) - gone_before
+        count = np.diff(few_before[np.asarray(ties)] - few_gone_before, axis=0)[0]
+        # the mean of the harmonic numbers of the places from first to end
+        earlier = harmonic[end] + first * (harmonic[end] - harmonic[first]) / np.maximum(end - first, 1) - 1
+        return float((count * (last - earlier)).sum())
+
+    return without
 
 
 def _design_effects(residuals: NDArray[np.floating], groups: Groups, spread: float) -> NDArray[np.floating]:

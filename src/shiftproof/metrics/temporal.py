@@ -157,7 +157,13 @@ def pm_k_correct_at(
     every_k: Iterable[int], correct: Correct, offsets: Offsets, groups: Groups, *, include_anchor: bool = True
 ) -> list[AnchorAnswers]:
     """The same for several k: the frames are put in order once."""
-    sets = frame_sets(offsets, groups)
+    return pm_k_correct_in(frame_sets(offsets, groups), every_k, correct, offsets, include_anchor=include_anchor)
+
+
+def pm_k_correct_in(
+    sets: FrameSets, every_k: Iterable[int], correct: Correct, offsets: Offsets, *, include_anchor: bool = True
+) -> list[AnchorAnswers]:
+    """The same for frames that are in their sets already."""
     nearest = _nearest(correct, offsets, sets, include_anchor)
     found = [nearest.at(k) for k in every_k]
     return [AnchorAnswers(sets.anchors[has_say], right[..., has_say]) for right, has_say in found]

@@ -21,14 +21,16 @@ from shiftproof.metrics.intervals import (
     effective_images,
     tail_of,
 )
-from shiftproof.metrics.resampling import jackknife_interval
+from shiftproof.metrics.resampling import interval_without
 from shiftproof.metrics.roc import (
     Area,
     Counts,
     Side,
     at_least,
+    checked_scores,
+    checked_share,
     counted_auroc,
-    fpr_at_tpr,
+    is_out,
     precision_area,
     score_counts,
 )
@@ -141,9 +143,8 @@ def aupr_interval(
 
     every = [np.bincount(places[side], minlength=len(scores)) for side in (~is_ood, is_ood)]
 
-    def area_of(kept: NDArray[np.bool_]) -> float:
-        out = np.flatnonzero(~kept)
-        sides = (out[out < len(in_scores)], out[out >= len(in_scores)])
+    def area_without(gone: NDArray[np.intp]) -> float:
+        sides = (gone[gone < len(in_scores)], gone[gone >= len(in_scores)])
         return precision(
             *(
                 counts - np.bincount(places[rows], minlength=len(scores)) if len(rows) else counts
@@ -151,7 +152,7 @@ def aupr_interval(
             )
         )
 
-    return jackknife_interval(area_of, groups, second=is_ood, bounds=(0.0, 1.0), level=level)
+    return interval_without(area_without, groups, second=is_ood, bounds=(0.0, 1.0), level=level)
 
 
 def fpr_interval(
@@ -179,26 +180,23 @@ def fpr_interval(
     (0.0, 0.036)
     """
     tail = tail_of(level)
-    seen = fpr_at_tpr(in_scores, out_scores, tpr=tpr, positive=positive)
-    # seen from the other end, ID images set the threshold; whole numbers without a sign become floats first
-    sign = 1.0 if positive == "out" else -1.0
-    groups = _numbered(in_clusters, out_clusters, len(in_scores), len(out_scores))
-    sides = [sign * np.asarray(in_scores), sign * np.asarray(out_scores)]
-    if positive == "in":
-        sides, groups = sides[::-1], groups[::-1]
+    checked_share(tpr, "tpr")
+    sides = [checked_scores(in_scores, "in-distribution"), checked_scores(out_scores, "out-of-distribution")]
+    given = [in_clusters, out_clusters]
+    if not is_out(positive):
+        # seen from the other end, ID images set the threshold; whole numbers without a sign become floats first
+        sides, given = [-1.0 * side for side in sides[::-1]], given[::-1]
+    groups = [_clusters_beyond_images(each, len(side)) for each, side in zip(given, sides, strict=True)]
     mistaken, setting = np.sort(sides[0]), np.sort(sides[1])
     if len(setting) == 1:
         return 0.0, 1.0
-    cases = [len(cluster_sizes(each)) for each in groups]
-    if any(count < min(LEAST_CLUSTERS, len(side)) for count, side in zip(cases, sides, strict=True)):
+    if any(each is not None and len(cluster_sizes(each)) < LEAST_CLUSTERS for each in groups):
         return None
     threshold = setting[len(setting) - at_least(tpr, len(setting))]
     flagged, missed = sides[0] >= threshold, sides[1] < threshold
+    seen = float(flagged.mean())
     exact = cluster_share_interval(flagged, clusters=groups[0], level=level) or (0.0, 1.0)
-    independent = [
-        effective_images(hit, each if count < len(hit) else None, level=level)
-        for hit, each, count in zip((flagged, missed), groups, cases, strict=True)
-    ]
+    independent = [effective_images(*one, level=level) for one in zip((flagged, missed), groups, strict=True)]
     drawn = _drawn_fprs(mistaken, setting, independent, tpr, resamples, seed)
     low, high = np.quantile(drawn, [tail, 1 - tail])
     return min(exact[0], seen, float(low)), max(exact[1], seen, float(high))
@@ -241,11 +239,13 @@ def _drawn_fprs(
 
     generator, count, tail = np.random.default_rng(seed), len(setting), 1 - tpr
     below = generator.beta(tail * independent[1] + 0.5, tpr * independent[1] + 0.5, size=resamples)
-    reached = (len(mistaken) - np.searchsorted(mistaken, setting) + 0.5) / (len(mistaken) + 1)
-    heights, levels = np.asarray(logit(reached)), np.arange(1, count + 1) / (count + 1)
-    drawn = np.interp(below, levels, heights)
     # below all scores that were seen they are taken to fall off as the lowest do, by the mean of their steps
     lowest = min(max(2, int(np.ceil(np.sqrt(count) / 2))), count - 1)
+    needed = max(int(below.max() * (count + 1)), lowest) + 2  # no threshold lies above
+    levels = np.arange(1, min(needed, count) + 1) / (count + 1)
+    reached = (len(mistaken) - np.searchsorted(mistaken, setting[: len(levels)]) + 0.5) / (len(mistaken) + 1)
+    heights = np.asarray(logit(reached))
+    drawn = np.interp(below, levels, heights)
     step = max(float((heights[:lowest] - heights[lowest]).mean()), 0.0)
     drawn += step * np.log(np.maximum(levels[0] / np.maximum(below, 1e-300), 1.0))
     shares = expit(drawn)
@@ -257,15 +257,30 @@ def _numbered(first: Groups | None, second: Groups | None, images: int, others: 
     """Clusters of both samples in one numbering; images without any are clusters of their own."""
     if first is None and second is None:
         return [np.arange(images), images + np.arange(others)]
-    given = [np.empty(0, int) if each is None else np.asarray(each) for each in (first, second)]
-    for each, count, number in zip((first, second), (images, others), given, strict=True):
-        if each is not None and number.shape != (count,):
-            raise BadInput(f"every image needs a cluster: {count} images, clusters of shape {number.shape}")
+    given = [
+        np.empty(0, int) if each is None else _checked_clusters(each, count)
+        for each, count in ((first, images), (second, others))
+    ]
     beyond = 1 + max(int(number.max(initial=-1)) for number in given)
     return [
         beyond + np.arange(images) if first is None else given[0],
         beyond + np.arange(others) if second is None else given[1],
     ]
+
+
+def _clusters_beyond_images(clusters: Groups | None, images: int) -> Groups | None:
+    """The clusters of a sample; None where every image is one of its own."""
+    if clusters is None:
+        return None
+    checked = _checked_clusters(clusters, images)
+    return None if len(cluster_sizes(checked)) == images else checked
+
+
+def _checked_clusters(clusters: Groups, images: int) -> Groups:
+    numbers = np.asarray(clusters)
+    if numbers.shape != (images,):
+        raise BadInput(f"every image needs a cluster: {images} images, clusters of shape {numbers.shape}")
+    return numbers
 
 
 def _cluster_drawings(

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
+from operator import itemgetter
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -284,7 +285,8 @@ class Clusters:
     def take(self, rows: NDArray[np.integer] | NDArray[np.bool_]) -> Clusters:
         """The same for some of the images."""
         places = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
-        return dataclasses.replace(self, keys=tuple(map(self.keys.__getitem__, places.tolist())))
+        keys = itemgetter(*places.tolist())(self.keys) if len(places) > 1 else (self.keys[place] for place in places)
+        return dataclasses.replace(self, keys=tuple(keys))
 
 
 def joined_clusters(parts: Sequence[Clusters]) -> Clusters:

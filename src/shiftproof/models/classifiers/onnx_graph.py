@@ -291,6 +291,8 @@ def _tensors_elsewhere(message: Any) -> Iterator[onnx.TensorProto]:
     for field, value in message.ListFields():
         if field.message_type is None:
             continue
+        if field.message_type.name == "ValueInfoProto":  # names and shapes, which hold no tensor
+            continue
         for part in [value] if isinstance(value, Message) else value:
             if isinstance(part, onnx.TensorProto):
                 if part.external_data:

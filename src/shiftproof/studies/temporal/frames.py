@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shiftproof.metrics import is_correct
+from shiftproof.metrics.temporal import FrameSets, frame_sets
 from shiftproof.metrics.wording import counted
 from shiftproof.types import Clusters, Fact, Predictions
 
@@ -28,12 +31,36 @@ UNKNOWN = 0.0
 """Stands for a frame rate that is not known."""
 
 
-class FramePlaces(NamedTuple):
+class AtOffset(NamedTuple):
+    """The frames at one offset from their anchors, and their clusters."""
+
+    rows: NDArray[np.intp]
+    clusters: Clusters
+
+
+@dataclass(frozen=True)
+class FramePlaces:
     """Anchor, offset and cluster of each frame."""
 
     anchors: NDArray[np.intp]  # (frames,): numbered in the order of the anchors' ids
     offsets: NDArray[np.intp]  # (frames,): frames after the anchor
     clusters: Clusters  # the clip of the anchor, unless other clusters were named
+
+    @cached_property
+    def sets(self) -> FrameSets:
+        """The frames of each anchor side by side; every frame has its anchor among these."""
+        return frame_sets(self.offsets, self.anchors)
+
+    @cached_property
+    def anchor_rows(self) -> NDArray[np.intp]:
+        """Row of the anchor of each frame, (frames,)."""
+        return self.sets.anchor_of_each_row()
+
+    @cached_property
+    def at_offsets(self) -> dict[int, AtOffset]:
+        """The frames at each offset that occurs, the earliest first."""
+        rows = {offset: np.flatnonzero(self.offsets == offset) for offset in np.unique(self.offsets).tolist()}
+        return {offset: AtOffset(at, self.clusters.take(at)) for offset, at in rows.items()}
 
     @property
     def has_anchor(self) -> NDArray[np.bool_]:
@@ -47,7 +74,26 @@ class FramePlaces(NamedTuple):
 
     def take(self, rows: NDArray[np.intp] | NDArray[np.bool_]) -> FramePlaces:
         """Some of the frames."""
+        places = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+        if np.array_equal(places, np.arange(len(self.offsets))):
+            return self
         return FramePlaces(self.anchors[rows], self.offsets[rows], self.clusters.take(rows))
+
+
+@dataclass
+class KnownPlaces:
+    """The places of the frames asked for last: models are mostly run on the same frames, which are put in order once."""
+
+    facts: Facts | None = None
+    grouped: Clusters | None = None
+    places: FramePlaces | None = None
+
+    def of(self, predictions: Predictions) -> FramePlaces | None:
+        """As `places_of` has them."""
+        if predictions.facts != self.facts or predictions.grouped != self.grouped:
+            self.facts, self.grouped = predictions.facts, predictions.grouped
+            self.places = places_of(self.facts, self.grouped)
+        return self.places
 
 
 class Frames(NamedTuple):
@@ -60,12 +106,12 @@ class Frames(NamedTuple):
     rejected: int  # frames left out: reviewers found them unlike their anchor
 
     @classmethod
-    def of(cls, predictions: Predictions, *, keep_rejected: bool = False) -> Frames | None:
+    def of(cls, predictions: Predictions, *, keep_rejected: bool = False, known: KnownPlaces | None = None) -> Frames | None:
         """None where the images are no frames around anchors, or no anchor has a label.
 
         Frames rejected in review are left out unless `keep_rejected`.
         """
-        places = places_of(predictions.facts, predictions.grouped)
+        places = (known or KnownPlaces()).of(predictions)
         if places is None:
             return None
         rejected = predictions.labelled & verdicts_of(predictions.facts, len(predictions)).rejected & (not keep_rejected)

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shiftproof.metrics.intervals import LEAST_CLUSTERS
-from shiftproof.metrics.temporal import AnchorAnswers, empirical_cdf, frame_sets, hardest_frames, pm_k_correct_at
+from shiftproof.metrics.temporal import AnchorAnswers, empirical_cdf, hardest_frames, pm_k_correct_at, pm_k_correct_in
 from shiftproof.metrics.trends import LEAST_CASES, Axes, measured_effective_robustness
 from shiftproof.metrics.wording import counted
 from shiftproof.reference import load_table
 from shiftproof.studies import evidence
 from shiftproof.studies.base import ClassNames, CleanStudy, sure_of
-from shiftproof.studies.temporal.frames import FramePlaces, Frames, rate_told, subsets_of, verdicts_of
+from shiftproof.studies.temporal.frames import FramePlaces, Frames, KnownPlaces, rate_told, subsets_of, verdicts_of
 from shiftproof.types import (
     EXAMPLES,
     Caution,
@@ -81,9 +81,10 @@ class TemporalStudy(CleanStudy):
     def measure(self, load: LoadPredictions) -> Iterator[Finding | Note]:
         answered: dict[Run, Frames] = {}
         before_review: dict[Run, Frames] = {}
+        known = KnownPlaces()
         for run in self.runs():
             predictions = load(run)
-            frames = self._frames(predictions)
+            frames = self._frames(predictions, known)
             yield from _noted(run, predictions, frames)
             if frames is not None:
                 subject = evidence.Subject(run.about(), self._convention(run, frames), frames.places.clusters)
@@ -91,7 +92,7 @@ class TemporalStudy(CleanStudy):
                     of_dataset = evidence.Subject({"dataset": run.dataset.name}, subject.convention, subject.clusters)
                     yield from distances_of_pairs(predictions, of_dataset)
                 yield from self._of_model(frames, subject)
-                whole = (self._frames(predictions, keep_rejected=True) if frames.rejected else None) or frames
+                whole = (self._frames(predictions, known, keep_rejected=True) if frames.rejected else None) or frames
                 yield from self._by_review(whole, frames, subject)
                 yield from filmstrips(run, frames, shown=self.shown)
                 yield from lost_frames(run, frames)
@@ -106,12 +107,12 @@ class TemporalStudy(CleanStudy):
         no_frames = None if known.has_facts(ref, ("anchor", "offset")) else f"{ref.name}: {NO_ANCHOR}"
         return known.unlabelled(ref, "pm-k accuracy") or no_frames
 
-    def _frames(self, predictions: Predictions, *, keep_rejected: bool = False) -> Frames | None:
-        frames = Frames.of(predictions, keep_rejected=keep_rejected)
+    def _frames(self, predictions: Predictions, known: KnownPlaces, *, keep_rejected: bool = False) -> Frames | None:
+        frames = Frames.of(predictions, keep_rejected=keep_rejected, known=known)
         if frames is None or not self.published_intervals:
             return frames
         each = Clusters("anchor", tuple(map(str, frames.places.anchors.tolist())))
-        return frames._replace(places=frames.places._replace(clusters=each))
+        return frames._replace(places=replace(frames.places, clusters=each))
 
     def _convention(self, run: Run, frames: Frames) -> dict[str, str]:
         anchor = "counts among its frames" if self.include_anchor else "does not count: Eq. 1"
@@ -129,22 +130,21 @@ class TemporalStudy(CleanStudy):
 
     def _over_k(self, frames: Frames, subject: evidence.Subject) -> Iterator[Finding]:
         by_k = self._pm_k(frames.correct, frames.places, *range(self.largest_k + 1))
-        points = [
-            evidence.Point(k, right, subject.clusters.take(anchors)) for k, (anchors, right) in enumerate(by_k) if len(right)
-        ]
-        for k, right, clusters in points:
+        clusters = _clusters_of(by_k, subject.clusters)
+        points = [evidence.Point(k, by_k[k].right, clusters[k]) for k in range(len(by_k)) if len(by_k[k].right)]
+        for k, right, of_k in points:
             metric, more = ("pm_k_accuracy", {"k": int(k)}) if k else ("anchor_accuracy", {})
-            yield evidence.Subject({**subject.about, **more}, subject.convention, clusters).share(metric, right)
+            yield evidence.Subject({**subject.about, **more}, subject.convention, of_k).share(metric, right)
         yield subject.share_curve("pm_k_curve", ("k, frames before and after", "accuracy"), points)
         anchors, right = by_k[-1]
         if len(right):
-            of_anchors = subject.take(anchors)
+            of_anchors = evidence.Subject(subject.about, subject.convention, clusters[-1])
             before = frames.correct[anchors]
             yield of_anchors.also({"k": self.largest_k}).difference("pm_k_drop", before, right)
             yield from self._beside_published(before, right, of_anchors)
 
     def _pm_k(self, correct: NDArray[np.bool_], places: FramePlaces, *every_k: int) -> list[AnchorAnswers]:
-        return pm_k_correct_at(every_k, correct, places.offsets, places.anchors, include_anchor=self.include_anchor)
+        return pm_k_correct_in(places.sets, every_k, correct, places.offsets, include_anchor=self.include_anchor)
 
     def _beside_published(
         self, anchor_right: NDArray[np.bool_], right: NDArray[np.bool_], subject: evidence.Subject
@@ -163,7 +163,7 @@ class TemporalStudy(CleanStudy):
 
     def _by_offset(self, frames: Frames, subject: evidence.Subject) -> Iterator[Curve | Measurement]:
         offsets, clusters = frames.places.offsets, frames.places.clusters
-        anchor_right = frames.correct[_anchor_of_each(frames.places)]
+        anchor_right = frames.correct[frames.places.anchor_rows]
         away = [np.flatnonzero(anchor_right & (np.abs(offsets) == k)) for k in range(1, self.largest_k + 1)]
         points = [
             evidence.Point(k, frames.correct[rows], clusters.take(rows)) for k, rows in enumerate(away, 1) if len(rows)
@@ -176,18 +176,16 @@ class TemporalStudy(CleanStudy):
 
     def _losses(self, frames: Frames, subject: evidence.Subject) -> Iterator[Measurement]:
         """What the frames at each offset lose against their own anchors."""
-        before = frames.correct[_anchor_of_each(frames.places)]
-        for offset in np.unique(frames.places.offsets).tolist():
+        before = frames.correct[frames.places.anchor_rows]
+        for offset, (rows, clusters) in frames.places.at_offsets.items():
             if 0 < abs(offset) <= self.largest_k:
-                rows = np.flatnonzero(frames.places.offsets == offset)
-                at = subject.also({"offset": offset}).take(rows)
+                at = evidence.Subject({**subject.about, "offset": offset}, subject.convention, clusters)
                 yield at.difference("offset_loss", before[rows], frames.correct[rows])
 
     def _errors(self, correct: NDArray[np.bool_], places: FramePlaces, subject: evidence.Subject) -> Curve:
         """Error at each offset, of one model or, (models, frames), the mean over all."""
-        near = np.unique(places.offsets[np.abs(places.offsets) <= self.largest_k]).tolist()
-        rows = {offset: np.flatnonzero(places.offsets == offset) for offset in near}
-        points = [evidence.Point(offset, ~correct[..., at], places.clusters.take(at)) for offset, at in rows.items()]
+        near = {offset: at for offset, at in places.at_offsets.items() if abs(offset) <= self.largest_k}
+        points = [evidence.Point(offset, ~correct[..., at.rows], at.clusters) for offset, at in near.items()]
         axes = ("offset from the anchor, frames", "error")
         return subject.share_curve("offset_errors", axes, points, apart=True)
 
@@ -210,7 +208,7 @@ class TemporalStudy(CleanStudy):
 
     def _by_class(self, frames: Frames, subject: evidence.Subject) -> Iterator[Measurement]:
         """pm-k accuracy of each class by the labels of its anchors; an anchor with two labels counts in both."""
-        labels = frames.predictions.labels[_anchor_of_each(frames.places)]
+        labels = frames.predictions.labels[frames.places.anchor_rows]
         classes = np.unique(labels[labels >= 0]).tolist()
         if len(classes) < 2:
             return
@@ -245,29 +243,42 @@ class TemporalStudy(CleanStudy):
         self, name: str, frames: Frames, chosen: NDArray[np.bool_], subject: evidence.Subject
     ) -> Iterator[Measurement]:
         """Accuracy of the chosen frames at k = 0 and at the largest k, and the drop between the two."""
-        correct, places = frames.correct[chosen], frames.places.take(chosen)
-        of_chosen = evidence.Subject(subject.about, subject.convention, places.clusters)
-        yield from self._drop(name, correct, self._pm_k(correct, places, 0, self.largest_k), of_chosen)
+        rows, places = np.flatnonzero(chosen), frames.places
+        answers = pm_k_correct_at(
+            (0, self.largest_k),
+            frames.correct[rows],
+            places.offsets[rows],
+            places.anchors[rows],
+            include_anchor=self.include_anchor,
+        )
+        of_all = [AnchorAnswers(rows[one.anchors], one.right) for one in answers]
+        of_frames = evidence.Subject(subject.about, subject.convention, places.clusters)
+        yield from self._drop(name, frames.correct, of_all, of_frames)
 
     def _drop(
         self, name: str, correct: NDArray[np.bool_], near_and_far: Sequence[AnchorAnswers], subject: evidence.Subject
     ) -> Iterator[Measurement]:
-        for k, (anchors, right) in zip((0, self.largest_k), near_and_far, strict=True):
+        clusters = _clusters_of(near_and_far, subject.clusters)
+        for k, of_k, (_, right) in zip((0, self.largest_k), clusters, near_and_far, strict=True):
             if not len(right):
                 return
-            at_k = subject.also({"k": k}).take(anchors)
+            at_k = evidence.Subject({**subject.about, "k": k}, subject.convention, of_k)
             yield at_k.share(f"{name}_accuracy", right)
-        yield at_k.difference(f"{name}_drop", correct[anchors], right)
+        yield at_k.difference(f"{name}_drop", correct[near_and_far[-1].anchors], right)
 
 
-def _anchor_of_each(places: FramePlaces) -> NDArray[np.intp]:
-    """Row of the anchor of each frame, (frames,)."""
-    return frame_sets(places.offsets, places.anchors).anchor_of_each_row()
+def _clusters_of(answers: Sequence[AnchorAnswers], clusters: Clusters) -> list[Clusters]:
+    """The clusters of the anchors that have a say at each k: mostly they are the same for every k."""
+    found: list[Clusters] = []
+    for number, (anchors, _) in enumerate(answers):
+        same = number > 0 and np.array_equal(anchors, answers[number - 1].anchors)
+        found.append(found[-1] if same else clusters.take(anchors))
+    return found
 
 
 def filmstrips(run: Run, frames: Frames, *, shown: int) -> Iterator[Gallery]:
     """Frames in order of time around the anchors whose predictions change most often, each with its prediction."""
-    predictions, (anchors, offsets, _) = frames.predictions, frames.places
+    predictions, anchors, offsets = frames.predictions, frames.places.anchors, frames.places.offsets
     predicted, confidence = predictions.top5.classes[:, 0], evidence.confidence_or_nan(predictions)
     changing = _changes(predicted, anchors, offsets)
     names = ClassNames(predictions.classes)
@@ -291,7 +302,7 @@ def filmstrips(run: Run, frames: Frames, *, shown: int) -> Iterator[Gallery]:
 def lost_frames(run: Run, frames: Frames) -> Iterator[Gallery]:
     """At each offset the first frame that is misclassified though its anchor is correct."""
     predictions, offsets = frames.predictions, frames.places.offsets
-    lost = frames.correct[_anchor_of_each(frames.places)] & ~frames.correct
+    lost = frames.correct[frames.places.anchor_rows] & ~frames.correct
     names = ClassNames(predictions.classes)
     for offset in np.unique(offsets[lost]).tolist():
         row = int(np.flatnonzero(lost & (offsets == offset))[0])
@@ -331,6 +342,8 @@ def accuracy_on_hardest_frames(
 def shared_frames(answered: Sequence[Frames]) -> tuple[NDArray[np.bool_], FramePlaces]:
     """Whether each model is correct on the frames that all of them have, (models, frames), and the places of these."""
     # rows are in the order of the dataset, so those of one model and another line up
+    if all(one.predictions.ids == answered[0].predictions.ids for one in answered):
+        return np.stack([one.correct for one in answered]), answered[0].places
     shared = set.intersection(*(set(frames.predictions.ids) for frames in answered))
     rows = [np.array([image in shared for image in one.predictions.ids]) for one in answered]
     correct = np.stack([one.correct[chosen] for one, chosen in zip(answered, rows, strict=True)])
@@ -350,7 +363,7 @@ def distances_of_pairs(predictions: Predictions, subject: evidence.Subject) -> I
 
 def distances_of_mistakes(frames: Frames, subject: evidence.Subject) -> Iterator[Curve]:
     """Distribution over the frames that a model misclassifies though their anchor is correct."""
-    anchor_right = frames.correct[_anchor_of_each(frames.places)]
+    anchor_right = frames.correct[frames.places.anchor_rows]
     mistakes = subject.also({"pairs": "mistakes"}, {"mistakes": "misclassified frames of correct anchors"})
     yield from _distribution(frames, anchor_right & ~frames.correct, mistakes)
 
