@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import errno
 import io
-import json
 import os
 import re
 import stat
@@ -97,6 +95,7 @@ def parse_json(text: str | bytes, where: str | Path, *, unique: bool = False) ->
 
     With `unique`, also where a name stands twice in an object: the last would count, without a word of the first.
     """
+    import json
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
@@ -139,6 +138,8 @@ def defused(cell: Any) -> Any:
 
 def csv_bytes(rows: Sequence[Sequence[object]]) -> bytes:
     """Rows as a CSV file, with file names as the disk has them."""
+    import csv
+
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue().encode("utf-8", "surrogateescape")
@@ -146,6 +147,8 @@ def csv_bytes(rows: Sequence[Sequence[object]]) -> bytes:
 
 def load_csv(path: str | Path, what: str) -> list[dict[str, str]]:
     """The rows of a CSV file by column, without comment lines (#); BadInput where it cannot be read as `what`."""
+    import csv
+
     try:
         lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
         return list(csv.DictReader(line for line in lines if not line.startswith("#")))

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
-from unicodedata import combining, east_asian_width
 
 from shiftproof.files import CONTROL, printable
 
@@ -31,6 +29,8 @@ def say(text: str) -> None:
 
 
 def say_json(value: object) -> None:
+    import json
+
     from shiftproof.types import encodable
 
     text = value if isinstance(value, str) else encodable(json.dumps(value, ensure_ascii=False, indent=1))
@@ -88,6 +88,8 @@ def _width(text: str) -> int:
     """Columns of a terminal that a text takes: two for a letter of East Asia, none for what combines with the last."""
     if text.isascii():
         return len(text)
+    from unicodedata import combining, east_asian_width
+
     return sum(0 if combining(letter) else 2 if east_asian_width(letter) in "WF" else 1 for letter in text)
 
 
