@@ -124,7 +124,7 @@ def _tilt(words: Words, of_column: Places, of_row: Places, tilted: Field) -> Non
             for channel in range(4):
                 down_shares[4 * x + channel] = np.int32(down & 31)
         for x in range(stride):
-            left, above = lefts[x], aboves[x]
+            left, above = int(lefts[x]), int(aboves[x])
             next_x, next_y = left + 1, above + 1
             if left < 0 or next_x >= width or above < 0 or next_y >= height:
                 left, next_x = _mirrored_about_last(left, width), _mirrored_about_last(next_x, width)
@@ -229,7 +229,7 @@ def _displace(words: Words, right: Field, down: Field, image: Image) -> None:
             for channel in range(4):
                 right_shares[4 * x + channel], down_shares[4 * x + channel] = right_share, down_share
         for x in range(stride):
-            left, above = np.int64(x) + np.int64(lefts[x]), y + np.int64(aboves[x])
+            left, above = int(np.int64(x) + lefts[x]), int(y + aboves[x])
             next_x, next_y = left + 1, above + 1
             if left < 0 or next_x >= width or above < 0 or next_y >= height:
                 left, next_x = _mirrored(left, width), _mirrored(next_x, width)
@@ -245,12 +245,12 @@ def _displace(words: Words, right: Field, down: Field, image: Image) -> None:
             place = two * (lower + np.uint64(next_x))
             lower_right[first], lower_right[second] = words[place], words[place + one]
         row = image[y]
-        for place in range(4 * width):
-            before, after = samples[0, place], samples[2, place]
-            before += right_shares[place] * (samples[1, place] - before)
-            after += right_shares[place] * (samples[3, place] - after)
-            level = before + down_shares[place] * (after - before) + guard
-            row[place] = np.uint8(np.int32(level if level < most else most))
+        for sample in range(4 * width):
+            before, after = samples[0, sample], samples[2, sample]
+            before += right_shares[sample] * (samples[1, sample] - before)
+            after += right_shares[sample] * (samples[3, sample] - after)
+            level = before + down_shares[sample] * (after - before) + guard
+            row[sample] = np.uint8(np.int32(level if level < most else most))
 
 
 @compiled
