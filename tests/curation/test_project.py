@@ -17,7 +17,7 @@ from PIL import Image as Pillow
 
 from shiftproof.curation.funnel import Step
 from shiftproof.curation.pictures import MAX_SIDE, add_picture
-from shiftproof.curation.project import Item, Making, Project, ReviewClass, load_project, save_project
+from shiftproof.curation.project import Item, Making, Project, ReviewClass, _parsed, load_project, save_project
 from shiftproof.curation.reviewers import part_for, too_few_for, with_own_classes
 from shiftproof.curation.screens import RESERVED, SCREENS, key_name, keys_from, screen_named
 from shiftproof.datasets.image_list import StoredImage
@@ -381,3 +381,16 @@ def test_pictures_of_a_project_lie_in_it(name: str, tmp_path: Path) -> None:
     project = Project(tmp_path / "project", "odd", "clarity", (Item("a", (name,)),))
     with pytest.raises(BadInput, match="odd has no picture"):
         project.image(name)
+
+
+@pytest.mark.parametrize(
+    "line", ['{"id": "a"}', ' {"id": "a"} ', '{"id": "a"} {"id": "b"}', '{"id": "a"', "x", " ", "[1, 2]"]
+)
+def test_a_line_of_items_is_read_as_json_is(line: str) -> None:
+    def answer(parse: Callable[[str], object]) -> object:
+        try:
+            return parse(line)
+        except json.JSONDecodeError as problem:
+            return str(problem)
+
+    assert answer(_parsed) == answer(json.loads)
