@@ -15,7 +15,8 @@ from shiftproof.options import ModelSettings
 from shiftproof.runs.predict import Progress
 from shiftproof.training.job import Job
 from shiftproof.training.networks.checkpoints import EpochRow
-from shiftproof.training.networks.engine import BATCH_SIZE, Reached, TrainedNetwork, train_network, untrained_network
+from shiftproof.training.networks.course import Reached, TrainedNetwork
+from shiftproof.training.networks.engine import train_network, untrained_network
 from shiftproof.training.networks.modules import fingerprint_of_model
 from shiftproof.training.recipe import ChosenRecipe, Weights
 from shiftproof.training.trained import Source, Trained, given, read_weights, record_of, write_trained
@@ -59,13 +60,8 @@ class NetworkTrainer:
         record = record_of(
             job,
             Source(job.model, job.source, given(job.model_options)),
-            trained.source.seen,
-            options={
-                "learning_rate": trained.learning_rate,
-                "epochs": job.options.epochs,
-                "batch_size": job.options.batch_size or BATCH_SIZE,
-                "schedule": job.options.schedule,
-            },
+            trained.seen,
+            options=trained.options,
             preprocessing=str(trained.preprocessing),
             accuracy={"clean": trained.score(weights)},
             curves=tuple(dataclasses.asdict(row) for row in curves),
