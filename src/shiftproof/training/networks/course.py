@@ -130,6 +130,7 @@ class Course(ABC):
     stages: tuple[Stage, ...] = (Stage(1.0),)
     fixed: frozenset[str] = frozenset()  # parameters that no stage trains
     nesterov = True
+    counts_right = True  # whether accuracy on the training pictures is known
 
     def __init__(self, job: Job, fabric: Fabric, workers: Workers, progress: Tell | None, options: TrainOptions) -> None:
         self.job, self.fabric, self.workers, self.progress = job, fabric, workers, progress
@@ -334,7 +335,7 @@ class Course(ABC):
             epoch=state.epoch + 1,
             rate=rate,
             loss=total / images,
-            accuracy=right / images,
+            accuracy=right / images if self.counts_right else None,
             validation_loss=loss,
             validation_accuracy=score,
             seconds=round(state.seconds, 3),
