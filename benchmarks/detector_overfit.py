@@ -1,7 +1,7 @@
 """Proof that an object detector learns: Faster R-CNN from random weights overfits eight photos.
 
     SHIFTPROOF_TEST_DATA=data python benchmarks/detector_overfit.py [figures.json]
-                                          MODEL=torchvision:fasterrcnn_resnet18_fpn EPOCHS=150 SIDE=192 REGIONS=64
+                                          MODEL=torchvision:fasterrcnn_mobilenet_v3_large_fpn EPOCHS=100 SIDE=128
 
 Ground truth are the confident boxes of YOLOX-Nano in ten photos of the ILSVRC sample. Two of them are the validation split;
 the others are trained on, and measured again from the folder that comes out, by the study of object detection: mAP at an IoU
@@ -25,10 +25,11 @@ import shiftproof as sp
 from harness import save
 
 DATA = Path(os.environ["SHIFTPROOF_TEST_DATA"])
-MODEL = os.environ.get("MODEL", "torchvision:fasterrcnn_resnet18_fpn")
+MODEL = os.environ.get("MODEL", "torchvision:fasterrcnn_mobilenet_v3_large_fpn")
 EPOCHS, SIDE, REGIONS = (
-    int(os.environ.get(name, usual)) for name, usual in (("EPOCHS", "150"), ("SIDE", "192"), ("REGIONS", "64"))
+    int(os.environ.get(name, usual)) for name, usual in (("EPOCHS", "100"), ("SIDE", "128"), ("REGIONS", "32"))
 )
+RATE = float(os.environ.get("RATE", "0.001"))
 CLASSES = ("dog", "bird", "person", "bear")
 PHOTOS, CONFIDENT, DOUBTFUL, SMALLEST = 10, 0.6, 0.3, 0.05
 
@@ -89,15 +90,17 @@ def main() -> None:
                 batch_size=4,
                 image_size=SIDE,
                 optimizer="adamw",
-                learning_rate=5e-4,
+                learning_rate=RATE,
             ),
             store=folder / "runs",
             tell=lambda text: print(text, flush=True),
         )
         seconds = time.process_time() - started
         held = set(trained.record.split["validation"])
-        learned = coco_file(folder, {photo: told for photo, told in photos.items() if photo.name not in held}, "learned.json")
-        measured = {}
+        learned = coco_file(
+            folder, {photo: told for photo, told in photos.items() if photo.name not in held}, "learned.json"
+        )
+        measured: dict[str, float] = {}
         for model in (str(folder / "better"), f"boxes:{folder / 'better'}"):
             studies = ["detection"] if model == str(folder / "better") else ["accuracy"]
             results = sp.run(model, learned, studies=studies, store=folder / "runs")
@@ -118,7 +121,7 @@ def main() -> None:
             **measured,
         }
         print(json.dumps(figures, indent=1))
-        save(figures)
+        save("detector_overfit", figures)
 
 
 if __name__ == "__main__":

@@ -224,7 +224,9 @@ def with_objects(images: Dataset) -> View:
 def strata_of(images: Dataset) -> list[tuple[int, ...]]:
     """For each image the rarest of its classes; nothing where every class would be that of one image alone."""
     counts = Counter(label for sample in images.samples for label in sample.labels)
-    rarest = [(min(sample.labels, key=lambda label: (counts[label], label)),) for sample in images.samples]
+    rarest: list[tuple[int, ...]] = [
+        (min(sample.labels, key=lambda label: (counts[label], label)),) for sample in images.samples
+    ]
     return rarest if max(Counter(rarest).values()) > 1 else [()] * len(rarest)
 
 

@@ -170,6 +170,8 @@ def background_or(logits: Tensor, labels: Tensor, unlabelled: Tensor) -> Tensor:
 class RetinaNet(Detector):
     """Classes and boxes of every anchor at once, by the focal loss (Lin et al., 2017)."""
 
+    proposal_matcher: Any
+
     def __init__(self, parts: Any) -> None:
         super().__init__()
         self.backbone, self.head, self.anchor_generator = parts.backbone, parts.head, parts.anchor_generator
@@ -200,15 +202,17 @@ class RetinaNet(Detector):
             _focal_loss(logits, target, rows)
             for logits, target, rows in zip(outputs["cls_logits"], targets, matched, strict=True)
         ]
-        boxes = self.head.regression_head.compute_loss(targets, outputs, anchors, matched)  # type: ignore[operator, union-attr]
+        boxes = self.head.regression_head.compute_loss(targets, outputs, anchors, matched)
         return {"classification": torch.stack(classes).mean(), "bbox_regression": boxes}
 
     def _detected(self, outputs: dict[str, Tensor], anchors: list[Tensor], maps: list[Tensor], sizes: Any) -> list[Detected]:
         cells = [int(one.shape[2]) * int(one.shape[3]) for one in maps]
         each = int(outputs["cls_logits"].shape[1]) // sum(cells)
         counts = [each * one for one in cells]
-        levels = {name: list(part.split(counts, dim=1)) for name, part in outputs.items()}
-        found = detection.RetinaNet.postprocess_detections(self, levels, [list(own.split(counts)) for own in anchors], sizes)
+        levels = {name: list(torch.split(part, counts, dim=1)) for name, part in outputs.items()}
+        found = detection.RetinaNet.postprocess_detections(
+            self, levels, [list(torch.split(own, counts)) for own in anchors], sizes
+        )
         return [Detected(one["boxes"], one["scores"], one["labels"]) for one in found]
 
 
@@ -273,7 +277,9 @@ def open_detector(
         torch.manual_seed(seed)
         network = _network(_kind_of(spec), len(classes), regions)
     path = _weights_path(settings)
-    notes = ("weights before training were drawn at random; --weights FILE begins with those of a backbone or a detector",)
+    notes: tuple[str, ...] = (
+        "weights before training were drawn at random; --weights FILE begins with those of a backbone or a detector",
+    )
     if path is not None:
         notes = (*load_weights(path)[1], _filled(network, path))
     usual = ImagePreprocessing(size=size, rule="letterbox", pad="corner")
