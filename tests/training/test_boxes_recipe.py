@@ -15,6 +15,7 @@ import shiftproof as sp
 from boxed_toys import NAMES, draw_scenes
 from shiftproof.datasets import open_dataset
 from shiftproof.datasets.clusters import Clustering
+from shiftproof.datasets.image_list import FilesBelow, ImageList
 from shiftproof.errors import BadInput, MissingExtra, UnknownName
 from shiftproof.models import names_detector
 from shiftproof.models.object_detectors.box_layouts import end2end
@@ -22,14 +23,14 @@ from shiftproof.models.object_detectors.loaded import BatchShape
 from shiftproof.models.preprocessing import ImagePreprocessing
 from shiftproof.options import ModelSettings
 from shiftproof.runs.store import Store
-from shiftproof.training.detectors.recipe import PRESETS, brought, is_mirrored, mirror_at_random, mirrored
+from shiftproof.training.detectors.recipe import PRESETS, is_mirrored, mirror_at_random, mirrored
 from shiftproof.training.detectors.targets import targets_of, to_input
 from shiftproof.training.job import Job
 from shiftproof.training.networks import schedule
 from shiftproof.training.options import TrainOptions
 from shiftproof.training.pictures import views
 from shiftproof.training.recipe import chosen_recipes
-from shiftproof.training.trainings import Request, checked_recipes, jobs_of
+from shiftproof.training.trainings import Request, checked_recipes, jobs_of, with_published
 from shiftproof.types import Classes, Sample, Truths
 
 INPUT = ImagePreprocessing(size=(60, 80), rule="letterbox", pad="corner")
@@ -62,6 +63,21 @@ def test_boxes_know_which_pictures_are_mirrored() -> None:
             assert np.array_equal(shown, expected)
 
 
+def filled(options: TrainOptions, images: int, *, preset: str, from_file: bool = False) -> TrainOptions:
+    """The options with what the recipe brings to a training on so many images."""
+    request = Request(
+        model="torchvision:fasterrcnn_resnet50_fpn",
+        source="",
+        model_options=ModelSettings(weights="resnet50.pth" if from_file else None),
+        images=ImageList("none", [], None, FilesBelow(".")),
+        outliers=None,
+        clustering=Clustering(),
+        options=options,
+        folder=Path("out"),
+    )
+    return with_published(options, chosen_recipes(f"boxes:{preset}"), request, images)
+
+
 def test_the_preset_of_vid_robust_is_the_published_one() -> None:
     text = resources.files("shiftproof.reference").joinpath("vid_robust_detector_training.csv").read_text(encoding="utf-8")
     for row in csv.DictReader(text.splitlines()):
@@ -71,7 +87,7 @@ def test_the_preset_of_vid_robust_is_the_published_one() -> None:
         assert preset.iterations == int(row["iterations"].replace("k", "000"))
         drops = [1000 * int(one.strip("k")) for one in row["learning_rate_schedule"].removeprefix("Step ").split(", ")]
         for images in (8000, 1_000_000):
-            options = TrainOptions(level="network").filled(brought(TrainOptions(), images, False, preset="vid-robust"))
+            options = filled(TrainOptions(level="network"), images, preset="vid-robust")
             assert options.schedule == "step"
             steps = min(images // 8, 2500)
             assert options.epochs * steps == preset.iterations
@@ -80,30 +96,25 @@ def test_the_preset_of_vid_robust_is_the_published_one() -> None:
 
 
 def test_the_preset_of_a_plus_is_the_published_one_and_the_user_has_the_last_word() -> None:
-    found = brought(TrainOptions(), 88_000, True, preset="a-plus")
-    options = TrainOptions(level="network").filled(found)
+    options = filled(TrainOptions(level="network"), 88_000, preset="a-plus", from_file=True)
     assert (options.learning_rate, options.batch_size, options.epochs, options.momentum) == (0.02, 16, 11, 0.9)
     assert (options.optimizer, options.schedule, options.milestones) == ("sgd", "step", (8, 10))
     assert options.freeze == ("first-block",)
     rates = schedule.Rates(options, 5500, 11)
     assert [rates.at(5500 * epoch, []) for epoch in (7, 8, 9, 10)] == pytest.approx([1, 0.1, 0.1, 0.01])
-    assert "freeze" not in brought(TrainOptions(), 88_000, False, preset="a-plus")  # random weights would stay so
+    assert filled(TrainOptions(level="network"), 88_000, preset="a-plus").freeze == ()  # random weights would stay so
     chosen = TrainOptions(level="network", epochs=22, learning_rate=0.3, schedule="step", batch_size=4)
-    options = chosen.filled(brought(chosen, 100, False, preset="a-plus"))
+    options = filled(chosen, 100, preset="a-plus")
     assert (options.epochs, options.milestones) == (22, (16, 20))
     assert (options.learning_rate, options.batch_size) == (0.3, 4)
-    plain = TrainOptions(level="network", schedule="plateau")
-    assert plain.filled(brought(plain, 100, False, preset="a-plus")).milestones == ()
+    assert filled(TrainOptions(level="network", schedule="plateau"), 100, preset="a-plus").milestones == ()
 
 
 def test_without_a_preset_the_rate_grows_with_the_batch() -> None:
-    assert brought(TrainOptions(batch_size=4, level="network"), 100, False, preset="")["learning_rate"] == 0.005
-    assert brought(TrainOptions(), 3, False, preset="") == {
-        "batch_size": 3,
-        "learning_rate": pytest.approx(0.00375),
-        "weight_decay": 1e-4,
-        "warmup": 1.0,
-    }
+    assert filled(TrainOptions(level="network", batch_size=4), 100, preset="").learning_rate == 0.005
+    options = filled(TrainOptions(level="network"), 3, preset="")
+    assert (options.batch_size, options.learning_rate) == (3, pytest.approx(0.00375))
+    assert (options.weight_decay, options.warmup, options.epochs) == (1e-4, 1.0, 10)
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from shiftproof.catalog import OBJECT_DETECTORS
 from shiftproof.errors import BadInput
 from shiftproof.models.object_detectors.box_layouts import RawOutputs
 from shiftproof.models.object_detectors.loaded import BatchShape, Candidates, LoadedDetector
-from shiftproof.models.object_detectors.onnx import OnnxBoxes, load_onnx_detector
 from shiftproof.models.options import ModelOptions
 from shiftproof.training.trained import GRAPH, OpenedTraining, open_training
 from shiftproof.types import Classes, ModelRef, fingerprint_of
@@ -33,11 +34,11 @@ def load_region_proposals(path: str, options: ModelOptions) -> LoadedDetector:
         raise BadInput(f"{path} proposes no regions, as {opened.found.record.source.spec} does not; Faster R-CNN does")
     options.refuse("classes", what=f"rpn:{path}, whose one class is any object,")
     model = _loaded(opened, options)
-    assert isinstance(model.propose, OnnxBoxes)  # noqa: S101 - as it was loaded from ONNX
+    graph: Any = model.propose  # of ONNX
     return dataclasses.replace(
         model,
         ref=ModelRef(options.name or f"{model.ref.name}, region proposals", fingerprint_of(model.ref.fingerprint, "rpn")),
-        propose=dataclasses.replace(model.propose, outputs=PROPOSALS, decode=regions),
+        propose=dataclasses.replace(graph, outputs=PROPOSALS, decode=regions),
         classes=PROPOSED,
     )
 
@@ -66,5 +67,5 @@ def _loaded(opened: OpenedTraining, options: ModelOptions) -> LoadedDetector:
         boxes="end2end",
         seen=options.seen or record.seen,
     )
-    model = load_onnx_detector(str(opened.found.folder / GRAPH), said)
+    model: LoadedDetector = OBJECT_DETECTORS.load("onnx")(str(opened.found.folder / GRAPH), said)
     return dataclasses.replace(model, notes=(*opened.notes, *model.notes))
