@@ -30,6 +30,8 @@ OBJECT_DETECTORS = Registry(
     {
         "onnx": "shiftproof.models.object_detectors.onnx:load_onnx_detector",
         "torch": "shiftproof.models.object_detectors.torch:load_torch_detector",
+        "trained": "shiftproof.training.detectors.trained:load_trained_detector",
+        "rpn": "shiftproof.training.detectors.trained:load_region_proposals",
         "results": "shiftproof.models.object_detectors.recorded:load_recorded",
     },
 )
@@ -255,6 +257,7 @@ RECIPES = Registry(
         "bn-adapt": "shiftproof.training.test_time:BN_ADAPT",
         "tent": "shiftproof.training.test_time:TENT",
         "memo": "shiftproof.training.test_time:MEMO",
+        "boxes": "shiftproof.training.detectors.recipe:BOXES",
     },
     entry="shiftproof.training.recipe:Recipe",
     says="description",

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from training.small_detectors import SmallDetectors, small_network
 from training.small_jobs import SmallJobs
 
 
@@ -16,4 +17,18 @@ def small_jobs(tmp_path: Path) -> Iterator[SmallJobs]:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield SmallJobs(tmp_path)
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def small_detectors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SmallDetectors]:
+    pytest.importorskip("torchvision", reason="torchvision is not installed")
+    import torch
+
+    from shiftproof.training.detectors import networks
+
+    monkeypatch.setattr(networks, "_network", small_network)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield SmallDetectors(tmp_path)
     torch.set_num_threads(threads)

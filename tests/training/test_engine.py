@@ -20,9 +20,10 @@ from shiftproof.errors import BadInput, StoreError  # noqa: E402
 from shiftproof.files import write_whole  # noqa: E402
 from shiftproof.models.preprocessing import ImagePreprocessing  # noqa: E402
 from shiftproof.training.job import Job  # noqa: E402
-from shiftproof.training.networks import checkpoints, engine  # noqa: E402
+from shiftproof.training.networks import checkpoints, course, engine  # noqa: E402
 from shiftproof.training.networks.checkpoints import EpochRow  # noqa: E402
-from shiftproof.training.networks.engine import Reached, Tell, TrainedNetwork, train_network  # noqa: E402
+from shiftproof.training.networks.course import Reached, Tell, TrainedNetwork  # noqa: E402
+from shiftproof.training.networks.engine import train_network  # noqa: E402
 from shiftproof.training.networks.inputs import Inputs  # noqa: E402
 from shiftproof.training.networks.schedule import PLATEAU_EPOCHS, Rates  # noqa: E402
 from shiftproof.training.options import NetworkOptions  # noqa: E402
@@ -98,11 +99,11 @@ def killed_at(step: int) -> Tell:
 def test_a_killed_training_goes_on_and_ends_with_the_same_weights(
     small_jobs: SmallJobs, recipe: Any, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "TOLD_SECONDS", 0.0)
+    monkeypatch.setattr(course, "TOLD_SECONDS", 0.0)
     undisturbed = train_network(small_jobs(recipe, network="normed", **options))
     steps = 4 * len(undisturbed.curves)
     for seconds in (0.0, 1000.0):  # a checkpoint after every step, and one after every epoch
-        monkeypatch.setattr(engine, "CHECKPOINT_SECONDS", seconds)
+        monkeypatch.setattr(course, "CHECKPOINT_SECONDS", seconds)
         job = small_jobs(recipe, network="normed", **options)
         for step in (2, 5, steps - 1):
             with pytest.raises(Killed):
@@ -147,7 +148,7 @@ def test_another_training_in_the_folder_is_told(small_jobs: SmallJobs) -> None:
 def test_a_damaged_checkpoint_is_told(small_jobs: SmallJobs) -> None:
     job = small_jobs(epochs=1)
     train_network(job)
-    path = job.folder / "checkpoints" / engine.CHECKPOINT
+    path = job.folder / "checkpoints" / course.CHECKPOINT
     path.write_bytes(path.read_bytes()[:300])
     with pytest.raises(StoreError, match="is damaged; remove it"):
         train_network(job)
@@ -237,7 +238,7 @@ def test_the_rate_that_is_searched_leads_to_the_lowest_loss_of_those_tried(
 ) -> None:
     monkeypatch.setattr(engine, "RATES", {"sgd": (1e-9, 0.05, 1e12)})
     trained = train_network(small_jobs(learning_rate=None, epochs=1))
-    assert trained.learning_rate == 0.05
+    assert trained.options["learning_rate"] == 0.05
     monkeypatch.setattr(engine, "RATES", {"sgd": (1e30, 1e35)})
     with pytest.raises(BadInput, match="no learning rate of the search leads to a finite loss"):
         train_network(small_jobs(learning_rate=None))

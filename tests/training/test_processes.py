@@ -24,10 +24,10 @@ import sys
 from pathlib import Path
 import numpy as np
 from training.small_jobs import SHAKEN, SmallJobs
-from shiftproof.training.networks import engine
+from shiftproof.training.networks import course, engine
 
 folder, network, out, epochs = Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3]), int(sys.argv[4])
-engine.CHECKPOINT_SECONDS = 0.0
+course.CHECKPOINT_SECONDS = 0.0
 job = SmallJobs(folder)((SHAKEN,), network=network, folder=out, epochs=epochs)
 trained = engine.train_network(job)
 if int(__import__("os").environ.get("RANK", 0)) == 0:

@@ -375,7 +375,7 @@ def train(
     with Bench.of(store, dataset_options, _scoring(images), model_options, tell) as bench:
         trainer: Trainer
         if options.level == "network":
-            trainer = networks = network_trainer(progress, bench.tell)
+            trainer = networks = network_trainer(recipes, progress, bench.tell)
             source = networks.source(model, bench.model_options)
         else:
             loaded: Classifier = with_preprocessing(bench.model(model, classifier=True), recipes)

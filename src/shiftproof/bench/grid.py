@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from shiftproof.bench.steps import Bench
 from shiftproof.corruptions.selection import corruptions_named
 from shiftproof.datasets.clusters import clustering
+from shiftproof.errors import BadInput
 from shiftproof.models import load_model
 from shiftproof.options import PredictionSettings
 from shiftproof.runs.adapting import adapted_to
@@ -47,7 +48,9 @@ def compare_trained(
     """Trains each recipe with each seed, runs the models on images that took no part, and compares them."""
     names = options.names
     for name in names:
-        chosen_recipes(name)  # a slip is told before anything is trained
+        # a slip is told before anything is trained
+        if any(one.recipe.trainer is not None for one in chosen_recipes(name)):
+            raise BadInput(f"{name} trains object detectors, and recipes are compared by what classifiers they make")
     training, test = parted_images(bench, dataset, options)
     models: dict[str, list[Classifier]] = {}
     for place, name in enumerate(names, start=1):

@@ -37,15 +37,16 @@ def train(asked: Asked) -> None:
             progress=progress,
             tell=remark,
         )
+    figure = "mAP" if trained.record.finds_boxes else "accuracy"
     rows = [
-        {"folder": str(one.folder), "seed": one.record.seed, "validation": what, "accuracy": f"{100 * share:.1f} %"}
+        {"folder": str(one.folder), "seed": one.record.seed, "validation": what, figure: f"{100 * share:.1f} %"}
         for one in trained.parts or (trained,)
         for what, share in one.accuracy.items()
     ]
     emit(
         trained.to_json(),
         as_json=asked.json,
-        shown=[Table(rows, right=("seed", "accuracy"))],
+        shown=[Table(rows, right=("seed", figure))],
         remarks=[f"to measure it: shiftproof run {trained.folder} DATASET"],
         path=trained.folder,
     )

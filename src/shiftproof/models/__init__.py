@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from pathlib import Path
 from typing import Any
 
 from shiftproof.catalog import MODELS, OBJECT_DETECTORS
@@ -147,15 +148,16 @@ def runs_code(spec: str) -> bool:
 
 
 def names_detector(spec: str, *, boxes: bool) -> bool:
-    """Whether a spec names an object detector: by its kind, or, where the layout of its `boxes` is told, unless it is a
-    kind of classifier that goes by boxes.
+    """Whether a spec names an object detector: by its kind, as the folder of one that was trained, or, where the layout of
+    its `boxes` is told, unless it is a kind of classifier that goes by boxes.
 
     >>> names_detector("results:found.json", boxes=False), names_detector("onnx:m.onnx", boxes=False)
     (True, False)
     """
     kind, _, _ = spec.partition(":")
     if kind not in MODELS:
-        return boxes or kind in OBJECT_DETECTORS
+        folder = recognised(spec) if Path(spec, "training.json").is_file() else None
+        return boxes or kind in OBJECT_DETECTORS or (folder is not None and folder.finds_boxes)
     return boxes and not kind_of(kind).goes_by_boxes
 
 

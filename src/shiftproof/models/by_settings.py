@@ -26,7 +26,7 @@ def load_classifier(spec: str, options: ModelSettings) -> Classifier:
         device=options.device,
         precision=options.precision,
         threads=options.threads,
-        seen=_seen(options),
+        seen=declared_seen(options),
         boxes=_layout(options),
         score_threshold=options.score_threshold,
         nms_iou=options.nms_iou,
@@ -64,7 +64,7 @@ def load_any(spec: str, options: ModelSettings, prediction: PredictionSettings |
         score_threshold=options.score_threshold,
         nms_iou=options.nms_iou,
         max_detections=options.max_detections,
-        seen=_seen(options),
+        seen=declared_seen(options),
     )
 
 
@@ -73,7 +73,7 @@ def _layout(options: ModelSettings) -> str | None:
     return None if options.boxes == "auto" else options.boxes
 
 
-def _seen(options: ModelSettings) -> Seen | None:
+def declared_seen(options: ModelSettings) -> Seen | None:
     """What the user declares of a model's training; None where nothing was declared."""
     if not (options.trained_on or options.augmented or options.filtered):
         return None

@@ -50,6 +50,7 @@ class Recognised(NamedTuple):
 
     kind: str
     note: str = ""
+    finds_boxes: bool = False  # known of a folder that shiftproof train wrote
 
 
 def recognised(spec: str) -> Recognised | None:
@@ -78,11 +79,23 @@ def _told(advice: str, path: Path) -> BadInput:
     return BadInput(f"{str(path)!r}: {advice.format(path='FILE', stem='model')}")
 
 
+def _finds_boxes(folder: Path) -> bool:
+    """Whether the model of a finished training is an object detector, of several trainings that of the chosen one."""
+    told = read_json(folder / "training.json")
+    if not isinstance(told, dict):
+        return False
+    chosen = told.get("chosen")
+    if isinstance(chosen, str) and Path(chosen).name == chosen and (folder / chosen / "training.json").is_file():
+        return _finds_boxes(folder / chosen)
+    outputs = told.get("outputs")
+    return isinstance(outputs, list) and "boxes" in outputs
+
+
 def _folder(path: Path) -> Recognised:
     if (path / "saved_model.pb").is_file():
         raise _told(SAVED_MODEL, path)
     if (path / "training.json").is_file():
-        return Recognised("trained")
+        return Recognised("trained", finds_boxes=_finds_boxes(path))
     settings = read_json(path / "config.json") if (path / "config.json").is_file() else None
     if isinstance(settings, dict) and "model_type" in settings:
         return Recognised("hf", f"a folder of transformers, opened as hf:{path}")

@@ -34,7 +34,7 @@ class Job:
     folder: Path
     source: str  # fingerprint of the model
     dataset: DatasetRef  # that the images are of
-    digest: str  # of the bytes of the images
+    digest: str  # of the bytes of the images, and of the boxes where these are learned
     held_out: Dataset | None = None  # images that a recipe left out, to be measured
 
     def asked(self) -> Mapping[str, Any]:

@@ -40,6 +40,11 @@ class NetworkOptions(Options):
     momentum: float = option(0.9, "Momentum of SGD.", bounds=Bounds(0, 1, open_above=True))
     weight_decay: float = option(5e-4, "Weight decay.", bounds=Bounds(0))
     schedule: Literal["cosine", "step", "plateau"] = option("cosine", "Schedule of the learning rate.")
+    milestones: tuple[int, ...] = option(
+        (),
+        "Epochs after which the step schedule multiplies the rate by 0.1.  [default: a half and three quarters of them]",
+        bounds=Bounds(1),
+    )
     warmup: float = option(0.0, "Epochs of linear warm-up.", bounds=Bounds(0))
     freeze: tuple[str, ...] = option((), "Layers to leave as they are, by the beginning of their names, comma-separated.")
     clip_gradient: float | None = option(None, "Norm that gradients are clipped to.", bounds=POSITIVE)
@@ -73,6 +78,8 @@ class TrainingSettings(NetworkOptions, HeadOptions):
         super().__post_init__()
         other, its_level = (NetworkOptions, "network") if self.level == "head" else (HeadOptions, "head")
         names = [one.name for one in fields(other) if "told" in one.metadata]
+        if self.milestones and self.schedule != "step":
+            raise BadInput(f"--milestones are those of --schedule step, got {self.schedule}")
         self.refuse(names, f"--level is {self.level}", f"leave it out, or say --level {its_level}")
 
 

@@ -21,6 +21,8 @@ from shiftproof.training.recipe import ChosenRecipe, Pictures, recipe_of
 from shiftproof.types import Dataset, Image, ImageSource, Sample, SkippedImage, fingerprint_of
 
 DECODED_AT_A_TIME = 64
+FORMAT = 2
+"""Raised whenever what is kept beside the pictures changes."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,7 @@ class StoredPictures:
 
     file: PictureFile
     samples: tuple[Sample, ...]
+    sizes: tuple[tuple[int, int], ...]  # height and width of each image
     skipped: tuple[SkippedImage, ...] = ()
 
     def __len__(self) -> int:
@@ -65,20 +68,20 @@ class Cutting(NamedTuple):
     preprocessing: ImagePreprocessing
 
 
-def cut(job: Cutting) -> tuple[Arrays, list[str | None]]:
-    """The picture of every readable image, and for each image the reason where it cannot be read."""
+def cut(job: Cutting) -> tuple[Arrays, list[str | tuple[int, int]]]:
+    """The picture of every readable image; and for each image its height and width, or the reason why it cannot be read."""
     pictures: Arrays = []
-    reasons: list[str | None] = []
+    said: list[str | tuple[int, int]] = []
     for source in job.sources:
-        reason = None
         try:
-            pictures.append(job.preprocessing.cut(source.decode(source.read(), decoder=job.preprocessing.decoder)))
+            image = source.decode(source.read(), decoder=job.preprocessing.decoder)
+            pictures.append(job.preprocessing.cut(image))
+            said.append((image.shape[0], image.shape[1]))
         except UnreadableImage as error:
-            reason = str(error)
+            said.append(str(error))
         except OSError as error:
-            reason = f"cannot be read: {error.strerror or error}"
-        reasons.append(reason)
-    return pictures, reasons
+            said.append(f"cannot be read: {error.strerror or error}")
+    return pictures, said
 
 
 def stored_pictures(
@@ -91,23 +94,26 @@ def stored_pictures(
     if not len(dataset.samples):
         raise BadInput(f"there are no images in {dataset.ref.name}")
     ref = dataset.ref
-    path = folder / f"pictures-{fingerprint_of(ref.fingerprint, ref.location, dict(preprocessing.describe()))[:16]}.npy"
+    key = fingerprint_of(ref.fingerprint, ref.location, dict(preprocessing.describe()), FORMAT)
+    path = folder / f"pictures-{key[:16]}.npy"
     told = path.with_suffix(".json")
     if writes and not path.exists():
         _write(dataset, preprocessing, path, told, workers)
-    reasons = dict(json.loads(told.read_text(encoding="utf-8")))
+    said: dict[str, str | list[int]] = json.loads(told.read_text(encoding="utf-8"))
+    reasons = {image_id: one for image_id, one in said.items() if isinstance(one, str)}
     kept = tuple(sample for sample in dataset.samples if sample.id not in reasons)
     if not kept:
         raise BadInput(f"no image of {dataset.ref.name} can be read: {next(iter(reasons.values()))}")
+    sizes = tuple((int(said[sample.id][0]), int(said[sample.id][1])) for sample in kept)
     skipped = tuple(SkippedImage(image_id, reason) for image_id, reason in reasons.items())
-    return StoredPictures(PictureFile(path, len(kept), path.stat().st_mtime_ns), kept, skipped)
+    return StoredPictures(PictureFile(path, len(kept), path.stat().st_mtime_ns), kept, sizes, skipped)
 
 
 def _write(dataset: Dataset, preprocessing: ImagePreprocessing, path: Path, told: Path, workers: Workers) -> None:
     if preprocessing.size is None:
         raise BadInput("the model takes pictures of any size; say which to train with (--image-size)")
     samples = dataset.samples
-    reasons: dict[str, str] = {}
+    said: dict[str, str | tuple[int, int]] = {}
     starts = range(0, len(samples), DECODED_AT_A_TIME)
     parts = (samples[start : start + DECODED_AT_A_TIME] for start in starts)
     jobs = (Cutting([dataset.source(sample) for sample in part], preprocessing) for part in parts)
@@ -118,11 +124,11 @@ def _write(dataset: Dataset, preprocessing: ImagePreprocessing, path: Path, told
         for start, block in zip(starts, workers.blocks(cut, jobs), strict=True):
             pictures[filled : filled + len(block.batch)] = block.batch
             filled += len(block.batch)
-            reasons |= {samples[start + place].id: reason for place, reason in enumerate(block.said) if reason is not None}
+            said |= {samples[start + place].id: one for place, one in enumerate(block.said)}
         pictures.flush()
         del pictures
         # before the pictures take their place: where they are, this is too
-        write_whole(told, json.dumps(reasons, ensure_ascii=True).encode())
+        write_whole(told, json.dumps(said, ensure_ascii=True).encode())
 
 
 class Augmenting(NamedTuple):

@@ -71,9 +71,8 @@ Thin: TypeAlias = Callable[..., list[Sample]]
 Weigh: TypeAlias = Callable[..., NDArray[np.floating]]
 """(samples, **settings): how much each image counts in the loss, (images,); the mean is 1."""
 
-Hyperparameters: TypeAlias = Callable[[str], Mapping[str, Any]]
-"""(architecture): options at network level, by name, that count where the user chose none; the architecture is "" of a
-network that was not trained before."""
+Hyperparameters: TypeAlias = Callable[..., Mapping[str, Any]]
+"""(begun, **settings): options at network level, by name, that count where the user chose none."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +82,18 @@ class Stage:
     share: float  # of the epochs
     trains: Level = "network"
     rate: float = 1.0  # times the learning rate
+
+
+@dataclass(frozen=True)
+class Begun:
+    """What a training begins with, as far as published hyperparameters depend on it."""
+
+    architecture: str  # "" of a network that was not trained before
+    from_file: bool  # whether the user names a file of weights
+    images: int  # to train with
+    epochs: int | None  # None where the user chose none
+    batch_size: int | None
+    schedule: str | None
 
 
 @dataclass(frozen=True)
@@ -99,6 +110,7 @@ class Recipe:
     check: Callable[..., None] | None = None  # BadInput where the settings cannot be trained with
     settled: Callable[..., Mapping[str, Setting]] | None = None  # settings as they are kept: with digests of files they name
     needs_outliers: bool = False
+    trainer: str | None = None  # torch: what trains object detectors, on boxes; None: a classifier is trained, on labels
     select: Select | None = None
     thin: Thin | None = None
     weigh: Weigh | None = None
@@ -106,6 +118,7 @@ class Recipe:
     crop: Augment | None = None  # what `augment` sees of the picture; None: the crops and flips of the baseline
     augment: Augment | None = None
     mixes: bool = False  # whether `augment` looks at other pictures
+    keeps_places: bool = False  # whether `augment` leaves every object where it is, so that boxes stay true
     copies: int = 0  # augmented copies beside the plain picture, for a loss over several; 0: the augmented one alone
     preprocess: Preprocess | None = None
     loss: str | None = None  # torch: (Step, **settings) -> Tensor
@@ -122,7 +135,7 @@ class Recipe:
     @property
     def parts(self) -> frozenset[str]:
         """Which parts of training it changes."""
-        choices, pictures = ("select", "thin", "weigh", "hyperparameters"), ("crop", "augment", "preprocess")
+        choices, pictures = ("trainer", "select", "thin", "weigh", "hyperparameters"), ("crop", "augment", "preprocess")
         names = (*choices, *pictures, "loss", "extend", "averages", "finish", "adapt")
         changed = {name: getattr(self, name) for name in names}
         return frozenset(name for name, part in changed.items() if part not in (None, False)) | (

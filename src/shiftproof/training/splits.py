@@ -13,15 +13,22 @@ from shiftproof.types import Dataset, Sample
 
 
 def split(
-    images: Dataset, share: float, *, seed: int = 0, clustering: Clustering | None = None, names: tuple[str, str]
+    images: Dataset,
+    share: float,
+    *,
+    seed: int = 0,
+    clustering: Clustering | None = None,
+    names: tuple[str, str],
+    strata: Sequence[tuple[int, ...]] | None = None,
 ) -> tuple[View, View]:
     """The images without, and with, about this `share` of the clusters of every class; each named after its part.
 
-    Whether a cluster is drawn depends on its key, the seed and the other clusters of its class alone. A class of at least
-    two clusters is on both sides. BadInput where a side would be empty.
+    `strata` say what counts as the class of each image, where that is not its labels. Whether a cluster is drawn depends
+    on its key, the seed and the other clusters of its class alone. A class of at least two clusters is on both sides.
+    BadInput where a side would be empty.
     """
     keys = _cluster_keys(images.samples, clustering or Clustering())
-    drawn = _drawn(images.samples, keys, share, seed)
+    drawn = _drawn(strata or [sample.labels for sample in images.samples], keys, share, seed)
     sides = [[place for place, key in enumerate(keys) if (key in drawn) == side] for side in (False, True)]
     if not all(sides):
         raise BadInput(
@@ -37,12 +44,12 @@ def _cluster_keys(samples: Sequence[Sample], clustering: Clustering) -> Sequence
     return [sample.id for sample in samples] if found is None else found.keys
 
 
-def _drawn(samples: Sequence[Sample], keys: Sequence[str], share: float, seed: int) -> Collection[str]:
+def _drawn(strata: Sequence[tuple[int, ...]], keys: Sequence[str], share: float, seed: int) -> Collection[str]:
     """The clusters that are drawn: of those of each class, in a random order, until they hold the share of its images."""
     sizes = Counter(keys)
     labels: dict[str, Counter[tuple[int, ...]]] = {}
-    for sample, key in zip(samples, keys, strict=True):
-        labels.setdefault(key, Counter())[sample.labels] += 1
+    for stratum, key in zip(strata, keys, strict=True):
+        labels.setdefault(key, Counter())[stratum] += 1
     of_class: dict[tuple[int, ...], list[str]] = {}
     for key, counts in labels.items():
         of_class.setdefault(min(counts, key=lambda label: (-counts[label], label)), []).append(key)
@@ -60,4 +67,5 @@ def _drawn(samples: Sequence[Sample], keys: Sequence[str], share: float, seed: i
 
 def _part(images: Dataset, places: Sequence[int], name: str) -> View:
     samples = [images.samples[place] for place in places]
-    return View(images, images.classes, samples, f"{images.ref.name}, {name}", notes=images.notes)
+    truths = images.truths and images.truths.of_images([sample.id for sample in samples])
+    return View(images, images.classes, samples, f"{images.ref.name}, {name}", notes=images.notes, truths=truths)

@@ -23,7 +23,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,6 +80,11 @@ class Record:
     versions: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     gives: Gives = "logits"  # scores where every class was a question of its own: no softmax makes probabilities of them
+
+    @property
+    def finds_boxes(self) -> bool:
+        """Whether the model is an object detector."""
+        return "boxes" in self.outputs
 
     def to_json(self) -> bytes:
         return json.dumps({"format": FORMAT, **dataclasses.asdict(self)}, indent=1, ensure_ascii=False).encode()
@@ -226,7 +231,7 @@ def given(options: ModelSettings) -> dict[str, Any]:
 def versions() -> dict[str, str]:
     """Of what the weights depend on, as far as it is installed."""
     found = {"shiftproof": __version__, "python": platform.python_version()}
-    for library in ("numpy", "scipy", "torch", "onnx"):
+    for library in ("numpy", "scipy", "torch", "torchvision", "onnx"):
         with suppress(PackageNotFoundError):
             found[library] = version(library)
     return found
@@ -282,9 +287,16 @@ def architecture_of(spec: str, options: ModelSettings) -> str:
     raise BadInput(f"{spec} says that it was trained from {first}, which says the same; train again")
 
 
-@model_kind(is_data=True)  # where it goes behind a model that is none, it asks
-def load_trained(path: str, options: ModelOptions) -> Classifier:
-    """A model that shiftproof train made, by its folder."""
+class OpenedTraining(NamedTuple):
+    """A finished training by its folder: what its model is called, and notes on how it was made."""
+
+    found: Trained
+    name: str
+    notes: tuple[str, ...]
+
+
+def open_training(path: str) -> OpenedTraining:
+    """The finished training in a folder, of several seeds the chosen one; BadInput where there is none."""
     above = Path(path)
     told = _told(above)
     if told is None:
@@ -297,7 +309,16 @@ def load_trained(path: str, options: ModelOptions) -> Classifier:
         *((f"of {len(told['parts'])} trainings this is {found.folder.name}: {told['why']}",) if "chosen" in told else ()),
         *record.notes,
     )
-    name = options.name or above.resolve().name
+    return OpenedTraining(found, above.resolve().name, notes)
+
+
+@model_kind(is_data=True)  # where it goes behind a model that is none, it asks
+def load_trained(path: str, options: ModelOptions) -> Classifier:
+    """A classifier that shiftproof train made, by its folder."""
+    found, own_name, notes = open_training(path)
+    if found.record.finds_boxes:
+        raise BadInput(f"{path} holds an object detector; boxes:{path} is a classifier made of it")
+    name = options.name or own_name
     model = _from_graph(found, options, name) if (found.folder / GRAPH).exists() else _on_source(found, options, name)
     return dataclasses.replace(model, notes=(*notes, *model.notes))
 

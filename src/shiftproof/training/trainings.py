@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+
+import numpy as np
 
 from shiftproof.datasets.clusters import Clustering
 from shiftproof.datasets.image_list import FileImage
@@ -23,13 +27,16 @@ from shiftproof.runs.predict import Progress
 from shiftproof.runs.store import Store
 from shiftproof.training.job import Job
 from shiftproof.training.options import TrainOptions
-from shiftproof.training.recipe import ChosenRecipe, chosen_recipes, torch_part
+from shiftproof.training.recipe import Begun, ChosenRecipe, Recipe, chosen_recipes, torch_part
 from shiftproof.training.splits import split
 from shiftproof.training.trained import Trained, architecture_of, read_trained, write_parts
-from shiftproof.types import Classes, Dataset, fingerprint_of
+from shiftproof.types import Classes, Dataset, Truths, fingerprint_of
 from shiftproof.types.shown import counted
 
 HELD_OUT = "held-out.csv"
+
+WITH_BOXES = {"augment", "preprocess", "averages", "finish"}
+"""Parts of training that recipes may change beside one that trains object detectors."""
 
 
 class Trainer(Protocol):
@@ -84,13 +91,27 @@ def checked_recipes(options: TrainOptions, *, outliers: bool) -> tuple[ChosenRec
             raise BadInput(f"the recipe {one.name} needs images of none of the classes; name some with --outliers")
         if one.recipe.joins_seeds and options.seeds == 1:
             raise BadInput(f"the recipe {one.name} makes one model of several seeds; say --seeds 3")
+    of_boxes = next((one for one in recipes if one.recipe.trainer is not None), None)
+    for one in recipes:
+        if of_boxes is not None and one is not of_boxes and not _goes_with_boxes(one.recipe):
+            raise BadInput(f"{one.name} is a recipe for classifiers and cannot be joined with {of_boxes.name}")
     return recipes
+
+
+def _goes_with_boxes(recipe: Recipe) -> bool:
+    """Whether a recipe can be joined with one that trains object detectors."""
+    return (
+        bool(recipe.parts)
+        and recipe.parts <= WITH_BOXES
+        and (recipe.augment is None or (recipe.keeps_places and not recipe.copies))
+    )
 
 
 def jobs_of(request: Request, store: Store) -> list[Job]:
     """The trainings of all seeds, which share one validation split; BadInput where the images will not do."""
     options, recipes = request.options, request.recipes
-    images: Dataset = with_labels(request.images)
+    boxed = any(one.recipe.trainer is not None for one in recipes)
+    images: Dataset = with_objects(request.images) if boxed else with_labels(request.images)
     held_out: Dataset | None = None
     for one in recipes:
         if one.recipe.select is not None:
@@ -99,17 +120,19 @@ def jobs_of(request: Request, store: Store) -> list[Job]:
         if one.recipe.thin is not None:
             kept = one.recipe.thin(images.samples, **one.settings)
             images = View(images, images.classes, kept, notes=images.notes)
-    images = of_present_classes(images)
-    options = with_published(options, recipes, architecture_of(request.model, request.model_options))
+    images = of_present_classes(images, least=1 if boxed else 2)
     training, validation = split(
         images,
         options.validation,
         seed=options.seed,
         clustering=request.clustering,
         names=("training split", "validation split"),
+        strata=strata_of(images) if boxed else None,
     )
+    options = with_published(options, recipes, request, len(training.samples))
     found = digests_of(images, store)
-    digest = fingerprint_of([(key, found[key]) for key in sorted(found)])
+    parts = [(key, found[key]) for key in sorted(found)]
+    digest = fingerprint_of(parts, boxes_digest(images)) if boxed else fingerprint_of(parts)
     folders = [request.folder / f"seed-{seed}" if options.seeds > 1 else request.folder for seed in _seeds(options)]
     return [
         Job(
@@ -133,11 +156,19 @@ def jobs_of(request: Request, store: Store) -> list[Job]:
     ]
 
 
-def with_published(options: TrainOptions, recipes: Sequence[ChosenRecipe], architecture: str) -> TrainOptions:
+def with_published(options: TrainOptions, recipes: Sequence[ChosenRecipe], request: Request, images: int) -> TrainOptions:
     """The options, with the hyperparameters of recipes that have some where nobody chose others."""
     if options.level == "head":
         return options
-    asked = [one.recipe.hyperparameters(architecture) for one in recipes if one.recipe.hyperparameters is not None]
+    begun = Begun(
+        architecture=architecture_of(request.model, request.model_options),
+        from_file=request.model_options.weights not in (None, "random"),
+        images=images,
+        epochs=options.epochs if "epochs" in options.given else None,
+        batch_size=options.batch_size,
+        schedule=options.schedule if "schedule" in options.given else None,
+    )
+    asked = [one.recipe.hyperparameters(begun, **one.settings) for one in recipes if one.recipe.hyperparameters is not None]
     found = {name: value for some in asked for name, value in some.items() if name not in options.given}
     return dataclasses.replace(options, **found)
 
@@ -165,11 +196,55 @@ def with_labels(images: Dataset) -> View:
     return View(images, images.classes, samples, notes=images.notes)
 
 
-def of_present_classes(images: Dataset) -> View:
-    """The images labelled among the classes that have any; BadInput where that is one alone."""
+def with_objects(images: Dataset) -> View:
+    """The images that have an object, labelled with the classes of these; crowds and ignored objects do not count."""
+    if images.truths is None or images.classes is None:
+        raise BadInput(
+            f"{images.ref.name} has no boxes, which an object detector is trained on: name a COCO file, a folder of Pascal "
+            "VOC or YOLO, or boxed:DATASET?boxes=FILE"
+        )
+    truths = images.truths
+    counted = truths.take(~(truths.crowd | truths.ignored))
+    labels: dict[str, set[int]] = {}
+    for place, label in zip(counted.image.tolist(), counted.classes.tolist(), strict=True):
+        labels.setdefault(truths.ids[place], set()).add(label)
+    samples = [
+        dataclasses.replace(sample, labels=tuple(sorted(labels[sample.id])))
+        for sample in images.samples
+        if sample.id in labels
+    ]
+    if not samples:
+        raise BadInput(f"no image of {images.ref.name} has a box of an object")
+    without = len(images.samples) - len(samples)
+    notes = (*images.notes, *((f"{without:,} images without objects took no part",) if without else ()))
+    ids = [sample.id for sample in samples]
+    return View(images, images.classes, samples, notes=notes, truths=truths.of_images(ids))
+
+
+def strata_of(images: Dataset) -> list[tuple[int, ...]]:
+    """For each image the rarest of its classes; nothing where every class would be that of one image alone."""
+    counts = Counter(label for sample in images.samples for label in sample.labels)
+    rarest: list[tuple[int, ...]] = [
+        (min(sample.labels, key=lambda label: (counts[label], label)),) for sample in images.samples
+    ]
+    return rarest if max(Counter(rarest).values()) > 1 else [()] * len(rarest)
+
+
+def boxes_digest(images: Dataset) -> str:
+    """A digest of the boxes of a dataset, and of what they are of."""
+    truths = images.truths
+    assert truths is not None  # noqa: S101 - they were asked for
+    total = hashlib.sha256("\0".join(truths.ids).encode("utf-8", "surrogateescape"))
+    for column in (truths.image, truths.boxes, truths.classes, truths.crowd, truths.ignored):
+        total.update(np.ascontiguousarray(column, np.float64).tobytes())
+    return total.hexdigest()
+
+
+def of_present_classes(images: Dataset, *, least: int = 2) -> View:
+    """The images labelled among the classes that have any; BadInput where these are fewer than a classifier needs."""
     present = sorted({label for sample in images.samples for label in sample.labels})
     classes = images.classes or Classes(())
-    if len(present) < 2:
+    if len(present) < least:
         raise BadInput(
             f"{images.ref.name} has images of {len(present)} class ({listed(classes.names[place] for place in present)}); "
             "a classifier needs two at least"
@@ -182,7 +257,13 @@ def of_present_classes(images: Dataset) -> View:
     samples = [
         dataclasses.replace(sample, labels=tuple(place_of[label] for label in sample.labels)) for sample in images.samples
     ]
-    return View(images, kept, samples, notes=images.notes)
+    return View(images, kept, samples, notes=images.notes, truths=images.truths and _relabelled(images.truths, place_of))
+
+
+def _relabelled(truths: Truths, place_of: Mapping[int, int]) -> Truths:
+    """Objects by the new places of their classes; those of others, which are crowds or ignored, are left out."""
+    known = truths.take(np.isin(truths.classes, list(place_of)))
+    return dataclasses.replace(known, classes=np.array([place_of[label] for label in known.classes.tolist()], int))
 
 
 def done_before(job: Job) -> Trained | None:
@@ -243,12 +324,16 @@ def tell_held_out(images: Dataset, folder: Path, tell: Callable[[str], None]) ->
     )
 
 
-def network_trainer(progress: Progress | None, tell: Callable[[str], None]) -> NetworkLevel:
-    """What trains networks; the command that installs it where it is not."""
+def network_trainer(recipes: Sequence[ChosenRecipe], progress: Progress | None, tell: Callable[[str], None]) -> NetworkLevel:
+    """What trains networks by these recipes; the command that installs it where it is not."""
+    own = next((one.recipe.trainer for one in recipes if one.recipe.trainer is not None), None)
     try:
-        made: NetworkLevel = torch_part("shiftproof.training.networks.trainer:NetworkTrainer")(progress, tell)
+        made: NetworkLevel = torch_part(own or "shiftproof.training.networks.trainer:NetworkTrainer")(progress, tell)
     except ModuleNotFoundError as missing:
         if not isinstance(missing_extra("", missing), MissingExtra):
             raise
-        raise MissingExtra("training at network level", "train") from missing
+        what, extra = (
+            ("training at network level", "train") if own is None else ("training object detectors", "train,torchvision")
+        )
+        raise MissingExtra(what, extra) from missing
     return made

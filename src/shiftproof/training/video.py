@@ -82,7 +82,7 @@ VIDEO = Recipe(
     settings={"frames": 15, "loss": "sigmoid"},
     check=_check,
     thin=evenly_spread,
-    hyperparameters=published,
+    hyperparameters=lambda begun, **_: published(begun.architecture),
     loss=LOSS,
     multi_label=_has_sigmoids,
 )

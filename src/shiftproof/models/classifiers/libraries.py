@@ -22,7 +22,7 @@ from shiftproof.types import Classes, Seen
 
 def load_timm(name: str, options: ModelOptions) -> LoadedClassifier:
     """A network of timm, e.g. ``resnet50.a1_in1k``."""
-    with _whole("timm"):
+    with whole_library("timm"):
         import timm
         from timm.data import resolve_data_config
 
@@ -39,7 +39,7 @@ def load_timm(name: str, options: ModelOptions) -> LoadedClassifier:
 
 def load_torchvision(name: str, options: ModelOptions) -> LoadedClassifier:
     """A network of torchvision, e.g. ``resnet50`` or ``resnet50:IMAGENET1K_V1``."""
-    with _whole("torchvision"):
+    with whole_library("torchvision"):
         from torchvision import models
 
     network, _, version = name.partition(":")
@@ -60,7 +60,7 @@ def load_torchvision(name: str, options: ModelOptions) -> LoadedClassifier:
 def load_transformers(name: str, options: ModelOptions) -> LoadedClassifier:
     """An image classifier of transformers, by its hub name or a local folder."""
     options.refuse("weights", what="a transformers model")
-    with _whole("transformers"):
+    with whole_library("transformers"):
         from transformers import AutoModelForImageClassification
         from transformers.image_processing_utils import BaseImageProcessor
 
@@ -153,7 +153,7 @@ def _filled(module: Any, options: ModelOptions) -> tuple[str, ...]:
 
 
 @contextlib.contextmanager
-def _whole(library: str) -> Iterator[None]:
+def whole_library(library: str) -> Iterator[None]:
     """What goes wrong when an installed library is imported, in one sentence: mostly torchvision of another torch."""
     try:
         yield

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
@@ -292,7 +293,7 @@ def _parts(outputs: RawOutputs) -> _Parts:
         named = ", ".join(f"{name} {array.shape}" for name, array in outputs.items())
         raise BadInput(f"boxes, scores and classes should be among the outputs, by name or by form; there are {named}")
     # without an axis of images they are all of one image
-    boxes = boxes.reshape(-1, *boxes.shape[-2:])
+    boxes = boxes.reshape(math.prod(boxes.shape[:-2]), *boxes.shape[-2:])
     images, longest = boxes.shape[:2]
     # some exports put the score behind the corners
     scores = boxes[..., 4] if found["scores"] is None else found["scores"].reshape(images, longest)

@@ -165,6 +165,7 @@ NOISE = Recipe(
     augmentations=("noise",),
     check=_check_noise,
     augment=noise,
+    keeps_places=True,
 )
 
 
@@ -223,6 +224,7 @@ CORRUPTED = Recipe(
     augmentations=_said,
     check=_check_corrupted,
     augment=corrupted,
+    keeps_places=True,
 )
 
 

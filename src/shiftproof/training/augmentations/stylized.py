@@ -97,5 +97,6 @@ STYLIZED = Recipe(
     check=_check_stylized,
     settled=_settled,
     augment=stylized,
+    keeps_places=True,
     mixes=True,
 )

@@ -24,10 +24,15 @@ class EpochRow:
     epoch: int  # from 1
     rate: float  # learning rate at its end
     loss: float
-    accuracy: float  # on the training pictures as they were shown
+    accuracy: float | None  # on the training pictures as they were shown; None of an object detector
     validation_loss: float
-    validation_accuracy: float
+    validation_accuracy: float  # of an object detector mAP
     seconds: float
+
+    def told(self, measure: str) -> dict[str, float]:
+        """The figures by name, those on the validation split under what is measured there."""
+        names = {"validation_accuracy": f"validation_{measure}"}
+        return {names.get(name, name): value for name, value in vars(self).items() if value is not None}
 
 
 @dataclass

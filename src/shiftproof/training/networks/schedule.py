@@ -32,7 +32,8 @@ class Rates:
                 return 0.5 * (1 + math.cos(math.pi * (step - warmup) / total))
             case "step":
                 epoch = step // self.steps
-                return 0.1 ** sum(epoch >= share * self.epochs for share in STEP_SHARES)
+                milestones = self.options.milestones or [share * self.epochs for share in STEP_SHARES]
+                return 0.1 ** sum(epoch >= one for one in milestones)
             case "plateau":
                 return 0.1 ** plateaus(losses)
 

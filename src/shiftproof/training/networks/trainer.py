@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
@@ -15,7 +14,8 @@ from shiftproof.options import ModelSettings
 from shiftproof.runs.predict import Progress
 from shiftproof.training.job import Job
 from shiftproof.training.networks.checkpoints import EpochRow
-from shiftproof.training.networks.engine import BATCH_SIZE, Reached, TrainedNetwork, train_network, untrained_network
+from shiftproof.training.networks.course import Reached, Tell, TrainedNetwork
+from shiftproof.training.networks.engine import train_network, untrained_network
 from shiftproof.training.networks.modules import fingerprint_of_model
 from shiftproof.training.recipe import ChosenRecipe, Weights
 from shiftproof.training.trained import Source, Trained, given, read_weights, record_of, write_trained
@@ -28,6 +28,9 @@ class NetworkTrainer:
     progress: Progress | None = None
     tell: Callable[[str], None] = lambda _: None
 
+    measure: ClassVar[str] = "accuracy"  # on the validation split
+    figure: ClassVar[str] = "clean"  # what the record calls it
+
     def source(self, model: object, settings: ModelSettings) -> str:
         """The fingerprint of the model that a training begins with."""
         if not isinstance(model, str):
@@ -36,8 +39,16 @@ class NetworkTrainer:
             )
         return fingerprint_of_model(model, settings)
 
+    def trained(self, job: Job, progress: Tell) -> TrainedNetwork:
+        """What a training comes to."""
+        return train_network(job, progress=progress)
+
+    def untrained(self, job: Job) -> TrainedNetwork:
+        """The network before training."""
+        return untrained_network(job)
+
     def train(self, job: Job) -> Trained:
-        trained = train_network(job, progress=Shown(self.progress, self.tell, job))
+        trained = self.trained(job, Shown(self.progress, self.tell, job, self.measure))
         end: Weights = trained.end
         for one in job.recipes:
             if one.recipe.finish is not None and not one.recipe.joins_seeds:
@@ -47,7 +58,7 @@ class NetworkTrainer:
     def join(self, job: Job, recipe: ChosenRecipe, parts: Sequence[Trained]) -> Trained:
         finish = recipe.recipe.finish
         assert finish is not None  # noqa: S101 - a recipe that joins seeds does it by that
-        found = untrained_network(job)
+        found = self.untrained(job)
         ends = [read_weights(part.folder) for part in parts]
         joined = self._written(job, found, finish(found.start, ends, found.score, **recipe.settings), ())
         shutil.rmtree(job.folder / "checkpoints", ignore_errors=True)
@@ -59,16 +70,11 @@ class NetworkTrainer:
         record = record_of(
             job,
             Source(job.model, job.source, given(job.model_options)),
-            trained.source.seen,
-            options={
-                "learning_rate": trained.learning_rate,
-                "epochs": job.options.epochs,
-                "batch_size": job.options.batch_size or BATCH_SIZE,
-                "schedule": job.options.schedule,
-            },
+            trained.seen,
+            options=trained.options,
             preprocessing=str(trained.preprocessing),
-            accuracy={"clean": trained.score(weights)},
-            curves=tuple(dataclasses.asdict(row) for row in curves),
+            accuracy={self.figure: trained.score(weights)},
+            curves=tuple(row.told(self.measure) for row in curves),
             outputs=trained.outputs,
             notes=trained.notes,
         )
@@ -80,16 +86,18 @@ class NetworkTrainer:
 class Shown:
     """Shows how far a training has come: a bar over all of its images, and a line after every epoch."""
 
-    def __init__(self, progress: Progress | None, tell: Callable[[str], None], job: Job) -> None:
-        self.progress, self.tell, self.job = progress, tell, job
+    def __init__(self, progress: Progress | None, tell: Callable[[str], None], job: Job, measure: str) -> None:
+        self.progress, self.tell, self.job, self.measure = progress, tell, job, measure
         self.done: int | None = None  # images, None before the first step
 
     def __call__(self, now: Reached | EpochRow) -> None:
         epochs = self.job.options.epochs
         if isinstance(now, EpochRow):
+            shown = "" if now.accuracy is None else f", {self.measure} {now.accuracy:.1%}"
+            named = "" if shown else f"{self.measure} "
             self.tell(
-                f"epoch {now.epoch} of {epochs}: loss {now.loss:.3f}, accuracy {now.accuracy:.1%}, on the validation split "
-                f"{now.validation_loss:.3f} and {now.validation_accuracy:.1%}; learning rate {now.rate:.3g}"
+                f"epoch {now.epoch} of {epochs}: loss {now.loss:.3f}{shown}, on the validation split "
+                f"{now.validation_loss:.3f} and {named}{now.validation_accuracy:.1%}; learning rate {now.rate:.3g}"
             )
             if self.progress and now.epoch == epochs:
                 self.progress.end()

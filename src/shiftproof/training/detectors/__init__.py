@@ -1,0 +1,1 @@
+"""Training of object detectors: the recipe `boxes`."""
