@@ -302,14 +302,14 @@ def load_project(folder: str | Path) -> Project:
         raise BadInput(f"{str(folder)!r:.200} is no review project that can be read: {problem.strerror}") from problem
 
 
-_scan = json.JSONDecoder().scan_once
+_decode = json.JSONDecoder().raw_decode
 
 
 def _parsed(line: str) -> Any:
     """What a line of JSON holds: as `json.loads` has it, in half the time for a line without spaces around it."""
     try:
-        value, end = _scan(line, 0)
-    except (ValueError, StopIteration):
+        value, end = _decode(line)
+    except ValueError:
         return json.loads(line)  # which says what is wrong with it
     return value if end == len(line) else json.loads(line)
 

@@ -32,7 +32,8 @@ class Levels(NamedTuple):
     def rows(self) -> NDArray[np.intp]:
         """The places of all their images, rising."""
         sizes = self.end - self.first
-        return np.arange(sizes.sum()) + np.repeat(self.first - (np.cumsum(sizes) - sizes), sizes)
+        rows: NDArray[np.intp] = np.arange(sizes.sum()) + np.repeat(self.first - (np.cumsum(sizes) - sizes), sizes)
+        return rows
 
 
 class Ranked(NamedTuple):
@@ -41,14 +42,14 @@ class Ranked(NamedTuple):
     right: NDArray[np.bool_]  # (images,)
     drops: NDArray[np.bool_]  # (images - 1,): whether an image is less confident than the one before it
 
-    def ends(self) -> NDArray[np.integer]:
+    def ends(self) -> NDArray[np.intp]:
         """How many images are at least as confident as each level of confidence, (levels,)."""
         return np.append(np.flatnonzero(self.drops) + 1, len(self.right))
 
     def levels(self) -> Tally:
         """Images covered, and how many of them are correct, at each level of confidence, the highest first."""
         ends = self.ends()
-        return Tally(np.cumsum(self.right)[ends - 1], ends)
+        return Tally(np.cumsum(self.right, dtype=np.intp)[ends - 1], ends)
 
     def accuracy(self) -> NDArray[np.floating]:
         """Share correct of the most confident 1, 2, 3 and so on, (images,)."""
@@ -444,10 +445,11 @@ def _aurra_without(order: Ranked) -> StatisticWithout:
     ties = order.mixed_levels()
     lone = few.copy()
     lone[ties.rows()] = False
-    places, lone_before = np.flatnonzero(lone), np.cumsum(lone) - lone
+    places = np.flatnonzero(lone)
+    lone_before: NDArray[np.intp] = np.cumsum(lone) - lone
 
     def without(gone: NDArray[np.intp]) -> float:
-        at = lone_before[gone]
+        at: NDArray[np.intp] = lone_before[gone]
         gone_before = np.repeat(np.arange(len(gone) + 1), np.diff(at, prepend=0, append=len(places)))
         earlier = harmonic[places - gone_before]
         out = at[lone[gone]]  # places that are gone themselves
