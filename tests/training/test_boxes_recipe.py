@@ -15,7 +15,6 @@ import shiftproof as sp
 from boxed_toys import NAMES, draw_scenes
 from shiftproof.datasets import open_dataset
 from shiftproof.datasets.clusters import Clustering
-from shiftproof.datasets.image_list import FilesBelow, ImageList
 from shiftproof.errors import BadInput, MissingExtra, UnknownName
 from shiftproof.models import names_detector
 from shiftproof.models.object_detectors.box_layouts import end2end
@@ -65,17 +64,8 @@ def test_boxes_know_which_pictures_are_mirrored() -> None:
 
 def filled(options: TrainOptions, images: int, *, preset: str, from_file: bool = False) -> TrainOptions:
     """The options with what the recipe brings to a training on so many images."""
-    request = Request(
-        model="torchvision:fasterrcnn_resnet50_fpn",
-        source="",
-        model_options=ModelSettings(weights="resnet50.pth" if from_file else None),
-        images=ImageList("none", [], None, FilesBelow(".")),
-        outliers=None,
-        clustering=Clustering(),
-        options=options,
-        folder=Path("out"),
-    )
-    return with_published(options, chosen_recipes(f"boxes:{preset}"), request, images)
+    architecture = "torchvision:fasterrcnn_resnet50_fpn"
+    return with_published(options, chosen_recipes(f"boxes:{preset}"), architecture, images=images, from_file=from_file)
 
 
 def test_the_preset_of_vid_robust_is_the_published_one() -> None:

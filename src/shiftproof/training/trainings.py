@@ -129,7 +129,13 @@ def jobs_of(request: Request, store: Store) -> list[Job]:
         names=("training split", "validation split"),
         strata=strata_of(images) if boxed else None,
     )
-    options = with_published(options, recipes, request, len(training.samples))
+    options = with_published(
+        options,
+        recipes,
+        architecture_of(request.model, request.model_options),
+        images=len(training.samples),
+        from_file=request.model_options.weights not in (None, "random"),
+    )
     found = digests_of(images, store)
     parts = [(key, found[key]) for key in sorted(found)]
     digest = fingerprint_of(parts, boxes_digest(images)) if boxed else fingerprint_of(parts)
@@ -156,13 +162,20 @@ def jobs_of(request: Request, store: Store) -> list[Job]:
     ]
 
 
-def with_published(options: TrainOptions, recipes: Sequence[ChosenRecipe], request: Request, images: int) -> TrainOptions:
+def with_published(
+    options: TrainOptions,
+    recipes: Sequence[ChosenRecipe],
+    architecture: str,
+    *,
+    images: int = 1,
+    from_file: bool = False,
+) -> TrainOptions:
     """The options, with the hyperparameters of recipes that have some where nobody chose others."""
     if options.level == "head":
         return options
     begun = Begun(
-        architecture=architecture_of(request.model, request.model_options),
-        from_file=request.model_options.weights not in (None, "random"),
+        architecture=architecture,
+        from_file=from_file,
         images=images,
         epochs=options.epochs if "epochs" in options.given else None,
         batch_size=options.batch_size,
