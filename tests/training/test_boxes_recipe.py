@@ -7,6 +7,7 @@ import json
 import sys
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -103,7 +104,8 @@ def test_the_preset_of_a_plus_is_the_published_one_and_the_user_has_the_last_wor
 def test_without_a_preset_the_rate_grows_with_the_batch() -> None:
     assert filled(TrainOptions(level="network", batch_size=4), 100, preset="").learning_rate == 0.005
     options = filled(TrainOptions(level="network"), 3, preset="")
-    assert (options.batch_size, options.learning_rate) == (3, pytest.approx(0.00375))
+    assert options.batch_size == 3
+    assert options.learning_rate == pytest.approx(0.00375)
     assert (options.weight_decay, options.warmup, options.epochs) == (1e-4, 1.0, 10)
 
 
@@ -176,7 +178,7 @@ def test_classes_that_were_not_annotated_in_an_image_are_known() -> None:
     def unlabelled(told: str | None, **options: bool) -> list[int]:
         facts = {} if told is None else {"annotated": told}
         found = targets_of([Sample("a", (1,), facts)], [(240, 320)], one, classes, INPUT, **options)
-        return found.objects[0].unlabelled.tolist()
+        return [int(place) for place in found.objects[0].unlabelled]
 
     assert unlabelled(None) == []
     assert unlabelled("dog") == [0, 2]
@@ -188,7 +190,7 @@ def test_classes_that_were_not_annotated_in_an_image_are_known() -> None:
         unlabelled("cat")
 
 
-def job_of(path: Path, folder: Path, **options: object) -> Job:
+def job_of(path: Path, folder: Path, **options: Any) -> Job:
     request = Request(
         model="torchvision:fasterrcnn_resnet18_fpn",
         source="",
@@ -270,7 +272,11 @@ def test_torchvision_is_asked_for_where_it_is_missing(tmp_path: Path, monkeypatc
 
 
 def test_a_graph_that_finds_nothing_has_no_boxes() -> None:
-    outputs = {"boxes": np.zeros((0, 4), np.float32), "scores": np.zeros(0, np.float32), "labels": np.zeros(0, np.int64)}
+    outputs: dict[str, Any] = {
+        "boxes": np.zeros((0, 4), np.float32),
+        "scores": np.zeros(0, np.float32),
+        "labels": np.zeros(0, np.int64),
+    }
     (found,) = end2end(outputs, BatchShape(1, 32, 32))
     assert [len(column) for column in found if column is not None] == [0, 0, 0]
 

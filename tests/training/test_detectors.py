@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -256,17 +257,18 @@ def test_weights_come_from_a_detector_or_from_a_classifier_of_the_same_backbone(
     from safetensors.torch import save_file
     from torchvision import models
 
-    classes, settings = sp.types.Classes(("a", "b")), {"size": (64, 64), "seed": 1}
+    classes, opened = sp.types.Classes(("a", "b")), partial(open_detector, size=(64, 64), seed=1)
     torch.manual_seed(5)
     classifier = models.resnet18(weights=None)
     save_file(classifier.state_dict(), tmp_path / "resnet18.safetensors")
-    start = open_detector(RETINA, classes, sp.ModelSettings(weights=str(tmp_path / "resnet18.safetensors")), **settings)
-    assert torch.equal(start.network.backbone.body.layer3[0].conv1.weight, classifier.layer3[0].conv1.weight)
+    start = opened(RETINA, classes, sp.ModelSettings(weights=str(tmp_path / "resnet18.safetensors")))
+    ours, theirs = start.network.state_dict(), classifier.state_dict()
+    assert torch.equal(ours["backbone.body.layer3.0.conv1.weight"], theirs["layer3.0.conv1.weight"])
     assert start.pretrained
     assert any("new, drawn at random: backbone.fpn, head" in note for note in start.notes)
     save_file(start.network.state_dict(), tmp_path / "whole.safetensors")
     more = sp.types.Classes(("a", "b", "c"))
-    again = open_detector(RETINA, more, sp.ModelSettings(weights=str(tmp_path / "whole.safetensors")), **settings)
+    again = opened(RETINA, more, sp.ModelSettings(weights=str(tmp_path / "whole.safetensors")))
     ours, theirs = again.network.state_dict(), start.network.state_dict()
     same = {
         name for name, tensor in ours.items() if tensor.shape == theirs[name].shape and torch.equal(tensor, theirs[name])
@@ -274,9 +276,7 @@ def test_weights_come_from_a_detector_or_from_a_classifier_of_the_same_backbone(
     assert {name.split(".cls_logits.")[0] for name in ours.keys() - same} == {"head.classification_head"}
     save_file(models.resnet34(weights=None).state_dict(), tmp_path / "other.safetensors")
     with pytest.raises(BadInput, match="neither those of this network nor of its backbone"):
-        open_detector(
-            FASTER.replace("18", "50"), more, sp.ModelSettings(weights=str(tmp_path / "other.safetensors")), **settings
-        )
+        opened(FASTER.replace("18", "50"), more, sp.ModelSettings(weights=str(tmp_path / "other.safetensors")))
 
 
 @pytest.mark.parametrize("name", ["fasterrcnn_mobilenet_v3_small_fpn", "fasterrcnn_resnet34_fpn", "retinanet_resnet18_fpn"])
