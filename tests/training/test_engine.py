@@ -73,6 +73,14 @@ def test_batch_norms_of_a_short_training_end_with_the_figures_of_its_pictures(sm
     assert np.abs(found - expected).max() < 0.2 * np.abs(expected).max()
 
 
+@pytest.mark.parametrize(("recipe", "options"), [("lp-ft", {"epochs": 4}), ("baseline", {"batch_norms": "frozen"})])
+def test_batch_norms_can_keep_their_statistics(small_jobs: SmallJobs, recipe: str, options: dict[str, Any]) -> None:
+    trained = train_network(small_jobs(recipe, network="normed", **options))
+    moved = {name for name, array in trained.end.items() if not np.array_equal(array, trained.start[name])}
+    assert moved >= {"body.first.weight", "body.norm.weight"}
+    assert not {name for name in moved if "running" in name}
+
+
 class Killed(Exception):
     """Stands for the end of a process."""
 

@@ -47,6 +47,9 @@ class NetworkOptions(Options):
     )
     warmup: float = option(0.0, "Epochs of linear warm-up.", bounds=Bounds(0))
     freeze: tuple[str, ...] = option((), "Layers to leave as they are, by the beginning of their names, comma-separated.")
+    batch_norms: Literal["train", "frozen"] = option(
+        "train", "Whether batch norms take the statistics of the training pictures, or keep those they have."
+    )
     clip_gradient: float | None = option(None, "Norm that gradients are clipped to.", bounds=POSITIVE)
     patience: int | None = option(
         None, "Epochs without a better accuracy on the validation split before training stops.", bounds=Bounds(1)

@@ -82,6 +82,7 @@ class Stage:
     share: float  # of the epochs
     trains: Level = "network"
     rate: float = 1.0  # times the learning rate
+    keeps_statistics: bool = False  # whether batch norms keep the means and variances that they begin with
 
 
 @dataclass(frozen=True)

@@ -119,7 +119,8 @@ LP_FT = Recipe(
     description="First the head alone, then the whole network at a tenth of the rate: features are distorted less.",
     cites=("kumar2022fine",),
     levels=("network",),
-    stages=(Stage(0.5, "head"), Stage(0.5, "network", rate=0.1)),
+    # with the statistics of batches the features would be others than those that the head was fitted to
+    stages=(Stage(0.5, "head"), Stage(0.5, "network", rate=0.1, keeps_statistics=True)),
 )
 
 EMA = Recipe(

@@ -26,6 +26,7 @@ import torch
 from lightning_fabric import Fabric
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm as BatchNorm
 
 from shiftproof.errors import BadInput, listed
 from shiftproof.models.preprocessing import ImagePreprocessing
@@ -140,6 +141,7 @@ class Course(ABC):
         self.state = State()
         self.resumed: Any = None  # of the optimizer
         self.frozen: tuple[str, ...] = ()
+        self.keeps_statistics = options.batch_norms == "frozen"
         self.saved = self.told = time.monotonic()
 
     @abstractmethod
@@ -188,11 +190,12 @@ class Course(ABC):
         """
         least = min(BATCH_NORM_MOMENTUM, BATCH_NORM_SPANS / (self.steps * self.options.epochs))
         for layer in self.network.modules():
-            if isinstance(layer, nn.modules.batchnorm._BatchNorm) and layer.momentum is not None:
+            if isinstance(layer, BatchNorm) and layer.momentum is not None:
                 layer.momentum = max(layer.momentum, least)
 
     def _run_stage(self, stage: Stage, first: int, epochs: int) -> None:
         """The epochs of a stage that are still to be done."""
+        self.keeps_statistics = stage.keeps_statistics or self.options.batch_norms == "frozen"
         wrapped, optimizer = self.prepared(stage.trains)
         if self.resumed is not None and self.state.epoch * self.steps + self.state.step > first * self.steps:
             optimizer.load_state_dict(self.resumed)
@@ -241,11 +244,12 @@ class Course(ABC):
         return wrapped, self.fabric.setup_optimizers(self._optimizer(trainable))
 
     def train_mode(self) -> None:
-        """Frozen layers stay in evaluation mode, so that their batch norms do not move either."""
+        """Frozen layers stay in evaluation mode, so that their batch norms do not move either; or all batch norms do."""
         self.network.train()
         for name, layer in self.network.named_modules():
             own = [parameter.requires_grad for parameter in layer.parameters(recurse=False)]
-            if any(_begins(name, beginning) for beginning in self.frozen) or (own and not any(own)):
+            kept = self.keeps_statistics and isinstance(layer, BatchNorm)
+            if kept or any(_begins(name, beginning) for beginning in self.frozen) or (own and not any(own)):
                 layer.eval()
 
     def _optimizer(self, parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
