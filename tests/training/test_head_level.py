@@ -309,6 +309,8 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "level": ({"recipe": "mixup"}, "is done at network level; say --level network"),
     "alpha": ({"recipe": "wise-ft:2"}, "alpha should be 0"),
+    "endless penalty": ({"l2": float("inf")}, "l2 should be 0 to 1000000000.0, got inf"),
+    "no penalty": ({"l2": float("nan")}, "l2 should be 0 to 1000000000.0, got nan"),
     "both": ({"recipe": "noise+cutout"}, "noise and cutout both change the augment of training"),
     "network options": ({"epochs": 3}, "--epochs cannot be asked for"),
     "fact": ({"recipe": "balanced:site"}, "no fact of these images to balance them by called 'site'"),
