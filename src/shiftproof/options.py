@@ -28,10 +28,13 @@ class Bounds(NamedTuple):
     def check(self, what: str, value: float | tuple[float, ...]) -> None:
         """BadInput where a number, or one of several, is out of range."""
         numbers = value if isinstance(value, tuple) else (value,)
+        # what is no number lies in no range
         low = any(
-            self.least is not None and (one < self.least or (self.open_below and one == self.least)) for one in numbers
+            self.least is not None and (not one >= self.least or (self.open_below and one == self.least)) for one in numbers
         )
-        high = any(self.most is not None and (one > self.most or (self.open_above and one == self.most)) for one in numbers)
+        high = any(
+            self.most is not None and (not one <= self.most or (self.open_above and one == self.most)) for one in numbers
+        )
         if low or high:
             span = f"{self.least} to {self.most}" if self.most is not None else f"at least {self.least}"
             some = "some of " if isinstance(value, tuple) else ""

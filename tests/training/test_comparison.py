@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import shiftproof as sp
+from shiftproof.bench.grid import refuse_twins
 from shiftproof.errors import BadInput
 from shiftproof.metrics import recipe_gains
 from shiftproof.reports.build import build_report
@@ -138,3 +139,12 @@ def test_one_seed_and_no_unseen_shift_are_said() -> None:
     assert all(one.interval is None and one.no_interval for one in told if isinstance(one, Measurement))
     with pytest.raises(BadInput, match="same shifts"):
         list(compare_recipes(baseline, [TrainedRecipe("x", {"clean": recipes[0].correct["clean"]})], dataset="photos"))
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [("cutout", "cutout:0.5"), ("tta", "baseline+tta"), ("noise+balanced", "balanced+noise")]
+)
+def test_one_recipe_under_two_names_is_not_compared_with_itself(first: str, second: str) -> None:
+    refuse_twins(["baseline", first, "cutout:0.25", "tta:crops"])
+    with pytest.raises(BadInput, match="are the same recipe; name each once"):
+        refuse_twins(["baseline", first, second])

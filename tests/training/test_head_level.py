@@ -16,7 +16,7 @@ from shiftproof.errors import BadInput, UnknownName
 from shiftproof.models.by_settings import load_classifier
 from shiftproof.training.averaging import balanced, greedy_soup, interpolated
 from shiftproof.training.head_level import old_head
-from shiftproof.training.trained import Trained, read_trained, read_weights
+from shiftproof.training.trained import Trained, read_trained, read_weights, write_trained
 from shiftproof.types import Classes, Classifier, Sample
 from small_tflite import SmallNetwork, tflite_bytes
 from toys import save_colour_network, small_transformer
@@ -309,6 +309,8 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "level": ({"recipe": "mixup"}, "is done at network level; say --level network"),
     "alpha": ({"recipe": "wise-ft:2"}, "alpha should be 0"),
+    "endless penalty": ({"l2": float("inf")}, "l2 should be 0 to 1000000000.0, got inf"),
+    "no penalty": ({"l2": float("nan")}, "l2 should be 0 to 1000000000.0, got nan"),
     "both": ({"recipe": "noise+cutout"}, "noise and cutout both change the augment of training"),
     "network options": ({"epochs": 3}, "--epochs cannot be asked for"),
     "fact": ({"recipe": "balanced:site"}, "no fact of these images to balance them by called 'site'"),
@@ -392,3 +394,11 @@ def test_interpolation_leaves_counters_alone_and_a_soup_of_one_is_itself() -> No
     assert between["weight"].dtype == np.float16
     assert between["count"].tolist() == [9]
     assert greedy_soup(start, [end], lambda _: 0.0)["weight"].tolist() == [2.0]
+
+
+def test_weights_that_are_no_numbers_are_not_written(tmp_path: Path, network: str, draw_photos: Draw) -> None:
+    done = train(network, draw_photos(4), tmp_path / "better", copies=1)
+    broken = {"weight": np.array([[1.0, np.nan]]), "bias": np.zeros(1)}
+    with pytest.raises(BadInput, match="no finite numbers, in weight; nothing was written"):
+        write_trained(tmp_path / "other", done.record, broken, None)
+    assert not (tmp_path / "other").exists()

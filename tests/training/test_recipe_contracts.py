@@ -9,7 +9,7 @@ import pytest
 
 import shiftproof as sp
 from shiftproof import catalog
-from shiftproof.errors import MissingExtra
+from shiftproof.errors import BadInput, MissingExtra
 from shiftproof.training.recipe import Recipe, chosen_recipes, recipe_of, torch_part
 
 RNG = np.random.default_rng(0)
@@ -36,6 +36,34 @@ def test_a_recipe_is_read_again_as_it_is_written(name: str) -> None:
         (_, first), *_ = chosen.settings.items()
         (said,) = chosen_recipes(f"{name}:{first}")
         assert said.settings == chosen.settings
+
+
+NUMBERS = [
+    (name, key) for name in catalog.RECIPES for key, value in recipe_of(name).settings.items() if isinstance(value, float)
+]
+COSTLY = {
+    "adversarial": ("replays",),
+    "augmix": ("width", "depth"),
+    "cutout": ("holes",),
+    "memo": ("views", "steps"),
+    "pixmix": ("rounds", "fractals"),
+    "randaugment": ("operations",),
+    "tent": ("epochs",),
+}
+"""Settings that time or memory grow with, for every picture."""
+
+
+@pytest.mark.parametrize(("name", "setting"), NUMBERS)
+def test_a_setting_that_is_no_number_is_refused_before_anything_is_trained(name: str, setting: str) -> None:
+    for wrong in ("nan", "-inf"):
+        with pytest.raises(BadInput, match=wrong):
+            chosen_recipes(f"{name}?{setting}={wrong}")
+
+
+@pytest.mark.parametrize(("name", "setting"), [(name, key) for name, keys in COSTLY.items() for key in keys])
+def test_a_setting_that_would_take_for_ever_is_refused(name: str, setting: str) -> None:
+    with pytest.raises(BadInput, match=f"{name}: {setting} should be [01] to [0-9]+, got 1000000000"):
+        chosen_recipes(f"{name}?{setting}=1000000000")
 
 
 @pytest.mark.parametrize("name", [name for name in catalog.RECIPES if recipe_of(name).augment or recipe_of(name).crop])

@@ -51,6 +51,7 @@ def compare_trained(
         # a slip is told before anything is trained
         if any(one.recipe.trainer is not None for one in chosen_recipes(name)):
             raise BadInput(f"{name} trains object detectors, and recipes are compared by what classifiers they make")
+    refuse_twins(names)
     training, test = parted_images(bench, dataset, options)
     models: dict[str, list[Classifier]] = {}
     for place, name in enumerate(names, start=1):
@@ -72,6 +73,16 @@ def compare_trained(
     work = Assembled([study], [test], companions=others, editions={study.fit: False} if study.fit else {})
     bench.fill(first, work, prediction, progress)
     return bench.saved(one_card_a_recipe(bench.measure(work), study.grid), work, report)
+
+
+def refuse_twins(names: Sequence[str]) -> None:
+    """BadInput where two names are one recipe, as `cutout` and `cutout:0.5` are: their models would be the same."""
+    known: dict[tuple[frozenset[str], str | None], str] = {}
+    for name in names:
+        by, adapt = parted(name)
+        first = known.setdefault((frozenset(map(str, chosen_recipes(by))), adapt), name)
+        if first != name:
+            raise BadInput(f"{first} and {name} are the same recipe; name each once")
 
 
 def one_card_a_recipe(results: Results, grid: Mapping[str, Sequence[ModelRef]]) -> Results:

@@ -20,10 +20,13 @@ def interpolated(start: Weights, ends: Sequence[Weights], score: Score, *, alpha
     >>> interpolated(before, [after], lambda _: 0.0, alpha=0.25)["bias"]
     array([0.5, 3. ])
     """
-    if not 0 <= alpha <= 1:
-        raise BadInput(f"wise-ft: alpha should be 0 (the weights before training) to 1 (those after), got {alpha:g}")
     (end,) = ends
     return {name: _between(start[name], values, alpha) for name, values in end.items()}
+
+
+def _check_alpha(*, alpha: float) -> None:
+    if not 0 <= alpha <= 1:
+        raise BadInput(f"wise-ft: alpha should be 0 (the weights before training) to 1 (those after), got {alpha:g}")
 
 
 def _between(first: NDArray[np.floating], second: NDArray[np.floating], share: float) -> NDArray[np.floating]:
@@ -89,6 +92,7 @@ WISE_FT = Recipe(
     description="Weights between those before training and those after it, alpha of the way.",
     cites=("wortsman2022robust",),
     settings={"alpha": 0.5},
+    check=_check_alpha,
     finish=interpolated,
 )
 

@@ -10,6 +10,8 @@ from shiftproof.options import CORRUPTIONS, POSITIVE, SEVERITIES, SHARE, Bounds,
 from shiftproof.training.recipe import Level
 
 SEEDS = "Number of trainings, with one random seed each."
+PENALTY = Bounds(0, 1e9, open_below=True)
+"""Of the L2 penalty; an endless one has no fit."""
 
 
 class HeadOptions(Options):
@@ -21,7 +23,7 @@ class HeadOptions(Options):
         "logistic", "Multinomial logistic regression, or ridge regression to the classes, scaled to logits."
     )
     l2: float | None = option(
-        None, "L2 penalty of the weights, per image.  [default: the best on the validation split]", bounds=POSITIVE
+        None, "L2 penalty of the weights, per image.  [default: the best on the validation split]", bounds=PENALTY
     )
     copies: int = option(4, "Augmented copies of each image, beside the image itself.", bounds=Bounds(1, 1000))
 

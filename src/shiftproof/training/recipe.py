@@ -21,6 +21,7 @@ from shiftproof import catalog
 from shiftproof.errors import BadInput, UnknownName
 from shiftproof.models.loaded import LoadedClassifier
 from shiftproof.models.preprocessing import ImagePreprocessing
+from shiftproof.options import Bounds
 from shiftproof.types import Dataset, Image, Sample
 
 Level: TypeAlias = Literal["head", "network"]
@@ -108,6 +109,7 @@ class Recipe:
     levels: tuple[Level | Literal["test time"], ...] = ("head", "network")
     # what a model trained so has seen: benchmarks of these are no test of it; a function of the settings where they decide
     augmentations: tuple[str, ...] | Callable[..., tuple[str, ...]] = ()
+    bounds: Mapping[str, Bounds] = field(default_factory=dict)  # of settings that are numbers
     check: Callable[..., None] | None = None  # BadInput where the settings cannot be trained with
     settled: Callable[..., Mapping[str, Setting]] | None = None  # settings as they are kept: with digests of files they name
     needs_outliers: bool = False
@@ -229,6 +231,10 @@ def _chosen(text: str) -> ChosenRecipe:
         settings[name] = _read(value, settings[name], f"{found['name']}, {name}")
     if recipe.check is not None:
         recipe.check(**settings)
+    for name, bounds in recipe.bounds.items():
+        value = settings[name]
+        assert not isinstance(value, str)  # noqa: S101 - bounds are those of numbers
+        bounds.check(f"{found['name']}: {name}", value)
     if recipe.settled is not None:
         found_settings = recipe.settled(**settings)
         settings = {name: found_settings[name] for name in settings}

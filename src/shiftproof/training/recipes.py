@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
+
 from shiftproof.errors import BadInput
+from shiftproof.options import Bounds
 from shiftproof.training.recipe import Recipe, Stage
 
 LOSSES = "shiftproof.training.networks.losses"
 MODULES = "shiftproof.training.networks.modules"
+PART, SOME = Bounds(0, 1), Bounds(0, 1000, open_below=True)
 
 
 def _check_lora(*, rank: int, alpha: float) -> None:
-    if rank < 1 or alpha < 0:
+    if rank < 1 or not 0 <= alpha < math.inf:
         raise BadInput(f"lora: rank should be 1 at least and alpha 0 or more, got {rank} and {alpha:g}")
 
 
@@ -19,6 +23,7 @@ LABEL_SMOOTHING = Recipe(
     description="A share of each label is spread over all classes.",
     cites=("szegedy2016rethinking",),
     settings={"smoothing": 0.1},
+    bounds={"smoothing": PART},
     levels=("network",),
     loss=f"{LOSSES}:cross_entropy",
 )
@@ -28,6 +33,7 @@ MIXUP = Recipe(
     description="Weighted means of two pictures and of their labels; alpha is 1 for CIFAR, 0.2 for ImageNet.",
     cites=("zhang2018mixup",),
     settings={"alpha": 1.0},
+    bounds={"alpha": SOME},
     levels=("network",),
     augmentations=("mixup",),
     loss=f"{LOSSES}:mixup",
@@ -38,6 +44,7 @@ CUTMIX = Recipe(
     description="A rectangle of another picture, with as much of its label as of the area.",
     cites=("yun2019cutmix",),
     settings={"alpha": 1.0, "probability": 0.5},
+    bounds={"alpha": SOME, "probability": PART},
     levels=("network",),
     augmentations=("cutmix",),
     loss=f"{LOSSES}:cutmix",
@@ -48,6 +55,7 @@ MOEX = Recipe(
     description="Mean and deviation of early features are exchanged between pictures, and a tenth of their labels.",
     cites=("li2021feature",),
     settings={"share": 0.9, "probability": 1.0},
+    bounds={"share": PART, "probability": PART},
     levels=("network",),
     augmentations=("moex",),
     loss=f"{LOSSES}:moex",
@@ -58,6 +66,7 @@ ADVERSARIAL = Recipe(
     description="Pictures moved against the network by one step from a random start, or by free replays of each batch.",
     cites=("wong2020fast", "shafahi2019adversarial"),
     settings={"epsilon": 8.0, "stride": 1.25, "replays": 1},
+    bounds={"epsilon": Bounds(0, 255), "stride": Bounds(0, 1000), "replays": Bounds(1, 100)},
     levels=("network",),
     augmentations=("adversarial",),
     loss=f"{LOSSES}:adversarial",
@@ -68,6 +77,7 @@ CONFIDENCE_BRANCH = Recipe(
     description="A further output learns how sure the network is, by paying for hints; feeds the OOD detector confidence.",
     cites=("devries2018learning",),
     settings={"budget": 0.3, "weight": 0.1, "hints": 0.5},
+    bounds={"budget": SOME, "weight": Bounds(0, 1000), "hints": PART},
     levels=("network",),
     loss=f"{LOSSES}:confidence_branch",
     extend=f"{MODULES}:with_confidence",
@@ -78,6 +88,7 @@ ROTATION_HEAD = Recipe(
     description="A further output tells by how much a picture was rotated; feeds the OOD detector rotation.",
     cites=("hendrycks2019using",),
     settings={"weight": 0.5},
+    bounds={"weight": Bounds(0, 1000)},
     levels=("network",),
     loss=f"{LOSSES}:rotation_head",
     extend=f"{MODULES}:with_rotation",
@@ -88,6 +99,7 @@ OUTLIER_EXPOSURE = Recipe(
     description="On images of none of the classes the network learns to give all classes the same probability.",
     cites=("hendrycks2019deep",),
     settings={"weight": 0.5, "ratio": 2.0},
+    bounds={"weight": Bounds(0, 1000), "ratio": SOME},
     levels=("network",),
     needs_outliers=True,
     loss=f"{LOSSES}:outlier_exposure",
@@ -98,6 +110,7 @@ REJECT_CLASS = Recipe(
     description="One class more, for images of none of the others; feeds the OOD detector confidence.",
     cites=("hendrycks2021natural",),
     settings={"ratio": 1.0},
+    bounds={"ratio": SOME},
     levels=("network",),
     needs_outliers=True,
     loss=f"{LOSSES}:reject_class",
@@ -128,6 +141,7 @@ EMA = Recipe(
     description="An exponential moving average of the weights over the steps is what is kept.",
     cites=("polyak1992acceleration",),
     settings={"decay": 0.999},
+    bounds={"decay": Bounds(0, 1, open_above=True)},
     levels=("network",),
     averages=True,
 )

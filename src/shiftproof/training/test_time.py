@@ -20,6 +20,7 @@ from shiftproof.errors import BadInput, UnknownName, listed
 from shiftproof.models import load_with
 from shiftproof.models.loaded import Forward, LoadedClassifier
 from shiftproof.models.options import ModelOptions
+from shiftproof.options import Bounds
 from shiftproof.training.augmentations.policies import MOVES
 from shiftproof.training.recipe import TEST_TIME, ChosenRecipe, Recipe, chosen_recipes, torch_part
 from shiftproof.types import Gives, Inputs, Layout, Logits, ModelRef, Outputs, fingerprint_of
@@ -232,6 +233,7 @@ TENT = Recipe(
     description="Scales and shifts of batch norms are trained to lower the entropy on some test images of each condition.",
     cites=("wang2021tent",),
     settings={"images": 512, "source": 0.0, "rate": 0.00025, "epochs": 1},
+    bounds={"rate": Bounds(0, 1000), "epochs": Bounds(0, 1000)},
     levels=(TEST_TIME,),
     check=_check_adaptation,
     adapt=f"{NETWORKS}:tent",
@@ -243,6 +245,7 @@ MEMO = Recipe(
     description="For each image the network is trained to agree on views of it, by one step, and is then itself again.",
     cites=("zhang2022memo",),
     settings={"views": 32, "rate": 0.00025, "steps": 1, "source": 16.0},
+    bounds={"views": Bounds(1, 1000), "steps": Bounds(0, 1000)},
     levels=(TEST_TIME,),
     augmentations=("augmix", *MOVES),
     check=_check_memo,

@@ -239,6 +239,12 @@ def versions() -> dict[str, str]:
 
 def write_trained(folder: Path, record: Record, weights: Mapping[str, NDArray[np.floating]], graph: bytes | None) -> Trained:
     """The result folder; ``training.json`` comes last, so a folder that has it is finished."""
+    broken = [name for name, values in weights.items() if not np.isfinite(values).all()]
+    if broken:
+        raise BadInput(
+            f"training ended with weights that are no finite numbers, in {listed(broken[:3])}; nothing was written. "
+            "Remove the folder and train with a smaller learning rate or penalty"
+        )
     write_whole(folder / WEIGHTS, tensors.save({name: np.ascontiguousarray(values) for name, values in weights.items()}))
     if graph is not None:
         write_whole(folder / GRAPH, graph)

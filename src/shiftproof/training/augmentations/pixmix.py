@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftproof.errors import BadInput
+from shiftproof.options import Bounds
 from shiftproof.training.augmentations.policies import MOVES, augmented_input
 from shiftproof.training.recipe import Pictures, Recipe
 from shiftproof.types import Image
@@ -174,6 +175,7 @@ PIXMIX = Recipe(
     description="Pictures mixed with fractals and with themselves, by sums and products.",
     cites=("hendrycks2022pixmix",),
     settings={"rounds": 4, "beta": 3.0, "severity": 3.0, "fractals": 200},
+    bounds={"rounds": Bounds(1, 100), "beta": Bounds(0, 1000, open_below=True), "fractals": Bounds(1, 100_000)},
     augmentations=("pixmix", *MOVES),
     check=_check_pixmix,
     augment=pixmix,

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from shiftproof.errors import BadInput
+from shiftproof.options import Bounds
 from shiftproof.training.recipe import Pictures, Recipe
 from shiftproof.types import Image
 
@@ -99,6 +100,12 @@ AUGMIX = Recipe(
     description="Mixtures of chains of operations, two a picture, and a loss that holds the network to one answer for them.",
     cites=("hendrycks2020augmix",),
     settings={"severity": 3.0, "width": 3, "depth": 0, "alpha": 1.0, "consistency": 12.0},
+    bounds={
+        "width": Bounds(1, 100),
+        "depth": Bounds(0, 100),
+        "alpha": Bounds(0, 1000, open_below=True),
+        "consistency": Bounds(0, 1000),
+    },
     augmentations=("augmix", *MOVES),
     check=_check_augmix,
     augment=augmix,
@@ -178,6 +185,7 @@ RANDAUGMENT = Recipe(
     description="Two of fourteen operations in turn, drawn for each picture, all at one magnitude.",
     cites=("cubuk2020randaugment",),
     settings={"operations": 2, "magnitude": 9, "bins": 31},
+    bounds={"operations": Bounds(1, 100)},
     augmentations=("randaugment", *MOVES),
     check=_check_bins,
     augment=randaugment,

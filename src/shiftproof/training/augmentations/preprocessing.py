@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from shiftproof.errors import BadInput
 from shiftproof.models.preprocessing import ImagePreprocessing
+from shiftproof.options import Bounds
 from shiftproof.training.recipe import Recipe
 
 
@@ -24,6 +25,7 @@ CLAHE = Recipe(
     description="Training on pictures after contrast-limited adaptive histogram equalisation, which stays before the model.",
     cites=("hendrycks2019benchmarking",),
     settings={"clip_limit": 2.0},
+    bounds={"clip_limit": Bounds(0, 1000, open_below=True)},
     check=_check_clahe,
     preprocess=clahe,
 )
@@ -44,6 +46,7 @@ DENOISE = Recipe(
     description="Training on pictures denoised by non-local means, which stays before the model.",
     cites=("hendrycks2019benchmarking", "buades2005non"),
     settings={"strength": 10.0},
+    bounds={"strength": Bounds(0, 1000, open_below=True)},
     check=_check_denoise,
     preprocess=denoise,
 )

@@ -12,6 +12,7 @@ from shiftproof.corruptions.editions import edition_of, fitting_edition, severit
 from shiftproof.corruptions.entry import SEVERITIES, corruption_of
 from shiftproof.corruptions.selection import corruptions_named
 from shiftproof.errors import BadInput, UnknownName
+from shiftproof.options import Bounds
 from shiftproof.training.recipe import Pictures, Recipe
 from shiftproof.types import Image
 
@@ -87,6 +88,7 @@ BASELINE = Recipe(
     title="Baseline",
     description="Random crops and horizontal flips, with which every other recipe begins too.",
     settings={"padding": 0.125, "scale": 0.08, "ratio": 4 / 3, "flip": 0.5},
+    bounds={"ratio": Bounds(1, 1000)},
     check=_check_crops,
     crop=crop_and_flip,
 )
@@ -121,6 +123,7 @@ CUTOUT = Recipe(
     description="A square of half the picture's side is covered, in a random place.",
     cites=("devries2017improved",),
     settings={"side": 0.5, "holes": 1},
+    bounds={"holes": Bounds(1, 1000)},
     augmentations=("cutout",),
     check=_check_cutout,
     augment=cutout,
@@ -162,6 +165,7 @@ NOISE = Recipe(
     description="Gaussian or uniform noise of a random strength on half of the pictures.",
     cites=("rusak2020simple",),
     settings={"kind": "gaussian", "most": 0.4, "share": 0.5},
+    bounds={"most": Bounds(0, 100, open_below=True)},
     augmentations=("noise",),
     check=_check_noise,
     augment=noise,
