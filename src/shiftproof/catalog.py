@@ -21,7 +21,7 @@ MODELS = Registry(
         "boxes": "shiftproof.models.classifiers.boxes_as_classes:load_boxes_as_classes",
         "proposals": "shiftproof.models.classifiers.proposals:load_proposals",
         "trained": "shiftproof.training.trained:load_trained",
-        "adapted": "shiftproof.training.test_time:load_adapted",
+        "adapted": "shiftproof.training.at_test_time:load_adapted",
     },
 )
 
@@ -253,10 +253,10 @@ RECIPES = Registry(
         "video": "shiftproof.training.video:VIDEO",
         "subset": "shiftproof.training.choices:SUBSET",
         "split": "shiftproof.training.choices:SPLIT",
-        "tta": "shiftproof.training.test_time:TTA",
-        "bn-adapt": "shiftproof.training.test_time:BN_ADAPT",
-        "tent": "shiftproof.training.test_time:TENT",
-        "memo": "shiftproof.training.test_time:MEMO",
+        "tta": "shiftproof.training.at_test_time:TTA",
+        "bn-adapt": "shiftproof.training.at_test_time:BN_ADAPT",
+        "tent": "shiftproof.training.at_test_time:TENT",
+        "memo": "shiftproof.training.at_test_time:MEMO",
         "boxes": "shiftproof.training.detectors.recipe:BOXES",
     },
     entry="shiftproof.training.recipe:Recipe",

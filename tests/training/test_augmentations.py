@@ -70,7 +70,7 @@ def test_an_augmentation_keeps_shape_repeats_and_leaves_its_input_alone(text: st
 def test_an_augmentation_differs_from_key_to_key_and_reads_views_and_read_only_memory(text: str) -> None:
     picture, others = drawn(48, 48), (drawn(48, 48, seed=3),)
     results = [changed(text, picture, key, others) for key in map(str, range(12))]
-    assert len({result.tobytes() for result in results}) > 4
+    assert len({result.tobytes() for result in results}) > (1 if text == "boxes" else 4)  # mirrored or not, and no more
     wide = np.zeros((48, 96, 3), np.uint8)
     wide[:, ::2] = picture
     view = wide[:, ::2]

@@ -111,7 +111,7 @@ def mirror_at_random(
     **_: Any,
 ) -> Image:
     """The picture, mirrored with this probability."""
-    return np.ascontiguousarray(image[:, ::-1]) if rng.random() < flip else image
+    return (image[:, ::-1] if rng.random() < flip else image).copy(order="C")
 
 
 def is_mirrored(key: str, epoch: int, seed: int, flip: float) -> bool:

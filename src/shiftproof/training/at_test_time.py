@@ -28,7 +28,7 @@ from shiftproof.types import Gives, Inputs, Layout, Logits, ModelRef, Outputs, f
 VERSION = 1
 """Raised whenever the same recipe predicts otherwise."""
 
-NETWORKS = "shiftproof.training.networks.test_time"
+NETWORKS = "shiftproof.training.networks.at_test_time"
 
 
 def load_adapted(spec: str, options: ModelOptions) -> LoadedClassifier:
@@ -214,7 +214,7 @@ TTA = Recipe(
     levels=(TEST_TIME,),
     augmentations=_shown_by_tta,
     check=_check_tta,
-    adapt="shiftproof.training.test_time:tta",
+    adapt="shiftproof.training.at_test_time:tta",
 )
 
 BN_ADAPT = Recipe(

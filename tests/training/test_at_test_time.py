@@ -20,7 +20,7 @@ from shiftproof.errors import BadInput, UnknownName
 from shiftproof.models.loaded import LoadedClassifier
 from shiftproof.runs.adapting import adapted_to, under
 from shiftproof.runs.store import Store
-from shiftproof.training.test_time import View, views_named
+from shiftproof.training.at_test_time import View, views_named
 from shiftproof.types import Predictions
 from training.small_jobs import noisy_colours
 
@@ -216,7 +216,7 @@ def test_a_model_that_adapted_keeps_its_head(load: Callable[..., LoadedClassifie
 
 def test_tent_lowers_entropy_and_moves_scales_and_shifts_alone(load: Callable[..., LoadedClassifier]) -> None:
     torch = pytest.importorskip("torch")
-    from shiftproof.training.networks.test_time import entropy
+    from shiftproof.training.networks.at_test_time import entropy
 
     inputs = batch(24)
     model = load("tent?rate=0.02,epochs=5")
@@ -273,7 +273,7 @@ def test_memo_knows_no_other_image_and_is_itself_again(load: Callable[..., Loade
 
 def test_a_step_of_memo_lowers_the_entropy_of_the_mean(load: Callable[..., LoadedClassifier]) -> None:
     torch = pytest.importorskip("torch")
-    from shiftproof.training.networks.test_time import entropy, marginal_entropy
+    from shiftproof.training.networks.at_test_time import entropy, marginal_entropy
 
     logits = torch.tensor([[2.0, 0.0, -1.0], [0.0, 1.0, 0.5]], requires_grad=True)
     mean = logits.softmax(dim=1).mean(dim=0)
