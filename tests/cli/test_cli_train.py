@@ -76,6 +76,7 @@ def test_recipes_are_trained_and_compared_on_images_that_took_no_part(
     }
     assert ("cutout", "contrast, severity 3") in by_shift
     assert ("corrupted:contrast", "contrast, severity 3") not in by_shift
+    assert sum("as augmentation of its training" in one for one in results["warnings"]) == 1  # a recipe, not each seed
     assert not any("was trained on a dataset" in one for one in results["warnings"])  # they are other images of it
     assert (tmp_path / "recipes.html").exists()
 

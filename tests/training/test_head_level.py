@@ -124,7 +124,7 @@ def test_the_same_training_twice_is_done_once_and_another_one_is_refused(
     train(network, photos, out, recipe="linear-probe", settings={"tell": said.append})
     assert (out / "training.json").stat().st_mtime_ns == before
     assert said == [f"{out} holds this training already"]
-    with pytest.raises(BadInput, match="holds the training of one seed; name another folder with -o for 2"):
+    with pytest.raises(BadInput, match="holds the training of one seed; name another folder for 2"):
         train(network, photos, out, recipe="linear-probe", seeds=2)
     for other in ({"seed": 1}, {"recipe": "balanced"}, {"l2": 0.1}):
         with pytest.raises(BadInput, match=r"holds another training \(linear-probe, head level, seed 0, of photos\)"):

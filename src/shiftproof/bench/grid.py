@@ -25,7 +25,7 @@ from shiftproof.training.recipe import chosen_recipes, parted
 from shiftproof.training.splits import split
 from shiftproof.training.trained import Trained
 from shiftproof.training.trainings import with_labels
-from shiftproof.types import Classifier, Dataset, ModelCard, ModelRef, Results, richest
+from shiftproof.types import Caution, Classifier, Dataset, ModelCard, ModelRef, Results, richest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,11 +86,20 @@ def refuse_twins(names: Sequence[str]) -> None:
 
 
 def one_card_a_recipe(results: Results, grid: Mapping[str, Sequence[ModelRef]]) -> Results:
-    """Results with one card for the models of each recipe, which names their seeds: no number is about one of them alone."""
+    """Results with one card for the models of each recipe, which names their seeds: no number is about one of them alone.
+
+    What there is to know of a recipe's past is told of its first model.
+    """
     cards = {card.fingerprint: card for card in results.models}  # recipes that end with the same weights share one
     known = {name: [ref for ref in refs if ref.fingerprint in cards] for name, refs in grid.items()}
     folded = [_folded(name, refs, cards) for name, refs in known.items() if refs]
-    return dataclasses.replace(results, models=tuple(folded))
+    told = {ref.name for refs in known.values() for ref in refs[1:]}
+    findings = [
+        one
+        for one in results.findings
+        if not (isinstance(one, Caution) and one.topic == "past" and one.about.get("model") in told)
+    ]
+    return dataclasses.replace(results, models=tuple(folded), findings=tuple(findings))
 
 
 def _folded(name: str, refs: Sequence[ModelRef], cards: Mapping[str, ModelCard]) -> ModelCard:

@@ -285,7 +285,7 @@ def done_before(job: Job) -> Trained | None:
     if found is not None and (found.parts or found.record.key != job.key):
         raise BadInput(
             f"{job.folder} holds another training ({'+'.join(found.record.recipes)}, {found.record.level} level, "
-            f"seed {found.record.seed}, of {found.record.dataset['name']}); name another folder with -o, or remove it"
+            f"seed {found.record.seed}, of {found.record.dataset['name']}); name another folder, or remove it"
         )
     return found
 
@@ -299,7 +299,7 @@ def train_jobs(request: Request, jobs: Sequence[Job], trainer: Trainer, tell: Ca
                 tell(f"{one.name}: {hyperparameters_told(jobs[0].options)}")
     if len(jobs) > 1 and (above := read_trained(request.folder)) is not None and not above.parts:
         done_before(dataclasses.replace(jobs[0], folder=request.folder))
-        raise BadInput(f"{request.folder} holds the training of one seed; name another folder with -o for {len(jobs)}")
+        raise BadInput(f"{request.folder} holds the training of one seed; name another folder for {len(jobs)}")
     done: dict[str, Trained] = {}
     for job, found in zip(jobs, before, strict=True):
         if found is not None:
