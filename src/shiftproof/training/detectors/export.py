@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import io
-import warnings
-
 import torch
 from torch import Tensor, nn
 
 from shiftproof.models.preprocessing import ImagePreprocessing
 from shiftproof.training.detectors.networks import Detector, FasterRCNN
 from shiftproof.training.detectors.trained import PROPOSALS
+from shiftproof.training.networks.export import traced
 
-INPUT = "images"
 BOXES = ("boxes", "scores", "labels")
 
 
@@ -40,18 +37,5 @@ def to_onnx(network: Detector, preprocessing: ImagePreprocessing) -> bytes:
     exported = Exported(network).cpu().float().eval()
     assert preprocessing.size is not None  # noqa: S101 - it is trained at one size
     example = torch.rand(1, 3, *preprocessing.size, generator=torch.Generator().manual_seed(0))
-    data = io.BytesIO()
-    with warnings.catch_warnings():
-        # the exporter by tracing needs nothing but torch; its successor wants another library
-        warnings.simplefilter("ignore")
-        torch.onnx.export(
-            exported,
-            (example,),
-            data,  # type: ignore[arg-type]  # torch takes files, and says paths
-            dynamo=False,
-            opset_version=17,
-            input_names=[INPUT],
-            output_names=exported.names,
-            dynamic_axes={name: {0: "proposed" if name in PROPOSALS else "found"} for name in exported.names},
-        )
-    return data.getvalue()
+    found = {name: {0: "proposed" if name in PROPOSALS else "found"} for name in exported.names}
+    return traced(exported, example, exported.names, found)
