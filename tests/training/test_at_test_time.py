@@ -131,7 +131,7 @@ def test_tta_says_which_sequences_it_evens_out(load: Callable[..., LoadedClassif
         ("tta:flop", "no kind of views called 'flop'; did you mean flips?"),
         ("tta?share=1", "tta: share should lie between 0 and 1, got 1"),
         ("augmix", "augmix is no recipe of test time"),
-        ("tta+memo", "tta and memo both change the adapt of training"),
+        ("tta+memo", "tta and memo both adapt a model at test time: choose one"),
         ("bn-adapt:1", "images should be 2 at least and source 0 or more, got 1 and 16"),
         ("tent?rate=-1", "rate -1 should be 0 or more"),
         ("memo:0", "memo: views should be 1 at least"),

@@ -191,7 +191,8 @@ def chosen_recipes(text: str) -> tuple[ChosenRecipe, ...]:
     taken: dict[str, str] = {}
     for one in chosen:
         for part in sorted(one.recipe.parts & set(taken)):
-            raise BadInput(f"{taken[part]} and {one.name} both change the {part} of training: choose one of them")
+            does = "adapt a model at test time" if part == "adapt" else f"change the {part} of training"
+            raise BadInput(f"{taken[part]} and {one.name} both {does}: choose one of them")
         taken |= dict.fromkeys(one.recipe.parts, one.name)
     return chosen
 
