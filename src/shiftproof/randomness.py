@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from typing import NoReturn, cast
 
 import numpy as np
 from numpy.random.bit_generator import ISeedSequence
 from numpy.typing import DTypeLike, NDArray
 
+from shiftproof.errors import BadInput
 from shiftproof.types import Condition
 
 
@@ -36,3 +38,14 @@ class _Digest(ISeedSequence):
 
     def generate_state(self, n_words: int, dtype: DTypeLike = np.uint32) -> NDArray[np.unsignedinteger]:
         return np.frombuffer(self.digest, np.dtype(dtype).newbyteorder("<"), n_words).astype(dtype)
+
+
+class _NoDraws:
+    """Stands for a generator where nothing is to be drawn: to make one takes as long as a small picture."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise BadInput(f"rng.{name}: a corruption that draws random numbers should be declared without random=False")
+
+
+NO_DRAWS = cast(np.random.Generator, _NoDraws())
+"""For corruptions that are not random; BadInput where one draws all the same."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from typing import Any
 
@@ -107,6 +108,13 @@ def test_chance_hangs_on_seed_key_severity_and_edition_and_on_nothing_else(name:
     first = corrupted()
     np.random.seed(1)
     assert np.array_equal(corrupted(), first)
+
+
+def test_a_corruption_that_draws_though_it_is_declared_not_to_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = dataclasses.replace(corruption_of("gaussian_noise"), random=False)
+    monkeypatch.setattr("shiftproof.corruptions.apply.corruption_of", lambda _: entry)
+    with pytest.raises(BadInput, match="without random=False"):
+        sp.corrupt(drawn(32, 32), "gaussian_noise", edition="cifar-32")
 
 
 def test_an_image_alone_or_among_others_in_any_order_gets_the_same_bytes() -> None:

@@ -17,7 +17,7 @@ from corruptions import reference_pointwise as reference
 from corruptions.peer import peer_corruption
 from shiftproof.corruptions import corruption_of
 from shiftproof.corruptions.editions import edition_of, severity_parameters
-from shiftproof.corruptions.kernels.colour import brightened, saturated, through_hsv_steps
+from shiftproof.corruptions.kernels.colour import brightened, saturated
 from shiftproof.corruptions.kernels.geometry import cells
 from shiftproof.corruptions.kernels.jpeg import jpeg85, jpeg_round_trip
 from shiftproof.types import Image
@@ -96,12 +96,12 @@ def test_colour_in_closed_form_is_that_of_the_published_steps(red: int) -> None:
     lifts = {row[0] for rows in corruption_of("brightness").severities.editions.values() for row in rows}
     for lift in sorted({*lifts, *sequences, -1.0, 1.0, 1 / 3}):
         steps = plane.copy()
-        through_hsv_steps(steps.reshape(-1), float(lift), 1.0, 0.0)
+        reference.through_hsv_steps(steps.reshape(-1), float(lift), 1.0, 0.0)
         assert np.array_equal(brightened(plane, lift), steps), lift
     strengths = {row for rows in corruption_of("saturate").severities.editions.values() for row in rows}
     for gain, offset in sorted({*strengths, (0, 0), (1 / 3, 0.5), (3, -0.1)}):
         steps = plane.copy()
-        through_hsv_steps(steps.reshape(-1), 0.0, float(gain), float(offset))
+        reference.through_hsv_steps(steps.reshape(-1), 0.0, float(gain), float(offset))
         assert np.array_equal(saturated(plane, gain, offset), steps), (gain, offset)
 
 

@@ -12,8 +12,10 @@ from shiftproof.corruptions.editions import DEFAULT_EDITION, edition_of, fitting
 from shiftproof.corruptions.entry import corruption_of
 from shiftproof.corruptions.kernels.jpeg import jpeg85
 from shiftproof.errors import BadInput, UnknownName
-from shiftproof.randomness import rng_for
+from shiftproof.randomness import NO_DRAWS, rng_for
 from shiftproof.types import Condition, FrostPictures, Image, Output
+
+OUTPUTS = get_args(Output)
 
 
 class SizeWarning(UserWarning):
@@ -46,8 +48,8 @@ def corrupt(
     picture = to_rgb(image)
     size = edition_of(edition).size
     corruption_of(name)
-    if output not in get_args(Output):
-        raise UnknownName("output", output, get_args(Output))
+    if output not in OUTPUTS:
+        raise UnknownName("output", output, OUTPUTS)
     condition = Condition(
         name, whole(severity), edition=edition, output=output, seed=seed, scale_severity=scale_severity, frost=frost
     )
@@ -75,7 +77,8 @@ def apply(condition: Condition, picture: Image, *, key: str) -> Image:
         if condition.scale_severity:
             parameters = entry.severities.scaled(parameters, min(picture.shape[:2]) / edition_of(edition).size)
         folder = {"folder": condition.frost.folder} if condition.frost and entry.takes_frost else {}
-        changed = entry.function(picture, rng_for(key, condition), **parameters, **folder)
+        rng = rng_for(key, condition) if entry.random else NO_DRAWS
+        changed = entry.function(picture, rng, **parameters, **folder)
         if not isinstance(changed, np.ndarray) or (changed.shape, changed.dtype) != (picture.shape, picture.dtype):
             raise BadInput(f"corruption {condition.name!r} should return a uint8 image of the picture's size; it does not")
     return jpeg85(changed) if condition.output == "jpeg85" else changed

@@ -5,7 +5,8 @@ whole level, which byte it becomes hangs on the last bit of each step; there the
 Elsewhere a closed form in single precision finds the byte sooner: another value scales all channels of a pixel alike, and
 another saturation their distances from the largest. Hue stays; a grey pixel has none, and published code takes it for red.
 
-The kernels choose by conditional expressions, which compile to vector instructions; `min` and `max` mind NaN and do not.
+The kernels work on the largest, middle and smallest channel of many pixels at a time, each in a row of its own. They choose
+by conditional expressions, which compile to vector instructions; `min` and `max` mind NaN and do not.
 """
 
 from __future__ import annotations
@@ -20,20 +21,32 @@ from shiftproof.corruptions.kernels.compiled import compiled
 from shiftproof.types import Image
 
 Samples: TypeAlias = NDArray[np.uint8]
-"""Pixels one after the other, (3 x pixels,)."""
+"""Channels of pixels one after the other, (3 x pixels,)."""
 
-Places: TypeAlias = NDArray[np.uint64]
-"""Where pixels begin among samples; without a sign, so that kernels do not look for indices below 0."""
+Levels: TypeAlias = NDArray[np.uint8]
+"""One channel of every pixel, (pixels,)."""
+
+Shares: TypeAlias = NDArray[np.uint16]
+"""One channel of every pixel, in 256ths of a level, (pixels,)."""
+
+Factors: TypeAlias = NDArray[np.float32]
+"""What a channel of every pixel grows by, in 256ths, (pixels,)."""
+
+Colours: TypeAlias = NDArray[np.int32]
+"""Pixels as the published steps need them, (pixels,): from the lowest byte on, largest, middle and smallest channel, then
+where the hue lies, in sixths of a turn: four bits for the sixth after the one it goes towards from its largest channel, four
+for that channel's own. 0 is red, 2 green, 4 blue."""
 
 # x / 255 without a division: x times the first is exact, so that the sum of both products is rounded once, as a quotient is
 LEVEL, REST = float.fromhex("0x1.0101010101p-8"), float.fromhex("0x1.010101010101p-56")
 
 GUARD = 1e-9  # before results are cut to whole levels: rounding must not push a whole number below itself
 
-PIXELS_AT_ONCE = 512  # closed form and steps work on the same few kilobytes
-# Single precision errs by less than the first, which is added before a result is cut. So what then lies less than twice as
-# much above a whole number is in doubt, and all else is cut to the right level.
-MARGIN, IN_DOUBT = np.float32(2e-4), np.float32(4e-4)
+PIXELS_AT_ONCE = 2048  # closed form and steps work on the same few kilobytes
+VECTOR = 32  # pixels; the steps of fewer would be taken one by one
+# Single precision errs by less than the margin, which is added before a result is cut to 256ths. So what then is a whole
+# level is in doubt, and all else is cut to the right level.
+SHARES, MARGIN = np.float32(256), np.float32(256 * 2e-4)
 
 
 def brightened(image: Image, lift: float) -> Image:
@@ -43,181 +56,244 @@ def brightened(image: Image, lift: float) -> Image:
 
 def saturated(image: Image, gain: float, offset: float) -> Image:
     """The image with the saturation of every pixel `gain` times itself plus `offset`, within its range."""
-    if offset == 0 and gain == int(gain):  # all levels are whole, and in doubt
-        result = image.copy()
-        through_hsv_steps(result.reshape(-1), 0.0, float(gain), 0.0)
-        return result
     return _with_saturation(image, float(gain), float(offset))
 
 
 @compiled
 def _with_value(image: Image, lift: float) -> Image:
     samples, result = image.reshape(-1), np.empty(image.size, np.uint8)
-    doubtful, held = np.empty(PIXELS_AT_ONCE, np.uint8), np.empty(3 * PIXELS_AT_ONCE, np.uint8)
-    places = np.empty(PIXELS_AT_ONCE + 1, np.uint64)
-    moved, values = _moved_levels(lift), np.empty(PIXELS_AT_ONCE, np.uint8)
+    rows, factors, shares, colours, held, chosen, places, steps = _room()
+    moved, up = _moved_levels(lift), np.int16(np.floor(255 * lift))
+    alike = _are_moved_alike(moved, up)
     for start in range(0, image.size, 3 * PIXELS_AT_ONCE):
         before, after = samples[start : start + 3 * PIXELS_AT_ONCE], result[start : start + 3 * PIXELS_AT_ONCE]
-        _move_values(before, moved, values)
-        _scale(before, values, np.float32(255 * lift), after, doubtful)
-        _settle(before, doubtful, lift, 1.0, 0.0, places, held, after)
+        pixels = before.size // 3
+        largest, middle, smallest, top = rows[0, :pixels], rows[1, :pixels], rows[2, :pixels], rows[3, :pixels]
+        between, bottom, doubtful = rows[4], rows[5], rows[6]
+        _sort(before, largest, middle, smallest, colours)
+        if alike:
+            _move_alike(largest, up, top)
+        else:
+            _move(largest, moved, top)
+        _find_factors(largest, np.float32(255 * lift), factors)
+        _scale(middle, factors, shares[0])
+        _scale(smallest, factors, shares[1])
+        _cut(shares, largest, middle, smallest, False, between, bottom, doubtful)
+        _settle(colours, doubtful, lift, 1.0, 0.0, held, chosen, places, steps, between, bottom)
+        _join(before, largest, smallest, top, between, bottom, False, after)
     return result.reshape(image.shape)
 
 
 @compiled
 def _with_saturation(image: Image, gain: float, offset: float) -> Image:
     samples, result = image.reshape(-1), np.empty(image.size, np.uint8)
-    doubtful, held = np.empty(PIXELS_AT_ONCE, np.uint8), np.empty(3 * PIXELS_AT_ONCE, np.uint8)
-    places = np.empty(PIXELS_AT_ONCE + 1, np.uint64)
+    rows, factors, shares, colours, held, chosen, places, steps = _room()
+    all_whole, redden = offset == 0 and gain == np.floor(gain), offset > 0
     for start in range(0, image.size, 3 * PIXELS_AT_ONCE):
         before, after = samples[start : start + 3 * PIXELS_AT_ONCE], result[start : start + 3 * PIXELS_AT_ONCE]
-        _spread(before, np.float32(gain), np.float32(offset), after, doubtful)
-        _settle(before, doubtful, 0.0, gain, offset, places, held, after)
+        pixels = before.size // 3
+        largest, middle, smallest = rows[0, :pixels], rows[1, :pixels], rows[2, :pixels]
+        between, bottom, doubtful = rows[4], rows[5], rows[6]
+        _sort(before, largest, middle, smallest, colours)
+        if all_whole:
+            _take_steps(colours, 0.0, gain, offset, steps[0], steps[1])
+            _narrow(steps[0, :pixels], between)
+            _narrow(steps[1, :pixels], bottom)
+        else:
+            _find_spreads(largest, smallest, np.float32(gain), np.float32(offset), factors)
+            _spread(largest, middle, factors, np.float32(0), shares[0])
+            _spread(largest, smallest, factors, np.float32(1), shares[1])
+            _cut(shares, largest, middle, smallest, redden, between, bottom, doubtful)
+            _settle(colours, doubtful, 0.0, gain, offset, held, chosen, places, steps, between, bottom)
+        _join(before, largest, smallest, largest, between, bottom, redden, after)
     return result.reshape(image.shape)
 
 
 @compiled
-def _scale(before: Samples, values: Samples, lift: np.float32, after: Samples, doubtful: Samples) -> None:
-    """Writes pixels of other values, and which of them are in doubt."""
+def _room() -> tuple[
+    NDArray[np.uint8], Factors, Shares, Colours, Colours, NDArray[np.uint64], NDArray[np.uint64], NDArray[np.int32]
+]:
+    """Memory for what is found out about so many pixels."""
+    return (
+        np.empty((7, PIXELS_AT_ONCE), np.uint8),
+        np.empty(PIXELS_AT_ONCE, np.float32),
+        np.empty((2, PIXELS_AT_ONCE), np.uint16),
+        np.zeros(PIXELS_AT_ONCE, np.int32),
+        np.zeros(PIXELS_AT_ONCE + VECTOR, np.int32),
+        np.empty(PIXELS_AT_ONCE // 8 + 1, np.uint64),
+        np.empty(PIXELS_AT_ONCE + 1, np.uint64),
+        np.empty((2, PIXELS_AT_ONCE + VECTOR), np.int32),
+    )
+
+
+@compiled
+def _sort(before: Samples, largest: Levels, middle: Levels, smallest: Levels, colours: Colours) -> None:
+    """Writes the channels of each pixel by size, and its colour; where two channels are alike, the hue matters to none."""
+    colour = colours.view(np.uint8)
+    for pixel in range(largest.size):
+        red, green, blue = before[3 * pixel], before[3 * pixel + 1], before[3 * pixel + 2]
+        larger, smaller = red if red > green else green, green if red > green else red
+        most, other = larger if larger > blue else blue, blue if larger > blue else larger
+        least, between = smaller if smaller < other else other, other if smaller < other else smaller
+        from_red, from_green = np.uint8(0x00 if green == least else 0x02), np.uint8(0x22 if blue == least else 0x24)
+        from_blue, others = np.uint8(0x44 if red == least else 0x46), from_green if green == most else from_red
+        largest[pixel], middle[pixel], smallest[pixel] = most, between, least
+        colour[4 * pixel], colour[4 * pixel + 1], colour[4 * pixel + 2] = most, between, least
+        colour[4 * pixel + 3] = from_blue if blue == most else others
+
+
+@compiled
+def _moved_levels(lift: float) -> Levels:
+    """The level that each value moves to, (256,)."""
+    moved = np.empty(256, np.uint8)
+    for level in range(256):
+        value = level / 255.0 + lift
+        value = value if value < 1.0 else 1.0
+        value = value if value > 0.0 else 0.0
+        moved[level] = np.uint8(np.int32(value * 255.0))
+    return moved
+
+
+@compiled
+def _are_moved_alike(moved: Levels, up: np.int16) -> bool:
+    """Whether all values move by so many levels, within the range."""
+    alike = np.empty(256, np.uint8)
+    _move_alike(np.arange(256).astype(np.uint8), up, alike)
+    return bool((alike == moved).all())
+
+
+@compiled
+def _move_alike(largest: Levels, up: np.int16, top: Levels) -> None:
+    darkest, brightest = np.int16(0), np.int16(255)
+    for pixel in range(largest.size):
+        level = np.int16(np.int16(largest[pixel]) + up)
+        level = level if level < brightest else brightest
+        top[pixel] = np.uint8(level if level > darkest else darkest)
+
+
+@compiled
+def _move(largest: Levels, moved: Levels, top: Levels) -> None:
+    for pixel in range(np.uint64(largest.size)):
+        top[pixel] = moved[np.uint64(largest[pixel])]
+
+
+@compiled
+def _find_factors(largest: Levels, lift: np.float32, factors: Factors) -> None:
+    """Writes what the channels of each pixel grow by."""
     darkest, brightest, one = np.float32(0), np.float32(255), np.float32(1)
-    for pixel in range(before.size // 3):
-        first = 3 * pixel
-        red, green, blue = np.int32(before[first]), np.int32(before[first + 1]), np.int32(before[first + 2])
-        value = red if red > green else green
-        value = value if value > blue else blue
-        moved = np.float32(value) + lift
+    for pixel in range(largest.size):
+        value = np.float32(np.int32(largest[pixel]))
+        moved = value + lift
         moved = moved if moved > darkest else darkest
         moved = moved if moved < brightest else brightest
-        factor = moved / (np.float32(value) if value > 0 else one)
-        new_red, new_green, new_blue = (
-            np.float32(red) * factor + MARGIN,
-            np.float32(green) * factor + MARGIN,
-            np.float32(blue) * factor + MARGIN,
-        )
-        red_level, green_level, blue_level = np.int32(new_red), np.int32(new_green), np.int32(new_blue)
-        top = np.int32(values[pixel])
-        after[first] = np.uint8(top if red == value else red_level)
-        after[first + 1] = np.uint8(top if green == value else green_level)
-        after[first + 2] = np.uint8(top if blue == value else blue_level)
-        red_above = one if red == value else new_red - np.float32(red_level)
-        green_above = one if green == value else new_green - np.float32(green_level)
-        blue_above = one if blue == value else new_blue - np.float32(blue_level)
-        least = red_above if red_above < green_above else green_above
-        least = least if least < blue_above else blue_above
-        doubtful[pixel] = np.uint8(least < IN_DOUBT)
+        factors[pixel] = moved * SHARES / (value if value > one else one)
 
 
 @compiled
-def _moved_levels(lift: float) -> Samples:
-    """The level that each value moves to, (256,)."""
-    greys = np.repeat(np.arange(256).astype(np.uint8), 3)
-    through_hsv_steps(greys, lift, 1.0, 0.0)
-    return greys[::3].copy()
+def _scale(levels: Levels, factors: Factors, shares: Shares) -> None:
+    for pixel in range(levels.size):
+        shares[pixel] = np.uint16(np.int32(np.float32(np.int32(levels[pixel])) * factors[pixel] + MARGIN))
 
 
 @compiled
-def _move_values(before: Samples, moved: Samples, values: Samples) -> None:
-    """Writes the level that each pixel's value moves to."""
-    for pixel in range(before.size // 3):
-        red, green, blue = before[3 * pixel], before[3 * pixel + 1], before[3 * pixel + 2]
-        value = red if red > green else green
-        values[pixel] = value if value > blue else blue
-    for place in range(np.uint64(before.size // 3)):  # apart from the others, for it cannot be vectorised
-        values[place] = moved[np.uint64(values[place])]
-
-
-@compiled
-def _spread(before: Samples, gain: np.float32, offset: np.float32, after: Samples, doubtful: Samples) -> None:
-    """Writes pixels of another saturation, and which of them are in doubt."""
+def _find_spreads(largest: Levels, smallest: Levels, gain: np.float32, offset: np.float32, factors: Factors) -> None:
+    """Writes what the distances from the largest channel of each pixel grow by; grey has 1 for a distance that it lacks."""
     nothing, one = np.float32(0), np.float32(1)
-    for pixel in range(before.size // 3):
-        first = 3 * pixel
-        red, green, blue = np.int32(before[first]), np.int32(before[first + 1]), np.int32(before[first + 2])
-        value = red if red > green else green
-        value = value if value > blue else blue
-        smallest = red if red < green else green
-        smallest = smallest if smallest < blue else blue
-        grey = value == smallest
-        top = np.float32(value)
-        most = top / np.float32(1 if grey else np.int32(value - smallest))  # factor that makes saturation full
-        factor = gain + offset * most
+    for pixel in range(largest.size):
+        value = np.float32(np.int32(largest[pixel]))
+        spread = value - np.float32(np.int32(smallest[pixel]))
+        most = value / (spread if spread > one else one)  # makes saturation full
+        factor = (gain if spread > nothing else nothing) + offset * most
         factor = factor if factor > nothing else nothing
         factor = factor if factor < most else most
-        # the largest channel stays, and at full saturation the smallest is 0
-        sure = smallest if factor == most else value
-        factor = nothing if grey else factor
-        reddened = top * offset if grey else nothing
-        new_red = top - np.float32(np.int32(value - red)) * factor + MARGIN
-        new_green = top - (np.float32(np.int32(value - green)) * factor + reddened) + MARGIN
-        new_blue = top - (np.float32(np.int32(value - blue)) * factor + reddened) + MARGIN
-        red_level, green_level, blue_level = np.int32(new_red), np.int32(new_green), np.int32(new_blue)
-        after[first], after[first + 1], after[first + 2] = np.uint8(red_level), np.uint8(green_level), np.uint8(blue_level)
-        red_above = one if red == value else new_red - np.float32(red_level)
-        red_above = one if red == sure else red_above
-        green_above = one if green == value else new_green - np.float32(green_level)
-        green_above = one if green == sure else green_above
-        blue_above = one if blue == value else new_blue - np.float32(blue_level)
-        blue_above = one if blue == sure else blue_above
-        least = red_above if red_above < green_above else green_above
-        least = least if least < blue_above else blue_above
-        least = nothing if reddened != nothing else least  # grey that turns red keeps its first channel alone
-        doubtful[pixel] = np.uint8(least < IN_DOUBT)
+        factors[pixel] = factor * SHARES
+
+
+@compiled
+def _spread(largest: Levels, levels: Levels, factors: Factors, least: np.float32, shares: Shares) -> None:
+    """Writes levels whose distance from the largest channel, of `least` or more, has grown."""
+    for pixel in range(largest.size):
+        value = np.float32(np.int32(largest[pixel]))
+        distance = value - np.float32(np.int32(levels[pixel]))
+        distance = distance if distance > least else least
+        shares[pixel] = np.uint16(np.int32(value * SHARES + MARGIN - distance * factors[pixel]))
+
+
+@compiled
+def _cut(
+    shares: Shares,
+    largest: Levels,
+    middle: Levels,
+    smallest: Levels,
+    redden: bool,
+    between: Levels,
+    bottom: Levels,
+    doubtful: Levels,
+) -> None:
+    """Writes whole levels, and which pixels are in doubt; 0 never is, for nothing lies below it."""
+    middles, smallests, yes, no = shares[0].view(np.uint8), shares[1].view(np.uint8), np.uint8(1), np.uint8(0)
+    for pixel in range(largest.size):
+        level, rest, most = middles[2 * pixel + 1], middles[2 * pixel], largest[pixel]
+        other, other_rest = smallests[2 * pixel + 1], smallests[2 * pixel]
+        between[pixel], bottom[pixel] = level, other
+        doubt = (rest == 0) & (level != 0) & (middle[pixel] != most)
+        doubt_other = (other_rest == 0) & (other != 0) & (redden | (smallest[pixel] != most))
+        doubtful[pixel] = yes if doubt | doubt_other else no
+    doubtful[largest.size :] = 0
 
 
 @compiled
 def _settle(
-    before: Samples,
-    doubtful: Samples,
+    colours: Colours,
+    doubtful: Levels,
     lift: float,
     gain: float,
     offset: float,
-    places: Places,
-    held: Samples,
-    after: Samples,
+    held: Colours,
+    chosen: NDArray[np.uint64],
+    places: NDArray[np.uint64],
+    steps: NDArray[np.int32],
+    between: Levels,
+    bottom: Levels,
 ) -> None:
-    """Writes the pixels that are in doubt anew, by the published steps."""
-    one, two, three, eight = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(8)
-    doubtful[before.size // 3 :] = 0
-    words, count = doubtful.view(np.uint64), np.uint64(0)
+    """Writes the levels that are in doubt anew, by the published steps."""
+    # counts have no sign, so that the kernel does not look for indices below 0; and no branches, for none can be foretold
+    one, eight, words = np.uint64(1), np.uint64(8), doubtful.view(np.uint64)
+    some, count = np.uint64(0), np.uint64(0)
     for word in range(np.uint64(words.size)):
-        if words[word] != 0:
-            for pixel in range(word * eight, (word + one) * eight):
-                places[count] = three * pixel
-                count += np.uint64(doubtful[pixel])
+        chosen[some] = word
+        some += one if words[word] != 0 else np.uint64(0)
+    for number in range(some):
+        for pixel in range(eight * chosen[number], eight * chosen[number] + eight):
+            held[count], places[count] = colours[pixel], pixel
+            count += np.uint64(doubtful[pixel])
+    _take_steps(held[: (count + np.uint64(VECTOR - 1)) & ~np.uint64(VECTOR - 1)], lift, gain, offset, steps[0], steps[1])
     for number in range(count):
-        place, first = places[number], three * number
-        held[first], held[first + one], held[first + two] = before[place], before[place + one], before[place + two]
-    through_hsv_steps(held[: three * count], lift, gain, offset)
+        between[places[number]] = np.uint8(steps[0, number])
     for number in range(count):
-        place, first = places[number], three * number
-        after[place], after[place + one], after[place + two] = held[first], held[first + one], held[first + two]
+        bottom[places[number]] = np.uint8(steps[1, number])
 
 
 @compiled
-def through_hsv_steps(samples: Samples, lift: float, gain: float, offset: float) -> None:
-    """Changes pixels in the published steps."""
-    for pixel in range(samples.size // 3):
-        first = 3 * pixel
-        red, green, blue = np.int32(samples[first]), np.int32(samples[first + 1]), np.int32(samples[first + 2])
-        largest = red if red > green else green
-        largest = largest if largest > blue else blue
-        smallest = red if red < green else green
-        smallest = smallest if smallest < blue else blue
-        middle = red + green + blue - largest - smallest
-        grey = largest == smallest
-
+def _take_steps(
+    colours: Colours, lift: float, gain: float, offset: float, between: NDArray[np.int32], bottom: NDArray[np.int32]
+) -> None:
+    """Writes the levels of the middle and of the smallest channel in the published steps."""
+    for pixel in range(colours.size):
+        colour = colours[pixel]
+        largest, middle, smallest = (
+            np.float64(colour & 255),
+            np.float64((colour >> 8) & 255),
+            np.float64((colour >> 16) & 255),
+        )
+        towards, near = np.float64(((colour >> 24) & 15) - 1), np.float64((colour >> 28) & 15)
         value: float = largest * LEVEL + largest * REST
         least = smallest * LEVEL + smallest * REST
         spread = value - least
+        grey = spread == 0.0
         saturation: float = spread / (1.0 if grey else value)
         beyond = (middle * LEVEL + middle * REST - least) / (1.0 if grey else spread)
-        # hue in sixths of a turn from the largest channel, the last of several, towards the next one or back
-        next_one = red if blue == largest else blue if green == largest else green
-        one_before = green if blue == largest else red if green == largest else blue
-        turn = (4.0 if blue == largest else 2.0 if green == largest else 0.0) + (
-            -beyond if next_one < one_before else beyond
-        )
-        hue = turn / 6.0
+        hue = (near + (towards - near) * beyond) / 6.0
         hue = hue + 1.0 if hue < 0.0 else hue
 
         value = value + lift
@@ -227,17 +303,41 @@ def through_hsv_steps(samples: Samples, lift: float, gain: float, offset: float)
         saturation = saturation if saturation < 1.0 else 1.0
         saturation = saturation if saturation > 0.0 else 0.0
 
-        sixths = hue * 6.0
-        sector = np.int32(sixths)
-        share = sixths - np.float64(sector)
-        share = share if sector & 1 else 1.0 - share
-        top = np.int32(value * 255.0)
-        bottom = np.int32(value * (1.0 - saturation) * 255.0)
-        between = np.int32(value * (1.0 - share * saturation) * 255.0)
-        not_red = bottom if grey else top
-        samples[first] = np.uint8(top if red == largest else (bottom if red == smallest else between))
-        samples[first + 1] = np.uint8(not_red if green == largest else (bottom if green == smallest else between))
-        samples[first + 2] = np.uint8(not_red if blue == largest else (bottom if blue == smallest else between))
+        share = abs(hue * 6.0 - (towards if towards > 0.0 else 5.0))
+        between[pixel] = np.int32(value * (1.0 - share * saturation) * 255.0)
+        bottom[pixel] = np.int32(value * (1.0 - saturation) * 255.0)
+
+
+@compiled
+def _narrow(numbers: NDArray[np.int32], levels: Levels) -> None:
+    for pixel in range(numbers.size):
+        levels[pixel] = np.uint8(numbers[pixel])
+
+
+@compiled
+def _join(
+    before: Samples,
+    largest: Levels,
+    smallest: Levels,
+    top: Levels,
+    between: Levels,
+    bottom: Levels,
+    redden: bool,
+    after: Samples,
+) -> None:
+    """Writes each channel of each pixel by its size; where grey is to `redden`, red alone is the largest."""
+    for pixel in range(largest.size):
+        red, green, blue = before[3 * pixel], before[3 * pixel + 1], before[3 * pixel + 2]
+        most, least, one, two, three = largest[pixel], smallest[pixel], top[pixel], between[pixel], bottom[pixel]
+        not_red = three if redden and most == least else one
+        first, second, third = (
+            three if red == least else two,
+            three if green == least else two,
+            three if blue == least else two,
+        )
+        after[3 * pixel] = one if red == most else first
+        after[3 * pixel + 1] = not_red if green == most else second
+        after[3 * pixel + 2] = not_red if blue == most else third
 
 
 def about_mean(image: Image, gain: float) -> Image:
