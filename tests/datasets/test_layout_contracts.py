@@ -95,6 +95,30 @@ def test_a_dataset_repeats_has_unique_ids_and_gives_pixels_in_another_process(ki
 
 
 @pytest.mark.parametrize("kind", catalog.DATASETS)
+def test_a_dataset_at_a_url_is_the_one_on_disk(kind: str, tmp_path: Path, draw: Draw) -> None:
+    memory = pytest.importorskip("fsspec").filesystem("memory")
+    location, options = written(kind, tmp_path, draw)
+    url = f"memory://{kind}"
+    memory.put(str(tmp_path), f"/{kind}", recursive=True)
+    there = {option: _moved(value, tmp_path, url) for option, value in options.items()}
+    images = open_dataset(location, kind=kind, **options)
+    away = open_dataset(location.replace(str(tmp_path), url), kind=kind, **there)
+    assert list(away.samples) == list(images.samples)
+    assert (away.classes, away.notes, away.published) == (images.classes, images.notes, images.published)
+    assert away.location is not None
+    assert url in away.location
+    for sample in images.samples:
+        here, source = images.source(sample), pickle.loads(pickle.dumps(away.source(sample)))
+        assert np.array_equal(source.decode(source.read()), here.decode(here.read()))
+        assert source.stamp() == away.source(sample).stamp() != here.stamp()
+    memory.rm(f"/{kind}", recursive=True)
+
+
+def _moved(value: object, root: Path, url: str) -> object:
+    return value.replace(str(root), url) if isinstance(value, str) else value
+
+
+@pytest.mark.parametrize("kind", catalog.DATASETS)
 def test_the_location_of_a_set_opens_it_again(kind: str, tmp_path: Path, draw: Draw) -> None:
     location, options = written(kind, tmp_path, draw)
     images = open_dataset(location, kind=kind, **options)
