@@ -212,8 +212,8 @@ def writing(path: Path, *, scratch: Path | None = None, inside: Path | None = No
     """
     _check_written(path)
     if is_url(path):
-        with tempfile.TemporaryDirectory(prefix="shiftproof-") as folder:
-            written = Path(folder, path.name)
+        with tempfile.TemporaryDirectory(prefix="shiftproof-") as own:
+            written = Path(own, path.name)
             yield written
             path.write_bytes(written.read_bytes())
         return

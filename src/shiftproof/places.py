@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, BinaryIO, cast
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 from urllib.request import url2pathname
 
 from shiftproof.errors import BadInput
@@ -59,12 +59,14 @@ def check_url(text: str) -> None:
     ...
     shiftproof.errors.BadInput: the URL at https://example.org holds a user name or password; keep it out of ...
     """
-    for found in re.finditer(r"[A-Za-z][A-Za-z0-9+.-]+://\S*", text) if "://" in text else ():
-        protocol, _, rest = found[0].partition("://")
-        server = re.split(r"[/?#]", rest, maxsplit=1)[0]
-        user, at, host = server.rpartition("@")
-        names = [name for name, _ in parse_qsl(re.split(r"[?#]", rest, maxsplit=1)[-1]) if SECRET.search(name)]
-        what = f"the parameter {names[0]}, a secret" if names and re.search(r"[?#]", rest) else ""
+    if "://" not in (plain := unquote(text)):
+        return
+    for found in re.finditer(r"([A-Za-z][A-Za-z0-9+.-]+)://", plain):
+        protocol, rest = found[1], plain[found.end() :]
+        user, at, host = re.split(r"[/?#\s]", rest, maxsplit=1)[0].rpartition("@")
+        said = re.split(r"[?#]", rest, maxsplit=1)[1:]
+        names = [name for name, _ in parse_qsl("".join(said)) if SECRET.search(name)]
+        what = f"the parameter {names[0]}, a secret" if names else ""
         if at and (":" in user or protocol.lower() not in ACCOUNTS):
             what = "a user name or password"
         if what:

@@ -141,18 +141,28 @@ def size_of(url: str) -> int:
 def is_folder(url: str) -> bool:
     if url.startswith(("http://", "https://")) and posixpath.splitext(url)[1]:
         return False  # the driver would fetch the whole file to look for links in it
-    with _asking(url) as (driver, path):
-        return bool(driver.isdir(path))
+    if url.startswith(("http://", "https://")):
+        with _asking(url) as (driver, path):
+            return bool(driver.isdir(path))
+    return _type_at(url) == "directory"
 
 
 def is_file(url: str) -> bool:
-    with _asking(url) as (driver, path):
-        return bool(driver.isfile(path))
+    return _type_at(url) == "file"
 
 
 def exists(url: str) -> bool:
-    with _asking(url) as (driver, path):
-        return bool(driver.exists(path))
+    return _type_at(url) is not None
+
+
+def _type_at(url: str) -> str | None:
+    """What lies at a URL; None for nothing. Not by the drivers' own questions: those take an outage for a no."""
+    try:
+        with _asking(url) as (driver, path):
+            info = driver.info(path)
+    except FileNotFoundError:
+        return None
+    return str(info["type"])
 
 
 def entries(url: str) -> tuple[list[str], list[str]]:
@@ -162,8 +172,6 @@ def entries(url: str) -> tuple[list[str], list[str]]:
         try:
             found = driver.ls(path, detail=True)
         except FileNotFoundError:
-            if not driver.exists(path.partition("/")[0]):
-                raise
             return [], []
     folders, files = [], []
     for info in found:
@@ -379,8 +387,7 @@ def write(url: str, data: bytes, *, new: bool = False) -> None:
 def remove(url: str) -> None:
     """Removes a file; FileNotFoundError where there is none."""
     with _asking(url) as (driver, path):
-        if not driver.exists(path):  # deleting what is not there is no error on object storage
-            raise FileNotFoundError(path)
+        driver.info(path)  # deleting what is not there is no error on object storage
         driver.rm_file(path)
     _known.pop(url, None)
 
