@@ -48,8 +48,20 @@ def _write(path: Path, text: str, draw: Draw) -> None:
         shape = tuple(map(int, text.split()))
         values = np.arange(np.prod(shape)).reshape(shape)
         np.save(path, values % 2 if len(shape) == 1 else values.astype(np.uint8))
+    elif path.suffix == ".parquet":
+        _write_table(path, text.split(), draw)
     else:
         path.write_text(text)
+
+
+def _write_table(path: Path, labels: list[str], draw: Draw) -> None:
+    """A table with an image for each of these labels."""
+    pyarrow = pytest.importorskip("pyarrow")
+    data = draw(path.with_suffix(".png")).read_bytes()
+    path.with_suffix(".png").unlink()
+    images = [{"bytes": data, "path": f"{label}.png"} for label in labels]
+    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pyarrow.table({"image": images, "label": labels}), path)
 
 
 def _pack(root: Path, example: Example, archive: str) -> None:
@@ -100,7 +112,7 @@ def test_a_dataset_at_a_url_is_the_one_on_disk(kind: str, tmp_path: Path, draw: 
     location, options = written(kind, tmp_path, draw)
     url = f"memory://{kind}"
     memory.put(str(tmp_path), f"/{kind}", recursive=True)
-    there = {option: _moved(value, tmp_path, url) for option, value in options.items()}
+    there: dict[str, Any] = {option: _moved(value, tmp_path, url) for option, value in options.items()}
     images = open_dataset(location, kind=kind, **options)
     away = open_dataset(location.replace(str(tmp_path), url), kind=kind, **there)
     assert list(away.samples) == list(images.samples)

@@ -13,7 +13,7 @@ import pytest
 from shiftproof import remote
 
 fsspec = pytest.importorskip("fsspec")
-memory = pytest.importorskip("fsspec.implementations.memory")
+memory: Any = pytest.importorskip("fsspec.implementations.memory")
 
 
 class Mortal(memory.MemoryFileSystem):  # type: ignore[misc]

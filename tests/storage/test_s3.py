@@ -43,7 +43,7 @@ class Server:
     def start(self) -> None:
         from werkzeug.serving import WSGIRequestHandler, make_server
 
-        class Quiet(WSGIRequestHandler):
+        class Quiet(WSGIRequestHandler):  # type: ignore[misc]
             def log(self, *_: Any) -> None:
                 """Nothing."""
 
@@ -102,7 +102,7 @@ def url(server: Server, photos: Path) -> str:
 
 def rows_of(store: Store) -> dict[tuple[str, str, str], bytes]:
     """Every array of every row, by run, image and name."""
-    found = {}
+    found: dict[tuple[str, str, str], bytes] = {}
     for folder, _ in store.folders_of_models():
         run = StoredRun(folder, {})
         pairs = sorted(run.contents().rows)

@@ -6,7 +6,9 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -196,11 +198,11 @@ def test_a_store_at_a_url_holds_the_same_rows(
     photos = draw_photos(3)
     upload(photos, f"{bucket}/photos")
     fog = sp.Condition("brightness", 2)
+    keeps: tuple[Literal["top5", "features"], ...] = ("top5", "features")
     for condition in (sp.Condition("clean"), fog):
-        for keep in ("top5", "features"):
-            how = {"condition": condition, "keep": keep, "workers": 0}
-            here = sp.predict(colour_model, photos, store=tmp_path / "runs", **how)
-            away = sp.predict(colour_model, f"{bucket}/photos", store=f"{bucket}/runs", **how)
+        for keep in keeps:
+            one = partial(sp.predict, colour_model, condition=condition, keep=keep, workers=0)
+            here, away = one(photos, store=tmp_path / "runs"), one(f"{bucket}/photos", store=f"{bucket}/runs")
             assert away.ids == here.ids
             for name in ("labels", "logits", "features"):
                 assert np.array_equal(getattr(here, name), getattr(away, name))
@@ -310,7 +312,8 @@ def test_models_are_renamed_forgotten_merged_and_checked_at_a_url(
     assert [(found.rows, found.damaged) for found in store.check()] == [(0, ()), (6, ())]
     back = Store(tmp_path / "back")
     back.absorb(store)
-    assert np.array_equal(*(sp.predict(colour_model, photos, store=one).top5.scores for one in (here, back)))
+    first, second = (sp.predict(colour_model, photos, store=one).top5.scores for one in (here, back))
+    assert np.array_equal(first, second)
     store.forget([store.models()[0].ref.fingerprint])
     assert store.models() == []
     assert chunks(f"{bucket}/runs") == []

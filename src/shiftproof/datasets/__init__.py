@@ -63,7 +63,8 @@ def open_dataset(
     except OSError as problem:  # no permission, a name that is too long, a folder that became a file
         raise BadInput(f"{place} cannot be read: {problem.strerror or problem}") from problem
     opened = relabelled(opened, labels=said.get("labels"), label=said.get("label"), classes=said.get("classes"))
-    return dataclasses.replace(opened, location=_location(place, kind, said))
+    # a layout may know its place better: a name on the Hub is a URL
+    return dataclasses.replace(opened, location=_location(opened.location if is_url(opened.location) else place, kind, said))
 
 
 def open_with(location: str | Path, options: DatasetSettings) -> ImageList:

@@ -32,7 +32,8 @@ COMPRESSED = (".zip", ".tgz", ".gz", ".7z", ".rar", ".zst", ".bz2", ".xz")
 class Example(NamedTuple):
     """A small dataset in a layout, which the contract tests write and open.
 
-    Text by the path of its file. An image or a video needs none, an ``.npy`` file its shape, as in ``10 4 5 3``.
+    Text by the path of its file. An image or a video needs none, an ``.npy`` file its shape, as in ``10 4 5 3``, and a
+    ``.parquet`` file the labels of its images.
     """
 
     files: Mapping[str, str]
