@@ -42,7 +42,7 @@ test-libraries: setup-test
 
 # data, store and report in a bucket of an S3 server on this machine: its libraries are 150 MB, which no other test needs
 test-storage: setup-test
-	$(PIP) -e '.[storage-tests]'
+	$(PIP) -e '.[http,s3]' 'moto[s3,server]>=5.1'
 	$(BIN)/python -m pytest tests/storage $(PYTEST_ARGS)
 
 # the oldest versions that pyproject.toml allows, but for torch; the rest of what they need is as new as ever

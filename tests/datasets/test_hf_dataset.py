@@ -152,6 +152,12 @@ def test_a_broken_table_is_told_in_a_sentence(name: str, tmp_path: Path, picture
             open_dataset(path, kind="hf-dataset")
 
 
+def test_a_table_of_images_that_is_taken_for_a_list_is_told_what_to_say(tmp_path: Path, pictures: list[bytes]) -> None:
+    parquet.write_table(table_of(pictures), tmp_path / "a.parquet")
+    with pytest.raises(BadInput, match=r"names no files; .* open hf-dataset:"):
+        open_dataset(tmp_path / "a.parquet")
+
+
 def test_a_column_without_images_is_told_in_a_sentence(tmp_path: Path) -> None:
     parquet.write_table(pyarrow.table({"path": ["a.png"]}), tmp_path / "a.parquet")
     with pytest.raises(BadInput, match="has no column of images; its columns are path"):

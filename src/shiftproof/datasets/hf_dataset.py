@@ -54,9 +54,8 @@ def open_hf_dataset(
 
     root, files = _files(location, split, config)
     images = images_in_tables(files, root, image_column=image_column, label_column=label_column, classes=classes)
-    return dataclasses.replace(
-        images, name=name or folder_name(location.removesuffix(MADE)), location=root if root.startswith(HUB) else None
-    )
+    own_name = name or folder_name(location.removesuffix(MADE))
+    return dataclasses.replace(images, name=own_name, location=root if root.startswith(HUB) else None)
 
 
 def _files(location: str, split: str | None, config: str | None) -> tuple[str, list[str]]:

@@ -246,8 +246,11 @@ def load_parquet_rows(path: str) -> list[dict[str, Any]]:
     except ModuleNotFoundError as missing:
         raise missing_extra("a Parquet manifest", missing) from missing
     try:
-        if twice := repeated(pyarrow.parquet.read_schema(path).names):
+        schema = pyarrow.parquet.read_schema(path)
+        if twice := repeated(schema.names):
             raise BadInput(f"{path} has two columns called {twice!r}; rename or remove one of them")
+        if not set(PATH_COLUMNS) & set(schema.names) and any(pyarrow.types.is_struct(kind) for kind in schema.types):
+            raise BadInput(f"{path} names no files; where a column holds the images themselves, open hf-dataset:{path}")
         _check_amount(path)
         rows: list[dict[str, Any]] = pyarrow.parquet.read_table(path).to_pylist()
     except OverflowError as problem:
