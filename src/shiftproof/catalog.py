@@ -65,6 +65,7 @@ DATASETS = Registry(
         "yolo": "shiftproof.datasets.boxed.yolo:open_yolo",
         "arrays": "shiftproof.datasets.arrays:open_arrays",
         "tar": "shiftproof.datasets.tar:open_tar",
+        "hf-dataset": "shiftproof.datasets.hf_dataset:open_hf_dataset",
         "imagenet-v2": "shiftproof.datasets.published.imagenet:open_imagenet_v2",
         "imagenet-p": "shiftproof.datasets.published.imagenet:open_imagenet_p",
         "clips": "shiftproof.datasets.video.clips:open_clips",

@@ -66,6 +66,7 @@ from shiftproof.files import csv_bytes, write_whole
 from shiftproof.models import load_spelled, spelled_options
 from shiftproof.models.by_settings import load_classifier
 from shiftproof.options import DatasetSettings, MatchingSettings, ModelSettings, PredictionSettings
+from shiftproof.places import local_path
 from shiftproof.reports.build import save_report
 from shiftproof.review.export import Exported, agreed_labels, drawn_boxes, export_classes, failure_mode_project
 from shiftproof.review.export import export as export_images
@@ -198,7 +199,7 @@ def novel_classes(
         images = choose_images(options.images, selection.classes, per_class=options.per_class, seed=options.seed)
     found = NovelClasses(selection, images)
     if output is not None:
-        _save_classes(found, known, options, Path(output))
+        _save_classes(found, known, options, local_path(output, "a list of classes"))
     if project is not None:
         id_images = open_dataset(options.id_images) if options.id_images else None
         new = NewClasses(selection, known, options.images or "", images or {}, id_images)
@@ -254,7 +255,7 @@ def pairs(
         known, new = (load_predictions(Run(ref, one.ref), one, store=bench.store, keep="features") for one in (inner, outer))
         found = candidate_pairs(new, known, first=(options or PairOptions()).first)
         if output is not None:
-            save_pairs(Path(output), found)
+            save_pairs(local_path(output, "a list of pairs"), found)
         if project is not None:
             nearest_pair_project(found, outer, inner, project, model=ref, review=asked)
         return Pairs(found, len(new), len(known))
@@ -322,8 +323,9 @@ def duplicates(
         found = Duplicates(choice)
         if output is not None:
             rows = [[row[name] for name in DUPLICATE_COLUMNS] for row in found.removed]
-            write_whole(Path(output) / "duplicates.csv", csv_bytes([DUPLICATE_COLUMNS, *rows]))
-            save_listing(Path(output) / "manifest.csv", images, choice.left)
+            folder = local_path(output, "a list of duplicates")
+            write_whole(folder / "duplicates.csv", csv_bytes([DUPLICATE_COLUMNS, *rows]))
+            save_listing(folder / "manifest.csv", images, choice.left)
         if report is not None:
             sets = [one for one in (images, against) if one is not None]
             results = duplicate_results(choice, sets)

@@ -9,6 +9,7 @@
     ├── ClassMismatch      labels of the images and outputs of the model do not meet
     ├── NotKept            a run was stored with less than a study needs
     ├── MissingRuns        a study needs predictions that were never made
+    ├── OutOfReach         a server refuses, or does not answer; what was stored is kept
     └── StoreError         the store cannot be read or written
         └── DamagedFile        a file of the store is not what was written; it is quarantined and made again
 
@@ -65,6 +66,17 @@ class ClassMismatch(ShiftproofError):
 
 class NotKept(ShiftproofError):
     """A run was stored with less than a study needs."""
+
+
+class OutOfReach(ShiftproofError):
+    """A server refuses, or does not answer: the work stops, since no image is to be skipped for that."""
+
+    def __init__(self, url: str, reason: str) -> None:
+        super().__init__(url, reason)
+        self.url, self.reason = url, reason
+
+    def __str__(self) -> str:
+        return f"{self.url} cannot be reached: {self.reason}; the same command goes on where it stopped"
 
 
 class MissingRuns(ShiftproofError):

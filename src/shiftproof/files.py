@@ -7,6 +7,7 @@ import io
 import os
 import re
 import stat
+import tempfile
 import time
 import uuid
 import warnings
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from shiftproof.errors import BadInput, StoreError, StoreWarning
+from shiftproof.places import is_url, local_file
 
 try:
     import fcntl
@@ -43,6 +45,10 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 def read_regular(path: str | Path, *, most: int | None = None) -> bytes:
     """The bytes of a regular file; OSError for a pipe, a device or a folder, for more than `most` bytes, or no such file."""
+    if is_url(path):
+        from shiftproof.remote import read
+
+        return read(str(path), most=most)
     if problem := impossible_name(str(path)):
         raise OSError(errno.EINVAL, problem)
     # not blocking: opening a pipe would wait for whoever writes into it
@@ -150,7 +156,7 @@ def load_csv(path: str | Path, what: str) -> list[dict[str, str]]:
     import csv
 
     try:
-        lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
+        lines = read_regular(path).decode("utf-8-sig").splitlines()
         return list(csv.DictReader(line for line in lines if not line.startswith("#")))
     except (OSError, UnicodeDecodeError, csv.Error) as problem:
         raise BadInput(f"{path} cannot be read as {what}: {problem}") from problem
@@ -171,11 +177,28 @@ def printable(text: str) -> str:
 
 def write_whole(path: Path, data: bytes, *, scratch: Path | None = None, inside: Path | None = None) -> None:
     """Writes a file that is there whole or not at all, even after a power cut; the options are those of `writing`."""
+    if is_url(path):
+        _check_written(path)
+        path.write_bytes(data)
+        return
     with writing(path, scratch=scratch, inside=inside) as unfinished, unfinished.open("wb") as file:
         file.write(data)
         file.flush()
         if stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # a pipe cannot be brought to disk
             os.fsync(file.fileno())
+
+
+def write_new(path: Path, data: bytes) -> None:
+    """Writes a file that only one of several processes can write; FileExistsError where it is there."""
+    if is_url(path):
+        from shiftproof.remote import write
+
+        write(str(path), data, new=True)
+        return
+    with path.open("xb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 @contextmanager
@@ -187,8 +210,13 @@ def writing(path: Path, *, scratch: Path | None = None, inside: Path | None = No
     Not so `inside` a folder that is ours, though a stranger may have sent it: there a link is replaced, and one that leads
     out of it on the way is refused. What a killed writer left in the folder goes when a process first writes into it.
     """
-    if not path.name or "\0" in str(path):
-        raise StoreError(f"cannot write {str(path)!r}: it names no file")
+    _check_written(path)
+    if is_url(path):
+        with tempfile.TemporaryDirectory(prefix="shiftproof-") as own:
+            written = Path(own, path.name)
+            yield written
+            path.write_bytes(written.read_bytes())
+        return
     if inside is not None:
         check_inside(path.parent, inside)
     folder = scratch or path.parent
@@ -214,8 +242,15 @@ def writing(path: Path, *, scratch: Path | None = None, inside: Path | None = No
             os.close(held)
 
 
+def _check_written(path: Path) -> None:
+    if not path.name or "\0" in str(path):
+        raise StoreError(f"cannot write {str(path)!r}: it names no file")
+
+
 def check_inside(path: Path, top: Path) -> None:
     """StoreError where what lies below a folder of ours leads out of it: nothing is written or deleted there."""
+    if is_url(path):
+        return  # there are no links on object storage
     below = takewhile(lambda one: one != top, (path, *path.parents))
     if os.pardir not in path.parts and not any(map(os.path.islink, below)):
         return  # resolving both takes several times as long
@@ -240,6 +275,8 @@ def _held(path: Path) -> int:
 
 def sweep(folder: Path) -> None:
     """Removes what killed writers left half-written in a folder, and nothing that somebody still writes."""
+    if is_url(folder):
+        return  # one put leaves nothing behind
     with suppress(OSError):
         names = [name for name in os.listdir(folder) if UNFINISHED.fullmatch(name)]
         for name in names:
@@ -264,9 +301,9 @@ def _remove_left(path: Path) -> None:
 def alone(root: Path, *, wait: bool = False) -> Iterator[None]:
     """Nobody else writes here meanwhile, where the system can tell; the lock goes with the process, however that ends.
 
-    StoreError where another process does, or a `wait` until it is done.
+    StoreError where another process does, or a `wait` until it is done. Object storage has no locks.
     """
-    if not LOCKS:
+    if not LOCKS or is_url(root):
         yield
         return
     folder = os.open(root, os.O_RDONLY)
@@ -286,9 +323,9 @@ def alone(root: Path, *, wait: bool = False) -> Iterator[None]:
 def locked(folder: Path, *, alone: bool) -> Iterator[bool]:
     """Whether a folder is locked, `alone` or with others; False where it is not there, or is others' and was to be alone.
 
-    A lock with others is waited for. It goes with the process, however that ends.
+    A lock with others is waited for. It goes with the process, however that ends. Object storage has no locks.
     """
-    if not LOCKS:
+    if not LOCKS or is_url(folder):
         yield True
         return
     try:
@@ -339,6 +376,8 @@ LFS_POINTER = b"version https://git-lfs"
 
 def readable_file(path: Path) -> Path:
     """The path again: a plain file that can be read and is not empty. BadInput otherwise, in a sentence."""
+    if is_url(path):
+        return readable_file(Path(local_file(str(path))))
     told = f"{str(path)[:200]!r}" if len(str(path)) > 200 or not str(path).isprintable() else str(path)
     try:
         mode = path.stat().st_mode

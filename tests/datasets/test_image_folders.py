@@ -172,7 +172,7 @@ def test_an_dataset_and_its_sources_pickle(tmp_path: Path, draw: Draw) -> None:
     [
         (lambda root: root / "missing", "no such file or folder"),
         (lambda root: root, "no images below"),
-        (lambda root: "https://example.org/photos", "not on this machine"),
+        (lambda root: "nowhere://example.org/photos", "no driver is known for nowhere://"),
         (lambda root: _written(root / "a.zip"), "is compressed; unpack it"),
         (lambda root: _written(root / "a.jpg"), "is one image; name the folder"),
         (lambda root: _written(root / "a.docx"), "is no dataset: expected a folder.* .mp4"),

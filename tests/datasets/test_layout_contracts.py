@@ -48,8 +48,20 @@ def _write(path: Path, text: str, draw: Draw) -> None:
         shape = tuple(map(int, text.split()))
         values = np.arange(np.prod(shape)).reshape(shape)
         np.save(path, values % 2 if len(shape) == 1 else values.astype(np.uint8))
+    elif path.suffix == ".parquet":
+        _write_table(path, text.split(), draw)
     else:
         path.write_text(text)
+
+
+def _write_table(path: Path, labels: list[str], draw: Draw) -> None:
+    """A table with an image for each of these labels."""
+    pyarrow = pytest.importorskip("pyarrow")
+    data = draw(path.with_suffix(".png")).read_bytes()
+    path.with_suffix(".png").unlink()
+    images = [{"bytes": data, "path": f"{label}.png"} for label in labels]
+    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pyarrow.table({"image": images, "label": labels}), path)
 
 
 def _pack(root: Path, example: Example, archive: str) -> None:
@@ -92,6 +104,30 @@ def test_a_dataset_repeats_has_unique_ids_and_gives_pixels_in_another_process(ki
         assert decoded.ndim == 3
         assert decoded.shape[2] == 3
         assert source.stamp() == images.source(sample).stamp()
+
+
+@pytest.mark.parametrize("kind", catalog.DATASETS)
+def test_a_dataset_at_a_url_is_the_one_on_disk(kind: str, tmp_path: Path, draw: Draw) -> None:
+    memory = pytest.importorskip("fsspec").filesystem("memory")
+    location, options = written(kind, tmp_path, draw)
+    url = f"memory://{kind}"
+    memory.put(str(tmp_path), f"/{kind}", recursive=True)
+    there: dict[str, Any] = {option: _moved(value, tmp_path, url) for option, value in options.items()}
+    images = open_dataset(location, kind=kind, **options)
+    away = open_dataset(location.replace(str(tmp_path), url), kind=kind, **there)
+    assert list(away.samples) == list(images.samples)
+    assert (away.classes, away.notes, away.published) == (images.classes, images.notes, images.published)
+    assert away.location is not None
+    assert url in away.location
+    for sample in images.samples:
+        here, source = images.source(sample), pickle.loads(pickle.dumps(away.source(sample)))
+        assert np.array_equal(source.decode(source.read()), here.decode(here.read()))
+        assert source.stamp() == away.source(sample).stamp() != here.stamp()
+    memory.rm(f"/{kind}", recursive=True)
+
+
+def _moved(value: object, root: Path, url: str) -> object:
+    return value.replace(str(root), url) if isinstance(value, str) else value
 
 
 @pytest.mark.parametrize("kind", catalog.DATASETS)

@@ -18,6 +18,7 @@ from shiftproof.datasets.label_spaces import Scoring
 from shiftproof.datasets.subsets import unlabelled
 from shiftproof.errors import ClassMismatch
 from shiftproof.options import DatasetSettings, ModelSettings, PredictionSettings, ScoringSettings, TimeLimit
+from shiftproof.places import local_path
 from shiftproof.runs.plan import plan_runs
 from shiftproof.runs.store import Store
 from shiftproof.studies.choice import Studies, choice_of
@@ -391,7 +392,7 @@ def train(
             outliers=None if options.outliers is None else bench.dataset(options.outliers),
             clustering=clusters.joining(data.samples, alike_in(data, bench.store)),
             options=options,
-            folder=Path(output),
+            folder=local_path(output, "a trained model"),
         )
         return train_jobs(request, jobs_of(request, bench.store), trainer, bench.tell)
 

@@ -24,6 +24,7 @@ from shiftproof.metrics.wording import (
     unit_of_evidence,
 )
 from shiftproof.options import Tables
+from shiftproof.places import as_path
 from shiftproof.studies.evidence import verdicts
 from shiftproof.types import Axis, Measurement, Profile, Results, Weakness
 
@@ -33,9 +34,9 @@ SUMMARY_ABOUT = {"model", "dataset", "condition", "severity", "versus", "fact", 
 def emit_results(results: Results, files: Tables, *, as_json: bool, verbose: bool, path: str | Path | None) -> None:
     """Results for people or as JSON, and as files where asked; the path of the report comes last."""
     if files.csv:
-        write_whole(Path(files.csv), results.to_csv().encode())
+        write_whole(as_path(files.csv), results.to_csv().encode())
     if files.parquet:
-        write_whole(Path(files.parquet), results.to_parquet())
+        write_whole(as_path(files.parquet), results.to_parquet())
     if not as_json:
         say_results(results, verbose=verbose)
     emit(results.to_json(indent=1) if as_json else None, as_json=as_json, path=path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -246,8 +245,9 @@ def threshold(asked: Asked) -> None:
         )
     if asked.output:
         from shiftproof.files import write_whole
+        from shiftproof.places import as_path
 
-        write_whole(Path(asked.output), chosen.to_json().encode())
+        write_whole(as_path(asked.output), chosen.to_json().encode())
     emit(chosen.to_json(), as_json=asked.json, **_threshold_told(chosen), path=asked.output)
 
 

@@ -30,6 +30,7 @@ from shiftproof.files import csv_bytes, write_whole
 from shiftproof.metrics.accuracy import is_correct
 from shiftproof.metrics.objects import object_share
 from shiftproof.options import PredictionSettings
+from shiftproof.places import local_path
 from shiftproof.runs.predict import Progress, predict_images
 from shiftproof.runs.store import Store
 from shiftproof.types import Classifier, Dataset, Fact, Image, Output, Sample
@@ -367,7 +368,7 @@ def write_crops(
     progress: Progress | None = None,
 ) -> Written:
     """Writes the missing crops, each at its path; `settings` say how they were chosen and cropped."""
-    root = Path(folder)
+    root = local_path(folder, "a dataset of crops")
     plan = Plan({"layout": "crops", "output": output, **settings}, "crops", {"final": {}}, ("final",), information)
     return write_set(
         images,
@@ -393,7 +394,7 @@ def box_project(
     A photo with several labels is an item for each of them. Unlabelled and unreadable photos are listed with the reason in
     `photos.csv` in the project.
     """
-    folder = Path(folder)
+    folder = local_path(folder, "a dataset of crops")
     if images.classes is None:
         raise BadInput(f"{images.name} has no labels, so there are no objects to annotate")
     known_boxes = known_items(review.known, EXTREME_POINTS, folder)
@@ -432,7 +433,7 @@ def crop_project(
     progress: Progress | None = None,
 ) -> Project:
     """A review project that asks whether each crop shows its class clearly; `images` is the boxed dataset."""
-    folder, kept = Path(folder), made.choice.left
+    folder, kept = local_path(folder, "a dataset of crops"), made.choice.left
     shown = cropped(images, kept, "final")
     added = add_pictures(folder, {sample.id: shown.source(sample) for sample in shown.samples}, progress=progress)
     place = str(made.written.destination.resolve())

@@ -19,6 +19,7 @@ from shiftproof.curation.screens import CLARITY, NEAREST_PAIR
 from shiftproof.datasets.image_list import ImageList
 from shiftproof.errors import BadInput
 from shiftproof.files import csv_bytes, write_whole
+from shiftproof.places import local_path
 from shiftproof.runs.predict import Progress
 from shiftproof.types import Classes, Sample
 
@@ -64,7 +65,7 @@ def save_filtered(
 
     With ID images `beside` them it asks whether they show none of the ID classes. Existing pictures are not written again.
     """
-    folder, review = Path(folder), review or ReviewSettings()
+    folder, review = local_path(folder, "a review project"), review or ReviewSettings()
     left = [sample.id for sample in filtered.choice.left]
     examples = {key: filtered.examples.get(key, ()) for key in {filtered.class_of[image_id] for image_id in left}}
     added = _put(folder, images, [*left, *(image_id for some in examples.values() for image_id in some)], progress)

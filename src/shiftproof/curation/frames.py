@@ -21,6 +21,7 @@ from shiftproof.curation.screens import ANCHOR_LABELS, PAIR, Choice, screen_name
 from shiftproof.datasets.image_list import ImageList
 from shiftproof.datasets.video.frame_sets import frame_itself
 from shiftproof.errors import BadInput
+from shiftproof.places import local_path
 from shiftproof.runs.predict import Progress
 from shiftproof.types import Classes, Fact, Sample
 
@@ -96,7 +97,7 @@ def pair_frames(
     `labels` are the reviewed labels of the anchors; the dataset's own by default. `reasons` is a vocabulary, see
     `pair_choices`. The offset of a frame from its anchor is never shown to reviewers.
     """
-    folder, anchors = Path(folder), anchors_of(images)
+    folder, anchors = local_path(folder, "a review project"), anchors_of(images)
     choices = () if reasons == "paper" else pair_choices(reasons)
     known_pairs = known_items(review.known, screen_named(PAIR.name, choices=choices), folder)
     keys = _own_labels(images, anchors) if labels is None else labels
@@ -156,7 +157,7 @@ def label_anchors(
 
     `classes` are those to choose among; the dataset's own by default.
     """
-    folder, anchors = Path(folder), anchors_of(images)
+    folder, anchors = local_path(folder, "a review project"), anchors_of(images)
     among = classes or images.classes
     if among is None:
         raise BadInput(f"{images.name} has no classes to choose among; give a list of them")

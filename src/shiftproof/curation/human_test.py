@@ -17,6 +17,7 @@ from shiftproof.datasets.classes import resolve
 from shiftproof.datasets.image_list import ImageList
 from shiftproof.datasets.subsets import labelled_among
 from shiftproof.errors import BadInput, listed
+from shiftproof.places import local_path
 from shiftproof.randomness import rng_for
 from shiftproof.runs.predict import Progress
 from shiftproof.types import Classes, Sample
@@ -81,7 +82,7 @@ def human_test_project(
     drawn at random from the rest, as for ImageNet-A-Plus, or balanced with `even`. `images.csv` lists every image and why
     it was not taken.
     """
-    folder, learned, seed = Path(folder), learned or images, review.seed
+    folder, learned, seed = local_path(folder, "a review project"), learned or images, review.seed
     qualifying = qualifying or learned
     asked = _classes_of(images, classes)
     own, shown, proving = (labelled_among(some, asked).samples for some in (images, learned, qualifying))

@@ -27,6 +27,7 @@ from shiftproof.datasets.wordnet import wordnet
 from shiftproof.errors import BadInput, listed
 from shiftproof.files import csv_bytes, write_whole
 from shiftproof.ood.nearest_neighbours import nearest_rows
+from shiftproof.places import local_path
 from shiftproof.runs.predict import Progress
 from shiftproof.types import ModelRef, Predictions, Sample
 
@@ -161,7 +162,7 @@ def class_pair_project(
     A class without a sibling, or without a readable image, is not reviewed: `classes.csv` in the project says why. One
     ambiguous pair rejects a class. Up to `references` examples of an ID class are shown.
     """
-    folder, find = Path(folder), FilesBelow(str(Path(new.root).resolve()))
+    folder, find = local_path(folder, "a review project"), FilesBelow(str(Path(new.root).resolve()))
     known_pairs = known_items(review.known, CLASS_PAIR, folder)
     sisters = sister_pairs(new.id_classes, new.selection.classes)
     asked = dict.fromkeys(wnid for wnid, _ in sisters)
@@ -210,7 +211,7 @@ def nearest_pair_project(
 
     Unreadable images are listed with their reason in `pairs.csv` in the project. Dropping a class drops its images.
     """
-    folder = Path(folder)
+    folder = local_path(folder, "a review project")
     known_pairs = known_items(review.known, NEAREST_PAIR, folder)
     sources = {
         **{f"outside {sample.id}": outside.source(sample) for sample in outside.samples},

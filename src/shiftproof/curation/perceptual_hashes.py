@@ -15,6 +15,7 @@ from shiftproof.datasets.image_list import ImageList, decoded
 from shiftproof.errors import BadInput
 from shiftproof.runs.digests import DigestCache, stamp_of
 from shiftproof.runs.predict import Progress
+from shiftproof.runs.store import Store
 from shiftproof.runs.workers import Arrays, Workers
 from shiftproof.types import Image, ImageSource
 
@@ -133,7 +134,7 @@ def hash_dataset(
     images: ImageList, store: str | Path, *, workers: int | None = None, progress: Progress | None = None
 ) -> HashedDataset:
     """The perceptual hash of every image; those in the store's cache are not decoded."""
-    cache = DigestCache(Path(store) / FILE, HEX_DIGITS)
+    cache = DigestCache(Store(store).cache / FILE, HEX_DIGITS)
     known, sources = cache.known(), {sample.id: images.source(sample) for sample in images.samples}
     stamps = {image_id: stamp_of(source) for image_id, source in sources.items()}
     found = {image_id: known[stamp] for image_id, stamp in stamps.items() if stamp is not None and stamp in known}

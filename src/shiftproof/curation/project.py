@@ -23,6 +23,7 @@ from shiftproof.curation.funnel import Step
 from shiftproof.curation.screens import Choice, Screen, screen_named
 from shiftproof.errors import BadInput
 from shiftproof.files import write_whole
+from shiftproof.places import local_path
 from shiftproof.types import Fact
 
 if TYPE_CHECKING:
@@ -273,7 +274,7 @@ def save_project(project: Project) -> None:
 
 def load_project(folder: str | Path) -> Project:
     """The project in a folder; BadInput where there is none, one of another format, or one that is damaged."""
-    folder = Path(folder)
+    folder = local_path(folder, "a review project")
     try:
         told = json.loads(text_of(folder, "project.json"))
         if not isinstance(told, dict):

@@ -19,6 +19,7 @@ from shiftproof.datasets.image_list import ImageList
 from shiftproof.errors import BadInput, listed
 from shiftproof.files import impossible_name
 from shiftproof.options import DatasetSettings
+from shiftproof.places import absolute, check_url, given_place, is_url
 from shiftproof.registry import missing_extra
 
 __all__ = ["ImageList", "open_dataset"]
@@ -46,12 +47,13 @@ def open_dataset(
     from shiftproof.datasets.layout import recognise
     from shiftproof.datasets.published.known import with_recognition
 
-    place, kind, said = _parsed(os.fspath(location), kind)
+    place, kind, said = _parsed(given_place(location), kind)
     given = {"labels": labels, "label": label, "classes": classes, "name": name, **options}
     said |= {option: value for option, value in given.items() if value is not None}
     for text in (place, *(str(value) for value in said.values() if isinstance(value, (str, Path)))):
         if problem := impossible_name(text):
             raise BadInput(f"{text!a} is {problem}, which no file can have")
+        check_url(text)
     found = kind or recognise(place)
     try:
         opened = _open(found, place, said)
@@ -61,7 +63,8 @@ def open_dataset(
     except OSError as problem:  # no permission, a name that is too long, a folder that became a file
         raise BadInput(f"{place} cannot be read: {problem.strerror or problem}") from problem
     opened = relabelled(opened, labels=said.get("labels"), label=said.get("label"), classes=said.get("classes"))
-    return dataclasses.replace(opened, location=_location(place, kind, said))
+    # a layout may know its place better: a name on the Hub is a URL
+    return dataclasses.replace(opened, location=_location(opened.location if is_url(opened.location) else place, kind, said))
 
 
 def open_with(location: str | Path, options: DatasetSettings) -> ImageList:
@@ -95,7 +98,7 @@ def _open(kind: str, place: str, said: Mapping[str, Any]) -> ImageList:
 def _parsed(location: str, kind: str | None) -> tuple[str, str | None, dict[str, Any]]:
     """The path, the layout and the options in a location; what exists on disk is a path whatever its name."""
     said: dict[str, Any] = {}
-    if os.path.exists(location):
+    if not is_url(location) and os.path.exists(location):
         return location, kind, said
     place, _, query = location.rpartition("?")
     if place and re.match(r"\w+=", query):
@@ -114,7 +117,7 @@ def _location(place: str, kind: str | None, said: Mapping[str, Any]) -> str | No
     query = "&".join(f"{option}={quote(_absolute(value), errors='surrogateescape')}" for option, value in options.items())
     inner, inner_kind, inner_said = _parsed(place, None)
     # the place of a dataset that is made from another is itself a location
-    where = _location(inner, inner_kind, inner_said) if inner_kind or inner_said else os.path.abspath(place)
+    where = _location(inner, inner_kind, inner_said) if inner_kind or inner_said else absolute(place)
     return (f"{kind}:" if kind else "") + str(where) + (f"?{query}" if query else "")
 
 
@@ -129,4 +132,4 @@ def with_paths(location: str, change: Callable[[str], str]) -> str:
 
 def _absolute(value: object) -> str:
     text = str(value)
-    return os.path.abspath(text) if os.path.exists(text) else text
+    return os.path.abspath(text) if not is_url(text) and os.path.exists(text) else text

@@ -6,7 +6,6 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +20,7 @@ from shiftproof.datasets.listing import folder_name, inner_root
 from shiftproof.datasets.published.imagenet import SEVERITIES, level_of
 from shiftproof.datasets.records import Record, classes_in, cut_in, ids_in, notes_on, record_of
 from shiftproof.errors import BadInput, UnreadableImage
+from shiftproof.places import absolute, is_file, is_folder, names_in
 from shiftproof.types import Classes, Decoder, Fact, Image, Sample
 
 LABELS = "labels.npy"
@@ -113,10 +113,10 @@ def open_arrays(location: str, *, name: str | None = None, classes: Classes | No
 
 
 def _files(location: str) -> list[str]:
-    if not os.path.isdir(location):
-        return [os.path.abspath(location)]
+    if not is_folder(location):
+        return [absolute(location)]
     root = inner_root(location)
-    names = sorted(entry for entry in os.listdir(root) if entry.endswith(".npy") and not entry.endswith(LABELS))
+    names = sorted(entry for entry in names_in(root) if entry.endswith(".npy") and not entry.endswith(LABELS))
     if not names:
         raise BadInput(f"{location} holds no .npy file of images")
     return [os.path.join(root, entry) for entry in names]
@@ -142,8 +142,8 @@ def _checked(path: str) -> NDArray[np.uint8]:
 
 def _labels_beside(path: str, rows: int) -> NDArray[np.integer] | None:
     folder, file = os.path.split(path)
-    beside = [Path(folder, f"{file.removesuffix('.npy')}_{LABELS}"), Path(folder, LABELS)]
-    found = next((candidate for candidate in beside if candidate.is_file()), None)
+    beside = [os.path.join(folder, name) for name in (f"{file.removesuffix('.npy')}_{LABELS}", LABELS)]
+    found = next(filter(is_file, beside), None)
     if found is None:
         return None
     labels = load_label_array(found)

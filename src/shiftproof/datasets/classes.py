@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from shiftproof.errors import BadInput, ClassMismatch, listed
 from shiftproof.files import parse_json, read_text, readable_file
+from shiftproof.places import as_path
 from shiftproof.reference import ilsvrc_all_names, ilsvrc_classes, load_table, readable_names, wnids_of
 from shiftproof.types import Classes
 
@@ -44,14 +45,14 @@ def classes_from(named: ClassList) -> Classes:
     if named == COCO_NUMBERS:
         return numbered_coco_classes()
     if isinstance(named, (str, Path)):
-        return _from_entries(_file_entries(Path(named)))
+        return _from_entries(_file_entries(as_path(named)))
     return _from_entries(list(named))
 
 
 def wnids_named(named: str) -> Sequence[str]:
     """The wnids of a published list of classes, or of a file."""
     published = named in ("imagenet-a", "imagenet-o", "imagenet-r")
-    return wnids_of(f"{named.replace('-', '_')}_classes") if published else classes_from(Path(named)).keys
+    return wnids_of(f"{named.replace('-', '_')}_classes") if published else classes_from(as_path(named)).keys
 
 
 @cache

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from shiftproof.errors import BadInput, UnreadableImage
 from shiftproof.files import impossible_name, read_regular
+from shiftproof.places import is_url
 from shiftproof.types import (
     Classes,
     Dataset,
@@ -136,21 +137,60 @@ def file_stamp(path: str) -> str:
     """Path, size and time of a file, which change when the file does."""
     if problem := impossible_name(path):
         raise OSError(errno.EINVAL, problem)
+    if is_url(path):
+        return f"{path}\0{_asked_version(path)}"
     status = os.stat(path)
     return f"{path}\0{status.st_size}\0{status.st_mtime_ns}"
+
+
+def _asked_version(url: str) -> str:
+    from shiftproof import remote
+
+    found = remote.known(url, fresh=True).version
+    if found is None:
+        raise OSError(errno.ENOTSUP, "the server does not tell when a file has changed")
+    return found
 
 
 @dataclass(frozen=True, slots=True)
 class FileImage(EncodedImage):
     """An image that is a file of its own."""
 
-    path: str
+    path: str  # or URL
+    version: str | None = None  # at a URL, where a listing told it: changes when the file does
 
     def stamp(self) -> str:
-        return file_stamp(self.path)
+        return file_stamp(self.path) if self.version is None else f"{self.path}\0{self.version}"
 
     def read(self) -> bytes:
-        return read_regular(self.path, most=LARGEST_FILE)
+        if self.version is None:
+            return read_regular(self.path, most=LARGEST_FILE)
+        from shiftproof import remote
+
+        return remote.read(self.path, self.version)
+
+
+def file_image(path: str) -> FileImage:
+    """The image at a path or URL, of which a listing may have told the version."""
+    if not is_url(path):
+        return FileImage(path)
+    from shiftproof import remote
+
+    return FileImage(path, remote.listed_version(path))
+
+
+def is_away(source: ImageSource) -> bool:
+    """Whether the bytes of an image lie at a URL."""
+    return is_url(getattr(source, "path", ""))
+
+
+def fetch_images(sources: Iterable[ImageSource]) -> None:
+    """Brings those images that lie at a URL into the cache, many at a time; others cost nothing."""
+    away = list(filter(is_away, sources))
+    if away:
+        from shiftproof import remote
+
+        remote.fetch_together(away, lambda source: source.read())
 
 
 @dataclass(frozen=True)
@@ -160,7 +200,7 @@ class FilesBelow:
     root: str
 
     def __call__(self, image_id: str) -> FileImage:
-        return FileImage(os.path.join(self.root, image_id))
+        return file_image(os.path.join(self.root, image_id))
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from shiftproof.datasets.classes import WNID, ClassList, classes_from, numbered_
 from shiftproof.datasets.image_list import ImageList
 from shiftproof.errors import BadInput, ClassMismatch, listed
 from shiftproof.files import impossible_name, read_json, read_text
+from shiftproof.places import as_path, local_file
 from shiftproof.reference import ilsvrc_classes, readable_names
 from shiftproof.types import Classes, Sample
 
@@ -126,11 +127,12 @@ def relabelled(
         return dataclasses.replace(images, samples=bare, classes=None, truths=None)
     if not isinstance(labels, (str, Path)):
         return _with_keys(images, _in_order(images.samples, labels, "the labels given"), named)
-    read = _LABEL_FILES.get(Path(labels).suffix.lower())
+    path = as_path(labels)
+    read = _LABEL_FILES.get(path.suffix.lower())
     if read is None:
         raise BadInput(f"labels should come in a .json, .txt or .npy file, got {labels}")
-    keys, own_classes = read(Path(labels), images.samples)
-    return _with_keys(images, keys, named or own_classes, f"labels from {Path(labels).name}")
+    keys, own_classes = read(path, images.samples)
+    return _with_keys(images, keys, named or own_classes, f"labels from {path.name}")
 
 
 def _with_keys(images: ImageList, keys: Sequence[LabelKeys], classes: Classes | None, note: str = "") -> ImageList:
@@ -193,8 +195,9 @@ def load_label_array(path: str | Path) -> NDArray[np.integer]:
 
 
 def map_array(path: str | Path) -> NDArray[Any]:
-    """The array of an ``.npy`` file, memory-mapped; BadInput where there is none."""
+    """The array of an ``.npy`` file, memory-mapped; BadInput where there is none. One at a URL is fetched whole."""
     try:
+        path = local_file(str(path))
         if impossible_name(str(path)) or not Path(path).is_file():
             raise BadInput(f"{path} cannot be read as an array: there is no such file")
         with Path(path).open("rb") as file:

@@ -18,6 +18,7 @@ from shiftproof.catalog import DATASETS
 from shiftproof.datasets.listing import inner_root, is_image_name, visible_entries
 from shiftproof.datasets.records import WrittenLayout, load_record
 from shiftproof.errors import BadInput, UnknownName
+from shiftproof.places import is_file, is_folder
 
 if TYPE_CHECKING:
     from shiftproof.datasets.image_list import ImageList
@@ -31,7 +32,8 @@ COMPRESSED = (".zip", ".tgz", ".gz", ".7z", ".rar", ".zst", ".bz2", ".xz")
 class Example(NamedTuple):
     """A small dataset in a layout, which the contract tests write and open.
 
-    Text by the path of its file. An image or a video needs none, an ``.npy`` file its shape, as in ``10 4 5 3``.
+    Text by the path of its file. An image or a video needs none, an ``.npy`` file its shape, as in ``10 4 5 3``, and a
+    ``.parquet`` file the labels of its images.
     """
 
     files: Mapping[str, str]
@@ -74,7 +76,7 @@ class Folder:
 
     def has_file(self, *steps: str) -> bool:
         """Whether there is a file of this path below the root."""
-        return os.path.isfile(os.path.join(self.root, *steps))
+        return is_file(os.path.join(self.root, *steps))
 
     @property
     def holds_only_files(self) -> bool:
@@ -141,16 +143,14 @@ def published_dataset(name: str) -> Published:
 
 def recognise(location: str) -> str:
     """The name of the layout at a location, by names of files alone; BadInput where there is none."""
-    if os.path.isdir(location):
+    if is_folder(location):
         return _folder_layout(location)
-    if os.path.isfile(location):
+    if is_file(location):
         return _file_layout(location)
     if has_magic(location) or re.search(r"\{.*\}", location):
         for name, entry in layouts():
             if entry.has_patterns and location.endswith(entry.endings):
                 return name
-    if re.match(r"[a-z][a-z0-9+.-]*://", location):
-        raise BadInput(f"{location} is not on this machine; download it and name the folder")
     raise BadInput(f"no such file or folder: {location}")
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from shiftproof.datasets.classes import WNID
 from shiftproof.datasets.records import OWN_FILES
 from shiftproof.errors import BadInput, listed
+from shiftproof.places import absolute, is_url
 
 IMAGE_ENDINGS = frozenset({".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"})
 
@@ -104,6 +105,8 @@ def subfolders(root: str) -> list[str]:
 
 def visible_entries(root: str) -> tuple[list[str], list[str]]:
     """Names of the folders and of the files directly inside a folder, hidden ones left out."""
+    if is_url(root):
+        return _visible_away(root)
     folders: list[str] = []
     files: list[str] = []
     with _scan(root) as entries:
@@ -115,15 +118,22 @@ def visible_entries(root: str) -> tuple[list[str], list[str]]:
     return sorted(folders), sorted(files)
 
 
+def _visible_away(url: str) -> tuple[list[str], list[str]]:
+    from shiftproof import remote
+
+    folders, files = remote.entries(url)
+    return [name for name in folders if not _is_hidden(name)], [name for name in files if not name.startswith(".")]
+
+
 def folder_name(location: str) -> str:
     """The name of a dataset that was given none."""
-    return os.path.basename(os.path.abspath(location)) or location
+    return os.path.basename(absolute(location)) or location
 
 
 def inner_root(location: str) -> str:
     """The folder that holds the dataset: one that contains nothing but another folder is stepped into."""
-    root = os.path.abspath(location)
-    entered: set[tuple[int, int]] = set()
+    root = absolute(location)
+    entered: set[object] = set()
     # by what it is on the disk: resolving the path at every step would take longer the deeper it leads
     while (place := _on_disk(root)) not in entered:
         entered.add(place)
@@ -137,7 +147,9 @@ def inner_root(location: str) -> str:
     raise BadInput(f"{location} leads back to itself: {root} is a link to a folder above it")
 
 
-def _on_disk(folder: str) -> tuple[int, int]:
+def _on_disk(folder: str) -> object:
+    if is_url(folder):
+        return folder
     try:
         status = os.stat(folder)
     except OSError as problem:
@@ -157,6 +169,9 @@ def _walk(root: str, again: list[str]) -> Iterator[tuple[str, list[str]]]:
     Pipes and links to nothing are among the names, so that they are skipped later and not lost without a word. `again`
     takes the links to folders that were read before, or that hold the link.
     """
+    if is_url(root):
+        yield from _walk_away(root)
+        return
     inside = [_Folder(root, "", os.path.realpath(root))]
     linked: deque[_Folder] = deque()
     entered: set[str] = set()
@@ -184,6 +199,13 @@ def _walk(root: str, again: list[str]) -> Iterator[tuple[str, list[str]]]:
         yield below, names
 
 
+def _walk_away(url: str) -> Iterator[tuple[str, list[str]]]:
+    """The same at a URL: in one listing, which has no links."""
+    from shiftproof import remote
+
+    return ((below, sorted(names)) for below, names in remote.walk(url) if not any(map(_is_hidden, below.split("/"))))
+
+
 def _scan(path: str) -> os._ScandirIterator[str]:
     try:
         return os.scandir(path)
@@ -192,7 +214,11 @@ def _scan(path: str) -> os._ScandirIterator[str]:
 
 
 def _is_visible_folder(entry: os.DirEntry[str]) -> bool:
-    return _is_folder(entry) and not entry.name.startswith((".", "__MACOSX"))
+    return _is_folder(entry) and not _is_hidden(entry.name)
+
+
+def _is_hidden(folder: str) -> bool:
+    return folder.startswith((".", "__MACOSX"))
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

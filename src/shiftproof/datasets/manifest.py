@@ -11,12 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from shiftproof.datasets.image_list import FileImage, ImageList
+from shiftproof.datasets.image_list import FileImage, ImageList, file_image
 from shiftproof.datasets.labels import LabelKeys, label_keys, places_of
 from shiftproof.datasets.layout import Example, layout, yes_or_no
 from shiftproof.datasets.listing import folder_name, inner_root
 from shiftproof.errors import BadInput, listed
 from shiftproof.files import parse_json, read_text, repeated
+from shiftproof.places import absolute, check_url, exists, is_file, is_folder, is_url, joined, local_file
 from shiftproof.registry import missing_extra
 from shiftproof.types import Classes, Fact, Sample
 
@@ -41,7 +42,7 @@ class ManifestFiles:
     allow_outside: bool = False
 
     def __call__(self, image_id: str) -> FileImage:
-        return FileImage(os.path.join(self.root, self.paths[image_id]))
+        return file_image(joined(self.root, self.paths[image_id]))
 
 
 @layout(
@@ -61,14 +62,14 @@ def open_manifest(
     `credit` says where images come from, and every other column is a fact. Files outside the table's folder are read only
     with `allow_outside`: whoever wrote the table would choose which files of this machine are shown.
     """
-    path = _manifest_in(location) if os.path.isdir(location) else location
+    path = _manifest_in(location) if is_folder(location) else location
     rows = _load_rows(path)
     if not rows:
         raise BadInput(f"{path} lists no images")
     path_column = _column(rows, PATH_COLUMNS)
     if path_column is None:
         raise BadInput(f"{path} should have a column 'path', but has {listed(rows[0])}")
-    root = os.path.dirname(os.path.abspath(path))
+    root = os.path.dirname(absolute(path))
     allowed = yes_or_no("allow_outside", allow_outside)
     paths = _paths(path, rows, path_column, root, allow_outside=allowed)
     keys = _label_keys(rows)
@@ -103,7 +104,7 @@ def joined_labels(labels: Iterable[str]) -> str:
 def _manifest_in(location: str) -> str:
     folder = inner_root(location)
     for name in MANIFEST_NAMES:
-        if os.path.isfile(os.path.join(folder, name)):
+        if is_file(os.path.join(folder, name)):
             return os.path.join(folder, name)
     raise BadInput(f"{location} has no manifest; expected one of {', '.join(MANIFEST_NAMES)}")
 
@@ -111,7 +112,7 @@ def _manifest_in(location: str) -> str:
 def _load_rows(path: str) -> list[Row]:
     ending = os.path.splitext(path)[1].lower()
     if ending == ".parquet":
-        return [*load_parquet_rows(path)]
+        return [*load_parquet_rows(local_file(path))]
     text = read_text(path, errors="surrogateescape")
     if "\0" in text or (ending == ".jsonl" and r"\u0000" in text):
         raise BadInput(f"{path} is not text in UTF-8: it holds zeros, which no name does")
@@ -173,6 +174,8 @@ def _paths(path: str, rows: Sequence[Row], column: str, root: str, *, allow_outs
         image_id = str(row.get("id") or file.replace(os.sep, "/"))
         if not file:
             raise BadInput(f"{path}, image {number}: no path")
+        if "://" in file:
+            check_url(file)
         if not allow_outside and leads_outside(file, root):
             raise BadInput(
                 f"{path}, image {number}: {file} lies outside {root}; where the table may name such files, say "
@@ -182,7 +185,7 @@ def _paths(path: str, rows: Sequence[Row], column: str, root: str, *, allow_outs
             raise BadInput(f"{path} lists {image_id} twice; give each row an id of its own in a column 'id'")
         paths[image_id] = file
     first = list(paths.values())[:50]
-    if not any(os.path.exists(os.path.join(root, file)) for file in first):
+    if not any(exists(joined(root, file)) for file in first):
         raise BadInput(f"{path} lists {first[0]}, but there is no such file; paths are relative to {root}")
     return paths
 
@@ -193,6 +196,8 @@ def leads_outside(file: str, root: str) -> bool:
     >>> leads_outside("a/b.jpg", "/data"), leads_outside("a/../../b.jpg", "/data"), leads_outside("/data/b.jpg", "/data")
     (False, True, False)
     """
+    if is_url(file):
+        return not file.startswith(f"{root}/") or leads_outside(file.removeprefix(f"{root}/"), root)
     if os.path.isabs(file):
         return not os.path.normpath(file).startswith(os.path.join(root, ""))
     # most paths have no such step, and a manifest may have a million rows
@@ -241,8 +246,11 @@ def load_parquet_rows(path: str) -> list[dict[str, Any]]:
     except ModuleNotFoundError as missing:
         raise missing_extra("a Parquet manifest", missing) from missing
     try:
-        if twice := repeated(pyarrow.parquet.read_schema(path).names):
+        schema = pyarrow.parquet.read_schema(path)
+        if twice := repeated(schema.names):
             raise BadInput(f"{path} has two columns called {twice!r}; rename or remove one of them")
+        if not set(PATH_COLUMNS) & set(schema.names) and any(pyarrow.types.is_struct(kind) for kind in schema.types):
+            raise BadInput(f"{path} names no files; where a column holds the images themselves, open hf-dataset:{path}")
         _check_amount(path)
         rows: list[dict[str, Any]] = pyarrow.parquet.read_table(path).to_pylist()
     except OverflowError as problem:

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from shiftproof.errors import BadInput
 from shiftproof.files import read_json
+from shiftproof.places import absolute
 from shiftproof.types import Classes
 
 RECORD = "manifest.json"
@@ -30,7 +31,7 @@ WrittenLayout = Literal["imagenet-c", "cifar-c", "imagenet-p", "cifar-p", "crops
 def load_record(root: str | Path) -> Record | None:
     """The record in a folder; None where there is none, or somebody else's file of that name."""
     try:
-        record = read_json(Path(root, RECORD))
+        record = read_json(os.path.join(root, RECORD))
     except BadInput:
         return None
     return record if _is_ours(record) else None
@@ -71,7 +72,7 @@ def _are_texts(entries: object) -> bool:
 
 def record_of(root: str) -> Record | None:
     """The record of the dataset in a folder, or in the folder above."""
-    return load_record(root) or load_record(os.path.dirname(os.path.abspath(root)))
+    return load_record(root) or load_record(os.path.dirname(absolute(os.fspath(root))))
 
 
 def notes_on(record: Record | None) -> tuple[str, ...]:

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import errno
-import glob
 import itertools
 import math
 import os
 import re
 import tarfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from glob import has_magic
+from typing import BinaryIO, NamedTuple
 
 from shiftproof.datasets.folder import Labelled, labelled
 from shiftproof.datasets.image_list import LARGEST_FILE, EncodedImage, ImageList, broken_note, file_stamp, skip_broken
 from shiftproof.datasets.labels import LabelKeys, label_keys, places_of
 from shiftproof.datasets.layout import Example, layout
-from shiftproof.datasets.listing import folder_name, group_by_folder, inner_root, is_image_name
+from shiftproof.datasets.listing import folder_name, group_by_folder, inner_root, is_image_name, visible_entries
 from shiftproof.errors import BadInput
 from shiftproof.files import parse_json
+from shiftproof.places import absolute, files_like, is_file, is_folder, is_url, open_binary, size_of
 from shiftproof.types import Classes, Fact, Sample
 
 LABEL_FIELDS = ("label", "labels", "cls", "wnid", "class")
@@ -32,19 +35,26 @@ MOST_SHARDS = 100_000
 class TarImage(EncodedImage):
     """An image that is a member of an archive."""
 
-    path: str
+    path: str  # or URL
     offset: int
     size: int
+    version: str | None = None  # of the archive, at a URL
 
     def stamp(self) -> str:
-        return f"{file_stamp(self.path)}\0{self.offset}"
+        archive = file_stamp(self.path) if self.version is None else f"{self.path}\0{self.version}"
+        return f"{archive}\0{self.offset}"
 
     def read(self) -> bytes:
         if self.size > LARGEST_FILE:
             raise OSError(errno.EFBIG, f"{self.size:,} bytes, more than the {LARGEST_FILE:,} that are read")
-        with open(self.path, "rb") as file:
-            file.seek(self.offset)
-            data = file.read(self.size)
+        if is_url(self.path):
+            from shiftproof import remote
+
+            data = remote.read(self.path, self.version, start=self.offset, size=self.size)
+        else:
+            with open(self.path, "rb") as file:
+                file.seek(self.offset)
+                data = file.read(self.size)
         if len(data) < self.size:
             raise OSError(f"{os.path.basename(self.path)} is shorter than when it was opened")
         return data
@@ -89,8 +99,8 @@ def open_tar(location: str, *, name: str | None = None, classes: Classes | None 
     groups: dict[str, _Sample] = {}
     for shard in shards:
         prefix = f"{os.path.basename(shard)}/" if len(shards) > 1 else ""
-        for member, place in _members(shard):
-            _add(groups, prefix, member, place)
+        for member in members_of(shard):
+            _add(groups, prefix, member)
     pictures = {image_id: place for group in groups.values() for image_id, place in group.pictures.items()}
     if not pictures:
         raise BadInput(f"no images in {location}")
@@ -109,16 +119,18 @@ def open_tar(location: str, *, name: str | None = None, classes: Classes | None 
 
 def shards_at(location: str) -> list[str]:
     """The archives that a file, a folder or a pattern stands for, in order."""
-    if os.path.isdir(location):
-        shards = sorted(glob.glob(os.path.join(glob.escape(inner_root(location)), "*.tar")))
-    elif os.path.isfile(location):
+    if is_folder(location):
+        root = inner_root(location)
+        shards = [os.path.join(root, file) for file in visible_entries(root)[1] if file.endswith(".tar")]
+    elif is_file(location):
         shards = [location]
     else:
-        shards = [path for pattern in expand_braces(location) for path in sorted(glob.glob(pattern)) or [pattern]]
-    missing = [path for path in shards if not os.path.isfile(path)]
+        patterns = expand_braces(location)
+        shards = [path for pattern in patterns for path in (files_like(pattern) if has_magic(pattern) else ()) or [pattern]]
+    missing = [path for path in shards if not is_file(path)]
     if missing or not shards:
         raise BadInput(f"no such shard: {missing[0] if missing else location}")
-    shards = [os.path.abspath(shard) for shard in dict.fromkeys(shards)]
+    shards = [absolute(shard) for shard in dict.fromkeys(shards)]
     if len({os.path.basename(shard) for shard in shards}) < len(shards):
         raise BadInput(f"two shards of {location} have the same file name; give each its own, since ids begin with it")
     return shards
@@ -147,19 +159,41 @@ def _choices(inside: str) -> list[str]:
     return [str(number).zfill(len(span[1])) for number in range(first, last + 1)]
 
 
-def _members(shard: str) -> Iterator[tuple[str, TarImage]]:
-    """Name and place of every ordinary file in an archive; links, devices and holes have no bytes of their own here."""
-    length = os.path.getsize(shard)
+class Member(NamedTuple):
+    """An ordinary file in an archive."""
+
+    name: str
+    place: TarImage
+    read: Callable[[], bytes]  # while the archive is listed, so that one at a URL is passed through once
+
+
+def members_of(shard: str) -> Iterator[Member]:
+    """Every ordinary file in an archive; links, devices and holes have no bytes of their own here."""
+    length = size_of(shard)
+    version = None
+    if is_url(shard):
+        from shiftproof import remote
+
+        version = remote.known(shard).version
     try:
-        with tarfile.open(shard, "r:") as archive:
+        with open_binary(shard) as file, tarfile.open(fileobj=file, mode="r:") as archive:
             for member in archive:
                 if not member.isreg() or member.issparse():
                     continue
                 if member.offset_data + member.size > length:
                     raise BadInput(f"{shard} breaks off inside {member.name}; fetch it again")
-                yield member.name, TarImage(shard, member.offset_data, member.size)
+                place = TarImage(shard, member.offset_data, member.size, version)
+                yield Member(member.name, place, partial(_part_of, file, place))
     except (tarfile.TarError, EOFError, ValueError) as problem:
         raise BadInput(f"{shard} is not a whole, uncompressed tar archive: {problem}") from problem
+
+
+def _part_of(file: BinaryIO, place: TarImage) -> bytes:
+    before = file.tell()
+    file.seek(place.offset)
+    data = file.read(place.size)
+    file.seek(before)
+    return data
 
 
 def safe_id(member: str) -> str:
@@ -171,27 +205,27 @@ def safe_id(member: str) -> str:
     return "/".join(step for step in member.replace("\\", "/").split("/") if step not in ("", ".", ".."))
 
 
-def _add(groups: dict[str, _Sample], prefix: str, member: str, place: TarImage) -> None:
-    inner = safe_id(member)
+def _add(groups: dict[str, _Sample], prefix: str, member: Member) -> None:
+    inner, place = safe_id(member.name), member.place
     folder, _, file = inner.rpartition("/")
     stem, _, ending = file.partition(".")
     if file.startswith("."):
         return
     group = groups.setdefault(f"{prefix}{folder}/{stem}", _Sample())
     if ending in ("cls", "json") and place.size > LARGEST_ANNOTATION:
-        group.broken = f"{member} has {place.size:,} bytes, too many for the annotation of one image"
+        group.broken = f"{member.name} has {place.size:,} bytes, too many for the annotation of one image"
     elif ending == "cls":
-        group.labels = label_keys(place.read().decode("utf-8", "replace"))
+        group.labels = label_keys(member.read().decode("utf-8", "replace"))
     elif ending == "json":
-        _add_json(group, member, place)
+        _add_json(group, member.name, member.read())
     elif is_image_name(file):
         # a later member of the same name replaces the earlier one, as it would on disk
         group.pictures[prefix + inner] = place
 
 
-def _add_json(group: _Sample, member: str, place: TarImage) -> None:
+def _add_json(group: _Sample, member: str, text: bytes) -> None:
     try:
-        data = parse_json(place.read(), member)
+        data = parse_json(text, member)
     except BadInput as problem:
         group.broken = str(problem)
         return

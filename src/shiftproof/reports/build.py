@@ -23,6 +23,7 @@ from shiftproof import __version__
 from shiftproof.errors import StoreError
 from shiftproof.files import cache_folder, write_whole
 from shiftproof.metrics.wording import count, images
+from shiftproof.places import as_path
 from shiftproof.reports.packing import SHORT, Packing, packed, unpacked
 from shiftproof.reports.page import Page
 from shiftproof.reports.pictures import OpenImage
@@ -125,7 +126,7 @@ def save_report(
     path: str | os.PathLike[str], results: Results, *, open_image: OpenImage | None = None, title: str | None = None
 ) -> Path:
     """Writes the report and gives its path; the file appears whole or not at all."""
-    path = Path(path)
+    path = as_path(path)
     text = build_report(results, open_image=open_image, title=title)
     # file names may hold bytes that are no text; they show as question marks
     write_whole(path, text.encode("utf-8", "replace"))

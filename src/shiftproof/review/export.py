@@ -23,6 +23,7 @@ from shiftproof.datasets.labels import places_of
 from shiftproof.datasets.records import CARD_TEXT
 from shiftproof.errors import BadInput, UnknownName
 from shiftproof.files import csv_bytes, write_whole
+from shiftproof.places import local_path
 from shiftproof.review.data_card import amount_of, card_text, class_contents, data_card, image_contents
 from shiftproof.review.summary import Summary
 from shiftproof.review.verdicts import Verdict, failure_modes_of, rejection_reason
@@ -233,7 +234,7 @@ def failure_mode_project(
         raise BadInput(f"nothing of {project.title} was kept so far")
     asked = dataclasses.replace(
         project,
-        folder=Path(folder),
+        folder=local_path(folder, "a dataset"),
         title=f"Failure modes of {project.title}",
         screen_name=FAILURE_MODES.name,
         items=tuple(kept),
@@ -300,7 +301,7 @@ def export(
         raise BadInput(f"layout {layout} cannot store votes; choose manifest or webdataset")
     images = _images(project, summary, part, pixels)
     card = data_card(project, summary, image_contents(images, layout, WHY[part]))
-    written = _write(Path(folder), card, LAYOUTS[layout].files(images), progress)
+    written = _write(local_path(folder, "a dataset"), card, LAYOUTS[layout].files(images), progress)
     return Exported(written, card, LAYOUTS[layout].opened_as.format(root=written.destination))
 
 
@@ -308,7 +309,7 @@ def export_classes(project: Project, summary: Summary, folder: str | Path, *, pr
     """Writes the list of kept classes, with a data card and checksums."""
     classes = kept_classes(project, summary.verdicts)
     card = data_card(project, summary, class_contents(classes, WHY["kept"]))
-    written = _write(Path(folder), card, [class_list(classes)], progress)
+    written = _write(local_path(folder, "a dataset"), card, [class_list(classes)], progress)
     return Exported(written, card, str(written.destination / CLASS_LIST))
 
 

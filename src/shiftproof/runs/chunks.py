@@ -11,7 +11,7 @@ import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import xxhash
@@ -21,6 +21,7 @@ from safetensors import numpy as tensors
 
 from shiftproof.errors import DamagedFile
 from shiftproof.files import write_whole
+from shiftproof.places import is_url
 
 CHECKSUMS = "checksums"
 """The entry of a file's metadata that holds them, by the name of the array; that of the rest of the metadata has no name."""
@@ -115,6 +116,9 @@ class Chunk:
 @contextmanager
 def reading(path: Path) -> Iterator[Chunk]:
     """A file of arrays, opened; DamagedFile where it is none."""
+    if is_url(path):
+        yield _fetched(path)
+        return
     status = os.stat(path)
     state = (str(path), status.st_ino, status.st_mtime_ns)
     if not stat.S_ISREG(status.st_mode):
@@ -127,6 +131,52 @@ def reading(path: Path) -> Iterator[Chunk]:
     except SafetensorError as error:
         _damaged[state] = str(error)
         raise DamagedFile(path, str(error)) from error
+
+
+def _fetched(path: Path) -> Chunk:
+    """A file at a URL, of which the cache of this machine has a copy; files of rows never change under their name."""
+    from shiftproof import remote
+
+    version = remote.known(str(path)).version
+    state = (str(path), 0, hash(version))
+    if state in _damaged:
+        raise DamagedFile(path, _damaged[state])
+    try:
+        return Chunk(path, _InMemory(remote.read(str(path), version)), state)
+    except (SafetensorError, ValueError, KeyError, TypeError, AttributeError) as error:
+        _damaged[state] = "it is no file of arrays"
+        raise DamagedFile(path, _damaged[state]) from error
+
+
+class _InMemory:
+    """The bytes of a file of arrays, with those methods of an open one that are used here."""
+
+    def __init__(self, data: bytes) -> None:
+        self._arrays = tensors.load(data)
+        length = int.from_bytes(data[:8], "little")
+        self._metadata = dict(json.loads(data[8 : 8 + length]).get("__metadata__") or {})
+
+    def metadata(self) -> dict[str, str]:
+        return self._metadata
+
+    def keys(self) -> list[str]:
+        return list(self._arrays)
+
+    def get_tensor(self, name: str) -> NDArray[Any]:
+        if name not in self._arrays:
+            raise SafetensorError(f"File does not contain tensor {name}")
+        return self._arrays[name]
+
+    def get_slice(self, name: str) -> _InMemory.Shape:
+        return _InMemory.Shape(self.get_tensor(name).shape)
+
+    class Shape(NamedTuple):
+        """The shape of an array."""
+
+        shape: tuple[int, ...]
+
+        def get_shape(self) -> tuple[int, ...]:
+            return self.shape
 
 
 def _of_array(name: str, array: NDArray[Any]) -> str:

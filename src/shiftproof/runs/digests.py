@@ -13,10 +13,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
 
+from shiftproof.datasets.image_list import is_away
 from shiftproof.files import quarantine
 from shiftproof.types import ImageSource
 
 DIGEST_LETTERS = 32
+
+THREADS, THREADS_AWAY = 4, 16
+"""Files that are read at once, on this machine and at a URL, where each is waited for."""
 
 TABLE = "CREATE TABLE digests (stamp TEXT PRIMARY KEY, digest TEXT NOT NULL) WITHOUT ROWID"
 """All that the file holds: a view or a trigger in its place would be a program, and could run for ever."""
@@ -41,7 +45,7 @@ class DigestCache:
         stamps = [stamp_of(source) for source in sources]
         known = self.known()
         missing = [place for place, stamp in enumerate(stamps) if stamp is None or stamp not in known]
-        with ThreadPoolExecutor(4) as threads:
+        with ThreadPoolExecutor(THREADS_AWAY if any(map(is_away, sources[:1])) else THREADS) as threads:
             fresh = dict(zip(missing, threads.map(_digest, (sources[place] for place in missing)), strict=True))
         self.remember((stamps[place], digest) for place, digest in fresh.items())
         return [fresh[place] if place in fresh else known[stamp or ""] for place, stamp in enumerate(stamps)]

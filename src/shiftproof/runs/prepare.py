@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from shiftproof import catalog
 from shiftproof.corruptions.entry import check_kernels, corruption_of
+from shiftproof.datasets.image_list import fetch_images
 from shiftproof.errors import BadInput, UnknownName, UnreadableImage
 from shiftproof.runs.digests import digest_of, stamp_of
 from shiftproof.runs.workers import Arrays
@@ -49,6 +50,7 @@ def prepare(job: Job) -> tuple[Arrays, list[Read]]:
     read: list[Read] = []
     # once an image, which may be there under many conditions
     sources = dict(zip((sample.id for sample in job.samples), job.sources, strict=True))
+    fetch_images(sources.values())
     stamps = {image_id: stamp_of(source) for image_id, source in sources.items()}
     for sample, source, condition in zip(job.samples, job.sources, job.conditions, strict=True):
         stamp, reason = stamps[sample.id], None

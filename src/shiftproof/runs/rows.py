@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from shiftproof.errors import DamagedFile, StoreError
 from shiftproof.files import SURELY_LEFT, alone, check_inside, quarantine, read_regular, sweep, write_whole
+from shiftproof.places import is_url
 from shiftproof.runs.chunks import NO_FILE, Chunk, reading, save_chunk
 from shiftproof.types import Keep, satisfies
 
@@ -124,7 +125,7 @@ class StoredRun:
 
     def _contents(self, keep: Keep, verified: bool = False) -> Contents:
         found = Contents()
-        for path in self._files():
+        for path in fetched_ahead(self._files()):
             with or_quarantine(), reading(path) as file:
                 about = about_rows(file)
                 useful = satisfies(about.keep, keep)
@@ -194,7 +195,7 @@ class StoredRun:
         while left:
             before = len(left)
             try:
-                for path in self._files():
+                for path in fetched_ahead(self._files()):
                     with _quarantine_and_raise():
                         rows = _read_some(path, left, keep, classes)
                     left.difference_update(zip(rows.ids, rows.digests, strict=True))
@@ -216,7 +217,10 @@ class StoredRun:
     def _seal(self) -> None:
         known = KnownRows()
         joinable: dict[Keep, dict[Path, list[int] | None]] = {}
-        for path in self._files():
+        files = self._files()
+        if is_url(self.folder):  # without locks nobody touches what others wrote, so that no row is in no file
+            files = [path for path in files if path.stem.endswith(f"-{self._writer}")]
+        for path in files:
             with or_quarantine(), reading(path) as file:
                 about = about_rows(file)
                 fresh = known.add(about)
@@ -246,6 +250,14 @@ class StoredRun:
         if not self.folder.is_dir():
             return
         check_inside(self.folder, self.folder.parents[1])
+        if not is_url(self.folder):
+            self._sweep()
+        about = self.folder / "run.json"
+        if self.about and about.exists() and model_in(about) is None:
+            quarantine(about, "it does not say whose rows these are", "it is written again: the rows are kept")
+            self._write_about()
+
+    def _sweep(self) -> None:
         sweep(self.folder)
         for path in self.folder.glob(".*"):  # by versions whose writers could not be told to live or not
             try:
@@ -253,20 +265,27 @@ class StoredRun:
                     path.unlink()
             except (FileNotFoundError, IsADirectoryError, PermissionError):
                 pass  # its writer has just finished it; or it is no file of ours
-        about = self.folder / "run.json"
-        if self.about and about.exists() and model_in(about) is None:
-            quarantine(about, "it does not say whose rows these are", "it is written again: the rows are kept")
-            self._write_about()
 
     def _write_about(self) -> None:
         write_whole(self.folder / "run.json", to_json(self.about), inside=self.folder.parents[1])
 
     def _files(self) -> list[Path]:
         check_inside(self.folder, self.folder.parents[1])  # they may be quarantined or joined
+        if is_url(self.folder):
+            return sorted(self.folder.glob("*.safetensors"))
         return sorted(path for path in self.folder.glob("*.safetensors") if path.is_file())
 
     def _new_path(self) -> Path:
         return self.folder / f"{time.time_ns():020d}-{self._writer}.safetensors"
+
+
+def fetched_ahead(paths: list[Path]) -> Iterable[Path]:
+    """The paths in order; of files at a URL, the next ones are fetched meanwhile."""
+    if not paths or not is_url(paths[0]):
+        return paths
+    from shiftproof import remote
+
+    return remote.ahead(paths, lambda path: remote.read(str(path), remote.known(str(path)).version))
 
 
 @dataclass

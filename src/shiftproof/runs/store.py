@@ -32,7 +32,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shiftproof.errors import BadInput, DamagedFile, StoreError, StoreWarning
-from shiftproof.files import check_inside, locked, quarantine, refusal, write_whole, writing
+from shiftproof.files import cache_folder, check_inside, locked, quarantine, refusal, write_new, write_whole, writing
+from shiftproof.places import as_path, is_url
 from shiftproof.runs.chunks import reading, save_chunk
 from shiftproof.runs.records import (
     FORMAT,
@@ -91,13 +92,20 @@ class Store:
     def __init__(self, root: str | Path) -> None:
         if "\0" in str(root):
             raise BadInput(f"{str(root)!r} is no folder for a store: it holds a NUL character")
-        self.root = Path(root)
+        self.root = as_path(root)
 
     @property
     def digests(self) -> DigestCache:
         from shiftproof.runs.digests import DigestCache  # merging and checking stores need no database
 
-        return DigestCache(self.root / "digests.sqlite")
+        return DigestCache(self.cache / "digests.sqlite")
+
+    @property
+    def cache(self) -> Path:
+        """Where databases of digests lie: in the store, or on this machine where the store is at a URL."""
+        if not is_url(self.root):
+            return self.root
+        return cache_folder() / "stores" / fingerprint_of(str(self.root))[:16]
 
     def models(self, *, companions: bool = False) -> list[StoredModel]:
         """Every model that has rows here, by name, the newest version of a name first; companions only where asked for.
@@ -213,10 +221,7 @@ class Store:
         while True:
             self.settle()
             try:
-                with self._changes.open("x", encoding="utf-8", errors="surrogateescape") as file:
-                    file.write(json.dumps(change, ensure_ascii=False))
-                    file.flush()
-                    os.fsync(file.fileno())
+                write_new(self._changes, json.dumps(change, ensure_ascii=False).encode("utf-8", "surrogateescape"))
                 break
             except FileExistsError:
                 continue  # another process changes something too
@@ -267,8 +272,15 @@ class Store:
     def _forget(self, fingerprints: Container[str]) -> None:
         """Moves folders out of sight, each at once, and then deletes them."""
         models = [path for path in self.root.glob("models/*") if path.name in fingerprints]
+        gone = (*models, *(folder for folder, of in self.folders_of_models() if of in fingerprints))
+        if is_url(self.root):
+            from shiftproof import remote
+
+            for folder in reversed(gone):  # the model last: whoever finds it unfinished finishes it
+                remote.remove_all(str(folder))
+            return
         dust = self.root / ".forgotten"
-        for folder in (*models, *(folder for folder, of in self.folders_of_models() if of in fingerprints)):
+        for folder in gone:
             dust.mkdir(exist_ok=True)
             with suppress(FileNotFoundError):  # another process moved it
                 folder.rename(dust / uuid.uuid4().hex)
@@ -347,12 +359,18 @@ class Store:
             except DamagedFile as error:
                 damaged.append(error)
                 continue
-            with writing(here, inside=self.root) as unfinished, path.open("rb") as source, unfinished.open("wb") as copy:
-                shutil.copyfileobj(source, copy)
-                copy.flush()
-                os.fsync(copy.fileno())
+            self._copy(path, here)
             new += 1
         return Merged(new, tuple(damaged))
+
+    def _copy(self, path: Path, here: Path) -> None:
+        if is_url(path) or is_url(here):
+            write_whole(here, path.read_bytes(), inside=self.root)
+            return
+        with writing(here, inside=self.root) as unfinished, path.open("rb") as source, unfinished.open("wb") as copy:
+            shutil.copyfileobj(source, copy)
+            copy.flush()
+            os.fsync(copy.fileno())
 
     def check(self) -> list[Checked]:
         """Reads every file of the store, and quarantines those that are damaged."""

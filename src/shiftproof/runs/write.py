@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from shiftproof.errors import BadInput, NotKept
 from shiftproof.metrics.accuracy import to_top5
 from shiftproof.models.loaded import joined, taken
+from shiftproof.places import is_url
 from shiftproof.runs.load import digests_of
 from shiftproof.runs.prepare import Job, Read
 from shiftproof.runs.records import StoredModel
@@ -46,6 +47,9 @@ PATIENCE = 10.0
 GATHERED = 64
 """Rows of one condition that are enough for a file of their own."""
 
+GATHERED_AWAY = 1024
+"""The same for a store at a URL, where every file is a request."""
+
 RECORDED_BLOCK = 4096
 """Recorded images whose boxes go into one file."""
 
@@ -64,6 +68,7 @@ class RowWriter:
         self._model, self._store, self._keep, self._precision = model, store, keep, precision
         self._run_batch = runner_of(model, keep, precision)
         self._sealed = sealed
+        self._away = is_url(store.root)
         self._runs: dict[Condition, StoredRun] = {}
         self._waiting: dict[Condition, list[Rows]] = {}
         self._gathered: Counter[Condition] = Counter()  # rows that wait
@@ -108,7 +113,8 @@ class RowWriter:
             skipped += now_skipped
             self._waiting.setdefault(condition, []).append(rows)
             self._gathered[condition] += len(rows.ids)
-            if len(places) == 1 or self._gathered[condition] >= GATHERED:
+            at_once = len(places) == 1 and not self._away
+            if at_once or self._gathered[condition] >= (GATHERED_AWAY if self._away else GATHERED):
                 self._commit(condition)
         if time.monotonic() - self._committed > PATIENCE:
             self._commit_waiting()

@@ -12,6 +12,7 @@ from shiftproof.corruptions.editions import edition_of, severity_parameters
 from shiftproof.corruptions.frost_pictures import OUR_FOLDER, frost_pictures
 from shiftproof.corruptions.sequences import check_level, parameters_of
 from shiftproof.errors import BadInput, UnknownName
+from shiftproof.places import local_path
 from shiftproof.runs.prepare import check_condition
 from shiftproof.types import Condition, Dataset, FrostPictures, Output
 from shiftproof.writing.image_files import array_record, file_places, first_labels
@@ -88,7 +89,7 @@ def write_corrupted(
         images,
         CorruptedPictures(shown),
         storage,
-        root=Path(folder),
+        root=local_path(folder, "a dataset"),
         plan=plan,
         parts_a_job=CORRUPTED_PARTS_A_JOB,
         workers=workers,
@@ -156,7 +157,7 @@ def write_perturbed(
         images,
         PerturbedFrames(sequences, edition, seed),
         storage,
-        root=Path(folder),
+        root=local_path(folder, "a dataset"),
         plan=Plan({"layout": layout, "edition": edition, "seed": seed}, "perturbations", making, stems, classes),
         parts_a_job=PERTURBED_PARTS_A_JOB,
         workers=workers,

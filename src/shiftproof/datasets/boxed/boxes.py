@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import math
 import os
 import warnings
@@ -17,6 +18,8 @@ from shiftproof.datasets.labels import places_of
 from shiftproof.datasets.layout import Example, layout
 from shiftproof.datasets.video.frame_sets import frame_itself
 from shiftproof.errors import BadInput
+from shiftproof.files import read_regular
+from shiftproof.places import is_folder, is_url
 from shiftproof.types import Classes, Fact, ImageSource, Sample, Truths
 
 FARTHEST = 1e9
@@ -174,6 +177,10 @@ def short(value: object) -> str:
     return text if len(text) <= 100 else f"{text[:100]}…"
 
 
+def _file_of(path: str) -> str | io.BytesIO:
+    return io.BytesIO(read_regular(path)) if is_url(path) else path
+
+
 def upright_size(path: str) -> tuple[int, int] | None:
     """Width and height of an image file as it is decoded, from its header; None where that cannot be read."""
     from PIL import Image as Pillow  # layouts are recognised without it
@@ -181,7 +188,7 @@ def upright_size(path: str) -> tuple[int, int] | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            with Pillow.open(path, formats=("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")) as picture:
+            with Pillow.open(_file_of(path), formats=("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")) as picture:
                 width, height = picture.size
                 turned = picture.getexif().get(ORIENTATION) in ON_ITS_SIDE
     except (OSError, SyntaxError, ValueError, Pillow.DecompressionBombError):
@@ -236,7 +243,7 @@ def open_with_boxes(
     if boxes is None:
         raise BadInput(f"say where the boxes are, as in boxed:{location}?boxes=boxes.json")
     images = open_dataset(location)
-    if os.path.isdir(boxes):
+    if is_folder(os.fspath(boxes)):
         ids = dict.fromkeys(frame_itself(sample.id) for sample in images.samples)
         return with_boxes(images, xml_images(boxes, ids), classes=classes or images.classes, name=name)
     boxed, categories = coco_images(boxes)

@@ -15,6 +15,7 @@ from shiftproof.datasets.labels import places_of
 from shiftproof.datasets.layout import layout
 from shiftproof.errors import BadInput, listed
 from shiftproof.files import read_json
+from shiftproof.places import absolute, is_file
 from shiftproof.types import Classes, Fact
 
 Entry: TypeAlias = Mapping[str, Any]
@@ -157,13 +158,13 @@ def image_id(entry: Entry, where: str | Path) -> str:
 
 def _image_folder(location: str, images: str | Path | None, names: Sequence[str]) -> str:
     """The folder given, or the first of the usual ones that holds one of the first images."""
-    beside = os.path.dirname(os.path.abspath(location))
+    beside = os.path.dirname(absolute(location))
     above = os.path.dirname(beside)
     # instances_val2017.json lies in annotations/, its images in val2017/ beside that
     split = Path(location).stem.rpartition("_")[2]
     usual = [os.path.join(folder, inner) for folder in (beside, above) for inner in ("", "images", split)]
-    for folder in [os.path.abspath(images)] if images is not None else usual:
-        if any(os.path.isfile(os.path.join(folder, name)) for name in names[:50]):
+    for folder in [absolute(os.fspath(images))] if images is not None else usual:
+        if any(is_file(os.path.join(folder, name)) for name in names[:50]):
             return folder
     looked = f"in {images}" if images is not None else f"beside {location}; say where they are with images=FOLDER"
     raise BadInput(f"{names[0]} and the next images of the list are not {looked}")

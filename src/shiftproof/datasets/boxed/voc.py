@@ -18,6 +18,7 @@ from shiftproof.datasets.layout import Example, layout
 from shiftproof.datasets.listing import folder_name, list_files, list_images
 from shiftproof.errors import BadInput, listed
 from shiftproof.files import read_regular, read_text
+from shiftproof.places import absolute, fetch_together, is_file, is_folder
 from shiftproof.types import Classes, Fact
 
 ANNOTATIONS = "Annotations"
@@ -166,6 +167,7 @@ def _open_xml(
     paths = _paired(ids, by_stem)
     if not any(paths.values()):
         raise BadInput(f"none of the {len(ids):,} images below {images} has an .xml file of its name below {files}")
+    fetch_together(os.path.join(files, path) for path in paths.values() if path is not None)
     boxed = [
         _annotated(files, path, image_id, first_pixel=first_pixel, facts=facts(image_id) if facts else {})
         for image_id, path in paths.items()
@@ -181,9 +183,7 @@ def _open_xml(
 def xml_images(files: str, ids: Iterable[str]) -> list[BoxedImage]:
     """Those of the images that have an annotation of their path below a folder, each with its objects."""
     paths = {image_id: f"{_stem(image_id)}.xml" for image_id in ids}
-    return [
-        _annotated(files, path, image_id) for image_id, path in paths.items() if os.path.isfile(os.path.join(files, path))
-    ]
+    return [_annotated(files, path, image_id) for image_id, path in paths.items() if is_file(os.path.join(files, path))]
 
 
 def _annotated(
@@ -201,17 +201,17 @@ def _annotated(
 
 def _folders(location: str, annotations: str | Path | None) -> tuple[str, str]:
     """The folders of the images and of their annotations."""
-    root = os.path.abspath(location)
+    root = absolute(location)
     if annotations is not None:
-        return root, os.path.abspath(annotations)
+        return root, absolute(os.fspath(annotations))
     inside = os.path.join(root, ANNOTATIONS)
-    if os.path.isdir(inside):
-        return next(path for folder in IMAGE_FOLDERS if os.path.isdir(path := os.path.join(root, folder))), inside
+    if is_folder(inside):
+        return next(path for folder in IMAGE_FOLDERS if is_folder(path := os.path.join(root, folder))), inside
     # ILSVRC/Data/VID/val belongs to ILSVRC/Annotations/VID/val
     steps = root.split(os.sep)
     for place in range(len(steps) - 1, 0, -1):
         twin = os.sep.join([*steps[:place], ANNOTATIONS, *steps[place + 1 :]])
-        if steps[place] in IMAGE_FOLDERS and os.path.isdir(twin):
+        if steps[place] in IMAGE_FOLDERS and is_folder(twin):
             return root, twin
     return root, root
 
@@ -236,7 +236,7 @@ def _stem(path: str) -> str:
 
 def _members(location: str, split: str) -> list[str]:
     """The names on a list of VOC; behind some stands a 1 or -1 for one class, which the boxes say as well."""
-    path = Path(location, "ImageSets", "Main", f"{split}.txt")
+    path = os.path.join(location, "ImageSets", "Main", f"{split}.txt")
     try:
         lines = read_text(path).splitlines()
     except BadInput as problem:

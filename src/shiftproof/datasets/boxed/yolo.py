@@ -14,6 +14,7 @@ from shiftproof.datasets.layout import Example, Folder, layout
 from shiftproof.datasets.listing import folder_name, list_images, visible_entries
 from shiftproof.errors import BadInput, listed
 from shiftproof.files import read_text
+from shiftproof.places import absolute, as_path, exists, fetch_together, is_file, is_folder
 from shiftproof.types import Classes
 
 NAME_FILES = ("classes.txt", "obj.names", "names.txt")
@@ -50,9 +51,10 @@ def open_yolo(
     if not ids:
         raise BadInput(f"no images below {images}")
     found = classes or _named(location, texts, names)
+    fetch_together(os.path.join(images, image_id) for image_id in ids)
     sizes = {image_id: upright_size(os.path.join(images, image_id)) for image_id in ids}
     paths = {image_id: os.path.join(texts, os.path.splitext(image_id)[0] + ".txt") for image_id in ids}
-    if not any(map(os.path.isfile, paths.values())):
+    if not any(map(is_file, paths.values())):
         raise BadInput(f"none of the {len(ids):,} images below {images} has a .txt file of its name below {texts}")
     boxed = [_annotated(image_id, paths[image_id], size) for image_id, size in sizes.items()]
     if found is None:
@@ -69,28 +71,28 @@ def open_yolo(
 
 def _folders(location: str, boxes: str | Path | None) -> tuple[str, str]:
     """The folders of the images and of their text files."""
-    root = os.path.abspath(location)
+    root = absolute(location)
     images = os.path.join(root, "images")
     if boxes is not None:
-        return root, os.path.abspath(boxes)
-    if os.path.isdir(images) and os.path.isdir(os.path.join(root, "labels")):
+        return root, absolute(os.fspath(boxes))
+    if is_folder(images) and is_folder(os.path.join(root, "labels")):
         return images, os.path.join(root, "labels")
     # images/val belongs to labels/val
     steps = root.split(os.sep)
     for place in range(len(steps) - 1, 0, -1):
         twin = os.sep.join([*steps[:place], "labels", *steps[place + 1 :]])
-        if steps[place] == "images" and os.path.isdir(twin):
+        if steps[place] == "images" and is_folder(twin):
             return root, twin
     return root, root
 
 
 def _named(location: str, texts: str, names: str | Path | None) -> Classes | None:
     if names is not None:
-        return classes_from(Path(names))
+        return classes_from(as_path(names))
     for folder in (location, texts):
         for file in NAME_FILES:
-            if os.path.isfile(os.path.join(folder, file)):
-                return classes_from(Path(folder, file))
+            if is_file(path := os.path.join(folder, file)):
+                return classes_from(as_path(path))
     return None
 
 
@@ -104,7 +106,7 @@ def _annotated(image_id: str, path: str, size: tuple[int, int] | None) -> BoxedI
 
 def _objects(path: str, size: tuple[int, int] | None) -> list[Object]:
     """The objects of one image, in pixels; none where the image's size is unknown or there is no file."""
-    if size is None or not os.path.exists(path):
+    if size is None or not exists(path):
         return []
     lines = read_text(path).splitlines()
     rows = [(number, line.split()) for number, line in enumerate(lines, 1) if line.strip()]

@@ -31,6 +31,7 @@ from shiftproof.datasets.listing import (
 from shiftproof.datasets.records import cut_in, is_unlabelled, notes_on, record_of
 from shiftproof.errors import BadInput, UnreadableImage
 from shiftproof.files import read_regular, read_text
+from shiftproof.places import absolute, is_file, is_folder, names_in
 from shiftproof.reference import ilsvrc_classes
 from shiftproof.types import Classes, Decoder, Fact, Image, Sample
 
@@ -55,7 +56,7 @@ def _is_by_severity(folder: Folder) -> bool:
     if not folder.folders:
         return False
     if _holds_severities(root):
-        return _names_corruption(os.path.basename(os.path.abspath(root)))
+        return _names_corruption(os.path.basename(absolute(root)))
     inner = [os.path.join(root, folder) for folder in subfolders(root)]
     return all(_holds_severities(path) or _is_group(path) for path in inner)
 
@@ -93,7 +94,7 @@ def open_imagenet_c(location: str, *, name: str | None = None, classes: Classes 
 
     One corruption alone, ``fog/`` with the folders 1 to 5 in it, takes its name from the folder.
     """
-    root = os.path.abspath(location)
+    root = absolute(location)
     record = record_of(root)
     listing = list_images(root)
     steps = {folder: _condition_steps(root, folder, labelled=not is_unlabelled(record)) for folder in listing.folders}
@@ -166,8 +167,8 @@ def open_imagenet_v2(location: str, *, name: str | None = None, classes: Classes
 def open_tiny_imagenet(location: str, *, name: str | None = None, classes: Classes | None = None) -> ImageList:
     """The validation images of Tiny-ImageNet, labelled by its ``val_annotations.txt``."""
     root = inner_root(location)
-    annotations = Path(root, TINY_LABELS)
-    if not annotations.is_file():
+    annotations = os.path.join(root, TINY_LABELS)
+    if not is_file(annotations):
         raise BadInput(f"{location} has no {TINY_LABELS}; name the folder 'val' of Tiny-ImageNet")
     rows = [line.split("\t") for line in read_text(annotations).splitlines() if line.strip()]
     if any(len(row) < 2 for row in rows):
@@ -269,13 +270,13 @@ def _open_list(
         raise BadInput(f"none of the {len(ids):,} listed images lies below {location}, such as {ids[0]}")
     notes = (f"{len(missing):,} of {len(ids):,} listed images are not there, such as {missing[0]}",) if missing else ()
     samples = [Sample(i, facts={"folder": i.rpartition("/")[0]} if "/" in i else {}) for i in ids]
-    root = os.path.abspath(location)
+    root = absolute(location)
     return ImageList(name or folder_name(location), samples, None, FilesBelow(root), notes=notes, published=published)
 
 
 def _lines(location: str, list_file: str | Path | None, usual_name: str) -> list[str]:
-    path = Path(location, usual_name) if list_file is None else Path(list_file)
-    if not os.path.isfile(path):
+    path = os.path.join(location, usual_name) if list_file is None else os.fspath(list_file)
+    if not is_file(path):
         raise BadInput(f"no list of images at {path}; give the published list with list_file={usual_name}")
     lines = [line.strip() for line in read_text(path).splitlines() if line.strip()]
     # some benchmarks write a label, -1, behind each name
@@ -291,7 +292,7 @@ def _found(location: str, listed: Sequence[str], folders: Sequence[str]) -> list
     for names in (listed, [posixpath.basename(entry) for entry in listed]):
         for folder in folders:
             ids = [posixpath.join(folder, name) for name in names]
-            if any(os.path.isfile(os.path.join(location, image_id)) for image_id in ids[:100]):
+            if any(is_file(os.path.join(location, image_id)) for image_id in ids[:100]):
                 return ids
     return list(listed)
 
@@ -303,7 +304,7 @@ def _missing(location: str, ids: Sequence[str]) -> list[str]:
     missing: list[str] = []
     for folder, inside in by_folder.items():
         path = os.path.join(location, folder)
-        there = set(os.listdir(path)) if os.path.isdir(path) else set()
+        there = set(names_in(path)) if is_folder(path) else set()
         missing += [image_id for image_id in inside if image_id.rpartition("/")[2] not in there]
     return missing
 
@@ -349,7 +350,7 @@ def _holds_sequences(at: Folder) -> bool:
     root = at.location
     inner = [os.path.join(root, folder) for folder in subfolders(root)]
     grouped = [os.path.join(path, folder) for path in inner if not _is_perturbation(path) for folder in subfolders(path)]
-    return any(_holds_videos(path) for path in (os.path.abspath(root), *inner, *grouped) if _is_perturbation(path))
+    return any(_holds_videos(path) for path in (absolute(root), *inner, *grouped) if _is_perturbation(path))
 
 
 def _is_perturbation(path: str) -> bool:
@@ -375,7 +376,7 @@ def open_imagenet_p(location: str, *, name: str | None = None, classes: Classes 
 
     Folders such as ``gaussian_noise_2`` hold the further levels. One perturbation alone takes its name from the folder.
     """
-    root = os.path.abspath(location)
+    root = absolute(location)
     record = record_of(root)
     listing = list_files(root, is_video_name)
     steps = {folder: _steps(root, folder, labelled=not is_unlabelled(record)) for folder in listing.folders}

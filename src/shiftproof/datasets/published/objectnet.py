@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 import os
 from dataclasses import dataclass
-from pathlib import Path
 
 from shiftproof.datasets.folder import open_folder
-from shiftproof.datasets.image_list import FileImage, ImageList, StoredImage
+from shiftproof.datasets.image_list import FileImage, ImageList, StoredImage, file_image
 from shiftproof.datasets.layout import Example, Published, layout
 from shiftproof.datasets.listing import folder_name, inner_root
 from shiftproof.errors import BadInput, UnreadableImage
 from shiftproof.files import read_json
+from shiftproof.places import is_file, is_folder
 from shiftproof.reference import load_table
 from shiftproof.types import Classes, Decoder, Image, ImageSource
 
@@ -50,12 +50,12 @@ class BorderedBelow:
     border: int
 
     def __call__(self, image_id: str) -> ImageSource:
-        return BorderedImage(FileImage(os.path.join(self.root, image_id)), self.border)
+        return BorderedImage(file_image(os.path.join(self.root, image_id)), self.border)
 
 
 def _has_mappings(root: str) -> bool:
     """Whether the files that explain ObjectNet's folders lie in the folder or beside it."""
-    return any(os.path.isfile(os.path.join(root, up, "mappings", CLASS_NAMES)) for up in ("", ".."))
+    return any(is_file(os.path.join(root, up, "mappings", CLASS_NAMES)) for up in ("", ".."))
 
 
 @layout(
@@ -102,13 +102,13 @@ def objectnet_groups(location: str) -> dict[str, list[str]]:
 
 def _image_folder(location: str) -> str:
     inner = os.path.join(location, "images")
-    return inner if os.path.isdir(inner) else location
+    return inner if is_folder(inner) else location
 
 
 def _mapping(root: str, file: str) -> dict[str, str]:
     for up in ("", ".."):
-        path = Path(root, up, "mappings", file)
-        if path.is_file():
+        path = os.path.join(root, up, "mappings", file)
+        if is_file(path):
             mapping = read_json(path)
             if not isinstance(mapping, dict) or not all(isinstance(name, str) for name in mapping.values()):
                 raise BadInput(f"{path} should map names to names")

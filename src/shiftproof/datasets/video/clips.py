@@ -29,6 +29,7 @@ from shiftproof.datasets.manifest import MANIFEST_ENDINGS, open_manifest
 from shiftproof.datasets.video.frame_sets import AnchorRule, Clip, Clips, frames_around
 from shiftproof.errors import BadInput, UnreadableImage
 from shiftproof.files import read_json
+from shiftproof.places import absolute, exists, is_folder
 from shiftproof.types import Classes, Fact, Sample
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def open_clips(
 
 def clips_at(location: str, *, classes: Classes | None = None, allow_outside: bool | str = False) -> Clips:
     """The clips at a location, each with an index of its frames; `allow_outside` as of a manifest."""
-    if os.path.isdir(location):
+    if is_folder(location):
         root = inner_root(location)
         listing = list_files(root, is_clip_name)
         if not listing.folders:
@@ -84,7 +85,7 @@ def clips_at(location: str, *, classes: Classes | None = None, allow_outside: bo
         index = index_clip(location)
     except (UnreadableImage, OSError) as problem:
         raise BadInput(f"{location}: {problem}") from problem
-    find = FramesOfClips({clip: os.path.abspath(location)}, {clip: index})
+    find = FramesOfClips({clip: absolute(location)}, {clip: index})
     return Clips(os.path.splitext(clip)[0], [_clip(Sample(clip), index)], None, find)
 
 
@@ -194,7 +195,7 @@ def _whole_clip(root: str, clip: Sample, names: Sequence[str]) -> Clip:
 
 
 def _info(path: str) -> dict[str, Any]:
-    if not os.path.lexists(path):
+    if not (exists(path) or os.path.islink(path)):
         return {}
     info = read_json(path)
     if not isinstance(info, dict):

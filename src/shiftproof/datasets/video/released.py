@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import csv
+import io
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from shiftproof.datasets.classes import classes_from
@@ -16,7 +16,8 @@ from shiftproof.datasets.manifest import leads_outside
 from shiftproof.datasets.video.clips import frame_number
 from shiftproof.datasets.video.frame_sets import FramesOfSets, frame_itself, one_id_each, with_pixel_distances
 from shiftproof.errors import BadInput
-from shiftproof.files import read_json
+from shiftproof.files import read_json, read_regular
+from shiftproof.places import absolute, as_path, exists, is_file, is_folder, names_in
 from shiftproof.reference import load_table
 from shiftproof.types import Classes, Fact, Sample
 
@@ -84,8 +85,8 @@ def open_vid_robust(
 
 def _classes_in(metadata: str) -> tuple[Classes, tuple[str, ...]]:
     """The classes that the metadata name, or the published ones with what to know of them."""
-    if os.path.isfile(own := os.path.join(metadata, CLASSES)):
-        return classes_from(Path(own)), ()
+    if is_file(own := os.path.join(metadata, CLASSES)):
+        return classes_from(as_path(own)), ()
     rows = load_table("imagenet_vid_classes")
     known = Classes(tuple(row["name"] for row in rows), tuple(row["wnid"] for row in rows))
     return known, ("30 classes, each of many ILSVRC classes: score them with --class-groups imagenet-vid",)
@@ -101,9 +102,9 @@ def frame_of_set(frame: str, anchor: str, labels: tuple[int, ...], facts: Mappin
 
 def metadata_folder(location: str, file: str) -> str:
     """The folder with a file of the release: the location itself, or `metadata` inside it."""
-    root = os.path.abspath(location)
+    root = absolute(location)
     for folder in (os.path.join(root, "metadata"), root):
-        if os.path.isfile(os.path.join(folder, file)):
+        if is_file(os.path.join(folder, file)):
             return folder
     raise BadInput(f"no {file} in {location} or its folder metadata")
 
@@ -115,7 +116,7 @@ def frames_folder(metadata: str) -> str:
 
 def _lists(folder: str, file: str, kind: type) -> dict[str, Any]:
     """What a JSON file of the release holds: a list for each frame."""
-    path = Path(folder, file)
+    path = os.path.join(folder, file)
     data = read_json(path)
     lists = data.values() if isinstance(data, dict) else (None,)
     # by type and not isinstance: true is no number of a class
@@ -127,7 +128,7 @@ def _lists(folder: str, file: str, kind: type) -> dict[str, Any]:
 
 def missing_note(root: str, samples: list[Sample]) -> tuple[str, ...]:
     """The note on frames that are missing."""
-    missing = sum(not os.path.exists(os.path.join(root, frame_itself(sample.id))) for sample in samples)
+    missing = sum(not exists(os.path.join(root, frame_itself(sample.id))) for sample in samples)
     return (f"{missing:,} of {len(samples):,} frames are not below {root}",) if missing else ()
 
 
@@ -188,7 +189,7 @@ def open_ytbb_robust(
     root, k = images or frames_folder(metadata), whole_number("k", k, least=0)
     known = Classes(tuple(row["name"] for row in load_table("ytbb_classes")))
     said = _annotations(metadata, ANCHORS)
-    pairs = _annotations(metadata, PAIRS) if os.path.isfile(os.path.join(metadata, PAIRS)) else None
+    pairs = _annotations(metadata, PAIRS) if is_file(os.path.join(metadata, PAIRS)) else None
     bad = {_pair(key)[0] for key, words in (pairs or {}).items() if "bad-anchor" in words}
     good = {
         key: words for key, words in said.items() if "good" in words and not words & {"bad", "unsure"} and key not in bad
@@ -225,7 +226,7 @@ def open_ytbb_robust(
 
 
 def _annotations(metadata: str, file: str) -> Annotations:
-    path = Path(metadata, file)
+    path = os.path.join(metadata, file)
     table = read_json(path)
     try:
         names: Sequence[str] = [str(name) for name in table["labels"]]
@@ -270,17 +271,17 @@ def _beside(root: str, anchors: Collection[str], k: int) -> Neighbours:
 def _near(root: str, anchor: str, k: int) -> Iterator[str]:
     folder = anchor.partition("/")[0]
     path = os.path.join(root, folder)
-    for frame in sorted(os.listdir(path)) if os.path.isdir(path) else ():
+    for frame in sorted(names_in(path)) if is_folder(path) else ():
         if is_image_name(frame) and 0 < abs(frame_number(frame) - frame_number(anchor)) <= k:
             yield f"{folder}/{frame}"
 
 
 def _classes_of_anchors(metadata: str) -> dict[str, int]:
     """The class of each anchor by its clip's folder, as the table of anchors has it."""
-    path = Path(metadata, ANCHOR_CLASSES)
+    path = as_path(os.path.join(metadata, ANCHOR_CLASSES))
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            rows = [(f"{row['ytid']}_{row['time_ms']}", int(row["label"])) for row in csv.DictReader(file)]
+        text = io.StringIO(read_regular(path).decode("utf-8"), newline="")
+        rows = [(f"{row['ytid']}_{row['time_ms']}", int(row["label"])) for row in csv.DictReader(text)]
     except (OSError, KeyError, ValueError, TypeError, csv.Error) as problem:  # TypeError: a row that ends too soon
         raise BadInput(f"{path} cannot be read: {problem}") from problem
     classes = len(load_table("ytbb_classes"))

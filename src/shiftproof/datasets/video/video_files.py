@@ -27,6 +27,7 @@ from shiftproof.datasets.decoding import check_size, limit_from_environment
 from shiftproof.datasets.image_list import StoredImage, file_stamp
 from shiftproof.datasets.video.frame_sets import FrameType
 from shiftproof.errors import UnreadableImage
+from shiftproof.places import local_file
 from shiftproof.types import Decoder, Image
 
 Grain = Literal["kept", "smoothed"]
@@ -65,6 +66,7 @@ FORMATS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,mpeg,mpegts,mpegvideo,ogg,a
 
 def open_video(file: str | io.BytesIO) -> InputContainer:
     """A video file; UnreadableImage where it is none, or its pictures are of no known kind or too large."""
+    file = local_file(file) if isinstance(file, str) else file
     if isinstance(file, str) and not os.path.isfile(file):
         os.stat(file)  # tells the reason where there is nothing
         raise UnreadableImage("not a regular file")
@@ -303,6 +305,7 @@ class FramesOfClips:
 
 @lru_cache(maxsize=256)
 def _file_digest(path: str, stamp: str) -> str:  # noqa: ARG001 - part of the key of the cache
+    path = local_file(path)
     if not os.path.isfile(path):  # opening a pipe would wait for whoever writes into it
         raise OSError(errno.EINVAL, "not a regular file")
     with open(path, "rb") as file:
@@ -383,6 +386,7 @@ def _rate(stream: av.VideoStream) -> float | None:
 
 
 def _opened(path: str) -> InputContainer:
+    path = local_file(path)
     if os.path.isfile(path) and os.path.getsize(path) == 0:
         raise UnreadableImage("empty file")
     container = open_video(path)

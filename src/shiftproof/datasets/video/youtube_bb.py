@@ -15,6 +15,7 @@ from shiftproof.datasets.labels import places_of
 from shiftproof.datasets.layout import Example, layout
 from shiftproof.datasets.listing import folder_name, list_images
 from shiftproof.errors import BadInput, listed
+from shiftproof.places import absolute, as_path, local_file
 from shiftproof.types import Classes, Fact
 
 COLUMNS = (
@@ -49,12 +50,12 @@ def open_youtube_bb(
     if table is None:
         raise BadInput(f"say which table, as in youtube-bb:{location}?table=yt_bb_detection_validation.csv")
     _check_pattern(frame)
-    root = os.path.abspath(location)
+    root = absolute(location)
     there = set(list_images(root).ids())
     rows: dict[str, list[Mapping[str, str]]] = defaultdict(list)
     names: dict[str, str] = {}
     missing: set[str] = set()
-    for row in _rows(Path(table)):
+    for row in _rows(as_path(table)):
         names[row["class_id"]] = row["class_name"]
         image_id = frame.format(**row)
         if image_id in there:
@@ -76,7 +77,7 @@ def open_youtube_bb(
 def _rows(path: Path) -> Iterator[Mapping[str, str]]:
     """The rows of the table, which may have a heading or none."""
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
+        with Path(local_file(str(path))).open(encoding="utf-8-sig", newline="") as file:
             for number, cells in enumerate(csv.reader(file), 1):
                 if len(cells) != len(COLUMNS):
                     raise BadInput(f"{path}, row {number}: expected the {len(COLUMNS)} columns {', '.join(COLUMNS)}")
