@@ -399,7 +399,11 @@ class EngineSettings(Options):
     )
     worker_cpus: int = option(1, "CPUs of each worker of the engine.", bounds=Bounds(1))
     worker_gpus: float = option(0.0, "GPUs of each worker of the engine; 0.5 is half of one.", bounds=Bounds(0))
-    jobs: int = option(8, "Jobs that a Slurm array is split into.", bounds=Bounds(1))
+    max_workers: int | None = option(
+        None,
+        "Most workers of the engine.  [default: all that a Ray cluster has room for, 8 jobs of Slurm]",
+        bounds=Bounds(1),
+    )
     slurm: tuple[str, ...] = option(
         (), "A parameter of the Slurm jobs, e.g. partition=gpu or time=120; repeatable.", repeatable=True
     )

@@ -21,6 +21,7 @@ from shiftproof.datasets.image_list import FileImage, ImageList, some_of
 from shiftproof.errors import BadInput
 from shiftproof.runs.engines import Unfit, WorkFailed
 from shiftproof.types import Classifier, Dataset
+from toys import COLOURS, colour_scores
 
 pytest.importorskip("ray", reason="ray is not installed: pip install 'shiftproof[ray]'")
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning")
@@ -69,7 +70,8 @@ class Background(threading.Thread):
 
     def __init__(self, do: Callable[[], Any]) -> None:
         super().__init__(daemon=True)
-        self._do, self._error = do, None
+        self._do = do
+        self._error: BaseException | None = None
         self.start()
 
     def run(self) -> None:
@@ -221,6 +223,58 @@ def test_an_error_of_the_model_is_raised_here(cluster: Any, photos: Dataset, tmp
         fill(model, photos, tmp_path / "ray", at(cluster))
 
 
+def files_in(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+@pytest.mark.parametrize("layout", ["imagenet-c", "cifar-c"])
+def test_corrupted_files_and_arrays_are_those_written_here(
+    cluster: Any, photos: ImageList, tmp_path: Path, layout: Any
+) -> None:
+    (tmp_path / "photos" / photos.samples[3].id).write_bytes(b"no picture")
+    chosen = sp.CorruptionChoice(corruptions=("brightness", "contrast"))
+    how: dict[str, Any] = {"corruptions": chosen, "pictures": sp.PictureSettings(edition="cifar-32"), "layout": layout}
+    on_ray = sp.corrupt_dataset(photos, tmp_path / "ray", engine=at(cluster), **how)
+    here = sp.corrupt_dataset(photos, tmp_path / "here", **how)
+    assert (on_ray.written, on_ray.skipped_images) == (here.written, here.skipped_images)
+    assert on_ray.written == 10 * (len(photos.samples) - 1)
+    assert files_in(tmp_path / "ray") == files_in(tmp_path / "here")
+
+
+def test_perturbation_sequences_are_those_written_here(cluster: Any, photos: ImageList, tmp_path: Path) -> None:
+    how: dict[str, Any] = {
+        "perturbations": sp.PerturbationChoice(perturbations=("tilt",)),
+        "edition": "cifar-32",
+        "limit": 4,
+    }
+    sp.perturb_dataset(photos, tmp_path / "ray", layout="cifar-p", engine=at(cluster), **how)
+    sp.perturb_dataset(photos, tmp_path / "here", layout="cifar-p", **how)
+    assert files_in(tmp_path / "ray") == files_in(tmp_path / "here")
+
+
+def test_adversarial_filtration_chooses_the_same_images(
+    cluster: Any, photos: ImageList, colour_model: Classifier, tmp_path: Path
+) -> None:
+    def confused(inputs: Any) -> Any:
+        return colour_scores(inputs)[:, ::-1]
+
+    model = sp.wrap_model(
+        confused,
+        name="confused",
+        version="1",
+        class_names=sorted(COLOURS),
+        size=(16, 16),
+        preprocess="squash,mean=0,std=1",
+    )
+    made = {
+        where: sp.curate.adversarial(photos, tmp_path / where, [model], store=tmp_path / f"{where}-store", engine=engine)
+        for where, engine in (("ray", at(cluster)), ("here", None))
+    }
+    chosen = {where: [sample.id for sample in one.filtered.choice.left] for where, one in made.items()}
+    assert chosen["ray"] == chosen["here"] != []
+    assert (tmp_path / "ray" / "images.csv").read_bytes() == (tmp_path / "here" / "images.csv").read_bytes()
+
+
 @pytest.mark.real
 def test_a_real_network_gives_the_same_rows_though_a_node_dies(cluster: Any, real_data: Path, tmp_path: Path) -> None:
     victim = add_node(cluster)
@@ -228,7 +282,7 @@ def test_a_real_network_gives_the_same_rows_though_a_node_dies(cluster: Any, rea
     chosen = sp.StudyChoice(
         ["corruption"], {"corruption": sp.CorruptionOptions(corruptions=("fog", "jpeg_compression"), severities=(3,))}
     )
-    killed = []
+    killed: list[Any] = []
 
     class KillInTheMiddle(Silent):
         """Progress that kills a node when the store has a third of the rows."""

@@ -17,8 +17,11 @@ from shiftproof.types import Classifier, Dataset
 
 pytest.importorskip("submitit", reason="submitit is not installed: pip install 'shiftproof[slurm]'")
 
+# submitit leaves its local processes to themselves
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+
 SETTINGS = sp.PredictionSettings(batch_size=BATCH, quiet=True)
-ENGINE = EngineSettings(engine="slurm://local", jobs=2)
+ENGINE = EngineSettings(engine="slurm://local", max_workers=2)
 
 
 @pytest.fixture

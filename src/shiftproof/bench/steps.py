@@ -106,10 +106,9 @@ class Bench:
             return model
         from shiftproof.models.by_settings import load_any, load_classifier  # what is stored is read without models
 
-        load = partial(load_classifier, model, self.model_options)
-        if not classifier:
-            load = partial(load_any, model, self.model_options, prediction)
-        return self.opened(load)
+        if classifier:
+            return self.opened(partial(load_classifier, model, self.model_options))
+        return self.opened(partial(load_any, model, self.model_options, prediction))
 
     def opened(self, opener: Callable[[], Model]) -> Any:
         """The model that it opens, here and by workers of the engine."""

@@ -20,7 +20,7 @@ from shiftproof.datasets.subsets import unlabelled
 from shiftproof.errors import BadInput
 from shiftproof.options import PredictionSettings
 from shiftproof.runs.adapting import adapts, under
-from shiftproof.runs.engines import Engine
+from shiftproof.runs.engines import Engine, status_of
 from shiftproof.runs.engines.predicting import predict_on
 from shiftproof.runs.load import digests_of, load_found, load_predictions, meet
 from shiftproof.runs.plan import KnownInputs, Plan, keeps_of, measurable, plan_blocks
@@ -59,18 +59,6 @@ class Progress(Protocol):
     def advance(self, images: int) -> None: ...
 
     def end(self) -> None: ...
-
-
-@runtime_checkable
-class StatusProgress(Progress, Protocol):
-    """One that also has room for a few words about who works."""
-
-    def status(self, text: str) -> None: ...
-
-
-def status_of(progress: object) -> Callable[[str], None]:
-    """Where words about who works go; nowhere where a progress has no room for them."""
-    return progress.status if isinstance(progress, StatusProgress) else lambda _: None
 
 
 DEFAULTS = PredictionSettings()

@@ -12,6 +12,7 @@ from shiftproof.corruptions.editions import edition_of, severity_parameters
 from shiftproof.corruptions.frost_pictures import OUR_FOLDER, frost_pictures
 from shiftproof.corruptions.sequences import check_level, parameters_of
 from shiftproof.errors import BadInput, UnknownName
+from shiftproof.runs.engines import Engine
 from shiftproof.runs.prepare import check_condition
 from shiftproof.types import Condition, Dataset, FrostPictures, Output
 from shiftproof.writing.image_files import array_record, file_places, first_labels
@@ -43,6 +44,7 @@ def write_corrupted(
     picture: str | None = None,
     layout: CorruptedLayout = "imagenet-c",
     workers: int | None = None,
+    engine: Engine | None = None,
     progress: Progress | None = None,
 ) -> Written:
     """Writes what is missing of a corrupted dataset.
@@ -92,6 +94,7 @@ def write_corrupted(
         plan=plan,
         parts_a_job=CORRUPTED_PARTS_A_JOB,
         workers=workers,
+        engine=engine,
         progress=progress,
     )
 
@@ -127,6 +130,7 @@ def write_perturbed(
     seed: int = 0,
     layout: PerturbedLayout = "imagenet-p",
     workers: int | None = None,
+    engine: Engine | None = None,
     progress: Progress | None = None,
 ) -> Written:
     """Writes what is missing of the sequences.
@@ -160,6 +164,7 @@ def write_perturbed(
         plan=Plan({"layout": layout, "edition": edition, "seed": seed}, "perturbations", making, stems, classes),
         parts_a_job=PERTURBED_PARTS_A_JOB,
         workers=workers,
+        engine=engine,
         progress=progress,
     )
 

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -92,6 +92,9 @@ class Engine(Protocol):
 
     tell: Tell
 
+    cost: Cost
+    """What was done so far has cost."""
+
     def each(self, work: Work, jobs: Iterable[JobT], *, total: int, status: Tell) -> Iterator[tuple[JobT, Any]]:
         """Every job with its answer, as they are done; `total` is the size of all, `status` takes a line now and then.
 
@@ -102,6 +105,18 @@ class Engine(Protocol):
         """The bytes of a value, functions of the user's included."""
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class ShowsStatus(Protocol):
+    """A progress bar that also has room for a few words about who works."""
+
+    def status(self, text: str) -> None: ...
+
+
+def status_of(progress: object) -> Tell:
+    """Where words about who works go; nowhere where a progress has no room for them."""
+    return progress.status if isinstance(progress, ShowsStatus) else lambda _: None
 
 
 @contextmanager
@@ -192,17 +207,22 @@ def _bytes_read() -> int:
 
 @dataclass
 class Cost:
-    """What work cost, of which most is waiting for a bill: time that CPUs and GPUs were held, bytes that were read."""
+    """What work cost: time that CPUs and GPUs were held, time that CPUs were used of it, bytes that workers read."""
 
     cpu_seconds: float = 0.0
     gpu_seconds: float = 0.0
+    used_seconds: float = 0.0  # of CPUs, by the processes that hold the model
     bytes_read: int = 0
     nodes: set[str] = field(default_factory=set)
+
+    def add(self, spent: Spent) -> None:
+        self.used_seconds += spent.cpu_seconds
+        self.bytes_read += spent.bytes_read
 
     def told(self, engine: str) -> str:
         """In a line.
 
-        >>> Cost(7200, 3600, 3 * 10**9, {"a", "b"}).told("ray")
+        >>> Cost(7200, 3600, 7000, 3 * 10**9, {"a", "b"}).told("ray")
         'ray: 2.000 CPU hours and 1.000 GPU hours on 2 nodes; 3.00 GB read by workers'
         """
         gpus = f" and {self.gpu_seconds / 3600:.3f} GPU hours" if self.gpu_seconds else ""

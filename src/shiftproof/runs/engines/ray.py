@@ -106,7 +106,7 @@ class RayEngine:
         self._hands: list[Hand] = []
         self._awaited: dict[Any, tuple[Hand, Piece | None]] = {}  # answers to come; without a piece, whether it has begun
         self._unfit: dict[str, str] = {}  # nodes that are not used, and why
-        self._cost = Cost()
+        self.cost = Cost()
         self._connected = self._ours = False
         self._looked = 0.0
         self._room = 0  # for so many actors
@@ -145,7 +145,7 @@ class RayEngine:
             return
         for hand in list(self._hands):
             self._dismiss(hand)
-        self.tell(self._cost.told("ray"))
+        self.tell(self.cost.told("ray"))
         if self._ours:
             ray.shutdown()
         self._connected = False
@@ -181,7 +181,7 @@ class RayEngine:
             asked = f"{self._settings.worker_cpus} CPUs and {self._settings.worker_gpus:g} GPUs"
             have = listed(f"{_named(node)} has {_counted(node['Resources'])}" for node in nodes)
             raise BadInput(f"no node of the cluster has {asked} for a worker: {have}")
-        while len(self._hands) < self._room:
+        while len(self._hands) < min(self._room, self._settings.max_workers or self._room):
             self._hands.append(Hand(self._hired()))
             self._begin(self._hands[-1], sent)
 
@@ -210,8 +210,11 @@ class RayEngine:
 
     def _ready(self) -> list[Any]:
         """Answers that have come; waits a little for the first."""
+        ready: list[Any]
         ready, others = ray.wait([*self._awaited], timeout=LOOK_SECONDS)
-        return ready + (ray.wait(others, num_returns=len(others), timeout=0)[0] if ready and others else [])
+        if ready and others:
+            ready += ray.wait(others, num_returns=len(others), timeout=0)[0]
+        return ready
 
     def _received(self, ref: Any, queue: JobQueue, rates: Rates, work: Work) -> Iterator[tuple[Any, Any]]:
         if ref not in self._awaited:
@@ -240,14 +243,14 @@ class RayEngine:
             hand.pieces[0].sent = time.monotonic()
         queue.done(piece, spent.seconds)
         self._barren = 0
-        self._cost.bytes_read += spent.bytes_read
+        self.cost.add(spent)
         rates.add(hand.node, piece.size)
         yield from zip(piece.jobs, result, strict=True)
 
     def _begun(self, hand: Hand, node_id: str, problem: Exception | None) -> None:
         if not hand.since:
             hand.since, hand.node_id, hand.node = time.monotonic(), node_id, _name_of(node_id)
-            self._cost.nodes.add(node_id)
+            self.cost.nodes.add(node_id)
         if isinstance(problem, Unfit):
             self._exclude(hand, str(problem), None)
         elif problem is not None:
@@ -284,8 +287,8 @@ class RayEngine:
         self._awaited = {ref: whose for ref, whose in self._awaited.items() if whose[0] is not hand}
         if hand.since:
             seconds = time.monotonic() - hand.since
-            self._cost.cpu_seconds += seconds * self._settings.worker_cpus
-            self._cost.gpu_seconds += seconds * self._settings.worker_gpus
+            self.cost.cpu_seconds += seconds * self._settings.worker_cpus
+            self.cost.gpu_seconds += seconds * self._settings.worker_gpus
         with contextlib.suppress(RayError):
             ray.kill(hand.actor)
 

@@ -1,4 +1,4 @@
-"""Jobs as an array of Slurm jobs, by submitit: each does a part, writes its rows into the store itself and reports as it goes.
+"""Jobs as an array of Slurm jobs, by submitit: each does a part, writes its rows into the store and reports as it goes.
 
 What Slurm preempts it queues again, and it goes on behind its last report; what dies is submitted again with what is left.
 The store and the current folder are on a file system that all nodes share, as those of a Slurm cluster do.
@@ -40,6 +40,9 @@ from shiftproof.runs.engines import (
 )
 from shiftproof.runs.engines.queue import JobQueue, Piece
 from shiftproof.runs.workers import portable
+
+JOBS = 8
+"""Jobs of an array, unless settings say otherwise."""
 
 POLL_SECONDS = 0.5
 
@@ -143,13 +146,13 @@ class SlurmEngine:
         self.tell = tell
         self._cluster, self._settings = cluster, settings
         self._folder = Path(f"slurm-{uuid.uuid4().hex[:8]}").absolute()
-        self._cost = Cost()
+        self.cost = Cost()
 
     def pickled(self, value: object) -> bytes:
         return bytes(cloudpickle.dumps(value))
 
     def each(self, work: Work, jobs: Iterable[JobT], *, total: int, status: Tell) -> Iterator[tuple[JobT, Any]]:
-        pieces = _parts(work, list(jobs), self._settings.jobs, total)
+        pieces = _parts(work, list(jobs), self._settings.max_workers or JOBS, total)
         if not pieces:
             return
         sent, rates, failed = (pickle.dumps(Terms.here()), self.pickled(work)), Rates(), list[tuple[str, str]]()
@@ -176,8 +179,8 @@ class SlurmEngine:
             raise failure_told(failed)
 
     def close(self) -> None:
-        if self._cost.nodes:
-            self.tell(self._cost.told("slurm"))
+        if self.cost.nodes:
+            self.tell(self.cost.told("slurm"))
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _submit(self, sent: tuple[bytes, bytes], pieces: Sequence[Piece]) -> list[Submitted]:
@@ -216,10 +219,10 @@ class SlurmEngine:
                     raise Unfit(f"{report.node} cannot be used: {fault}, or leave it out with --slurm exclude={report.node}")
                 rates.add(report.node, work.size(job))
                 yield job, answer
-            self._cost.nodes.add(report.node)
-            self._cost.cpu_seconds += report.spent.seconds * self._settings.worker_cpus
-            self._cost.gpu_seconds += report.spent.seconds * self._settings.worker_gpus
-            self._cost.bytes_read += report.spent.bytes_read
+            self.cost.nodes.add(report.node)
+            self.cost.cpu_seconds += report.spent.seconds * self._settings.worker_cpus
+            self.cost.gpu_seconds += report.spent.seconds * self._settings.worker_gpus
+            self.cost.add(report.spent)
 
     def _late(self, one: Submitted, work: Work, rates: Rates) -> Iterator[tuple[Any, Any]]:
         """Reports of a job that has ended and are not seen yet."""
