@@ -22,7 +22,7 @@ os.environ.update({"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_EN
 
 MEMORY = 100 * 2**20
 BATCH = 4
-DEADLINE = 300.0
+DEADLINE = 150.0
 """Seconds after which something that should have happened has not; far beyond what it takes on a busy machine."""
 
 Stall = Callable[[str, Path], None]
@@ -53,14 +53,19 @@ def noting_model(notes: Path, stall: Stall = lambda _node, _notes: None) -> Clas
     notes.mkdir(exist_ok=True)
 
     def scores(inputs: Inputs) -> Any:
-        ray = sys.modules.get("ray")
-        node = ray.get_runtime_context().get_node_id() if ray is not None and ray.is_initialized() else str(os.getpid())
+        node = on_node()
         (notes / f"batch-{node}-{len(inputs)}-{time.time_ns()}-{os.getpid()}").touch()
         stall(node, notes)
         means = np.asarray(inputs, np.float64).mean(axis=(2, 3))
         return np.concatenate([means, means**2], axis=1)
 
     return wrap_model(scores, name="noting", version="1", class_names=list("abcdef"), size=(16, 16), preprocess="unit")
+
+
+def on_node() -> str:
+    """The node that this process is on; its number where that is no worker of Ray."""
+    ray = sys.modules.get("ray")
+    return str(ray.get_runtime_context().get_node_id() if ray is not None and ray.is_initialized() else os.getpid())
 
 
 def noted(notes: Path) -> list[tuple[str, int]]:

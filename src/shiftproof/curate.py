@@ -571,9 +571,13 @@ def _with_shown(review: ReviewSettings, filters: FilterModels) -> ReviewSettings
 
 def _filter_models(filters: Sequence[str | Classifier], options: FilterOptions, bench: Bench) -> list[Classifier]:
     """The filter models, each reported before it is run."""
-    models = [
-        bench.opened(partial(load_spelled, one, trust=options.trust)) if isinstance(one, str) else one for one in filters
-    ]
+    models = []
+    for one in filters:
+        if isinstance(one, str):
+            opener = partial(load_spelled, one, trust=options.trust)
+            models.append(bench.sendable(opener(), opener))
+        else:
+            models.append(one)
     for model in models:
         bench.tell_preprocessing(model, [], PredictionSettings())
     return models

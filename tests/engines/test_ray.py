@@ -16,7 +16,7 @@ import pytest
 from PIL import Image as Pillow
 
 import shiftproof as sp
-from ray_cluster import BATCH, DEADLINE, add_node, die, nodes, noted, noting_model, once, stored, wait_for
+from ray_cluster import BATCH, DEADLINE, add_node, die, nodes, noted, noting_model, on_node, once, stored, wait_for
 from shiftproof.datasets.image_list import FileImage, ImageList, some_of
 from shiftproof.errors import BadInput
 from shiftproof.runs.engines import Unfit, WorkFailed
@@ -201,6 +201,37 @@ def test_images_that_a_node_lacks_are_no_fault_of_the_images(cluster: Any, photo
     with pytest.raises(Unfit, match=rf"it cannot read {images.samples[0].id}, which this machine can"):
         fill(noting_model(tmp_path / "notes"), images, tmp_path / "ray", at(cluster))
     assert stored(tmp_path / "ray") == {}
+
+
+def test_a_node_that_lacks_the_images_is_left_out_and_stays_so(cluster: Any, photos: ImageList, tmp_path: Path) -> None:
+    notes, poor = tmp_path / "notes", next(iter(cluster.worker_nodes)).node_id
+
+    @dataclass(frozen=True)
+    class NotOnOne(FileImage):
+        """An image that one of the nodes lacks."""
+
+        def read(self) -> bytes:
+            if on_node() == poor:
+                raise FileNotFoundError(2, "No such file or directory")
+            return FileImage.read(self)
+
+    def stall(node: str, notes: Path) -> None:
+        if node != poor:
+            wait_for((notes / "left out").exists)
+            if once(notes, "killed"):
+                die()  # so that another worker is placed, while the poor node has room
+
+    def tell(text: str) -> None:
+        if "is not used: it cannot read" in text:
+            (notes / "left out").touch()
+
+    images = dataclasses.replace(photos, find=lambda key: NotOnOne(photos.find(key).path))  # type: ignore[attr-defined]
+    tally = fill(noting_model(notes, stall), images, tmp_path / "ray", at(cluster), tell=tell)
+    assert tally.predicted == 5 * len(images.samples)
+    assert tally.skipped_images == ()
+    assert (notes / "killed").exists()
+    fill(noting_model(tmp_path / "others"), photos, tmp_path / "here")
+    assert stored(tmp_path / "ray") == stored(tmp_path / "here")
 
 
 def test_a_model_that_cannot_be_sent_is_named(cluster: Any, photos: Dataset, tmp_path: Path) -> None:

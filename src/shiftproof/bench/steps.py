@@ -106,13 +106,17 @@ class Bench:
             return model
         from shiftproof.models.by_settings import load_any, load_classifier  # what is stored is read without models
 
-        if classifier:
-            return self.opened(partial(load_classifier, model, self.model_options))
-        return self.opened(partial(load_any, model, self.model_options, prediction))
+        def opener(options: ModelSettings) -> Callable[[], Model]:
+            return partial(load_classifier, model, options) if classifier else partial(load_any, model, options, prediction)
 
-    def opened(self, opener: Callable[[], Model]) -> Any:
-        """The model that it opens, here and by workers of the engine."""
-        model = opener()
+        if self.engine is None:
+            return opener(self.model_options)()
+        # the device is that of workers: here the model only says what it is
+        here = dataclasses.replace(self.model_options, device=None)
+        return self.sendable(opener(here)(), opener(self.model_options))
+
+    def sendable(self, model: Model, opener: Callable[[], Model]) -> Any:
+        """The model again, which workers of the engine open by themselves."""
         if self.engine is not None:
             self.engine.openers[model.ref.fingerprint] = opener
         return model

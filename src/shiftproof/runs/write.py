@@ -69,6 +69,7 @@ class RowWriter:
         self._runs: dict[Condition, StoredRun] = {}
         self._waiting: dict[Condition, list[Rows]] = {}
         self._gathered: Counter[Condition] = Counter()  # rows that wait
+        self._numbers: dict[Condition, int] = {}  # of the first of them
         self._committed = time.monotonic()
         self._touched: set[Condition] = set()
         self._stamps: list[tuple[str | None, str | None]] = []
@@ -100,7 +101,7 @@ class RowWriter:
     ) -> list[SkippedImage]:
         """Commits the rows of a batch, or lets them wait for others; the images of it that were skipped.
 
-        With a `number`, rows lie in the order of these, whenever they are committed.
+        With a `number`, rows wait for `commit_waiting`, and lie in the order of the numbers, whenever that is.
         """
         if outputs is not None:
             self._introduce(outputs.columns)
@@ -115,8 +116,10 @@ class RowWriter:
             skipped += now_skipped
             self._waiting.setdefault(condition, []).append(rows)
             self._gathered[condition] += len(rows.ids)
-            if len(places) == 1 or self._gathered[condition] >= GATHERED:
-                self._commit(condition, number)
+            if number is not None:
+                self._numbers.setdefault(condition, number)
+            if (len(places) == 1 and number is None) or self._gathered[condition] >= GATHERED:
+                self._commit(condition)
         if time.monotonic() - self._committed > PATIENCE:
             self.commit_waiting()
         self._remember((seen.stamp, seen.digest) for seen in read)
@@ -146,9 +149,10 @@ class RowWriter:
         self.written += rows
         self._remember((seen.stamp, seen.digest) for seen in read)
 
-    def _commit(self, condition: Condition, number: int | None = None) -> None:
+    def _commit(self, condition: Condition) -> None:
         rows = joined_rows([some for some in self._waiting.pop(condition, []) if some.ids or some.skipped])
         self._gathered[condition] = 0
+        number = self._numbers.pop(condition, None)
         if rows is not None:
             self.stored(condition).append(rows, self.keep, number)
             self._touched.add(condition)

@@ -357,11 +357,11 @@ def _write_on(
 ) -> Iterator[tuple[Job, dict[int, str]]]:
     """The same, where the engine says."""
     with token_in(scratch) as token, ThreadPoolExecutor(WRITERS) as writers:
-        for job, answer in engine.each(Writing(token), jobs, total=total, status=status_of(progress)):
-            saved = [writers.submit(job.storage.save, *one) for one in answer.unsaved]
+        for piece in engine.each(Writing(token), jobs, total=total, status=status_of(progress)):
+            saved = [writers.submit(job.storage.save, *one) for job, answer in piece for one in answer.unsaved]
             for one in saved:
                 one.result()
-            yield job, answer.reasons
+            yield from ((job, answer.reasons) for job, answer in piece)
 
 
 class Progress(Protocol):

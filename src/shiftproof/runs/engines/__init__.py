@@ -95,8 +95,8 @@ class Engine(Protocol):
     cost: Cost
     """What was done so far has cost."""
 
-    def each(self, work: Work, jobs: Iterable[JobT], *, total: int, status: Tell) -> Iterator[tuple[JobT, Any]]:
-        """Every job with its answer, as they are done; `total` is the size of all, `status` takes a line now and then.
+    def each(self, work: Work, jobs: Iterable[JobT], *, total: int, status: Tell) -> Iterator[list[tuple[JobT, Any]]]:
+        """Every job with its answer, some at a time as they are done; `total` is the size of all, `status` takes a line.
 
         WorkFailed at the end where some were given up, with the reason.
         """

@@ -25,6 +25,10 @@ Numbered: TypeAlias = tuple[int, Job]
 """A job, and a number by which its rows are ordered in the store."""
 
 
+_open_model: dict[str, Model] = {}
+"""The model that this worker opened last, by fingerprint: much work is of the same."""
+
+
 class Outcome(NamedTuple):
     """What became of the images of a job, and the model's outputs for those that could be read."""
 
@@ -36,7 +40,6 @@ class Committed(NamedTuple):
     """The same, after a worker has written the rows."""
 
     read: list[Read]
-    rows: int
     skipped: list[SkippedImage]
 
 
@@ -52,11 +55,15 @@ class Predicting:
     token: Path | None = None
 
     def open(self) -> OpenedPredicting:
-        try:
-            model = self.opener()
-        except ShiftproofError as problem:
-            raise Unfit(f"it cannot open {self.ref.name}: {problem}") from problem
+        if self.ref.fingerprint not in _open_model:
+            _open_model.clear()
+            try:
+                _open_model[self.ref.fingerprint] = self.opener()
+            except ShiftproofError as problem:
+                raise Unfit(f"it cannot open {self.ref.name}: {problem}") from problem
+        model = _open_model[self.ref.fingerprint]
         if model.ref.fingerprint != self.ref.fingerprint:
+            _open_model.clear()
             raise Unfit(
                 f"it opens {model.ref.name} with the fingerprint {model.ref.fingerprint}, here it is "
                 f"{self.ref.fingerprint}: weights or preprocessing differ; give all nodes the same files"
@@ -107,12 +114,10 @@ class OpenedPredicting:
         answers: list[Outcome | Committed] = []
         for number, (job, read, outputs) in zip(numbers, ran, strict=True):
             if self._direct:
-                before = self._writer.written
-                skipped = self._writer.write(job, read, outputs, number)
-                self._writer.commit_waiting()
-                answers.append(Committed(read, self._writer.written - before, skipped))
+                answers.append(Committed(read, self._writer.write(job, read, outputs, number)))
             else:
                 answers.append(Outcome(read, None if outputs is None else outputs.reduced()))
+        self._writer.commit_waiting()
         return answers
 
     def close(self) -> None:
@@ -128,9 +133,15 @@ def predict_on(
     with token_in(store.root) as token:
         if engine.shares_store:
             work = dataclasses.replace(work, store=store.root.absolute(), token=token)
-        for (number, job), answer in engine.each(work, numbered, total=total, status=status):
-            if isinstance(answer, Committed):
-                writer.note_committed(job, answer.read, answer.rows)
-                yield job, answer.skipped
-            else:
-                yield job, writer.write(job, answer.read, answer.outputs, number)
+        for piece in engine.each(work, numbered, total=total, status=status):
+            done = [(job, _written(writer, number, job, answer)) for (number, job), answer in piece]
+            writer.commit_waiting()
+            yield from done
+
+
+def _written(writer: RowWriter, number: int, job: Job, answer: Outcome | Committed) -> list[SkippedImage]:
+    """The images of a job that were skipped; its rows are in the store, or wait to be committed."""
+    if isinstance(answer, Outcome):
+        return writer.write(job, answer.read, answer.outputs, number)
+    writer.note_committed(job, answer.read, len(job.samples) - len(answer.skipped))
+    return answer.skipped

@@ -115,7 +115,7 @@ class RayEngine:
     def pickled(self, value: object) -> bytes:
         return bytes(cloudpickle.dumps(value))
 
-    def each(self, work: Work, jobs: Iterable[JobT], *, total: int, status: Tell) -> Iterator[tuple[JobT, Any]]:
+    def each(self, work: Work, jobs: Iterable[JobT], *, total: int, status: Tell) -> Iterator[list[tuple[JobT, Any]]]:
         queue = JobQueue(work, jobs, total)
         if not queue:
             return
@@ -129,7 +129,8 @@ class RayEngine:
                 self._hire(sent)
                 self._hand_out(queue)
                 for ref in self._ready():
-                    yield from self._received(ref, queue, rates, work)
+                    if done := self._received(ref, queue, rates, work):
+                        yield done
                 if rates.due():
                     waiting = [(hand.node, hand.pieces[0].age) for hand in self._hands if hand.pieces]
                     status(rates.told(sum(hand.ready for hand in self._hands), waiting, len(queue.failed)))
@@ -216,18 +217,19 @@ class RayEngine:
             ready += ray.wait(others, num_returns=len(others), timeout=0)[0]
         return ready
 
-    def _received(self, ref: Any, queue: JobQueue, rates: Rates, work: Work) -> Iterator[tuple[Any, Any]]:
+    def _received(self, ref: Any, queue: JobQueue, rates: Rates, work: Work) -> list[tuple[Any, Any]]:
+        """The jobs that an answer is to; none where it tells something else."""
         if ref not in self._awaited:
-            return  # of an actor that has gone meanwhile
+            return []  # of an actor that has gone meanwhile
         hand, piece = self._awaited.pop(ref)
         try:
             answer = ray.get(ref)
         except RayError as lost:
             self._lost(hand, lost, queue)
-            return
+            return []
         if piece is None:
             self._begun(hand, *answer)
-            return
+            return []
         result, spent = answer
         fault = str(result) if isinstance(result, Unfit) else None
         if fault is None and isinstance(result, Exception):
@@ -237,7 +239,7 @@ class RayEngine:
             fault = next(filter(None, faults), None)
         if fault is not None:
             self._exclude(hand, fault, queue)
-            return
+            return []
         hand.pieces.remove(piece)
         if hand.pieces:
             hand.pieces[0].sent = time.monotonic()
@@ -245,7 +247,7 @@ class RayEngine:
         self._barren = 0
         self.cost.add(spent)
         rates.add(hand.node, piece.size)
-        yield from zip(piece.jobs, result, strict=True)
+        return list(zip(piece.jobs, result, strict=True))
 
     def _begun(self, hand: Hand, node_id: str, problem: Exception | None) -> None:
         if not hand.since:

@@ -151,7 +151,7 @@ class SlurmEngine:
     def pickled(self, value: object) -> bytes:
         return bytes(cloudpickle.dumps(value))
 
-    def each(self, work: Work, jobs: Iterable[JobT], *, total: int, status: Tell) -> Iterator[tuple[JobT, Any]]:
+    def each(self, work: Work, jobs: Iterable[JobT], *, total: int, status: Tell) -> Iterator[list[tuple[JobT, Any]]]:
         pieces = _parts(work, list(jobs), self._settings.max_workers or JOBS, total)
         if not pieces:
             return
@@ -205,7 +205,7 @@ class SlurmEngine:
             for job, folder, piece in zip(jobs, folders, pieces, strict=True)
         ]
 
-    def _reported(self, one: Submitted, work: Work, rates: Rates) -> Iterator[tuple[Any, Any]]:
+    def _reported(self, one: Submitted, work: Work, rates: Rates) -> Iterator[list[tuple[Any, Any]]]:
         for report in reports_in(one.folder, one.seen):
             one.seen, one.since = one.seen + 1, time.monotonic()
             if isinstance(report.error, Unfit):
@@ -214,23 +214,25 @@ class SlurmEngine:
                 raise report.error
             done, one.left.jobs = one.left.jobs[: len(report.answers)], one.left.jobs[len(report.answers) :]
             one.left.tries = 0
-            for job, answer in zip(done, report.answers, strict=True):
+            answered = list(zip(done, report.answers, strict=True))
+            for job, answer in answered:
                 if fault := work.fault(job, answer):
                     raise Unfit(f"{report.node} cannot be used: {fault}, or leave it out with --slurm exclude={report.node}")
                 rates.add(report.node, work.size(job))
-                yield job, answer
             self.cost.nodes.add(report.node)
             self.cost.cpu_seconds += report.spent.seconds * self._settings.worker_cpus
             self.cost.gpu_seconds += report.spent.seconds * self._settings.worker_gpus
             self.cost.add(report.spent)
+            yield answered
 
-    def _late(self, one: Submitted, work: Work, rates: Rates) -> Iterator[tuple[Any, Any]]:
+    def _late(self, one: Submitted, work: Work, rates: Rates) -> Iterator[list[tuple[Any, Any]]]:
         """Reports of a job that has ended and are not seen yet."""
+        until, expected = time.monotonic() + LATE_SECONDS, 0
         with contextlib.suppress(Exception):  # one that died says nothing
-            until, expected = time.monotonic() + LATE_SECONDS, one.job.result()
-            while one.seen < expected and time.monotonic() < until:
-                yield from self._reported(one, work, rates)
-                time.sleep(0 if one.seen == expected else POLL_SECONDS)
+            expected = one.job.result()
+        while one.seen < expected and time.monotonic() < until:
+            yield from self._reported(one, work, rates)
+            time.sleep(0 if one.seen == expected else POLL_SECONDS)
 
 
 def _parts(work: Work, jobs: list[Any], parts: int, total: int) -> list[Piece]:
