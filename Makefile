@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 # or every process compiles every module again, and tests start hundreds of them
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo docs pictures test coverage test-libraries test-storage test-lowest fuzz audit setup setup-test check benchmarks clean
+.PHONY: demo docs pictures test coverage test-libraries test-storage test-engines test-lowest fuzz audit setup setup-test check benchmarks clean
 
 demo: setup
 	@$(BIN)/shiftproof demo
@@ -44,6 +44,11 @@ test-libraries: setup-test
 test-storage: setup-test
 	$(PIP) -e '.[http,s3]' 'moto[s3,server]>=5.1'
 	$(BIN)/python -m pytest tests/storage $(PYTEST_ARGS)
+
+# a Ray cluster of two nodes on the loopback address, and submitit's local jobs
+test-engines: setup-test
+	$(PIP) -e '.[dev,ray,slurm]'
+	RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER=0 RAY_USAGE_STATS_ENABLED=0 $(BIN)/python -m pytest tests/engines $(PYTEST_ARGS)
 
 # the oldest versions that pyproject.toml allows, but for torch; the rest of what they need is as new as ever
 LOWEST := .venv-lowest

@@ -10,7 +10,7 @@ import shiftproof
 
 ROOT = Path(shiftproof.__file__).parent
 LEVELS = (
-    {"types", "errors", "registry", "catalog", "options", "randomness", "reference", "files", "places", "remote"},
+    {"types", "errors", "registry", "catalog", "options", "randomness", "reference", "files", "places", "remote", "cores"},
     {"metrics", "corruptions", "ood"},
     {"judging"},
     {"datasets"},

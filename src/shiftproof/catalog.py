@@ -264,6 +264,15 @@ RECIPES = Registry(
     says="description",
 )
 
+ENGINES = Registry(
+    "engine",
+    {
+        "local": "shiftproof.runs.engines:do_here",
+        "ray": "shiftproof.runs.engines.ray:open_ray",
+        "slurm": "shiftproof.runs.engines.slurm:open_slurm",
+    },
+)
+
 SECTIONS = Registry(
     "section",
     {

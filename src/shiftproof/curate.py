@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -65,7 +65,7 @@ from shiftproof.errors import BadInput, listed
 from shiftproof.files import csv_bytes, write_whole
 from shiftproof.models import load_spelled, spelled_options
 from shiftproof.models.by_settings import load_classifier
-from shiftproof.options import DatasetSettings, MatchingSettings, ModelSettings, PredictionSettings
+from shiftproof.options import DatasetSettings, EngineSettings, MatchingSettings, ModelSettings, PredictionSettings
 from shiftproof.places import local_path
 from shiftproof.reports.build import save_report
 from shiftproof.review.export import Exported, agreed_labels, drawn_boxes, export_classes, failure_mode_project
@@ -95,16 +95,18 @@ def adversarial(
     limit: int | None = None,
     store: str | Path | Store = "runs",
     workers: int | None = None,
+    engine: str | EngineSettings | None = None,
     progress: Progress | None = None,
     tell: Tell | None = None,
 ) -> FilteredProject:
     """A review project of the images that every filter model misclassifies, as ImageNet-A was made."""
     options = options or AdversarialOptions()
     asked = _review(review, CLARITY)
-    with Bench.of(store, dataset_options, tell=tell) as bench:
+    with Bench.of(store, dataset_options, tell=tell, engine=engine) as bench:
         models = _filter_models(filters, options, bench)
         images = some_of(bench.images(dataset), limit)
-        chosen = FilterModels(models, bench.store, _class_choice(models, options), workers=workers, progress=progress)
+        classes = _class_choice(models, options)
+        chosen = FilterModels(models, bench.store, classes, workers=workers, engine=bench.engine, progress=progress)
         filtered = filter_adversarial(
             images,
             chosen,
@@ -126,17 +128,19 @@ def novel(
     limit: int | None = None,
     store: str | Path | Store = "runs",
     workers: int | None = None,
+    engine: str | EngineSettings | None = None,
     progress: Progress | None = None,
     tell: Tell | None = None,
 ) -> FilteredProject:
     """A review project of OOD images on which every filter model is confident, as ImageNet-O was made."""
     options = options or NovelOptions()
     asked = _review(review, NEAREST_PAIR if options.id_images else CLARITY)
-    with Bench.of(store, dataset_options, tell=tell) as bench:
+    with Bench.of(store, dataset_options, tell=tell, engine=engine) as bench:
         models = _filter_models(filters, options, bench)
         images = some_of(bench.images(dataset), limit)
         id_images = open_dataset(options.id_images) if options.id_images else None
-        chosen = FilterModels(models, bench.store, _class_choice(models, options), workers=workers, progress=progress)
+        classes = _class_choice(models, options)
+        chosen = FilterModels(models, bench.store, classes, workers=workers, engine=bench.engine, progress=progress)
         filtered = filter_novel(
             images,
             chosen,
@@ -569,7 +573,13 @@ def _with_shown(review: ReviewSettings, filters: FilterModels) -> ReviewSettings
 
 def _filter_models(filters: Sequence[str | Classifier], options: FilterOptions, bench: Bench) -> list[Classifier]:
     """The filter models, each reported before it is run."""
-    models = [load_spelled(one, trust=options.trust) if isinstance(one, str) else one for one in filters]
+    models = []
+    for one in filters:
+        if isinstance(one, str):
+            opener = partial(load_spelled, one, trust=options.trust)
+            models.append(bench.sendable(opener(), opener))
+        else:
+            models.append(one)
     for model in models:
         bench.tell_preprocessing(model, [], PredictionSettings())
     return models

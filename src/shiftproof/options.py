@@ -389,6 +389,27 @@ class WorkerSettings(Quiet):
     )
 
 
+class EngineSettings(Options):
+    """Where the work is done."""
+
+    TITLE: ClassVar[str] = "Engine"
+
+    engine: str = option(
+        "local", "Where models run: local, ray, ray://HOST:PORT as ray start prints it, or slurm; see docs/scale.md."
+    )
+    worker_cpus: int = option(1, "CPUs of each worker of the engine.", bounds=Bounds(1))
+    worker_gpus: float = option(0.0, "GPUs of each worker of the engine; 0.5 is half of one.", bounds=Bounds(0))
+    max_workers: int | None = option(
+        None,
+        "Most workers of the engine.  [default: all that a Ray cluster has room for, 8 jobs of Slurm]",
+        bounds=Bounds(1),
+    )
+    slurm: tuple[str, ...] = option(
+        (), "A parameter of the Slurm jobs, e.g. partition=gpu or time=120; repeatable.", repeatable=True
+    )
+    dashboard: bool = option(False, "Print the address of Ray's dashboard.")
+
+
 class PredictionSettings(WorkerSettings):
     """How predictions are made and what of them is stored."""
 

@@ -11,13 +11,13 @@ import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
 from shiftproof.bench.steps import Bench, Tell
 from shiftproof.datasets.label_spaces import Scoring
 from shiftproof.datasets.subsets import unlabelled
 from shiftproof.errors import ClassMismatch
-from shiftproof.options import DatasetSettings, ModelSettings, PredictionSettings, ScoringSettings, TimeLimit
+from shiftproof.options import DatasetSettings, EngineSettings, ModelSettings, PredictionSettings, ScoringSettings, TimeLimit
 from shiftproof.places import local_path
 from shiftproof.runs.plan import plan_runs
 from shiftproof.runs.store import Store
@@ -61,6 +61,7 @@ def run(
     dataset_options: DatasetSettings | None = None,
     scoring: ScoringSettings | None = None,
     prediction: PredictionSettings | None = None,
+    engine: str | EngineSettings | None = None,
     progress: Progress | None = None,
     tell: Tell | None = None,
 ) -> Results:
@@ -68,14 +69,14 @@ def run(
 
     Without `studies` it is a robustness profile: every study that fits, within `minutes` or `full`. Named studies are run
     beside accuracy, in full unless there are `minutes`. `unreviewed` is the dataset before review: every study is measured
-    on it too.
+    on it too. `engine` is where models run: ``local``, ``ray``, ``ray://HOST:PORT`` or ``slurm``.
     """
     from shiftproof.bench.timed import run_profile, save_whole
     from shiftproof.runs.predict import check_classes
 
     started, prediction = time.monotonic(), prediction or PredictionSettings()
     limit = TimeLimit(minutes=minutes, full=full).minutes_for(named=choice_of(studies).names is not None)
-    with Bench.of(store, dataset_options, scoring, model_options, tell) as bench:
+    with Bench.of(store, dataset_options, scoring, model_options, tell, engine) as bench:
         loaded = bench.model(model, prediction)
         images = bench.dataset(dataset)
         loaded = bench.adapted(loaded, images)
@@ -190,6 +191,7 @@ class PredictKeywords(TypedDict, total=False):
     scoring: Scoring | None
     model_options: ModelSettings | None
     dataset_options: DatasetSettings | None
+    engine: str | EngineSettings | None
     progress: Progress | None
 
 
@@ -213,6 +215,7 @@ def predict(
     scoring: Scoring | None = None,
     model_options: ModelSettings | None = None,
     dataset_options: DatasetSettings | None = None,
+    engine: str | EngineSettings | None = None,
     progress: Progress | None = None,
 ) -> Predictions | FoundObjects:
     """The predictions of a classifier for every image, or the detections of an object detector with the ground truth.
@@ -223,20 +226,17 @@ def predict(
     from shiftproof.runs.predict import detect_objects, predict_images
 
     settings = PredictionSettings(keep=keep, half=half, batch_size=batch_size, workers=workers, strict=strict)
-    with Bench.of(store, dataset_options, None, model_options) as bench:
+    with Bench.of(store, dataset_options, None, model_options, engine=engine) as bench:
         loaded: Model = bench.model(model)
         images = bench.dataset(dataset)
         loaded = bench.adapted(loaded, images)
 
         def predicted(images: Dataset) -> Predictions | FoundObjects:
             rule = scoring or Scoring(unmatched="unlabelled")
+            how: dict[str, Any] = {"settings": settings, "scoring": rule, "engine": bench.engine, "progress": progress}
             if isinstance(loaded, ObjectDetector):
-                return detect_objects(
-                    loaded, images, condition, store=bench.store, settings=settings, scoring=rule, progress=progress
-                )
-            return predict_images(
-                loaded, images, condition, store=bench.store, settings=settings, scoring=rule, progress=progress
-            )
+                return detect_objects(loaded, images, condition, store=bench.store, **how)
+            return predict_images(loaded, images, condition, store=bench.store, **how)
 
         try:
             return predicted(images)
@@ -257,6 +257,7 @@ def store_predictions(
     dataset_options: DatasetSettings | None = None,
     scoring: ScoringSettings | None = None,
     prediction: PredictionSettings | None = None,
+    engine: str | EngineSettings | None = None,
     progress: Progress | None = None,
     tell: Tell | None = None,
 ) -> Tally:
@@ -267,7 +268,7 @@ def store_predictions(
     from shiftproof.runs.predict import Tally, fill, fill_studies
 
     prediction = prediction or PredictionSettings()
-    with Bench.of(store, dataset_options, scoring, model_options, tell) as bench:
+    with Bench.of(store, dataset_options, scoring, model_options, tell, engine) as bench:
         loaded = bench.model(model, prediction)
         several = [dataset] if isinstance(dataset, (str, Path, Dataset)) else dataset
         datasets = [bench.dataset(one) for one in several]
@@ -281,6 +282,7 @@ def store_predictions(
                 store=bench.store,
                 settings=prediction,
                 scoring=bench.scoring,
+                engine=bench.engine,
                 progress=progress,
             )
         done = Tally(0, 0, ())
@@ -289,7 +291,15 @@ def store_predictions(
                 bench.tell(
                     f"note: no image of {images.ref.name} has a label: until some have, only what needs none can be measured"
                 )
-            done += fill(loaded, images, store=bench.store, settings=prediction, shard=shard, progress=progress)
+            done += fill(
+                loaded,
+                images,
+                store=bench.store,
+                settings=prediction,
+                shard=shard,
+                engine=bench.engine,
+                progress=progress,
+            )
         return done
 
 

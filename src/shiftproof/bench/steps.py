@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -20,7 +21,15 @@ from shiftproof.datasets.image_list import ImageList, image_opener
 from shiftproof.datasets.label_spaces import Scoring
 from shiftproof.datasets.subsets import drawn, of_classes, scoring_of, with_coarse_classes
 from shiftproof.errors import BadInput, MissingRuns, UnknownName
-from shiftproof.options import DatasetSettings, ModelSettings, PredictionSettings, ScoringSettings, each_spelled, spelled
+from shiftproof.options import (
+    DatasetSettings,
+    EngineSettings,
+    ModelSettings,
+    PredictionSettings,
+    ScoringSettings,
+    each_spelled,
+    spelled,
+)
 from shiftproof.runs.load import has_predictions, locate
 from shiftproof.runs.plan import KnownInputs, measurable
 from shiftproof.runs.records import Reached, StoredModel
@@ -46,6 +55,7 @@ from shiftproof.types import (
 )
 
 if TYPE_CHECKING:
+    from shiftproof.runs.engines import Engine
     from shiftproof.runs.predict import Progress
     from shiftproof.runs.workers import Workers
 
@@ -61,6 +71,7 @@ class Bench:
     scoring_options: ScoringSettings
     scoring: Scoring
     model_options: ModelSettings
+    engine: Engine | None = None  # where models run; None: here
 
     @classmethod
     @contextmanager
@@ -71,14 +82,15 @@ class Bench:
         scoring: ScoringSettings | None = None,
         model_options: ModelSettings | None = None,
         tell: Tell | None = None,
+        engine: str | EngineSettings | None = None,
     ) -> Iterator[Bench]:
         """A bench for one job; images above the limit of pixels are skipped until it is done."""
         store = store if isinstance(store, Store) else Store(store)
         dataset_options, scoring = dataset_options or DatasetSettings(), scoring or ScoringSettings()
         model_options = model_options or ModelSettings()
         context = Context(store, dataset_options, model_options.trust, tell or (lambda _: None))
-        with pixel_limit(dataset_options.max_pixels):
-            yield cls(context, scoring, scoring_of(scoring), model_options)
+        with pixel_limit(dataset_options.max_pixels), engine_for(engine, context.tell) as opened:
+            yield cls(context, scoring, scoring_of(scoring), model_options, opened)
 
     @property
     def store(self) -> Store:
@@ -94,7 +106,20 @@ class Bench:
             return model
         from shiftproof.models.by_settings import load_any, load_classifier  # what is stored is read without models
 
-        return load_classifier(model, self.model_options) if classifier else load_any(model, self.model_options, prediction)
+        def opener(options: ModelSettings) -> Callable[[], Model]:
+            return partial(load_classifier, model, options) if classifier else partial(load_any, model, options, prediction)
+
+        if self.engine is None:
+            return opener(self.model_options)()
+        # the device is that of workers: here the model only says what it is
+        here = dataclasses.replace(self.model_options, device=None)
+        return self.sendable(opener(here)(), opener(self.model_options))
+
+    def sendable(self, model: Model, opener: Callable[[], Model]) -> Any:
+        """The model again, which workers of the engine open by themselves."""
+        if self.engine is not None:
+            self.engine.openers[model.ref.fingerprint] = opener
+        return model
 
     def adapted(self, model: Model, images: Dataset) -> Any:
         """The same; one that adapts at test time adapts to these images."""
@@ -305,7 +330,21 @@ class Bench:
                 progress=progress,
                 settings=prediction,
                 workers=workers,
+                engine=self.engine_of(one),
             )
+
+    def engine_of(self, model: Model) -> Engine | None:
+        """The engine, where the model can be sent to its workers; a companion that cannot be runs here."""
+        if self.engine is None or model.companion is None:
+            return self.engine
+        from shiftproof.runs.engines import opener_of
+
+        try:
+            opener_of(self.engine, model)
+        except BadInput:
+            self.tell(f"note: {model.ref.name} is made of the model in this process, so it runs here and not on the engine")
+            return None
+        return self.engine
 
     def measurable(self, work: Assembled, models: Sequence[Model | ModelRef], *, told: bool = True) -> list[Study]:
         """The studies that can measure something; of others it is `told` why not. BadInput where none asked for is left."""
@@ -399,6 +438,18 @@ class Bench:
     def tell_edition(self, fit: Fit, *, scaled: bool = False) -> None:
         for line in fit.told(scaled=scaled):
             self.tell(line)
+
+
+@contextmanager
+def engine_for(engine: str | EngineSettings | None, tell: Tell) -> Iterator[Engine | None]:
+    """The engine of one job; None where work is done here."""
+    if (engine.engine if isinstance(engine, EngineSettings) else engine or "local") == "local":
+        yield None
+        return
+    from shiftproof.runs.engines import opened_engine  # which knows what runs models
+
+    with opened_engine(engine, tell) as opened:
+        yield opened
 
 
 def _can_be_loaded(model: str) -> bool:

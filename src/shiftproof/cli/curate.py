@@ -33,7 +33,7 @@ def _unless(settings: Quiet) -> Callable[[str], None] | None:
     "project",
     options=lambda: (
         *(sp.options.FilterModelNames, sp.AdversarialOptions, sp.CandidateSettings, sp.DatasetSettings),
-        *(sp.options.SubsetSettings, sp.options.StorePlace, sp.options.WorkerSettings),
+        *(sp.options.SubsetSettings, sp.options.StorePlace, sp.options.WorkerSettings, sp.options.EngineSettings),
     ),
 )
 def adversarial(asked: Asked) -> None:
@@ -61,7 +61,7 @@ def adversarial(asked: Asked) -> None:
     "project",
     options=lambda: (
         *(sp.options.FilterModelNames, sp.NovelOptions, sp.CandidateSettings, sp.DatasetSettings),
-        *(sp.options.SubsetSettings, sp.options.StorePlace, sp.options.WorkerSettings),
+        *(sp.options.SubsetSettings, sp.options.StorePlace, sp.options.WorkerSettings, sp.options.EngineSettings),
     ),
 )
 def novel(asked: Asked) -> None:
@@ -93,6 +93,7 @@ def _filtering(asked: Asked) -> dict[str, Any]:
         "limit": asked[sp.options.SubsetSettings].limit,
         "store": asked[sp.options.StorePlace].store,
         "workers": work.workers,
+        "engine": asked[sp.options.EngineSettings],
         "tell": _unless(work),
     }
 

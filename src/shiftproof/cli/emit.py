@@ -150,6 +150,7 @@ class Bar:
     def begin(self, what: str, total: int, done: int) -> None:
         what = printable(what)
         self._what, self._total, self._done, self._before = what, total, done, done
+        self._status = ""
         self._started = self._spoke = time.monotonic()
         if self._quiet or done == total:
             return
@@ -169,7 +170,14 @@ class Bar:
             self._spoke = time.monotonic()
             rate = (self._done - self._before) / (self._spoke - self._started)
             left = max(0, self._total - self._done) / rate
-            remark(f"{self._what}: {self._done:,} of {self._total:,}, {_rate(rate, self._unit)}, {left:.0f} s left")
+            done = f"{self._what}: {self._done:,} of {self._total:,}, {_rate(rate, self._unit)}, {left:.0f} s left"
+            remark(f"{done} ({self._status})" if self._status else done)
+
+    def status(self, text: str) -> None:
+        """Who works, beside how far it is."""
+        self._status = text
+        if self._bar is not None:
+            self._bar.update(self._task, description=printable(f"{self._what} · {text}"))
 
     def end(self) -> None:
         now = self._done - self._before

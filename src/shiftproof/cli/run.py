@@ -24,7 +24,7 @@ REPORT = Output("the report, an HTML file", "report.html")
     "dataset",
     options=lambda: (
         *(sp.options.StudyNames, sp.options.TimeLimit, sp.ModelSettings, sp.DatasetSettings, sp.ScoringSettings),
-        *(sp.PredictionSettings, sp.options.StorePlace, sp.options.Tables, sp.options.Verbosity),
+        *(sp.PredictionSettings, sp.options.EngineSettings, sp.options.StorePlace, sp.options.Tables, sp.options.Verbosity),
     ),
     studies=True,
     output=REPORT,
@@ -43,6 +43,7 @@ def run(asked: Asked) -> None:
             full=time_limit.full,
             report=asked.output,
             prediction=prediction,
+            engine=asked[sp.options.EngineSettings],
             progress=progress,
             **_settings(asked),
         )
@@ -53,7 +54,8 @@ def run(asked: Asked) -> None:
     "model",
     "dataset",
     options=lambda: (
-        *(sp.ModelSettings, sp.DatasetSettings, sp.PredictionSettings, sp.options.ShardSettings, sp.options.StorePlace),
+        *(sp.ModelSettings, sp.DatasetSettings, sp.PredictionSettings, sp.options.ShardSettings),
+        *(sp.options.EngineSettings, sp.options.StorePlace),
     ),
 )
 def predict(asked: Asked) -> None:
@@ -71,6 +73,7 @@ def predict(asked: Asked) -> None:
             model_options=asked[sp.ModelSettings],
             dataset_options=asked[sp.DatasetSettings],
             prediction=prediction,
+            engine=asked[sp.options.EngineSettings],
             progress=progress,
             tell=remark,
         )

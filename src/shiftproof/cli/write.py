@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     "destination",
     options=lambda: (
         *(sp.CorruptionChoice, sp.PictureSettings, sp.DatasetSettings, sp.options.CorruptedLayout),
-        *(sp.options.SubsetSettings, sp.options.WorkerSettings),
+        *(sp.options.SubsetSettings, sp.options.WorkerSettings, sp.options.EngineSettings),
     ),
 )
 def corrupt(asked: Asked) -> None:
@@ -36,6 +36,7 @@ def corrupt(asked: Asked) -> None:
             limit=asked[sp.options.SubsetSettings].limit,
             dataset_options=asked[sp.DatasetSettings],
             workers=work.workers,
+            engine=asked[sp.options.EngineSettings],
             progress=progress,
             tell=_unless(work.quiet),
         )
@@ -47,7 +48,7 @@ def corrupt(asked: Asked) -> None:
     "destination",
     options=lambda: (
         *(sp.PerturbationChoice, sp.options.EditionSettings, sp.DatasetSettings, sp.options.PerturbedLayout),
-        *(sp.options.SubsetSettings, sp.options.WorkerSettings),
+        *(sp.options.SubsetSettings, sp.options.WorkerSettings, sp.options.EngineSettings),
     ),
 )
 def perturb(asked: Asked) -> None:
@@ -67,6 +68,7 @@ def perturb(asked: Asked) -> None:
             limit=asked[sp.options.SubsetSettings].limit,
             dataset_options=asked[sp.DatasetSettings],
             workers=work.workers,
+            engine=asked[sp.options.EngineSettings],
             progress=progress,
             tell=_unless(work.quiet),
         )
@@ -74,7 +76,7 @@ def perturb(asked: Asked) -> None:
 
 
 def _unless(quiet: bool) -> Any:
-    return None if quiet else remark
+    return (lambda _: None) if quiet else remark
 
 
 def _told(written: Written, unit: str) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from shiftproof.errors import BadInput, listed
 from shiftproof.files import load_csv
 from shiftproof.metrics.calibration import to_probabilities
 from shiftproof.options import PredictionSettings
+from shiftproof.runs.engines import Engine
 from shiftproof.runs.load import digests_of, load_training
 from shiftproof.runs.predict import Progress, fill_conditions
 from shiftproof.runs.store import Store
@@ -124,6 +125,7 @@ class FilterModels:
     store: Store
     chosen: ClassChoice | None = None  # None: all classes of each model
     workers: int | None = None
+    engine: Engine | None = None
     progress: Progress | None = None
 
     def __post_init__(self) -> None:
@@ -168,6 +170,7 @@ class FilterModels:
             images,
             asked,
             store=self.store,
+            engine=self.engine,
             progress=self.progress,
             settings=PredictionSettings(keep="logits", workers=self.workers),
         )

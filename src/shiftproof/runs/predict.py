@@ -20,6 +20,8 @@ from shiftproof.datasets.subsets import unlabelled
 from shiftproof.errors import BadInput
 from shiftproof.options import PredictionSettings
 from shiftproof.runs.adapting import adapts, under
+from shiftproof.runs.engines import Engine, status_of
+from shiftproof.runs.engines.predicting import predict_on
 from shiftproof.runs.load import digests_of, load_found, load_predictions, meet
 from shiftproof.runs.plan import KnownInputs, Plan, keeps_of, measurable, plan_blocks
 from shiftproof.runs.prepare import Job, Read, check_condition, prepare
@@ -83,12 +85,13 @@ def predict_images(
     store: Store,
     settings: PredictionSettings = DEFAULTS,
     scoring: Scoring | None = None,
+    engine: Engine | None = None,
     progress: Progress | None = None,
 ) -> Predictions:
     """The model's predictions for every image of the dataset; only images that are not stored are predicted."""
     check_classes(model, images, scoring)
     keep = richest([settings.keep or "top5", (scoring or Scoring()).keep])
-    fill(model, images, store=store, condition=condition, settings=settings, keep=keep, progress=progress)
+    fill(model, images, store=store, condition=condition, settings=settings, keep=keep, engine=engine, progress=progress)
     return load_predictions(Run(model.ref, images.ref, condition), images, store=store, keep=keep, scoring=scoring)
 
 
@@ -100,11 +103,12 @@ def detect_objects(
     store: Store,
     settings: PredictionSettings = DEFAULTS,
     scoring: Scoring | None = None,
+    engine: Engine | None = None,
     progress: Progress | None = None,
 ) -> FoundObjects:
     """The detections in every image of the dataset, and the ground truth; only images that are not stored are run."""
     check_classes(detector, images, scoring)
-    fill(detector, images, store=store, condition=condition, settings=settings, progress=progress)
+    fill(detector, images, store=store, condition=condition, settings=settings, engine=engine, progress=progress)
     return load_found(Run(detector.ref, images.ref, condition), images, store=store, scoring=scoring)
 
 
@@ -127,6 +131,7 @@ def fill(
     settings: PredictionSettings = DEFAULTS,
     keep: Keep | None = None,
     shard: tuple[int, int] = (1, 1),
+    engine: Engine | None = None,
     progress: Progress | None = None,
 ) -> Tally:
     """Predicts and stores the images that have no row under this condition, a committed file for each batch.
@@ -134,7 +139,15 @@ def fill(
     `shard` is part i of n of the images, i from 1.
     """
     return fill_conditions(
-        model, images, {condition: None}, store=store, settings=settings, keep=keep, shard=shard, progress=progress
+        model,
+        images,
+        {condition: None},
+        store=store,
+        settings=settings,
+        keep=keep,
+        shard=shard,
+        engine=engine,
+        progress=progress,
     )
 
 
@@ -152,17 +165,20 @@ def fill_conditions(
     keep: Keep | None = None,
     shard: tuple[int, int] = (1, 1),
     workers: Workers | None = None,
+    engine: Engine | None = None,
     progress: Progress | None = None,
 ) -> Tally:
     """Predicts and stores what is missing under many conditions; each image is decoded once for all of them.
 
     `keep` is what is stored of each prediction where that is not as the settings say; `workers` are processes of the
-    caller's.
+    caller's, `engine` runs the model elsewhere.
     """
     keep = keep or settings.keep or ("boxes" if isinstance(model, ObjectDetector) else "top5")
     for condition in chosen:
         check_condition(condition)
     if adapts(model):  # to each condition in turn
+        if engine is not None:
+            engine.tell(f"note: {model.ref.name} adapts to images before it predicts, so it runs here and not on the engine")
         fills = (
             fill_conditions(
                 under(model, condition, settings.workers),
@@ -202,10 +218,14 @@ def fill_conditions(
             what = str(next(iter(plans))) if len(plans) == 1 else f"{len(plans)} conditions"
             total, done = (sum(counts) for counts in zip(*((plan.total, plan.done) for plan in plans.values()), strict=True))
             progress.begin(f"{model.ref.name} · {images.ref.name} · {what}", total, done)
-        with worker_pool(workers or settings.workers, model.preprocessing, images) as pool, writer:
-            jobs = _jobs(plans, images, model.preprocessing, batch_size)
-            for job, read, outputs in _run_model(pool, jobs, writer.run, model.concurrent_batches):
-                now_skipped = writer.write(job, read, outputs)
+        jobs = _jobs(plans, images, model.preprocessing, batch_size)
+        with writer:
+            if engine is None:
+                committed = _predict_here(workers or settings.workers, model, images, writer, jobs)
+            else:
+                left = sum(plan.total - plan.done for plan in plans.values())
+                committed = predict_on(engine, model, writer, jobs, store=store, total=left, status=status_of(progress))
+            for job, now_skipped in committed:
                 if settings.strict and now_skipped:
                     raise _refusal(now_skipped[0])
                 skipped += now_skipped
@@ -215,6 +235,15 @@ def fill_conditions(
             progress.end()
         before = sum(plan.done - len(plan.skipped_images) for plan in plans.values())
         return Tally(writer.written, before, tuple(dict.fromkeys(skipped)))
+
+
+def _predict_here(
+    workers: Workers | int | None, model: Model, images: Dataset, writer: RowWriter, jobs: Iterator[Job]
+) -> Iterator[tuple[Job, list[SkippedImage]]]:
+    """Every job with the images that were skipped, its rows committed; the model runs in this process."""
+    with worker_pool(workers, model.preprocessing, images) as pool:
+        for job, read, outputs in run_model(pool, jobs, writer.run, model.concurrent_batches):
+            yield job, writer.write(job, read, outputs)
 
 
 def _recorded(model: RecordedDetector, images: Dataset, conditions: Iterable[Condition], store: Store) -> Tally:
@@ -252,7 +281,7 @@ def _job(pairs: Sequence[tuple[Sample, Condition]], images: Dataset, preprocessi
     )
 
 
-def _run_model(
+def run_model(
     pool: Workers, jobs: Iterable[Job], run: Callable[[Block[Job]], BatchOutputs | None], concurrent_batches: int
 ) -> Iterator[tuple[Job, list[Read], BatchOutputs | None]]:
     """Every job with what became of its images and the model's outputs, in order; several batches run concurrently."""
@@ -277,6 +306,7 @@ def fill_studies(
     settings: PredictionSettings = DEFAULTS,
     scoring: Scoring | None = None,
     workers: Workers | None = None,
+    engine: Engine | None = None,
     progress: Progress | None = None,
 ) -> Tally:
     """Predicts every run of this model that the studies name and that is not stored.
@@ -302,7 +332,15 @@ def fill_studies(
         def fill_some(images: Dataset, chosen: Chosen, keep: Keep) -> Tally:
             nonlocal done
             tally = fill_conditions(
-                model, images, chosen, store=store, settings=settings, keep=keep, workers=pool, progress=progress
+                model,
+                images,
+                chosen,
+                store=store,
+                settings=settings,
+                keep=keep,
+                workers=pool,
+                engine=engine,
+                progress=progress,
             )
             done += tally
             return tally

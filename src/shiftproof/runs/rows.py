@@ -107,13 +107,16 @@ class StoredRun:
         self.about = about
         self._writer = uuid.uuid4().hex[:8]
 
-    def append(self, rows: Rows, keep: Keep) -> None:
-        """Commits rows: after this they survive anything but the disk."""
+    def append(self, rows: Rows, keep: Keep, number: int | None = None) -> None:
+        """Commits rows: after this they survive anything but the disk.
+
+        Files lie in the order of their numbers, which are nanoseconds of the clock unless given.
+        """
         if not (self.folder / "run.json").exists():
             self._write_about()
         texts = {"keep": keep, "ids": rows.ids, "digests": rows.digests, "aside": rows.skipped}
         metadata = {name: text if isinstance(text, str) else json.dumps(list(text)) for name, text in texts.items()}
-        save_chunk(self._new_path(), rows.arrays, metadata)
+        save_chunk(self._new_path(number), rows.arrays, metadata)
 
     def contents(self, keep: Keep = "top5", *, verified: bool = False) -> Contents:
         """Which images have a row that holds at least `keep`, and where; `verified` reads these rows to see that they do."""
@@ -275,8 +278,8 @@ class StoredRun:
             return sorted(self.folder.glob("*.safetensors"))
         return sorted(path for path in self.folder.glob("*.safetensors") if path.is_file())
 
-    def _new_path(self) -> Path:
-        return self.folder / f"{time.time_ns():020d}-{self._writer}.safetensors"
+    def _new_path(self, number: int | None) -> Path:
+        return self.folder / f"{time.time_ns() if number is None else number:020d}-{self._writer}.safetensors"
 
 
 def fetched_ahead(paths: list[Path]) -> Iterable[Path]:

@@ -27,6 +27,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from shiftproof.cores import usable_cores
 from shiftproof.errors import ShiftproofError
 
 Arrays = list[NDArray[np.generic]]
@@ -85,7 +86,7 @@ class Workers:
     """
 
     def __init__(self, count: int | None = None) -> None:
-        self._most = (min(_cores(), MOST) if count is None else count) if os.name == "posix" else 0
+        self._most = (min(usable_cores(), MOST) if count is None else count) if os.name == "posix" else 0
         self._wanted = 0 if count is None else self._most
         self._waited, self._since = 0.0, time.monotonic()  # since the wish for one more process last grew
         self._thread = _Thread()
@@ -318,11 +319,6 @@ class _Memory:
         return self._map
 
 
-def _cores() -> int:
-    """The cores this process may use, which on a shared machine are fewer than there are."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def _shared_file() -> int:
     """A file without a name: in memory where the system has such, however small its /dev/shm; else where files go."""
     if hasattr(os, "memfd_create"):
@@ -346,14 +342,14 @@ def _answer(message: bytes, memories: list[_Memory]) -> tuple[Layout, Arrays | N
         module, _, function = work.partition(":")
         arrays, said = getattr(importlib.import_module(module), function)(job)
     except Exception as error:  # whatever it is, it is raised where the job came from
-        return [], None, None, _portable(error)
+        return [], None, None, portable(error)
     try:
         return memories[memory].place(arrays), None, said, None
     except OSError:
         return [], arrays, said, None  # no shared memory left: through the socket, slower
 
 
-def _portable(error: Exception) -> Exception:
+def portable(error: Exception) -> Exception:
     """The error, or one with the same message where it cannot be pickled."""
     try:
         pickle.loads(pickle.dumps(error))  # noqa: S301 our own

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Protocol, TypeAlias
@@ -64,14 +64,17 @@ class RowWriter:
     of a condition for a file, but none waits longer than `PATIENCE`, and leaving the writer commits what there is.
     """
 
-    def __init__(self, model: Model, store: Store, keep: Keep, precision: Precision, *, sealed: bool) -> None:
-        self._model, self._store, self._keep, self._precision = model, store, keep, precision
+    def __init__(
+        self, model: Model, store: Store, keep: Keep, precision: Precision, *, sealed: bool, own_digests: bool = True
+    ) -> None:
+        self._model, self._store, self.keep, self.precision = model, store, keep, precision
         self._run_batch = runner_of(model, keep, precision)
-        self._sealed = sealed
         self._away = is_url(store.root)
+        self._sealed, self._own_digests = sealed, own_digests  # a database is no good on a file system of many machines
         self._runs: dict[Condition, StoredRun] = {}
         self._waiting: dict[Condition, list[Rows]] = {}
         self._gathered: Counter[Condition] = Counter()  # rows that wait
+        self._numbers: dict[Condition, int] = {}  # of the first of them
         self._committed = time.monotonic()
         self._touched: set[Condition] = set()
         self._stamps: list[tuple[str | None, str | None]] = []
@@ -82,14 +85,14 @@ class RowWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        self._commit_waiting()
+        self.commit_waiting()
         if kind is None:
             self._finish()
 
     def stored(self, condition: Condition) -> StoredRun:
         """The rows of the model under a condition."""
         if condition not in self._runs:
-            self._runs[condition] = self._store.run(self._model.ref, condition, self._precision)
+            self._runs[condition] = self._store.run(self._model.ref, condition, self.precision)
             self._runs[condition].tidy()
         return self._runs[condition]
 
@@ -98,8 +101,13 @@ class RowWriter:
         sizes = [seen.size for seen in block.said if seen.size is not None]
         return self._run_batch(block.batch, sizes) if len(block.batch) else None
 
-    def write(self, job: Job, read: Sequence[Read], outputs: BatchOutputs | None) -> list[SkippedImage]:
-        """Commits the rows of a batch, or lets them wait for others; the images of it that were skipped."""
+    def write(
+        self, job: Job, read: Sequence[Read], outputs: BatchOutputs | None, number: int | None = None
+    ) -> list[SkippedImage]:
+        """Commits the rows of a batch, or lets them wait for others; the images of it that were skipped.
+
+        With a `number`, rows wait for `commit_waiting`, and lie in the order of the numbers, whenever that is.
+        """
         if outputs is not None:
             self._introduce(outputs.columns)
         places: dict[Condition, list[int]] = {}
@@ -113,11 +121,13 @@ class RowWriter:
             skipped += now_skipped
             self._waiting.setdefault(condition, []).append(rows)
             self._gathered[condition] += len(rows.ids)
-            at_once = len(places) == 1 and not self._away
+            if number is not None:
+                self._numbers.setdefault(condition, number)
+            at_once = len(places) == 1 and number is None and not self._away
             if at_once or self._gathered[condition] >= (GATHERED_AWAY if self._away else GATHERED):
                 self._commit(condition)
         if time.monotonic() - self._committed > PATIENCE:
-            self._commit_waiting()
+            self.commit_waiting()
         self._remember((seen.stamp, seen.digest) for seen in read)
         return skipped
 
@@ -139,15 +149,23 @@ class RowWriter:
         rows = Rows([key for key, _, _ in good], [digest for _, digest, _ in good], arrays, lasting)
         return rows, [SkippedImage(key, str(reason)) for key, _, reason in skipped]
 
+    def note_committed(self, job: Job, read: Sequence[Read], rows: int) -> None:
+        """What is to be known here of a batch whose rows another process has committed."""
+        self._touched.update(job.conditions)
+        self.written += rows
+        self._remember((seen.stamp, seen.digest) for seen in read)
+
     def _commit(self, condition: Condition) -> None:
         rows = joined_rows([some for some in self._waiting.pop(condition, []) if some.ids or some.skipped])
         self._gathered[condition] = 0
+        number = self._numbers.pop(condition, None)
         if rows is not None:
-            self.stored(condition).append(rows, self._keep)
+            self.stored(condition).append(rows, self.keep, number)
             self._touched.add(condition)
             self.written += len(rows.ids)
 
-    def _commit_waiting(self) -> None:
+    def commit_waiting(self) -> None:
+        """Commits what waits for others."""
         for condition in list(self._waiting):
             self._commit(condition)
         self._committed = time.monotonic()
@@ -162,11 +180,13 @@ class RowWriter:
     def _introduce(self, columns: int | None) -> None:
         """Tells the store what the model is, before its first row, and also where there is none to add."""
         if not self._introduced:
-            head = None if isinstance(self._model, ObjectDetector) or self._keep != "features" else self._model.head
+            head = None if isinstance(self._model, ObjectDetector) or self.keep != "features" else self._model.head
             self._store.save_model(StoredModel.of(self._model, columns), head)
             self._introduced = True
 
     def _remember(self, pairs: Iterable[tuple[str | None, str | None]], least: int = 1024) -> None:
+        if not self._own_digests:
+            return
         self._stamps += pairs
         if len(self._stamps) >= least:
             self._store.digests.remember(self._stamps)
@@ -186,6 +206,9 @@ class BatchOutputs(Protocol):
 
     def arrays(self, places: NDArray[np.integer]) -> dict[str, NDArray[Any]]:
         """What is stored of the images at these places of the batch."""
+
+    def reduced(self) -> BatchOutputs:
+        """The same without what is not stored, to be sent to another process."""
 
 
 RunBatch: TypeAlias = Callable[[Batch, Sizes], BatchOutputs]
@@ -230,6 +253,9 @@ class ClassOutputs:
     def arrays(self, places: NDArray[np.integer]) -> dict[str, NDArray[Any]]:
         return {name: rows[places] for name, rows in self._rows.items()}
 
+    def reduced(self) -> StoredOutputs:
+        return StoredOutputs(self.columns, self.valid, self._rows)
+
     # both are found once: rows of a batch that belong to many conditions are stored one by one
 
     @cached_property
@@ -257,6 +283,21 @@ class ClassOutputs:
         return rows
 
 
+@dataclass(frozen=True)
+class StoredOutputs:
+    """Class scores of a batch, and no more of them than is stored."""
+
+    columns: int
+    valid: NDArray[np.bool_]
+    rows: Mapping[str, NDArray[Any]]
+
+    def arrays(self, places: NDArray[np.integer]) -> dict[str, NDArray[Any]]:
+        return {name: rows[places] for name, rows in self.rows.items()}
+
+    def reduced(self) -> StoredOutputs:
+        return self
+
+
 def detect_batch(model: ObjectDetector, batch: Batch, sizes: Sizes) -> BoxOutputs:
     """Detections, in the pixels of the original images."""
     found: dict[int, Found] = {}
@@ -280,6 +321,9 @@ class BoxOutputs:
     @property
     def valid(self) -> NDArray[np.bool_]:
         return np.array([bool(np.isfinite(one.boxes).all() and np.isfinite(one.scores).all()) for one in self.found], bool)
+
+    def reduced(self) -> BoxOutputs:
+        return self
 
     def arrays(self, places: NDArray[np.integer]) -> dict[str, NDArray[Any]]:
         found = [self.found[place] for place in places.tolist()]

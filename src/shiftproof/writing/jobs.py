@@ -12,7 +12,7 @@ from shiftproof.datasets.decoding import pixel_limit
 from shiftproof.datasets.image_list import ImageList, some_of
 from shiftproof.datasets.perturbed import edition_for
 from shiftproof.errors import BadInput
-from shiftproof.options import CorruptionChoice, DatasetSettings, PerturbationChoice, PictureSettings
+from shiftproof.options import CorruptionChoice, DatasetSettings, EngineSettings, PerturbationChoice, PictureSettings
 
 if TYPE_CHECKING:
     from shiftproof.writing.writer import Progress, Written
@@ -28,11 +28,13 @@ def corrupt_dataset(
     limit: int | None = None,
     dataset_options: DatasetSettings | None = None,
     workers: int | None = None,
+    engine: str | EngineSettings | None = None,
     progress: Progress | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Written:
     """Writes the images under corruptions into a folder, in a published layout; what is there is not made again."""
     from shiftproof.corruptions.frost_pictures import frost_pictures
+    from shiftproof.runs.engines import opened_engine
     from shiftproof.writing.published import write_corrupted
 
     chosen, pictures = corruptions or CorruptionChoice(), pictures or PictureSettings()
@@ -42,7 +44,7 @@ def corrupt_dataset(
     picture = "image" if pictures.at == "image" else None
     frost = None if pictures.frost_folder is None else frost_pictures(pictures.frost_folder)
     options = dataset_options or DatasetSettings()
-    with pixel_limit(options.max_pixels):
+    with pixel_limit(options.max_pixels), opened_engine(engine, tell) as opened:
         images = some_of(dataset if isinstance(dataset, ImageList) else open_with(dataset, options), limit)
         fit = None if pictures.edition else edition_for(images, picture=picture)
         for line in fit.told(scaled=pictures.scale_severity) if fit else ():
@@ -60,6 +62,7 @@ def corrupt_dataset(
             picture=picture,
             layout=layout,
             workers=workers,
+            engine=opened,
             progress=progress,
         )
 
@@ -75,16 +78,18 @@ def perturb_dataset(
     limit: int | None = None,
     dataset_options: DatasetSettings | None = None,
     workers: int | None = None,
+    engine: str | EngineSettings | None = None,
     progress: Progress | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Written:
     """Writes the images as perturbation sequences into a folder, in a published layout; what is there is not made again."""
+    from shiftproof.runs.engines import opened_engine
     from shiftproof.writing.published import write_perturbed
 
     chosen = perturbations or PerturbationChoice()
     names = perturbations_named(",".join(chosen.perturbations))
     options = dataset_options or DatasetSettings()
-    with pixel_limit(options.max_pixels):
+    with pixel_limit(options.max_pixels), opened_engine(engine, tell) as opened:
         images = some_of(dataset if isinstance(dataset, ImageList) else open_with(dataset, options), limit)
         fit = None if edition else edition_for(images)
         for line in fit.told() if fit else ():
@@ -98,5 +103,6 @@ def perturb_dataset(
             seed=seed,
             layout=layout,
             workers=workers,
+            engine=opened,
             progress=progress,
         )

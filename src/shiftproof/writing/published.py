@@ -13,6 +13,7 @@ from shiftproof.corruptions.frost_pictures import OUR_FOLDER, frost_pictures
 from shiftproof.corruptions.sequences import check_level, parameters_of
 from shiftproof.errors import BadInput, UnknownName
 from shiftproof.places import local_path
+from shiftproof.runs.engines import Engine
 from shiftproof.runs.prepare import check_condition
 from shiftproof.types import Condition, Dataset, FrostPictures, Output
 from shiftproof.writing.image_files import array_record, file_places, first_labels
@@ -44,6 +45,7 @@ def write_corrupted(
     picture: str | None = None,
     layout: CorruptedLayout = "imagenet-c",
     workers: int | None = None,
+    engine: Engine | None = None,
     progress: Progress | None = None,
 ) -> Written:
     """Writes what is missing of a corrupted dataset.
@@ -93,6 +95,7 @@ def write_corrupted(
         plan=plan,
         parts_a_job=CORRUPTED_PARTS_A_JOB,
         workers=workers,
+        engine=engine,
         progress=progress,
     )
 
@@ -128,6 +131,7 @@ def write_perturbed(
     seed: int = 0,
     layout: PerturbedLayout = "imagenet-p",
     workers: int | None = None,
+    engine: Engine | None = None,
     progress: Progress | None = None,
 ) -> Written:
     """Writes what is missing of the sequences.
@@ -161,6 +165,7 @@ def write_perturbed(
         plan=Plan({"layout": layout, "edition": edition, "seed": seed}, "perturbations", making, stems, classes),
         parts_a_job=PERTURBED_PARTS_A_JOB,
         workers=workers,
+        engine=engine,
         progress=progress,
     )
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 from math import prod
 from pathlib import Path
+from typing import ClassVar
 
 import cv2
 import numpy as np
@@ -61,6 +62,7 @@ ENCODERS: dict[str, Callable[[NDArray[np.uint8], bool], bytes]] = {".JPEG": jpeg
 class FileStorage:
     """A folder for each product, and in it a file for each image."""
 
+    by_many: ClassVar[bool] = True
     root: Path
     scratch: Path
     folders: tuple[str, ...]  # of each part
@@ -118,6 +120,7 @@ class Table:
 class ArrayStorage:
     """A row of an array for every product of every image."""
 
+    by_many: ClassVar[bool] = False  # network file systems lose neighbouring bytes that two machines write at once
     root: Path
     scratch: Path
     tables: tuple[Table, ...]

@@ -10,7 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from shiftproof.datasets.image_list import decoded
 from shiftproof.datasets.records import RECORD, Record, load_record
 from shiftproof.errors import BadInput, StoreError, listed
 from shiftproof.files import alone, check_inside, refusal, write_whole
+from shiftproof.runs.engines import Engine, status_of, token_in
 from shiftproof.runs.workers import Arrays, Workers
 from shiftproof.types import Condition, Dataset, Image, ImageSource, SkippedImage
 
@@ -232,6 +233,9 @@ WRITERS = 8
 class Storage(Protocol):
     """Where the parts of images are stored; whatever exists is complete."""
 
+    by_many: ClassVar[bool]
+    """Whether several machines may save at the same time, on a file system that they share."""
+
     def for_workers(self) -> Any:
         """The same, without what workers do not need."""
 
@@ -273,18 +277,91 @@ def write(job: Job) -> tuple[Arrays, dict[int, str]]:
     reasons: dict[int, str] = {}
     saved: list[Future[None]] = []
     with ThreadPoolExecutor(WRITERS) as writers:
-        for todo in job.todo:
-            image = decoded(todo.source)
-            if isinstance(image, str):
-                reasons[todo.image] = image
-                continue
-            base = job.product.base(image)
-            for part in todo.parts:
-                data = job.storage.encoded(job.product.make(base, part, key=todo.key), part)
-                saved.append(writers.submit(job.storage.save, data, part, todo.place))
+        for data, part, place in _made(job, reasons):
+            saved.append(writers.submit(job.storage.save, data, part, place))
     for one in saved:
         one.result()
     return [], reasons
+
+
+def _made(job: Job, reasons: dict[int, str]) -> Iterator[tuple[bytes, int, Any]]:
+    """The missing parts as they are saved, each with its number and place; unreadable images get a reason."""
+    for todo in job.todo:
+        image = decoded(todo.source)
+        if isinstance(image, str):
+            reasons[todo.image] = image
+            continue
+        base = job.product.base(image)
+        for part in todo.parts:
+            yield job.storage.encoded(job.product.make(base, part, key=todo.key), part), part, todo.place
+
+
+class Finished(NamedTuple):
+    """What a worker of an engine made of a job: the reasons of unreadable images, and the parts that it did not save."""
+
+    reasons: dict[int, str]
+    unsaved: list[tuple[bytes, int, Any]]
+
+
+@dataclass(frozen=True)
+class Writing:
+    """Jobs of a dataset as work for an engine; parts are saved by workers that see the token, else they are sent back."""
+
+    token: Path
+
+    def open(self) -> OpenedWriting:
+        return OpenedWriting(direct=self.token.exists())
+
+    def size(self, job: Job) -> int:
+        return sum(len(todo.parts) for todo in job.todo)
+
+    def told(self, job: Job) -> str:
+        return f"{job.todo[0].key} to {job.todo[-1].key}"
+
+    def fault(self, job: Job, answer: Finished) -> str | None:
+        """An image that this process can read and the worker cannot is no fault of the image."""
+        for todo in job.todo:
+            if todo.image in answer.reasons and not isinstance(decoded(todo.source), str):
+                return f"it cannot read {todo.key}, which this machine can ({answer.reasons[todo.image]})"
+        return None
+
+
+@dataclass(frozen=True)
+class OpenedWriting:
+    """The same in a worker."""
+
+    direct: bool
+
+    def __call__(self, jobs: list[Job]) -> list[Finished]:
+        return [self._finished(job) for job in jobs]
+
+    def _finished(self, job: Job) -> Finished:
+        if self.direct and job.storage.by_many:
+            return Finished(write(job)[1], [])
+        reasons: dict[int, str] = {}
+        return Finished(reasons, list(_made(job, reasons)))
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def _write_here(images: Dataset, jobs: Iterator[Job], workers: int | None) -> Iterator[tuple[Job, dict[int, str]]]:
+    """Every job, done, with the reasons of unreadable images."""
+    with Workers(0 if _lives_in_a_script(images) else workers) as pool:
+        for job, _, failed in pool.blocks(write, jobs):
+            yield job, failed
+
+
+def _write_on(
+    engine: Engine, scratch: Path, jobs: Iterator[Job], total: int, progress: Progress | None
+) -> Iterator[tuple[Job, dict[int, str]]]:
+    """The same, where the engine says."""
+    with token_in(scratch) as token, ThreadPoolExecutor(WRITERS) as writers:
+        for piece in engine.each(Writing(token), jobs, total=total, status=status_of(progress)):
+            saved = [writers.submit(job.storage.save, *one) for job, answer in piece for one in answer.unsaved]
+            for one in saved:
+                one.result()
+            yield from ((job, answer.reasons) for job, answer in piece)
 
 
 class Progress(Protocol):
@@ -316,6 +393,7 @@ def write_set(
     plan: Plan,
     parts_a_job: int,
     workers: int | None = None,
+    engine: Engine | None = None,
     progress: Progress | None = None,
 ) -> Written:
     """Writes every missing part, and the record; `store` is called with the scratch folder."""
@@ -333,12 +411,12 @@ def write_set(
         reasons: dict[int, str] = {}
         unmade = 0
         jobs = _jobs(images, product, storage, missing, parts_a_job)
-        with Workers(0 if _lives_in_a_script(images) else workers) as pool:
-            for job, _, failed in pool.blocks(write, jobs):
-                reasons |= failed
-                unmade += sum(len(todo.parts) for todo in job.todo if todo.image in failed)
-                if progress:
-                    progress.advance(sum(len(todo.parts) for todo in job.todo))
+        done = _write_here(images, jobs, workers) if engine is None else _write_on(engine, scratch, jobs, now, progress)
+        for job, failed in done:
+            reasons |= failed
+            unmade += sum(len(todo.parts) for todo in job.todo if todo.image in failed)
+            if progress:
+                progress.advance(sum(len(todo.parts) for todo in job.todo))
         storage.finish(sorted({*reasons, *(image for image in aside_before if not missing[image])}))
         now_aside = [SkippedImage(images.samples[image].id, reason) for image, reason in sorted(reasons.items())]
         tried = [images.samples[image].id for image, parts in enumerate(missing) if parts]

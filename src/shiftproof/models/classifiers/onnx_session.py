@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 
+from shiftproof.cores import usable_cores
 from shiftproof.errors import BadInput
 from shiftproof.types import Inputs, Outputs
 
@@ -53,7 +53,7 @@ class OnnxSession:
         self.input_type = np.dtype(input_type)
         self.provider = provider_of(device)
         self.data_folder = data_folder
-        cores = os.cpu_count() or 1
+        cores = usable_cores()
         on_cpu = self.provider == PROVIDERS["cpu"]
         # batches side by side with few threads each beat one batch on all threads: none waits for the slowest at every layer
         self.concurrent_batches = max(1, min(MOST_AT_ONCE, cores // (threads or 1))) if on_cpu else 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import os
 from functools import cache
 from pathlib import Path
 from threading import Lock
@@ -14,6 +13,7 @@ import numpy as np
 from ai_edge_litert.interpreter import Interpreter
 from numpy.typing import NDArray
 
+from shiftproof.cores import usable_cores
 from shiftproof.errors import BadInput, listed
 from shiftproof.files import read_regular, readable_file
 from shiftproof.models.classifiers.tflite_graph import (
@@ -54,7 +54,7 @@ def _classifier(data: bytes, graph: TfliteGraph, stem: str, options: ModelOption
     layer, layer_notes = _last_layer(graph, scores, options)
     classes, class_notes = _classes(data, scores.shape[-1], options)
     gives = options.gives or graph.gives(scores)
-    session = TfliteSession(data, image, scores, layer.features, extra, options.threads or os.cpu_count() or 1)
+    session = TfliteSession(data, image, scores, layer.features, extra, options.threads or usable_cores())
     chosen = {"features": layer.features, "output": scores, "extra": extra}
     named = {key: None if tensor is None else f"{tensor.place} {tensor.name}" for key, tensor in chosen.items()}
     return LoadedClassifier(

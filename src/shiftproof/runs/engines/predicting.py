@@ -1,0 +1,147 @@
+"""Prediction as work for an engine: workers open the model themselves and run the way of one image on each batch."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from shiftproof.cores import usable_cores
+from shiftproof.errors import ShiftproofError, UnreadableImage
+from shiftproof.runs.engines import Engine, Opener, Unfit, opener_of, token_in
+from shiftproof.runs.prepare import Job, Read
+from shiftproof.runs.store import Store
+from shiftproof.runs.workers import Workers
+from shiftproof.runs.write import BatchOutputs, RowWriter
+from shiftproof.types import ImageSource, Keep, Model, ModelRef, Precision, SkippedImage
+
+if TYPE_CHECKING:
+    from shiftproof.runs.engines import Tell
+
+Numbered: TypeAlias = tuple[int, Job]
+"""A job, and a number by which its rows are ordered in the store."""
+
+
+_open_model: dict[str, Model] = {}
+"""The model that this worker opened last, by fingerprint: much work is of the same."""
+
+
+class Outcome(NamedTuple):
+    """What became of the images of a job, and the model's outputs for those that could be read."""
+
+    read: list[Read]
+    outputs: BatchOutputs | None
+
+
+class Committed(NamedTuple):
+    """The same, after a worker has written the rows."""
+
+    read: list[Read]
+    skipped: list[SkippedImage]
+
+
+@dataclass(frozen=True)
+class Predicting:
+    """The batches of a model; rows go into the store where its token is given and there, else they are sent back."""
+
+    opener: Opener
+    ref: ModelRef
+    keep: Keep
+    precision: Precision
+    store: Path | None = None
+    token: Path | None = None
+
+    def open(self) -> OpenedPredicting:
+        if self.ref.fingerprint not in _open_model:
+            _open_model.clear()
+            try:
+                _open_model[self.ref.fingerprint] = self.opener()
+            except ShiftproofError as problem:
+                raise Unfit(f"it cannot open {self.ref.name}: {problem}") from problem
+        model = _open_model[self.ref.fingerprint]
+        if model.ref.fingerprint != self.ref.fingerprint:
+            _open_model.clear()
+            raise Unfit(
+                f"it opens {model.ref.name} with the fingerprint {model.ref.fingerprint}, here it is "
+                f"{self.ref.fingerprint}: weights or preprocessing differ; give all nodes the same files"
+            )
+        if self.token is not None and not self.token.exists():
+            raise Unfit(f"it does not see the store {self.store}; keep it on a file system that all nodes share")
+        return OpenedPredicting(self, model)
+
+    def size(self, job: Numbered) -> int:
+        return len(job[1].samples)
+
+    def told(self, job: Numbered) -> str:
+        samples = job[1].samples
+        return f"{samples[0].id} to {samples[-1].id} under {job[1].conditions[0]}"
+
+    def fault(self, job: Numbered, answer: Outcome | Committed) -> str | None:
+        """An image that this process can read and the worker cannot is no fault of the image."""
+        for sample, source, seen in zip(job[1].samples, job[1].sources, answer.read, strict=True):
+            if seen.digest is None and _can_be_read(source):
+                return f"it cannot read {sample.id}, which this machine can ({seen.reason}); give all nodes the same images"
+        return None
+
+
+def _can_be_read(source: ImageSource) -> bool:
+    try:
+        source.read()
+    except (OSError, UnreadableImage):
+        return False
+    return True
+
+
+class OpenedPredicting:
+    """A model that is open in a worker, with what prepares its batches."""
+
+    def __init__(self, work: Predicting, model: Model) -> None:
+        cores = usable_cores()
+        self._pool = Workers(0 if cores == 1 else None)
+        self._at_once = min(model.concurrent_batches, cores)
+        self._direct = work.store is not None
+        store = Store(work.store or Path())
+        self._writer = RowWriter(model, store, work.keep, work.precision, sealed=False, own_digests=False)
+
+    def __call__(self, jobs: list[Numbered]) -> list[Outcome | Committed]:
+        from shiftproof.runs.predict import run_model  # which imports this file
+
+        numbers = [number for number, _ in jobs]
+        ran = run_model(self._pool, [job for _, job in jobs], self._writer.run, self._at_once)
+        answers: list[Outcome | Committed] = []
+        for number, (job, read, outputs) in zip(numbers, ran, strict=True):
+            if self._direct:
+                answers.append(Committed(read, self._writer.write(job, read, outputs, number)))
+            else:
+                answers.append(Outcome(read, None if outputs is None else outputs.reduced()))
+        self._writer.commit_waiting()
+        return answers
+
+    def close(self) -> None:
+        self._pool.close()
+
+
+def predict_on(
+    engine: Engine, model: Model, writer: RowWriter, jobs: Iterator[Job], *, store: Store, total: int, status: Tell
+) -> Iterator[tuple[Job, list[SkippedImage]]]:
+    """Every job with the images that were skipped, its rows committed; the model runs where the engine says."""
+    numbered = enumerate(jobs, time.time_ns())  # in the store they lie in this order, behind what was there before
+    work = Predicting(opener_of(engine, model), model.ref, writer.keep, writer.precision)
+    with token_in(store.root) as token:
+        if engine.shares_store:
+            work = dataclasses.replace(work, store=store.root.absolute(), token=token)
+        for piece in engine.each(work, numbered, total=total, status=status):
+            done = [(job, _written(writer, number, job, answer)) for (number, job), answer in piece]
+            writer.commit_waiting()
+            yield from done
+
+
+def _written(writer: RowWriter, number: int, job: Job, answer: Outcome | Committed) -> list[SkippedImage]:
+    """The images of a job that were skipped; its rows are in the store, or wait to be committed."""
+    if isinstance(answer, Outcome):
+        return writer.write(job, answer.read, answer.outputs, number)
+    writer.note_committed(job, answer.read, len(job.samples) - len(answer.skipped))
+    return answer.skipped
