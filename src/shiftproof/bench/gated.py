@@ -177,9 +177,10 @@ class Gated:
 
     def judged(self, model: Model | ModelRef, against: str | Model | ModelRef | None, policy: Policy | None) -> Gate:
         """The verdict of the rules on a model."""
+        held = self.held(against)
         conditions = self.conditions(model)
         new = self.predictions(model, conditions)
-        old = None if against is None else self.old(against, model, conditions, new)
+        old = None if against is None else self.old(against, held, conditions, new)
         compared = {text: _compared(found, old, text, self.columns) for text, found in new.items()}
         checks = checked(self.rules, compared, policy)
         clean, ref = compared[None], model if isinstance(model, ModelRef) else model.ref
@@ -192,7 +193,7 @@ class Gated:
             verdict=overall(checks),
             model=name,
             dataset=self.images.ref.name,
-            against=old and old.name,
+            against=None if old is None else old.name,
             images=len(new[None]),
             compared=len(clean.both) if old else 0,
             checks=tuple(checks),
@@ -208,19 +209,37 @@ class Gated:
             versions=versions(),
         )
 
+    def held(self, against: str | Model | ModelRef | None) -> Baseline | None:
+        """The baseline where it is a file, checked before anything is predicted; BadInput where it is of other images."""
+        if not isinstance(against, str):
+            return None
+        if not is_baseline(against):
+            if against.endswith(".json"):
+                wrong = "is no baseline as shiftproof gate writes it" if Path(against).exists() else "is not there"
+                raise BadInput(f"{against} {wrong}; write it with: shiftproof gate MODEL DATASET --write-baseline {against}")
+            return None
+        held, classes, again = Baseline.load(against), classes_print(self.images.classes), _again(against)
+        name = self.images.ref.name
+        if held.classes != classes:
+            raise BadInput(
+                f"{against} is of {held.dataset} ({held.classes}), and {name} has other classes ({classes}); {again}"
+            )
+        for condition in dict.fromkeys(rule.condition for rule in self.rules):
+            held.columns(condition or AS_THEY_ARE, self.columns, against)
+        if not {sample.id for sample in self.images.samples} & set(held.ids):
+            raise BadInput(f"{against} is of {held.dataset}, and none of its images is in {name}; {again}")
+        return held
+
     def old(
         self,
         against: str | Model | ModelRef,
-        model: Model | ModelRef,
+        held: Baseline | None,
         conditions: Mapping[str | None, Condition],
         new: Mapping[str | None, Predictions],
     ) -> _Old:
-        """What the baseline got right: out of a file, of the store or predicted now."""
-        if isinstance(against, str) and is_baseline(against):
-            return self._from_file(against, conditions, new)
-        if isinstance(against, str) and against.endswith(".json"):
-            wrong = "is no baseline as shiftproof gate writes it" if Path(against).exists() else "is not there"
-            raise BadInput(f"{against} {wrong}; write it with: shiftproof gate MODEL DATASET --write-baseline {against}")
+        """What the baseline got right: out of its file, of the store or predicted now."""
+        if held is not None:
+            return self._from_file(str(against), held, conditions, new)
         plain = {name: getattr(self.bench.model_options, name) for name in ("trust", "device", "threads")}
         loaded = self.model(against, ModelSettings(**plain))
         found = self.predictions(loaded, conditions)
@@ -229,36 +248,40 @@ class Gated:
         return _Old(ref.name, ref.fingerprint, runs)
 
     def _from_file(
-        self, path: str, conditions: Mapping[str | None, Condition], new: Mapping[str | None, Predictions]
+        self,
+        path: str,
+        held: Baseline,
+        conditions: Mapping[str | None, Condition],
+        new: Mapping[str | None, Predictions],
     ) -> _Old:
-        """A baseline of these images; BadInput where it is of others."""
-        held = Baseline.load(path)
-        again = f"write it again: shiftproof gate MODEL DATASET --write-baseline {path}"
-        classes = classes_print(self.images.classes)
-        if held.classes != classes:
-            raise BadInput(
-                f"{path} is of {held.dataset} ({held.classes}) and {self.images.ref.name} has other classes ({classes}); {again}"
-            )
+        """The images of the file whose pictures and labels are still the same."""
         scoring = self.scoring(new[None], conditions)
-        differing = [key for key in scoring.keys() & held.scoring.keys() if scoring[key] != held.scoring[key]]
-        if differing:
-            key = differing[0]
-            raise BadInput(f"{path} was made with {key} {held.scoring[key]!r}, and now it is {scoring[key]!r}; {again}")
-        columns = {text: held.columns(text or AS_THEY_ARE, self.columns, path) for text in conditions}
+        for key in scoring.keys() & held.scoring.keys():
+            if scoring[key] != held.scoring[key]:
+                raise BadInput(
+                    f"{path} was made with {key} {held.scoring[key]!r}, and now it is {scoring[key]!r}; {_again(path)}"
+                )
         now = {sample.id for sample in self.images.samples}
-        present = [one for one in held.ids if one in now]
-        if not present:
-            raise BadInput(f"{path} is of {held.dataset}, and none of its images is in {self.images.ref.name}; {again}")
-        places = _places(held.ids, present)
+        places = np.array([place for place, one in enumerate(held.ids) if one in now], np.intp)
+        present = [held.ids[place] for place in places.tolist()]
         same = self.tags(present) == held.tags[places]
-        usable = tuple(np.array(present, dtype=object)[same].tolist())
-        if not usable:
-            raise BadInput(f"every image of {path} has another picture or label in {self.images.ref.name} now; {again}")
-        rows = places[same]
-        runs = {text: (usable, {name: one[rows] for name, one in kept.items()}) for text, kept in columns.items()}
-        changed = tuple(np.array(present, dtype=object)[~same].tolist())
-        gone = tuple(one for one in held.ids if one not in now)
-        return _Old(held.model, held.fingerprint, runs, gone, changed)
+        if not same.any():
+            raise BadInput(
+                f"every image of {path} has another picture or label in {self.images.ref.name} now; {_again(path)}"
+            )
+        usable = tuple(one for one, kept in zip(present, same.tolist(), strict=True) if kept)
+        columns = {text: held.columns(text or AS_THEY_ARE, self.columns, path) for text in conditions}
+        return _Old(
+            held.model,
+            held.fingerprint,
+            {text: (usable, {name: one[places[same]] for name, one in kept.items()}) for text, kept in columns.items()},
+            gone=tuple(one for one in held.ids if one not in now),
+            changed=tuple(one for one, kept in zip(present, same.tolist(), strict=True) if not kept),
+        )
+
+
+def _again(path: str) -> str:
+    return f"write it again: shiftproof gate MODEL DATASET --write-baseline {path}"
 
 
 @dataclass(frozen=True)

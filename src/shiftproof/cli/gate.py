@@ -68,7 +68,7 @@ def gate(asked: Asked) -> None:
 def _shown(found: Gate) -> list[str | Table]:
     """The checks as a table, of those that did not pass a sentence each, the worst slices, and the verdict last."""
     lines: list[str | Table] = [Table(found.rows(), right=("new", "baseline", "difference", "images"))]
-    lines += [told for told in found.sentences()]
+    lines += found.sentences()
     if found.worst:
         lines.append(f"worst slices of {found.slices}, chosen after looking:")
         lines += [

@@ -6,6 +6,7 @@ difference of two on the same images, or any number with a confidence interval o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
@@ -91,10 +92,10 @@ class ByInterval:
 class PairedShares:
     """Tests of the accuracy of a new model minus that of an old one on the same images.
 
-    Exact and unconditional: ordered by the score statistic of paired shares (Tango, 1998), the chance of a result at least as
-    extreme comes from the trinomial distribution, at the worst share of differing images within its own confidence interval
-    (Berger & Boos, 1994). By the normal distribution, 268 images on which both models agree would pass at a margin of one
-    point; where one image in a hundred is lost, that many agree in 6.8 % of all cases.
+    Exact and unconditional: ordered by the score statistic of paired shares (Tango, 1998), the chance of a result at least
+    as extreme comes from the trinomial distribution, at the worst share of differing images within its own confidence
+    interval (Berger & Boos, 1994). By the normal distribution, 268 images on which both models agree would pass at a margin
+    of one point; where one image in a hundred is lost, that many agree in 6.8 % of all cases.
 
     Where images come in clusters, counts are those of as many independent images as would tell as much, rounded so that
     neither side gains.
@@ -158,11 +159,11 @@ def effective_pairs(new_correct: NDArray[np.bool_], old_correct: NDArray[np.bool
 
 def _rounded(counts: PairedCounts, images: int, shrink: float, *, up: bool) -> PairedCounts:
     """The counts of fewer images, whole numbers; `up` is in favour of the first model."""
-    least, most = (lambda count: int(count * shrink + 1e-9)), (lambda count: int(np.ceil(count * shrink - 1e-9)))
-    first, second = (most, least) if up else (least, most)
-    only_first, only_second = first(counts.only_first), second(counts.only_second)
-    both = min(least(counts.both), images - only_first - only_second)
-    return PairedCounts(max(0, both), only_first, only_second, max(0, images - only_first - only_second - max(0, both)))
+    gained, lost = counts.only_first * shrink, counts.only_second * shrink
+    only_first = math.ceil(gained - 1e-9) if up else math.floor(gained + 1e-9)
+    only_second = min(math.floor(lost + 1e-9) if up else math.ceil(lost - 1e-9), images - only_first)
+    both = min(math.floor(counts.both * shrink), images - only_first - only_second)
+    return PairedCounts(both, only_first, only_second, images - only_first - only_second - both)
 
 
 def _tail(only_new: int, only_old: int, images: int, bound: float) -> float:
@@ -226,7 +227,7 @@ def score(only_new: NDArray[np.integer], only_old: NDArray[np.integer], images: 
     share = (linear + np.sqrt(linear**2 + 8 * images * new * drop * (1 - drop))) / (4 * images)
     variance = images * (2 * np.maximum(share, 0.0) + drop * (1 - drop))
     moved = new - old + images * drop
-    return np.divide(moved, np.sqrt(variance), out=np.zeros(moved.shape), where=variance > 0)
+    return np.asarray(np.divide(moved, np.sqrt(variance), out=np.zeros(moved.shape), where=variance > 0))
 
 
 def _limit(only_new: int, only_old: int, images: int, tail: float) -> float:

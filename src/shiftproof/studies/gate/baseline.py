@@ -1,4 +1,4 @@
-"""A baseline as a small file for git: what a model got right, image by image, so that a comparison stays paired without it."""
+"""A baseline as a small file for git: what a model got right, image by image, to compare with in pairs without it."""
 
 from __future__ import annotations
 
@@ -85,8 +85,8 @@ class Baseline:
             raise BadInput(f"{where} is no baseline as shiftproof gate writes it; {again}")
         if not isinstance(data.get("version"), int) or data["version"] > VERSION:
             raise BadInput(
-                f"{where} was written by a newer shiftproof ({data.get('shiftproof')}, format {data.get('version')}, and this "
-                f"one reads up to {VERSION}); update shiftproof, or {again}"
+                f"{where} was written by a newer shiftproof ({data.get('shiftproof')}, format {data.get('version')}; this "
+                f"one reads up to {VERSION}): update shiftproof, or {again}"
             )
         checksum = data.pop("checksum", None)
         if checksum != fingerprint_of(data):
@@ -116,10 +116,10 @@ class Baseline:
         columns = self.runs.get(condition, {})
         missing = [name for name in wanted if name not in columns]
         if missing:
-            under = "" if condition == "clean" else f" under {condition}"
+            lacks = listed(missing) if columns else f"results under {condition}"
             raise BadInput(
-                f"{where} has no {listed(missing)}{under}, which these rules need; write it again with the rules as they are "
-                f"now: shiftproof gate MODEL DATASET --write-baseline {where}"
+                f"{where} has no {lacks}, which these rules need; write it again with the same rules: "
+                f"shiftproof gate MODEL DATASET --write-baseline {where}"
             )
         return columns
 

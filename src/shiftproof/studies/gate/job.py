@@ -51,8 +51,8 @@ def settled(
         raise BadInput(f"there is no rule: give --margin 1 with --against, or --least 80, or write rules into {FILE}")
     elif chosen["against"] is None and (unheld := next((rule for rule in held if rule.margin is not None), None)):
         raise BadInput(
-            f"a margin of {unheld.metric} is held against a baseline: name one with --against (a model, a stored one or a file "
-            f"of --write-baseline) or as against in {FILE}, or give --least"
+            f"a margin of {unheld.metric} is held against a baseline: name one with --against (a model, a stored one or a "
+            f"file of --write-baseline) or as against in {FILE}, or give --least"
         )
     chosen["store"] = "runs" if chosen["store"] is None else chosen["store"]
     return GateJob(rules=held, cluster=file.cluster, **chosen)

@@ -86,6 +86,10 @@ class Gate:
         """What an undecided check would need, for people."""
         return [f"{rule_told(one)}: {_advice(one)}" for one in self.checks if one.verdict == "undecided" and one.images]
 
+    def told(self) -> list[str]:
+        """A sentence for each check that does not pass."""
+        return [told(one) for one in self.checks if one.outcome != "pass"]
+
     def to_json(self) -> str:
         """Everything as one JSON document."""
         data = dataclasses.asdict(self)
@@ -142,10 +146,8 @@ class Gate:
             ]
         elif self.lost:
             pictures = ", ".join(map(_code, self.lost[:MOST_NAMED]))
-            lines += [
-                "",
-                f"Correct by the baseline alone ({len(self.lost)}; {self.gained} by the new model alone): {pictures}",
-            ]
+            counts = f"{len(self.lost)} by the baseline alone, {self.gained} by the new model alone"
+            lines += ["", f"Correct: {counts}. Pictures that got worse: {pictures}"]
         lines += ["", *(f"- {_plain(text)}" for text in self.remarks)] if self.remarks else []
         return "\n".join(lines) + "\n"
 
@@ -182,14 +184,15 @@ def _advice(check: Check) -> str:
     if check.interval is None:
         return "too few clusters for an interval"
     unit = metric_info(check.metric).unit
+    measured = "difference" if check.kind == "margin" else "value"
     size = "" if check.detectable is None else figure(check.detectable, "loss" if unit == "share" else unit)
     more = (
-        f"about {rounded(check.needed):,} images would decide it if that is the true one"
+        f"about {rounded(check.needed):,} images would decide it, if the {measured} stays as it is"
         if check.needed
-        else "the measured value is the limit itself, and no number of images would decide"
+        else f"the {measured} is the limit itself, which no number of images would decide"
     )
-    what = "a drop of" if check.kind == "margin" else "a miss by"
-    return f"{more}; {counted(check.images, 'image')} detect {what} {size} with 80 % power"
+    what = f"a drop of {size}" if check.kind == "margin" else f"a value {size} on the wrong side"
+    return f"{more}; these {counted(check.images, 'image')} would notice {what} with 80 % power"
 
 
 def rounded(number: int) -> int:
@@ -198,7 +201,7 @@ def rounded(number: int) -> int:
     >>> rounded(2314), rounded(99), rounded(101)
     (2400, 99, 110)
     """
-    scale = 10 ** max(0, len(str(number)) - 2)
+    scale: int = 10 ** max(0, len(str(number)) - 2)
     return -(-number // scale) * scale
 
 

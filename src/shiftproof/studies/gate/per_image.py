@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +35,7 @@ MOST_LOG_ODDS = 32.0
 class Kept:
     """A number of each image: how it is found, stored and read again."""
 
-    of: Callable[[Predictions], NDArray[np.generic]]
+    of: Callable[[Predictions], NDArray[Any]]
     dtype: str  # as stored; bits where it is bool
     store: Callable[[NDArray[np.floating]], Column] = lambda values: values
     read: Callable[[Column], NDArray[np.floating]] = lambda column: column.astype(float)

@@ -28,7 +28,8 @@ POLICIES = ("pass", "fail")
 class GateRule:
     """What a metric must reach, on all images or on each group of them.
 
-    Limits are in points where the metric is a share, as it is printed: a `margin` of 1 is one point, a `least` of 80 is 80 %.
+    Limits are in points where the metric is a share, as it is printed: a `margin` of 1 is one point, a `least` of 80 means
+    80 %.
     """
 
     metric: str = "top1_accuracy"
@@ -177,10 +178,9 @@ def typed_rules(
     conditions: Sequence[str] = (),
 ) -> list[GateRule]:
     """The rules of one line: its limits hold for every metric on all images, on each slice and under each condition."""
-    limits = {"margin": margin, "least": least, "most": most}
-    if not (metrics or slices or conditions) and all(value is None for value in limits.values()):
+    if not (metrics or slices or conditions) and margin is None and least is None and most is None:
         return []
-    whole = [GateRule(metric, **limits) for metric in metrics or (GateRule.metric,)]
+    whole = [GateRule(metric, margin=margin, least=least, most=most) for metric in metrics or (GateRule.metric,)]
     return [
         *whole,
         *(dataclasses.replace(rule, slices=tuple(slices)) for rule in whole if slices),
