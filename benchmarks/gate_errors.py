@@ -14,11 +14,12 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from shiftproof.metrics.accuracy import PairedCounts
-from shiftproof.metrics.noninferiority import OneSided, PairedShares, score
+from shiftproof.metrics.noninferiority import PairedShares, score, tail_above
 from shiftproof.studies.gate.checks import ERROR, Compared, checked, overall
 from shiftproof.studies.gate.per_image import KEPT, METRICS, Columns, taken
 from shiftproof.studies.gate.rules import GateRule
@@ -35,10 +36,8 @@ Errors = tuple[float, float]
 """Shares of false passes and of false fails."""
 
 
-@cache
-def exact(only_new: int, only_old: int, images: int, bound: float) -> OneSided:
-    counts = PairedCounts(images - only_new - only_old, only_new, only_old, 0)
-    return PairedShares(counts, counts).p(bound)
+exact = cache(tail_above)
+"""The p-value of a gain, computed once for each outcome."""
 
 
 def by_counts(counts: PairedShares, bound: float) -> tuple[bool, bool]:
@@ -46,8 +45,8 @@ def by_counts(counts: PairedShares, bound: float) -> tuple[bool, bool]:
     low, high = counts.least, counts.most
     up = float(score(np.array(low.only_first), np.array(low.only_second), low.images, bound))
     down = float(score(np.array(high.only_first), np.array(high.only_second), high.images, bound))
-    passes = up > UNLIKELY and exact(low.only_first, low.only_second, low.images, bound).above <= ERROR
-    fails = down < -UNLIKELY and exact(high.only_first, high.only_second, high.images, bound).below <= ERROR
+    passes = up > UNLIKELY and exact(low.only_first, low.only_second, low.images, bound) <= ERROR
+    fails = down < -UNLIKELY and exact(high.only_second, high.only_first, high.images, -bound) <= ERROR
     return passes, fails
 
 
@@ -151,32 +150,32 @@ def several_rules(slices: int, images: int, margin: float) -> Callable[[np.rando
     return verdict
 
 
-def cells(runs: int) -> Iterator[tuple[str, str, Errors]]:
-    """Row, column and errors of every cell of the table."""
+Cell = tuple[str, str, Callable[[np.random.Generator], tuple[bool, bool]]]
+"""Row, column and one simulated verdict of a cell of the table."""
+
+
+def cells() -> Iterator[Cell]:
+    """Every cell of the table."""
     for margin in MARGINS:
         for differing in (0.0, 0.02, 0.1, 0.3):
             name = f"accuracy, margin {100 * margin:g}, {100 * (differing + margin):g} % of images differ"
             for images in SIZES:
-                yield name, f"{images} images", errors_of(runs, independent(images, margin, differing))
+                yield name, f"{images} images", independent(images, margin, differing)
     for margin in MARGINS:
         for differing, together in ((0.2, 1 / 3), (0.0, 0.95)):
             how = "a third of the variance" if together < 0.5 else "nearly all of it"
             name = f"accuracy, margin {100 * margin:g}, {100 * (differing + margin):g} % differ, {how} by cluster"
             for count in CLUSTERS:
-                yield name, f"{count} clusters", errors_of(runs, clustered(count, margin, differing, together))
+                yield name, f"{count} clusters", clustered(count, margin, differing, together)
     for share in (0.6, 0.9, 0.99):
         for images in SIZES:
-            yield f"least accuracy, {100 * share:g} %", f"{images} images", errors_of(runs, least_value(images, share))
+            yield f"least accuracy, {100 * share:g} %", f"{images} images", least_value(images, share)
     new, old = population(np.random.default_rng(1))
     for name in ("brier_score", "negative_log_likelihood", "aurra", "augrc"):
         for images in (50, 200, 1000):
-            yield name, f"{images} images", errors_of(runs, other_metric(name, images, new, old))
+            yield name, f"{images} images", other_metric(name, images, new, old)
     for images in (50, 200):
-        yield (
-            "ten slices at once, margin 5",
-            f"{images} images",
-            errors_of(max(runs // 10, 100), several_rules(10, images, 0.05)),
-        )
+        yield "ten slices at once, margin 5", f"{images} images", several_rules(10, images, 0.05)
 
 
 def power(runs: int) -> Iterator[dict[str, float | str]]:
@@ -213,17 +212,23 @@ def main() -> None:
         print(table(json.loads(paths[0].read_text())["errors"]))
         return
     runs = 1000 if "--quick" in sys.argv else RUNS
-    found: dict[str, dict[str, Errors]] = {}
-    for row, column, errors in cells(runs):
-        found.setdefault(row, {})[column] = errors
-        print(f"{row:70} {column:14} false passes {100 * errors[0]:.2f} %, false fails {100 * errors[1]:.2f} %", flush=True)
-        exact.cache_clear()
-        if paths:
-            paths[0].write_text(json.dumps({"runs": runs, "errors": found}, indent=1))
-    curve = list(power(max(runs // 5, 200)))
+    figures: dict[str, Any] = {"runs": runs, "errors": {}}
+    if paths and paths[0].exists():  # what was stopped goes on
+        figures = json.loads(paths[0].read_text())
+    for row, column, verdict in cells():
+        done = figures["errors"].setdefault(row, {})
+        if column not in done:
+            done[column] = errors_of(runs, verdict)
+            exact.cache_clear()
+            if paths:
+                paths[0].write_text(json.dumps(figures, indent=1))
+        passes, fails = done[column]
+        print(f"{row:75} {column:14} false passes {100 * passes:.2f} %, false fails {100 * fails:.2f} %", flush=True)
+    if "power" not in figures:
+        figures["power"] = list(power(runs // 5))
     if paths:
-        paths[0].write_text(json.dumps({"runs": runs, "errors": found, "power": curve}, indent=1))
-    print(table(found))
+        paths[0].write_text(json.dumps(figures, indent=1))
+    print(table(figures["errors"]))
 
 
 if __name__ == "__main__":

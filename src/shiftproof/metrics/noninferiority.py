@@ -125,8 +125,8 @@ class PairedShares:
         """
         low, high = self.least, self.most
         return OneSided(
-            _tail(low.only_first, low.only_second, low.images, bound),
-            _tail(high.only_second, high.only_first, high.images, -bound),
+            tail_above(low.only_first, low.only_second, low.images, bound),
+            tail_above(high.only_second, high.only_first, high.images, -bound),
         )
 
     def interval(self, level: float) -> tuple[float, float]:
@@ -166,8 +166,8 @@ def _rounded(counts: PairedCounts, images: int, shrink: float, *, up: bool) -> P
     return PairedCounts(both, only_first, only_second, images - only_first - only_second - both)
 
 
-def _tail(only_new: int, only_old: int, images: int, bound: float) -> float:
-    """P-value of the hypothesis that the difference is at most the bound."""
+def tail_above(only_new: int, only_old: int, images: int, bound: float) -> float:
+    """P-value of the hypothesis that the accuracy of the new model minus that of the old one is at most the bound."""
     if not -1 < bound < 1:
         return 0.0 if bound <= -1 else 1.0
     low, high = clopper_pearson(only_new + only_old, images, level=1 - NUISANCE_RISK)
@@ -238,7 +238,7 @@ def _limit(only_new: int, only_old: int, images: int, tail: float) -> float:
 
     def deviation(bound: float) -> float:
         """Standard normal deviation that is as rare as the result at the bound; falls with it."""
-        return -float(ndtri(min(max(_tail(only_new, only_old, images, bound), 1e-12), 1 - 1e-12)))
+        return -float(ndtri(min(max(tail_above(only_new, only_old, images, bound), 1e-12), 1 - 1e-12)))
 
     low, high = -1.0, (only_new - only_old) / images
     at_low, at_high = 8.0, min(deviation(high), aim)
