@@ -46,7 +46,7 @@ class GateRule:
         info = metric_info(self.metric)
         if self.margin is None and self.least is None and self.most is None:
             raise BadInput(
-                f"a rule for {self.metric} needs a margin, or a {'least' if info.direction == 'high' else 'most'}"
+                f"a rule for {self.metric} needs a limit: margin, or {'least' if info.direction == 'high' else 'most'}"
             )
         if self.margin is not None and not 0 <= self.margin < (100 if info.unit == "share" else float("inf")):
             raise BadInput(f"margin should be 0 or more points, got {self.margin:g}: how much worse the model may be")
