@@ -16,9 +16,9 @@ from shiftproof.metrics import augrc, aurra, clopper_pearson
 from shiftproof.metrics.noninferiority import tail_above
 from shiftproof.studies.gate.baseline import Baseline, classes_print, is_baseline, tags_of
 from shiftproof.studies.gate.checks import Check, Compared, checked, overall, worst_slices
-from shiftproof.studies.gate.outcome import Gate, rule_told, told
+from shiftproof.studies.gate.outcome import EXIT_CODES, Gate, rule_told, told
 from shiftproof.studies.gate.per_image import KEPT, METRICS, columns_of, keep_for
-from shiftproof.studies.gate.rules import GateRule, parse_rules, typed_rules
+from shiftproof.studies.gate.rules import GateRule, Policy, parse_rules, typed_rules
 from shiftproof.types import Classes, Clusters, Fact
 
 
@@ -91,11 +91,11 @@ def test_the_detectable_drop_is_found_with_eighty_percent_power() -> None:
 
 
 @pytest.mark.parametrize(("policy", "outcome"), [(None, "undecided"), ("pass", "pass"), ("fail", "fail")])
-def test_who_must_decide_says_what_too_few_images_count_as(policy: str | None, outcome: str) -> None:
+def test_who_must_decide_says_what_too_few_images_count_as(policy: Policy | None, outcome: str) -> None:
     rule = dataclasses.replace(ONE_POINT, undecided=policy)
     (check,) = checked([rule], {None: images(80, 2, 2, 16)})
     assert (check.verdict, overall([check])) == ("undecided", outcome)
-    (by_all,) = checked([ONE_POINT], {None: images(80, 2, 2, 16)}, policy)  # type: ignore[arg-type]
+    (by_all,) = checked([ONE_POINT], {None: images(80, 2, 2, 16)}, policy)
     assert overall([by_all]) == outcome
     (lost,) = checked([dataclasses.replace(ONE_POINT, undecided="pass")], {None: images(100, 0, 90, 10)})
     assert overall([lost]) == "fail"  # what is decided stays
@@ -118,7 +118,7 @@ def test_a_slice_that_loses_fails_the_whole_gate_after_holms_correction() -> Non
     checks = checked(rules, {None: compared})
     assert [check.slice for check in checks] == ["", "site=dune", "site=pier"]
     assert [check.verdict for check in checks] == ["pass", "undecided", "pass"]
-    lost = dataclasses.replace(compared, new={"correct": compared.new["correct"] & (np.arange(1000) < 700)})
+    lost = dataclasses.replace(compared, new={"correct": compared.new["correct"].astype(bool) & (np.arange(1000) < 700)})
     one, corrected = (checked(some, {None: lost}) for some in ([rules[1]], rules))
     assert overall(corrected) == "fail"
     assert corrected[1].p_fail > one[0].p_fail  # three tests instead of two
@@ -369,5 +369,4 @@ def test_json_tells_all() -> None:
     assert (data["verdict"], data["exit_code"]) == ("fail", 3)
     assert data["checks"][0]["difference"] == pytest.approx(-0.1)
     assert {"p_pass", "p_fail", "interval", "needed", "detectable", "rule", "told"} <= data["checks"][0].keys()
-    codes = {verdict: dataclasses.replace(outcome(), verdict=verdict).exit_code for verdict in ("pass", "fail", "undecided")}  # type: ignore[arg-type]
-    assert codes == {"pass": 0, "fail": 3, "undecided": 4}
+    assert EXIT_CODES == {"pass": 0, "fail": 3, "undecided": 4}
