@@ -21,7 +21,7 @@ LEVELS = (
     {"bench"},
     {"curate"},
     {"demo"},
-    {"cli", "__init__", "__main__"},
+    {"cli", "pytest_plugin", "__init__", "__main__"},
 )
 LEVEL_OF = {part: level for level, parts in enumerate(LEVELS) for part in parts}
 

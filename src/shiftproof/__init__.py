@@ -34,6 +34,9 @@ _HOMES = {
     "DuplicateOptions": "shiftproof.curation.options",
     "ExportOptions": "shiftproof.curation.options",
     "FrameOptions": "shiftproof.curation.options",
+    "GateFiles": "shiftproof.studies.gate.options",
+    "GateOptions": "shiftproof.studies.gate.options",
+    "GateRule": "shiftproof.studies.gate.rules",
     "GoldSettings": "shiftproof.curation.options",
     "GridOptions": "shiftproof.training.options",
     "HumanTestOptions": "shiftproof.curation.options",
@@ -84,6 +87,7 @@ _HOMES = {
     "corrupt_dataset": "shiftproof.writing.jobs",
     "entries": "shiftproof.catalog",
     "forget_model": "shiftproof.runs.stored_models",
+    "gate": "shiftproof.bench",
     "load_detector": "shiftproof.models",
     "load_model": "shiftproof.models",
     "measure": "shiftproof.studies.measure",
@@ -123,6 +127,7 @@ if TYPE_CHECKING:
     from shiftproof import metrics as metrics
     from shiftproof import options as options
     from shiftproof.bench import compare as compare
+    from shiftproof.bench import gate as gate
     from shiftproof.bench import measure_stored as measure_stored
     from shiftproof.bench import plan as plan
     from shiftproof.bench import predict as predict
@@ -197,6 +202,9 @@ if TYPE_CHECKING:
     from shiftproof.studies.detection.study import DetectionStudy as DetectionStudy
     from shiftproof.studies.detection_corruption.options import DetectionCorruptionOptions as DetectionCorruptionOptions
     from shiftproof.studies.detection_corruption.study import DetectionCorruptionStudy as DetectionCorruptionStudy
+    from shiftproof.studies.gate.options import GateFiles as GateFiles
+    from shiftproof.studies.gate.options import GateOptions as GateOptions
+    from shiftproof.studies.gate.rules import GateRule as GateRule
     from shiftproof.studies.input_sizes.options import InputSizeOptions as InputSizeOptions
     from shiftproof.studies.input_sizes.study import InputSizeStudy as InputSizeStudy
     from shiftproof.studies.measure import measure as measure

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
@@ -40,6 +41,8 @@ from shiftproof.types import (
 if TYPE_CHECKING:
     from shiftproof.options import ImageChoice, WorkerSettings
     from shiftproof.runs.predict import Progress, Tally
+    from shiftproof.studies.gate.outcome import Gate
+    from shiftproof.studies.gate.rules import GateRule
     from shiftproof.studies.probe.options import ProbeOptions
     from shiftproof.studies.threshold.exported import ExportedThreshold
     from shiftproof.studies.threshold.options import ThresholdOptions
@@ -353,6 +356,53 @@ def threshold(
         check_classes(loaded, images, bench.scoring)
         bench.fill(loaded, work, prediction, progress)
         return ExportedThreshold.of(bench.measure(work))
+
+
+def gate(
+    model: str | Model | ModelRef | None = None,
+    dataset: str | Path | Dataset | None = None,
+    *,
+    against: str | Model | ModelRef | None = None,
+    margin: float | None = None,
+    least: float | None = None,
+    most: float | None = None,
+    metric: str | Sequence[str] = (),
+    slices: str | Sequence[str] = (),
+    under: str | Sequence[str] = (),
+    rules: str | Path | Sequence[GateRule] | None = None,
+    undecided: Literal["pass", "fail"] | None = None,
+    write_baseline: str | Path | None = None,
+    store: str | Path | Store | None = None,
+    model_options: ModelSettings | None = None,
+    dataset_options: DatasetSettings | None = None,
+    scoring: ScoringSettings | None = None,
+    prediction: PredictionSettings | None = None,
+    progress: Progress | None = None,
+    tell: Tell | None = None,
+) -> Gate:
+    """Whether a model may replace another: pass, fail or undecided, by confidence intervals of paired differences.
+
+    What is not given is taken from a file of rules, `shiftproof.toml` of the working folder where there is one; limits that
+    are given replace its rules. With `write_baseline` nothing is judged.
+    """
+    from shiftproof.bench.gated import Gated
+    from shiftproof.studies.gate.job import settled, written
+
+    job = settled(
+        rules,
+        {"metrics": metric, "margin": margin, "least": least, "most": most, "slices": slices, "conditions": under},
+        {"model": model, "dataset": dataset, "against": against, "undecided": undecided, "store": store},
+        writing=write_baseline is not None,
+    )
+    if job.cluster is not None and (scoring is None or scoring.cluster is None):
+        scoring = replace(scoring or ScoringSettings(), cluster=job.cluster)
+    prediction = prediction or PredictionSettings()
+    with Bench.of(job.store, dataset_options, scoring, model_options, tell) as bench:
+        gated = Gated(bench, bench.dataset(job.dataset), job.rules, prediction, progress)
+        loaded = gated.model(job.model, bench.model_options)
+        if write_baseline is not None:
+            return written(gated.baseline(loaded), write_baseline)
+        return gated.judged(loaded, job.against, job.undecided)
 
 
 def train(

@@ -413,7 +413,7 @@ class Bench:
         store = "" if self.store.root == Path("runs") else str(self.store.root)
         command = ""
         if location is not None and isinstance(model, str):
-            typed = model if _can_be_loaded(model) else "MODEL"  # of a stored one only its name is known
+            typed = model if can_be_loaded(model) else "MODEL"  # of a stored one only its name is known
             settings = [self.model_options, self.context.dataset_options, self.scoring_options]
             words = [word for options in settings for word in spelled(options)]
             kept = ["--store", store] if store else []
@@ -452,6 +452,6 @@ def engine_for(engine: str | EngineSettings | None, tell: Tell) -> Iterator[Engi
         yield opened
 
 
-def _can_be_loaded(model: str) -> bool:
+def can_be_loaded(model: str) -> bool:
     """Whether this is a model spec, and not only the name of a stored model."""
     return model.partition(":")[0] in catalog.MODELS or Path(model).exists()

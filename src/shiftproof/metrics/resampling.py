@@ -112,6 +112,14 @@ def interval_without(
 ) -> tuple[float, float] | None:
     """The same for a number that is told which images are left out, which are few beside those that are kept."""
     tail_of(level)
+    found = shares_without(without, clusters, second=second, blocks=blocks)
+    return None if found is None else interval_of_shares(*found, bounds=bounds, level=level)
+
+
+def shares_without(
+    without: StatisticWithout, clusters: Groups, *, second: NDArray[np.bool_] | None = None, blocks: int = BLOCKS
+) -> tuple[float, list[Shares]] | None:
+    """The number itself and what each block of clusters adds to it, of which its interval of any level is made."""
     groups = numbered(clusters)
     count = int(groups.max(initial=-1)) + 1
     samples = [np.ones(len(groups), bool)] if second is None else [~second, second]
@@ -132,7 +140,7 @@ def interval_without(
         if found is None:
             return None
         shares.append(found)
-    return interval_of_shares(seen, [_together(*shares)] if shared else shares, bounds=bounds, level=level)
+    return seen, [_together(*shares)] if shared else shares
 
 
 def cluster_mean_interval(

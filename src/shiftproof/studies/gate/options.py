@@ -1,0 +1,61 @@
+"""Options of the gate."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from shiftproof.options import Bounds, Options, option
+
+
+class GateOptions(Options):
+    """What a model must reach to replace another, or where the rules stand."""
+
+    TITLE: ClassVar[str] = "Gate"
+
+    against: str | None = option(
+        None, "Baseline: a model, the name of a stored one, or a file of --write-baseline.", common=True
+    )
+    margin: float | None = option(
+        None,
+        "How much worse than the baseline the model may be, in points where the metric is a share.",
+        bounds=Bounds(0),
+        common=True,
+    )
+    least: float | None = option(None, "Least value of the metric, in percent where it is a share.", common=True)
+    most: float | None = option(None, "Highest value, for metrics that are better the lower they are.", common=True)
+    metric: tuple[str, ...] = option(
+        (),
+        "Metric of the rules: top1_accuracy, top5_accuracy, aurra, augrc, brier_score or negative_log_likelihood; "
+        "repeatable.  [default: top1_accuracy]",
+        repeatable=True,
+        common=True,
+    )
+    slices: tuple[str, ...] = option(
+        (),
+        "Hold each group of images to the limits too: facts such as site, one group as site=pier, class, or all; "
+        "comma-separated.",
+        common=True,
+    )
+    under: tuple[str, ...] = option(
+        (), "Hold the model to the limits under a corruption too, as fog:3; repeatable.", repeatable=True, common=True
+    )
+    rules: str | None = option(
+        None, "File of rules.  [default: shiftproof.toml, where it is there and no rule is typed]", is_path=True, common=True
+    )
+    undecided: Literal["pass", "fail"] | None = option(
+        None, "What too few images count as.  [default: neither, exit code 4]", common=True
+    )
+    write_baseline: str | None = option(
+        None, "Write the results of MODEL as a baseline file for git, and judge nothing.", is_path=True, common=True
+    )
+
+
+class GateFiles(Options):
+    """What the gate writes for machines."""
+
+    TITLE: ClassVar[str] = "Output"
+
+    junit: str | None = option(None, "Also write the checks as JUnit XML.", is_path=True, common=True)
+    markdown: str | None = option(
+        None, "Also write a comment for a pull request: checks, worst slices, pictures' names.", is_path=True, common=True
+    )
