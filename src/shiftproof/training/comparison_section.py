@@ -92,7 +92,7 @@ def recipe_headline(page: Page) -> list[str]:
     told = {
         f"{listed(helps)} {'helps' if len(helps) == 1 else 'help'}": helps,
         f"{listed(harms)} {'does' if len(harms) == 1 else 'do'} harm": harms,
-        f"of {listed(unsure)} these images and seeds cannot tell": unsure,
+        f"no effect of {listed(unsure)} is sure, by these images and seeds": unsure,
     }
     return [f"On unseen shifts {'; '.join(clause for clause, recipes in told.items() if recipes)}."]
 
