@@ -151,7 +151,7 @@ def perlin_noise(image: Image, strength: float, random: RandomState) -> Image:
 def field(random: RandomState, side: int, power: Callable[[float], float]) -> Any:
     half, strength = random.uniform(0, 2 * np.pi, (side, side // 2)), np.zeros((side, side))
     for y, x in itertools.product(range(side), repeat=2):
-        strength[y, x] = power(np.sqrt((y - side / 2) ** 2 + (x - side / 2) ** 2))
+        strength[y, x] = power(float(np.linalg.norm(np.array([x, y]) - side / 2)))  # of an array each, as published
     phases = np.concatenate([half, half[::-1, ::-1]], axis=1)
     noise = np.real(np.fft.ifft2(np.fft.ifftshift(strength * np.exp(1j * phases))))
     return noise / noise.std()

@@ -36,9 +36,21 @@ class Bounds(NamedTuple):
             self.most is not None and (not one <= self.most or (self.open_above and one == self.most)) for one in numbers
         )
         if low or high:
-            span = f"{self.least} to {self.most}" if self.most is not None else f"at least {self.least}"
             some = "some of " if isinstance(value, tuple) else ""
-            raise BadInput(f"{what} should be {some}{span}, got {value}")
+            raise BadInput(f"{what} should be {some}{self.told}, got {value}")
+
+    @property
+    def told(self) -> str:
+        """The range in words.
+
+        >>> Bounds(1, 5).told, Bounds(0, 1, open_above=True).told, Bounds(0, open_below=True).told
+        ('1 to 5', 'at least 0 and below 1', 'above 0')
+        """
+        if None not in (self.least, self.most) and not self.open_below and not self.open_above:
+            return f"{self.least:g} to {self.most:g}"
+        low = None if self.least is None else f"{'above' if self.open_below else 'at least'} {self.least:g}"
+        high = None if self.most is None else f"{'below' if self.open_above else 'at most'} {self.most:g}"
+        return " and ".join(end for end in (low, high) if end)
 
 
 SHARE = Bounds(0, 1, open_below=True, open_above=True)

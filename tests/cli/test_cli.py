@@ -286,8 +286,27 @@ def test_a_study_that_one_of_the_models_lacks_is_told_to_be_left_out(
     assert compared.code == 0, compared.err
     said = json.loads(compared.out)
     (told,) = [one for one in said["warnings"] if "is left out" in one]
-    assert told.startswith("Corruption robustness is left out, for want of some of its predictions: ")
+    assert told.startswith("Corruption robustness is left out, for want of some of what it needs: ")
     assert "swapped" in told
+
+
+def test_all_studies_compare_what_is_stored_and_tell_that_saliency_maps_were_never_made(
+    shiftproof: Shiftproof, network: list[str], draw_photos: Draw
+) -> None:
+    photos = draw_photos(4)
+    for name, preprocess in (("sharp", "unit,resize=squash"), ("swapped", "unit,resize=squash,channels=bgr")):
+        model = [network[0], photos, "--preprocess", preprocess, "--classes", "classes.txt", "--name", name]
+        shiftproof("run", *model, "--studies", "input-sizes", "--input-sizes", "8,12", "--quiet")
+    compared = shiftproof("compare", photos, "--studies", "all", "--input-sizes", "8,12", "--json")
+    assert compared.code == 0, compared.err
+    said = json.loads(compared.out)
+    (told,) = [one for one in said["warnings"] if "is left out" in one]
+    assert told.startswith("Saliency is left out, for want of some of what it needs: sharp on photos: 12 of 12 images have")
+    tested = [one["about"] for one in said["findings"] if one.get("metric") == "accuracy_difference"]
+    assert {one["model"] for one in tested} == {"sharp"}  # and not at other input sizes
+    assert {one["versus"] for one in tested} == {"swapped"}
+    alone = json.loads(shiftproof("compare", photos, "--json").out)
+    assert [card["name"] for card in alone["models"]] == ["sharp", "swapped"]
 
 
 def test_shards_of_two_machines_merge(shiftproof: Shiftproof, network: list[str], draw_photos: Draw) -> None:

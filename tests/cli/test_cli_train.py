@@ -41,6 +41,14 @@ def test_slips_are_told_before_anything_is_opened(shiftproof: Shiftproof) -> Non
         (["--recipe", "agmix"], "no recipe called 'agmix'; did you mean augmix"),
         (["--recipe", "mixup"], "the recipe mixup is done at network level; say --level network"),
         (["--recipe", "outlier-exposure", "--level", "network"], "needs images of none of the classes"),
+        (
+            ["--outliers", "others"],
+            "--outliers are for outlier-exposure, reject-class, and baseline looks at none; leave them",
+        ),
+        (
+            ["--level", "network", "--schedule", "step", "--milestones", "0,3"],
+            "milestones should be whole numbers from 1 on with commas between them, as 1,3; got '0,3'",
+        ),
     ):
         said = shiftproof("train", "no-such-model.onnx", "no-such-folder", *typed)
         assert said.code == 1
@@ -79,6 +87,41 @@ def test_recipes_are_trained_and_compared_on_images_that_took_no_part(
     assert sum("as augmentation of its training" in one for one in results["warnings"]) == 1  # a recipe, not each seed
     assert not any("was trained on a dataset" in one for one in results["warnings"])  # they are other images of it
     assert (tmp_path / "recipes.html").exists()
+
+
+def test_a_network_without_weights_is_told_to_be_for_training(shiftproof: Shiftproof) -> None:
+    for command in ("run", "train"):
+        said = shiftproof(command, "scratch:resnet-8", "no-such-folder")
+        assert said.code == 1
+        assert "shiftproof train scratch:resnet-8 DATASET --level network" in said.err
+        assert len(said.err.splitlines()) == 1
+
+
+def test_images_to_judge_on_of_classes_that_are_not_learned_are_told_before_training(
+    shiftproof: Shiftproof, tmp_path: Path, draw_photos: Callable[..., Path]
+) -> None:
+    save_colour_network(tmp_path / "colours.onnx")
+    draw_photos(8)
+    (draw_photos(2, "others") / "blue").rename(tmp_path / "others" / "purple")
+    (tmp_path / "bare").mkdir()
+    (draw_photos(1, "few") / "red" / "000.png").rename(tmp_path / "bare" / "one.png")
+    typed = [
+        "recipes",
+        "colours.onnx",
+        "photos",
+        "--preprocess",
+        "squash,size=16,mean=0,std=1",
+        "--recipes",
+        "baseline,noise",
+    ]
+    said = shiftproof(*typed, "--judge-on", "others")
+    assert said.code == 1
+    assert "1 of 3 classes of others are not among the 3 that baseline learns from photos: purple; judge on" in said.err
+    said = shiftproof(*typed, "--judge-on", "bare")
+    assert (said.code, "has no labels to judge on" in said.err) == (1, True)
+    assert not (tmp_path / "recipes").exists()
+    said = shiftproof(*typed, "--outliers", "others")
+    assert "--outliers are for outlier-exposure, reject-class, and baseline,noise looks at none" in said.err
 
 
 def test_recipes_that_cannot_be_compared_are_told_at_once(shiftproof: Shiftproof) -> None:

@@ -250,7 +250,7 @@ def test_a_dataset_without_boxes_is_told(tmp_path: Path) -> None:
 
 
 def test_milestones_are_those_of_steps() -> None:
-    with pytest.raises(BadInput, match="--milestones are those of --schedule step, got cosine"):
+    with pytest.raises(BadInput, match="--schedule is cosine; say --schedule step too, or leave them out"):
         TrainOptions(level="network", milestones=(3,))
     options = TrainOptions(level="network", schedule="step", milestones=(3, 5))
     rates = schedule.Rates(options, 10, 8)

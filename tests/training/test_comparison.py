@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -98,7 +99,27 @@ def test_the_answer_says_who_helps_who_harms_and_who_is_open(found: list[Measure
 def test_a_report_has_the_section(found: list[Measurement | Skipped | Caution]) -> None:
     report = build_report(Results(tuple(found)))
     assert "Recipes of training" in report
-    assert "augmix helps on unseen shifts" in report
+    assert report.count("augmix helps on unseen shifts") == 1
+    assert "On unseen shifts augmix, noise help; harmful does harm; no effect of cutout is sure, by these images and seeds." in report
+
+
+def test_what_all_recipes_have_stands_once_and_names_are_short(found: list[Measurement | Skipped | Caution]) -> None:
+    def longer(name: object) -> str:
+        return "baseline?scale=0.35+lp-ft" if name == "baseline" else f"baseline?scale=0.35+{name}+lp-ft"
+
+    findings = [
+        dataclasses.replace(one, about={**one.about, **{key: longer(one.about[key]) for key in ("recipe", "versus")}})
+        for one in found
+        if isinstance(one, Measurement)
+    ]
+    section = draw_recipes(findings, Page(Results(tuple(findings))))
+    first, second, *_ = section.answer
+    assert first == "All recipes have baseline?scale=0.35+lp-ft, and are named by what else they have."
+    assert second.startswith("augmix helps on unseen shifts: +")
+    (chart,) = (part for part in section.main if isinstance(part, Chart))
+    assert {row["name"] for row in chart.spec["data"]["values"]} == {"augmix", "cutout", "harmful", "noise"}
+    assert chart.note.startswith("What all have, and nothing else, is at zero.")
+    assert str(section).count("lp-ft") == 1
 
 
 def test_heads_on_one_network_follow_from_features_that_are_stored_once(tmp_path: Path) -> None:

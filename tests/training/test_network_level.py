@@ -20,7 +20,10 @@ from safetensors import numpy as tensors
 import shiftproof as sp
 from command import Shiftproof
 from shiftproof.errors import BadInput
+from shiftproof.models.loaded import LoadedClassifier
+from shiftproof.models.options import ModelOptions
 from shiftproof.ood.scores import confidence, rotation
+from shiftproof.training.networks.at_test_time import in_torch
 from training.small_jobs import SmallJobs
 
 
@@ -106,11 +109,42 @@ def test_the_command_trains_a_network_and_tells_of_every_epoch(small_jobs: Small
     said = shiftproof(
         *("train", "scratch:resnet-8", "training", "--level", "network", "--epochs", "2", "--batch-size", "8"),
         *("--learning-rate", "0.05", "--image-size", "16", "--recipe", "ema", "-o", "better"),
+        *("--schedule", "step", "--milestones", "1"),
     )
-    assert said.code == 0
-    assert "epoch 2 of 2: loss " in said.err
-    assert "learning rate" in said.err
+    assert said.code == 0, said.err
+    first, second = [line for line in said.err.splitlines() if line.startswith("epoch ")]
+    assert first.startswith("epoch 1 of 2: loss ")
+    assert first.endswith("learning rate 0.05")
+    assert second.endswith("learning rate 0.005")
     assert said.out.strip().splitlines()[-1].endswith("better")
+
+
+def test_a_device_that_torch_lacks_is_told_whatever_is_trained(train: Any, tmp_path: Path) -> None:
+    folder = train("first", "baseline").folder
+    for model, device in (("scratch:resnet-8", "cuda:99"), (str(folder), "cuda:99"), (str(folder), "cuda:x")):
+        with pytest.raises(BadInput, match=f"torch cannot train on device '{device}': --device is cpu"):
+            sp.train(
+                model,
+                tmp_path / "training",
+                tmp_path / "out",
+                options=sp.TrainOptions(level="network", learning_rate=0.1),
+                store=tmp_path / "runs",
+                model_options=sp.ModelSettings(device=device),
+            )
+    with pytest.raises(BadInput, match="torch cannot use device 'cuda:99'"):
+        sp.load_model(str(folder), adapt="bn-adapt", device="cuda:99")
+
+
+def test_a_head_on_a_trained_network_adapts_without_trust(train: Any, tmp_path: Path) -> None:
+    folder = train("first", "baseline").folder
+    options = sp.TrainOptions(recipe="linear-probe")
+    head = sp.train(str(folder), tmp_path / "training", tmp_path / "head", options=options, store=tmp_path / "runs").folder
+    plain = sp.load_model(str(head))
+    assert isinstance(plain, LoadedClassifier)
+    assert "bn-adapt" in sp.load_model(str(head), adapt="bn-adapt:4").ref.name
+    inputs = np.random.default_rng(0).normal(size=(4, 3, 16, 16)).astype(np.float32)
+    rebuilt = in_torch(str(head), plain, ModelOptions())
+    np.testing.assert_allclose(rebuilt(inputs).scores, plain(inputs).scores, atol=1e-4)
 
 
 def test_a_network_is_trained_from_a_name(small_jobs: SmallJobs, tmp_path: Path) -> None:

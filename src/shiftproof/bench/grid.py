@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from shiftproof.bench.steps import Bench
 from shiftproof.corruptions.selection import corruptions_named
+from shiftproof.datasets.classes import match_columns
 from shiftproof.datasets.clusters import clustering
-from shiftproof.errors import BadInput
+from shiftproof.errors import BadInput, listed
 from shiftproof.models import load_model
 from shiftproof.options import PredictionSettings
 from shiftproof.runs.adapting import adapted_to
@@ -24,8 +25,8 @@ from shiftproof.training.options import GridOptions
 from shiftproof.training.recipe import chosen_recipes, parted
 from shiftproof.training.splits import split
 from shiftproof.training.trained import Trained
-from shiftproof.training.trainings import with_labels
-from shiftproof.types import Caution, Classifier, Dataset, ModelCard, ModelRef, Results, richest
+from shiftproof.training.trainings import check_outliers_used, images_for, with_labels
+from shiftproof.types import Caution, Classes, Classifier, Dataset, ModelCard, ModelRef, Results, richest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,7 +53,11 @@ def compare_trained(
         if any(one.recipe.trainer is not None for one in chosen_recipes(name)):
             raise BadInput(f"{name} trains object detectors, and recipes are compared by what classifiers they make")
     refuse_twins(names)
+    if options.outliers is not None:
+        check_outliers_used(",".join(names), [one for name in names for one in chosen_recipes(name)])
     training, test = parted_images(bench, dataset, options)
+    for name in names:
+        check_judged(bench, name, training, test, options.seed)
     models: dict[str, list[Classifier]] = {}
     for place, name in enumerate(names, start=1):
         bench.tell(f"recipe {place} of {len(names)}: {name}")
@@ -73,6 +78,20 @@ def compare_trained(
     work = Assembled([study], [test], companions=others, editions={study.fit: False} if study.fit else {})
     bench.fill(first, work, prediction, progress)
     return bench.saved(one_card_a_recipe(bench.measure(work), study.grid), work, report)
+
+
+def check_judged(bench: Bench, name: str, training: Dataset, test: Dataset, seed: int) -> None:
+    """BadInput where models of a recipe could not be judged on the images: these lack labels, or a class is not learned."""
+    judged = with_labels(test, "to judge on").classes or Classes(())
+    images, _ = images_for(chosen_recipes(name), training, clustering(bench.scoring_options.cluster), seed)
+    learned = images.classes or Classes(())
+    columns = match_columns(judged, learned, len(learned)).columns
+    unknown = [one for one, column in zip(judged.names, columns, strict=True) if column < 0]
+    if unknown:
+        raise BadInput(
+            f"{len(unknown)} of {len(judged)} classes of {test.ref.name} are not among the {len(learned)} that "
+            f"{name} learns from {training.ref.name}: {listed(unknown)}; judge on images of classes that are learned"
+        )
 
 
 def refuse_twins(names: Sequence[str]) -> None:

@@ -258,12 +258,17 @@ class Bench:
             stored, missing = ([], []) if wanted else self._stored_runs(work)
             if not missing:
                 yield work if any_name or named else dataclasses.replace(work, unasked=work.studies)
-            elif any(run.condition != CLEAN for run in stored):  # some model was studied so, and another one was not
-                told = f"{entry.kind.title} is left out, for want of some of its predictions: {missing[0].for_command()}"
+            elif stored:
+                told = f"{entry.kind.title} is left out, for want of some of what it needs: {missing[0].for_command()}"
                 yield Assembled([], [], cautions=[Caution(told)])
 
     def _stored_runs(self, work: Assembled) -> tuple[list[Run], list[MissingRuns]]:
-        """Runs of these studies that are there, up to the first of each model that is not, and what is told of that."""
+        """Runs that these studies alone need and that are there, up to each model's first that is not, and what that says.
+
+        Predictions for the clean images serve every study, so they show nothing but where saliency maps are needed too.
+        """
+        from shiftproof.runs.saliency import NeedsSaliency, check_saliency  # what is stored is read without models
+
         sets = {images.ref: images for images in work.datasets}
         stored: list[Run] = []
         missing: list[MissingRuns] = []
@@ -272,7 +277,10 @@ class Bench:
             for run in (one for one in study.runs() if one.model not in lacking):
                 try:
                     locate(run, sets[run.dataset], store=self.store, keep=study.keep)
-                    stored.append(run)
+                    if run.condition != CLEAN or isinstance(study, NeedsSaliency):
+                        stored.append(run)
+                    if isinstance(study, NeedsSaliency):
+                        check_saliency(study, run, sets[run.dataset], store=self.store, scoring=self.scoring)
                 except MissingRuns as problem:
                     missing.append(problem)
                     lacking.add(run.model)

@@ -42,7 +42,8 @@ class Numbers(click.ParamType[tuple[int, ...]]):
     name = "numbers"
 
     def __init__(self, bounds: Bounds | None, what: str, *, none: bool) -> None:
-        self.least, self.most = (int(bounds.least or 0), int(bounds.most or 0)) if bounds else (0, 0)
+        self.least = int(bounds.least or 0) if bounds else 0
+        self.most = int(bounds.most) if bounds and bounds.most is not None else None
         self.what, self.none = what, none
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:  # noqa: ARG002

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 
@@ -65,17 +66,18 @@ def _bare(text: str) -> str:
     return re.sub(r"[^a-z0-9]", "", text.lower())
 
 
-def whole_numbers(text: str, *, least: int, most: int, what: str) -> tuple[int, ...]:
-    """Numbers with commas between them, each once and within bounds.
+def whole_numbers(text: str, *, least: int, most: int | None, what: str) -> tuple[int, ...]:
+    """Numbers with commas between them, each once and within bounds; None: there is no highest.
 
     >>> whole_numbers("1,3,3", least=1, most=5, what="severities")
     (1, 3)
     """
     words = [word.strip() for word in text.split(",") if word.strip()]
-    if not words or not all(word.isdigit() and least <= int(word) <= most for word in words):
-        raise BadInput(
-            f"{what} should be some of {least} to {most} with commas between them, as {least},{most}; got {text!r}"
-        )
+    highest = math.inf if most is None else most
+    if not words or not all(word.isdecimal() and least <= int(word) <= highest for word in words):
+        span = f"whole numbers from {least} on" if most is None else f"some of {least} to {most}"
+        some = f"{least},{least + 2 if most is None else most}"
+        raise BadInput(f"{what} should be {span} with commas between them, as {some}; got {text!r}")
     return tuple(dict.fromkeys(int(word) for word in words))
 
 

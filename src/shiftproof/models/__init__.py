@@ -223,9 +223,18 @@ def _loaded(registry: Registry, kind: str, rest: str, options: ModelOptions) -> 
         raise registry.missing_extra(kind, missing, f"{registry.kind} '{kind}:{rest}'") from missing
 
 
+UNTRAINED = "scratch"
+"""The kind of networks that are no models yet, see `shiftproof.training.networks.modules`."""
+
+
 def _recognised(spec: str, registry: Registry) -> tuple[str, str, str]:
     """The kind of a model, what follows its colon, and a note where the kind was found out rather than said."""
     kind, colon, rest = spec.partition(":")
+    if kind == UNTRAINED and colon and kind not in registry:
+        raise BadInput(
+            f"{spec} is a network without weights, with which only the training of whole networks begins: "
+            f"shiftproof train {spec} DATASET --level network"
+        )
     # a single letter before the colon is a drive
     if colon and len(kind) > 1:
         if kind not in registry or kind in FILE_KINDS.values():

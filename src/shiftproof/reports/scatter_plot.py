@@ -106,7 +106,8 @@ LINE = 16
 PLOT_WIDTHS = {"wide": 640, "narrow": 235}
 """Widths for which labels are placed; they do not overlap on any plot at least as wide."""
 STEP = 0.05
-"""Axes end on a multiple of this."""
+"""Axes end on a multiple of this; those of differences, which may be small, on one of the other."""
+SIGNED_STEP = 0.01
 
 
 def scatter_plot(
@@ -125,11 +126,16 @@ def scatter_plot(
     A `line` is drawn behind the points, from one of its ends to the other. Axes of points, which are differences of shares,
     show where both are zero.
     """
-    zero = [] if unit == "share" else [0.0]
+    signed = unit != "share"
+    zero = [0.0] if signed else []
     known = [place for place in places if math.isfinite(place.x) and math.isfinite(place.y)]
     axes = (
-        _ends([*zero, *(end for one in (*known, *x_marks) for end in (one.x, *(one.x_interval or ())))]),
-        _ends([*zero, *(end for one in known for end in (one.y, *(one.y_interval or ())))], lines_above=len(x_marks)),
+        _ends([*zero, *(end for one in (*known, *x_marks) for end in (one.x, *(one.x_interval or ())))], signed=signed),
+        _ends(
+            [*zero, *(end for one in known for end in (one.y, *(one.y_interval or ())))],
+            lines_above=len(x_marks),
+            signed=signed,
+        ),
     )
     sides = {size: label_sides(known, *axes, width=width, height=HEIGHT) for size, width in PLOT_WIDTHS.items()}
     x = channel("x", x_title, {"domain": list(axes[0]), "nice": False}, TICKS[unit])
@@ -176,12 +182,19 @@ def scatter_plot(
     }
 
 
-def _ends(values: Sequence[float], *, lines_above: int = 0) -> tuple[float, float]:
-    """A little more than the values need, on round figures, with room for lines of text at the upper end."""
+def _ends(values: Sequence[float], *, lines_above: int = 0, signed: bool = False) -> tuple[float, float]:
+    """A little more than the values need, on round figures, with room for lines of text at the upper end.
+
+    What is not `signed` never goes below zero where no value does.
+
+    >>> _ends([0.01, 0.91]), _ends([0.0, -0.041, 0.013], signed=True), _ends([0.0, 0.0], signed=True)
+    ((0.0, 0.95), (-0.05, 0.02), (-0.01, 0.01))
+    """
     known = [value for value in values if math.isfinite(value)] or [0.0, 1.0]
     above = lines_above * LINE * (max(known) - min(known)) / HEIGHT
-    low, high = math.floor(min(known) / STEP - 0.4) * STEP, math.ceil((max(known) + above) / STEP + 0.4) * STEP
-    return (round(low, 4) if min(known) < 0 else max(0.0, round(low, 4))), round(high, 4)
+    step = SIGNED_STEP if signed else STEP
+    low, high = math.floor(min(known) / step - 0.4) * step, math.ceil((max(known) + above) / step + 0.4) * step
+    return (round(low, 4) if signed or min(known) < 0 else max(0.0, round(low, 4))), round(high, 4)
 
 
 def _scale(own: Sequence[str], values: Sequence[str]) -> Spec:

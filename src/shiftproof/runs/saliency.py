@@ -191,6 +191,14 @@ class NeedsSaliency(Study, Protocol):
         """Which classes of which images: places in the classes of the predictions."""
 
 
+def check_saliency(study: NeedsSaliency, run: Run, images: Dataset, *, store: Store, scoring: Scoring | None = None) -> None:
+    """MissingRuns where some of the maps that the study requests of a stored run were never made."""
+    predictions = load_predictions(run, images, store=store, keep=study.keep, scoring=scoring)
+    model = store.model(run.model)
+    asked = to_columns(study.saliency_request(predictions, images), predictions.classes, model and model.classes)
+    load_saliency(run, asked, root=store.root, digests=digests_of(images, store), method=study.method)
+
+
 def fill_saliency(
     study: NeedsSaliency,
     model: Classifier,

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftproof.errors import BadInput, UnknownName, listed
-from shiftproof.models import load_with
+from shiftproof.models import load_with, runs_code
 from shiftproof.models.loaded import Forward, LoadedClassifier
 from shiftproof.models.options import ModelOptions
 from shiftproof.options import Bounds
@@ -37,7 +37,9 @@ def load_adapted(spec: str, options: ModelOptions) -> LoadedClassifier:
         raise BadInput(f"adapted:{spec} adapts at test time; say by which recipe, as in --adapt tta")
     options.refuse("rotated", what="a model that adapts at test time")
     chosen = test_time_recipe(options.adapt)
-    base = load_with(spec, dataclasses.replace(options, adapt=None))
+    # what is no network of torch yet is built again in torch, and only that is put on the device
+    rebuilt = chosen.recipe.needs_torch and not runs_code(spec)
+    base = load_with(spec, dataclasses.replace(options, adapt=None, device=None if rebuilt else options.device))
     if not isinstance(base, LoadedClassifier):
         raise BadInput(f"{spec} is a model of its own kind, which {chosen.name} cannot change")
     place = chosen.recipe.adapt

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from shiftproof.errors import BadInput
 from shiftproof.options import CORRUPTIONS, POSITIVE, SEVERITIES, SHARE, Bounds, CorruptionChoice, Options, option
-from shiftproof.training.recipe import Level
+from shiftproof.training.recipe import Level, chosen_recipes
 
 SEEDS = "Number of trainings, with one random seed each."
 PENALTY = Bounds(0, 1e9, open_below=True)
@@ -84,7 +84,10 @@ class TrainingSettings(NetworkOptions, HeadOptions):
         other, its_level = (NetworkOptions, "network") if self.level == "head" else (HeadOptions, "head")
         names = [one.name for one in fields(other) if "told" in one.metadata]
         if self.milestones and self.schedule != "step":
-            raise BadInput(f"--milestones are those of --schedule step, got {self.schedule}")
+            raise BadInput(
+                f"--milestones say when the step schedule lowers the rate, and --schedule is {self.schedule}; say "
+                "--schedule step too, or leave them out"
+            )
         self.refuse(names, f"--level is {self.level}", f"leave it out, or say --level {its_level}")
 
 
@@ -132,8 +135,10 @@ class GridOptions(CorruptionChoice, TrainingSettings):
         return found
 
     def of(self, recipe: str) -> TrainOptions:
-        """The same for a training by one of them."""
+        """The same for a training by one of them; outliers go to recipes that need some."""
         given = {one.name: getattr(self, one.name) for one in fields(TrainingSettings) if one.name in self.given}
+        if not any(one.recipe.needs_outliers for one in chosen_recipes(recipe)):
+            given.pop("outliers", None)
         return TrainOptions(**given | {"seeds": self.seeds, "recipe": recipe})
 
 

@@ -7,13 +7,14 @@ import hashlib
 import os
 import shutil
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 
+from shiftproof import catalog
 from shiftproof.datasets.clusters import Clustering
 from shiftproof.datasets.image_list import FileImage
 from shiftproof.datasets.manifest import joined_labels
@@ -91,11 +92,20 @@ def checked_recipes(options: TrainOptions, *, outliers: bool) -> tuple[ChosenRec
             raise BadInput(f"the recipe {one.name} needs images of none of the classes; name some with --outliers")
         if one.recipe.joins_seeds and options.seeds == 1:
             raise BadInput(f"the recipe {one.name} makes one model of several seeds; say --seeds 3")
+    if outliers:
+        check_outliers_used(options.recipe, recipes)
     of_boxes = next((one for one in recipes if one.recipe.trainer is not None), None)
     for one in recipes:
         if of_boxes is not None and one is not of_boxes and not _goes_with_boxes(one.recipe):
             raise BadInput(f"{one.name} is a recipe for classifiers and cannot be joined with {of_boxes.name}")
     return recipes
+
+
+def check_outliers_used(named: str, recipes: Iterable[ChosenRecipe]) -> None:
+    """BadInput where outliers are named and no recipe would look at them."""
+    if not any(one.recipe.needs_outliers for one in recipes):
+        users = [name for name, recipe in catalog.RECIPES.loaded() if recipe.needs_outliers]
+        raise BadInput(f"--outliers are for {listed(users)}, and {named} looks at none; leave them out")
 
 
 def _goes_with_boxes(recipe: Recipe) -> bool:
@@ -111,16 +121,7 @@ def jobs_of(request: Request, store: Store) -> list[Job]:
     """The trainings of all seeds, which share one validation split; BadInput where the images will not do."""
     options, recipes = request.options, request.recipes
     boxed = any(one.recipe.trainer is not None for one in recipes)
-    images: Dataset = with_objects(request.images) if boxed else with_labels(request.images)
-    held_out: Dataset | None = None
-    for one in recipes:
-        if one.recipe.select is not None:
-            images, held_out = one.recipe.select(images, request.clustering, options.seed, **one.settings)
-    for one in recipes:
-        if one.recipe.thin is not None:
-            kept = one.recipe.thin(images.samples, **one.settings)
-            images = View(images, images.classes, kept, notes=images.notes)
-    images = of_present_classes(images, least=1 if boxed else 2)
+    images, held_out = images_for(recipes, request.images, request.clustering, options.seed)
     training, validation = split(
         images,
         options.validation,
@@ -162,6 +163,23 @@ def jobs_of(request: Request, store: Store) -> list[Job]:
     ]
 
 
+def images_for(
+    recipes: Sequence[ChosenRecipe], images: Dataset, clustering: Clustering, seed: int
+) -> tuple[View, Dataset | None]:
+    """The images that recipes train and validate with, among the classes that are learned; and those that are left out."""
+    boxed = any(one.recipe.trainer is not None for one in recipes)
+    chosen: Dataset = with_objects(images) if boxed else with_labels(images)
+    held_out: Dataset | None = None
+    for one in recipes:
+        if one.recipe.select is not None:
+            chosen, held_out = one.recipe.select(chosen, clustering, seed, **one.settings)
+    for one in recipes:
+        if one.recipe.thin is not None:
+            kept = one.recipe.thin(chosen.samples, **one.settings)
+            chosen = View(chosen, chosen.classes, kept, notes=chosen.notes)
+    return of_present_classes(chosen, least=1 if boxed else 2), held_out
+
+
 def with_published(
     options: TrainOptions,
     recipes: Sequence[ChosenRecipe],
@@ -201,11 +219,11 @@ def _seeds(options: TrainOptions) -> range:
     return range(options.seed, options.seed + options.seeds)
 
 
-def with_labels(images: Dataset) -> View:
+def with_labels(images: Dataset, purpose: str = "to train on") -> View:
     """The images that have a label."""
     samples = [sample for sample in images.samples if sample.labels]
     if images.classes is None or not samples:
-        raise BadInput(f"{images.ref.name} has no labels to train on; --labels gives some")
+        raise BadInput(f"{images.ref.name} has no labels {purpose}; --labels gives some")
     return View(images, images.classes, samples, notes=images.notes)
 
 

@@ -9,7 +9,7 @@ from shiftproof.options import ModelSettings
 from shiftproof.training.detectors.engine import train_detector, untrained_detector
 from shiftproof.training.detectors.networks import fingerprint_of_detector
 from shiftproof.training.job import Job
-from shiftproof.training.networks.course import Tell, TrainedNetwork
+from shiftproof.training.networks.course import Tell, TrainedNetwork, device_of
 from shiftproof.training.networks.trainer import NetworkTrainer
 
 
@@ -23,6 +23,7 @@ class DetectorTrainer(NetworkTrainer):
     def source(self, model: object, settings: ModelSettings) -> str:
         if not isinstance(model, str):
             raise BadInput("an object detector is trained from the name of its network, and not from an object")
+        device_of(settings)  # a slip is told before pictures are made
         return fingerprint_of_detector(model, settings)
 
     def trained(self, job: Job, progress: Tell) -> TrainedNetwork:

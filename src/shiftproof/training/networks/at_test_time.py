@@ -18,11 +18,12 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from shiftproof.errors import BadInput
+from shiftproof.models import runs_code
+from shiftproof.models.classifiers.torch import network_of
 from shiftproof.models.classifiers.torch_network import TorchNetwork, first_tensor
 from shiftproof.models.loaded import Adaptation, LoadedClassifier, joined
 from shiftproof.models.options import ModelOptions
 from shiftproof.models.preprocessing import ImagePreprocessing
-from shiftproof.options import ModelSettings
 from shiftproof.randomness import rng_for
 from shiftproof.training.augmentations.policies import augmix
 from shiftproof.training.augmentations.simple import crop_and_flip
@@ -30,7 +31,7 @@ from shiftproof.training.networks.inputs import Inputs
 from shiftproof.training.networks.lora import merged
 from shiftproof.training.networks.modules import Network, load_weights, open_network
 from shiftproof.training.recipe import accepted, chosen_recipes, torch_part
-from shiftproof.training.trained import holding, read_trained, read_weights
+from shiftproof.training.trained import holding, read_trained, read_weights, settings_of
 from shiftproof.types import Inputs as Batch
 from shiftproof.types import Outputs
 
@@ -46,12 +47,8 @@ def in_torch(spec: str, model: LoadedClassifier, options: ModelOptions) -> Loade
                 f"{spec} is an exported program, whose layers are fixed; name the code that makes it: torch:FILE.py:FACTORY"
             )
         return model
-    network = _rebuilt(spec, model, options).eval()
-    for parameter in network.parameters():
-        parameter.requires_grad = False
-    device = torch.device(options.device or "cpu")
-    extra = next(iter(network.branches), None)
-    forward = TorchNetwork(network.to(device), device, features="head", extra=extra)
+    network = _rebuilt(spec, model, options)
+    forward = dataclasses.replace(network_of(network, options), features="head", extra=next(iter(network.branches), None))
     return dataclasses.replace(model, forward=forward, fixed_batch_size=None, default_batch_size=32, concurrent_batches=1)
 
 
@@ -67,12 +64,13 @@ def _rebuilt(spec: str, model: LoadedClassifier, options: ModelOptions) -> Netwo
             "the others of torch:, timm:, torchvision:, hf: and lite: models, and of what was trained from these"
         )
     record = found.record
-    if not record.source.spec.startswith(("lite:", "scratch:")) and not options.trust:
+    source = record.source.spec
+    if not options.trust and not source.startswith("scratch:") and runs_code(source):
         raise BadInput(
-            f"{folder} was trained from {record.source.spec}, whose code makes its network; loading that may run any code: "
+            f"{folder} was trained from {source}, whose code makes its network; loading that may run any code: "
             "say --trust if you know who made the folder"
         )
-    network = open_network(record.source.spec, record.classes, ModelSettings(**record.source.options)).network
+    network = open_network(source, record.classes, settings_of(found, trust=options.trust, device=None)).network
     for one in chosen_recipes("+".join(record.recipes)):
         if one.recipe.extend is not None:
             extend = torch_part(one.recipe.extend)

@@ -15,6 +15,7 @@ import copy
 import dataclasses
 import math
 import os
+import re
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
@@ -30,6 +31,7 @@ from torch.nn.modules.batchnorm import _BatchNorm as BatchNorm
 
 from shiftproof.errors import BadInput, listed
 from shiftproof.models.preprocessing import ImagePreprocessing
+from shiftproof.options import ModelSettings
 from shiftproof.randomness import rng_for
 from shiftproof.runs.workers import Workers
 from shiftproof.training.job import Job
@@ -97,19 +99,28 @@ class TrainedNetwork:
     export: Callable[[Mapping[str, NDArray[Any]]], bytes]  # ONNX
 
 
+def device_of(settings: ModelSettings) -> tuple[str, int | None]:
+    """The kind of device to train on, and which of them; BadInput where torch has none here."""
+    asked = settings.device or "cpu"
+    found = re.fullmatch(r"(cpu|cuda|mps)(?::(\d+))?", asked)
+    there = {"cpu": 1, "cuda": torch.cuda.device_count(), "mps": int(torch.backends.mps.is_available())}
+    if found is None or int(found[2] or 0) >= there[found[1]]:
+        here = " or ".join(name for name, count in there.items() if count)
+        raise BadInput(f"torch cannot train on device {asked!r}: --device is {here} here")
+    return found[1], None if found[2] is None or found[1] != "cuda" else int(found[2])
+
+
 def fabric_of(job: Job) -> Fabric:
     """The devices and processes to train with; more than one process where torchrun started this one."""
     precision = job.model_options.precision
     if precision not in PRECISIONS:
         raise BadInput(f"precision should be one of {', '.join(PRECISIONS)}, got {precision!r}")
-    device, _, number = (job.model_options.device or "cpu").partition(":")
-    if device not in {"cpu", "cuda", "mps"} or (device == "cuda" and not torch.cuda.is_available()):
-        raise BadInput(f"torch cannot train on device {job.model_options.device!r} here; --device is cpu, cuda or cuda:1")
+    device, number = device_of(job.model_options)
     processes = int(os.environ.get("LOCAL_WORLD_SIZE", 1))
     several = int(os.environ.get("WORLD_SIZE", 1)) > 1
     fabric = Fabric(
         accelerator=device,
-        devices=[int(number)] if number else processes,
+        devices=processes if number is None else [number],
         num_nodes=int(os.environ.get("WORLD_SIZE", 1)) // processes if several else 1,
         strategy="ddp" if several else "auto",
         precision=PRECISIONS[precision],

@@ -66,7 +66,14 @@ class Start:
 
 def fingerprint_of_model(spec: str, settings: ModelSettings) -> str:
     """What tells the model that a spec names from others; of one from scratch its name does."""
-    return fingerprint_of(spec) if spec.startswith("scratch:") else load_classifier(spec, settings).ref.fingerprint
+    if spec.startswith("scratch:"):
+        return fingerprint_of(spec)
+    return load_classifier(spec, _on_cpu(settings)).ref.fingerprint
+
+
+def _on_cpu(settings: ModelSettings) -> ModelSettings:
+    """The same where nobody asks which devices a model runs on: it is torch that trains it there."""
+    return dataclasses.replace(settings, device=None)
 
 
 def open_network(
@@ -128,7 +135,7 @@ def _trained(before: Trained, classes: Classes, settings: ModelSettings, seed: i
 
 def _loaded(spec: str, classes: Classes, settings: ModelSettings, seed: int) -> Start:
     """A classifier of torch, timm, torchvision or transformers, parted before its last linear layer."""
-    model = load_classifier(spec, settings)
+    model = load_classifier(spec, _on_cpu(settings))
     runner = model.forward if isinstance(model, LoadedClassifier) else None
     if not isinstance(runner, TorchNetwork) or not isinstance(model, LoadedClassifier):
         raise BadInput(

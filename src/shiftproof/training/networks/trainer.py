@@ -14,7 +14,7 @@ from shiftproof.options import ModelSettings
 from shiftproof.runs.predict import Progress
 from shiftproof.training.job import Job
 from shiftproof.training.networks.checkpoints import EpochRow
-from shiftproof.training.networks.course import Reached, Tell, TrainedNetwork
+from shiftproof.training.networks.course import Reached, Tell, TrainedNetwork, device_of
 from shiftproof.training.networks.engine import train_network, untrained_network
 from shiftproof.training.networks.modules import fingerprint_of_model
 from shiftproof.training.recipe import ChosenRecipe, Weights
@@ -37,6 +37,7 @@ class NetworkTrainer:
             raise BadInput(
                 "a network is trained from the name of its model, as torch:FILE.py:FACTORY, and not from an object"
             )
+        device_of(settings)  # a slip is told before pictures are made
         return fingerprint_of_model(model, settings)
 
     def trained(self, job: Job, progress: Tell) -> TrainedNetwork:
