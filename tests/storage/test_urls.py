@@ -109,7 +109,7 @@ def test_fsspec_is_not_imported_for_paths(draw_photos: Draw) -> None:
 
 def test_what_is_kept_on_this_machine_alone_is_not_written_to_a_url(draw_photos: Draw, shiftproof: Shiftproof) -> None:
     said = shiftproof("corrupt", draw_photos(1), "memory://out", "--corruptions", "brightness")
-    assert (said.code, said.err.count("\n")) == (1, 1)
+    assert said.code == 1
     assert "a dataset lies in a folder of this machine, not at a URL such as memory://out" in said.err
 
 

@@ -64,7 +64,8 @@ def open_dataset(
         raise BadInput(f"{place} cannot be read: {problem.strerror or problem}") from problem
     opened = relabelled(opened, labels=said.get("labels"), label=said.get("label"), classes=said.get("classes"))
     # a layout may know its place better: a name on the Hub is a URL
-    return dataclasses.replace(opened, location=_location(opened.location if is_url(opened.location) else place, kind, said))
+    where = opened.location if opened.location and is_url(opened.location) else place
+    return dataclasses.replace(opened, location=_location(where, kind, said))
 
 
 def open_with(location: str | Path, options: DatasetSettings) -> ImageList:

@@ -227,8 +227,9 @@ def _folder(anchor: str) -> str:
 
 
 def _source_of(sample: Sample) -> _Source | None:
-    held = [source for source in SOURCES if all(sample.facts.get(fact) is not None for fact in source.facts)]
-    return held[0] if held else None
+    if not sample.facts:  # as of most images, of which there may be millions
+        return None
+    return next((one for one in SOURCES if all(sample.facts.get(fact) is not None for fact in one.facts)), None)
 
 
 def _named(sample: Sample, fact: str) -> str:

@@ -11,6 +11,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
+from itertools import chain
 from pathlib import Path
 
 from shiftproof.datasets.image_list import is_away
@@ -18,6 +19,9 @@ from shiftproof.files import quarantine
 from shiftproof.types import ImageSource
 
 DIGEST_LETTERS = 32
+
+BLOCK = 16
+"""Images that a thread hashes one after the other."""
 
 THREADS, THREADS_AWAY = 4, 16
 """Files that are read at once, on this machine and at a URL, where each is waited for."""
@@ -42,11 +46,15 @@ class DigestCache:
 
     def digests(self, sources: Sequence[ImageSource]) -> list[str | None]:
         """The digest of each image, reading only those the cache does not know; None for one that cannot be read."""
-        stamps = [stamp_of(source) for source in sources]
-        known = self.known()
-        missing = [place for place, stamp in enumerate(stamps) if stamp is None or stamp not in known]
-        with ThreadPoolExecutor(THREADS_AWAY if any(map(is_away, sources[:1])) else THREADS) as threads:
-            fresh = dict(zip(missing, threads.map(_digest, (sources[place] for place in missing)), strict=True))
+        away = any(map(is_away, sources[:1]))
+        with ThreadPoolExecutor(THREADS_AWAY if away else THREADS) as threads:
+            stamps = list(threads.map(stamp_of, sources) if away else map(stamp_of, sources))
+            known = self.known()
+            missing = [place for place, stamp in enumerate(stamps) if stamp is None or stamp not in known]
+            # some at a time: handing an image to a thread takes as long as hashing a small one
+            blocks = [missing[start : start + BLOCK] for start in range(0, len(missing), BLOCK)]
+            read = threads.map(lambda block: [_digest(sources[place]) for place in block], blocks)
+            fresh = dict(zip(missing, chain.from_iterable(read), strict=True))
         self.remember((stamps[place], digest) for place, digest in fresh.items())
         return [fresh[place] if place in fresh else known[stamp or ""] for place, stamp in enumerate(stamps)]
 
