@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-os.environ.update({"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED": "0"})
+os.environ.update({"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED": "0"})  # on the loopback address
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from ray.cluster_utils import Cluster
@@ -53,7 +53,7 @@ def cluster(count: int) -> Iterator[str]:
     )
     try:
         for _ in range(count - 1):
-            started.add_node(**one)
+            started.add_node(wait=False, **one)
         yield started.address
     finally:
         started.shutdown()

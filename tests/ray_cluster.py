@@ -17,8 +17,17 @@ from shiftproof.models import wrap_model
 from shiftproof.runs.store import Store
 from shiftproof.types import Classifier, Inputs
 
-# a cluster on the loopback address, which talks to nobody
-os.environ.update({"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED": "0"})
+LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED": "0"}
+"""A cluster on the loopback address, which talks to nobody."""
+
+PATIENT = {
+    "RAY_worker_register_timeout_seconds": "600",
+    "RAY_health_check_timeout_ms": "60000",
+    "RAY_health_check_failure_threshold": "20",
+}
+"""However busy the machine is, what is slow is not taken for dead; what is dead closes its sockets at once."""
+
+os.environ.update(LOOPBACK | PATIENT)
 
 MEMORY = 100 * 2**20
 BATCH = 4
@@ -35,7 +44,7 @@ def nodes(count: int = 2) -> Iterator[Any]:
     from ray.cluster_utils import Cluster
 
     head = {"num_cpus": 1, "object_store_memory": MEMORY, "include_dashboard": False, "node_ip_address": "127.0.0.1"}
-    cluster = Cluster(initialize_head=True, head_node_args=head)
+    cluster = patiently(lambda: Cluster(initialize_head=True, head_node_args=head))
     try:
         for _ in range(count - 1):
             add_node(cluster)
@@ -45,7 +54,19 @@ def nodes(count: int = 2) -> Iterator[Any]:
 
 
 def add_node(cluster: Any) -> Any:
-    return cluster.add_node(num_cpus=1, object_store_memory=MEMORY)
+    """One more, which may take its time to be seen."""
+    return patiently(lambda: cluster.add_node(wait=False, num_cpus=1, object_store_memory=MEMORY))
+
+
+def patiently(start: Callable[[], Any]) -> Any:
+    """What it starts; again where Ray gives up after its half a minute, which on a busy machine is not enough."""
+    for _ in range(9):
+        try:
+            return start()
+        except Exception as problem:  # Ray raises no narrower one
+            if "timed out during startup" not in str(problem):
+                raise
+    return start()
 
 
 def noting_model(notes: Path, stall: Stall = lambda _node, _notes: None) -> Classifier:

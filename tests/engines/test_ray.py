@@ -19,6 +19,7 @@ import shiftproof as sp
 from ray_cluster import BATCH, DEADLINE, add_node, die, nodes, noted, noting_model, on_node, once, stored, wait_for
 from shiftproof.datasets.image_list import FileImage, ImageList, some_of
 from shiftproof.errors import BadInput
+from shiftproof.files import write_whole
 from shiftproof.runs.engines import Unfit, WorkFailed
 from shiftproof.types import Classifier, Dataset
 from toys import COLOURS, colour_scores
@@ -138,7 +139,8 @@ def test_a_node_that_joins_gets_work(cluster: Any, photos: Dataset, tmp_path: Pa
 
     def stall(_: str, notes: Path) -> None:
         if not once(notes, "first"):
-            wait_for(lambda: len({node for node, _ in noted(notes)}) == 3)  # nobody goes on before the third has work
+            wait_for(lambda: (notes / "joined").exists())
+            wait_for(lambda: (notes / "joined").read_text() in {node for node, _ in noted(notes)})  # nobody goes on before
 
     joined: list[Any] = []
 
@@ -148,6 +150,7 @@ def test_a_node_that_joins_gets_work(cluster: Any, photos: Dataset, tmp_path: Pa
         def advance(self, images: int) -> None:
             if not joined:
                 joined.append(add_node(cluster))
+                write_whole(notes / "joined", joined[0].node_id.encode())
 
     tally = fill(noting_model(notes, stall), photos, tmp_path / "ray", at(cluster), progress=AddNode())
     cluster.remove_node(joined[0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -130,8 +131,8 @@ def predict_on(
     """Every job with the images that were skipped, its rows committed; the model runs where the engine says."""
     numbered = enumerate(jobs, time.time_ns())  # in the store they lie in this order, behind what was there before
     work = Predicting(opener_of(engine, model), model.ref, writer.keep, writer.precision)
-    with token_in(store.root) as token:
-        if engine.shares_store:
+    with token_in(store.root) if engine.shares_store else nullcontext() as token:
+        if token is not None:
             work = dataclasses.replace(work, store=store.root.absolute(), token=token)
         for piece in engine.each(work, numbered, total=total, status=status):
             done = [(job, _written(writer, number, job, answer)) for (number, job), answer in piece]

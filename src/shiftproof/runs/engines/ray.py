@@ -42,7 +42,7 @@ from shiftproof.runs.workers import portable
 QUEUED = 2
 """Pieces that an actor has at a time: one in work, one waiting, so that it never idles."""
 
-LOOK_SECONDS = 1.0
+LOOK_SECONDS = 2.0
 """How often it is looked whether nodes joined."""
 
 
