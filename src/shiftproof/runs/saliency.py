@@ -195,7 +195,8 @@ def check_saliency(study: NeedsSaliency, run: Run, images: Dataset, *, store: St
     """MissingRuns where some of the maps that the study requests of a stored run were never made."""
     predictions = load_predictions(run, images, store=store, keep=study.keep, scoring=scoring)
     model = store.model(run.model)
-    asked = to_columns(study.saliency_request(predictions, images), predictions.classes, model and model.classes)
+    classes = None if model is None else model.classes
+    asked = to_columns(study.saliency_request(predictions, images), predictions.classes, classes)
     load_saliency(run, asked, root=store.root, digests=digests_of(images, store), method=study.method)
 
 
