@@ -24,6 +24,7 @@ from shiftproof.types import Inputs, Logits
 
 IMAGES, CLASSES = 50_000, 100
 ROUNDS = 5
+SQUASH = "squash,mean=0,std=1"
 
 
 def draw(folder: Path) -> None:
@@ -56,12 +57,7 @@ def main() -> None:
         classes = [f"{place:03}" for place in range(CLASSES)]
         for seed, version in enumerate(("old", "new")):
             model = sp.wrap_model(
-                partial(scores, seed=seed),
-                name=version,
-                version=version,
-                class_names=classes,
-                size=(4, 4),
-                preprocess="squash,mean=0,std=1",
+                partial(scores, seed=seed), name=version, version="1", class_names=classes, size=(4, 4), preprocess=SQUASH
             )
             sp.predict(model, folder, store=store, batch_size=500)
         data, baseline = str(folder), f"{name}/baseline.json"
