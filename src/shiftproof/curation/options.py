@@ -151,7 +151,10 @@ class DuplicateOptions(Options):
     TITLE: ClassVar[str] = "Duplicates"
 
     against: str | None = option(
-        None, "Dataset to check DATASET against too, e.g. a training set.", metavar="DATASET", common=True
+        None,
+        "What to compare with: another dataset too, e.g. a training set.",
+        metavar="DATASET",
+        common=True,
     )
     bits: int = option(8, "Maximum Hamming distance of 64-bit perceptual hashes.", bounds=Bounds(0, 31), common=True)
     max_distance: float = option(

@@ -164,6 +164,12 @@ def cluster_mean_interval(
     >>> bool(high - losses.mean() > 2 * (losses.mean() - low))
     True
     """
+    found = mean_shares(values, clusters)
+    return None if found is None else interval_of_shares(found[0], [found[1]], bounds=bounds, level=level)
+
+
+def mean_shares(values: NDArray[np.floating], clusters: Groups | None = None) -> tuple[float, Shares] | None:
+    """The mean and what each cluster adds to it; None of too few clusters, and of values that have no end."""
     if values.ndim != 1 or not len(values):
         raise BadInput(f"values should be (images,) of at least one image, got shape {values.shape}")
     groups = np.arange(len(values)) if clusters is None else numbered(clusters)
@@ -174,8 +180,29 @@ def cluster_mean_interval(
     if not np.isfinite(seen):
         return None
     sums = np.bincount(groups, values - seen) / len(values)
-    shares = Shares(sums, sizes, np.arange(len(sizes)), float(sizes.sum() ** 2 / (sizes**2).sum()))
-    return interval_of_shares(seen, [shares], bounds=bounds, level=level)
+    return seen, Shares(sums, sizes, np.arange(len(sizes)), float(sizes.sum() ** 2 / (sizes**2).sum()))
+
+
+def cautious_interval(seen: float, shares: Shares, *, level: float = 0.95) -> tuple[float, float]:
+    """Interval that errs on neither side more often than it says, where a few images make up most of the spread.
+
+    Student's, with its correction for skew and without, whichever reaches further at either end. A variance that rests on
+    few large shares is itself uncertain, so its degrees of freedom are those of as many images over their kurtosis less one
+    (Box, 1953, has twice as many): by simulated errors at 50 to 5000 images. Of no spread it has no width.
+
+    >>> even = mean_shares(np.array([0.0, 1.0] * 50))
+    >>> low, high = cautious_interval(*even)
+    >>> round(low, 1), round(high, 1)
+    (0.4, 0.6)
+    """
+    squares = shares.centred**2
+    if shares.variance <= 1e-24:
+        return seen, seen
+    heavy = len(squares) * float((squares**2).sum()) / float(squares.sum()) ** 2
+    degrees = max(1.0, min(shares.degrees, len(squares) / max(heavy - 1, 1e-9)))
+    error = float(np.sqrt(shares.variance))
+    reach, skew = student_quantile(1 - tail_of(level), degrees), shares.third / error**3
+    return seen - error * max(reach, _unskewed(reach, skew)), seen - error * min(-reach, _unskewed(-reach, skew))
 
 
 def interval_of_shares(

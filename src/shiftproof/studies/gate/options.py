@@ -13,7 +13,7 @@ class GateOptions(Options):
     TITLE: ClassVar[str] = "Gate"
 
     against: str | None = option(
-        None, "Baseline: a model, the name of a stored one, or a file of --write-baseline.", common=True
+        None, "What to compare with: a model, the name of a stored one, or a file of --write-baseline.", common=True
     )
     margin: float | None = option(
         None,
@@ -25,8 +25,7 @@ class GateOptions(Options):
     most: float | None = option(None, "Highest value, for metrics that are better the lower they are.", common=True)
     metric: tuple[str, ...] = option(
         (),
-        "Metric of the rules: top1_accuracy, top5_accuracy, aurra, augrc, brier_score or negative_log_likelihood; "
-        "repeatable.  [default: top1_accuracy]",
+        "Metric of the rules, see docs/gate.md; repeatable.  [default: top1_accuracy]",
         repeatable=True,
         common=True,
     )

@@ -7,19 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shiftproof.errors import BadInput
-from shiftproof.metrics import augrc, aurra, cluster_mean_interval, cluster_share_interval, is_correct, top_confidence
+from shiftproof.metrics import augrc, aurra, cluster_share_interval, is_correct, top_confidence
 from shiftproof.metrics.calibration import brier_scores, to_probabilities
 from shiftproof.metrics.intervals import Groups
 from shiftproof.metrics.likelihood import negative_log_likelihoods
-from shiftproof.metrics.noninferiority import ByInterval, Ends, Judged, PairedShares
-from shiftproof.metrics.resampling import interval_of_shares, shares_without
+from shiftproof.metrics.noninferiority import ByInterval, Judged, PairedShares
+from shiftproof.metrics.resampling import Shares, cautious_interval, mean_shares, shares_without
 from shiftproof.types import Keep, Predictions, richest
 
 Column: TypeAlias = NDArray[np.generic]
@@ -85,7 +84,6 @@ class GateMetric:
     """How a metric comes from what is kept of each image: the share, the mean or an area; its title is in the table."""
 
     columns: tuple[str, ...]
-    bounds: tuple[float, float] | None = None
     area: Callable[[NDArray[np.floating], NDArray[np.bool_]], float] | None = None  # of confidence and correctness
 
     @property
@@ -100,35 +98,33 @@ class GateMetric:
 
     def judged(self, columns: Columns, clusters: Groups | None) -> Judged:
         """The metric, to be tested at a least value."""
-        groups = np.arange(len(columns[self.columns[0]])) if clusters is None else clusters
         if self.area is not None:
-            return _jackknifed(lambda rows: self.value(taken(columns, rows)), groups, self.bounds)
+            return _jackknifed(lambda rows: self.value(taken(columns, rows)), _groups(columns, clusters))
         values = KEPT[self.columns[0]].read(columns[self.columns[0]])
         if self.is_share:
             return ByInterval(lambda level: cluster_share_interval(values > 0, clusters=clusters, level=level))
-        return ByInterval(lambda level: cluster_mean_interval(values, clusters=groups, bounds=self.bounds, level=level))
+        return _by_shares(mean_shares(values, clusters))
 
     def judged_difference(self, new: Columns, old: Columns, clusters: Groups | None) -> Judged:
         """The metric of a new model minus that of an old one on the same images, to be tested at a margin."""
-        groups = np.arange(len(new[self.columns[0]])) if clusters is None else clusters
-        if self.area is not None:
-            return _jackknifed(lambda rows: self.value(taken(new, rows)) - self.value(taken(old, rows)), groups, None)
         column = self.columns[0]
+        if self.area is not None:
+            groups = _groups(new, clusters)
+            return _jackknifed(lambda rows: self.value(taken(new, rows)) - self.value(taken(old, rows)), groups)
         if self.is_share:
             return PairedShares.of(new[column].astype(bool), old[column].astype(bool), clusters=clusters)
-        change = KEPT[column].read(new[column]) - KEPT[column].read(old[column])
-        return ByInterval(partial(_mean_change, change, groups))
+        return _by_shares(mean_shares(KEPT[column].read(new[column]) - KEPT[column].read(old[column]), clusters))
 
 
-def _mean_change(change: NDArray[np.floating], clusters: Groups, level: float) -> Ends:
-    if not change.any():  # the same on every image: no spread to make an interval of
-        return 0.0, 0.0
-    return cluster_mean_interval(change, clusters=clusters, level=level)
+def _groups(columns: Columns, clusters: Groups | None) -> Groups:
+    return np.arange(len(columns["correct"])) if clusters is None else clusters
 
 
-def _jackknifed(
-    statistic: Callable[[NDArray[np.bool_]], float], clusters: Groups, bounds: tuple[float, float] | None
-) -> ByInterval:
+def _by_shares(found: tuple[float, Shares] | None) -> ByInterval:
+    return ByInterval(lambda level: None if found is None else cautious_interval(*found, level=level))
+
+
+def _jackknifed(statistic: Callable[[NDArray[np.bool_]], float], clusters: Groups) -> ByInterval:
     kept = np.ones(len(clusters), bool)
 
     def without(gone: NDArray[np.intp]) -> float:
@@ -138,21 +134,15 @@ def _jackknifed(
         return number
 
     found = shares_without(without, clusters)
-    if found is None:
-        return ByInterval(lambda _: None)
-    seen, shares = found
-    same = seen == 0 and not any(one.changes.any() for one in shares)
-    return ByInterval(
-        lambda level: (0.0, 0.0) if same and bounds is None else interval_of_shares(seen, shares, bounds=bounds, level=level)
-    )
+    return _by_shares(None if found is None else (found[0], found[1][0]))
 
 
 METRICS = {
     "top1_accuracy": GateMetric(("correct",)),
     "top5_accuracy": GateMetric(("top5_correct",)),
-    "aurra": GateMetric(("correct", "confidence"), (0.0, 1.0), lambda confidence, correct: aurra(confidence, correct)),
-    "augrc": GateMetric(("correct", "confidence"), (0.0, 0.5), lambda confidence, correct: augrc(confidence, correct)),
-    "brier_score": GateMetric(("brier",), (0.0, 2.0)),
+    "aurra": GateMetric(("correct", "confidence"), lambda confidence, correct: aurra(confidence, correct)),
+    "augrc": GateMetric(("correct", "confidence"), lambda confidence, correct: augrc(confidence, correct)),
+    "brier_score": GateMetric(("brier",)),
     "negative_log_likelihood": GateMetric(("log_loss",)),
 }
 """Metrics that rules may be about."""
