@@ -210,13 +210,17 @@ def power(runs: int) -> Iterator[dict[str, float | str]]:
 
 
 def table(found: dict[str, dict[str, Errors]]) -> str:
-    """Rows of Markdown: false passes and false fails in percent."""
-    columns = list(dict.fromkeys(column for row in found.values() for column in row))
-    lines = [f"| false passes, false fails (%) | {' | '.join(columns)} |", f"|---|{'---|' * len(columns)}"]
-    for name, row in found.items():
-        shown = [f"{100 * row[one][0]:.1f}, {100 * row[one][1]:.1f}" if one in row else "" for one in columns]
-        lines.append(f"| {name.replace('_', ' ')} | {' | '.join(shown)} |")
-    return "\n".join(lines)
+    """Rows of Markdown: false passes and false fails in percent, of images and then of clusters."""
+    tables = []
+    for unit in ("images", "clusters"):
+        rows = {name: row for name, row in found.items() if next(iter(row)).endswith(unit)}
+        columns = sorted({column for row in rows.values() for column in row}, key=lambda column: int(column.split()[0]))
+        lines = [f"| false passes, false fails (%) | {' | '.join(columns)} |", f"|---|{'---|' * len(columns)}"]
+        for name, row in rows.items():
+            shown = [f"{100 * row[one][0]:.1f}, {100 * row[one][1]:.1f}" if one in row else "" for one in columns]
+            lines.append(f"| {name.replace('_', ' ')} | {' | '.join(shown)} |")
+        tables += ["\n".join(lines)] if rows else []
+    return "\n\n".join(tables)
 
 
 def draw(curve: list[dict[str, float]], path: Path) -> None:

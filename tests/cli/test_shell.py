@@ -21,7 +21,7 @@ from shiftproof.cli.main import cli
 from shiftproof.cli.options import Command, options_from, study_options
 
 FOLDER = Path(main.__file__).parent
-WORDS = {"cli", "errors", "files", "catalog", "registry"}
+WORDS = {"cli", "errors", "files", "places", "catalog", "registry"}
 """Parts that a command may use beside the public names: they say where to find things and how to print them."""
 
 WORDING = {

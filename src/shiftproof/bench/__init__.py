@@ -385,7 +385,7 @@ def gate(
     What is not given is taken from a file of rules, `shiftproof.toml` of the working folder where there is one; limits that
     are given replace its rules. With `write_baseline` nothing is judged.
     """
-    from shiftproof.bench.gated import Gated
+    from shiftproof.bench.gated import Gated, collection
     from shiftproof.studies.gate.job import settled, written
 
     job = settled(
@@ -397,7 +397,7 @@ def gate(
     if job.cluster is not None and (scoring is None or scoring.cluster is None):
         scoring = replace(scoring or ScoringSettings(), cluster=job.cluster)
     prediction = prediction or PredictionSettings()
-    with Bench.of(job.store, dataset_options, scoring, model_options, tell) as bench:
+    with collection(enabled=False), Bench.of(job.store, dataset_options, scoring, model_options, tell) as bench:
         gated = Gated(bench, bench.dataset(job.dataset), job.rules, prediction, progress)
         loaded = gated.model(job.model, bench.model_options)
         if write_baseline is not None:

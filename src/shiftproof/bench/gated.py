@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+import gc
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -38,6 +40,17 @@ AS_THEY_ARE = "clean"
 """The images as they are, in the list of conditions of a baseline."""
 
 Rows = NDArray[np.intp]
+
+
+@contextmanager
+def collection(*, enabled: bool) -> Iterator[None]:
+    """With garbage collection or without: names and digests of 50,000 images hold no cycle, and looking takes long."""
+    before = gc.isenabled()
+    (gc.enable if enabled else gc.disable)()
+    try:
+        yield
+    finally:
+        (gc.enable if before else gc.disable)()
 
 
 @dataclass(frozen=True)
@@ -80,12 +93,12 @@ class Gated:
     def model(self, model: str | Model | ModelRef, options: ModelSettings) -> Model | ModelRef:
         """The model itself, so that a file that changed is noticed; a stored one where only its name is known."""
         if isinstance(model, str):
-            from shiftproof.models import spelled_options
+            if "?" not in model and not can_be_loaded(model):
+                return self.bench.context.stored_model(model)
+            from shiftproof.models import spelled_options  # what is stored is read without models
             from shiftproof.models.by_settings import load_any
 
             spec, said = spelled_options(model)
-            if not can_be_loaded(spec):
-                return self.bench.context.stored_model(model)
             model = load_any(spec, dataclasses.replace(options, **said), self.prediction)
         if isinstance(model, ObjectDetector):
             raise BadInput(
@@ -106,16 +119,16 @@ class Gated:
 
             check_classes(model, self.images, self.bench.scoring)
             self.bench.tell_preprocessing(model, [self.images], self.prediction)
-            wanted = dict.fromkeys(conditions.values())
-            fill_conditions(
-                model,
-                self.images,
-                wanted,
-                store=self.bench.store,
-                settings=self.prediction,
-                keep=keep,
-                progress=self.progress,
-            )
+            with collection(enabled=True):
+                fill_conditions(
+                    model,
+                    self.images,
+                    dict.fromkeys(conditions.values()),
+                    store=self.bench.store,
+                    settings=self.prediction,
+                    keep=keep,
+                    progress=self.progress,
+                )
         ref = model if isinstance(model, ModelRef) else model.ref
         found = {
             text: labelled_only(
@@ -308,6 +321,12 @@ def _places(ids: Sequence[str], wanted: Sequence[str]) -> Rows:
     return np.fromiter((place_of[one] for one in wanted), np.intp, len(wanted))
 
 
+def _places_or_none(ids: Sequence[str], wanted: Sequence[str]) -> Rows:
+    """The place of each wanted image, -1 where it is not there."""
+    place_of = {one: place for place, one in enumerate(ids)}
+    return np.fromiter((place_of.get(one, -1) for one in wanted), np.intp, len(wanted))
+
+
 def _compared(new: Predictions, old: _Old | None, condition: str | None, columns: Sequence[str]) -> Compared:
     """Both models on the images of the new one."""
     facts = {CLASS: _class_names(new), **new.facts}
@@ -315,8 +334,7 @@ def _compared(new: Predictions, old: _Old | None, condition: str | None, columns
     if old is None:
         return Compared(kept, None, np.empty(0, np.intp), new.clusters, facts)
     ids, theirs = old.runs[condition]
-    place_of = {one: place for place, one in enumerate(ids)}
-    places = np.fromiter((place_of.get(one, -1) for one in new.ids), np.intp, len(new.ids))
+    places = np.arange(len(ids)) if ids == new.ids else _places_or_none(ids, new.ids)
     both = np.flatnonzero(places >= 0)
     return Compared(kept, {name: one[places[both]] for name, one in theirs.items()}, both, new.clusters, facts)
 

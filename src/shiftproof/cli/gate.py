@@ -80,10 +80,11 @@ def _shown(found: Gate) -> list[str | Table]:
 
 def _write(found: Gate, files: sp.GateFiles) -> None:
     from shiftproof.files import write_whole
+    from shiftproof.places import as_path
 
     for path, text in ((files.junit, found.to_junit), (files.markdown, found.to_markdown)):
         if path:
-            write_whole(Path(path), text().encode())
+            write_whole(as_path(path), text().encode())
 
 
 def _tell_github(found: Gate, *, as_json: bool) -> None:

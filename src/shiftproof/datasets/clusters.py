@@ -66,7 +66,7 @@ class Clustering:
 
         Near-duplicates have one value in `alike`, by image id.
         """
-        if self.by is not None:
+        if self.by is not None or not alike:
             return self
         found, first = self.unjoined(samples), dict[str, str]()
         keys = [sample.id for sample in samples] if found is None else found.keys

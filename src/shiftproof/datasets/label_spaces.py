@@ -225,6 +225,10 @@ def padded_labels(samples: Sequence[Sample]) -> Labels:
     [[3, -1], [-1, -1], [1, 2]]
     """
     width = max((len(sample.labels) for sample in samples), default=1) or 1
+    if width == 1:
+        return np.fromiter((sample.labels[0] if sample.labels else -1 for sample in samples), np.int64, len(samples))[
+            :, None
+        ]
     labels = np.full((len(samples), width), -1, dtype=np.int64)
     for row, sample in enumerate(samples):
         labels[row, : len(sample.labels)] = sample.labels

@@ -82,10 +82,8 @@ def list_files(root: str, belongs: Callable[[str], bool]) -> Listing:
         images = sorted(name for name in names if belongs(name))
         if images:
             folders[folder] = images
-        prefix = f"{folder}/" if folder else ""
-        others += [
-            prefix + name for name in names if not belongs(name) and not name.startswith(".") and name not in OWN_FILES
-        ]
+        prefix, known = f"{folder}/" if folder else "", {*images, *OWN_FILES}
+        others += [prefix + name for name in names if name not in known and not name.startswith(".")]
     return Listing(folders, tuple(sorted(others)), tuple(again))
 
 

@@ -30,6 +30,9 @@ NUISANCE_STEPS = 24
 FAR = 6.5
 """Standard deviations beyond which numbers of differing images are left out: a chance of 1e-10."""
 
+PRECISION = 1e-5
+"""Of the limits of a difference: a thousandth of a point."""
+
 UNSEEN_CLUSTERS = 5
 """Clusters without variation within them that are added to those with differing images, for the design effect."""
 
@@ -244,7 +247,7 @@ def _limit(only_new: int, only_old: int, images: int, tail: float) -> float:
     at_low, at_high = 8.0, min(deviation(high), aim)
     guess = _score_limit(only_new, only_old, images, aim)
     for turn in range(40):
-        if high - low < 1e-6:
+        if high - low < PRECISION:
             break
         found = deviation(guess)
         if found > aim:

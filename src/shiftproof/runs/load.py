@@ -287,10 +287,12 @@ def _fullest(store: Store, run: Run, keep: Keep, digests: Mapping[str, str | Non
     """The rows that cover most of these images; full precision where both cover as many."""
     stored = [store.run(run.model, run.condition, precision) for precision in PRECISIONS]
     found = [(one, one.contents(keep)) for one in stored]
-    return max(found, key=lambda one: sum(pair in one[1].rows for pair in digests.items()))
+    return max(found, key=lambda one: sum(map(one[1].rows.__contains__, digests.items())) if one[1].rows else 0)
 
 
 def _skipped(digests: Mapping[str, str | None], contents: Contents) -> Iterator[SkippedImage]:
+    if not contents.skipped and None not in digests.values():  # as of most datasets
+        return
     for image_id, digest in digests.items():
         if digest is None:
             yield SkippedImage(image_id, "cannot be read")

@@ -312,7 +312,7 @@ def about_rows(file: Chunk) -> AboutRows:
     keep = file.text("keep")
     ids, digests, skipped = (file.json(file.text(name), list) for name in ("ids", "digests", "aside"))
     texts = (*ids, *digests, *(text for entry in skipped for text in (entry if isinstance(entry, list) else (None,))))
-    if keep not in get_args(Keep) or len(ids) != len(digests) or not all(type(text) is str for text in texts):
+    if keep not in get_args(Keep) or len(ids) != len(digests) or not set(map(type, texts)) <= {str}:
         raise file.damaged("its metadata cannot be read")
     if any(len(entry) != 3 for entry in skipped):
         raise file.damaged("its metadata cannot be read")
@@ -347,11 +347,10 @@ class KnownRows:
 def _places(wanted: Sequence[tuple[str, str]], contents: Contents) -> dict[Path, list[tuple[int, int]]]:
     """For each file the places where its rows are wanted, each with the row."""
     places: dict[Path, list[tuple[int, int]]] = {}
-    gone = sum(pair not in contents.rows for pair in wanted)
-    if gone:
-        raise StoreError(f"{gone} rows have gone from the store since it was opened; predict again")
-    for place, pair in enumerate(wanted):
-        path, row = contents.rows[pair]
+    found = [place for place in map(contents.rows.get, wanted) if place is not None]
+    if len(found) < len(wanted):
+        raise StoreError(f"{len(wanted) - len(found)} rows have gone from the store since it was opened; predict again")
+    for place, (path, row) in enumerate(found):
         places.setdefault(path, []).append((place, row))
     return places
 

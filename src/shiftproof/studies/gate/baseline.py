@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from shiftproof.errors import BadInput, listed
 from shiftproof.files import parse_json, read_text, write_whole
+from shiftproof.places import as_path
 from shiftproof.studies.gate.per_image import KEPT, Column, Columns
 from shiftproof.types import Classes, fingerprint_of
 
@@ -45,7 +46,7 @@ class Baseline:
 
     def save(self, path: str | Path) -> None:
         """Writes the file whole."""
-        write_whole(Path(path), self.to_json().encode())
+        write_whole(as_path(path), self.to_json().encode())
 
     def to_json(self) -> str:
         """One JSON document: the head in the open, then columns of compressed bytes, and a checksum over all of it."""
