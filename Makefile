@@ -42,7 +42,8 @@ test-libraries: setup-test
 
 # data, store and report in a bucket of an S3 server on this machine: its libraries are 150 MB, which no other test needs
 test-storage: setup-test
-	$(PIP) -e '.[http,s3]' 'moto[s3,server]>=5.1'
+	$(PIP) -e '.[http,s3]'
+	$(PIP) 'moto[s3,server]>=5.1'  # by itself: pip finds no way through both
 	$(BIN)/python -m pytest tests/storage $(PYTEST_ARGS)
 
 # a Ray cluster of two nodes on the loopback address, and submitit's local jobs

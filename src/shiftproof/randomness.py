@@ -44,6 +44,8 @@ class _NoDraws:
     """Stands for a generator where nothing is to be drawn: to make one takes as long as a small picture."""
 
     def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):  # Python's own questions, as those of inspect and copy
+            raise AttributeError(name)
         raise BadInput(f"rng.{name}: a corruption that draws random numbers should be declared without random=False")
 
 

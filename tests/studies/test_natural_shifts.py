@@ -167,5 +167,5 @@ def test_an_accuracy_given_for_several_models_or_other_images_is_refused() -> No
         options.assemble(AccuracyStudy, [MODEL, ModelRef("other", "2")], V2, context)
     with pytest.raises(BadInput, match="no natural shift of ImageNet"):
         options.assemble(AccuracyStudy, [MODEL], dataset(None, ILSVRC, 10), context)
-    with pytest.raises(BadInput, match="imagenet accuracy should be 0 to 1"):
+    with pytest.raises(BadInput, match="imagenet accuracy should be above 0 and below 1"):
         AccuracyOptions(imagenet_accuracy=75.0)

@@ -123,8 +123,8 @@ class PairedShares:
         """Both p-values at a bound, such as -0.01 for a margin of one point.
 
         >>> agreed = PairedCounts(350, 0, 0, 50)
-        >>> round(PairedShares(agreed, agreed).p(-0.01).above, 3)  # 0.99^400, and the 0.001 of the search
-        0.019
+        >>> round(PairedShares(agreed, agreed).p(-0.01).above, 3)  # 0.99^400 is .018; .019 where more differ; .001 for that
+        0.02
         """
         low, high = self.least, self.most
         return OneSided(
