@@ -136,3 +136,23 @@ def test_recipes_that_cannot_be_compared_are_told_at_once(shiftproof: Shiftproof
         assert len(said.err.splitlines()) == 1
     said = shiftproof("recipes", "no-such-model.onnx", "no-such-folder", "--severities", 9)
     assert (said.code, "severities should be some of 1 to 5" in said.err) == (1, True)
+
+
+def test_models_compare_without_the_network_whose_classes_are_others(
+    shiftproof: Shiftproof, tmp_path: Path, draw_photos: Callable[..., Path]
+) -> None:
+    save_colour_network(tmp_path / "colours.onnx")
+    (tmp_path / "shades.txt").write_text("dark\nlight\npale\n")
+    draw_photos(8)
+    preprocess = ("--preprocess", "squash,size=16,mean=0,std=1", "--workers", 0)
+    typed = ("colours.onnx", "photos", "--classes", "shades.txt", *preprocess)
+    for name, recipe in (("probe", "linear-probe"), ("covered", "cutout?side=0.2")):
+        assert shiftproof("train", *typed, "--recipe", recipe, "--copies", 1, "-o", name).code == 0
+        assert shiftproof("run", name, "photos", "--studies", "accuracy").code == 0
+    said = shiftproof("compare", "photos", "--json")
+    assert said.code == 0, said.err
+    assert {card["name"] for card in json.loads(said.out)["models"]} == {"probe", "covered"}
+    assert "note: colours is left out: 3 of 3 classes of the images are not among the 3 classes of the model" in said.err
+    named = shiftproof("compare", "colours", "probe", "photos")
+    assert named.code == 1
+    assert "3 of 3 classes of the images are not among" in named.err

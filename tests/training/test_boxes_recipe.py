@@ -257,6 +257,15 @@ def test_milestones_are_those_of_steps() -> None:
     assert [rates.at(step, []) for step in (29, 30, 49, 50)] == pytest.approx([1, 0.1, 0.1, 0.01])
 
 
+def test_milestones_after_the_last_epoch_are_told() -> None:
+    options = TrainOptions(level="network", schedule="step", milestones=(3, 5, 8), epochs=5)
+    with pytest.raises(BadInput, match="training has 5 epochs, so --milestones 5, 8 would never come"):
+        with_published(options, [], "resnet-8")
+    # of the preset, which has eleven epochs and not the ten of the default
+    late = TrainOptions(level="network", schedule="step", milestones=(10,))
+    assert with_published(late, chosen_recipes("boxes:a-plus"), "resnet50", images=100).milestones == (10,)
+
+
 def test_torchvision_is_asked_for_where_it_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch", reason="torch is not installed")
     pytest.importorskip("lightning_fabric", reason="lightning-fabric is not installed")

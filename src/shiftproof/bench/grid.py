@@ -77,7 +77,8 @@ def compare_trained(
         share_features(bench, study, test, plain, prediction, progress)
     work = Assembled([study], [test], companions=others, editions={study.fit: False} if study.fit else {})
     bench.fill(first, work, prediction, progress)
-    return bench.saved(one_card_a_recipe(bench.measure(work), study.grid), work, report)
+    results = one_card_a_recipe(bench.measure(work), study.grid)
+    return bench.saved(results, work, report, title=f"{len(names)} recipes of training, judged on {test.ref.name}")
 
 
 def check_judged(bench: Bench, name: str, training: Dataset, test: Dataset, seed: int) -> None:

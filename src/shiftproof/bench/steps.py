@@ -20,7 +20,7 @@ from shiftproof.datasets.decoding import pixel_limit
 from shiftproof.datasets.image_list import ImageList, image_opener
 from shiftproof.datasets.label_spaces import Scoring
 from shiftproof.datasets.subsets import drawn, of_classes, scoring_of, with_coarse_classes
-from shiftproof.errors import BadInput, MissingRuns, UnknownName
+from shiftproof.errors import BadInput, ClassMismatch, MissingRuns, UnknownName
 from shiftproof.options import (
     DatasetSettings,
     EngineSettings,
@@ -149,11 +149,12 @@ class Bench:
             chosen = [self.context.stored_model(one) if isinstance(one, str) else model_ref(one) for one in models]
         else:
             predicted = [one for one in versions(self.store) if self._has_predicted(one.model.ref, images)]
-            chosen = [one.ref for one in predicted if one.newest]
+            newest = [one.model for one in predicted if one.newest]
+            chosen = [one.ref for one in newest if self._can_be_scored(one, images)]
             for ref in chosen:
                 self.context.tell_versions(ref)
             for one in predicted:
-                if not one.newest and one.model.ref.name not in {ref.name for ref in chosen}:
+                if not one.newest and one.model.ref.name not in {other.ref.name for other in newest}:
                     self.tell(
                         f"note: {one.name} has predicted {images.ref.name}, but it is an older version; predict with the "
                         "newest"
@@ -292,6 +293,17 @@ class Bench:
         some = drawn(images, reached.images) if reached else images
         return has_predictions(model, some, store=self.store)
 
+    def _can_be_scored(self, model: StoredModel, images: Dataset) -> bool:
+        """Whether its classes are those of the images; the network that a head was trained on often has others."""
+        if images.classes is None or model.gives == "boxes" or model.outputs is None:
+            return True
+        try:
+            self.scoring.space(images.classes, model.classes, outputs=model.outputs)
+        except ClassMismatch as error:
+            self.tell(f"note: {model.ref.name} is left out: {error}")
+            return False
+        return True
+
     def _predict_boxes(self, models: Sequence[Model | ModelRef]) -> bool:
         """Whether models predict boxes; BadInput where some do and others do not."""
         names = {self._predicts_boxes(model): model_ref(model).name for model in models}
@@ -399,12 +411,12 @@ class Bench:
         return self.saved(dataclasses.replace(self.measure(work), again=tuple(again)), work, path)
 
     @staticmethod
-    def saved(results: Results, work: Assembled, path: str | Path | None) -> Results:
+    def saved(results: Results, work: Assembled, path: str | Path | None, *, title: str | None = None) -> Results:
         """Results, with a report as a file where one is asked for."""
         if path is not None:
             from shiftproof.reports.build import save_report
 
-            save_report(path, results, open_image=image_opener(work.datasets))
+            save_report(path, results, open_image=image_opener(work.datasets), title=title)
         return results
 
     def again(

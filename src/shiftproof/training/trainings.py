@@ -201,7 +201,14 @@ def with_published(
     )
     asked = [one.recipe.hyperparameters(begun, **one.settings) for one in recipes if one.recipe.hyperparameters is not None]
     found = {name: value for some in asked for name, value in some.items() if name not in options.given}
-    return dataclasses.replace(options, **found)
+    whole = dataclasses.replace(options, **found)
+    late = [one for one in options.milestones if one >= whole.epochs]
+    if late:
+        raise BadInput(
+            f"training has {counted(whole.epochs, 'epoch')}, so --milestones {listed(map(str, late))} would never come; "
+            "name earlier ones, or more --epochs"
+        )
+    return whole
 
 
 def hyperparameters_told(options: TrainOptions) -> str:
