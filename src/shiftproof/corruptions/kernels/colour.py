@@ -11,6 +11,9 @@ by conditional expressions, which compile to vector instructions; `min` and `max
 
 from __future__ import annotations
 
+import math
+import threading
+from functools import lru_cache
 from typing import TypeAlias
 
 import cv2
@@ -43,58 +46,110 @@ LEVEL, REST = float.fromhex("0x1.0101010101p-8"), float.fromhex("0x1.01010101010
 GUARD = 1e-9  # before results are cut to whole levels: rounding must not push a whole number below itself
 
 PIXELS_AT_ONCE = 2048  # closed form and steps work on the same few kilobytes
+DOUBTFUL = 6  # the row that tells which pixels are in doubt
 VECTOR = 32  # pixels; the steps of fewer would be taken one by one
 # Single precision errs by less than the margin, which is added before a result is cut to 256ths. So what then is a whole
 # level is in doubt, and all else is cut to the right level.
 SHARES, MARGIN = np.float32(256), np.float32(256 * 2e-4)
 
 
+Room: TypeAlias = tuple[
+    NDArray[np.uint8],
+    Factors,
+    Shares,
+    Samples,
+    Colours,
+    Samples,
+    Colours,
+    NDArray[np.uint64],
+    NDArray[np.uint64],
+    NDArray[np.uint64],
+    NDArray[np.int32],
+]
+"""Memory for what is found out about so many pixels; some of it twice, as bytes or as words of eight bytes too."""
+
+
+class _Rooms(threading.local):
+    """The memory of each thread, made by numpy and once: in a kernel that would take seconds to compile."""
+
+    def __init__(self) -> None:
+        rows, colours = np.empty((7, PIXELS_AT_ONCE), np.uint8), np.zeros(PIXELS_AT_ONCE, np.int32)
+        shares = np.empty((2, PIXELS_AT_ONCE), np.uint16)
+        self.room: Room = (
+            rows,
+            np.empty(PIXELS_AT_ONCE, np.float32),  # factors
+            shares,
+            shares.view(np.uint8),
+            colours,
+            colours.view(np.uint8),
+            np.zeros(PIXELS_AT_ONCE + VECTOR, np.int32),  # colours that are held up
+            rows[DOUBTFUL].view(np.uint64),
+            np.empty(PIXELS_AT_ONCE // 8 + 1, np.uint64),  # words that were chosen
+            np.empty(PIXELS_AT_ONCE + 1, np.uint64),  # places
+            np.empty((2, PIXELS_AT_ONCE + VECTOR), np.int32),  # results of steps
+        )
+
+
+_ROOMS = _Rooms()
+
+
 def brightened(image: Image, lift: float) -> Image:
     """The image with the value of every pixel moved up, or down where `lift` is negative, within the range."""
-    return _with_value(image, float(lift))
+    result = np.empty(image.size, np.uint8)
+    _with_value(image.reshape(-1), float(lift), *_moved_levels(float(lift)), False, _ROOMS.room, result)
+    return result.reshape(image.shape)
 
 
 def saturated(image: Image, gain: float, offset: float) -> Image:
     """The image with the saturation of every pixel `gain` times itself plus `offset`, within its range."""
-    return _with_saturation(image, float(gain), float(offset))
+    result = np.empty(image.size, np.uint8)
+    all_whole, redden = offset == 0 and gain == np.floor(gain), offset > 0
+    _with_saturation(image.reshape(-1), float(gain), float(offset), bool(all_whole), bool(redden), _ROOMS.room, result)
+    return result.reshape(image.shape)
+
+
+@lru_cache(maxsize=64)
+def _moved_levels(lift: float) -> tuple[Levels, int, bool]:
+    """The level that each value moves to, (256,); and by how many levels, where all move alike within the range."""
+    levels, up = np.arange(256), math.floor(255 * lift)
+    moved = (np.clip(levels / 255 + lift, 0, 1) * 255).astype(np.uint8)
+    return moved, up, bool((np.clip(levels + up, 0, 255) == moved).all())
 
 
 @compiled
-def _with_value(image: Image, lift: float) -> Image:
-    samples, result = image.reshape(-1), np.empty(image.size, np.uint8)
-    rows, factors, shares, colours, held, chosen, places, steps = _room()
-    moved, up = _moved_levels(lift), np.int16(np.floor(255 * lift))
-    alike = _are_moved_alike(moved, up)
-    for start in range(0, image.size, 3 * PIXELS_AT_ONCE):
+def _with_value(
+    samples: Samples, lift: float, moved: Levels, up: int, alike: bool, redden: bool, room: Room, result: Samples
+) -> None:
+    rows, factors, shares, share_bytes, _, colour_bytes, _, _, _, _, _ = room
+    for start in range(0, samples.size, 3 * PIXELS_AT_ONCE):
         before, after = samples[start : start + 3 * PIXELS_AT_ONCE], result[start : start + 3 * PIXELS_AT_ONCE]
         pixels = before.size // 3
         largest, middle, smallest, top = rows[0, :pixels], rows[1, :pixels], rows[2, :pixels], rows[3, :pixels]
-        between, bottom, doubtful = rows[4], rows[5], rows[6]
-        _sort(before, largest, middle, smallest, colours)
+        between, bottom = rows[4], rows[5]
+        _sort(before, largest, middle, smallest, colour_bytes)
         if alike:
-            _move_alike(largest, up, top)
+            _move_alike(largest, np.int16(up), top)
         else:
             _move(largest, moved, top)
         _find_factors(largest, np.float32(255 * lift), factors)
         _scale(middle, factors, shares[0])
         _scale(smallest, factors, shares[1])
-        _cut(shares, largest, middle, smallest, False, between, bottom, doubtful)
-        _settle(colours, doubtful, lift, 1.0, 0.0, held, chosen, places, steps, between, bottom)
-        _join(before, largest, smallest, top, between, bottom, False, after)
-    return result.reshape(image.shape)
+        _cut(share_bytes, largest, middle, smallest, redden, between, bottom, rows[DOUBTFUL])
+        _settle(room, lift, 1.0, 0.0, between, bottom)
+        _join(before, largest, smallest, top, between, bottom, redden, after)
 
 
 @compiled
-def _with_saturation(image: Image, gain: float, offset: float) -> Image:
-    samples, result = image.reshape(-1), np.empty(image.size, np.uint8)
-    rows, factors, shares, colours, held, chosen, places, steps = _room()
-    all_whole, redden = offset == 0 and gain == np.floor(gain), offset > 0
-    for start in range(0, image.size, 3 * PIXELS_AT_ONCE):
+def _with_saturation(
+    samples: Samples, gain: float, offset: float, all_whole: bool, redden: bool, room: Room, result: Samples
+) -> None:
+    rows, factors, shares, share_bytes, colours, colour_bytes, _, _, _, _, steps = room
+    for start in range(0, samples.size, 3 * PIXELS_AT_ONCE):
         before, after = samples[start : start + 3 * PIXELS_AT_ONCE], result[start : start + 3 * PIXELS_AT_ONCE]
         pixels = before.size // 3
         largest, middle, smallest = rows[0, :pixels], rows[1, :pixels], rows[2, :pixels]
-        between, bottom, doubtful = rows[4], rows[5], rows[6]
-        _sort(before, largest, middle, smallest, colours)
+        between, bottom = rows[4], rows[5]
+        _sort(before, largest, middle, smallest, colour_bytes)
         if all_whole:
             _take_steps(colours, 0.0, gain, offset, steps[0], steps[1])
             _narrow(steps[0, :pixels], between)
@@ -103,33 +158,14 @@ def _with_saturation(image: Image, gain: float, offset: float) -> Image:
             _find_spreads(largest, smallest, np.float32(gain), np.float32(offset), factors)
             _spread(largest, middle, factors, np.float32(0), shares[0])
             _spread(largest, smallest, factors, np.float32(1), shares[1])
-            _cut(shares, largest, middle, smallest, redden, between, bottom, doubtful)
-            _settle(colours, doubtful, 0.0, gain, offset, held, chosen, places, steps, between, bottom)
+            _cut(share_bytes, largest, middle, smallest, redden, between, bottom, rows[DOUBTFUL])
+            _settle(room, 0.0, gain, offset, between, bottom)
         _join(before, largest, smallest, largest, between, bottom, redden, after)
-    return result.reshape(image.shape)
 
 
 @compiled
-def _room() -> tuple[
-    NDArray[np.uint8], Factors, Shares, Colours, Colours, NDArray[np.uint64], NDArray[np.uint64], NDArray[np.int32]
-]:
-    """Memory for what is found out about so many pixels."""
-    return (
-        np.empty((7, PIXELS_AT_ONCE), np.uint8),
-        np.empty(PIXELS_AT_ONCE, np.float32),
-        np.empty((2, PIXELS_AT_ONCE), np.uint16),
-        np.zeros(PIXELS_AT_ONCE, np.int32),
-        np.zeros(PIXELS_AT_ONCE + VECTOR, np.int32),
-        np.empty(PIXELS_AT_ONCE // 8 + 1, np.uint64),
-        np.empty(PIXELS_AT_ONCE + 1, np.uint64),
-        np.empty((2, PIXELS_AT_ONCE + VECTOR), np.int32),
-    )
-
-
-@compiled
-def _sort(before: Samples, largest: Levels, middle: Levels, smallest: Levels, colours: Colours) -> None:
+def _sort(before: Samples, largest: Levels, middle: Levels, smallest: Levels, colour: NDArray[np.uint8]) -> None:
     """Writes the channels of each pixel by size, and its colour; where two channels are alike, the hue matters to none."""
-    colour = colours.view(np.uint8)
     for pixel in range(largest.size):
         red, green, blue = before[3 * pixel], before[3 * pixel + 1], before[3 * pixel + 2]
         larger, smaller = red if red > green else green, green if red > green else red
@@ -140,26 +176,6 @@ def _sort(before: Samples, largest: Levels, middle: Levels, smallest: Levels, co
         largest[pixel], middle[pixel], smallest[pixel] = most, between, least
         colour[4 * pixel], colour[4 * pixel + 1], colour[4 * pixel + 2] = most, between, least
         colour[4 * pixel + 3] = from_blue if blue == most else others
-
-
-@compiled
-def _moved_levels(lift: float) -> Levels:
-    """The level that each value moves to, (256,)."""
-    moved = np.empty(256, np.uint8)
-    for level in range(256):
-        value = level / 255.0 + lift
-        value = value if value < 1.0 else 1.0
-        value = value if value > 0.0 else 0.0
-        moved[level] = np.uint8(np.int32(value * 255.0))
-    return moved
-
-
-@compiled
-def _are_moved_alike(moved: Levels, up: np.int16) -> bool:
-    """Whether all values move by so many levels, within the range."""
-    alike = np.empty(256, np.uint8)
-    _move_alike(np.arange(256).astype(np.uint8), up, alike)
-    return bool((alike == moved).all())
 
 
 @compiled
@@ -221,7 +237,7 @@ def _spread(largest: Levels, levels: Levels, factors: Factors, least: np.float32
 
 @compiled
 def _cut(
-    shares: Shares,
+    shares: NDArray[np.uint8],
     largest: Levels,
     middle: Levels,
     smallest: Levels,
@@ -231,7 +247,7 @@ def _cut(
     doubtful: Levels,
 ) -> None:
     """Writes whole levels, and which pixels are in doubt; 0 never is, for nothing lies below it."""
-    middles, smallests, yes, no = shares[0].view(np.uint8), shares[1].view(np.uint8), np.uint8(1), np.uint8(0)
+    middles, smallests, yes, no = shares[0], shares[1], np.uint8(1), np.uint8(0)
     for pixel in range(largest.size):
         level, rest, most = middles[2 * pixel + 1], middles[2 * pixel], largest[pixel]
         other, other_rest = smallests[2 * pixel + 1], smallests[2 * pixel]
@@ -239,26 +255,16 @@ def _cut(
         doubt = (rest == 0) & (level != 0) & (middle[pixel] != most)
         doubt_other = (other_rest == 0) & (other != 0) & (redden | (smallest[pixel] != most))
         doubtful[pixel] = yes if doubt | doubt_other else no
-    doubtful[largest.size :] = 0
+    for pixel in range(largest.size, doubtful.size):
+        doubtful[pixel] = no
 
 
 @compiled
-def _settle(
-    colours: Colours,
-    doubtful: Levels,
-    lift: float,
-    gain: float,
-    offset: float,
-    held: Colours,
-    chosen: NDArray[np.uint64],
-    places: NDArray[np.uint64],
-    steps: NDArray[np.int32],
-    between: Levels,
-    bottom: Levels,
-) -> None:
+def _settle(room: Room, lift: float, gain: float, offset: float, between: Levels, bottom: Levels) -> None:
     """Writes the levels that are in doubt anew, by the published steps."""
     # counts have no sign, so that the kernel does not look for indices below 0; and no branches, for none can be foretold
-    one, eight, words = np.uint64(1), np.uint64(8), doubtful.view(np.uint64)
+    rows, _, _, _, colours, _, held, words, chosen, places, steps = room
+    one, eight, doubtful = np.uint64(1), np.uint64(8), rows[DOUBTFUL]
     some, count = np.uint64(0), np.uint64(0)
     for word in range(np.uint64(words.size)):
         chosen[some] = word
