@@ -78,6 +78,20 @@ def test_pieces_grow_with_speed_and_shrink_towards_the_end() -> None:
     assert not queue
 
 
+def test_pieces_of_many_workers_are_large_enough_to_be_handed_out() -> None:
+    queue = JobQueue(Numbers(), range(10**6), total=10**7)
+    queue.done(taken(queue), 0.1)
+    for workers, jobs in ((100, 20), (1000, 100)):  # of 0.1 seconds: 2 seconds, and 10
+        piece = queue.take(workers)
+        assert piece is not None
+        assert len(piece.jobs) == jobs
+    last = JobQueue(Numbers(), range(100), total=1000)
+    last.done(taken(last), 0.1)
+    piece = last.take(1000)  # a thousandth of what is left would be less than a job
+    assert piece is not None
+    assert len(piece.jobs) == 20  # 2 seconds: 500 pieces a second for all
+
+
 def taken(queue: JobQueue) -> Piece:
     piece = queue.take(1)
     assert piece is not None
@@ -86,7 +100,7 @@ def taken(queue: JobQueue) -> Piece:
 
 def test_a_piece_comes_back_job_by_job_and_is_given_up_in_the_end() -> None:
     queue = JobQueue(Numbers(), range(5), total=50)
-    queue.done(taken(queue), 1e-9)
+    queue.done(taken(queue), 0.01)
     queue.give_back(taken(queue), "it died")
     assert [taken(queue).jobs, taken(queue).jobs] == [[1], [2]]
     poison = Piece([1], 10, tries=1)

@@ -8,6 +8,7 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,8 @@ from ray_cluster import BATCH, DEADLINE, add_node, die, nodes, noted, noting_mod
 from shiftproof.datasets.image_list import FileImage, ImageList, some_of
 from shiftproof.errors import BadInput
 from shiftproof.files import write_whole
-from shiftproof.runs.engines import Unfit, WorkFailed
+from shiftproof.runs.engines import Unfit, WorkFailed, predicting
+from shiftproof.runs.write import RowWriter
 from shiftproof.types import Classifier, Dataset
 from toys import COLOURS, colour_scores
 
@@ -94,11 +96,30 @@ def test_rows_are_those_of_a_run_here_and_none_is_computed_twice(cluster: Any, p
     batches = noted(tmp_path / "notes")
     assert sum(images for _, images in batches) == tally.predicted == 5 * len(photos.samples)
     assert str(os.getpid()) not in {node for node, _ in batches}
-    assert re.fullmatch(r"ray: \d\.\d+ CPU hours on \d nodes?; \d+\.\d+ GB read by workers", said[-1])
+    assert re.fullmatch(r"ray: \d\.\d+ CPU hours on \d nodes?; workers read \d+\.\d+ GB and wrote \d+\.\d+ GB", said[-1])
     fill(model, photos, tmp_path / "here")
     assert stored(tmp_path / "ray") == stored(tmp_path / "here")
     again = fill(model, photos, tmp_path / "ray", at(cluster))
     assert (again.predicted, again.stored_before) == (0, tally.predicted)
+
+
+def test_workers_that_see_the_store_write_their_rows_and_others_send_them(
+    cluster: Any, photos: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written_here: list[int] = []
+    write = RowWriter.write
+
+    def counted(writer: RowWriter, job: Any, *rest: Any) -> Any:
+        written_here.append(len(job.samples))
+        return write(writer, job, *rest)
+
+    monkeypatch.setattr(RowWriter, "write", counted)
+    fill(noting_model(tmp_path / "notes"), photos, tmp_path / "shared", at(cluster))
+    assert written_here == []
+    monkeypatch.setattr(predicting, "token_in", lambda folder: nullcontext(folder / "that-nobody-sees"))
+    tally = fill(noting_model(tmp_path / "more"), photos, tmp_path / "sent", at(cluster))
+    assert sum(written_here) == tally.predicted == 5 * len(photos.samples)
+    assert stored(tmp_path / "shared") == stored(tmp_path / "sent")
 
 
 def test_the_batches_of_a_killed_node_are_done_elsewhere(cluster: Any, photos: Dataset, tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ from shiftproof.types import (
     Dataset,
     DatasetRef,
     FoundObjects,
+    ImageSource,
     Keep,
     Model,
     ModelRef,
@@ -263,22 +264,38 @@ def _jobs(plans: Mapping[Condition, Plan], images: Dataset, preprocessing: Prepr
     again = len(plans) > 1
     for place in places:
         scattered: list[tuple[Sample, Condition]] = []
+        source = _made_once(images)  # also sent once, where jobs go to another process together
         for condition, plan in plans.items():
             block = plan.blocks.get(place, [])
             if block and plan.whole:
-                yield _job([(sample, condition) for sample in block], images, preprocessing, again)
+                yield _job([(sample, condition) for sample in block], source, preprocessing, again)
             else:
                 scattered += [(sample, condition) for sample in block]
         scattered.sort(key=lambda pair: pair[0].id)  # an image after the other, so that few pictures need be remembered
         for start in range(0, len(scattered), batch_size):
-            yield _job(scattered[start : start + batch_size], images, preprocessing, again)
+            yield _job(scattered[start : start + batch_size], source, preprocessing, again)
 
 
-def _job(pairs: Sequence[tuple[Sample, Condition]], images: Dataset, preprocessing: Preprocessing, again: bool) -> Job:
+def _made_once(images: Dataset) -> Callable[[Sample], ImageSource]:
+    """The sources of images, the same one for a sample that is asked for again."""
+    made: dict[str, ImageSource] = {}
+
+    def source(sample: Sample) -> ImageSource:
+        if sample.id not in made:
+            made[sample.id] = images.source(sample)
+        return made[sample.id]
+
+    return source
+
+
+def _job(
+    pairs: Sequence[tuple[Sample, Condition]],
+    source: Callable[[Sample], ImageSource],
+    preprocessing: Preprocessing,
+    again: bool,
+) -> Job:
     samples = [sample for sample, _ in pairs]
-    return Job(
-        samples, [images.source(sample) for sample in samples], [condition for _, condition in pairs], preprocessing, again
-    )
+    return Job(samples, list(map(source, samples)), [condition for _, condition in pairs], preprocessing, again)
 
 
 def run_model(

@@ -50,6 +50,9 @@ GATHERED = 64
 GATHERED_AWAY = 1024
 """The same for a store at a URL, where every file is a request."""
 
+LATELY = 4096
+"""Digests of images that need not be told to the store once more."""
+
 RECORDED_BLOCK = 4096
 """Recorded images whose boxes go into one file."""
 
@@ -78,6 +81,7 @@ class RowWriter:
         self._committed = time.monotonic()
         self._touched: set[Condition] = set()
         self._stamps: list[tuple[str | None, str | None]] = []
+        self._lately: dict[tuple[str | None, str | None], None] = {}
         self._introduced = False
         self.written = 0
 
@@ -151,7 +155,7 @@ class RowWriter:
 
     def note_committed(self, job: Job, read: Sequence[Read], rows: int) -> None:
         """What is to be known here of a batch whose rows another process has committed."""
-        self._touched.update(job.conditions)
+        self._touched.update({id(one): one for one in job.conditions}.values())  # mostly one, and slow to be compared
         self.written += rows
         self._remember((seen.stamp, seen.digest) for seen in read)
 
@@ -187,7 +191,9 @@ class RowWriter:
     def _remember(self, pairs: Iterable[tuple[str | None, str | None]], least: int = 1024) -> None:
         if not self._own_digests:
             return
-        self._stamps += pairs
+        new = dict.fromkeys(pair for pair in pairs if pair not in self._lately)  # under many conditions an image comes often
+        self._lately = {**(self._lately if len(self._lately) < LATELY else {}), **new} if new else self._lately
+        self._stamps += new
         if len(self._stamps) >= least:
             self._store.digests.remember(self._stamps)
             self._stamps = []

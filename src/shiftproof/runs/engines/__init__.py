@@ -44,7 +44,13 @@ MOST_TRIES = 3
 PIECE_SECONDS = 2.0
 """Work that a worker gets at a time: enough that handing it out costs nothing, little enough that a death costs little."""
 
-MOST_JOBS = 256
+PIECES_A_SECOND = 100
+"""That are handed out to all workers together: beyond as many, pieces are larger instead."""
+
+PIECES_AT_MOST = 500
+"""The same towards the end, where pieces get smaller so that all workers end at once."""
+
+MOST_JOBS = 4096
 """Most jobs that a worker gets at a time."""
 
 
@@ -84,8 +90,8 @@ class Work(Protocol):
 class Engine(Protocol):
     """Does jobs somewhere."""
 
-    shares_store: bool
-    """Whether workers write rows into the store themselves; otherwise they are sent here."""
+    needs_shared_store: bool
+    """Whether workers have to see the store; otherwise one that does not sends its rows here."""
 
     openers: dict[str, Opener]
     """How workers open models, by fingerprint."""
@@ -184,51 +190,57 @@ def versions_here() -> tuple[tuple[str, str], ...]:
 class Spent(NamedTuple):
     """What a piece of work took."""
 
-    seconds: float
-    cpu_seconds: float
-    bytes_read: int
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    bytes_read: int = 0
+    bytes_written: int = 0
 
 
 def measured(do: Opened, jobs: list[Any]) -> tuple[list[Any], Spent]:
     """The answers, and what they took."""
-    started, used, read = time.monotonic(), time.process_time(), _bytes_read()
+    started, used, (read, written) = time.monotonic(), time.process_time(), _bytes_moved()
     answers = do(jobs)
-    return answers, Spent(time.monotonic() - started, time.process_time() - used, _bytes_read() - read)
+    read_now, written_now = _bytes_moved()
+    took = time.monotonic() - started, time.process_time() - used
+    return answers, Spent(*took, read_now - read, written_now - written)
 
 
-def _bytes_read() -> int:
-    """Bytes this process has read from files so far; 0 where the system does not tell."""
+def _bytes_moved() -> tuple[int, int]:
+    """Bytes this process has read from files and written to them so far; zeros where the system does not tell."""
     try:
         with open("/proc/self/io", encoding="ascii") as file:
-            return int(next(line for line in file if line.startswith("rchar:")).split()[1])
-    except (OSError, StopIteration):
-        return 0
+            counts = dict(line.split(": ") for line in file)
+            return int(counts["rchar"]), int(counts["wchar"])
+    except (OSError, KeyError, ValueError):
+        return 0, 0
 
 
 @dataclass
 class Cost:
-    """What work cost: time that CPUs and GPUs were held, time that CPUs were used of it, bytes that workers read."""
+    """What work cost: time that CPUs and GPUs were held, time that CPUs were used of it, bytes that workers moved."""
 
     cpu_seconds: float = 0.0
     gpu_seconds: float = 0.0
     used_seconds: float = 0.0  # of CPUs, by the processes that hold the model
     bytes_read: int = 0
+    bytes_written: int = 0
     nodes: set[str] = field(default_factory=set)
 
     def add(self, spent: Spent) -> None:
         self.used_seconds += spent.cpu_seconds
         self.bytes_read += spent.bytes_read
+        self.bytes_written += spent.bytes_written
 
     def told(self, engine: str) -> str:
         """In a line.
 
-        >>> Cost(7200, 3600, 7000, 3 * 10**9, {"a", "b"}).told("ray")
-        'ray: 2.000 CPU hours and 1.000 GPU hours on 2 nodes; 3.00 GB read by workers'
+        >>> Cost(7200, 3600, 7000, 3 * 10**9, 2 * 10**7, {"a", "b"}).told("ray")
+        'ray: 2.000 CPU hours and 1.000 GPU hours on 2 nodes; workers read 3.00 GB and wrote 0.02 GB'
         """
         gpus = f" and {self.gpu_seconds / 3600:.3f} GPU hours" if self.gpu_seconds else ""
         nodes = "1 node" if len(self.nodes) == 1 else f"{len(self.nodes):,} nodes"
-        read = f"; {self.bytes_read / 1e9:.2f} GB read by workers" if self.bytes_read else ""
-        return f"{engine}: {self.cpu_seconds / 3600:.3f} CPU hours{gpus} on {nodes}{read}"
+        moved = f"; workers read {self.bytes_read / 1e9:.2f} GB and wrote {self.bytes_written / 1e9:.2f} GB"
+        return f"{engine}: {self.cpu_seconds / 3600:.3f} CPU hours{gpus} on {nodes}{moved if self.bytes_read else ''}"
 
 
 class Rates:

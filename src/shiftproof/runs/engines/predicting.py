@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from shiftproof.cores import usable_cores
 from shiftproof.errors import ShiftproofError, UnreadableImage
+from shiftproof.places import is_url
 from shiftproof.runs.engines import Engine, Opener, Unfit, opener_of, token_in
 from shiftproof.runs.prepare import Job, Read
 from shiftproof.runs.store import Store
@@ -46,7 +47,7 @@ class Committed(NamedTuple):
 
 @dataclass(frozen=True)
 class Predicting:
-    """The batches of a model; rows go into the store where its token is given and there, else they are sent back."""
+    """The batches of a model; rows go into the store where a worker sees its token, else they are sent back."""
 
     opener: Opener
     ref: ModelRef
@@ -54,6 +55,7 @@ class Predicting:
     precision: Precision
     store: Path | None = None
     token: Path | None = None
+    must_see_store: bool = False
 
     def open(self) -> OpenedPredicting:
         if self.ref.fingerprint not in _open_model:
@@ -69,9 +71,10 @@ class Predicting:
                 f"it opens {model.ref.name} with the fingerprint {model.ref.fingerprint}, here it is "
                 f"{self.ref.fingerprint}: weights or preprocessing differ; give all nodes the same files"
             )
-        if self.token is not None and not self.token.exists():
+        sees_store = self.token is not None and self.token.exists()
+        if self.must_see_store and not sees_store:
             raise Unfit(f"it does not see the store {self.store}; keep it on a file system that all nodes share")
-        return OpenedPredicting(self, model)
+        return OpenedPredicting(self, model, self.store if sees_store else None)
 
     def size(self, job: Numbered) -> int:
         return len(job[1].samples)
@@ -97,15 +100,14 @@ def _can_be_read(source: ImageSource) -> bool:
 
 
 class OpenedPredicting:
-    """A model that is open in a worker, with what prepares its batches."""
+    """A model that is open in a worker, with what prepares its batches and, where it sees the store, writes their rows."""
 
-    def __init__(self, work: Predicting, model: Model) -> None:
+    def __init__(self, work: Predicting, model: Model, store: Path | None) -> None:
         cores = usable_cores()
         self._pool = Workers(0 if cores == 1 else None)
         self._at_once = min(model.concurrent_batches, cores)
-        self._direct = work.store is not None
-        store = Store(work.store or Path())
-        self._writer = RowWriter(model, store, work.keep, work.precision, sealed=False, own_digests=False)
+        self._sees_store = store is not None
+        self._writer = RowWriter(model, Store(store or Path()), work.keep, work.precision, sealed=False, own_digests=False)
 
     def __call__(self, jobs: list[Numbered]) -> list[Outcome | Committed]:
         from shiftproof.runs.predict import run_model  # which imports this file
@@ -114,7 +116,7 @@ class OpenedPredicting:
         ran = run_model(self._pool, [job for _, job in jobs], self._writer.run, self._at_once)
         answers: list[Outcome | Committed] = []
         for number, (job, read, outputs) in zip(numbers, ran, strict=True):
-            if self._direct:
+            if self._sees_store and all(seen.digest for seen in read):  # else it may be this node that cannot read them
                 answers.append(Committed(read, self._writer.write(job, read, outputs, number)))
             else:
                 answers.append(Outcome(read, None if outputs is None else outputs.reduced()))
@@ -131,9 +133,10 @@ def predict_on(
     """Every job with the images that were skipped, its rows committed; the model runs where the engine says."""
     numbered = enumerate(jobs, time.time_ns())  # in the store they lie in this order, behind what was there before
     work = Predicting(opener_of(engine, model), model.ref, writer.keep, writer.precision)
-    with token_in(store.root) if engine.shares_store else nullcontext() as token:
+    with nullcontext() if is_url(store.root) and not engine.needs_shared_store else token_in(store.root) as token:
         if token is not None:
-            work = dataclasses.replace(work, store=store.root.absolute(), token=token)
+            there = {"store": store.root.absolute(), "token": token, "must_see_store": engine.needs_shared_store}
+            work = dataclasses.replace(work, **there)
         for piece in engine.each(work, numbered, total=total, status=status):
             done = [(job, _written(writer, number, job, answer)) for (number, job), answer in piece]
             writer.commit_waiting()

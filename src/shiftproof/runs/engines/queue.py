@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from shiftproof.runs.engines import MOST_JOBS, MOST_TRIES, PIECE_SECONDS, Work
+from shiftproof.runs.engines import MOST_JOBS, MOST_TRIES, PIECE_SECONDS, PIECES_A_SECOND, PIECES_AT_MOST, Work
 
 
 @dataclass(eq=False)
@@ -49,15 +49,20 @@ class JobQueue:
             piece = self._returned.popleft()
             piece.sent = time.monotonic()
             return piece
-        wanted = 1 if self._seconds is None else int(min(MOST_JOBS, max(1.0, PIECE_SECONDS / max(self._seconds, 1e-6))))
+        wanted = self._jobs_in(max(PIECE_SECONDS, workers / PIECES_A_SECOND))
+        least = self._jobs_in(workers / PIECES_AT_MOST)
         share = self._left / (2 * max(1, workers))
         piece = Piece([], 0)
-        while len(piece.jobs) < wanted and (not piece.jobs or piece.size < share) and self._has_next():
+        while len(piece.jobs) < wanted and (len(piece.jobs) < least or piece.size < share) and self._has_next():
             job = self._ahead.popleft()
             piece.jobs.append(job)
             piece.size += self._work.size(job)
         self._left -= piece.size
         return piece if piece.jobs else None
+
+    def _jobs_in(self, seconds: float) -> int:
+        """How many jobs a worker does in so many seconds, at least one; one while it is not known how long they take."""
+        return 1 if self._seconds is None else int(min(MOST_JOBS, max(1.0, seconds / max(self._seconds, 1e-6))))
 
     def done(self, piece: Piece, seconds: float) -> None:
         """Keeps in mind how long a job takes."""

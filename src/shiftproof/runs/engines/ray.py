@@ -1,7 +1,7 @@
 """Jobs on a Ray cluster: actors that hold the model get piece after piece, placed where Ray finds CPUs and GPUs for them.
 
 An actor that dies, or whose node does, gives back what it had; another takes its place, and a node that joins gets actors
-too. Answers come to this process, which commits them, so the store need not be shared.
+too. An actor that sees the store writes its rows there; others send them to this process, so the store need not be shared.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Actor:
                 raise Unfit("it was given jobs before the work")
             return measured(self._opened, pickle.loads(jobs))  # noqa: S301 the same
         except Exception as problem:  # as above
-            return portable(problem), Spent(0.0, 0.0, 0)
+            return portable(problem), Spent()
 
 
 @dataclass(eq=False)
@@ -97,7 +97,7 @@ class Hand:
 class RayEngine:
     """Actors on a Ray cluster, for all work of one job."""
 
-    shares_store = False
+    needs_shared_store = False
 
     def __init__(self, address: str, settings: EngineSettings, tell: Tell) -> None:
         self.openers: dict[str, Opener] = {}

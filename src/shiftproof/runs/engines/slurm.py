@@ -97,7 +97,7 @@ class Part:
                 done.append(Report(answers, spent, ""))
             opened.close()
         except Exception as problem:  # whatever it is, it is raised where the work came from
-            self._report(len(done), Report([], Spent(0.0, 0.0, 0), platform.node(), portable(problem)))
+            self._report(len(done), Report([], Spent(), platform.node(), portable(problem)))
             return len(done) + 1
         return len(done)
 
@@ -139,7 +139,7 @@ class Submitted:
 class SlurmEngine:
     """Arrays of Slurm jobs, for all work of one job."""
 
-    shares_store = True
+    needs_shared_store = True
 
     def __init__(self, cluster: str, settings: EngineSettings, tell: Tell) -> None:
         self.openers: dict[str, Opener] = {}
