@@ -15,11 +15,10 @@ import os
 import pickle
 import random
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -42,16 +41,17 @@ PASSES = 3_800_000  # ImageNet-C and the clean images
 RAY_SECONDS = float(os.environ.get("RAY_SECONDS", "0.001"))  # of the driver's CPU that Ray itself takes for a piece
 
 
-@dataclass
 class Instant:
     """An engine whose workers answer at once, with rows that they wrote themselves; it keeps count of the driver's time."""
 
-    needs_shared_store: bool = False
-    openers: dict[str, Opener] = field(default_factory=dict)
-    tell: Tell = print
-    cost: Cost = field(default_factory=Cost)
-    away: float = 0.0  # CPU seconds of what workers would have done
-    pieces: int = 0
+    needs_shared_store = False
+
+    def __init__(self, openers: dict[str, Opener]) -> None:
+        self.openers = openers
+        self.tell: Tell = print
+        self.cost = Cost()
+        self.away = 0.0  # CPU seconds of what workers would have done
+        self.pieces = 0
 
     def each(self, work: Work, jobs: Iterable[Any], *, total: int, status: Tell) -> Iterator[list[tuple[Any, Any]]]:
         queue = JobQueue(work, jobs, total * max(WORKERS))  # pieces as in the middle of a long run
@@ -166,4 +166,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

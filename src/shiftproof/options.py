@@ -604,6 +604,32 @@ class ProbedModel(Options):
     model: str = option("lite:0", "The model to run.", common=True)
 
 
+class ForecastOptions(Options):
+    """What a plan would take on so many machines."""
+
+    TITLE: ClassVar[str] = "Forecast"
+
+    nodes: tuple[int, ...] = option(
+        (), "Machines to tell hours, gigabytes and price for, as 1,10,100; also of ImageNet-C, -P and 22K.", bounds=Bounds(1)
+    )
+    rate: float | None = option(
+        None, "Images a second of one machine.  [default: that of this machine, with --probe]", bounds=POSITIVE
+    )
+    price: float | None = option(None, "Price of a machine for an hour.", bounds=Bounds(0))
+    probe: bool = option(False, "Run the model on some images under some conditions, to see how fast this machine is.")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.rate is not None and self.probe:
+            raise BadInput("--rate says how fast a machine is and --probe finds it out; name one of them")
+        if (self.nodes or self.price is not None) and self.rate is None and not self.probe:
+            raise BadInput("say how many images a second a machine does with --rate, or let --probe measure this one")
+
+    @property
+    def wanted(self) -> bool:
+        return self.rate is not None or self.probe
+
+
 class StorePlace(Options):
     """Where predictions are."""
 

@@ -39,7 +39,8 @@ from shiftproof.types import (
 )
 
 if TYPE_CHECKING:
-    from shiftproof.options import ImageChoice, WorkerSettings
+    from shiftproof.options import ForecastOptions, ImageChoice, WorkerSettings
+    from shiftproof.runs.forecast import Planned
     from shiftproof.runs.predict import Progress, Tally
     from shiftproof.studies.gate.outcome import Gate
     from shiftproof.studies.gate.rules import GateRule
@@ -107,9 +108,15 @@ def plan(
     model_options: ModelSettings | None = None,
     dataset_options: DatasetSettings | None = None,
     scoring: ScoringSettings | None = None,
+    forecast: ForecastOptions | None = None,
     tell: Tell | None = None,
-) -> list[dict[str, str | int]]:
-    """The runs that the studies need, a row each, with how many images are stored already."""
+) -> Planned:
+    """The runs that the studies need, a row each, with how many images are stored already.
+
+    With a `forecast`, also what is left of them would take on so many machines.
+    """
+    from shiftproof.runs.forecast import Planned
+
     with Bench.of(store, dataset_options, scoring, model_options, tell) as bench:
         loaded = bench.model(model)
         images = bench.dataset(dataset)
@@ -118,7 +125,10 @@ def plan(
         work = bench.assemble([loaded], images, studies, unreviewed=unreviewed, full=whole)
         left = bench.measurable(work, [loaded])
         bench.tell_editions(work)
-        return plan_runs(left, work.datasets, store=bench.store, scoring=bench.scoring)
+        planned = Planned(plan_runs(left, work.datasets, store=bench.store, scoring=bench.scoring))
+        if forecast is not None and forecast.wanted:
+            planned.forecasts = bench.forecasts(planned, loaded, images, left, forecast)
+        return planned
 
 
 def measure_stored(

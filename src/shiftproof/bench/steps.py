@@ -31,7 +31,7 @@ from shiftproof.options import (
     spelled,
 )
 from shiftproof.runs.load import has_predictions, locate
-from shiftproof.runs.plan import KnownInputs, measurable
+from shiftproof.runs.plan import KnownInputs, keeps_of, measurable
 from shiftproof.runs.records import Reached, StoredModel
 from shiftproof.runs.store import Store
 from shiftproof.runs.stored_models import preprocessing_told, versions
@@ -52,10 +52,13 @@ from shiftproof.types import (
     Results,
     Run,
     Study,
+    richest,
 )
 
 if TYPE_CHECKING:
+    from shiftproof.options import ForecastOptions
     from shiftproof.runs.engines import Engine
+    from shiftproof.runs.forecast import Forecast, Planned
     from shiftproof.runs.predict import Progress
     from shiftproof.runs.workers import Workers
 
@@ -409,6 +412,22 @@ class Bench:
     def report(self, work: Assembled, path: str | Path | None, *, again: Iterable[Again] = ()) -> Results:
         """The same, with a report as a file where one is asked for; `again` is for `Results.again`."""
         return self.saved(dataclasses.replace(self.measure(work), again=tuple(again)), work, path)
+
+    def forecasts(
+        self, planned: Planned, model: Model, images: Dataset, studies: Sequence[Study], asked: ForecastOptions
+    ) -> list[Forecast]:
+        """What is left of a plan would take on so many machines as fast as was said, or as this one is found to be."""
+        from shiftproof.runs.forecast import Speed, forecasts, probe
+
+        speed = Speed(asked.rate or 0.0)
+        if asked.probe:
+            keeps = {run: keep for run, keep in keeps_of(studies, self.scoring.keep).items() if run.dataset == images.ref}
+            conditions = list(dict.fromkeys(run.condition for run in keeps))
+            speed = probe(model, images, conditions or [CLEAN], richest([*keeps.values()] or [self.scoring.keep]))
+            stored = f"{speed.bytes_stored:.3g} bytes stored of each"
+            self.tell(f"this machine does {speed.images_a_second:.3g} images a second, {stored}")
+        left = sum(int(row["to do"]) for row in planned)
+        return list(forecasts(left, asked.nodes or (1,), speed, asked.price))
 
     @staticmethod
     def saved(results: Results, work: Assembled, path: str | Path | None, *, title: str | None = None) -> Results:

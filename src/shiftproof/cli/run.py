@@ -94,16 +94,36 @@ def predict(asked: Asked) -> None:
     "dataset",
     options=lambda: (
         *(sp.options.StudyNames, sp.ModelSettings, sp.DatasetSettings, sp.ScoringSettings, sp.options.StorePlace),
+        sp.options.ForecastOptions,
     ),
     studies=True,
 )
 def plan(asked: Asked) -> None:
-    """Show the runs the studies need, and how much of each is stored already.
+    """Show the runs the studies need, how much of each is stored already, and what the rest would take.
 
-    Example: shiftproof plan lite:0 photos/
+    Example: shiftproof plan lite:0 photos/ --probe --nodes 1,10,100 --price 0.9
     """
-    rows = sp.plan(asked.argument("model"), asked.argument("dataset"), **_settings(asked))
-    emit(rows, as_json=asked.json, shown=[Table(rows, right=("images", "stored", "to do"))])
+    forecast = asked[sp.options.ForecastOptions]
+    rows = sp.plan(asked.argument("model"), asked.argument("dataset"), forecast=forecast, **_settings(asked))
+    shown = [Table(rows, right=("images", "stored", "to do"))]
+    if not forecast.wanted:
+        emit(rows, as_json=asked.json, shown=shown)
+        return
+    told = [
+        {
+            "work": one.work,
+            "passes": f"{one.passes:,}",
+            "nodes": f"{one.nodes:,}",
+            "hours": f"{one.hours:.3g}",
+            **({} if one.gigabytes is None else {"GB stored": f"{one.gigabytes:.3g}"}),
+            **({} if one.price is None else {"price": f"{one.price:,.2f}"}),
+            "limit": one.limit,
+        }
+        for one in rows.forecasts
+    ]
+    numbers = ("passes", "nodes", "hours", "GB stored", "price")
+    as_data = {"runs": rows, "forecasts": [one._asdict() for one in rows.forecasts]}
+    emit(as_data, as_json=asked.json, shown=[*shown, Table(told, right=numbers)])
 
 
 @command(

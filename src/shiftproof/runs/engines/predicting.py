@@ -135,8 +135,8 @@ def predict_on(
     work = Predicting(opener_of(engine, model), model.ref, writer.keep, writer.precision)
     with nullcontext() if is_url(store.root) and not engine.needs_shared_store else token_in(store.root) as token:
         if token is not None:
-            there = {"store": store.root.absolute(), "token": token, "must_see_store": engine.needs_shared_store}
-            work = dataclasses.replace(work, **there)
+            place = store.root.absolute()
+            work = dataclasses.replace(work, store=place, token=token, must_see_store=engine.needs_shared_store)
         for piece in engine.each(work, numbered, total=total, status=status):
             done = [(job, _written(writer, number, job, answer)) for (number, job), answer in piece]
             writer.commit_waiting()
