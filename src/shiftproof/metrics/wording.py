@@ -285,6 +285,8 @@ def _quoted(text: str) -> str:
 def marks_summed_up(verdict: Profile) -> str:
     """Which axes are weak, which good, and which neither, the worst first; a sentence for each."""
     by_mark: dict[str, list[str]] = {}
+    if nothing_can_be_judged(verdict):
+        return "Nothing can be judged: too few independent cases."
     for axis in sorted(verdict.axes, key=_badness):
         if axis.standard is not None:
             mark = mark_told(axis) if 0 < len(axis.marks) < len(MARKS) else "too uncertain to call"
@@ -305,16 +307,22 @@ def _in_a_sentence(axis: Axis) -> str:
     return f"{axis.title[:1].lower()}{axis.title[1:]}" if axis.title[1:2].islower() else axis.title
 
 
+def nothing_can_be_judged(verdict: Profile) -> bool:
+    """Whether no axis that has a standard has an interval to hold against it."""
+    judged = [axis for axis in verdict.axes if axis.standard is not None]
+    return bool(judged) and not any(axis.marks for axis in judged)
+
+
 def none_told(verdict: Profile) -> str:
     """That nothing was found, and what that is worth."""
     if not verdict.candidates:
         return "No number here has a standard that it could fall short of."
-    judged = [axis for axis in verdict.axes if axis.standard is not None]
-    if judged and not any(axis.marks for axis in judged):
-        cases = "" if (few := _fewest(judged)) is None else f": {images(verdict.images)} in {clusters(few)}"
+    if nothing_can_be_judged(verdict):
+        few = _fewest([axis for axis in verdict.axes if axis.standard is not None])
+        cases = "" if few is None else f": {images(verdict.images)} in {clusters(few)}"
         return (
-            f"Nothing can be judged, which is no sign of strength: there are too few independent cases{cases}. "
-            "The values above are of these alone; more of them could show whether they hold."
+            f"That nothing can be judged is no sign of strength: there are too few independent cases{cases}. The values "
+            "above are of these images alone, some of only a few of them; more cases could show whether they hold."
         )
     return (
         f"No weakness that {images(verdict.images)} could show: of {counted(verdict.candidates, 'number')} looked at, none "
