@@ -141,10 +141,10 @@ def _small_training(folder: Path, *, with_graph: bool = True) -> None:
 
 def _colour_graph() -> bytes:
     from shiftproof.models.classifiers.onnx_head import with_head
-    from shiftproof.models.loaded import FeatureGraph
+    from shiftproof.models.loaded import NetworkGraph
 
     head = Head(np.eye(3, dtype=np.float32), np.zeros(3, np.float32))
-    return with_head(FeatureGraph(_colour_network, "features"), head, ["blue", "green", "red"])
+    return with_head(NetworkGraph(_colour_network, "scores", "features"), head, ["blue", "green", "red"])
 
 
 def read_trained(folder: Path) -> object:

@@ -23,11 +23,11 @@ from shiftproof.types import Head
 def test_a_new_head_takes_the_place_of_the_old_one(tmp_path: Path, make_onnx, variation: dict[str, object]) -> None:  # type: ignore[no-untyped-def]
     source = sp.load_model(f"onnx:{make_onnx(**variation)}")
     assert isinstance(source, LoadedClassifier)
-    assert source.feature_graph is not None
+    assert source.graph is not None
     rng = np.random.default_rng(1)
     head = Head(rng.normal(size=(3, 6)).astype(np.float32), rng.normal(size=3).astype(np.float32))
     path = tmp_path / "new.onnx"
-    path.write_bytes(with_head(source.feature_graph, head, ["a", "b", "c"]))
+    path.write_bytes(with_head(source.graph, head, ["a", "b", "c"]))
 
     made = sp.load_model(f"onnx:{path}")
     image = rng.integers(0, 255, (8, 8, 3)).astype(np.uint8)
@@ -46,7 +46,7 @@ def test_a_new_head_takes_the_place_of_the_old_one(tmp_path: Path, make_onnx, va
 def test_what_only_the_old_head_needed_is_gone(tmp_path: Path, make_onnx) -> None:  # type: ignore[no-untyped-def]
     source = sp.load_model(f"onnx:{make_onnx(head='gemm-and-add')}")
     assert isinstance(source, LoadedClassifier)
-    assert source.feature_graph is not None
-    data = with_head(source.feature_graph, Head(np.zeros((2, 6), np.float32), np.zeros(2, np.float32)), ["a", "b"])
+    assert source.graph is not None
+    data = with_head(source.graph, Head(np.zeros((2, 6), np.float32), np.zeros(2, np.float32)), ["a", "b"])
     names = {tensor.name for tensor in onnx.load_model_from_string(data).graph.initializer}
     assert names == {"source.kernel", "weight", "bias"}

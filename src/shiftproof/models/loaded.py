@@ -89,11 +89,12 @@ MOST_EXTRA = 64
 
 
 @dataclass(frozen=True)
-class FeatureGraph:
-    """A network as an ONNX graph, and the tensor in it that holds the features."""
+class NetworkGraph:
+    """A network as an ONNX graph, and the tensors in it that hold class scores and features."""
 
     read: Callable[[], Path | bytes]
-    features: str
+    scores: str
+    features: str | None  # None: it shows none
     folder: Path = Path()  # of files beside it that hold its larger tensors
 
 
@@ -127,7 +128,7 @@ class LoadedClassifier:
     rounded: bool = False  # whether probabilities are too coarse to sum to 1, as those of quantised networks
     has_features: bool = True
     read_head: Callable[[], Head | None] = lambda: None
-    feature_graph: FeatureGraph | None = None  # so that another head can be put in place of its own
+    graph: NetworkGraph | None = None  # so that it can be written with another head, or with more outputs
     reinitialise: Callable[[RandomWeights], Reinitialised] | None = None  # None: nobody can see its weights
     saliency: Mapping[str, SaliencyMethod] = field(default_factory=dict)  # methods that see inside the network
     for_size: Callable[[tuple[int, int]], Forward] | None = None  # forward pass at another height and width; None: none

@@ -17,6 +17,7 @@ import numpy as np
 from shiftproof.catalog import OOD_DETECTORS
 from shiftproof.errors import BadInput, BrokenPlugin, NotKept, UnknownName
 from shiftproof.ood.entry import PRESETS, Fitted, OODDetector
+from shiftproof.ood.graph import Graph, Tensor
 from shiftproof.types import Fact, OODScores, Predictions, Training
 
 Detector: TypeAlias = Callable[[Predictions], OODScores]
@@ -39,6 +40,15 @@ class ReadyDetector:
 
     def __call__(self, predictions: Predictions) -> OODScores:
         return self.score(predictions)
+
+    def graph(self, graph: Graph) -> Tensor:
+        """The same score in an ONNX graph; NotKept where nobody wrote it down."""
+        if isinstance(self.score, Fitted):
+            return self.score.graph(graph)
+        written = detector_of(self.name).graph
+        if written is None:
+            raise NotKept("its score is not written down for ONNX graphs")
+        return written(graph, **self.parameters)
 
     def convention(self) -> dict[str, str]:
         """The convention of every number of this detector."""
@@ -125,6 +135,19 @@ class Ensemble(Fitted):
         """Mean of the members' scores, each counted in standard deviations above its mean."""
         each = zip(self.members, self.means, self.spreads, strict=True)
         return np.asarray(np.mean([(score(predictions) - mean) / spread for score, mean, spread in each], axis=0))
+
+    def graph(self, graph: Graph) -> Tensor:
+        each = zip(self.ready_members, self.means, self.spreads, strict=True)
+        first, *others = [(member.graph(graph) - mean) / spread for member, mean, spread in each]
+        return sum(others, start=first) / len(self.members)
+
+    @property
+    def ready_members(self) -> list[ReadyDetector]:
+        """The members by name, or NotKept."""
+        ready = [member for member in self.members if isinstance(member, ReadyDetector)]
+        if len(ready) < len(self.members):
+            raise NotKept("it has members without a name")
+        return ready
 
 
 def fit_ensemble(training: Training, members: Mapping[str, Detector]) -> Ensemble:

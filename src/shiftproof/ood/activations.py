@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from shiftproof.errors import BadInput, NotKept
 from shiftproof.ood.entry import Fitted, OODDetector
+from shiftproof.ood.graph import Graph, Tensor
 from shiftproof.ood.inputs import head_of, in_parts, parts_of
 from shiftproof.ood.scores import free_energy
 from shiftproof.types import Fact, Features, Head, OODScores, Predictions, Training
@@ -88,7 +89,12 @@ def ash_b(predictions: Predictions, *, percentile: float = 65.0) -> OODScores:
     return _energy_after(shaped, predictions)
 
 
-ASH_B = OODDetector("ASH-B", ash_b, presets={"openood": {"percentile": 90.0}})
+def _ash_b_graph(graph: Graph, *, percentile: float) -> Tensor:
+    kept = _largest_in(graph.features, graph, percentile)
+    return _energy_in(graph, kept * (graph.features.sum(keep=True) / kept.sum(keep=True)))
+
+
+ASH_B = OODDetector("ASH-B", ash_b, presets={"openood": {"percentile": 90.0}}, graph=_ash_b_graph)
 
 
 def ash_s(predictions: Predictions, *, percentile: float = 90.0) -> OODScores:
@@ -104,7 +110,12 @@ def ash_s(predictions: Predictions, *, percentile: float = 90.0) -> OODScores:
     return _energy_after(shaped, predictions)
 
 
-ASH_S = OODDetector("ASH-S", ash_s, presets={"pytorch-ood": {"percentile": 65.0}})
+def _ash_s_graph(graph: Graph, *, percentile: float) -> Tensor:
+    kept = _largest_in(graph.features, graph, percentile)
+    return _energy_in(graph, kept * graph.features * _growth_in(graph, kept, percentile))
+
+
+ASH_S = OODDetector("ASH-S", ash_s, presets={"pytorch-ood": {"percentile": 65.0}}, graph=_ash_s_graph)
 
 
 def ash_p(predictions: Predictions, *, percentile: float = 65.0) -> OODScores:
@@ -112,7 +123,11 @@ def ash_p(predictions: Predictions, *, percentile: float = 65.0) -> OODScores:
     return _energy_after(lambda features: np.where(largest(features, percentile), features, 0), predictions)
 
 
-ASH_P = OODDetector("ASH-P", ash_p, presets={"openood": {"percentile": 90.0}})
+def _ash_p_graph(graph: Graph, *, percentile: float) -> Tensor:
+    return _energy_in(graph, _largest_in(graph.features, graph, percentile) * graph.features)
+
+
+ASH_P = OODDetector("ASH-P", ash_p, presets={"openood": {"percentile": 90.0}}, graph=_ash_p_graph)
 
 
 def scale(predictions: Predictions, *, percentile: float = 85.0) -> OODScores:
@@ -123,7 +138,13 @@ def scale(predictions: Predictions, *, percentile: float = 85.0) -> OODScores:
     return _energy_after(lambda features: features * _growth(features, largest(features, percentile)), predictions)
 
 
-SCALE = OODDetector("SCALE", scale, presets={"pytorch-ood": {"percentile": 65.0}})
+def _scale_graph(graph: Graph, *, percentile: float) -> Tensor:
+    return _energy_in(
+        graph, graph.features * _growth_in(graph, _largest_in(graph.features, graph, percentile), percentile)
+    )
+
+
+SCALE = OODDetector("SCALE", scale, presets={"pytorch-ood": {"percentile": 65.0}}, graph=_scale_graph)
 
 
 @dataclass(frozen=True)
@@ -135,6 +156,9 @@ class React(Fitted):
     def __call__(self, predictions: Predictions) -> OODScores:
         """Energy of the logits of the clipped features."""
         return _energy_after(lambda features: np.minimum(features, np.float32(self.clip)), predictions)
+
+    def graph(self, graph: Graph) -> Tensor:
+        return _energy_in(graph, graph.features.at_most(self.clip))
 
     def found(self) -> dict[str, Fact]:
         return {"clip": self.clip}
@@ -162,13 +186,41 @@ def largest(features: Features, percentile: float) -> NDArray[np.bool_]:
     array([[ True,  True, False, False]])
     """
     width = features.shape[1]
-    kept = width - round(width * percentile / 100)
-    if not 0 <= percentile <= 100 or kept < 1:
-        raise BadInput(f"percentile should be 0 or more and leave at least one of {width} features, got {percentile}")
+    kept = _count_kept(width, percentile)
     least = np.partition(features, width - kept, axis=1)[:, [width - kept]]
     above, level = features > least, features == least
     room = kept - above.sum(axis=1, keepdims=True)
     return np.asarray(above | (level & (level.cumsum(axis=1) <= room)))
+
+
+def _count_kept(width: int, percentile: float) -> int:
+    kept = width - round(width * percentile / 100)
+    if not 0 <= percentile <= 100 or kept < 1:
+        raise BadInput(f"percentile should be 0 or more and leave at least one of {width} features, got {percentile}")
+    return kept
+
+
+def _largest_in(features: Tensor, graph: Graph, percentile: float) -> Tensor:
+    """As `largest`, in an ONNX graph; 1 where a feature is among them, else 0."""
+    kept = _count_kept(graph.width, percentile)
+    least = features.top(kept).values.column(kept - 1, keep=True)
+    above, level = (features > least).single(), features.equals(least).single()
+    return above + level * (level.cumulated() <= kept - above.sum(keep=True)).single()
+
+
+def _growth_in(graph: Graph, kept: Tensor, percentile: float) -> Tensor:
+    """As `_growth`, in an ONNX graph."""
+    total = graph.features.double().sum(keep=True)
+    rest = (kept * graph.features).double().sum(keep=True)
+    none = rest.equals(0).double()
+    ratio = (total * (1 - none) + none) / (rest + none)
+    return ratio.at_most(graph.width / _count_kept(graph.width, percentile)).exp().single()
+
+
+def _energy_in(graph: Graph, features: Tensor, head: Head | None = None) -> Tensor:
+    """Free energy of the logits that a linear layer gives, the model's own if no other is named."""
+    head = head or graph.need_head()
+    return (features @ head.weights.T.astype(np.float32) + head.bias).double().free_energy()
 
 
 def energy_of(features: Features, head: Head) -> OODScores:
@@ -200,6 +252,9 @@ class Dice(Fitted):
     def __call__(self, predictions: Predictions) -> OODScores:
         """Free energy of the logits that the sparse layer gives."""
         return in_parts(lambda features: energy_of(features, self.head), predictions.need_features())
+
+    def graph(self, graph: Graph) -> Tensor:
+        return _energy_in(graph, graph.features, self.head)
 
 
 def fit_dice(training: Training, *, percentile: float = 70.0) -> Dice:

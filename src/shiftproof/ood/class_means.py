@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from shiftproof.errors import NotKept
 from shiftproof.ood.entry import Fitted, OODDetector
+from shiftproof.ood.graph import Graph, Tensor
 from shiftproof.ood.inputs import by_probabilities, in_parts, parts_of, probabilities_of
 from shiftproof.types import Fact, Features, OODScores, Predictions, Training
 
@@ -127,6 +128,10 @@ class KLMatching(Fitted):
 
         return by_probabilities(predictions, scored)
 
+    def graph(self, graph: Graph) -> Tensor:
+        probabilities = graph.probabilities()
+        return probabilities.negative_entropy() - (probabilities @ self.log_templates.T).max()
+
     def found(self) -> dict[str, Fact]:
         return {"templates": len(self.log_templates)}
 
@@ -162,6 +167,10 @@ class She(Fitted):
             return np.asarray(-np.einsum("ij,ij->i", features, self.patterns[predicted], dtype=np.float64))
 
         return in_parts(scored, predictions.need_features(), predicted_class(predictions))
+
+    def graph(self, graph: Graph) -> Tensor:
+        patterns = graph.rows(self.patterns, graph.scores.argmax())
+        return -(graph.features.double() * patterns.double()).sum()
 
     def found(self) -> dict[str, Fact]:
         return {"classes without a pattern": self.missing}

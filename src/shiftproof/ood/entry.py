@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from shiftproof.errors import NotKept
+from shiftproof.ood.graph import Graph, Tensor
 from shiftproof.types import Fact, OODScores, Predictions
 
 PRESETS = ("authors", "openood", "pytorch-ood")
@@ -22,6 +24,7 @@ class OODDetector:
     function: Callable[..., Any]  # (predictions, *, parameters) -> OODScores, or (training, *, parameters) -> Fitted
     needs_training: bool = False
     presets: Mapping[str, Mapping[str, Fact]] = field(default_factory=dict)  # parameters that a library sets differently
+    graph: Callable[..., Tensor] | None = None  # (graph, *, parameters) -> the same score in an ONNX graph, of a function
 
     @property
     def description(self) -> str:
@@ -35,6 +38,10 @@ class Fitted(ABC):
     @abstractmethod
     def __call__(self, predictions: Predictions) -> OODScores:
         """The OOD score of each image."""
+
+    def graph(self, graph: Graph) -> Tensor:  # noqa: ARG002
+        """The same score in an ONNX graph; NotKept where nobody wrote it down."""
+        raise NotKept("its score is not written down for ONNX graphs")
 
     def found(self) -> dict[str, Fact]:
         """Fitted values, as far as they are printed among the parameters."""

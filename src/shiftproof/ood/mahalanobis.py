@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from shiftproof.errors import NotKept
 from shiftproof.ood.class_means import ClassMoments, Matrix, class_moments_of
 from shiftproof.ood.entry import Fitted, OODDetector
+from shiftproof.ood.graph import Graph, Tensor
 from shiftproof.ood.inputs import in_parts
 from shiftproof.types import Fact, Features, OODScores, Predictions, Training
 
@@ -32,6 +33,11 @@ class Whitening:
     def __call__(self, features: Features) -> Features:
         """The images in this space, (images, rank); the mean is its origin."""
         return np.asarray((features - self.mean).astype(self.axes.dtype) @ self.axes)
+
+    def graph(self, graph: Graph) -> Tensor:
+        """The same in an ONNX graph."""
+        apart = graph.features.double() - self.mean
+        return (apart.single() if self.axes.dtype == np.float32 else apart) @ self.axes
 
 
 def whitening_of(mean: Matrix, covariance: Matrix, tolerance: float | None = None) -> Whitening:
@@ -70,6 +76,12 @@ class Mahalanobis(Fitted):
 
         return in_parts(nearest, predictions.need_features())
 
+    def graph(self, graph: Graph) -> Tensor:
+        points = self.whitening.graph(graph)
+        nearest = (points @ self.centres.T - (self.centres**2).sum(axis=1) / 2).argmax()
+        apart = points - graph.rows(self.centres, nearest)
+        return (apart * apart).double().sum()
+
     def found(self) -> dict[str, Fact]:
         return {"tolerance": self.whitening.cut, "classes": len(self.centres), "rank": self.whitening.rank}
 
@@ -92,6 +104,10 @@ class RelativeMahalanobis(Fitted):
             return np.asarray((self.background(features) ** 2).sum(axis=1, dtype=np.float64))
 
         return self.of_classes(predictions) - in_parts(at_large, predictions.need_features())
+
+    def graph(self, graph: Graph) -> Tensor:
+        at_large = self.background.graph(graph)
+        return self.of_classes.graph(graph) - (at_large * at_large).double().sum()
 
     def found(self) -> dict[str, Fact]:
         return {**self.of_classes.found(), "background rank": self.background.rank}

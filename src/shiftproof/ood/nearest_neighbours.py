@@ -6,7 +6,7 @@ import tempfile
 import weakref
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import IO, Protocol, TypeAlias
+from typing import IO, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from shiftproof.errors import BadInput, NotKept
 from shiftproof.ood.class_means import Matrix
 from shiftproof.ood.entry import Fitted, OODDetector
+from shiftproof.ood.graph import Graph, Tensor
 from shiftproof.ood.inputs import parts_of
 from shiftproof.types import Fact, Features, OODScores, Precision, Predictions, Training
 
@@ -24,14 +25,6 @@ Squares = NDArray[np.float64]
 """Squared lengths, (rows,)."""
 
 ROWS_AT_ONCE = 4096
-
-
-class KeptRows(Protocol):
-    """Rows that come back block by block with their squared lengths, in their order, as often as asked."""
-
-    def __len__(self) -> int: ...
-
-    def blocks(self) -> Iterator[tuple[Rows, Squares]]: ...
 
 
 @dataclass(frozen=True)
@@ -68,6 +61,10 @@ class RowsOnDisk:
             # mapped again for each block: what has been read then counts as memory in use no longer
             rows = np.memmap(self.file, self.precision, "r", part.start * row_bytes, shape)
             yield np.asarray(rows, np.float32), self.squares[part]
+
+
+KeptRows: TypeAlias = RowsInMemory | RowsOnDisk
+"""Rows that come back block by block with their squared lengths, in their order, as often as asked."""
 
 
 def keep_rows(blocks: Iterable[Rows], shape: tuple[int, int], *, precision: Precision, gigabytes: float) -> KeptRows:
@@ -233,6 +230,16 @@ class NearestNeighbours(Fitted):
         points = directions(predictions.need_features(), self.centre)
         return kth_distances(points, self.references, self.neighbours)
 
+    def graph(self, graph: Graph) -> Tensor:
+        features = graph.features.double()
+        lengths = (features * features).sum(keep=True).sqrt()
+        points = features / lengths.at_least(np.finfo(np.float32).tiny) - self.centre
+        # in double precision throughout: the differences of near neighbours would be mostly rounding
+        rows, squares = (np.concatenate(part) for part in zip(*self.references.blocks(), strict=True))
+        closeness = points @ rows.astype(np.float64).T - squares / 2
+        kth = closeness.top(self.neighbours).values.column(self.neighbours - 1)
+        return ((points * points).sum() - kth * 2).at_least(0).sqrt()
+
     @property
     def notes(self) -> tuple[str, ...]:
         one_in = len(self.references) / self.neighbours
@@ -246,22 +253,41 @@ class NearestNeighbours(Fitted):
 
 
 def fit_knn(
-    training: Training, *, neighbours: int = 1000, precision: Precision = "float32", gigabytes: float = 4.0
+    training: Training,
+    *,
+    neighbours: int = 1000,
+    bank: int | None = None,
+    precision: Precision = "float32",
+    gigabytes: float = 4.0,
 ) -> NearestNeighbours:
     """Distance to the k-th nearest training feature, or with fewer than k images the farthest (Sun et al., 2022).
 
-    References that would take more than so many `gigabytes` of memory lie in a temporary file, from which the same distances
+    Of the training images at most `bank` are kept, evenly spread over them, and then as much smaller a k counts; None keeps
+    them all. References that would take more than so many `gigabytes` of memory lie in a temporary file, from which the same distances
     come; `precision` float16 halves them.
     """
     if neighbours < 1:
         raise BadInput(f"the nearest neighbour is number 1, got {neighbours}")
+    if bank is not None and bank < 1:
+        raise BadInput(f"a bank holds at least one training image, got {bank}")
     first = next((block.need_features() for block in training.blocks() if len(block)), None)
     if first is None:
         raise NotKept("there are no training images")
     centre = unit_length(first[:ROWS_AT_ONCE]).mean(axis=0)
-    blocks = (directions(block.need_features(), centre) for block in training.blocks())
-    references = keep_rows(blocks, (len(training), first.shape[1]), precision=precision, gigabytes=gigabytes)
-    return NearestNeighbours(references, centre, min(neighbours, len(references)))
+    images, kept = len(training), min(bank or len(training), len(training))
+    blocks = (directions(features, centre) for features in _spread(training, images, kept))
+    references = keep_rows(blocks, (kept, first.shape[1]), precision=precision, gigabytes=gigabytes)
+    return NearestNeighbours(references, centre, max(1, round(min(neighbours, images) * kept / images)))
+
+
+def _spread(training: Training, images: int, kept: int) -> Iterator[Features]:
+    """The features of so many of the images, evenly spread: every tenth where a tenth of them is kept."""
+    start = 0
+    for block in training.blocks():
+        places = np.arange(start, start + len(block))
+        chosen = (places + 1) * kept // images > places * kept // images
+        yield block.need_features()[chosen]
+        start += len(block)
 
 
 KNN = OODDetector(

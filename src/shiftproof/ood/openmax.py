@@ -18,6 +18,7 @@ from shiftproof.ood.class_means import (
     width_of,
 )
 from shiftproof.ood.entry import Fitted, OODDetector
+from shiftproof.ood.graph import Graph, Tensor
 from shiftproof.ood.inputs import in_parts, logits_of, parts_of
 from shiftproof.ood.scores import free_energy
 from shiftproof.types import Fact, Logits, OODScores, Predictions, Training
@@ -121,6 +122,36 @@ class OpenMax(Fitted):
         handed_over = best_logits * outlying * (np.arange(alpha, 0, -1) / alpha)
         np.put_along_axis(logits, best, best_logits - handed_over, axis=1)
         return np.asarray(handed_over.sum(axis=1) + free_energy(logits))
+
+    def graph(self, graph: Graph) -> Tensor:
+        alpha = min(self.alpha, graph.classes)
+        best = graph.logits.top(alpha)
+        handed_over = [
+            best.values.column(rank, keep=True)
+            * self._outlying_in(graph, best.places.column(rank))
+            * ((alpha - rank) / alpha)
+            for rank in range(alpha)
+        ]
+        taken = graph.side_by_side(handed_over)
+        return taken.sum() + graph.logits.replaced(best.places, best.values - taken).free_energy()
+
+    def _outlying_in(self, graph: Graph, of_class: Tensor) -> Tensor:
+        """As `_outlying`, in an ONNX graph, (images, 1)."""
+        known = ~np.isnan(self.tails.shape)
+        nearest, shape, scale = (
+            graph.rows(np.where(known, column, 1.0)[:, None], of_class)
+            for column in (self.nearest, self.tails.shape, self.tails.scale)
+        )
+        means, seen = graph.rows(self.means.astype(np.float64), of_class), graph.rows(known[:, None].astype(float), of_class)
+        apart = graph.logits - means
+        moved = (apart * apart).sum(keep=True).sqrt()
+        if self.distance == "eucos":
+            lengths = (graph.logits * graph.logits).sum(keep=True).sqrt() * (means * means).sum(keep=True).sqrt()
+            none = lengths.equals(0).double()
+            cosine = (graph.logits * means).sum(keep=True) / (lengths + none)
+            moved = moved / 200 + 1 - cosine
+        beyond = ((moved - nearest + SHIFT).at_least(0) / scale).power(shape)
+        return (1 - (-beyond).exp()) * seen + (1 - seen)
 
     def _outlying(self, logits: Logits, of_class: NDArray[np.integer]) -> NDArray[np.floating]:
         """Probability that a tail image of its class is nearer to the mean; 1 for a class without images."""

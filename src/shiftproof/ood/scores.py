@@ -11,6 +11,7 @@ from shiftproof.errors import BadInput, NotKept
 from shiftproof.metrics.calibration import to_probabilities
 from shiftproof.metrics.likelihood import log_totals
 from shiftproof.ood.entry import OODDetector
+from shiftproof.ood.graph import Graph, Tensor
 from shiftproof.ood.inputs import by_probabilities, in_parts, logits_of
 from shiftproof.types import Features, Logits, OODScores, Predictions
 
@@ -20,7 +21,7 @@ def msp(predictions: Predictions) -> OODScores:
     return by_probabilities(predictions, lambda probabilities: -probabilities.max(axis=1))
 
 
-MSP = OODDetector("MSP", msp)
+MSP = OODDetector("MSP", msp, graph=lambda graph: -graph.probabilities().max())
 
 
 def max_logit(predictions: Predictions) -> OODScores:
@@ -28,7 +29,7 @@ def max_logit(predictions: Predictions) -> OODScores:
     return np.asarray(-logits_of(predictions).max(axis=1), np.float64)
 
 
-MAX_LOGIT = OODDetector("Max-Logit", max_logit)
+MAX_LOGIT = OODDetector("Max-Logit", max_logit, graph=lambda graph: -graph.logits.max())
 
 
 def energy(predictions: Predictions, *, temperature: float = 1.0) -> OODScores:
@@ -36,7 +37,7 @@ def energy(predictions: Predictions, *, temperature: float = 1.0) -> OODScores:
     return in_parts(lambda logits: free_energy(logits, temperature=temperature), logits_of(predictions))
 
 
-ENERGY = OODDetector("Energy", energy)
+ENERGY = OODDetector("Energy", energy, graph=lambda graph, *, temperature: graph.logits.free_energy(temperature))
 
 
 def entropy(predictions: Predictions) -> OODScores:
@@ -44,7 +45,7 @@ def entropy(predictions: Predictions) -> OODScores:
     return by_probabilities(predictions, _entropy)
 
 
-ENTROPY = OODDetector("Entropy", entropy)
+ENTROPY = OODDetector("Entropy", entropy, graph=lambda graph: -graph.probabilities().negative_entropy())
 
 
 def margin(predictions: Predictions) -> OODScores:
@@ -52,7 +53,12 @@ def margin(predictions: Predictions) -> OODScores:
     return by_probabilities(predictions, _margin)
 
 
-MARGIN = OODDetector("Margin", margin)
+def _margin_graph(graph: Graph) -> Tensor:
+    best = graph.probabilities().top(2).values
+    return best.column(1) - best.column(0)
+
+
+MARGIN = OODDetector("Margin", margin, graph=_margin_graph)
 
 
 def odin(predictions: Predictions, *, temperature: float = 1000.0) -> OODScores:
@@ -63,7 +69,7 @@ def odin(predictions: Predictions, *, temperature: float = 1000.0) -> OODScores:
     return in_parts(lambda logits: -softened(logits, temperature).max(axis=1), logits_of(predictions))
 
 
-ODIN = OODDetector("ODIN", odin)
+ODIN = OODDetector("ODIN", odin, graph=lambda graph, *, temperature: -graph.probabilities(temperature).max())
 
 
 def gen(predictions: Predictions, *, gamma: float = 0.1, largest: int | None = 100) -> OODScores:
@@ -83,7 +89,13 @@ def gen(predictions: Predictions, *, gamma: float = 0.1, largest: int | None = 1
     return by_probabilities(predictions, generalised)
 
 
-GEN = OODDetector("GEN", gen, presets={"pytorch-ood": {"largest": None}})
+def _gen_graph(graph: Graph, *, gamma: float, largest: int | None) -> Tensor:
+    probabilities = graph.probabilities()
+    taken = probabilities.top(largest).values if largest and largest < graph.classes else probabilities
+    return (taken * (1 - taken).at_least(0)).power(gamma).sum()
+
+
+GEN = OODDetector("GEN", gen, presets={"pytorch-ood": {"largest": None}}, graph=_gen_graph)
 
 
 def free_energy(logits: Logits, *, temperature: float = 1.0) -> OODScores:
@@ -137,7 +149,14 @@ def max_cosine(predictions: Predictions) -> OODScores:
     return in_parts(scored, features)
 
 
-MAX_COSINE = OODDetector("Max-Cosine", max_cosine)
+def _max_cosine_graph(graph: Graph) -> Tensor:
+    weights = graph.need_head().weights.astype(np.float32)
+    lengths = (graph.features * graph.features).sum(keep=True).sqrt()
+    # features of length 0 stay all zero, whatever they are divided by
+    return -((graph.features / lengths.at_least(np.finfo(np.float32).tiny)) @ (weights / _lengths(weights)).T).max()
+
+
+MAX_COSINE = OODDetector("Max-Cosine", max_cosine, graph=_max_cosine_graph)
 
 
 def gradnorm(predictions: Predictions, *, temperature: float = 1.0) -> OODScores:
@@ -155,7 +174,12 @@ def gradnorm(predictions: Predictions, *, temperature: float = 1.0) -> OODScores
     return in_parts(scored, logits_of(predictions), predictions.need_features())
 
 
-GRADNORM = OODDetector("GradNorm", gradnorm)
+def _gradnorm_graph(graph: Graph, *, temperature: float) -> Tensor:
+    surprise = (graph.probabilities(temperature) - 1 / graph.classes).abs().sum()
+    return -surprise * graph.features.double().abs().sum() / temperature
+
+
+GRADNORM = OODDetector("GradNorm", gradnorm, graph=_gradnorm_graph)
 
 
 def _lengths(rows: Features) -> Features:

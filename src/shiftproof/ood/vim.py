@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from shiftproof.errors import BadInput, NotKept
 from shiftproof.ood.class_means import Matrix, OverallMoments, overall_moments_of
 from shiftproof.ood.entry import Fitted, OODDetector
+from shiftproof.ood.graph import Graph, Tensor
 from shiftproof.ood.inputs import head_of, in_parts, logits_of
 from shiftproof.ood.scores import energy
 from shiftproof.types import Fact, Features, Head, OODScores, Predictions, Training
@@ -65,6 +66,12 @@ class Residual(Fitted):
         outside = apart - along @ self.axes.T if self.inside else along
         return np.asarray(np.sqrt(((outside + self.offset) ** 2).sum(axis=1, dtype=np.float64)))
 
+    def graph(self, graph: Graph) -> Tensor:
+        apart = graph.features - self.mean
+        along = apart @ self.axes
+        outside = (apart - along @ self.axes.T if self.inside else along) + self.offset
+        return (outside * outside).double().sum().sqrt()
+
     def found(self) -> dict[str, Fact]:
         return {
             "dimension": self.dimension,
@@ -88,6 +95,9 @@ class Vim(Fitted):
     def __call__(self, predictions: Predictions) -> OODScores:
         """The scaled residual and the free energy of the logits, added."""
         return self.scale * self.residual(predictions) + energy(predictions)
+
+    def graph(self, graph: Graph) -> Tensor:
+        return self.residual.graph(graph) * self.scale + graph.logits.free_energy()
 
     def found(self) -> dict[str, Fact]:
         return {**self.residual.found(), "alpha": self.scale}

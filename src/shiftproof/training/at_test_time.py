@@ -55,7 +55,7 @@ def load_adapted(spec: str, options: ModelOptions) -> LoadedClassifier:
         adapted,
         ref=ModelRef(options.name or f"{base.ref.name} {chosen}", told),
         seen=seen,
-        feature_graph=None,
+        graph=None,
         reinitialise=None,
         saliency={},
         for_size=None,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from shiftproof.datasets.classes import match_columns
 from shiftproof.datasets.subsets import unlabelled
 from shiftproof.errors import BadInput, ClassMismatch, listed
-from shiftproof.models.loaded import FeatureGraph, LoadedClassifier, preprocessed
+from shiftproof.models.loaded import NetworkGraph, LoadedClassifier, preprocessed
 from shiftproof.models.preprocessing import ImagePreprocessing
 from shiftproof.options import PredictionSettings
 from shiftproof.runs.load import load_predictions
@@ -57,11 +57,12 @@ class HeadLevel:
         _weights(self.job.training.samples, self.job.recipes)
 
     @cached_property
-    def graph(self) -> FeatureGraph | None:
+    def graph(self) -> NetworkGraph | None:
         """The network as ONNX; None where it cannot be had so."""
         if not isinstance(self.model, LoadedClassifier) or not isinstance(self.model.preprocessing, ImagePreprocessing):
             return None
-        return self.model.feature_graph
+        graph = self.model.graph
+        return None if graph is None or graph.features is None else graph
 
     @cached_property
     def _augments(self) -> list[ChosenRecipe]:

@@ -19,7 +19,7 @@ from shiftproof.files import cache_folder, write_whole
 from shiftproof.models.classifiers.onnx_session import OnnxSession
 from shiftproof.models.companions import RandomWeights, Reinitialised
 from shiftproof.models.kind import model_kind
-from shiftproof.models.loaded import FeatureGraph, LoadedClassifier, check_size, model_ref
+from shiftproof.models.loaded import LoadedClassifier, NetworkGraph, check_size, model_ref
 from shiftproof.models.options import ModelOptions
 from shiftproof.models.preprocessing import ImagePreprocessing
 from shiftproof.models.saliency import LazySaliency, SaliencyMethod
@@ -73,7 +73,7 @@ def load_lite(number: str, options: ModelOptions) -> LoadedClassifier:
         seen=options.seen_or(SEEN),
         notes=notes,
         read_head=partial(head_of, checkpoint),
-        feature_graph=FeatureGraph(graph, "features"),
+        graph=NetworkGraph(graph, "logits", "features"),
         reinitialise=partial(reinitialise_lite, graph, session_of),
         saliency={"class-activation": LazySaliency(partial(lite_saliency, graph, session_of))},
         for_size=lambda size: session_of(partial(build_graph, variant, checkpoint, size)),

@@ -37,7 +37,7 @@ from shiftproof.models.classifiers.onnx_session import OnnxSession
 from shiftproof.models.companions import Fans, RandomWeights, Recipe, Reinitialised, fans_of_convolution
 from shiftproof.models.input_facts import preprocessing_for
 from shiftproof.models.kind import model_kind
-from shiftproof.models.loaded import FeatureGraph, LoadedClassifier, check_size, in_batches, model_ref
+from shiftproof.models.loaded import LoadedClassifier, NetworkGraph, check_size, in_batches, model_ref
 from shiftproof.models.options import ModelOptions
 from shiftproof.models.saliency import AskedClasses, Saliency, SaliencyMethod
 from shiftproof.types import Head, Inputs, Outputs
@@ -145,7 +145,7 @@ def _classifier(model: onnx.ModelProto, file: Path, options: ModelOptions) -> Lo
         rounded=graph.rounds_its_scores(output.name),
         has_features=layer.features is not None,
         read_head=lambda: layer.head,
-        feature_graph=None if layer.features is None else FeatureGraph(lambda: file, layer.features, file.parent),
+        graph=NetworkGraph(lambda: file, output.name, layer.features, file.parent),
         reinitialise=partial(
             reinitialise_onnx, shown, session_of, folder=file.parent, scores=output.name if layer.head else None
         ),

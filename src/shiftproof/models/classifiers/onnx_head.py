@@ -12,7 +12,7 @@ from onnx import compose, external_data_helper, helper, numpy_helper
 
 from shiftproof.errors import BadInput
 from shiftproof.models.classifiers.onnx_graph import loaded
-from shiftproof.models.loaded import FeatureGraph
+from shiftproof.models.loaded import NetworkGraph
 from shiftproof.types import Head
 
 LOGITS, FEATURES = "logits", "features"
@@ -23,7 +23,7 @@ MOST_BYTES = 2**31 - 2**20
 """What an ONNX file can hold by itself."""
 
 
-def with_head(graph: FeatureGraph, head: Head, class_names: Sequence[str]) -> bytes:
+def with_head(graph: NetworkGraph, head: Head, class_names: Sequence[str]) -> bytes:
     """The graph up to its features, then this head; its outputs are ``logits`` and ``features``."""
     model = loaded(graph.read())
     external_data_helper.load_external_data_for_model(model, str(graph.folder))
