@@ -39,6 +39,7 @@ _HOMES = {
     "GateRule": "shiftproof.studies.gate.rules",
     "GoldSettings": "shiftproof.curation.options",
     "GridOptions": "shiftproof.training.options",
+    "GuardOptions": "shiftproof.studies.guard.options",
     "HumanTestOptions": "shiftproof.curation.options",
     "IMAGENET_C": "shiftproof.corruptions",
     "IMAGENET_C_BAR": "shiftproof.corruptions",
@@ -88,7 +89,9 @@ _HOMES = {
     "entries": "shiftproof.catalog",
     "forget_model": "shiftproof.runs.stored_models",
     "gate": "shiftproof.bench",
+    "guard": "shiftproof.bench",
     "load_detector": "shiftproof.models",
+    "load_guard": "shiftproof.studies.guard.guard",
     "load_model": "shiftproof.models",
     "measure": "shiftproof.studies.measure",
     "measure_stored": "shiftproof.bench",
@@ -128,6 +131,7 @@ if TYPE_CHECKING:
     from shiftproof import options as options
     from shiftproof.bench import compare as compare
     from shiftproof.bench import gate as gate
+    from shiftproof.bench import guard as guard
     from shiftproof.bench import measure_stored as measure_stored
     from shiftproof.bench import plan as plan
     from shiftproof.bench import predict as predict
@@ -205,6 +209,8 @@ if TYPE_CHECKING:
     from shiftproof.studies.gate.options import GateFiles as GateFiles
     from shiftproof.studies.gate.options import GateOptions as GateOptions
     from shiftproof.studies.gate.rules import GateRule as GateRule
+    from shiftproof.studies.guard.guard import load_guard as load_guard
+    from shiftproof.studies.guard.options import GuardOptions as GuardOptions
     from shiftproof.studies.input_sizes.options import InputSizeOptions as InputSizeOptions
     from shiftproof.studies.input_sizes.study import InputSizeStudy as InputSizeStudy
     from shiftproof.studies.measure import measure as measure

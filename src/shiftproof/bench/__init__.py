@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from shiftproof.runs.predict import Progress, Tally
     from shiftproof.studies.gate.outcome import Gate
     from shiftproof.studies.gate.rules import GateRule
+    from shiftproof.studies.guard.guard import Guard
+    from shiftproof.studies.guard.options import GuardOptions
     from shiftproof.studies.probe.options import ProbeOptions
     from shiftproof.studies.threshold.exported import ExportedThreshold
     from shiftproof.studies.threshold.options import ThresholdOptions
@@ -366,6 +368,34 @@ def threshold(
         check_classes(loaded, images, bench.scoring)
         bench.fill(loaded, work, prediction, progress)
         return ExportedThreshold.of(bench.measure(work))
+
+
+def guard(
+    model: str | Classifier,
+    dataset: str | Path | Dataset,
+    output: str | Path = "guard",
+    *,
+    options: GuardOptions | None = None,
+    store: str | Path | Store = "runs",
+    model_options: ModelSettings | None = None,
+    dataset_options: DatasetSettings | None = None,
+    scoring: ScoringSettings | None = None,
+    prediction: PredictionSettings | None = None,
+    progress: Progress | None = None,
+    tell: Tell | None = None,
+) -> Guard:
+    """A folder that accepts or abstains where the model is deployed: detector, thresholds, temperature, prediction sets.
+
+    `load_guard` opens it with numpy alone; of an ONNX model it also holds the same network with the guard's outputs.
+    """
+    from shiftproof.bench.guarded import make_guard
+    from shiftproof.studies.guard.options import GuardOptions
+
+    prediction, folder = prediction or PredictionSettings(), local_path(output, "a guard")
+    with Bench.of(store, dataset_options, scoring, model_options, tell) as bench:
+        loaded, images = bench.model(model, prediction, classifier=True), bench.dataset(dataset)
+        loaded = bench.adapted(loaded, images)
+        return make_guard(bench, loaded, images, options or GuardOptions(), folder, prediction, progress)
 
 
 def gate(

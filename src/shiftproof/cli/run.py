@@ -13,7 +13,8 @@ from shiftproof.cli.options import Asked, Output, command
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from shiftproof.studies.threshold.exported import ExportedThreshold, Share
+    from shiftproof.studies.threshold.expected import Share
+    from shiftproof.studies.threshold.exported import ExportedThreshold
     from shiftproof.types import Results
 
 REPORT = Output("the report, an HTML file", "report.html")

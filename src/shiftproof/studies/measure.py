@@ -44,6 +44,7 @@ from shiftproof.types import (
     Finding,
     FoundObjects,
     Keep,
+    Loader,
     Measurement,
     ModelCard,
     ModelRef,
@@ -120,6 +121,13 @@ def measure(
         versions=versions(),
     )
     return dataclasses.replace(results, profiles=profile(results))
+
+
+def loader_of(
+    study: Study, *, store: Store, datasets: Iterable[Dataset], scoring: Scoring | None = None, cluster: str | None = None
+) -> Loader:
+    """What a study reads its runs by, for whoever needs more of them than what it finds; as `measure` does."""
+    return _Loader(store, datasets, scoring, clustering(cluster)).loading(study)
 
 
 def _named_in(findings: Iterable[Finding], datasets: Iterable[Dataset], besides: Collection[str]) -> list[DatasetRef]:

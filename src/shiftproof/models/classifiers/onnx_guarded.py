@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
+from numpy.typing import NDArray
 from onnx import external_data_helper, helper, numpy_helper, version_converter
 
 from shiftproof.errors import BadInput, listed
-from shiftproof.models.classifiers.onnx_graph import loaded
+from shiftproof.models.classifiers.onnx_graph import OnnxGraph, loaded
 from shiftproof.models.classifiers.onnx_head import MOST_BYTES
+from shiftproof.models.classifiers.onnx_session import OnnxSession
 from shiftproof.models.loaded import NetworkGraph
 from shiftproof.ood.graph import FEATURES, PREFIX, SCORES, Graph, Node, Tensor
+from shiftproof.types import Inputs
 
 OLDEST, NEW = 11, 13
 """Versions of ONNX's operators: older graphs than the first lack what scores need, and are converted to the second."""
@@ -50,6 +54,13 @@ def with_further_outputs(network: NetworkGraph, made: Graph, outputs: Mapping[st
     )
     data: bytes = model.SerializeToString(deterministic=True)
     return data
+
+
+def tensors_of(data: bytes, names: Sequence[str], inputs: Inputs) -> dict[str, NDArray[Any]]:
+    """What a graph gives under these names for one batch."""
+    facts = OnnxGraph(loaded(data), Path()).input()
+    session = OnnxSession(lambda: data, input_name=facts.name, scores=names[0], input_type=facts.dtype)
+    return dict(zip(names, session.tensors(names, inputs), strict=True))
 
 
 def _version(model: onnx.ModelProto) -> int:

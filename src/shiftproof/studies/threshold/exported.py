@@ -8,57 +8,17 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import NoneType
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shiftproof.errors import BadInput
+from shiftproof.studies.threshold.expected import Expected, UsedImages, expected_from, expected_of
 from shiftproof.studies.threshold.study import EXACT, FN_COST, FP_COST, HELD_OUT, OOD_SHARE, WHERE_PICKED
-from shiftproof.types import Fact, Measurement, OODScores, Results, encodable
+from shiftproof.types import Fact, OODScores, Results, encodable
 
 RULE = "flag an image where its score is at least the threshold; a threshold of null flags none"
-FLAGGED = {"operating_fpr": "false_alarms", "operating_tpr": "found"}
 
-
-@dataclass(frozen=True)
-class Share:
-    """A share of images with its interval."""
-
-    value: float
-    low: float | None  # neither of too few cases
-    high: float | None
-    images: int
-
-    @classmethod
-    def of(cls, found: Measurement) -> Share:
-        low, high = found.ends or (None, None)
-        return cls(found.value, low, high, found.images)
-
-    @property
-    def interval(self) -> tuple[float, float] | None:
-        return None if self.low is None or self.high is None else (self.low, self.high)
-
-
-@dataclass(frozen=True)
-class Expected:
-    """False-positive rate, true-positive rate and cost: on all images, and on each dataset."""
-
-    judged: str  # on which images, in words
-    false_alarms: Share
-    found: Share
-    cost: float  # expected, per image
-    sets: Mapping[str, Mapping[str, Share]]  # by the name of a set, then "false_alarms" or "found"
-
-
-@dataclass(frozen=True)
-class UsedImages:
-    """A dataset that the threshold, or the detector, was made with."""
-
-    name: str
-    fingerprint: str
-    images: int
-    skipped_images: int
 
 
 @dataclass(frozen=True)
@@ -107,8 +67,8 @@ class ExportedThreshold:
             false_alarm_cost=float(costs[FP_COST]),
             miss_cost=float(costs[FN_COST]),
             ood_share=float(costs[OOD_SHARE]),
-            expected=_expected(results.measurements, HELD_OUT) if held_out else None,
-            where_picked=_expected(results.measurements, WHERE_PICKED),
+            expected=expected_of(results.measurements, HELD_OUT) if held_out else None,
+            where_picked=expected_of(results.measurements, WHERE_PICKED),
             datasets=tuple(
                 UsedImages(card.name, card.fingerprint, card.images, len(card.skipped_images)) for card in results.datasets
             ),
@@ -139,32 +99,11 @@ class ExportedThreshold:
                 **{
                     **data,
                     "threshold": math.inf if data["threshold"] is None else float(data["threshold"]),
-                    "expected": data["expected"] and _from_plain(data["expected"]),
-                    "where_picked": _from_plain(data["where_picked"]),
+                    "expected": data["expected"] and expected_from(data["expected"]),
+                    "where_picked": expected_from(data["where_picked"]),
                     "datasets": tuple(UsedImages(**one) for one in data["datasets"]),
                     "notes": tuple(data["notes"]),
                 }
             )
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as wrong:
             raise BadInput("this is no threshold as shiftproof threshold writes it") from wrong
-
-
-def _expected(measurements: Sequence[Measurement], how: str) -> Expected:
-    found = [one for one in measurements if one.about.get("judged") == how]
-    whole = {one.metric: one for one in found if "set" not in one.about}
-    sets: dict[str, dict[str, Share]] = {}
-    for one in found:
-        if "set" in one.about:
-            sets.setdefault(str(one.about["set"]), {})[FLAGGED[one.metric]] = Share.of(one)
-    return Expected(
-        whole["operating_cost"].convention["judged"],
-        Share.of(whole["operating_fpr"]),
-        Share.of(whole["operating_tpr"]),
-        whole["operating_cost"].value,
-        sets,
-    )
-
-
-def _from_plain(data: Mapping[str, Any]) -> Expected:
-    sets = {name: {side: Share(**share) for side, share in sides.items()} for name, sides in data["sets"].items()}
-    return Expected(data["judged"], Share(**data["false_alarms"]), Share(**data["found"]), data["cost"], sets)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TypeAlias
@@ -240,9 +240,17 @@ class OperatingPointStudy(Study):
     def measure(self, load: LoadPredictions) -> Iterator[Finding | Note]:
         yield from self._ood_study.seen_twice(load)
         for model in model_refs(self.models):
-            judged = yield from self._ood_study.judged(model, load)
+            judged = yield from self.judged(model, load)
             if judged is not None and self.detector in judged.detectors:
-                yield from self._findings(judged)
+                yield from self.findings(judged)
+
+    def judged(self, model: ModelRef, load: LoadPredictions) -> Generator[Note, None, Judged | None]:
+        """One model's images as the detector scores them."""
+        return self._ood_study.judged(model, load)
+
+    def id_runs(self, model: ModelRef) -> dict[str, Run]:
+        """The images of the classes that the model knows, by the names that they have in findings, shifted ones last."""
+        return {one.name: one.run(model) for one in self._ood_study.variants if one.role != "ood"}
 
     @cached_property
     def _ood_study(self) -> OODStudy:
@@ -261,9 +269,9 @@ class OperatingPointStudy(Study):
             baseline=self.detector,
         )
 
-    def _findings(self, judged: Judged) -> Iterator[Measurement | Skipped]:
+    def findings(self, judged: Judged) -> Iterator[Measurement | Skipped]:
         """The threshold, then its rates: on all the images that it was chosen on, and on each dataset."""
-        sides = self._sides([judged.id_set], judged.ood)
+        sides = self.sides(judged)
         if not (len(sides.negatives) and len(sides.positives)):
             yield from no_failure_detection(judged) if self.goal == "failure" else [Skipped("there are no OOD images")]
             return
@@ -296,6 +304,10 @@ class OperatingPointStudy(Study):
             self.choice.pick(sides.negatives.half(first), sides.positives.half(first), share) for first in (True, False)
         )
         return second, first
+
+    def sides(self, judged: Judged) -> ThresholdSides:
+        """The images that the threshold is chosen on."""
+        return self._sides([judged.id_set], judged.ood)
 
     def _sides(self, id_sets: Sequence[Scored], ood_set: Sequence[Scored]) -> ThresholdSides:
         return ThresholdSides.of(id_sets, ood_set, detector=self.detector, goal=self.goal)
