@@ -858,7 +858,8 @@ STANDS_FOR = {
         object_accuracy scale_factor_accuracy scaled_crop_accuracy scaled_crop_total
         input_size_accuracy input_size_scale_accuracy input_size_curve reliability
         kept_share rejection_share failure_mode_share gold_accuracy
-        human_accuracy human_test_accuracy subset_share subset_accuracy human_subset_accuracy""",
+        human_accuracy human_test_accuracy subset_share subset_accuracy human_subset_accuracy
+        abstained_share abstained_by_window""",
     "worst-group": "worst_group_accuracy",
     "surest-half": "response_rate_accuracy",
     "paired": "accuracy_difference object_difference input_size_difference corruption_loss",

@@ -79,6 +79,7 @@ _HOMES = {
     "ThresholdOptions": "shiftproof.studies.threshold.options",
     "TrainOptions": "shiftproof.training.options",
     "VerifySettings": "shiftproof.curation.options",
+    "WatchOptions": "shiftproof.studies.guard.options",
     "boxes_as_classes": "shiftproof.models.classifiers.boxes_as_classes",
     "charts": "shiftproof.reports.inline",
     "check": "shiftproof.runs.store",
@@ -117,6 +118,7 @@ _HOMES = {
     "threshold": "shiftproof.bench",
     "train": "shiftproof.bench",
     "verdicts": "shiftproof.review.jobs",
+    "watch": "shiftproof.bench",
     "wrap_detector": "shiftproof.models",
     "wrap_model": "shiftproof.models",
 }
@@ -142,6 +144,7 @@ if TYPE_CHECKING:
     from shiftproof.bench import store_predictions as store_predictions
     from shiftproof.bench import threshold as threshold
     from shiftproof.bench import train as train
+    from shiftproof.bench import watch as watch
     from shiftproof.catalog import entries as entries
     from shiftproof.corruptions import CIFAR_C_BAR as CIFAR_C_BAR
     from shiftproof.corruptions import IMAGENET_C as IMAGENET_C
@@ -211,6 +214,7 @@ if TYPE_CHECKING:
     from shiftproof.studies.gate.rules import GateRule as GateRule
     from shiftproof.studies.guard.guard import load_guard as load_guard
     from shiftproof.studies.guard.options import GuardOptions as GuardOptions
+    from shiftproof.studies.guard.options import WatchOptions as WatchOptions
     from shiftproof.studies.input_sizes.options import InputSizeOptions as InputSizeOptions
     from shiftproof.studies.input_sizes.study import InputSizeStudy as InputSizeStudy
     from shiftproof.studies.measure import measure as measure

@@ -280,6 +280,7 @@ SECTIONS = Registry(
         "curation": "shiftproof.curation.section:SECTION",
         "noticed": "shiftproof.studies.ood.noticed:SECTION",
         "threshold": "shiftproof.studies.threshold.section:SECTION",
+        "watch": "shiftproof.studies.guard.section:SECTION",
         "probe": "shiftproof.studies.probe.section:SECTION",
         "duplicates": "shiftproof.curation.duplicates_section:SECTION",
         "recipes": "shiftproof.training.comparison_section:SECTION",

@@ -45,7 +45,8 @@ if TYPE_CHECKING:
     from shiftproof.studies.gate.outcome import Gate
     from shiftproof.studies.gate.rules import GateRule
     from shiftproof.studies.guard.guard import Guard
-    from shiftproof.studies.guard.options import GuardOptions
+    from shiftproof.studies.guard.options import GuardOptions, WatchOptions
+    from shiftproof.studies.guard.watching import Watch
     from shiftproof.studies.probe.options import ProbeOptions
     from shiftproof.studies.threshold.exported import ExportedThreshold
     from shiftproof.studies.threshold.options import ThresholdOptions
@@ -396,6 +397,33 @@ def guard(
         loaded, images = bench.model(model, prediction, classifier=True), bench.dataset(dataset)
         loaded = bench.adapted(loaded, images)
         return make_guard(bench, loaded, images, options or GuardOptions(), folder, prediction, progress)
+
+
+def watch(
+    guard: str | Path | Guard,
+    source: str | Path,
+    output: str | Path = "watch",
+    *,
+    options: WatchOptions | None = None,
+    store: str | Path | Store = "runs",
+    model_options: ModelSettings | None = None,
+    dataset_options: DatasetSettings | None = None,
+    prediction: PredictionSettings | None = None,
+    progress: Progress | None = None,
+    tell: Tell | None = None,
+) -> Watch:
+    """Takes in what is new of a stream, photos or scores, and tells of drift; false alarms are bounded over all time.
+
+    `output` is a folder with a log and a page. What was stopped goes on, and photos that the log knows are not taken again.
+    """
+    from shiftproof.bench.watched import watch_stream
+    from shiftproof.studies.guard.guard import Guard, load_guard
+    from shiftproof.studies.guard.options import WatchOptions
+
+    opened = guard if isinstance(guard, Guard) else load_guard(guard)
+    folder, settings = local_path(output, "a watch"), prediction or PredictionSettings()
+    with Bench.of(store, dataset_options, None, model_options, tell) as bench:
+        return watch_stream(opened, os.fspath(source), folder, options or WatchOptions(), bench, settings, progress)
 
 
 def gate(

@@ -152,7 +152,10 @@ class Guarded:
             raise NotKept(f"its outputs differ from Python's by {gap:.2g}, on {len(inputs)} images")
         own = self.model.preprocessing
         preprocessing = str(own) if isinstance(own, ImagePreprocessing) else None
-        model = dataclasses.replace(guard.record.model, preprocessing=preprocessing, scores=network.scores)
+        features = network.features if guard.record.model.features else None
+        model = dataclasses.replace(
+            guard.record.model, preprocessing=preprocessing, scores=network.scores, features_tensor=features
+        )
         record = dataclasses.replace(guard.record, model=model, onnx_difference=gap)
         return dataclasses.replace(guard, record=record), graph
 

@@ -22,6 +22,7 @@ from shiftproof import catalog
 from shiftproof.cli.curate import curate
 from shiftproof.cli.emit import Bar, emit, interruptible, remark
 from shiftproof.cli.gate import gate
+from shiftproof.cli.guard import guard, watch
 from shiftproof.cli.options import ALL, Asked, Command, Commands, Output, command
 from shiftproof.cli.review import review, verdicts
 from shiftproof.cli.run import compare, measure, plan, predict, probe, report, run, threshold
@@ -159,7 +160,7 @@ def help_(context: click.Context, topic: str | None) -> None:
 
 
 for one in (
-    *(run, plan, predict, measure, report, compare, gate, probe, threshold),
+    *(run, plan, predict, measure, report, compare, gate, guard, watch, probe, threshold),
     *(check, cite, corrupt, curate, demo, help_, list_, merge, models, perturb, recipes, review, train, verdicts),
 ):
     cli.add_command(one)

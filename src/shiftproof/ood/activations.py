@@ -139,9 +139,7 @@ def scale(predictions: Predictions, *, percentile: float = 85.0) -> OODScores:
 
 
 def _scale_graph(graph: Graph, *, percentile: float) -> Tensor:
-    return _energy_in(
-        graph, graph.features * _growth_in(graph, _largest_in(graph.features, graph, percentile), percentile)
-    )
+    return _energy_in(graph, graph.features * _growth_in(graph, _largest_in(graph.features, graph, percentile), percentile))
 
 
 SCALE = OODDetector("SCALE", scale, presets={"pytorch-ood": {"percentile": 65.0}}, graph=_scale_graph)

@@ -46,7 +46,9 @@ def keep_detector(detector: ReadyDetector, *, prefix: str = "detector") -> KeptD
     return KeptDetector(told, arrays)
 
 
-def detector_from(plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], *, prefix: str = "detector") -> ReadyDetector:
+def detector_from(
+    plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], *, prefix: str = "detector"
+) -> ReadyDetector:
     """The detector again; BadInput where something is missing or is not what it should be.
 
     Which class a fitted detector is of, its entry in the catalog says, never the data.

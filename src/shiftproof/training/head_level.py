@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from shiftproof.datasets.classes import match_columns
 from shiftproof.datasets.subsets import unlabelled
 from shiftproof.errors import BadInput, ClassMismatch, listed
-from shiftproof.models.loaded import NetworkGraph, LoadedClassifier, preprocessed
+from shiftproof.models.loaded import LoadedClassifier, NetworkGraph, preprocessed
 from shiftproof.models.preprocessing import ImagePreprocessing
 from shiftproof.options import PredictionSettings
 from shiftproof.runs.load import load_predictions

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 
 from shiftproof.metrics.wording import figure, span
-from shiftproof.studies.guard.guard import ARRAYS, GRAPH, RECORD, REASONS, Coverage, GuardRecord, Point
+from shiftproof.studies.guard.guard import ARRAYS, GRAPH, REASONS, RECORD, GuardRecord, Point
 from shiftproof.studies.threshold.expected import Share
 
 
@@ -22,8 +22,8 @@ def card_of(record: GuardRecord, references: int) -> str:
         "Rates of " + record.points[0].expected.judged + ". Cost per image at an OOD share of "
         f"{figure(record.ood_share, 'share')}, {record.false_alarm_cost:g} a false positive and {record.miss_cost:g} a false "
         "negative.",
-        _table(("threshold", "score", "FPR", "TPR", "cost"), [_point_row(point) for point in record.points]),
-        _table(("images", "FPR", "TPR"), _set_rows(record.points[0])),
+        _table(point_rows(record)),
+        _table(_set_rows(record.points[0])),
         "## Calibration",
         f"Temperature {calibration.temperature:.4g}, fitted to {calibration.images:,} labelled images. RMS calibration error "
         f"on images it was not fitted to: {figure(calibration.error_before, 'share')} before, "
@@ -31,12 +31,9 @@ def card_of(record: GuardRecord, references: int) -> str:
         "## Prediction sets",
         f"Promised: {figure(record.promised, 'share')} of sets hold the true class, **on images like those it was made with**. "
         "Measured on images that the sets were not made with:",
-        _table(("images", "promised", "covered", "classes in a set", "accuracy"), _coverage_rows(record)),
+        _table(coverage_rows(record)),
         "## Made with",
-        _table(
-            ("dataset", "images", "skipped", "fingerprint"),
-            [(one.name, f"{one.images:,}", f"{one.skipped_images:,}", one.fingerprint) for one in record.datasets],
-        ),
+        _table(_dataset_rows(record)),
         f"Model {model.name}, fingerprint {model.fingerprint}, {model.classes:,} classes, gives {model.gives}; trained on: "
         f"{model.training_data}. {references:,} reference scores for the test of drift. Parameters of {detector['name']}: "
         + (", ".join(f"{name} {value}" for name, value in detector["parameters"].items()) or "none")
@@ -55,15 +52,32 @@ def card_of(record: GuardRecord, references: int) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def coverage_cells(one: Coverage, promised: float) -> tuple[str, ...]:
-    """Images, promise, measured coverage with its CI, set size and accuracy, as people read them."""
-    return (
-        one.images_of,
-        figure(promised, "share"),
-        rate(one.covered),
-        f"{one.size:.1f}",
-        figure(one.accuracy, "share"),
-    )
+def point_rows(record: GuardRecord) -> list[dict[str, str]]:
+    """Each threshold with its error rates and cost, as people read them, the one in use first."""
+    return [
+        {
+            "threshold": point.chosen,
+            "score": _number(point.threshold),
+            "FPR": rate(point.expected.false_alarms),
+            "TPR": rate(point.expected.found),
+            "cost": f"{point.expected.cost:.4g}",
+        }
+        for point in record.points
+    ]
+
+
+def coverage_rows(record: GuardRecord) -> list[dict[str, str]]:
+    """The promise of prediction sets beside what was measured, on each set of images."""
+    return [
+        {
+            "images": one.images_of,
+            "promised": figure(record.promised, "share"),
+            "covered": rate(one.covered),
+            "classes in a set": f"{one.size:.1f}",
+            "accuracy": figure(one.accuracy, "share"),
+        }
+        for one in record.coverage
+    ]
 
 
 def rate(share: Share | None) -> str:
@@ -80,19 +94,20 @@ def _goal(record: GuardRecord) -> str:
     return f"to find {found}"
 
 
-def _point_row(point: Point) -> tuple[str, ...]:
-    expected = point.expected
-    return point.chosen, _number(point.threshold), rate(expected.false_alarms), rate(expected.found), f"{expected.cost:.4g}"
+def _set_rows(point: Point) -> list[dict[str, str]]:
+    sets = point.expected.sets.items()
+    return [{"images": name, "FPR": rate(one.get("false_alarms")), "TPR": rate(one.get("found"))} for name, one in sets]
 
 
-def _set_rows(point: Point) -> list[tuple[str, ...]]:
-    return [(name, rate(one.get("false_alarms")), rate(one.get("found"))) for name, one in point.expected.sets.items()]
+def _dataset_rows(record: GuardRecord) -> list[dict[str, str]]:
+    return [
+        {"dataset": one.name, "images": f"{one.images:,}", "skipped": f"{one.skipped_images:,}", "digest": one.fingerprint}
+        for one in record.datasets
+    ]
 
 
-def _coverage_rows(record: GuardRecord) -> list[tuple[str, ...]]:
-    return [coverage_cells(one, record.promised) for one in record.coverage]
-
-
-def _table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [titles, ["---"] * len(titles), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in line) + " |" for line in lines)
+def _table(rows: Sequence[Mapping[str, str]]) -> str:
+    lines = [list(rows[0]), ["---"] * len(rows[0]), *(list(row.values()) for row in rows)] if rows else []
+    return "\n".join(
+        "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in line) + " |" for line in lines
+    )

@@ -72,6 +72,7 @@ class GuardedModel:
     training_data: str  # as declared
     preprocessing: str | None = None  # as --preprocess takes it; None where it cannot be said so
     scores: str | None = None  # output of guarded.onnx that holds the class scores; None: there is no such file
+    features_tensor: str | None = None  # tensor of guarded.onnx that holds the features, where the guard needs them
 
 
 @dataclass(frozen=True)
@@ -156,9 +157,12 @@ class GuardRecord:
         model, temperature = record.model, record.calibration.temperature
         if model.gives not in ("logits", "probabilities") or not record.points:
             raise ValueError("it has no threshold, or is for a model that gives neither logits nor probabilities")
-        if not all(isinstance(one, int) and 0 <= one < 10**7 for one in (model.classes, model.features)) or not model.classes:
+        if (
+            not all(isinstance(one, int) and 0 <= one < 10**7 for one in (model.classes, model.features))
+            or not model.classes
+        ):
             raise ValueError("its model has a strange number of classes or features")
-        if not 0 < _finite(temperature) or not 0 <= _finite(record.least_probability) <= 1:
+        if not _finite(temperature) > 0 or not 0 <= _finite(record.least_probability) <= 1:
             raise ValueError("its temperature or least probability is out of range")
         if not isinstance(model.name, str) or not isinstance(model.fingerprint, str) or not isinstance(record.files, dict):
             raise TypeError("its model or its files have no name")

@@ -20,7 +20,6 @@ from shiftproof.types import Fact, OODScores, Results, encodable
 RULE = "flag an image where its score is at least the threshold; a threshold of null flags none"
 
 
-
 @dataclass(frozen=True)
 class ExportedThreshold:
     """A detector's threshold for one model."""
