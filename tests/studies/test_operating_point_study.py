@@ -16,7 +16,8 @@ from shiftproof.errors import BadInput, UnknownName
 from shiftproof.metrics import split_half
 from shiftproof.ood import ready
 from shiftproof.studies.ood.study import OODStudy
-from shiftproof.studies.threshold.exported import ExportedThreshold, Share
+from shiftproof.studies.threshold.expected import Share
+from shiftproof.studies.threshold.exported import ExportedThreshold
 from shiftproof.studies.threshold.study import HELD_OUT, WHERE_PICKED, OperatingPointStudy, ThresholdChoice
 from shiftproof.types import DatasetCard, DatasetRef, Fact, Measurement, ModelCard, Predictions, Results, Run, Skipped
 from studies.contracts import findings_of, skipped_by

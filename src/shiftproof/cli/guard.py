@@ -55,13 +55,13 @@ def _shown(made: Guard) -> list[str | Table]:
     from shiftproof.studies.guard.card import coverage_rows, point_rows
 
     record, calibration = made.record, made.record.calibration
+    before, after = (figure(error, "share") for error in (calibration.error_before, calibration.error_after))
     threshold = f"abstains where {made.detector.name} scores at least {made.threshold:.6g}"
     return [
         Table(point_rows(record), right=("score", "FPR", "TPR", "cost")),
         Table(coverage_rows(record), right=("promised", "covered", "classes in a set", "accuracy")),
         f"{threshold} ({record.points[0].chosen})",
-        f"temperature {calibration.temperature:.3g}: RMS calibration error {figure(calibration.error_before, 'share')} before, "
-        f"{figure(calibration.error_after, 'share')} after",
+        f"temperature {calibration.temperature:.3g}: RMS calibration error {before} before, {after} after",
     ]
 
 
@@ -116,11 +116,12 @@ def _seen(seen: Watch) -> list[str | Table]:
         for one in list(seen.windows())[-10:]
     ]
     reasons = ", ".join(f"{reason} {number:,}" for reason, number in seen.reasons.items() if number)
+    usual = figure(seen.reference_abstained, "share")
     drift = f"no drift reported after {images(len(seen))}"
     if seen.alarm is not None:
         drift = f"drift: reported at image {count(seen.alarm)}, likely begun near image {count(seen.began or 1)}"
     return [
         Table(windows, right=("images", "abstained", "median score", "evidence")),
-        f"abstained on {rate(seen.abstained)}; {figure(seen.reference_abstained, 'share')} of the images of the guard ({reasons})",
+        f"abstained on {rate(seen.abstained)} ({reasons}); on {usual} of the images that the guard was made with",
         f"{drift} (evidence {seen.evidence:.3g}, reported at {seen.level:g})",
     ]

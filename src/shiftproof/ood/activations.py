@@ -202,8 +202,9 @@ def _largest_in(features: Tensor, graph: Graph, percentile: float) -> Tensor:
     """As `largest`, in an ONNX graph; 1 where a feature is among them, else 0."""
     kept = _count_kept(graph.width, percentile)
     least = features.top(kept).values.column(kept - 1, keep=True)
-    above, level = (features > least).single(), features.equals(least).single()
-    return above + level * (level.cumulated() <= kept - above.sum(keep=True)).single()
+    above, level = features.above(least).single(), features.equals(least).single()
+    # counts, so that no more than the room is below half a count more
+    return above + level * level.cumulated().below(kept + 0.5 - above.sum(keep=True)).single()
 
 
 def _growth_in(graph: Graph, kept: Tensor, percentile: float) -> Tensor:

@@ -24,7 +24,8 @@ PREFIX = "guard."
 SCORES, FEATURES = f"{PREFIX}scores", f"{PREFIX}features"
 """The tensors that a graph begins with, (images, classes) and (images, features) in single precision."""
 
-TINY = float(np.finfo(np.float64).tiny)
+TINY, SMALL = float(np.finfo(np.float64).tiny), float(np.finfo(np.float32).tiny)
+"""The least normal numbers of double and of single precision."""
 
 
 class Node(NamedTuple):
@@ -141,14 +142,11 @@ class Tensor:
     def __neg__(self) -> Tensor:
         return self._by("Neg")
 
-    def __gt__(self, other: Tensor | Constant) -> Tensor:
+    def above(self, other: Tensor | Constant) -> Tensor:
         return self._with("Greater", other, np.dtype(bool))
 
-    def __lt__(self, other: Tensor | Constant) -> Tensor:
+    def below(self, other: Tensor | Constant) -> Tensor:
         return self._with("Less", other, np.dtype(bool))
-
-    def __le__(self, other: Tensor | Constant) -> Tensor:
-        return (self > other).negated()
 
     def equals(self, other: Tensor | Constant) -> Tensor:
         return self._with("Equal", other, np.dtype(bool))

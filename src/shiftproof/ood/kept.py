@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias, get_args, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftproof.errors import BadInput, NotKept
+from shiftproof.errors import BadInput, NotKept, UnknownName
 from shiftproof.ood import Ensemble, ReadyDetector, detector_of, parameters_of, ready
 from shiftproof.ood.entry import Fitted
 from shiftproof.types import Fact
@@ -41,7 +41,10 @@ def keep_detector(detector: ReadyDetector, *, prefix: str = "detector") -> KeptD
     if isinstance(detector.score, Fitted):
         plain: dict[str, Any] = {}
         for name, value in _parts(detector.score, prefix):
-            (arrays if isinstance(value, np.ndarray) else plain)[name] = value
+            if isinstance(value, np.ndarray):
+                arrays[name] = value
+            else:
+                plain[name] = value
         told["fitted"] = plain
     return KeptDetector(told, arrays)
 
@@ -62,6 +65,8 @@ def detector_from(
                 detector_from(one, arrays, prefix=f"{prefix}.{place}") for place, one in enumerate(plain["members"])
             )
             scales = [tuple(float(one) for one in plain[scale]) for scale in ENSEMBLE]
+            if name != "+".join(member.name for member in members):
+                raise ValueError("an ensemble is called after its members")
             if not (len(members) == len(scales[0]) == len(scales[1])) or not all(map(math.isfinite, sum(scales, ()))):
                 raise ValueError("an ensemble has a scale for each member")
             return ReadyDetector(name, preset, parameters, Ensemble(members, *scales))
@@ -71,8 +76,9 @@ def detector_from(
             return ready(name, preset=preset, parameters=own)
         fitted = _made(get_type_hints(entry.function)["return"], prefix, {**plain["fitted"], **arrays})
         return ReadyDetector(name, preset, parameters, fitted, fitted.notes)
-    except (KeyError, TypeError, ValueError, AttributeError) as problem:
-        raise BadInput(f"the detector is damaged: {problem!r}") from problem
+    except (UnknownName, KeyError, TypeError, ValueError, AttributeError) as problem:
+        why = str(problem) if isinstance(problem, UnknownName) else repr(problem)
+        raise BadInput(f"the detector is damaged: {why}") from problem
 
 
 def _parts(value: Any, name: str) -> Iterator[tuple[str, NDArray[Any] | Fact | list[str]]]:
@@ -98,7 +104,7 @@ def _parts(value: Any, name: str) -> Iterator[tuple[str, NDArray[Any] | Fact | l
 
 def _made(hint: Any, name: str, values: Mapping[str, Any]) -> Any:
     """A value of this type, of its parts by name."""
-    kind = next((one for one in get_args(hint) if dataclasses.is_dataclass(one)), hint)  # of several the first
+    kind: Any = next((one for one in get_args(hint) if dataclasses.is_dataclass(one)), hint)  # of several the first
     if dataclasses.is_dataclass(kind) or hasattr(kind, "_fields"):
         hints = get_type_hints(kind)
         fields = kind._fields if hasattr(kind, "_fields") else [one.name for one in dataclasses.fields(kind)]

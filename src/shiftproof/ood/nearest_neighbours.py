@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from shiftproof.errors import BadInput, NotKept
 from shiftproof.ood.class_means import Matrix
 from shiftproof.ood.entry import Fitted, OODDetector
-from shiftproof.ood.graph import Graph, Tensor
+from shiftproof.ood.graph import SMALL, Graph, Tensor
 from shiftproof.ood.inputs import parts_of
 from shiftproof.types import Fact, Features, OODScores, Precision, Predictions, Training
 
@@ -233,7 +233,7 @@ class NearestNeighbours(Fitted):
     def graph(self, graph: Graph) -> Tensor:
         features = graph.features.double()
         lengths = (features * features).sum(keep=True).sqrt()
-        points = features / lengths.at_least(np.finfo(np.float32).tiny) - self.centre
+        points = features / lengths.at_least(SMALL) - self.centre
         # in double precision throughout: the differences of near neighbours would be mostly rounding
         rows, squares = (np.concatenate(part) for part in zip(*self.references.blocks(), strict=True))
         closeness = points @ rows.astype(np.float64).T - squares / 2
@@ -263,8 +263,8 @@ def fit_knn(
     """Distance to the k-th nearest training feature, or with fewer than k images the farthest (Sun et al., 2022).
 
     Of the training images at most `bank` are kept, evenly spread over them, and then as much smaller a k counts; None keeps
-    them all. References that would take more than so many `gigabytes` of memory lie in a temporary file, from which the same distances
-    come; `precision` float16 halves them.
+    them all. References that would take more than so many `gigabytes` of memory lie in a temporary file, from which the same
+    distances come; `precision` float16 halves them.
     """
     if neighbours < 1:
         raise BadInput(f"the nearest neighbour is number 1, got {neighbours}")

@@ -11,7 +11,7 @@ from shiftproof.errors import BadInput, NotKept
 from shiftproof.metrics.calibration import to_probabilities
 from shiftproof.metrics.likelihood import log_totals
 from shiftproof.ood.entry import OODDetector
-from shiftproof.ood.graph import Graph, Tensor
+from shiftproof.ood.graph import SMALL, Graph, Tensor
 from shiftproof.ood.inputs import by_probabilities, in_parts, logits_of
 from shiftproof.types import Features, Logits, OODScores, Predictions
 
@@ -153,7 +153,7 @@ def _max_cosine_graph(graph: Graph) -> Tensor:
     weights = graph.need_head().weights.astype(np.float32)
     lengths = (graph.features * graph.features).sum(keep=True).sqrt()
     # features of length 0 stay all zero, whatever they are divided by
-    return -((graph.features / lengths.at_least(np.finfo(np.float32).tiny)) @ (weights / _lengths(weights)).T).max()
+    return -((graph.features / lengths.at_least(SMALL)) @ (weights / _lengths(weights)).T).max()
 
 
 MAX_COSINE = OODDetector("Max-Cosine", max_cosine, graph=_max_cosine_graph)

@@ -29,7 +29,8 @@ def with_head(graph: NetworkGraph, head: Head, class_names: Sequence[str]) -> by
     external_data_helper.load_external_data_for_model(model, str(graph.folder))
     model = compose.add_prefix(model, SOURCE, rename_inputs=False)
     given = {value.name for value in model.graph.input}
-    features = graph.features if graph.features in given else f"{SOURCE}{graph.features}"
+    shown = str(graph.features)  # a network that shows none gets no head
+    features = shown if shown in given else f"{SOURCE}{shown}"
     nodes = list(_needed(model.graph, features))
     named = {name for node in nodes for name in _names(node)}
     stored = [tensor for tensor in model.graph.initializer if tensor.name in named]

@@ -17,20 +17,19 @@ def card_of(record: GuardRecord, references: int) -> str:
     parts = [
         f"# Guard of {model.name}",
         f"Abstains where the OOD score ({detector['name']}) reaches {_number(record.points[0].threshold)}: "
-        f"{record.points[0].chosen}, {_goal(record)}. Written {record.made} by shiftproof {record.versions.get('shiftproof')}.",
+        f"{record.points[0].chosen}, {_goal(record)}. Written {record.made} by shiftproof {record.versions['shiftproof']}.",
         "## Thresholds",
-        "Rates of " + record.points[0].expected.judged + ". Cost per image at an OOD share of "
-        f"{figure(record.ood_share, 'share')}, {record.false_alarm_cost:g} a false positive and {record.miss_cost:g} a false "
-        "negative.",
+        f"Rates: {record.points[0].expected.judged}. Cost per image at an OOD share of {figure(record.ood_share, 'share')}, "
+        f"{record.false_alarm_cost:g} a false positive and {record.miss_cost:g} a false negative.",
         _table(point_rows(record)),
         _table(_set_rows(record.points[0])),
         "## Calibration",
-        f"Temperature {calibration.temperature:.4g}, fitted to {calibration.images:,} labelled images. RMS calibration error "
-        f"on images it was not fitted to: {figure(calibration.error_before, 'share')} before, "
+        f"Temperature {calibration.temperature:.4g}, fitted to {calibration.images:,} labelled images. RMS calibration "
+        f"error on images it was not fitted to: {figure(calibration.error_before, 'share')} before, "
         f"{figure(calibration.error_after, 'share')} after.",
         "## Prediction sets",
-        f"Promised: {figure(record.promised, 'share')} of sets hold the true class, **on images like those it was made with**. "
-        "Measured on images that the sets were not made with:",
+        f"Promised: {figure(record.promised, 'share')} of sets hold the true class, **on images like those it was made "
+        "with**. Measured on images that the sets were not made with:",
         _table(coverage_rows(record)),
         "## Made with",
         _table(_dataset_rows(record)),

@@ -39,6 +39,7 @@ from shiftproof.types import Features, Gives, Head, Logits, OODScores, Predictio
 
 FORMAT = 1
 RECORD, ARRAYS, GRAPH, CARD = "guard.json", "guard.safetensors", "guarded.onnx", "README.md"
+SEAL = "digest"
 HEAD, REFERENCE = ("head.weights", "head.bias"), "reference"
 MOST_RECORD, MOST_ARRAYS = 64 * 2**20, 8 * 2**30
 
@@ -56,7 +57,7 @@ class Checked(NamedTuple):
     accept: NDArray[np.bool_]
     reason: NDArray[np.str_]  # a key of `REASONS`
     ood_score: OODScores  # higher is more out-of-distribution; not a number where the model's output is not finite
-    calibrated_probability: NDArray[np.float64]  # of the predicted class
+    calibrated_probability: NDArray[np.floating]  # of the predicted class
     predicted: NDArray[np.intp]
 
 
@@ -130,7 +131,7 @@ class GuardRecord:
         told = {"format": FORMAT, **dataclasses.asdict(self)}
         for point in told["points"]:
             point["threshold"] = point["threshold"] if math.isfinite(point["threshold"]) else None
-        return encodable(json.dumps(told, ensure_ascii=False, indent=1))
+        return encodable(json.dumps(sealed(told), ensure_ascii=False, indent=1))
 
     @classmethod
     def from_json(cls, told: Mapping[str, Any]) -> GuardRecord:
@@ -167,6 +168,12 @@ class GuardRecord:
         if not isinstance(model.name, str) or not isinstance(model.fingerprint, str) or not isinstance(record.files, dict):
             raise TypeError("its model or its files have no name")
         return record
+
+
+def sealed(told: Mapping[str, Any]) -> dict[str, Any]:
+    """The same with a digest of itself, so that damage is noticed."""
+    rest = {name: value for name, value in told.items() if name != SEAL}
+    return {**rest, SEAL: digest_of(json.dumps(rest, sort_keys=True).encode())}
 
 
 def _finite(value: object) -> float:
@@ -235,7 +242,7 @@ class Guard:
         score = self.detector.graph(graph)
         score = score.double().where(finite, math.nan)
         probability = graph.probabilities(self.record.calibration.temperature).max().where(finite, math.nan)
-        accept = (score < self.threshold).also(finite)
+        accept = score.below(self.threshold).also(finite)
         outputs = {"ood_score": score.single(), "accept": accept, "calibrated_probability": probability.single()}
         return graph, outputs
 
@@ -291,8 +298,10 @@ def calibrated(logits: Logits, gives: Gives, temperature: float) -> NDArray[np.f
 
     Of probabilities the logarithm is taken first, which is the logits less a number an image.
 
-    >>> calibrated(np.log([[1.0, 9.0]]), "logits", 2.0).round(3), calibrated(np.array([[0.1, 0.9]]), "probabilities", 2.0).round(3)
-    (array([[0.25, 0.75]]), array([[0.25, 0.75]]))
+    >>> calibrated(np.log([[1.0, 9.0]]), "logits", 2.0).round(3)
+    array([[0.25, 0.75]])
+    >>> calibrated(np.array([[0.1, 0.9]]), "probabilities", 2.0).round(3)
+    array([[0.25, 0.75]])
     """
     rows = np.asarray(logits, np.float64)
     if gives == "probabilities":
@@ -320,7 +329,7 @@ def save_guard(guard: Guard, folder: Path, graph: bytes | None = None, card: str
 
 
 def load_guard(folder: str | Path) -> Guard:
-    """The guard in a folder; BadInput where it is not whole. It needs numpy alone, and runs nothing that the folder holds."""
+    """The guard in a folder, with numpy alone; BadInput where it is not whole. Nothing that the folder holds is run."""
     folder = Path(folder)
     path = folder / RECORD
     again = "write it again: shiftproof guard MODEL DATASET -o FOLDER"
@@ -334,6 +343,8 @@ def load_guard(folder: str | Path) -> Guard:
         raise BadInput(f"{path} was not written by shiftproof guard: it has no format number")
     if told["format"] > FORMAT:
         raise BadInput(f"{path} was written by a newer shiftproof (format {told['format']}, known here is {FORMAT})")
+    if sealed(told) != told:
+        raise BadInput(f"{path} is damaged, or was changed after it was written; {again}")
     try:
         record = GuardRecord.from_json(told)
         arrays = tensors.load(checked_file(folder, ARRAYS, record, again))

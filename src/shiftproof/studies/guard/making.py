@@ -105,8 +105,8 @@ def coverages_of(predictions: Predictions, shifted: Mapping[str, Predictions], n
             probabilities = _probabilities(judged, temperature)
             inside[rest] = covered(judged.labels, probabilities, least)
             sizes[rest] = prediction_sets(probabilities, least).sum(axis=1)
-        ends = cluster_share_interval(inside, clusters=known.clusters.numbers) or (None, None)
-        share = Share(float(inside.mean()), *ends, len(known))
+        low, high = cluster_share_interval(inside, clusters=known.clusters.numbers) or (None, None)
+        share = Share(float(inside.mean()), low, high, len(known))
         found.append(Coverage(title, share, float(sizes.mean()), float(correct.mean())))
     return found
 
@@ -115,30 +115,30 @@ def needed_of(detector: ReadyDetector, predictions: Predictions) -> tuple[bool, 
     """Whether a detector reads features, and the last layer where it needs that; NotKept where it reads something else."""
     if not len(predictions):
         raise BadInput("there are no images to make a guard with")
-    one = predictions.take(np.array([0]))
+    one = dataclasses.replace(predictions.take(np.array([0])), extra=None)
 
-    def works_without(**lacking: None) -> bool:
+    def works(images: Predictions) -> bool:
         try:
-            detector(dataclasses.replace(one, **lacking))
+            detector(images)
         except NotKept:
             return False
         return True
 
-    if not works_without(extra=None):
+    if not works(one):
         raise NotKept(
             f"{detector.name} reads a further output of the model, and a guard is given logits and features alone; "
             "see shiftproof list ood for other detectors"
         )
-    head = None if works_without(extra=None, head=None) else predictions.head
-    return not works_without(extra=None, features=None), head
+    head = None if works(dataclasses.replace(one, head=None)) else predictions.head
+    return not works(dataclasses.replace(one, features=None)), head
 
 
 def _labelled(predictions: Predictions) -> Predictions:
     known = predictions.take(predictions.labelled)
     if min((len(rows) for rows, _ in _halves(known)), default=0) < LEAST_IMAGES:
         raise BadInput(
-            f"a temperature and prediction sets are fitted to one half of the labelled images and judged on the other: either "
-            f"needs {LEAST_IMAGES}, and there are {len(known)} in all"
+            "a temperature and prediction sets are fitted to one half of the labelled images and judged on the other: "
+            f"either needs {LEAST_IMAGES}, and there are {len(known)} in all"
         )
     return known
 

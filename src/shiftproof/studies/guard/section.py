@@ -1,8 +1,9 @@
-"""The page of a watched stream: has the OOD score drifted, how often does the guard abstain, and what do scores look like."""
+"""The page of a watched stream: has the OOD score drifted, how often does the guard abstain, what are scores like."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +39,7 @@ EVIDENCE, ABSTAINED, SCORES, REFUSED = (
 )
 NUMBERS = ("abstained_share", "drift_evidence", "drift_alarm", "drift_start")
 NAMES = frozenset({EVIDENCE, ABSTAINED, SCORES, REFUSED, *NUMBERS})
+LEVEL = "evidence at which drift is reported"
 MOST_POINTS = 400
 SHOWN = 12
 CLOPPER_PEARSON = "Clopper-Pearson"
@@ -58,7 +60,7 @@ def findings_of(watch: Watch, about: About, dataset: DatasetRef | None) -> list[
     told = {
         "OOD detector": watch.guard.detector.name,
         "threshold": f"{watch.guard.threshold:.6g}",
-        "drift is reported at": f"evidence {watch.level:g}, false alarm at most {watch.false_alarm:g} over all time",
+        LEVEL: f"{watch.level:g}, which it reaches without drift with a probability of at most {watch.false_alarm:g}, ever",
     }
     share, total = watch.abstained, len(watch)
     within = None if share.interval is None else Interval(*share.interval, method=CLOPPER_PEARSON)
@@ -69,7 +71,7 @@ def findings_of(watch: Watch, about: About, dataset: DatasetRef | None) -> list[
         for metric, value in numbers.items()
         if value is not None
     ]
-    found.append(_evidence_curve(watch, about, told))
+    found += _evidence_curves(watch, about, told)
     found += _abstained_curves(watch, list(watch.windows()), about, told)
     found += _score_curves(watch, about, told)
     if dataset is not None:
@@ -82,22 +84,18 @@ def findings_of(watch: Watch, about: About, dataset: DatasetRef | None) -> list[
     return found
 
 
-def _evidence_curve(watch: Watch, about: About, told: dict[str, str]) -> Curve:
-    """The logarithm of the evidence over time; of many images the highest of each group, so that no alarm is lost."""
+def _evidence_curves(watch: Watch, about: About, told: dict[str, str]) -> Iterator[Curve]:
+    """The logarithm of the evidence over time, and its level; of many images the highest of each group is drawn."""
     history = np.log10(np.maximum(np.array([1.0, *watch.test.history]), 1e-6))
-    ends = np.unique(np.linspace(0, len(history), min(len(history), MOST_POINTS) + 1).astype(int))
-    peaks = [float(history[start:stop].max()) for start, stop in zip(ends[:-1], ends[1:], strict=True)]
-    return Curve(
-        EVIDENCE,
-        about,
-        "Images seen",
-        "Evidence of drift, log10",
-        tuple(float(stop - 1) for stop in ends[1:]),
-        tuple(peaks),
-        len(watch),
-        told,
-        no_interval=NONE,
-    )
+    ends = np.unique(np.linspace(0, len(history), min(len(history), MOST_POINTS) + 1).astype(int)).tolist()
+    peaks = [float(history[start:stop].max()) for start, stop in pairwise(ends)]
+    places = [float(stop - 1) for stop in ends[1:]]
+    level = float(np.log10(watch.level))
+    lines = {"evidence": (places, peaks), "drift is reported": ([places[0], places[-1]], [level, level])}
+    for name, (x, y) in lines.items():
+        where = {**about, "series": name}
+        axes = ("Images seen", "Evidence of drift, log10")
+        yield Curve(EVIDENCE, where, *axes, tuple(x), tuple(y), len(watch), told, no_interval=NONE)
 
 
 def _abstained_curves(watch: Watch, windows: Sequence[Window], about: About, told: dict[str, str]) -> list[Curve]:
@@ -136,7 +134,8 @@ def _score_curves(watch: Watch, about: About, told: dict[str, str]) -> list[Curv
     """Scores at percentiles: of the reference, of the stream and of its last images."""
     scores = np.array([one.ood_score for one in watch.observations if one.ood_score is not None])
     last = scores[-min(5 * watch.window, len(scores)) :]
-    several = {"reference": watch.guard.reference, "stream": scores, f"last {len(last):,}": last}
+    several = {"reference": watch.guard.reference, "stream": scores}
+    several |= {f"last {len(last):,}": last} if len(last) < len(scores) else {}
     return [_percentiles(values, {**about, "series": name}, told) for name, values in several.items() if len(values)]
 
 
@@ -151,7 +150,11 @@ def draw_watch(findings: Sequence[Finding], page: Page) -> Section:
     """The verdict, the evidence over time, shares by window, distributions of scores, and what was abstained on."""
     numbers = [one for metric in NUMBERS for one in named(findings, metric)]
     main: list[Part] = [
-        _chart("Evidence of drift", curves_named(findings, EVIDENCE), "Drift is reported where it reaches the level."),
+        _chart(
+            "Evidence of drift",
+            curves_named(findings, EVIDENCE),
+            "Without drift it seldom reaches the level.",
+        ),
         _chart("Abstained, by window", curves_named(findings, ABSTAINED), "Beside the images that the guard was made with."),
         _chart("OOD scores", curves_named(findings, SCORES), "Cumulated: a curve to the right is more out-of-distribution."),
     ]
@@ -159,7 +162,7 @@ def draw_watch(findings: Sequence[Finding], page: Page) -> Section:
     pictures: list[Part] = [page.pictures(one) for one in galleries] if page.open_image else []
     lead = "Images as they came, seen through the guard: evidence that OOD scores changed, and the share it abstains on."
     details: list[Part] = [number_table("Numbers", numbers, page)]
-    return Section("watch", "The stream", lead, details, [*main, *pictures], _verdict(findings))
+    return Section("watch", "The stream", lead, details, [*main, *pictures])
 
 
 def _chart(title: str, curves: Sequence[Curve], note: str) -> Chart:
@@ -174,24 +177,21 @@ def _chart(title: str, curves: Sequence[Curve], note: str) -> Chart:
     )
 
 
-def _verdict(findings: Sequence[Finding]) -> list[str]:
-    evidence, share = named(findings, "drift_evidence")[0], named(findings, "abstained_share")[0]
-    alarm, start = named(findings, "drift_alarm"), named(findings, "drift_start")
-    level = evidence.convention["drift is reported at"]
-    if alarm:
-        first = (
-            f"Drift: reported at image {count(int(alarm[0].value))}, likely begun near image {count(int(start[0].value))}"
-        )
-    else:
-        first = f"No drift reported after {images(evidence.images)}"
-    rest = f"abstained on {figure(share.value, 'share')} ({span(share.ends, 'share')})."
-    return [f"{first} (evidence {evidence.value:.3g}; {level}); {rest}"]
+def _verdict(page: Page) -> list[str]:
+    """Whether there is drift, since when, and how often the guard abstains."""
+    findings = page.results.shown
+    found = {metric: named(findings, metric) for metric in NUMBERS}
+    if not found["drift_evidence"]:
+        return []
+    evidence, share = found["drift_evidence"][0], found["abstained_share"][0]
+    drift = f"No drift after {images(evidence.images)}"
+    if found["drift_alarm"]:
+        at, start = (count(int(found[metric][0].value)) for metric in ("drift_alarm", "drift_start"))
+        drift = f"Drift: reported at image {at}, likely begun near image {start}"
+    return [
+        f"{drift}. The evidence is {evidence.value:.3g}; it is reported at {evidence.convention[LEVEL]}.",
+        f"The guard abstained on {figure(share.value, 'share')} ({span(share.ends, 'share')}).",
+    ]
 
 
-SECTION = SectionMaker(
-    NAMES, draw_watch, first=True, headlines=lambda page: _verdict(page.results.shown) if _is_watch(page) else []
-)
-
-
-def _is_watch(page: Page) -> bool:
-    return bool(named(page.results.shown, "drift_evidence"))
+SECTION = SectionMaker(NAMES, draw_watch, first=True, headlines=_verdict)

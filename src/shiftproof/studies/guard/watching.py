@@ -163,7 +163,7 @@ class Watch:
 
     def windows(self) -> Iterator[Window]:
         """Consecutive images, the last window perhaps with fewer."""
-        evidence = {place: value for place, value in zip(self._tested, self.test.history, strict=True)}
+        evidence = dict(zip(self._tested, self.test.history, strict=True))
         last = 1.0
         for start in range(0, len(self), self.window):
             some = self.observations[start : start + self.window]
@@ -238,7 +238,8 @@ class WatchLog:
             raise BadInput(f"{self.path} is not a log of shiftproof watch; name another folder with -o")
         if header != self._told:
             raise BadInput(
-                f"{self.path} was begun with another guard, threshold or version of this program; name another folder with -o"
+                f"{self.path} was begun with another guard or threshold, or another version of this program; name another "
+                "folder with -o"
             )
         self.watch.add([self._observation(line, number) for number, line in enumerate(rest, 2)])
         if len(whole) < len(data):
