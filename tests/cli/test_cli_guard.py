@@ -104,7 +104,10 @@ def test_networks_of_a_fixed_batch_and_with_other_outputs_keep_what_they_give(sh
     ("typed", "told"),
     [
         (["--ood", "greys", "--ood-detector", "enrgy"], "did you mean energy"),
-        (["--ood", "greys", "--ood-detector", "confidence"], "confidence on colours: it needs the one output of a confidence"),
+        (
+            ["--ood", "greys", "--ood-detector", "confidence"],
+            "confidence on colours: it needs the one output of a confidence",
+        ),
         (["--ood", "greys", "--ood-detector", "vim"], "vim learns from training images"),
         (["--coverage", "1.5"], "--coverage"),
         (["--ood", "greys", "--scored", "subset"], "all classes of it"),
@@ -154,6 +157,10 @@ def test_photos_and_scores_are_watched_and_the_watch_goes_on(shiftproof: Shiftpr
     other = shiftproof("watch", "guard", "stream", "-o", "watch2", "--model", "colours.onnx", "--quiet")
     assert "is not the model that the guard was made for" in other.err
     assert "row 1 of" in _wrong_scores(shiftproof)
+    graph = Path("guard/guarded.onnx")
+    graph.write_bytes(graph.read_bytes()[:-1] + b"?")
+    changed = shiftproof("watch", "guard", "stream", "-o", "watch3", "--quiet")
+    assert (changed.code, "is not the file that guard.json was written with" in changed.err) == (1, True)
 
 
 def _wrong_scores(run: Shiftproof) -> str:

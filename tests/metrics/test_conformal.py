@@ -76,7 +76,7 @@ def test_sets_are_those_of_mapie() -> None:
         def predict(self, inputs: NDArray[np.floating]) -> NDArray[np.integer]:
             return np.asarray(inputs.argmax(axis=1))
 
-        def __sklearn_is_fitted__(self) -> bool:  # noqa: PLW3201
+        def __sklearn_is_fitted__(self) -> bool:
             return True
 
     for seed in range(5):

@@ -8,6 +8,7 @@ import math
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +23,6 @@ from shiftproof.studies.guard.card import card_of
 from shiftproof.studies.guard.guard import (
     ARRAYS,
     RECORD,
-    Calibration,
     Guard,
     GuardedModel,
     GuardRecord,
@@ -205,8 +205,8 @@ def test_a_folder_that_is_not_whole_is_refused_in_a_sentence(folder: Path, chang
     assert told in str(said.value)
 
 
-def told_of(folder: Path) -> dict[str, object]:
-    told: dict[str, object] = json.loads((folder / RECORD).read_text())
+def told_of(folder: Path) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads((folder / RECORD).read_text())
     return told
 
 
@@ -288,7 +288,7 @@ def test_a_log_of_another_guard_or_of_something_else_is_refused(folder: Path, tm
         WatchLog(tmp_path, Watch(guard.at("never"))).resume()
     whole = log.path.read_bytes()
     log.path.write_bytes(whole + b'{"id": 3}\n')
-    with pytest.raises(BadInput, match="line 3 of .* is damaged"):
+    with pytest.raises(BadInput, match=r"line 3 of .* is damaged"):
         WatchLog(tmp_path, Watch(guard)).resume()
     log.path.write_bytes(b"7\n")
     with pytest.raises(BadInput, match="is not a log of shiftproof watch"):

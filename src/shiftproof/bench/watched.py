@@ -21,9 +21,9 @@ from shiftproof.errors import BadInput
 from shiftproof.files import alone, parse_json, read_regular
 from shiftproof.options import PredictionSettings
 from shiftproof.reports.build import save_report
+from shiftproof.studies.guard.findings import results_of
 from shiftproof.studies.guard.guard import GRAPH, Guard, checked_file
 from shiftproof.studies.guard.options import WatchOptions
-from shiftproof.studies.guard.section import results_of
 from shiftproof.studies.guard.watching import PAGE, Observation, Watch, WatchLog, observed, scores_in
 from shiftproof.types import Classifier, Dataset
 
