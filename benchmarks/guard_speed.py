@@ -24,7 +24,21 @@ from shiftproof.types import Head, Predictions
 
 CLASSES, FEATURES, TRAINING = 1000, 1280, 6000
 ROUNDS, TIMES = 5, 20
-DETECTORS = ("msp", "energy", "gen", "react", "ash_s", "dice", "she", "kl_matching", "mahalanobis", "vim", "knn", "openmax")
+DETECTORS = (
+    "msp",
+    "energy",
+    "gen",
+    "react",
+    "ash_s",
+    "dice",
+    "she",
+    "kl_matching",
+    "mahalanobis",
+    "relative_mahalanobis",
+    "vim",
+    "knn",
+    "openmax",
+)
 
 
 def made_up(images: int, head: Head, seed: int) -> Predictions:

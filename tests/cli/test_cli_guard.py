@@ -154,7 +154,7 @@ def test_photos_and_scores_are_watched_and_the_watch_goes_on(shiftproof: Shiftpr
     Path("scores.csv").write_text("ood_score\n1.0\n")
     fewer = shiftproof("watch", "guard", "scores.csv", "-o", "of-scores.csv")
     assert (fewer.code, "1 scores, and 70 were seen before" in fewer.err) == (1, True)
-    other = shiftproof("watch", "guard", "stream", "-o", "watch2", "--model", "colours.onnx", "--quiet")
+    other = shiftproof("watch", "guard", "stream", "-o", "watch2", "--guarded-model", "colours.onnx", "--quiet")
     assert "is not the model that the guard was made for" in other.err
     assert "row 1 of" in _wrong_scores(shiftproof)
     graph = Path("guard/guarded.onnx")

@@ -130,7 +130,7 @@ def model_of(guard: Guard, bench: Bench, spec: str | None) -> Classifier:
             )
         return model
     if guard.folder is None or record.model.scores is None or record.model.preprocessing is None:
-        raise BadInput(f"the guard holds no {GRAPH}; name the model with --model, or watch a file of scores")
+        raise BadInput(f"the guard holds no {GRAPH}; name the model with --guarded-model, or watch a file of scores")
     from shiftproof.models import load_model
 
     checked_file(guard.folder, GRAPH, record)
@@ -156,7 +156,7 @@ def watch_stream(
     progress: Progress | None,
 ) -> Watch:
     """Takes in what is new of a stream, and writes the page; `folder` holds what was seen before."""
-    guard = guard if options.at is None else guard.at(options.at)
+    guard = guard if options.threshold is None else guard.at(options.threshold)
     watch = Watch(guard, false_alarm=options.false_alarm, window=options.window)
     scores = is_scores(source)
     photos = None if scores else bench.dataset(source)
@@ -166,7 +166,7 @@ def watch_stream(
         if photos is None:
             watch_scores(log, source, done)
         else:
-            skipped = watch_photos(log, bench, model_of(guard, bench, options.model), photos, prediction, progress)
+            skipped = watch_photos(log, bench, model_of(guard, bench, options.guarded_model), photos, prediction, progress)
             if skipped:
                 bench.tell(f"{skipped:,} photos could not be read and are not in the log")
         if len(watch):

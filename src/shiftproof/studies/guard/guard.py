@@ -232,6 +232,23 @@ class Guard:
             calibrated(logits, self.record.model.gives, self.record.calibration.temperature), self.record.least_probability
         )
 
+    def rows(self) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
+        """For people: thresholds with their rates and costs, and the promise of prediction sets beside what was measured."""
+        from shiftproof.studies.guard.card import coverage_rows, point_rows
+
+        return point_rows(self.record), coverage_rows(self.record)
+
+    def sentences(self) -> list[str]:
+        """What it abstains on, and its calibration."""
+        from shiftproof.metrics.wording import figure
+
+        found = self.record.calibration
+        before, after = (figure(error, "share") for error in (found.error_before, found.error_after))
+        return [
+            f"abstains where {self.detector.name} scores at least {self.threshold:.6g} ({self.record.points[0].chosen})",
+            f"temperature {found.temperature:.3g}: RMS calibration error {before} before, {after} after",
+        ]
+
     def graph(self) -> tuple[Graph, dict[str, Tensor]]:
         """What `check` computes as nodes of an ONNX graph, with its outputs; NotKept where the detector has no such form."""
         model = self.record.model

@@ -54,9 +54,11 @@ class WatchOptions(Options):
 
     TITLE: ClassVar[str] = "Watching"
 
-    model: str | None = option(None, "MODEL of the guard.  [default: guarded.onnx in its folder]", common=True)
+    guarded_model: str | None = option(
+        None, "The model of the guard, as MODEL elsewhere.  [default: guarded.onnx in the guard's folder]", common=True
+    )
     false_alarm: float = option(
         0.01, "Probability that drift is ever reported where there is none.", bounds=SHARE, common=True
     )
     window: int = option(100, "Images of a window, of which shares are shown.", bounds=Bounds(1), common=True)
-    at: str | None = option(None, "Another threshold of the guard, as 'FPR at most 1 %'.")
+    threshold: str | None = option(None, "Another threshold of the guard: how it was chosen, as 'FPR at most 1 %'.")

@@ -25,6 +25,8 @@ from shiftproof.errors import BadInput
 from shiftproof.files import parse_json, refusal, write_whole
 from shiftproof.metrics.intervals import clopper_pearson
 from shiftproof.metrics.sequential import DriftTest, likely_start
+from shiftproof.metrics.wording import figure, images
+from shiftproof.studies.guard.card import rate
 from shiftproof.studies.guard.guard import ARRAYS, REASONS, Guard, calibrated
 from shiftproof.studies.threshold.expected import Share
 from shiftproof.types import Features, Logits
@@ -180,6 +182,32 @@ class Watch:
                 float(np.mean(known)) if known else None,
                 last,
             )
+
+    def rows(self, most: int = 10) -> list[dict[str, str]]:
+        """The last windows, for people."""
+        return [
+            {
+                "images": f"{one.first:,} to {one.first + one.images - 1:,}",
+                "abstained": rate(one.abstained),
+                "median score": f"{one.median_score:.4g}",
+                "evidence": f"{one.evidence:.3g}",
+            }
+            for one in list(self.windows())[-most:]
+        ]
+
+    def sentences(self) -> list[str]:
+        """How often the guard abstains and why, and whether there is drift."""
+        if not len(self):
+            return ["no image was seen yet"]
+        reasons = ", ".join(f"{reason} {number:,}" for reason, number in self.reasons.items() if number)
+        usual = figure(self.reference_abstained, "share")
+        drift = f"no drift reported after {images(len(self))}"
+        if self.alarm is not None:
+            drift = f"drift: reported at image {self.alarm:,}, likely begun near image {self.began:,}"
+        return [
+            f"abstained on {rate(self.abstained)} ({reasons}); on {usual} of the images that the guard was made with",
+            f"{drift} (evidence {self.evidence:.3g}, reported at {self.level:g})",
+        ]
 
     def to_json(self) -> str:
         """The state of the stream: shares, evidence, alarm, windows."""

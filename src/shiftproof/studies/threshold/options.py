@@ -19,7 +19,7 @@ class ThresholdOptions(OODInputs, StudyOptions):
     TITLE: ClassVar[str] = "Threshold"
 
     ood_detector: str | None = option(
-        None, "OOD detector (required): see shiftproof list ood; msp+vim for an ensemble of two.", common=True
+        None, "OOD detector: required, see shiftproof list ood; msp+vim for an ensemble of two.", common=True
     )
     false_alarms: float | None = option(None, "Maximum false-positive rate, e.g. 0.05.", common=True)
     found: float | None = option(None, "Minimum true-positive rate, e.g. 0.75.", common=True)
