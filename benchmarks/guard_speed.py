@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from harness import save
 from shiftproof.metrics.accuracy import to_top5
@@ -20,7 +22,7 @@ from shiftproof.ood.kept import keep_detector
 from shiftproof.studies.guard.guard import Calibration, Guard, GuardedModel, GuardRecord, Point
 from shiftproof.studies.guard.making import needed_of
 from shiftproof.studies.threshold.expected import Expected, Share
-from shiftproof.types import Head, Predictions
+from shiftproof.types import Fact, Head, Predictions
 
 CLASSES, FEATURES, TRAINING = 1000, 1280, 6000
 ROUNDS, TIMES = 5, 20
@@ -51,7 +53,11 @@ def made_up(images: int, head: Head, seed: int) -> Predictions:
 
 
 def guard_of(name: str, training: Predictions) -> Guard:
-    parameters = {"knn": {"bank": 2000}, "openmax": {"mean_of": "all"}, "vim": {"dimension": 512}}
+    parameters: dict[str, dict[str, Fact]] = {
+        "knn": {"bank": 2000},
+        "openmax": {"mean_of": "all"},
+        "vim": {"dimension": 512},
+    }
     detector = ready(name, training, parameters=parameters.get(name))
     features, head = needed_of(detector, training)
     share = Share(0.05, None, None, 1)
@@ -86,7 +92,7 @@ def milliseconds(work: Callable[[], object], images: int) -> float:
     return min(found)
 
 
-def softmax(logits: np.ndarray[tuple[int, ...], np.dtype[np.float32]]) -> object:
+def softmax(logits: NDArray[np.floating]) -> object:
     powers = np.exp(logits.astype(np.float64) - logits.max(axis=1, keepdims=True))
     return powers / powers.sum(axis=1, keepdims=True)
 
@@ -99,12 +105,10 @@ def main() -> None:
     figures: dict[str, dict[str, float]] = {}
     for name in ("softmax", *DETECTORS, "softmax again"):
         if name.startswith("softmax"):
-            found = [milliseconds(lambda size=size: softmax(logits[:size]), size) for size in (1, 32)]
+            found = [milliseconds(partial(softmax, logits[:size]), size) for size in (1, 32)]
         else:
-            guard = guard_of(name, training)
-            found = [
-                milliseconds(lambda g=guard, size=size: g.check(logits[:size], features[:size]), size) for size in (1, 32)
-            ]
+            check = guard_of(name, training).check
+            found = [milliseconds(partial(check, logits[:size], features[:size]), size) for size in (1, 32)]
         figures[name] = {"alone": found[0], "of 32": found[1]}
         print(f"| {name} | {found[0]:.3f} | {found[1]:.3f} |", flush=True)
     save("guard_speed", figures)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import shiftproof as sp
 from shiftproof.cli.emit import Bar, Table, emit, interruptible, remark
 from shiftproof.cli.options import Asked, Output, command
+
+if TYPE_CHECKING:
+    from shiftproof.studies.guard.watching import Watch
 
 
 @command(
@@ -80,8 +85,10 @@ def watch(asked: Asked) -> None:
             progress=progress,
             tell=remark,
         )
-    shown: list[str | Table] = [
-        Table(seen.rows(), right=("images", "abstained", "median score", "evidence")),
-        *seen.sentences(),
-    ]
-    emit(seen.to_json(), as_json=asked.json, shown=shown, path=f"{asked.output}/watch.html" if len(seen) else None)
+    windows = Table(seen.rows(), right=("images", "abstained", "median score", "evidence"))
+    emit(seen.to_json(), as_json=asked.json, shown=[windows, *seen.sentences()], path=_page(seen, asked.output))
+
+
+def _page(seen: Watch, folder: str) -> str | None:
+    """Where the page of a stream is; there is none before the first image."""
+    return f"{folder}/watch.html" if len(seen) else None
