@@ -13,7 +13,7 @@ from shiftproof.reports.tables import curve_table, number_table
 from shiftproof.types import Curve, Finding, Gallery
 
 EVIDENCE, ABSTAINED = "drift_evidence_so_far", "abstained_by_window"
-SCORES, REFUSED = "score_distribution", "abstained_images"
+SCORES, REFUSED = "stream_scores", "abstained_images"
 NUMBERS = ("abstained_share", "drift_evidence", "drift_alarm", "drift_start")
 NAMES = frozenset({EVIDENCE, ABSTAINED, SCORES, REFUSED, *NUMBERS})
 LEVEL = "evidence at which drift is reported"
@@ -23,15 +23,13 @@ LEVEL = "evidence at which drift is reported"
 def draw_watch(findings: Sequence[Finding], page: Page) -> Section:
     """The verdict, the evidence over time, shares by window, distributions of scores, and what was abstained on."""
     numbers = [one for metric in NUMBERS for one in named(findings, metric)]
-    main: list[Part] = [
-        _chart(
-            "Evidence of drift",
-            curves_named(findings, EVIDENCE),
-            "Without drift it seldom reaches the level.",
-        ),
-        _chart("Abstained, by window", curves_named(findings, ABSTAINED), "Beside the images that the guard was made with."),
-        _chart("OOD scores", curves_named(findings, SCORES), "Cumulated: a curve to the right is more out-of-distribution."),
-    ]
+    drawn = {
+        EVIDENCE: ("Evidence of drift", "Without drift it seldom reaches the level."),
+        ABSTAINED: ("Abstained, by window", "Beside the images that the guard was made with."),
+        SCORES: ("OOD scores", "Cumulated: a curve to the right is more out-of-distribution."),
+    }
+    curves = {name: curves_named(findings, name) for name in drawn}
+    main: list[Part] = [_chart(title, curves[name], note) for name, (title, note) in drawn.items() if curves[name]]
     galleries = [one for one in findings if isinstance(one, Gallery)]
     pictures: list[Part] = [page.pictures(one) for one in galleries] if page.open_image else []
     lead = "Images as they came, seen through the guard: evidence that OOD scores changed, and the share it abstains on."
