@@ -553,6 +553,20 @@ class OODInputs(OODDatasetSettings, OODParameters, PictureSettings):
     """All that OOD detectors are fitted and tested on."""
 
 
+class LabelledImages(Options):
+    """Where labelled images are, beside others that are not."""
+
+    TITLE: ClassVar[str] = "Labelled images"
+
+    labelled: str | None = option(None, "Labelled images of the same classes (required).", common=True)
+
+    def place(self) -> str:
+        """Their location; BadInput where none was named."""
+        if self.labelled is None:
+            raise BadInput("name labelled images of the same classes, on which the estimate is calibrated: --labelled DIR")
+        return self.labelled
+
+
 class StudyNames(Options):
     """Which studies."""
 
