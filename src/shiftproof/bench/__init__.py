@@ -7,7 +7,6 @@ a `Bench`, and imports what runs models only where it does.
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import time
 from collections.abc import Sequence

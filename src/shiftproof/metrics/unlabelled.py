@@ -16,7 +16,7 @@ from shiftproof.randomness import rng_for
 Scores = NDArray[np.floating]
 """A confidence of each image, (images,): the higher, the likelier is its prediction correct."""
 
-TRANSPORTED = 1000
+AT_ONCE = 1000
 """Images that are assigned to labels at once: the work grows with the cube of them."""
 
 QUANTILE = 0.975
@@ -93,23 +93,22 @@ def confidence_by_transport(probabilities: NDArray[np.floating], label_shares: N
     >>> round(confidence_by_transport(alike, np.array([0.5, 0.5])), 3)  # .9 and .2
     0.55
     """
-
-    def labels(images: int) -> NDArray[np.int64]:
-        return np.repeat(np.arange(len(label_shares)), _shared_out(label_shares, images))
-
-    return _transported(probabilities, labels)
+    labels = np.arange(len(label_shares))
+    return float(_assigned(probabilities, lambda images: np.repeat(labels, _shared_out(label_shares, images))).mean())
 
 
-def confidence_within_limits(probabilities: NDArray[np.floating], label_shares: NDArray[np.floating]) -> float:
-    """Mean probability of the likeliest labels that leave no class with more images than chance would give it.
+def likeliest_within_limits(
+    probabilities: NDArray[np.floating], label_shares: NDArray[np.floating], *, at_once: int = AT_ONCE
+) -> Scores:
+    """Of each image the probability of its label, where no class has more images than chance would give it.
 
-    The limit of a class is the 97.5 % quantile of how many images it has by `label_shares`. A model that calls everything by
-    a few names, as under strong shifts, is not believed; unlike `confidence_by_transport` it asks for no exact shares, which
-    are unknown where classes are many and images few.
+    Labels are the likeliest together that keep these limits: of a class the 97.5 % quantile of how many images it has by
+    `label_shares`. A model that calls everything by a few names, as under strong shifts, is not believed; unlike
+    `confidence_by_transport` it asks for no exact shares, which are unknown where classes are many and images few.
 
     >>> alike = np.array([[0.9, 0.1]] * 8)  # of eight images at most seven are of a class that half of the images have
-    >>> round(confidence_within_limits(alike, np.array([0.5, 0.5])), 3)  # (7 x .9 + .1) / 8
-    0.8
+    >>> sorted(likeliest_within_limits(alike, np.array([0.5, 0.5])).tolist())
+    [0.1, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9]
     """
     from scipy.special import bdtr
 
@@ -122,7 +121,7 @@ def confidence_within_limits(probabilities: NDArray[np.floating], label_shares: 
             open_ones = open_ones[within & (limits[open_ones] < images)]
         return np.repeat(np.arange(len(label_shares)), limits)
 
-    return _transported(probabilities, labels)
+    return _assigned(probabilities, labels, at_once)
 
 
 def smoothed_shares(labels: NDArray[np.integer], classes: int) -> NDArray[np.floating]:
@@ -134,16 +133,19 @@ def smoothed_shares(labels: NDArray[np.integer], classes: int) -> NDArray[np.flo
     return np.asarray((np.bincount(labels, minlength=classes) + 1) / (len(labels) + classes))
 
 
-def _transported(probabilities: NDArray[np.floating], labels: Callable[[int], NDArray[np.int64]]) -> float:
-    """Mean probability of the best assignment of images to the labels that there are for so many images."""
+def _assigned(
+    probabilities: NDArray[np.floating], labels: Callable[[int], NDArray[np.int64]], at_once: int = AT_ONCE
+) -> Scores:
+    """Probability of the label of each image, by the best assignment of the labels that there are for so many images."""
     from scipy.optimize import linear_sum_assignment
 
     order = rng_for("transport", "unlabelled", 0).permutation(len(_some(probabilities)))
-    total = 0.0
-    for part in np.array_split(order, -(-len(order) // TRANSPORTED)):
+    found = np.zeros(len(order))
+    for part in np.array_split(order, -(-len(order) // at_once)):
         chances = probabilities[part][:, labels(len(part))]
-        total += float(chances[linear_sum_assignment(chances, maximize=True)].sum())
-    return total / len(order)
+        rows, columns = linear_sum_assignment(chances, maximize=True)
+        found[part[rows]] = chances[rows, columns]
+    return found
 
 
 def _shared_out(shares: NDArray[np.floating], images: int) -> NDArray[np.int64]:
@@ -153,7 +155,7 @@ def _shared_out(shares: NDArray[np.floating], images: int) -> NDArray[np.int64]:
     array([2, 1, 1])
     """
     exact = shares / shares.sum() * images
-    counts = np.floor(exact).astype(np.int64)
+    counts: NDArray[np.int64] = np.floor(exact).astype(np.int64)
     largest = np.argsort(counts - exact, kind="stable")[: images - int(counts.sum())]
     counts[largest] += 1
     return counts

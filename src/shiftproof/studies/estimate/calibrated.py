@@ -8,46 +8,82 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from shiftproof.metrics.intervals import student_quantile
-from shiftproof.metrics.likelihood import fit_temperature, split_half
+from shiftproof.metrics.likelihood import fit_temperature
 from shiftproof.metrics.unlabelled import (
+    AT_ONCE,
     average_confidence,
     average_thresholded_confidence,
     confidence_by_transport,
-    confidence_within_limits,
     difference_of_confidences,
+    likeliest_within_limits,
     negative_entropy,
     smoothed_shares,
 )
-from shiftproof.types import Predictions
+from shiftproof.types import Logits
 
 CALIBRATED = "calibrated"
 """Name of our own estimate, among the published ones."""
 
+IN_A_SLICE = 20
+"""Images of a slice below which it has no estimate of its own, nor counts in the tries."""
+
+LEAST_TRIES = 8
+"""Slices of left-out shifts that must have been tried before slices are estimated."""
+
+Grouping = NDArray[np.integer]
+"""Which group each image is in, by one fact or by its predicted class, (images,)."""
+
 
 @dataclass(frozen=True)
 class Answers:
-    """What a model says of some labelled images under one shift, and what they are."""
+    """What a model says of some images under one shift, and what the images are."""
 
-    logits: NDArray[np.floating]  # (images, classes)
+    logits: Logits
     labels: NDArray[np.integer]  # (images,)
     correct: NDArray[np.bool_]  # (images,)
+    cases: NDArray[np.integer]  # the cluster of each image, (images,)
+    groupings: tuple[Grouping, ...] = ()  # by facts
 
     def take(self, rows: NDArray[np.bool_]) -> Answers:
-        return Answers(self.logits[rows], self.labels[rows], self.correct[rows])
+        groupings = tuple(one[rows] for one in self.groupings)
+        return Answers(self.logits[rows], self.labels[rows], self.correct[rows], self.cases[rows], groupings)
 
     def __len__(self) -> int:
         return len(self.labels)
 
 
+class Signals(NamedTuple):
+    """What the estimate is made of, by image; the limit of a class is the most images that chance would give it."""
+
+    confidence: NDArray[np.floating]  # probability of the likeliest labels that keep the limits
+    evened: NDArray[np.floating]  # the same where the logits of every image have one spread: fog shrinks them, and no more
+    within: NDArray[np.floating]  # whether the prediction keeps the limits: under strong shifts many images get few names
+
+
 class Look(NamedTuple):
     """What can be seen of answers without labels."""
 
-    signal: float  # mean confidence where no class has more images than chance would give it; the estimate is made of it
-    piled: float  # what the mean confidence loses by those limits: much where answers pile up on a few classes
+    signals: NDArray[np.floating]  # means of each of `Signals`, (3,)
+    piled: float  # what the mean confidence loses by the limits: much where answers pile up on a few classes
     images: int
+    cases: int  # clusters: what chance is reckoned by
+
+
+@dataclass(frozen=True)
+class View:
+    """Signals of the images of one target, which all looks at it and at its slices share."""
+
+    highest: NDArray[np.floating]  # probability of the predicted class, (images,)
+    signals: Signals
+    cases: NDArray[np.integer]
+
+    def look(self, rows: NDArray[np.bool_] | slice = slice(None)) -> Look:
+        """At all images, or at some."""
+        means, cases = np.array([signal[rows].mean() for signal in self.signals]), self.cases[rows]
+        return Look(means, float(self.highest[rows].mean() - means[0]), len(cases), len(np.unique(cases)))
 
 
 @dataclass(frozen=True)
@@ -57,40 +93,67 @@ class Source:
     clean: Answers
 
     @cached_property
-    def temperature(self) -> float:
+    def _temperature(self) -> float:
         return fit_temperature(self.clean.labels[:, None], self.clean.logits)
 
     @cached_property
+    def _evened_temperature(self) -> float:
+        return fit_temperature(self.clean.labels[:, None], evened(self.clean.logits))
+
+    @cached_property
     def _probabilities(self) -> NDArray[np.floating]:
-        return self.probabilities(self.clean.logits)
+        return softmax(self.clean.logits / self._temperature)
 
     @cached_property
     def label_shares(self) -> NDArray[np.floating]:
         return smoothed_shares(self.clean.labels, self.clean.logits.shape[1])
 
-    def probabilities(self, logits: NDArray[np.floating]) -> NDArray[np.floating]:
-        """Of every class, after temperature scaling."""
-        scaled = np.asarray(logits, float) / self.temperature
-        powers = np.exp(scaled - scaled.max(axis=1, keepdims=True))
-        return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+    def view(self, logits: Logits, cases: NDArray[np.integer]) -> View:
+        """What can be seen of answers without labels, as many at once as there are labelled ones: limits are then alike."""
+        probabilities = softmax(logits / self._temperature)
+        predicted = np.eye(logits.shape[1])[logits.argmax(axis=1)]
+        limited = (
+            likeliest_within_limits(one, self.label_shares, at_once=min(AT_ONCE, len(self.clean)))
+            for one in (probabilities, softmax(evened(logits) / self._evened_temperature), predicted)
+        )
+        return View(probabilities.max(axis=1), Signals(*limited), cases)
 
-    def look(self, logits: NDArray[np.floating]) -> Look:
-        """What can be seen of answers without labels."""
-        probabilities = self.probabilities(logits)
-        limited = confidence_within_limits(probabilities, self.label_shares)
-        return Look(limited, average_confidence(probabilities) - limited, len(logits))
+    def published(self, logits: Logits) -> dict[str, float]:
+        """The estimates of others, which know no shift but the one that is asked for.
 
-    def published(self, logits: NDArray[np.floating]) -> dict[str, float]:
-        """The estimates of others, which know no shift but the one that is asked for."""
-        source, correct, target = self._probabilities, self.clean.correct, self.probabilities(logits)
+        COT takes the shares of the classes from the labelled images, so these must be at least as many as classes are.
+        """
+        source, correct, target = self._probabilities, self.clean.correct, softmax(logits / self._temperature)
         counts = np.bincount(self.clean.labels, minlength=source.shape[1])
-        return {
+        told = {
             "AC": average_confidence(target),
             "DoC": difference_of_confidences(source, correct, target),
             "ATC-MC": average_thresholded_confidence(source.max(axis=1), correct, target.max(axis=1)),
             "ATC-NE": average_thresholded_confidence(negative_entropy(source), correct, negative_entropy(target)),
-            "COT": confidence_by_transport(target, counts / counts.sum()),
         }
+        enough = min(len(source), len(logits)) >= source.shape[1]
+        return {**told, "COT": confidence_by_transport(target, counts / counts.sum())} if enough else told
+
+
+def softmax(logits: Logits) -> NDArray[np.floating]:
+    """Probabilities of the classes, (images, classes).
+
+    >>> softmax(np.log([[3.0, 1.0]]))
+    array([[0.75, 0.25]])
+    """
+    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+
+
+def evened(logits: Logits) -> Logits:
+    """Logits of mean 0 and standard deviation 1 over the classes of each image.
+
+    >>> evened(np.array([[3.0, 1.0], [0.3, 0.1]]))
+    array([[ 1., -1.],
+           [ 1., -1.]])
+    """
+    around = logits - logits.mean(axis=1, keepdims=True)
+    return np.asarray(around / np.maximum(around.std(axis=1, keepdims=True), 1e-12))
 
 
 def log_odds(share: float | NDArray[np.floating], images: int) -> NDArray[np.floating]:
@@ -103,34 +166,70 @@ def log_odds(share: float | NDArray[np.floating], images: int) -> NDArray[np.flo
     return np.asarray(np.log((hits + 0.5) / (images - hits + 0.5)))[()]
 
 
-@dataclass(frozen=True)
-class Line:
-    """Log-odds of the accuracy as a straight line in those of the signal."""
+BEFORE = np.array([0.5, 0.5, 0.0])
+"""Weights of the signals before anything is known: the mean of both confidences."""
 
-    intercept: float
-    slope: float
+DRAWN = 0.03
+"""How strongly weights are drawn there, a shift; from a tenth of it to ten times as much the errors are about the same."""
+
+
+@dataclass(frozen=True)
+class Trend:
+    """Log-odds of the accuracy, linear in those of the signals."""
+
+    level: float
+    centre: NDArray[np.floating]  # log-odds of the signals there
+    weights: NDArray[np.floating]
+    images: int  # labelled ones: shares are known to half of one
 
     @classmethod
-    def through(cls, signals: ArrayLike, accuracies: ArrayLike, images: int) -> Line:
-        """By least squares.
+    def through(cls, signals: NDArray[np.floating], accuracies: NDArray[np.floating], images: int) -> Trend:
+        """By least squares over shifts, signals (shifts, 3), with a ridge towards `BEFORE`.
 
-        >>> Line.through([0.2, 0.5, 0.8], [0.2, 0.5, 0.8], 100)
-        Line(intercept=0.0, slope=1.0)
+        >>> shares = np.array([0.2, 0.5, 0.8])  # where confidence is accuracy, the weights stay what they were
+        >>> Trend.through(np.stack([shares, shares, shares], axis=1), shares, 100).weights.round(3) + 0
+        array([0.5, 0.5, 0. ])
         """
-        slope, intercept = np.polyfit(log_odds(np.array(signals), images), log_odds(np.array(accuracies), images), 1)
-        return cls(round(float(intercept), 12), round(float(slope), 12))
+        seen, known = log_odds(signals, images), log_odds(accuracies, images)
+        centre, level = seen.mean(axis=0), float(known.mean())
+        apart = seen - centre
+        unexplained = known - level - apart @ BEFORE
+        ridge = DRAWN * len(apart) * np.eye(len(BEFORE))
+        return cls(level, centre, BEFORE + np.linalg.solve(apart.T @ apart + ridge, apart.T @ unexplained), images)
 
     def at(self, look: Look) -> float:
-        """Log-odds of the accuracy that the line gives."""
-        return self.intercept + self.slope * float(log_odds(look.signal, look.images))
+        """Log-odds of the accuracy of what looks like this."""
+        return float(self.level + (log_odds(look.signals, self.images) - self.centre) @ self.weights)
 
 
-def _share(log_odds: float) -> float:
+def share_of(log_odds: float) -> float:
+    """The share that has these log-odds.
+
+    >>> share_of(0.0)
+    0.5
+    """
     return float(1 / (1 + np.exp(-log_odds)))
+
+
+def angle(share: float) -> float:
+    """Arcsine of the root: chance moves it by as much at every share.
+
+    >>> round(angle(0.5) / np.pi, 3), round(angle(1.0) / np.pi, 3)
+    (0.25, 0.5)
+    """
+    return float(np.arcsin(np.sqrt(share)))
 
 
 def _percent(share: float) -> str:
     return f"{100 * share:.0f} %"
+
+
+class Miss(NamedTuple):
+    """By how much an estimate was off, as angles."""
+
+    by: float
+    group: str  # the group of shifts that took no part in it
+    cases: int
 
 
 @dataclass(frozen=True)
@@ -138,11 +237,11 @@ class Attempt:
     """One estimate of an accuracy that is known: of a shift, on photos, that took no part in the calibration."""
 
     shift: str
-    group: str
     accuracy: float
     estimates: Mapping[str, float]  # by name; ours is `CALIBRATED`
     images: int
-    miss: float  # of ours, in log-odds
+    miss: Miss  # of ours
+    in_slices: Sequence[Miss]  # the same in each slice that has enough images
 
     def error(self, name: str) -> float:
         return self.estimates[name] - self.accuracy
@@ -150,11 +249,11 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Calibration:
-    """The line through all tried shifts, and how far estimates were off where a group of shifts was left out."""
+    """The trend through all tried shifts, and how far estimates were off where a group of shifts was left out."""
 
     source: Source
-    line: Line
-    looks: Sequence[Look]  # of the shifts that the line goes through
+    trend: Trend
+    looks: Sequence[Look]  # of the shifts that the trend goes through
     attempts: Sequence[Attempt]
 
     @classmethod
@@ -164,75 +263,111 @@ class Calibration:
         """From answers to the same images under every shift; `half` of the images are kept apart in each try."""
         source = Source(clean)
         known = [clean, *shifted.values()]
-        looks = [source.look(one.logits) for one in known]
-        line = Line.through([one.signal for one in looks], [float(one.correct.mean()) for one in known], len(clean))
-        return cls(source, line, looks, list(_attempts(clean, shifted, groups, half)))
+        looks = [source.view(one.logits, one.cases).look() for one in known]
+        accuracies = np.array([one.correct.mean() for one in known])
+        trend = Trend.through(np.array([one.signals for one in looks]), accuracies, len(clean))
+        return cls(source, trend, looks, list(_attempts(clean, shifted, groups, half)))
 
     def estimate(self, look: Look) -> float:
-        return _share(self.line.at(look))
+        return share_of(self.trend.at(look))
 
     def interval(self, look: Look, level: float = 0.95) -> tuple[float, float]:
-        """As wide as errors were on shifts that took no part, and wider for fewer images than those had."""
-        return widened(self.line.at(look), look.images, self.attempts, level)
+        """As wide as errors were on shifts that took no part, and wider for fewer clusters than those had."""
+        return widened(self.estimate(look), look.cases, [one.miss for one in self.attempts], level)
+
+    def interval_in_slice(self, look: Look, level: float = 0.95) -> tuple[float, float] | None:
+        """The same by the errors in slices; None where too few have been tried."""
+        missed = [miss for one in self.attempts for miss in one.in_slices]
+        if len(missed) < LEAST_TRIES or len({miss.group for miss in missed}) < 2:
+            return None
+        return widened(self.estimate(look), look.cases, missed, level)
 
     def why_outside(self, look: Look) -> str | None:
         """Why nothing is known of such answers, or None: they lie outside all that was tried."""
-        most, least = max(one.piled for one in self.looks), min(one.signal for one in self.looks)
-        if look.piled > 2 * most:
+        most, least = max(one.piled for one in self.looks), min(one.signals[0] for one in self.looks)
+        if look.piled > max(2 * most, most + 0.1):
             return (
-                f"its predictions pile up on a few classes: they cost {_percent(look.piled)} of the mean confidence, and at "
-                f"most {_percent(most)} under the shifts that were tried; are these images of other classes?"
+                f"its predictions pile up on a few classes, which costs {_percent(look.piled)} of the mean confidence and "
+                f"at most {_percent(most)} under the shifts that were tried; are these images of other classes, or of few?"
             )
-        if look.signal < least / 2:
+        if look.signals[0] < least / 2:
             tried = f"the least of the shifts that were tried is {_percent(least)}"
-            return f"its mean confidence within the limits of classes is {_percent(look.signal)}, and {tried}"
+            return f"its mean confidence within the limits of classes is {_percent(look.signals[0])}, and {tried}"
         return None
 
     def covered(self, level: float = 0.95) -> float:
         """Share of the tried accuracies within an interval that is made from the tries of the other groups."""
         within = []
         for one in self.attempts:
-            others = [other for other in self.attempts if other.group != one.group]
-            low, high = widened(float(log_odds(one.estimates[CALIBRATED], 10**9)), one.images, others, level)
+            others = [other.miss for other in self.attempts if other.miss.group != one.miss.group]
+            low, high = widened(one.estimates[CALIBRATED], one.miss.cases, others, level)
             within.append(low <= one.accuracy <= high)
         return float(np.mean(within))
 
 
-def widened(middle: float, images: int, attempts: Sequence[Attempt], level: float) -> tuple[float, float]:
-    """An interval about log-odds, by the root mean square of what these attempts missed."""
-    missed = np.array([one.miss for one in attempts])
-    fewer = np.array([max(1.0, one.images / images) for one in attempts])
-    spread = float(np.sqrt(np.mean(missed**2 * fewer)))
-    groups = len({one.group for one in attempts})
-    reach = student_quantile((1 + level) / 2, max(1, groups)) * spread
-    return _share(middle - reach), _share(middle + reach)
+def widened(estimate: float, cases: int, missed: Sequence[Miss], level: float) -> tuple[float, float]:
+    """An interval about an estimate, by the root mean square of these misses and Student's t of their groups.
+
+    Degrees of freedom are Satterthwaite's, from as many as groups to three times as many: more where groups miss alike. The
+    angle of a share of n cases varies by 1 / 4n, which is added for fewer cases than the misses are of.
+
+    >>> low, high = widened(0.5, 100, [Miss(0.05, "blur", 100), Miss(0.0, "noise", 100)], 0.95)
+    >>> round(low, 3), round(high, 3)  # t of two degrees is 4.303, the mean square .00125; sin(pi / 4 +- .152) squared
+    (0.35, 0.65)
+    """
+    by_group: dict[str, list[float]] = {}
+    for miss in missed:
+        fewer = max(0.0, 1 / cases - 1 / miss.cases) / 4
+        by_group.setdefault(miss.group, []).append(miss.by**2 + fewer)
+    squares = np.array([np.mean(found) for found in by_group.values()])
+    groups, mean, varied = len(squares), squares.mean(), squares.var(ddof=1) if len(squares) > 1 else np.inf
+    freedom = min(max(2 * groups * mean**2 / max(varied, 1e-12), groups), 3 * groups)
+    reach = student_quantile((1 + level) / 2, freedom) * float(np.sqrt(mean))
+    low, high = np.clip([angle(estimate) - reach, angle(estimate) + reach], 0, np.pi / 2)
+    return float(np.sin(low) ** 2), float(np.sin(high) ** 2)
 
 
 def _attempts(
     clean: Answers, shifted: Mapping[str, Answers], groups: Mapping[str, str], half: NDArray[np.bool_]
 ) -> Iterator[Attempt]:
-    """Every shift by a line through the shifts of other groups, on the half of the photos that the line does not know."""
+    """Every shift by the shifts of other groups, on the half of the photos that took no part."""
     for rows in (half, ~half):
         source = Source(clean.take(rows))
         known = [source.clean, *(one.take(rows) for one in shifted.values())]
-        signals = np.array([source.look(one.logits).signal for one in known])
+        signals = np.array([source.view(one.logits, one.cases).look().signals for one in known])
         accuracies = np.array([one.correct.mean() for one in known])
         for name, answers in shifted.items():
             others = np.array([True, *(groups[other] != groups[name] for other in shifted)])  # the unshifted among them
-            line = Line.through(signals[others], accuracies[others], len(source.clean))
-            new = answers.take(~rows)
-            middle = line.at(source.look(new.logits))
-            accuracy = float(new.correct.mean())
-            yield Attempt(
-                shift=name,
-                group=groups[name],
-                accuracy=accuracy,
-                estimates={CALIBRATED: _share(middle), **source.published(new.logits)},
-                images=len(new),
-                miss=middle - float(log_odds(accuracy, len(new))),
-            )
+            trend = Trend.through(signals[others], accuracies[others], len(source.clean))
+            yield _attempt(source, trend, name, groups[name], answers.take(~rows))
 
 
-def halves(predictions: Predictions) -> NDArray[np.bool_]:
-    """Which images are of the first half, clusters whole."""
-    return split_half(predictions.clusters.keys)
+def _attempt(source: Source, trend: Trend, shift: str, group: str, new: Answers) -> Attempt:
+    view = source.view(new.logits, new.cases)
+
+    def miss(rows: NDArray[np.bool_]) -> Miss:
+        look = view.look(rows)
+        return Miss(angle(share_of(trend.at(look))) - angle(float(new.correct[rows].mean())), group, look.cases)
+
+    return Attempt(
+        shift=shift,
+        accuracy=float(new.correct.mean()),
+        estimates={CALIBRATED: share_of(trend.at(view.look())), **source.published(new.logits)},
+        images=len(new),
+        miss=miss(np.ones(len(new), bool)),
+        in_slices=[
+            miss(grouping == value)
+            for grouping in (*new.groupings, new.logits.argmax(axis=1))
+            for value in large_enough(grouping)
+        ],
+    )
+
+
+def large_enough(grouping: Grouping) -> list[int]:
+    """Groups that have enough images for an estimate of their own, and are not all of them.
+
+    >>> large_enough(np.repeat([0, 1, 2], [30, 5, 20]))
+    [0, 2]
+    """
+    values, counts = np.unique(grouping, return_counts=True)
+    return [int(value) for value, count in zip(values, counts, strict=True) if IN_A_SLICE <= count < len(grouping)]

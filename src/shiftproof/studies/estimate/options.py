@@ -28,6 +28,7 @@ class EstimateOptions(CorruptionChoice, PictureSettings, StudyOptions):
     calibrated_on: int = option(
         300, "Labelled images that are put through the corruptions to calibrate the estimate.", bounds=Bounds(40)
     )
+    estimated_on: int = option(2000, "Images drawn of each unlabelled dataset.", bounds=Bounds(40))
 
     def assemble(self, study: Callable[..., Any], models: Classifiers, dataset: Dataset, context: Context) -> Assembled:
         from shiftproof.corruptions.selection import corruptions_named
@@ -36,19 +37,16 @@ class EstimateOptions(CorruptionChoice, PictureSettings, StudyOptions):
 
         if not self.unlabelled:
             raise BadInput("name the images whose accuracy is to be estimated: --unlabelled DIR")
-        targets = named_datasets("--unlabelled", self.unlabelled)
+        named = named_datasets("--unlabelled", self.unlabelled)
+        targets = {name: drawn(images, self.estimated_on) for name, images in named.items()}
         labelled = drawn(dataset, self.calibrated_on)
         made = study(
             models=models,
             dataset=labelled,
             corruptions=corruptions_named(",".join(self.corruptions)),
-            severities=self.severities if "severities" in self.given else SEVERITIES,
-            **pictures_of(self, models, dataset, context),
+            **({"severities": self.severities} if "severities" in self.given else {}),
+            **pictures_of(self, models, dataset, context, picture="model-size"),
             unlabelled=targets,
         )
         editions = {made.fit: self.scale_severity} if made.fit else {}
         return Assembled([made], [labelled, *targets.values()], editions=editions)
-
-
-SEVERITIES = (1, 3, 5)
-"""Weak, middling and strong shifts: what lies between is on the same line."""
