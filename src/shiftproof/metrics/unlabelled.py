@@ -110,18 +110,25 @@ def likeliest_within_limits(
     >>> sorted(likeliest_within_limits(alike, np.array([0.5, 0.5])).tolist())
     [0.1, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9]
     """
+    labels = np.arange(len(label_shares))
+    return _assigned(probabilities, lambda images: np.repeat(labels, class_limits(label_shares, images)), at_once)
+
+
+def class_limits(shares: NDArray[np.floating], images: int) -> NDArray[np.int64]:
+    """The most images that chance would give classes of these shares: the 97.5 % quantile, at least 1.
+
+    >>> class_limits(np.array([0.5, 0.001]), 8)  # eight of eight have a chance of 0.4 %, seven or more of 3.5 %
+    array([7, 1])
+    """
     from scipy.special import bdtr
 
-    def labels(images: int) -> NDArray[np.int64]:
-        limits = np.zeros(len(label_shares), dtype=np.int64)
-        open_ones = np.arange(len(label_shares))
-        while len(open_ones):  # a step of one: limits are small where classes are many
-            limits[open_ones] += 1
-            within = bdtr(limits[open_ones], images, label_shares[open_ones]) < QUANTILE
-            open_ones = open_ones[within & (limits[open_ones] < images)]
-        return np.repeat(np.arange(len(label_shares)), limits)
-
-    return _assigned(probabilities, labels, at_once)
+    limits = np.zeros(len(shares), dtype=np.int64)
+    open_ones = np.arange(len(shares))
+    while len(open_ones):  # a step of one: limits are small where classes are many
+        limits[open_ones] += 1
+        within = bdtr(limits[open_ones], images, shares[open_ones]) < QUANTILE
+        open_ones = open_ones[within & (limits[open_ones] < images)]
+    return limits
 
 
 def smoothed_shares(labels: NDArray[np.integer], classes: int) -> NDArray[np.floating]:

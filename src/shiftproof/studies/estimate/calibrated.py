@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -16,6 +16,7 @@ from shiftproof.metrics.unlabelled import (
     AT_ONCE,
     average_confidence,
     average_thresholded_confidence,
+    class_limits,
     confidence_by_transport,
     difference_of_confidences,
     likeliest_within_limits,
@@ -29,6 +30,9 @@ CALIBRATED = "calibrated"
 
 IN_A_SLICE = 20
 """Images of a slice below which it has no estimate of its own, nor counts in the tries."""
+
+MOST_BEYOND = 0.25
+"""Share of predictions, beyond what any shift gave their class, above which nothing is known of the images."""
 
 LEAST_TRIES = 8
 """Slices of left-out shifts that must have been tried before slices are estimated."""
@@ -67,7 +71,6 @@ class Look(NamedTuple):
     """What can be seen of answers without labels."""
 
     signals: NDArray[np.floating]  # means of each of `Signals`, (3,)
-    piled: float  # what the mean confidence loses by the limits: much where answers pile up on a few classes
     images: int
     cases: int  # clusters: what chance is reckoned by
 
@@ -76,14 +79,14 @@ class Look(NamedTuple):
 class View:
     """Signals of the images of one target, which all looks at it and at its slices share."""
 
-    highest: NDArray[np.floating]  # probability of the predicted class, (images,)
+    predicted: NDArray[np.integer]  # class of each image, (images,)
     signals: Signals
     cases: NDArray[np.integer]
 
     def look(self, rows: NDArray[np.bool_] | slice = slice(None)) -> Look:
         """At all images, or at some."""
         means, cases = np.array([signal[rows].mean() for signal in self.signals]), self.cases[rows]
-        return Look(means, float(self.highest[rows].mean() - means[0]), len(cases), len(np.unique(cases)))
+        return Look(means, len(cases), len(np.unique(cases)))
 
 
 @dataclass(frozen=True)
@@ -102,28 +105,32 @@ class Source:
 
     @cached_property
     def _probabilities(self) -> NDArray[np.floating]:
-        return softmax(self.clean.logits / self._temperature)
+        return self.probabilities(self.clean.logits)
 
     @cached_property
     def label_shares(self) -> NDArray[np.floating]:
         return smoothed_shares(self.clean.labels, self.clean.logits.shape[1])
 
+    def probabilities(self, logits: Logits) -> NDArray[np.floating]:
+        """Of every class, after temperature scaling."""
+        return softmax(logits / self._temperature)
+
     def view(self, logits: Logits, cases: NDArray[np.integer]) -> View:
         """What can be seen of answers without labels, as many at once as there are labelled ones: limits are then alike."""
-        probabilities = softmax(logits / self._temperature)
-        predicted = np.eye(logits.shape[1])[logits.argmax(axis=1)]
+        predicted = logits.argmax(axis=1)
+        evened_ones, sure = softmax(evened(logits) / self._evened_temperature), np.eye(logits.shape[1])[predicted]
         limited = (
             likeliest_within_limits(one, self.label_shares, at_once=min(AT_ONCE, len(self.clean)))
-            for one in (probabilities, softmax(evened(logits) / self._evened_temperature), predicted)
+            for one in (self.probabilities(logits), evened_ones, sure)
         )
-        return View(probabilities.max(axis=1), Signals(*limited), cases)
+        return View(predicted, Signals(*limited), cases)
 
     def published(self, logits: Logits) -> dict[str, float]:
         """The estimates of others, which know no shift but the one that is asked for.
 
         COT takes the shares of the classes from the labelled images, so these must be at least as many as classes are.
         """
-        source, correct, target = self._probabilities, self.clean.correct, softmax(logits / self._temperature)
+        source, correct, target = self._probabilities, self.clean.correct, self.probabilities(logits)
         counts = np.bincount(self.clean.labels, minlength=source.shape[1])
         told = {
             "AC": average_confidence(target),
@@ -254,6 +261,7 @@ class Calibration:
     source: Source
     trend: Trend
     looks: Sequence[Look]  # of the shifts that the trend goes through
+    predicted: NDArray[np.floating]  # the largest share of the images that any of them gave to a class, (classes,)
     attempts: Sequence[Attempt]
 
     @classmethod
@@ -263,10 +271,12 @@ class Calibration:
         """From answers to the same images under every shift; `half` of the images are kept apart in each try."""
         source = Source(clean)
         known = [clean, *shifted.values()]
-        looks = [source.view(one.logits, one.cases).look() for one in known]
+        views = [source.view(one.logits, one.cases) for one in known]
+        looks, classes = [view.look() for view in views], clean.logits.shape[1]
+        predicted = np.max([np.bincount(view.predicted, minlength=classes) for view in views], axis=0) / len(clean)
         accuracies = np.array([one.correct.mean() for one in known])
         trend = Trend.through(np.array([one.signals for one in looks]), accuracies, len(clean))
-        return cls(source, trend, looks, list(_attempts(clean, shifted, groups, half)))
+        return cls(source, trend, looks, predicted, list(_attempts(clean, shifted, groups, half)))
 
     def estimate(self, look: Look) -> float:
         return share_of(self.trend.at(look))
@@ -282,17 +292,21 @@ class Calibration:
             return None
         return widened(self.estimate(look), look.cases, missed, level)
 
-    def why_outside(self, look: Look) -> str | None:
+    def why_outside(self, view: View, names: Callable[[int], str] = str) -> str | None:
         """Why nothing is known of such answers, or None: they lie outside all that was tried."""
-        most, least = max(one.piled for one in self.looks), min(one.signals[0] for one in self.looks)
-        if look.piled > max(2 * most, most + 0.1):
+        counts = np.bincount(view.predicted, minlength=len(self.predicted))
+        allowed = np.maximum(self.predicted, 2 / len(self.source.clean))  # a class that was rare may be twice as frequent
+        beyond = np.maximum(0, counts - class_limits(allowed, len(view.predicted))) / len(view.predicted)
+        if beyond.sum() > MOST_BEYOND:
+            likes = ", ".join(names(int(place)) for place in np.argsort(-beyond, kind="stable")[:3] if beyond[place])
             return (
-                f"its predictions pile up on a few classes, which costs {_percent(look.piled)} of the mean confidence and "
-                f"at most {_percent(most)} under the shifts that were tried; are these images of other classes, or of few?"
+                f"{_percent(float(beyond.sum()))} of the predictions are more than any shift that was tried gave their "
+                f"class ({likes}); are these images of other classes, or of few?"
             )
-        if look.signals[0] < least / 2:
-            tried = f"the least of the shifts that were tried is {_percent(least)}"
-            return f"its mean confidence within the limits of classes is {_percent(look.signals[0])}, and {tried}"
+        signal, least = view.look().signals[0], min(one.signals[0] for one in self.looks)
+        if signal < least / 2:
+            tried = f"the least under the shifts that were tried is {_percent(least)}"
+            return f"its mean confidence within the limits of classes is {_percent(signal)}, and {tried}"
         return None
 
     def covered(self, level: float = 0.95) -> float:

@@ -12,16 +12,25 @@ from shiftproof.reports.tables import columns_table
 from shiftproof.reports.words import opened
 from shiftproof.types import Finding
 
-NAMES = frozenset({"estimated_accuracy", "estimate_error", "estimate_coverage"})
+NAMES = frozenset(
+    {"estimated_accuracy", "estimated_group_accuracy", "published_estimate", "estimate_error", "estimate_coverage"}
+)
 
 
 def draw_estimate(findings: Sequence[Finding], page: Page) -> Section:
-    """Estimates by dataset; then the errors of ours beside those of the published ways."""
+    """Estimates by dataset and slice; then the errors of ours beside those of the published ways."""
     several = ["model"] if len(models_of(findings)) > 1 else []
-    found = named(findings, "estimated_accuracy")
-    tried = [one for name in ("estimate_error", "estimate_coverage") for one in named(findings, name)]
-    details: list[Part] = [columns_table("How far estimates were off", tried, [*several, "estimate"])] if tried else []
-    main: list[Part] = [columns_table("Estimated accuracy", found, [*several, "dataset"])] if found else []
+
+    def table(title: str, keys: Sequence[str], *metrics: str) -> list[Part]:
+        found = [one for name in metrics for one in named(findings, name)]
+        return [columns_table(title, found, [*several, *keys])] if found else []
+
+    main = table("Estimated accuracy", ["dataset"], "estimated_accuracy")
+    details = [
+        *table("In slices", ["dataset", "fact", "group"], "estimated_group_accuracy"),
+        *table("By other ways, as published", ["dataset", "estimate"], "published_estimate"),
+        *table("How far estimates were off", ["dataset", "estimate"], "estimate_error", "estimate_coverage"),
+    ]
     lead = "Accuracy on images that nobody has labelled, estimated from what the model says of them."
     return Section("estimate", "Accuracy without labels", lead, details, main, estimate_headlines(page))
 

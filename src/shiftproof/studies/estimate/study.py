@@ -154,7 +154,7 @@ class EstimateStudy(CorruptedStudy):
             return
         logits = logits_of(found)
         view = made.source.view(logits, cases_of(found))
-        if outside := made.why_outside(view.look()):
+        if outside := made.why_outside(view, ClassNames(found.classes).__getitem__):
             yield Skipped(f"{name}: the accuracy of {run.model.name} is not estimated, {outside}")
             return
         told = {"estimate": HOW, "labelled": dataset_ref(self.dataset).name}
