@@ -405,13 +405,12 @@ _CLASSES, _LABELLED, _SPREAD = 8, 100, 1.5  # of a dataset whose accuracy is est
 
 
 def without_labels(sample: Sample) -> dict[str, tuple[Interval, float]]:
-    """Images under a shift of a new group, estimated from labelled ones under two shifts of each of four groups.
+    """Images under a shift of a new group, estimated from labelled ones under shifts of four groups.
 
     A group has a scale of its own by which it moves the logits, so that confidence means another accuracy in each; half of
     the images, of one site, are harder.
     """
     generator = sample.generator
-    groups = {f"{group} {strength}": (group, strength * 1.2) for group in "abcd" for strength in (1, 2)}
     scales = dict(zip("abcdt", np.exp(generator.normal(scale=0.15, size=5)), strict=True))
     labelled = Sample.of(generator, _LABELLED, "alone")
     easy, labels, site = labelled.normal(), generator.integers(_CLASSES, size=len(labelled)), np.arange(len(labelled)) % 2
@@ -422,8 +421,8 @@ def without_labels(sample: Sample) -> dict[str, tuple[Interval, float]]:
         return Answers(scales[group] * 2 * logits, labels, logits.argmax(axis=1) == labels, of.clusters, (site,))
 
     clean = answers(labelled, easy, labels, site, "a", 0.0)
-    shifted = {name: answers(labelled, easy, labels, site, *shift) for name, shift in groups.items()}
-    made = Calibration.of(clean, shifted, {name: group for name, (group, _) in groups.items()}, generator.random(100) < 0.5)
+    shifted = {group: answers(labelled, easy, labels, site, group, generator.uniform(0.5, 2.5)) for group in "abcd"}
+    made = Calibration.of(clean, shifted, dict(zip("abcd", "abcd", strict=True)), generator.random(len(labelled)) < 0.5)
     harm, site = float(generator.uniform(0.5, 2.5)), np.arange(len(sample)) % 2
     target = answers(sample, sample.normal(), generator.integers(_CLASSES, size=len(sample)), site, "t", harm)
     view = made.source.view(target.logits, target.cases)

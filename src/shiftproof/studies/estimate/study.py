@@ -103,9 +103,9 @@ class EstimateStudy(CorruptedStudy):
             if isinstance(made, str):
                 yield from evidence.skipped(dataset_ref(self.dataset).name, made)
                 continue
-            yield from self._tried(model, made, load)
             for name, images in refs_of(self.unlabelled).items():
                 yield from self._estimates(Run(model, images), name, made, load)
+            yield from self._tried(model, made, load)
 
     def _calibration(self, model: ModelRef, load: LoadPredictions) -> Calibration | str:
         """The calibration of one model, or why there is none."""
