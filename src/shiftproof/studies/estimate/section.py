@@ -38,8 +38,8 @@ def draw_estimate(findings: Sequence[Finding], page: Page) -> Section:
 def estimate_headlines(page: Page) -> list[str]:
     """The estimate of each dataset, in a sentence."""
     return [
-        opened(page.subject(one.about), f"An estimated {figure(one.value, 'share')} of the unlabelled images of ")
-        + f"{one.about.get('dataset')} are classified correctly ({evidence(one)})."
+        opened(page.subject(one.about), f"An estimated {figure(one.value, 'share')} of the unlabelled images ")
+        + f"are classified correctly ({evidence(one)})."
         for one in named(page.results.shown, "estimated_accuracy")
     ]
 
