@@ -194,4 +194,4 @@ def test_one_group_of_corruptions_is_not_enough() -> None:
 
 def test_the_images_to_estimate_must_be_named() -> None:
     with pytest.raises(BadInput, match="--unlabelled DIR"):
-        EstimateOptions().assemble(EstimateStudy, [MODEL], PHOTOS, None)  # type: ignore[arg-type, list-item]
+        EstimateOptions().assemble(EstimateStudy, [MODEL], PHOTOS, None)  # type: ignore[arg-type]
