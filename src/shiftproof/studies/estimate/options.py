@@ -30,6 +30,10 @@ class EstimateOptions(CorruptionChoice, PictureSettings, StudyOptions):
     )
     estimated_on: int = option(2000, "Images drawn of each unlabelled dataset.", bounds=Bounds(40))
 
+    def fits(self, dataset: Dataset) -> bool:  # noqa: ARG002
+        """Only where there is something to estimate."""
+        return bool(self.unlabelled)
+
     def assemble(self, study: Callable[..., Any], models: Classifiers, dataset: Dataset, context: Context) -> Assembled:
         from shiftproof.corruptions.selection import corruptions_named
         from shiftproof.datasets.subsets import drawn
