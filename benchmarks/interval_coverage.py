@@ -36,6 +36,7 @@ from shiftproof.metrics.resampling import Resampled, interval_of, left_out_inter
 from shiftproof.metrics.temporal import worst_frames_sweep
 from shiftproof.metrics.trends import intercept_difference
 from shiftproof.studies.corruption.numbers import loss_may_be_none
+from shiftproof.studies.estimate.calibrated import Answers, Calibration
 from shiftproof.studies.ood.analyses import means_over_networks
 from shiftproof.studies.ood.distance import groups_by_distance, with_id_error
 from shiftproof.studies.threshold.study import ThresholdChoice
@@ -398,6 +399,44 @@ def shift_robustness(sample: Sample) -> tuple[Interval, float]:
         np.asarray(before), np.asarray(sample.normal() < ndtri(y[0])), x[1:], y[1:], clusters=sample.groups
     )
     return None if found is None else found.interval, 0.0
+
+
+_CLASSES, _LABELLED, _SPREAD = 8, 100, 1.5  # of a dataset whose accuracy is estimated without labels, and how images differ
+
+
+def without_labels(sample: Sample) -> dict[str, tuple[Interval, float]]:
+    """Images under a shift of a new group, estimated from labelled ones under shifts of four groups.
+
+    A group has a scale of its own by which it moves the logits, so that confidence means another accuracy in each; half of
+    the images, of one site, are harder.
+    """
+    generator = sample.generator
+    scales = dict(zip("abcdt", np.exp(generator.normal(scale=0.15, size=5)), strict=True))
+    labelled = Sample.of(generator, _LABELLED, "alone")
+    easy, labels, site = labelled.normal(), generator.integers(_CLASSES, size=len(labelled)), np.arange(len(labelled)) % 2
+
+    def answers(of: Sample, easy: Numbers, labels: Any, site: Any, group: str, harm: float) -> Answers:
+        logits = generator.normal(size=(len(of), _CLASSES))
+        logits[np.arange(len(of)), labels] += 3.5 - 0.5 * site - harm + _SPREAD * easy
+        return Answers(scales[group] * 2 * logits, labels, logits.argmax(axis=1) == labels, of.clusters, (site,))
+
+    clean = answers(labelled, easy, labels, site, "a", 0.0)
+    shifted = {group: answers(labelled, easy, labels, site, group, generator.uniform(0.5, 2.5)) for group in "abcd"}
+    made = Calibration.of(clean, shifted, dict(zip("abcd", "abcd", strict=True)), generator.random(len(labelled)) < 0.5)
+    harm, site = float(generator.uniform(0.5, 2.5)), np.arange(len(sample)) % 2
+    target = answers(sample, sample.normal(), generator.integers(_CLASSES, size=len(sample)), site, "t", harm)
+    view = made.source.view(target.logits, target.cases)
+    easy_site, hard_site = _accuracy_at(3.5 - harm), _accuracy_at(3.0 - harm)
+    return {
+        "estimate": (made.interval(view.look()), (easy_site + hard_site) / 2),
+        "estimate-slice": (made.interval_in_slice(view.look(site == 1)), hard_site),
+    }
+
+
+def _accuracy_at(level: float) -> float:
+    """The chance that a normal logit of this mean is above all others, by the midpoints of a thousand quantiles."""
+    own = level + np.sqrt(1 + _SPREAD**2) * ndtri((np.arange(1000) + 0.5) / 1000)
+    return float((ndtr(own) ** (_CLASSES - 1)).mean())
 
 
 # ---- separation -------------------------------------------------------------------------------------------------------
@@ -764,6 +803,8 @@ def rows() -> Iterator[Row]:
     yield Row("accuracy-80", "accuracy, 80 %", accuracy(0.8))
     yield Row("accuracy-97", "accuracy, 97 %", accuracy(0.97))
     yield Row("worst-group", "worst accuracy of 8 groups", worst_group, cases=(100, 1000))
+    yield Row("estimate", "accuracy without labels", without_labels, cases=(100,))
+    yield Row("estimate-slice", "accuracy without labels, half of the images", without_labels, cases=(100,))
     yield Row("surest-half", "accuracy on the most confident half", surest_half)
     yield Row("paired", "paired difference of accuracies", paired)
     for truth in (0.7, 0.9, 0.97):
@@ -861,6 +902,8 @@ STANDS_FOR = {
         human_accuracy human_test_accuracy subset_share subset_accuracy human_subset_accuracy
         abstained_share abstained_by_window""",
     "worst-group": "worst_group_accuracy",
+    "estimate": "estimated_accuracy",
+    "estimate-slice": "estimated_group_accuracy",
     "surest-half": "response_rate_accuracy",
     "paired": "accuracy_difference object_difference input_size_difference corruption_loss",
     "gain-2 gain-3 gain-5 gain-together": "recipe_gain recipe_shift_gain recipe_clean_change",

@@ -32,6 +32,8 @@ _HOMES = {
     "DetectionOptions": "shiftproof.studies.detection.options",
     "DetectionStudy": "shiftproof.studies.detection.study",
     "DuplicateOptions": "shiftproof.curation.options",
+    "EstimateOptions": "shiftproof.studies.estimate.options",
+    "EstimateStudy": "shiftproof.studies.estimate.study",
     "ExportOptions": "shiftproof.curation.options",
     "FrameOptions": "shiftproof.curation.options",
     "GateFiles": "shiftproof.studies.gate.options",
@@ -88,6 +90,7 @@ _HOMES = {
     "corrupt": "shiftproof.corruptions.apply",
     "corrupt_dataset": "shiftproof.writing.jobs",
     "entries": "shiftproof.catalog",
+    "estimate_accuracy": "shiftproof.bench",
     "forget_model": "shiftproof.runs.stored_models",
     "gate": "shiftproof.bench",
     "guard": "shiftproof.bench",
@@ -132,6 +135,7 @@ if TYPE_CHECKING:
     from shiftproof import metrics as metrics
     from shiftproof import options as options
     from shiftproof.bench import compare as compare
+    from shiftproof.bench import estimate_accuracy as estimate_accuracy
     from shiftproof.bench import gate as gate
     from shiftproof.bench import guard as guard
     from shiftproof.bench import measure_stored as measure_stored
@@ -209,6 +213,8 @@ if TYPE_CHECKING:
     from shiftproof.studies.detection.study import DetectionStudy as DetectionStudy
     from shiftproof.studies.detection_corruption.options import DetectionCorruptionOptions as DetectionCorruptionOptions
     from shiftproof.studies.detection_corruption.study import DetectionCorruptionStudy as DetectionCorruptionStudy
+    from shiftproof.studies.estimate.options import EstimateOptions as EstimateOptions
+    from shiftproof.studies.estimate.study import EstimateStudy as EstimateStudy
     from shiftproof.studies.gate.options import GateFiles as GateFiles
     from shiftproof.studies.gate.options import GateOptions as GateOptions
     from shiftproof.studies.gate.rules import GateRule as GateRule

@@ -214,6 +214,7 @@ STUDIES = Registry(
         "input-sizes": "shiftproof.studies.input_sizes:KIND",
         "saliency": "shiftproof.studies.saliency:KIND",
         "natural-adversarial": "shiftproof.studies.natural_adversarial:KIND",
+        "unlabelled-accuracy": "shiftproof.studies.estimate:KIND",
         "ood": "shiftproof.studies.ood:KIND",
     },
     entry="shiftproof.studies.kind:StudyKind",

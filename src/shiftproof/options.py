@@ -59,6 +59,7 @@ DEFAULT_MINUTES = 3.0
 STORE = "Folder of stored predictions."
 CORRUPTIONS = "imagenet-c (the 15), c-bar, cifar-c-bar (10 each), all, a group such as noise, or names, comma-separated."
 SEVERITIES = "Some of 1 to 5, comma-separated."
+LABELLED = "Where labels are: labelled images of the same classes; for frames, a review project that agreed on them."
 FILTERS = "A filter model, e.g. lite:0, with options of its own as onnx:FILE?preprocess=imagenet,size=244; repeatable."
 DATABASE = "A database of votes, such as postgresql://user@host/name.  [default: a file in the project]"
 
@@ -553,6 +554,20 @@ class OODInputs(OODDatasetSettings, OODParameters, PictureSettings):
     """All that OOD detectors are fitted and tested on."""
 
 
+class LabelledImages(Options):
+    """Where labelled images are, beside others that are not."""
+
+    TITLE: ClassVar[str] = "Labelled images"
+
+    labelled: str | None = option(None, LABELLED, common=True)
+
+    def place(self) -> str:
+        """Their location; BadInput where none was named."""
+        if self.labelled is None:
+            raise BadInput("name labelled images of the same classes, on which the estimate is calibrated: --labelled DIR")
+        return self.labelled
+
+
 class StudyNames(Options):
     """Which studies."""
 
@@ -573,8 +588,8 @@ class TimeLimit(Options):
 
     minutes: float | None = option(
         None,
-        "Time for a robustness profile, spread over its studies; one that was stopped goes on.  [default: 3; with --studies "
-        "no limit]",
+        "Time for a robustness profile, spread over its studies; one that was stopped goes on.  [default: 3; no limit "
+        "with --studies]",
         bounds=POSITIVE,
         common=True,
     )

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from shiftproof.options import ForecastOptions, ImageChoice, WorkerSettings
     from shiftproof.runs.forecast import Planned
     from shiftproof.runs.predict import Progress, Tally
+    from shiftproof.studies.estimate.options import EstimateOptions
     from shiftproof.studies.gate.outcome import Gate
     from shiftproof.studies.gate.rules import GateRule
     from shiftproof.studies.guard.guard import Guard
@@ -471,6 +472,40 @@ def gate(
         if write_baseline is not None:
             return written(gated.baseline(loaded), write_baseline)
         return gated.judged(loaded, job.against, job.undecided)
+
+
+def estimate_accuracy(
+    model: str | Classifier,
+    labelled: str | Path | Dataset,
+    unlabelled: Sequence[str] = (),
+    *,
+    options: EstimateOptions | None = None,
+    store: str | Path | Store = "runs",
+    report: str | Path | None = None,
+    model_options: ModelSettings | None = None,
+    dataset_options: DatasetSettings | None = None,
+    scoring: ScoringSettings | None = None,
+    prediction: PredictionSettings | None = None,
+    progress: Progress | None = None,
+    tell: Tell | None = None,
+) -> Results:
+    """The accuracy on images without labels, estimated from labelled images and what corruptions do to them.
+
+    `unlabelled` are locations, as DIR or NAME=DIR, besides those that the options name.
+    """
+    from shiftproof.runs.predict import check_classes
+    from shiftproof.studies.estimate.options import EstimateOptions
+    from shiftproof.studies.estimate.study import EstimateStudy
+
+    options, prediction = options or EstimateOptions(), prediction or PredictionSettings()
+    options = replace(options, unlabelled=(*options.unlabelled, *unlabelled))
+    with Bench.of(store, dataset_options, scoring, model_options, tell) as bench:
+        loaded, images = bench.model(model, prediction, classifier=True), bench.dataset(labelled)
+        loaded = bench.adapted(loaded, images)
+        work = options.assemble(EstimateStudy, [loaded], images, bench.context)
+        check_classes(loaded, images, bench.scoring)
+        bench.fill(loaded, work, prediction, progress)
+        return bench.report(work, report)
 
 
 def train(

@@ -275,6 +275,37 @@ def threshold(asked: Asked) -> None:
     emit(chosen.to_json(), as_json=asked.json, **_threshold_told(chosen), path=asked.output)
 
 
+@command(
+    "model",
+    options=lambda: (
+        *(sp.options.LabelledImages, sp.EstimateOptions, sp.ModelSettings, sp.DatasetSettings, sp.ScoringSettings),
+        *(sp.PredictionSettings, sp.options.StorePlace, sp.options.Tables, sp.options.Verbosity),
+    ),
+    output=REPORT._replace(default="estimate.html"),
+)
+def estimate(asked: Asked) -> None:
+    """Estimate the accuracy on images without labels, as from production.
+
+    Example: shiftproof estimate lite:0 --labelled photos/ --unlabelled production/
+    """
+    prediction = asked[sp.PredictionSettings]
+    with interruptible(Bar(quiet=prediction.quiet)) as progress:
+        results = sp.estimate_accuracy(
+            asked.argument("model"),
+            asked[sp.options.LabelledImages].place(),
+            options=asked[sp.EstimateOptions],
+            store=asked[sp.options.StorePlace].store,
+            report=asked.output,
+            model_options=asked[sp.ModelSettings],
+            dataset_options=asked[sp.DatasetSettings],
+            scoring=asked[sp.ScoringSettings],
+            prediction=prediction,
+            progress=progress,
+            tell=remark,
+        )
+    emit_results(asked, results, asked.output)
+
+
 def _threshold_told(chosen: ExportedThreshold) -> dict[str, Any]:
     """The expected error rates as a table; then the threshold, its cost and the images it was evaluated on."""
     from shiftproof.metrics.wording import figure

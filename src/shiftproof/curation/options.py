@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from shiftproof.options import POSITIVE, Bounds, DatabasePlace, Options, option, required
+from shiftproof.options import LABELLED, POSITIVE, Bounds, DatabasePlace, Options, option, required
 
 SHARE = Bounds(0, 1)
 ID_CLASSES = "In-distribution (ID) classes: ilsvrc2012, or a file of wnids or names; none to exclude no class."
@@ -215,9 +215,7 @@ class FrameOptions(Options):
     anchor_classes: str | None = option(
         None, "Classes to choose among with --label-anchors: a file of names or wnids, or ilsvrc2012.", common=True
     )
-    labelled: str | None = option(
-        None, "Use the labels that reviewers agreed on in this review project.", metavar="PROJECT", common=True
-    )
+    labelled: str | None = option(None, LABELLED, metavar="PROJECT", common=True)
     reasons: str = option(
         "paper",
         "Why frames may be dissimilar: paper, released (as in YTBB-Robust), or words with keys as rain:w,night:n.",

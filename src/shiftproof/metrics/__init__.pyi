@@ -143,3 +143,10 @@ from shiftproof.metrics.two_sample import bootstrap_auroc_interval as bootstrap_
 from shiftproof.metrics.two_sample import discarded_interval as discarded_interval
 from shiftproof.metrics.two_sample import fpr_interval as fpr_interval
 from shiftproof.metrics.two_sample import two_sample_bootstrap as two_sample_bootstrap
+from shiftproof.metrics.unlabelled import average_confidence as average_confidence
+from shiftproof.metrics.unlabelled import average_thresholded_confidence as average_thresholded_confidence
+from shiftproof.metrics.unlabelled import class_limits as class_limits
+from shiftproof.metrics.unlabelled import confidence_by_transport as confidence_by_transport
+from shiftproof.metrics.unlabelled import difference_of_confidences as difference_of_confidences
+from shiftproof.metrics.unlabelled import likeliest_within_limits as likeliest_within_limits
+from shiftproof.metrics.unlabelled import negative_entropy as negative_entropy

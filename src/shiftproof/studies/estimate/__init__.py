@@ -1,0 +1,12 @@
+"""Accuracy without labels."""
+
+from shiftproof.studies.kind import StudyKind
+
+KIND = StudyKind(
+    title="Accuracy without labels",
+    question="How accurate is the model on images that nobody has labelled?",
+    study="shiftproof.studies.estimate.study:EstimateStudy",
+    options="shiftproof.studies.estimate.options:EstimateOptions",
+    section="shiftproof.studies.estimate.section:SECTION",
+    by_default=False,
+)

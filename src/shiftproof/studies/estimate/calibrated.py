@@ -1,0 +1,387 @@
+"""An estimate of accuracy without labels that is calibrated on shifts whose accuracy is known, and tried on others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftproof.metrics.intervals import student_quantile
+from shiftproof.metrics.likelihood import fit_temperature
+from shiftproof.metrics.unlabelled import (
+    AT_ONCE,
+    average_confidence,
+    average_thresholded_confidence,
+    class_limits,
+    confidence_by_transport,
+    difference_of_confidences,
+    likeliest_within_limits,
+    negative_entropy,
+    smoothed_shares,
+)
+from shiftproof.types import Logits
+
+CALIBRATED = "calibrated"
+"""Name of our own estimate, among the published ones."""
+
+IN_A_SLICE = 20
+"""Images of a slice below which it has no estimate of its own, nor counts in the tries."""
+
+MOST_BEYOND = 0.25
+"""Share of predictions, beyond what any shift gave their class, above which nothing is known of the images."""
+
+LEAST_TRIES = 8
+"""Slices of left-out shifts that must have been tried before slices are estimated."""
+
+Grouping = NDArray[np.integer]
+"""Which group each image is in, by one fact or by its predicted class, (images,)."""
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What a model says of some images under one shift, and what the images are."""
+
+    logits: Logits
+    labels: NDArray[np.integer]  # (images,)
+    correct: NDArray[np.bool_]  # (images,)
+    cases: NDArray[np.integer]  # the cluster of each image, (images,)
+    groupings: tuple[Grouping, ...] = ()  # by facts
+
+    def take(self, rows: NDArray[np.bool_]) -> Answers:
+        groupings = tuple(one[rows] for one in self.groupings)
+        return Answers(self.logits[rows], self.labels[rows], self.correct[rows], self.cases[rows], groupings)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+class Signals(NamedTuple):
+    """What the estimate is made of, by image; the limit of a class is the most images that chance would give it."""
+
+    confidence: NDArray[np.floating]  # probability of the likeliest labels that keep the limits
+    evened: NDArray[np.floating]  # the same where the logits of every image have one spread: fog shrinks them, and no more
+    within: NDArray[np.floating]  # whether the prediction keeps the limits: under strong shifts many images get few names
+
+
+class Look(NamedTuple):
+    """What can be seen of answers without labels."""
+
+    signals: NDArray[np.floating]  # means of each of `Signals`, (3,)
+    images: int
+    cases: int  # clusters: what chance is reckoned by
+
+
+@dataclass(frozen=True)
+class View:
+    """Signals of the images of one target, which all looks at it and at its slices share."""
+
+    predicted: NDArray[np.integer]  # class of each image, (images,)
+    signals: Signals
+    cases: NDArray[np.integer]
+
+    def look(self, rows: NDArray[np.bool_] | slice = slice(None)) -> Look:
+        """At all images, or at some."""
+        means, cases = np.array([signal[rows].mean() for signal in self.signals]), self.cases[rows]
+        return Look(means, len(cases), len(np.unique(cases)))
+
+
+@dataclass(frozen=True)
+class Source:
+    """Labelled images without a shift: what every estimate starts from."""
+
+    clean: Answers
+
+    @cached_property
+    def _temperature(self) -> float:
+        return fit_temperature(self.clean.labels[:, None], self.clean.logits)
+
+    @cached_property
+    def _evened_temperature(self) -> float:
+        return fit_temperature(self.clean.labels[:, None], evened(self.clean.logits))
+
+    @cached_property
+    def _probabilities(self) -> NDArray[np.floating]:
+        return self.probabilities(self.clean.logits)
+
+    @cached_property
+    def label_shares(self) -> NDArray[np.floating]:
+        return smoothed_shares(self.clean.labels, self.clean.logits.shape[1])
+
+    def probabilities(self, logits: Logits) -> NDArray[np.floating]:
+        """Of every class, after temperature scaling."""
+        return softmax(logits / self._temperature)
+
+    def view(self, logits: Logits, cases: NDArray[np.integer]) -> View:
+        """What can be seen of answers without labels, as many at once as there are labelled ones: limits are then alike."""
+        predicted = logits.argmax(axis=1)
+        evened_ones, sure = softmax(evened(logits) / self._evened_temperature), np.eye(logits.shape[1])[predicted]
+        limited = (
+            likeliest_within_limits(one, self.label_shares, at_once=min(AT_ONCE, len(self.clean)))
+            for one in (self.probabilities(logits), evened_ones, sure)
+        )
+        return View(predicted, Signals(*limited), cases)
+
+    def published(self, logits: Logits) -> dict[str, float]:
+        """The estimates of others, which know no shift but the one that is asked for.
+
+        COT takes the shares of the classes from the labelled images, so these must be at least as many as classes are.
+        """
+        source, correct, target = self._probabilities, self.clean.correct, self.probabilities(logits)
+        counts = np.bincount(self.clean.labels, minlength=source.shape[1])
+        told = {
+            "AC": average_confidence(target),
+            "DoC": difference_of_confidences(source, correct, target),
+            "ATC-MC": average_thresholded_confidence(source.max(axis=1), correct, target.max(axis=1)),
+            "ATC-NE": average_thresholded_confidence(negative_entropy(source), correct, negative_entropy(target)),
+        }
+        enough = min(len(source), len(logits)) >= source.shape[1]
+        return {**told, "COT": confidence_by_transport(target, counts / counts.sum())} if enough else told
+
+
+def softmax(logits: Logits) -> NDArray[np.floating]:
+    """Probabilities of the classes, (images, classes).
+
+    >>> softmax(np.log([[3.0, 1.0]]))
+    array([[0.75, 0.25]])
+    """
+    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+
+
+def evened(logits: Logits) -> Logits:
+    """Logits of mean 0 and standard deviation 1 over the classes of each image.
+
+    >>> evened(np.array([[3.0, 1.0], [0.3, 0.1]]))
+    array([[ 1., -1.],
+           [ 1., -1.]])
+    """
+    around = logits - logits.mean(axis=1, keepdims=True)
+    return np.asarray(around / np.maximum(around.std(axis=1, keepdims=True), 1e-12))
+
+
+def log_odds(share: float | NDArray[np.floating], images: int) -> NDArray[np.floating]:
+    """Of a share of so many images, half an image from certainty at most.
+
+    >>> log_odds(0.5, 10).round(3), log_odds(1.0, 10).round(3)
+    (np.float64(0.0), np.float64(3.045))
+    """
+    hits = np.asarray(share) * images
+    return np.asarray(np.log((hits + 0.5) / (images - hits + 0.5)))[()]
+
+
+BEFORE = np.array([0.5, 0.5, 0.0])
+"""Weights of the signals before anything is known: the mean of both confidences."""
+
+DRAWN = 0.03
+"""How strongly weights are drawn there, a shift; from a tenth of it to ten times as much the errors are about the same."""
+
+
+@dataclass(frozen=True)
+class Trend:
+    """Log-odds of the accuracy, linear in those of the signals."""
+
+    level: float
+    centre: NDArray[np.floating]  # log-odds of the signals there
+    weights: NDArray[np.floating]
+    images: int  # labelled ones: shares are known to half of one
+
+    @classmethod
+    def through(cls, signals: NDArray[np.floating], accuracies: NDArray[np.floating], images: int) -> Trend:
+        """By least squares over shifts, signals (shifts, 3), with a ridge towards `BEFORE`.
+
+        >>> shares = np.array([0.2, 0.5, 0.8])  # where confidence is accuracy, the weights stay what they were
+        >>> Trend.through(np.stack([shares, shares, shares], axis=1), shares, 100).weights.round(3) + 0
+        array([0.5, 0.5, 0. ])
+        """
+        seen, known = log_odds(signals, images), log_odds(accuracies, images)
+        centre, level = seen.mean(axis=0), float(known.mean())
+        apart = seen - centre
+        unexplained = known - level - apart @ BEFORE
+        ridge = DRAWN * len(apart) * np.eye(len(BEFORE))
+        return cls(level, centre, BEFORE + np.linalg.solve(apart.T @ apart + ridge, apart.T @ unexplained), images)
+
+    def at(self, look: Look) -> float:
+        """Log-odds of the accuracy of what looks like this."""
+        return float(self.level + (log_odds(look.signals, self.images) - self.centre) @ self.weights)
+
+
+def share_of(log_odds: float) -> float:
+    """The share that has these log-odds.
+
+    >>> share_of(0.0)
+    0.5
+    """
+    return float(1 / (1 + np.exp(-log_odds)))
+
+
+def angle(share: float) -> float:
+    """Arcsine of the root: chance moves it by as much at every share.
+
+    >>> round(angle(0.5) / np.pi, 3), round(angle(1.0) / np.pi, 3)
+    (0.25, 0.5)
+    """
+    return float(np.arcsin(np.sqrt(share)))
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+class Miss(NamedTuple):
+    """By how much an estimate was off, as angles."""
+
+    by: float
+    group: str  # the group of shifts that took no part in it
+    cases: int
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One estimate of an accuracy that is known: of a shift, on photos, that took no part in the calibration."""
+
+    shift: str
+    accuracy: float
+    estimates: Mapping[str, float]  # by name; ours is `CALIBRATED`
+    images: int
+    miss: Miss  # of ours
+    in_slices: Sequence[Miss]  # the same in each slice that has enough images
+
+    def error(self, name: str) -> float:
+        return self.estimates[name] - self.accuracy
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The trend through all tried shifts, and how far estimates were off where a group of shifts was left out."""
+
+    source: Source
+    trend: Trend
+    looks: Sequence[Look]  # of the shifts that the trend goes through
+    predicted: NDArray[np.floating]  # the largest share of the images that any of them gave to a class, (classes,)
+    attempts: Sequence[Attempt]
+
+    @classmethod
+    def of(
+        cls, clean: Answers, shifted: Mapping[str, Answers], groups: Mapping[str, str], half: NDArray[np.bool_]
+    ) -> Calibration:
+        """From answers to the same images under every shift; `half` of the images are kept apart in each try."""
+        source = Source(clean)
+        known = [clean, *shifted.values()]
+        views = [source.view(one.logits, one.cases) for one in known]
+        looks, classes = [view.look() for view in views], clean.logits.shape[1]
+        predicted = np.max([np.bincount(view.predicted, minlength=classes) for view in views], axis=0) / len(clean)
+        accuracies = np.array([one.correct.mean() for one in known])
+        trend = Trend.through(np.array([one.signals for one in looks]), accuracies, len(clean))
+        return cls(source, trend, looks, predicted, list(_attempts(clean, shifted, groups, half)))
+
+    def estimate(self, look: Look) -> float:
+        return share_of(self.trend.at(look))
+
+    def interval(self, look: Look, level: float = 0.95) -> tuple[float, float]:
+        """As wide as errors were on shifts that took no part, and wider for fewer clusters than those had."""
+        return widened(self.estimate(look), look.cases, [one.miss for one in self.attempts], level)
+
+    def interval_in_slice(self, look: Look, level: float = 0.95) -> tuple[float, float] | None:
+        """The same by the errors in slices; None where too few have been tried."""
+        missed = [miss for one in self.attempts for miss in one.in_slices]
+        if len(missed) < LEAST_TRIES or len({miss.group for miss in missed}) < 2:
+            return None
+        return widened(self.estimate(look), look.cases, missed, level)
+
+    def why_outside(self, view: View, names: Callable[[int], str] = str) -> str | None:
+        """Why nothing is known of such answers, or None: they lie outside all that was tried."""
+        counts = np.bincount(view.predicted, minlength=len(self.predicted))
+        allowed = np.maximum(self.predicted, 2 / len(self.source.clean))  # a class that was rare may be twice as frequent
+        beyond = np.maximum(0, counts - class_limits(allowed, len(view.predicted))) / len(view.predicted)
+        if beyond.sum() > MOST_BEYOND:
+            likes = ", ".join(names(int(place)) for place in np.argsort(-beyond, kind="stable")[:3] if beyond[place])
+            return (
+                f"{_percent(float(beyond.sum()))} of the predictions are more than any shift that was tried gave their "
+                f"class ({likes}); are these images of other classes, or of few?"
+            )
+        signal, least = view.look().signals[0], min(one.signals[0] for one in self.looks)
+        if signal < least / 2:
+            tried = f"the least under the shifts that were tried is {_percent(least)}"
+            return f"its mean confidence within the limits of classes is {_percent(signal)}, and {tried}"
+        return None
+
+    def covered(self, level: float = 0.95) -> float:
+        """Share of the tried accuracies within an interval that is made from the tries of the other groups."""
+        within = []
+        for one in self.attempts:
+            others = [other.miss for other in self.attempts if other.miss.group != one.miss.group]
+            low, high = widened(one.estimates[CALIBRATED], one.miss.cases, others, level)
+            within.append(low <= one.accuracy <= high)
+        return float(np.mean(within))
+
+
+def widened(estimate: float, cases: int, missed: Sequence[Miss], level: float) -> tuple[float, float]:
+    """An interval about an estimate, by the root mean square of these misses and Student's t of their groups.
+
+    Degrees of freedom are Satterthwaite's, from as many as groups to three times as many: more where groups miss alike. The
+    angle of a share of n cases varies by 1 / 4n, which is added for fewer cases than the misses are of.
+
+    >>> low, high = widened(0.5, 100, [Miss(0.05, "blur", 100), Miss(0.0, "noise", 100)], 0.95)
+    >>> round(low, 3), round(high, 3)  # t of two degrees is 4.303, the mean square .00125; sin(pi / 4 +- .152) squared
+    (0.35, 0.65)
+    """
+    by_group: dict[str, list[float]] = {}
+    for miss in missed:
+        fewer = max(0.0, 1 / cases - 1 / miss.cases) / 4
+        by_group.setdefault(miss.group, []).append(miss.by**2 + fewer)
+    squares = np.array([np.mean(found) for found in by_group.values()])
+    groups, mean, varied = len(squares), squares.mean(), squares.var(ddof=1) if len(squares) > 1 else np.inf
+    freedom = min(max(2 * groups * mean**2 / max(varied, 1e-12), groups), 3 * groups)
+    reach = student_quantile((1 + level) / 2, freedom) * float(np.sqrt(mean))
+    low, high = np.clip([angle(estimate) - reach, angle(estimate) + reach], 0, np.pi / 2)
+    return float(np.sin(low) ** 2), float(np.sin(high) ** 2)
+
+
+def _attempts(
+    clean: Answers, shifted: Mapping[str, Answers], groups: Mapping[str, str], half: NDArray[np.bool_]
+) -> Iterator[Attempt]:
+    """Every shift by the shifts of other groups, on the half of the photos that took no part."""
+    for rows in (half, ~half):
+        source = Source(clean.take(rows))
+        known = [source.clean, *(one.take(rows) for one in shifted.values())]
+        signals = np.array([source.view(one.logits, one.cases).look().signals for one in known])
+        accuracies = np.array([one.correct.mean() for one in known])
+        for name, answers in shifted.items():
+            others = np.array([True, *(groups[other] != groups[name] for other in shifted)])  # the unshifted among them
+            trend = Trend.through(signals[others], accuracies[others], len(source.clean))
+            yield _attempt(source, trend, name, groups[name], answers.take(~rows))
+
+
+def _attempt(source: Source, trend: Trend, shift: str, group: str, new: Answers) -> Attempt:
+    view = source.view(new.logits, new.cases)
+
+    def miss(rows: NDArray[np.bool_]) -> Miss:
+        look = view.look(rows)
+        return Miss(angle(share_of(trend.at(look))) - angle(float(new.correct[rows].mean())), group, look.cases)
+
+    return Attempt(
+        shift=shift,
+        accuracy=float(new.correct.mean()),
+        estimates={CALIBRATED: share_of(trend.at(view.look())), **source.published(new.logits)},
+        images=len(new),
+        miss=miss(np.ones(len(new), bool)),
+        in_slices=[
+            miss(grouping == value)
+            for grouping in (*new.groupings, new.logits.argmax(axis=1))
+            for value in large_enough(grouping)
+        ],
+    )
+
+
+def large_enough(grouping: Grouping) -> list[int]:
+    """Groups that have enough images for an estimate of their own, and are not all of them.
+
+    >>> large_enough(np.repeat([0, 1, 2], [30, 5, 20]))
+    [0, 2]
+    """
+    values, counts = np.unique(grouping, return_counts=True)
+    return [int(value) for value, count in zip(values, counts, strict=True) if IN_A_SLICE <= count < len(grouping)]

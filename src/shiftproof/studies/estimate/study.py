@@ -1,0 +1,219 @@
+"""Accuracy on images without labels, estimated by a trend through shifts of labelled images, and tried on left-out ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftproof.corruptions import corruption_of
+from shiftproof.errors import BadInput
+from shiftproof.metrics import is_correct, to_probabilities
+from shiftproof.metrics.likelihood import split_half
+from shiftproof.metrics.wording import counted
+from shiftproof.studies import evidence
+from shiftproof.studies.accuracy.study import all_slices
+from shiftproof.studies.base import ClassNames, dataset_ref, model_refs, refs_of, settle
+from shiftproof.studies.corruption.study import CorruptedStudy
+from shiftproof.studies.estimate.calibrated import CALIBRATED, Answers, Calibration, View, large_enough
+from shiftproof.types import (
+    CLEAN,
+    Condition,
+    Dataset,
+    DatasetRef,
+    Finding,
+    Interval,
+    Keep,
+    Known,
+    LoadPredictions,
+    Logits,
+    Measurement,
+    ModelRef,
+    Note,
+    Predictions,
+    Reading,
+    Run,
+    Skipped,
+)
+
+LEAST = 40
+"""Labelled images, and unlabelled ones, below which an estimate says nothing."""
+
+SEVERITIES = (1, 3, 5)
+"""Weak, middling and strong shifts: what lies between is on the same line."""
+
+RANGES = 4
+"""Groups that a numeric fact of many values is cut into."""
+
+FAMILIES = {"speckle_noise": "noise", "gaussian_blur": "blur", "spatter": "weather", "saturate": "digital"}
+"""Groups of the extra corruptions: what is left out together must not be known from a near relative."""
+
+HOW = (
+    "log-odds of the accuracy, linear in those of the mean confidence and of the share of predictions that leave no class "
+    "with more images than chance would give it; temperatures from the clean labelled images"
+)
+JUDGED = "each shift by shifts of other groups, on the half of the images that took no part"
+
+
+@dataclass(frozen=True)
+class EstimateStudy(CorruptedStudy):
+    """Estimated accuracy of every model on datasets without labels.
+
+    The labelled `dataset` under corruptions gives accuracies that are known: a trend through them turns what a model's
+    answers look like into an accuracy. How far such an estimate is off is measured with groups of corruptions left out.
+    """
+
+    severities: Sequence[int] = SEVERITIES
+    unlabelled: Mapping[str, DatasetRef | Dataset] = field(default_factory=dict, hash=False)
+    keep: Keep = "logits"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        settle(self, unlabelled=refs_of(self.unlabelled))
+        if len({family(name) for name in self.corruptions}) < 2:
+            raise BadInput("the estimate is tried on groups of corruptions left out: name corruptions of two groups or more")
+
+    def conditions(self) -> list[Condition]:
+        """The images as the model takes them, those of production too; then every cell."""
+        return [CLEAN, *super().conditions()[1:]]
+
+    @property
+    def _picture(self) -> str:
+        return self.picture or "model-size"
+
+    def runs(self) -> list[Run]:
+        """Every model on the labelled images under every condition, and on the others as they are."""
+        others = refs_of(self.unlabelled).values()
+        return [*super().runs(), *(Run(model, images) for model in model_refs(self.models) for images in others)]
+
+    def reading(self, run: Run) -> Reading | None:
+        """Labels of the others, where they have some, take no part."""
+        return None if run.dataset == dataset_ref(self.dataset) else Reading(dataset_ref(self.dataset), labelled=False)
+
+    def why_nothing(self, known: Known) -> str | None:
+        """It starts from images whose class is known."""
+        return known.unlabelled(dataset_ref(self.dataset), "an estimate of accuracy")
+
+    def measure(self, load: LoadPredictions) -> Iterator[Finding | Note]:
+        yield from self._cautions()
+        for model in model_refs(self.models):
+            made = self._calibration(model, load)
+            if isinstance(made, str):
+                yield from evidence.skipped(dataset_ref(self.dataset).name, made)
+                continue
+            for name, images in refs_of(self.unlabelled).items():
+                yield from self._estimates(Run(model, images), name, made, load)
+            yield from self._tried(model, made, load)
+
+    def _calibration(self, model: ModelRef, load: LoadPredictions) -> Calibration | str:
+        """The calibration of one model, or why there is none."""
+        loaded = [load(Run(model, dataset_ref(self.dataset), condition)) for condition in self.conditions()]
+        shared = set.intersection(*(set(one.ids) for one in loaded))
+        clean, *cells = [
+            evidence.labelled_only(one.take(np.array([image in shared for image in one.ids], bool))) for one in loaded
+        ]
+        if why := evidence.why_unread(loaded[0]) or evidence.why_no_confidence(clean):
+            return why
+        if why := evidence.why_unlabelled(loaded[0], "an estimate of accuracy"):
+            return why
+        half = split_half(clean.clusters.keys)
+        if len(clean) < LEAST or min(half.sum(), (~half).sum()) < LEAST // 4:
+            return f"an estimate needs {LEAST} labelled images in two halves that share none, and has {len(clean)} in all"
+        conditions = self.conditions()[1:]
+        shifted = {str(condition): answers(cell) for condition, cell in zip(conditions, cells, strict=True)}
+        groups = {str(condition): family(condition.name) for condition in conditions}
+        try:
+            return Calibration.of(answers(clean), shifted, groups, half)
+        except BadInput as reason:  # no temperature fits
+            return str(reason)
+
+    def _tried(self, model: ModelRef, made: Calibration, load: LoadPredictions) -> Iterator[Measurement]:
+        """How far estimates were off, ours and the published ones, and how often the interval held."""
+        run = Run(model, dataset_ref(self.dataset))
+        told = {
+            **evidence.convention_of(run, load(run)),
+            "estimate": HOW,
+            "tried": f"{len(made.attempts)} times, {JUDGED}",
+        }
+        images = made.attempts[0].images
+        for name in made.attempts[0].estimates:
+            off = float(np.mean([abs(one.error(name)) for one in made.attempts]))
+            yield Measurement("estimate_error", off, {**run.about(), "estimate": name}, images, told)
+        yield Measurement("estimate_coverage", made.covered(), {**run.about(), "estimate": CALIBRATED}, images, told)
+
+    def _estimates(self, run: Run, name: str, made: Calibration, load: LoadPredictions) -> Iterator[Finding | Note]:
+        """Of one dataset as a whole, in ways of others too, and in slices; or why there is none."""
+        found = load(run)
+        if why := evidence.why_unread(found) or evidence.why_no_confidence(found):
+            yield Skipped(f"{name}: {why}")
+            return
+        if len(found) < LEAST:
+            yield Skipped(f"{name}: an estimate needs {LEAST} images, and has {len(found)}")
+            return
+        logits = logits_of(found)
+        view = made.source.view(logits, cases_of(found))
+        if outside := made.why_outside(view, ClassNames(found.classes).__getitem__):
+            yield Skipped(f"{name}: the accuracy of {run.model.name} is not estimated, {outside}")
+            return
+        told = {"estimate": HOW, "labelled": dataset_ref(self.dataset).name}
+        subject = evidence.Subject.of(run, found).also({"dataset": name}, told)
+        method = f"as far as estimates were off in {len(made.attempts)} tries, {JUDGED}"
+        cases = "" if found.clusters.numbers is None else counted(found.clusters.count, found.clusters.case)
+        within = Interval(*made.interval(view.look()), method=method, cases=cases)
+        yield subject.number("estimated_accuracy", made.estimate(view.look()), within)
+        for other, value in made.source.published(logits).items():
+            yield subject.also({"estimate": other}, {"estimate": "as published"}).number("published_estimate", value)
+        yield from self._slices(found, logits, subject, view, made)
+
+    def _slices(
+        self, found: Predictions, logits: Logits, subject: evidence.Subject, view: View, made: Calibration
+    ) -> Iterator[Finding | Note]:
+        """Of each group of a fact, and of each predicted class, that has enough images."""
+        names, predicted = ClassNames(found.classes), logits.argmax(axis=1)
+        facts = [one for one in all_slices(found.facts, ranges=RANGES) if not one.why_useless]
+        groups = [(one.fact, one.groups == place, one.names[place]) for one in facts for place in large_enough(one.groups)]
+        groups += [("predicted class", predicted == place, names[place]) for place in large_enough(predicted)]
+        method = f"as far as estimates of slices were off, {JUDGED}"
+        for fact, rows, name in groups:
+            look = view.look(rows)
+            ends = made.interval_in_slice(look)
+            if ends is None:
+                yield Skipped(
+                    f"{subject.about['dataset']}: slices are not estimated, those of the labelled images are too small to "
+                    f"try it; calibrate on more of them (--calibrated-on)"
+                )
+                return
+            of_group = subject.take(rows).also({"fact": fact, "group": name})
+            yield of_group.number("estimated_group_accuracy", made.estimate(look), Interval(*ends, method=method))
+
+
+def family(corruption: str) -> str:
+    """The group of a corruption, of an extra one that of its nearest relatives.
+
+    >>> family("fog"), family("speckle_noise")
+    ('weather', 'noise')
+    """
+    return FAMILIES.get(corruption) or corruption_of(corruption).group
+
+
+def answers(predictions: Predictions) -> Answers:
+    """Labels and logits of labelled images."""
+    correct = is_correct(predictions.labels, predictions.top5.classes)
+    groupings = tuple(one.groups for one in all_slices(predictions.facts, ranges=RANGES) if not one.why_useless)
+    return Answers(logits_of(predictions), predictions.labels[:, 0], correct, cases_of(predictions), groupings)
+
+
+def cases_of(predictions: Predictions) -> NDArray[np.integer]:
+    """The cluster of each image."""
+    numbers = predictions.clusters.numbers
+    return np.arange(len(predictions)) if numbers is None else numbers
+
+
+def logits_of(predictions: Predictions) -> Logits:
+    """Logits, or logarithms of the probabilities that a model gives instead."""
+    logits = np.asarray(predictions.need_logits(), float)
+    if predictions.gives == "probabilities":
+        return np.asarray(np.log(np.maximum(to_probabilities(logits, "probabilities"), 1e-12)))
+    return logits
