@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -44,8 +44,20 @@ def fingerprint_of(*parts: object) -> str:
     >>> fingerprint_of({"b": 1, "a": 2}) == fingerprint_of({"a": 2, "b": 1})
     True
     """
-    text = json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=_plain)
-    return hashlib.blake2b(text.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
+    return fingerprint_of_text([stable_text(parts)])
+
+
+def fingerprint_of_text(pieces: Iterable[str]) -> str:
+    """The digest of a text that comes in pieces."""
+    digest = hashlib.blake2b(digest_size=16)
+    for piece in pieces:
+        digest.update(piece.encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()
+
+
+def stable_text(value: object) -> str:
+    """Plain values as the text that fingerprints are of."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=_plain)
 
 
 def _plain(value: object) -> object:
