@@ -25,8 +25,11 @@ Item = TypeVar("Item")
 IN_MEMORY = 2**24
 """Bytes of a column that stay in memory."""
 
-BLOCK = 2**16
-"""Rows that are Python objects at a time; as many texts may be looked up in a dictionary."""
+BLOCK = 2**12
+"""Rows that are Python objects at a time: few enough for the cache of a processor."""
+
+FEW = 2**16
+"""Texts that are looked up in a dictionary, and different texts of a column that is coded."""
 
 
 def room(shape: int | tuple[int, ...], kind: DTypeLike) -> NDArray[Any]:
@@ -158,7 +161,7 @@ class Texts(Sequence[str]):
 
     def place(self, text: str) -> int | None:
         """Where a text stands first; None where it does not."""
-        if len(self) <= BLOCK:
+        if len(self) <= FEW:
             return self._place_of.get(text)
         found = int(self._looked_up([text])[0])
         return None if found < 0 else found
@@ -167,7 +170,7 @@ class Texts(Sequence[str]):
         """Where each of some texts stands first, -1 where it does not; soonest told of those that stand together `near`."""
         if self.has_at(near, texts):
             return np.arange(near, near + len(texts))
-        if len(self) <= BLOCK:
+        if len(self) <= FEW:
             return np.fromiter((self._place_of.get(text, -1) for text in texts), np.int64, len(texts))
         return self._looked_up(texts)
 
@@ -176,15 +179,36 @@ class Texts(Sequence[str]):
         stop = place + len(texts)
         if stop > len(self) or not texts or self[place] != texts[0] or self.repeated is not None:
             return False
-        ends = np.cumsum(_lengths(texts)) + self._start(place)
-        return np.array_equal(ends, self._ends[place:stop]) and self._data[self._start(place) : int(ends[-1])] == _encoded(
-            texts
+        data, ends = _packed(texts)
+        start = self._start(place)
+        return self._data[start : start + len(data)] == data and np.array_equal(ends + start, self._ends[place:stop])
+
+    @property
+    def has_empty(self) -> bool:
+        """Whether some text is empty."""
+        return bool(len(self)) and (
+            not self._ends[0] or any(np.diff(some).min(initial=1) == 0 for some in self._overlapping())
         )
+
+    def may_hold(self, part: str) -> bool:
+        """Whether a text holds this; perhaps also where it ends one text and begins the next."""
+        return self._data.find(part.encode()) >= 0
+
+    def some_begin(self, letter: str) -> bool:
+        """Whether some text, of which none is empty, begins with an ASCII letter."""
+        data, code = np.frombuffer(self._data, np.uint8), ord(letter)
+        return bool(len(data)) and bool(
+            data[0] == code or any((data[some[:-1]] == code).any() for some in self._overlapping())
+        )
+
+    def _overlapping(self) -> Iterator[NDArray[np.int64]]:
+        """Where texts end, some at a time, each time from the last of those before."""
+        return (self._ends[start : start + FEW + 1] for start in range(0, len(self) - 1, FEW))
 
     @cached_property
     def repeated(self) -> int | None:
         """The first place whose text stands before it too; None where all texts differ."""
-        if len(self) <= BLOCK:
+        if len(self) <= FEW:
             known = self._place_of
             return None if len(known) == len(self) else next(row for row, text in enumerate(self) if known[text] != row)
         found = len(self)
@@ -275,10 +299,10 @@ class GrowingTexts:
 
     def add(self, texts: Sequence[str]) -> None:
         if texts:
-            ends = np.cumsum(_lengths(texts)) + self._size
-            self._data.add(_encoded(texts))
-            self._ends.add(ends)
-            self._size = int(ends[-1])
+            data, ends = _packed(texts)
+            self._data.add(data)
+            self._ends.add(ends + self._size)
+            self._size += len(data)
 
     def whole(self) -> Texts:
         return Texts(self._data.whole(), self._ends.whole())
@@ -318,7 +342,7 @@ class Coded(Sequence[Item], Generic[Item]):
 class GrowingCells:
     """A column of texts that is added to: coded as long as there are few different ones, and as they are beyond that."""
 
-    def __init__(self, most: int | None = BLOCK) -> None:
+    def __init__(self, most: int | None = FEW) -> None:
         self._most = most  # different texts; None for any number
         self._known: dict[str, int] = {}
         self._codes = GrowingNumbers(np.int32)
@@ -368,19 +392,17 @@ class Parsed(Sequence[Item], Generic[Item]):
         return Parsed(self.texts.take(places), self.parse)
 
 
-def _encoded(texts: Sequence[str]) -> bytes:
-    return "".join(texts).encode("utf-8", "surrogatepass")
+def _packed(texts: Sequence[str]) -> tuple[bytes, NDArray[np.int64]]:
+    """Texts one behind the other, and where each ends."""
+    together = "".join(texts)
+    if together.isascii():
+        return together.encode("ascii"), np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)))
+    parts = [text.encode("utf-8", "surrogatepass") for text in texts]
+    return b"".join(parts), np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts)))
 
 
 def _decoded(data: bytes) -> str:
     return data.decode("utf-8", "surrogatepass")
-
-
-def _lengths(texts: Sequence[str]) -> NDArray[np.int64]:
-    """The bytes of each text."""
-    if all(map(str.isascii, texts)):
-        return np.fromiter(map(len, texts), np.int64, len(texts))
-    return np.fromiter((len(text.encode("utf-8", "surrogatepass")) for text in texts), np.int64, len(texts))
 
 
 def _hashes(texts: Sequence[str]) -> NDArray[np.uint64]:

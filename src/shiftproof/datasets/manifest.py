@@ -9,7 +9,7 @@ import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -42,8 +42,8 @@ DIGESTS = re.compile("[0-9a-f]*")
 SEPARATOR = "|"
 """Separates several labels in one cell of the column `labels`."""
 
-ROWS_AT_ONCE = 4096
-"""Rows of JSON or Parquet, which may be large, that are Python objects at a time."""
+ROWS_AT_ONCE, LETTERS_AT_ONCE = 4096, 2**20
+"""Rows of JSON or Parquet, which may be large, that are Python objects at a time; and letters of lines."""
 
 
 @dataclass(frozen=True)
@@ -155,11 +155,16 @@ def _load_columns(path: str) -> _Columns:
 
 def _lines(path: str, zeros: Sequence[str] = ("\0",)) -> Iterator[str]:
     """The lines of a table, with their ends."""
+    return chain.from_iterable(_some_lines(path, zeros))
+
+
+def _some_lines(path: str, zeros: Sequence[str]) -> Iterator[list[str]]:
     with reading_text(path, errors="surrogateescape") as file:
-        for line in file:
-            if any(zero in line for zero in zeros):
+        while lines := file.readlines(LETTERS_AT_ONCE):
+            text = "".join(lines)
+            if any(zero in text for zero in zeros):
                 raise BadInput(f"{path} is not text in UTF-8: it holds zeros, which no name does")
-            yield line
+            yield lines
 
 
 def _csv_columns(path: str, delimiter: str) -> _Columns:
@@ -172,8 +177,9 @@ def _csv_columns(path: str, delimiter: str) -> _Columns:
         rows = 0
         filled = filter(None, reader)  # lines without anything are no rows
         while some := list(islice(filled, BLOCK)):
-            if uneven := next((row for row, one in enumerate(some, 2) if len(one) != len(names)), None):
-                raise BadInput(f"{path}, row {rows + uneven}: not as many cells as the heading has columns")
+            if {*map(len, some)} != {len(names)}:
+                uneven = next(row for row, one in enumerate(some, rows + 2) if len(one) != len(names))
+                raise BadInput(f"{path}, row {uneven}: not as many cells as the heading has columns")
             for growing, column in zip(cells.values(), zip(*some, strict=True), strict=True):
                 growing.add(column)
             rows += len(some)
@@ -327,14 +333,11 @@ def _read_fact(cell: str) -> Any:
 
 def _checked_ids(path: str, paths: Texts, given: Texts | None, root: str, *, allow_outside: bool) -> Texts:
     """The id of every image, each once."""
-    growing = GrowingTexts()
-    for start, files in in_blocks(paths):
-        _check_paths(path, files, start, root, allow_outside=allow_outside)
-        own = files if os.sep == "/" else [file.replace(os.sep, "/") for file in files]
-        growing.add(
-            [told or file for told, file in zip(given[start : start + len(own)], own, strict=True)] if given else own
-        )
-    ids = growing.whole() if given or os.sep != "/" else paths
+    # most paths have none of these, and a manifest may have millions
+    if os.sep != "/" or paths.has_empty or any(map(paths.may_hold, ("://", ".."))) or paths.some_begin("/"):
+        for number, file in enumerate(paths, 1):
+            _check_path(path, number, file, root, allow_outside=allow_outside)
+    ids = _ids(paths, given)
     if (twice := ids.repeated) is not None:
         raise BadInput(f"{path} lists {ids[twice]} twice; give each row an id of its own in a column 'id'")
     first = paths[:50]
@@ -343,22 +346,30 @@ def _checked_ids(path: str, paths: Texts, given: Texts | None, root: str, *, all
     return ids
 
 
-def _check_paths(path: str, files: Sequence[str], start: int, root: str, *, allow_outside: bool) -> None:
+def _ids(paths: Texts, given: Texts | None) -> Texts:
+    """The ids that are given, and paths for images that have none."""
+    if given is not None and not given.has_empty:
+        return given
+    if given is None and os.sep == "/":
+        return paths
+    growing = GrowingTexts()
+    for start, files in in_blocks(paths):
+        told = given[start : start + len(files)] if given else [""] * len(files)
+        growing.add([one or file.replace(os.sep, "/") for one, file in zip(told, files, strict=True)])
+    return growing.whole()
+
+
+def _check_path(path: str, number: int, file: str, root: str, *, allow_outside: bool) -> None:
     """BadInput where a row has no path, or one that the table may not name."""
-    together = "\n".join(("", *files))
-    # most paths have none of these, and a manifest may have millions
-    if os.sep == "/" and "" not in files and not any(sign in together for sign in ("://", "..", "\n/")):
-        return
-    for number, file in enumerate(files, start + 1):
-        if not file:
-            raise BadInput(f"{path}, image {number}: no path")
-        if "://" in file:
-            check_url(file)
-        if not allow_outside and leads_outside(file, root):
-            raise BadInput(
-                f"{path}, image {number}: {file} lies outside {root}; where the table may name such files, say "
-                f"--allow-outside, or open {path}?allow_outside=true"
-            )
+    if not file:
+        raise BadInput(f"{path}, image {number}: no path")
+    if "://" in file:
+        check_url(file)
+    if not allow_outside and leads_outside(file, root):
+        raise BadInput(
+            f"{path}, image {number}: {file} lies outside {root}; where the table may name such files, say "
+            f"--allow-outside, or open {path}?allow_outside=true"
+        )
 
 
 def _labels(columns: _Columns, classes: Classes | None) -> tuple[Classes, Coded[tuple[int, ...]]]:
