@@ -21,6 +21,7 @@ from numpy.typing import DTypeLike, NDArray
 from shiftproof.errors import BadInput
 
 Item = TypeVar("Item")
+Number = TypeVar("Number", bound=np.generic)
 
 IN_MEMORY = 2**24
 """Bytes of a column that stay in memory."""
@@ -45,7 +46,11 @@ def room(shape: int | tuple[int, ...], kind: DTypeLike) -> NDArray[Any]:
         return np.asarray(np.memmap(file, kind, "r+", shape=shape))
 
 
-def in_blocks(items: Sequence[Item], size: int = BLOCK) -> Iterator[tuple[int, Sequence[Item]]]:
+@overload
+def in_blocks(items: NDArray[Number], size: int = BLOCK) -> Iterator[tuple[int, NDArray[Number]]]: ...
+@overload
+def in_blocks(items: Sequence[Item], size: int = BLOCK) -> Iterator[tuple[int, Sequence[Item]]]: ...
+def in_blocks(items: Any, size: int = BLOCK) -> Iterator[tuple[int, Any]]:
     """Some items at a time, with the place of the first."""
     for start in range(0, len(items), size):
         yield start, items[start : start + size]

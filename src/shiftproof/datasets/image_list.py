@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
-from shiftproof.datasets.sample_table import counted_samples, samples_fingerprint
+from shiftproof.datasets.sample_table import counted_samples, samples_by_id, samples_fingerprint
 from shiftproof.errors import BadInput, UnreadableImage
 from shiftproof.files import impossible_name, read_regular
 from shiftproof.places import is_url
@@ -249,7 +249,7 @@ def skip_broken(find: Callable[[str], ImageSource], reasons: Mapping[str, str], 
 def image_opener(datasets: Iterable[Dataset]) -> Callable[[DatasetRef, str], Image]:
     """A function that opens images of these datasets by id; UnreadableImage for one of another dataset."""
     by_place = {images.ref.place: images for images in datasets}
-    samples = {key: {sample.id: sample for sample in images.samples} for key, images in by_place.items()}
+    samples = {key: samples_by_id(images.samples) for key, images in by_place.items()}
 
     def open_image(dataset: DatasetRef, image_id: str) -> Image:
         sample = samples.get(dataset.place, {}).get(image_id)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
 from itertools import chain
 from json.encoder import encode_basestring
-from typing import Any, NamedTuple, TypeAlias, overload
+from typing import Any, NamedTuple, TypeAlias, TypeGuard, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,10 @@ Labelled: TypeAlias = Coded[tuple[int, ...]]
 
 FEW = 2**14
 """Samples that are made once and then kept."""
+
+
+LONG = 2**16
+"""Samples of a dataset beyond which predictions, too, keep ids and facts in columns."""
 
 
 class _Absent:
@@ -89,18 +93,26 @@ class SampleTable(Sequence[Sample]):
         return SampleTable(self.ids.take(places), self.labels.take(places), facts, digests)
 
     @property
-    def used_labels(self) -> list[int]:
-        """Every label that some image has."""
-        return sorted({label for code in np.unique(self.labels.codes).tolist() for label in self.labels.values[code]})
+    def used_label_sets(self) -> list[tuple[int, ...]]:
+        """The labels of an image, for every combination that there is."""
+        counts = np.zeros(len(self.labels.values), np.int64)
+        for _, codes in in_blocks(self.labels.codes, LONG):
+            counts += np.bincount(codes, minlength=len(counts))
+        return [self.labels.values[code] for code in np.flatnonzero(counts).tolist()]
 
     def padded_labels(self) -> Labels:
         """The labels of all samples, (images, labels), padded with -1."""
         told = self.labels.values
-        width = max((len(told[code]) for code in np.unique(self.labels.codes).tolist()), default=1) or 1
+        width = max(map(len, self.used_label_sets), default=1) or 1
         table = np.array([[*one, *[-1] * (width - len(one))][:width] for one in told], np.int64).reshape(len(told), width)
         labels = room((len(self), width), np.int64)
-        np.take(table, self.labels.codes, axis=0, out=labels)
+        for start, codes in in_blocks(self.labels.codes, LONG):
+            labels[start : start + len(codes)] = table[codes]
         return labels
+
+    def fact_columns(self) -> dict[str, Sequence[Fact]]:
+        """Every fact, None for an image that has not even an empty one."""
+        return {name: _with_none(column) for name, column in self.facts.items()}
 
     @property
     def labelled(self) -> NDArray[np.bool_]:
@@ -120,6 +132,17 @@ class SampleTable(Sequence[Sample]):
         return [Sample(image, told, own) for image, told, own in zip(ids, labels, facts, strict=True)]
 
 
+def _with_none(column: FactColumn) -> Sequence[Fact]:
+    if isinstance(column, Coded):
+        return Coded(column.codes, [None if value is ABSENT else value for value in column.values])
+    return Parsed(column.texts, partial(_parsed_or_none, column.parse))
+
+
+def _parsed_or_none(parse: Callable[[str], Any], cell: str) -> Fact:
+    value: Fact = parse(cell)
+    return None if value is ABSENT else value
+
+
 def _without_absent(cells: Iterable[tuple[str, Any]]) -> dict[str, Fact]:
     return {name: value for name, value in cells if value is not ABSENT}
 
@@ -137,15 +160,44 @@ def counted_samples(samples: Sequence[Sample]) -> Counted:
     return Counted(len(samples), sum(1 for sample in samples if sample.labels))
 
 
+def is_long(samples: Sequence[Sample]) -> TypeGuard[SampleTable]:
+    """Whether samples are so many that what is made of them stays in columns too."""
+    return isinstance(samples, SampleTable) and len(samples) > LONG
+
+
 def ids_of(samples: Sequence[Sample]) -> Sequence[str]:
     """The id of each sample."""
     return samples.ids if isinstance(samples, SampleTable) else [sample.id for sample in samples]
 
 
+class _ById(Mapping[str, Sample]):
+    """The samples of a table by their ids."""
+
+    def __init__(self, table: SampleTable) -> None:
+        self._table = table
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._table.ids)
+
+    def __getitem__(self, image_id: str) -> Sample:
+        place = self._table.ids.place(image_id)
+        if place is None:
+            raise KeyError(image_id)
+        return self._table[place]
+
+
+def samples_by_id(samples: Sequence[Sample]) -> Mapping[str, Sample]:
+    """Samples by their ids."""
+    return _ById(samples) if isinstance(samples, SampleTable) else {sample.id: sample for sample in samples}
+
+
 def labels_used(samples: Sequence[Sample]) -> set[int]:
     """Every label that some image has."""
     if isinstance(samples, SampleTable):
-        return set(samples.used_labels)
+        return {label for told in samples.used_label_sets for label in told}
     return {label for sample in samples for label in sample.labels}
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkabl
 import numpy as np
 from numpy.typing import NDArray
 
+from shiftproof.columns import Texts
 from shiftproof.errors import BadInput
 from shiftproof.types.shown import in_a_line
 
@@ -266,7 +267,7 @@ class Clusters:
     """
 
     unit: str  # what one cluster is: "image", "clip", "source image", or a fact of the images such as "patient"
-    keys: tuple[str, ...]  # (images,); the same key in two datasets is the same cluster
+    keys: Sequence[str]  # (images,); the same key in two datasets is the same cluster
     near_duplicates: bool = False  # whether clusters are joined where their images are near-duplicates
     named: bool = False  # whether the user said what a cluster is; otherwise keys come from the names of images
 
@@ -284,6 +285,8 @@ class Clusters:
 
     @cached_property
     def count(self) -> int:
+        if isinstance(self.keys, Texts) and self.keys.repeated is None:
+            return len(self.keys)
         return len(set(self.keys))
 
     @cached_property
@@ -297,6 +300,8 @@ class Clusters:
     def take(self, rows: NDArray[np.integer] | NDArray[np.bool_]) -> Clusters:
         """The same for some of the images."""
         places = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+        if isinstance(self.keys, Texts):
+            return dataclasses.replace(self, keys=self.keys.take(places))
         keys = itemgetter(*places.tolist())(self.keys) if len(places) > 1 else (self.keys[place] for place in places)
         return dataclasses.replace(self, keys=tuple(keys))
 
