@@ -47,11 +47,12 @@ def room(shape: int | tuple[int, ...], kind: DTypeLike) -> NDArray[Any]:
 
 
 @overload
-def in_blocks(items: NDArray[Number], size: int = BLOCK) -> Iterator[tuple[int, NDArray[Number]]]: ...
+def in_blocks(items: NDArray[Number], size: int | None = None) -> Iterator[tuple[int, NDArray[Number]]]: ...
 @overload
-def in_blocks(items: Sequence[Item], size: int = BLOCK) -> Iterator[tuple[int, Sequence[Item]]]: ...
-def in_blocks(items: Any, size: int = BLOCK) -> Iterator[tuple[int, Any]]:
+def in_blocks(items: Sequence[Item], size: int | None = None) -> Iterator[tuple[int, Sequence[Item]]]: ...
+def in_blocks(items: Any, size: int | None = None) -> Iterator[tuple[int, Any]]:
     """Some items at a time, with the place of the first."""
+    size = size or BLOCK
     for start in range(0, len(items), size):
         yield start, items[start : start + size]
 
@@ -347,8 +348,7 @@ class Coded(Sequence[Item], Generic[Item]):
 class GrowingCells:
     """A column of texts that is added to: coded as long as there are few different ones, and as they are beyond that."""
 
-    def __init__(self, most: int | None = FEW) -> None:
-        self._most = most  # different texts; None for any number
+    def __init__(self) -> None:
         self._known: dict[str, int] = {}
         self._codes = GrowingNumbers(np.int32)
         self._texts: GrowingTexts | None = None
@@ -361,7 +361,7 @@ class GrowingCells:
         for cell in dict.fromkeys(cells):
             known.setdefault(cell, len(known))
         self._codes.add(np.fromiter(map(known.__getitem__, cells), np.int32, len(cells)))
-        if self._most is not None and len(known) > self._most:
+        if len(known) > FEW:
             self._texts = GrowingTexts()
             for _, some in in_blocks(self._coded()):
                 self._texts.add(some)

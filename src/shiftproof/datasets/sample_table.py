@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import chain
 from json.encoder import encode_basestring
-from typing import Any, NamedTuple, TypeAlias, TypeGuard, overload
+from typing import Any, NamedTuple, TypeAlias, TypeGuard, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,7 +117,7 @@ class SampleTable(Sequence[Sample]):
     @property
     def labelled(self) -> NDArray[np.bool_]:
         """Which images have a label, (images,)."""
-        return np.array([bool(one) for one in self.labels.values], bool)[self.labels.codes]
+        return np.asarray(np.array([bool(one) for one in self.labels.values], bool)[self.labels.codes])
 
     @cached_property
     def _kept(self) -> list[Sample]:
@@ -139,8 +139,8 @@ def _with_none(column: FactColumn) -> Sequence[Fact]:
 
 
 def _parsed_or_none(parse: Callable[[str], Any], cell: str) -> Fact:
-    value: Fact = parse(cell)
-    return None if value is ABSENT else value
+    value = parse(cell)
+    return None if value is ABSENT else cast(Fact, value)
 
 
 def _without_absent(cells: Iterable[tuple[str, Any]]) -> dict[str, Fact]:

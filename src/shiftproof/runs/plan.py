@@ -15,7 +15,7 @@ from shiftproof.datasets.label_spaces import Scoring
 from shiftproof.datasets.sample_table import fact_names, ids_of, labels_used
 from shiftproof.errors import ClassMismatch
 from shiftproof.runs.load import Pairs, digests_of
-from shiftproof.runs.rows import Contents
+from shiftproof.runs.rows import CANNOT_BE_READ, Contents, may_be_back
 from shiftproof.runs.store import Store
 from shiftproof.types import Classes, Dataset, DatasetRef, Keep, Run, Sample, SkippedImage, Study, richest
 
@@ -81,7 +81,7 @@ def plan_blocks(
         left &= contents.places(pairs).file < 0
         for start, some in in_blocks(pairs) if contents.skipped else ():
             for place, pair in enumerate(some, start):
-                if left[place] and pair in contents.skipped:
+                if left[place] and not may_be_back(contents.skipped.get(pair, CANNOT_BE_READ)):
                     left[place] = False
                     skipped.append(SkippedImage(pair[0], contents.skipped[pair]))
     return Plan(Blocks(samples, left, batch_size), total, total - int(left.sum()), skipped, only is None)

@@ -94,6 +94,18 @@ SAID_ANEW = "predict or run with this model writes it again: the rows are kept"
 """The remedy for damaged rows, and for a damaged run.json or model.json."""
 
 
+CANNOT_BE_READ = "cannot be read: "
+NOT_AS_TOLD = "its bytes are not those whose hash the manifest tells in the column blake2b"
+
+
+def may_be_back(reason: str) -> bool:
+    """Whether an image that was skipped for this reason is tried again: its file was not there, or another one was.
+
+    Only of images whose digest a manifest tells is that known at all.
+    """
+    return reason == NOT_AS_TOLD or reason.startswith(CANNOT_BE_READ)
+
+
 @dataclass(frozen=True)
 class Rows:
     """Some rows as they go into the store: the model's outputs, or why the image was skipped."""

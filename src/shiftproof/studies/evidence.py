@@ -117,7 +117,7 @@ def any_confidence(predictions: Predictions) -> bool:
 def confidence_of_rows(predictions: Predictions, rows: NDArray[np.integer]) -> NDArray[np.floating]:
     """Confidence in the predicted class of some images, as `confidence_or_nan` has it."""
     if predictions.gives == "probabilities":
-        return confidence_or_nan(predictions)[rows]
+        return np.asarray(confidence_or_nan(predictions)[rows])
     if predictions.gives == "scores":
         return np.full(len(rows), np.nan)
     top5 = predictions.top5

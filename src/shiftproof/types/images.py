@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from operator import itemgetter
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -299,10 +299,11 @@ class Clusters:
 
     def take(self, rows: NDArray[np.integer] | NDArray[np.bool_]) -> Clusters:
         """The same for some of the images."""
-        places = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+        places: NDArray[Any] = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
         if isinstance(self.keys, Texts):
             return dataclasses.replace(self, keys=self.keys.take(places))
-        keys = itemgetter(*places.tolist())(self.keys) if len(places) > 1 else (self.keys[place] for place in places)
+        rows_taken = places.tolist()
+        keys = itemgetter(*rows_taken)(self.keys) if len(rows_taken) > 1 else (self.keys[place] for place in rows_taken)
         return dataclasses.replace(self, keys=tuple(keys))
 
 

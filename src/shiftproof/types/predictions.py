@@ -170,13 +170,13 @@ class Predictions:
         places = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
         return dataclasses.replace(
             self,
-            ids=tuple(self.ids[place] for place in places),
+            ids=tuple(self.ids[place] for place in places.tolist()),
             labels=self.labels[places],
             top5=Top5(self.top5.classes[places], self.top5.scores[places], self.top5.log_total[places]),
             logits=None if self.logits is None else self.logits[places],
             features=None if self.features is None else self.features[places],
             extra=None if self.extra is None else self.extra[places],
-            facts={name: tuple(values[place] for place in places) for name, values in self.facts.items()},
+            facts={name: tuple(values[place] for place in places.tolist()) for name, values in self.facts.items()},
             grouped=None if self.grouped is None else self.grouped.take(places),
         )
 

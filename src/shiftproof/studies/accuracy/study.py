@@ -415,14 +415,14 @@ def confusion_matrix(
     """Images by true and predicted class."""
     pairs, counts = _counted_pairs(predictions, correct)
     used, places = np.unique(pairs, return_inverse=True)
-    true, predicted = places.reshape(pairs.shape).T.tolist()
+    true, predicted = places.reshape(-1, 2).T
     several = bool((predictions.labels >= 0).sum(axis=1).max(initial=0) > 1)
     return ConfusionMatrix(
         "confusion_matrix",
         run.about(),
         tuple(names[place] for place in used.tolist()),
-        tuple(true),
-        tuple(predicted),
+        tuple(true.tolist()),
+        tuple(predicted.tolist()),
         tuple(counts.tolist()),
         len(predictions),
         {**subject.convention, **({"several labels": SEVERAL_LABELS} if several else {})},
