@@ -8,6 +8,7 @@ import pickle
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -73,9 +74,13 @@ def plain(images: ImageList) -> tuple[object, ...]:
 @pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])
 def test_a_long_table_says_what_a_short_one_says(ending: str, folder: Path, request: pytest.FixtureRequest) -> None:
     path = folder / f"list.{ending}"
-    rows = [
-        {"id": one.id, "path": f"{place:02}.png", "label": ["blue", "green", "red"][one.labels[0]] if one.labels else None}
-        | dict(one.facts)
+    rows: list[dict[str, Any]] = [
+        {
+            "id": one.id,
+            "path": f"{place:02}.png",
+            "label": ["blue", "green", "red"][one.labels[0]] if one.labels else None,
+            **one.facts,
+        }
         for place, one in enumerate(open_dataset(folder / "list.csv").samples)
     ]
     if ending == "parquet":

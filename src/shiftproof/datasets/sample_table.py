@@ -71,10 +71,9 @@ class SampleTable(Sequence[Sample]):
 
     def __iter__(self) -> Iterator[Sample]:
         if len(self) <= FEW:
-            yield from self._kept
-            return
-        for start in range(0, len(self), BLOCK):
-            yield from self._made(slice(start, start + BLOCK))
+            return iter(self._kept)
+        starts = range(0, len(self), BLOCK)
+        return chain.from_iterable(self._made(slice(start, start + BLOCK)) for start in starts)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, (SampleTable, list, tuple)):

@@ -283,7 +283,7 @@ def digests_of(images: Dataset, store: Store) -> Mapping[str, str | None]:
         if samples.digests is not None and (told := Digests(samples.ids, samples.digests)).all_readable:
             return told
         return Digests(samples.ids, store.digests.columns(_sources(images), len(samples)))
-    digests = store.digests.digests([images.source(sample) for sample in samples])
+    digests = store.digests.digests([*_sources(images)])
     return dict(zip(ids_of(samples), digests, strict=True))
 
 

@@ -340,11 +340,17 @@ class Contents:
         """Where the rows of these (id, digest) pairs lie."""
         if isinstance(self.rows, ManyRows):
             return self.rows.places(wanted)
-        numbers: dict[Path, int] = {}
-        found = [*map(self.rows.get, wanted)]
-        files = [-1 if one is None else numbers.setdefault(one[0], len(numbers)) for one in found]
-        rows = [0 if one is None else one[1] for one in found]
-        return RowPlaces([*numbers], np.array(files, np.int32), np.array(rows, np.int32))
+        number_of: dict[Path, int] = {}
+        files, rows = np.full(len(wanted), -1, np.int32), np.zeros(len(wanted), np.int32)
+        found = [(place, one) for place, one in enumerate(map(self.rows.get, wanted)) if one is not None]
+        last, number, numbers = None, -1, list[int]()
+        for _, (path, _) in found:
+            if path is not last:  # one after the other most often lie in the same file
+                last, number = path, number_of.setdefault(path, len(number_of))
+            numbers.append(number)
+        places = [place for place, _ in found]
+        files[places], rows[places] = numbers, [row for _, (_, row) in found]
+        return RowPlaces([*number_of], files, rows)
 
 
 class RowPlaces(NamedTuple):
