@@ -1,10 +1,11 @@
 """What a dataset of many rows costs before and after prediction: opened, planned, resumed and measured.
 
-    ROWS="10000 100000 1000000" python benchmarks/many_rows.py
+    ROWS="10000 100000 1000000 10000000" python benchmarks/many_rows.py
 
-A manifest of so many rows (id, path, label; the path is of one image, so that no disk is filled, and is asked for its time
-once a row), and a store with a row of each, in chunks as a finished run leaves them. Each step in a process of its own: CPU
-seconds, and peak memory beyond that of the imports.
+A manifest of so many rows (id, path, label and digest; the path is of one image, so that no disk is filled), and a store
+with a row of each, in chunks as a finished run leaves them. Each step in a process of its own: CPU seconds, and peak private
+memory beyond that of the imports, without mapped files; how much of those was in memory at most is told beside it.
+`stat` is `resume` where the manifest tells no digests, so that every file is asked for its size and time.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -27,28 +30,56 @@ from shiftproof.runs.rows import Rows
 from shiftproof.runs.store import Store
 from shiftproof.types import CLEAN, Classifier, Inputs, Logits
 
-SIZES = (10_000, 100_000, 1_000_000)
+SIZES = (10_000, 100_000, 1_000_000, 10_000_000)
 CLASSES = 100
 CHUNK = 100_000
 """Rows of a file of the store."""
 
-STEPS = ("open", "plan", "resume", "accuracy")
+STEPS = ("open", "plan", "resume", "accuracy", "stat")
 
 
 def main() -> None:
     sizes = [int(size) for size in os.environ.get("ROWS", "").split()] or list(SIZES)
+    steps = os.environ.get("STEPS", "").split() or STEPS
     figures: dict[str, float] = {}
     for rows in sizes:
         with tempfile.TemporaryDirectory() as folder:
             _make(Path(folder), rows)
-            for step in STEPS:
-                ran = subprocess.run(
-                    [sys.executable, __file__, "step", step, folder], capture_output=True, text=True, check=True
-                )
-                seconds, megabytes = map(float, ran.stdout.split()[-2:])
-                print(f"{rows:>12,} rows  {step:<10} {seconds:>8.2f} CPU s  {megabytes:>8,.0f} MB")
-                figures |= {f"{rows} rows, {step}, CPU s": seconds, f"{rows} rows, {step}, MB": megabytes}
+            for step in steps:
+                seconds, private, mapped = _measured(step, folder)
+                print(f"{rows:>12,} rows  {step:<10} {seconds:>8.2f} CPU s  {private:>8,.0f} MB  {mapped:>8,.0f} MB mapped")
+                told = {"CPU s": seconds, "MB": private, "MB mapped": mapped}
+                figures |= {f"{rows} rows, {step}, {what}": value for what, value in told.items()}
+                sys.stdout.flush()
     save("many_rows", figures)
+
+
+def _measured(step: str, folder: str) -> tuple[float, float, float]:
+    """CPU seconds of a step, and the peak of its private and of its mapped memory in megabytes."""
+    command = [sys.executable, __file__, "step", step, folder]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "begin\n"
+        before = peaks = _memory(process.pid)
+        told: list[str] = []
+        reader = threading.Thread(target=lambda out: told.extend(out), args=(process.stdout,))
+        reader.start()
+        while reader.is_alive():
+            peaks = [max(pair) for pair in zip(peaks, _memory(process.pid), strict=True)]
+            reader.join(0.02)
+    if process.returncode:
+        raise SystemExit(f"{step} failed: {told}")
+    return float(told[-1]), peaks[0] - before[0], peaks[1] - before[1]
+
+
+def _memory(process: int) -> list[float]:
+    """Private memory and mapped files of a process, in megabytes."""
+    try:
+        lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return [0.0, 0.0]
+    held = {line.split(":")[0]: line.split()[1] for line in lines if line.startswith("Rss")}
+    return [int(held.get(kind, 0)) * 1024 / 1e6 for kind in ("RssAnon", "RssFile")]
 
 
 def model() -> Classifier:
@@ -60,12 +91,13 @@ def model() -> Classifier:
 
 
 def _make(folder: Path, rows: int) -> None:
-    """The manifest and the store."""
+    """The manifests and the store."""
     Image.new("RGB", (8, 8)).save(folder / "a.png")
     digest = digest_of((folder / "a.png").read_bytes())
-    with (folder / "list.csv").open("w") as file:
-        file.write("id,path,label\n")
-        file.writelines(f"photos/{row:09}.png,a.png,class {row % CLASSES}\n" for row in range(rows))
+    for name, heading, end in (("list.csv", ",blake2b", f",{digest}"), ("plain.csv", "", "")):
+        with (folder / name).open("w") as file:
+            file.write(f"id,path,label{heading}\n")
+            file.writelines(_lines(rows, end))
     store, stored = Store(folder / "runs"), model()
     store.save_model(StoredModel.of(stored, CLASSES))
     run = store.run(stored.ref, CLEAN)
@@ -83,27 +115,25 @@ def _make(folder: Path, rows: int) -> None:
         run.append(Rows(ids, [digest] * count, arrays), "top5")
 
 
+def _lines(rows: int, end: str) -> Iterator[str]:
+    return (f"photos/{row:09}.png,a.png,class {row % CLASSES}{end}\n" for row in range(rows))
+
+
 def _step(step: str, folder: Path) -> None:
     """One step, and what it took."""
     own = model()
-    before, began = _peak(), time.process_time()
-    images = sp.open_dataset(folder / "list.csv")
-    study = sp.AccuracyStudy([own], images)
+    print("begin", flush=True)
+    began = time.process_time()
+    images = sp.open_dataset(folder / ("plain.csv" if step == "stat" else "list.csv"))
     if step == "plan":
         (planned,) = sp.plan(own, images, studies=["accuracy"], store=folder / "runs")
         assert planned["to do"] == 0
-    elif step == "resume":
+    elif step in ("resume", "stat"):
         sp.store_predictions(own, images, store=folder / "runs")
     elif step == "accuracy":
-        found = sp.measure(study, store=folder / "runs").measurements
+        found = sp.measure(sp.AccuracyStudy([own], images), store=folder / "runs", datasets=[images]).measurements
         assert any(one.images == len(images.samples) and 0.75 < one.value < 0.85 for one in found)
-    print(time.process_time() - began, (_peak() - before) / 1e6)
-
-
-def _peak() -> int:
-    """Bytes; not of getrusage, which begins with those of the parent."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
+    print(time.process_time() - began)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,20 @@ import shiftproof
 
 ROOT = Path(shiftproof.__file__).parent
 LEVELS = (
-    {"types", "errors", "registry", "catalog", "options", "randomness", "reference", "files", "places", "remote", "cores"},
+    {
+        "columns",
+        "types",
+        "errors",
+        "registry",
+        "catalog",
+        "options",
+        "randomness",
+        "reference",
+        "files",
+        "places",
+        "remote",
+        "cores",
+    },
     {"metrics", "corruptions", "ood"},
     {"judging"},
     {"datasets"},

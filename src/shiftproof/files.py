@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from shiftproof.errors import BadInput, StoreError, StoreWarning
 from shiftproof.places import is_url, local_file
@@ -49,16 +49,9 @@ def read_regular(path: str | Path, *, most: int | None = None) -> bytes:
         from shiftproof.remote import read
 
         return read(str(path), most=most)
-    if problem := impossible_name(str(path)):
-        raise OSError(errno.EINVAL, problem)
-    # not blocking: opening a pipe would wait for whoever writes into it
-    file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    file = _open_regular(path)
     try:
         status = os.fstat(file)
-        if stat.S_ISDIR(status.st_mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError(errno.EINVAL, "not a regular file")
         if most is not None and status.st_size > most:
             raise OSError(errno.EFBIG, f"{status.st_size:,} bytes, more than the {most:,} that are read")
         # not more than it says to hold: some files of the system never end
@@ -68,6 +61,21 @@ def read_regular(path: str | Path, *, most: int | None = None) -> bytes:
         return data
     finally:
         os.close(file)
+
+
+def _open_regular(path: str | Path) -> int:
+    """An open regular file; OSError for anything else."""
+    if problem := impossible_name(str(path)):
+        raise OSError(errno.EINVAL, problem)
+    # not blocking: opening a pipe would wait for whoever writes into it
+    file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    mode = os.fstat(file).st_mode
+    if stat.S_ISREG(mode):
+        return file
+    os.close(file)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    raise OSError(errno.EINVAL, "not a regular file")
 
 
 def impossible_name(name: str) -> str | None:
@@ -85,6 +93,18 @@ def read_text(path: str | Path, *, errors: str = "strict") -> str:
     """The text of a file in UTF-8; BadInput where there is none."""
     try:
         return io.TextIOWrapper(io.BytesIO(read_regular(path)), encoding="utf-8-sig", errors=errors).read()
+    except OSError as problem:
+        raise BadInput(f"{path} cannot be read: {problem.strerror or problem}") from problem
+    except UnicodeDecodeError as problem:
+        raise BadInput(f"{path} is not text in UTF-8: {problem}") from problem
+
+
+@contextmanager
+def reading_text(path: str | Path, *, errors: str = "strict") -> Iterator[TextIO]:
+    """A file of text in UTF-8, to be read line by line; BadInput where there is none."""
+    try:
+        with os.fdopen(_open_regular(local_file(str(path))), encoding="utf-8-sig", errors=errors) as file:
+            yield file
     except OSError as problem:
         raise BadInput(f"{path} cannot be read: {problem.strerror or problem}") from problem
     except UnicodeDecodeError as problem:

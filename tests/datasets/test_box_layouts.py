@@ -21,7 +21,7 @@ from shiftproof.metrics.boxes import match
 from shiftproof.options import PredictionSettings
 from shiftproof.runs.load import load_found, load_predictions, meet
 from shiftproof.runs.predict import fill
-from shiftproof.runs.rows import gathered_boxes
+from shiftproof.runs.rows import Wanted, gathered_boxes
 from shiftproof.runs.store import Store
 from shiftproof.runs.write import detect_batch, record
 from shiftproof.types import CLEAN, Classes, Classifier, Condition, Dataset, Detections, Found, FoundObjects, Inputs, Run
@@ -238,7 +238,10 @@ def test_boxes_scattered_over_files_come_in_the_order_the_images_are_wanted() ->
         for number, (path, some) in enumerate(counts.items())
     }
     # where each image is wanted, and its row in the file: not in the order of the files
-    places = {Path("first"): [(3, 0), (0, 2)], Path("second"): [(2, 0), (1, 1)]}
+    places = {
+        Path("first"): Wanted(np.array([3, 0]), np.array([0, 2])),
+        Path("second"): Wanted(np.array([2, 1]), np.array([0, 1])),
+    }
     found = gathered_boxes(places, 4, lambda path, name: files[path][name])
     assert found["box_counts"].tolist() == [1, 3, 1, 2]
     assert found["image_sizes"].tolist() == [[0, 20], [1, 10], [1, 0], [0, 0]]

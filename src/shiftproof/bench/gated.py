@@ -303,7 +303,7 @@ class _Old:
 
     name: str
     fingerprint: str
-    runs: Mapping[str | None, tuple[tuple[str, ...], Columns]]
+    runs: Mapping[str | None, tuple[Sequence[str], Columns]]
     gone: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
 

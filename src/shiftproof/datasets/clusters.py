@@ -16,12 +16,17 @@ from typing import NamedTuple
 
 from shiftproof.datasets.boxed.crops import image_of
 from shiftproof.datasets.published.imagenet import clean_id
+from shiftproof.datasets.sample_table import fact_names
 from shiftproof.errors import BadInput, UnknownName
 from shiftproof.files import repeated
 from shiftproof.types import Clusters, Dataset, Sample
 
 EACH_IMAGE = "image"
 """The name for clusters of one image each, where images are independent although their dataset says otherwise."""
+
+
+MOST_JUDGED = 200_000
+"""Images whose names are looked at for signs of clusters."""
 
 
 class _Source(NamedTuple):
@@ -85,6 +90,8 @@ class Clustering:
             return Clusters("cluster", tuple(self.table.get(sample.id, sample.id) for sample in samples), named=True)
         if self.by is not None:
             return Clusters(self.by, tuple(_named(sample, self.by) for sample in samples), named=True)
+        if not _may_tell(samples):
+            return None
         sources = [_source_of(sample) for sample in samples]
         units = list(dict.fromkeys(source.unit for source in sources if source is not None))
         if not units:
@@ -104,7 +111,7 @@ class Clustering:
                 )
         if self.by in (None, EACH_IMAGE) or self.table is not None:
             return
-        known = dict.fromkeys(fact for images in datasets for sample in images.samples for fact in sample.facts)
+        known = dict.fromkeys(fact for images in datasets for fact in fact_names(images.samples))
         if self.by not in known:
             raise UnknownName("fact of these images to cluster them by", str(self.by), [*known, EACH_IMAGE])
 
@@ -167,6 +174,9 @@ def looks_clustered(samples: Sequence[Sample]) -> str | None:
     >>> looks_clustered([Sample(f"{year}_{number:06d}.jpg") for year in range(2007, 2013) for number in range(40)]) is None
     True
     """
+    if len(samples) > MOST_JUDGED:
+        why = looks_clustered(samples[:MOST_JUDGED])
+        return why and f"of the first {MOST_JUDGED:,} images {why}"
     names = Counter((sample.labels, os.path.basename(sample.id)) for sample in samples if sample.labels)
     repeated = sum(count for count in names.values() if count > 1)
     if names and repeated > len(samples) / 2:
@@ -224,6 +234,12 @@ def _kinds(samples: Sequence[Sample]) -> set[str]:
 
 def _folder(anchor: str) -> str:
     return os.path.dirname(anchor) or anchor
+
+
+def _may_tell(samples: Sequence[Sample]) -> bool:
+    """Whether images have facts that say where they come from; most have none, and there may be millions."""
+    names = {*fact_names(samples)}
+    return any(names.issuperset(source.facts) for source in SOURCES)
 
 
 def _source_of(sample: Sample) -> _Source | None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
+from shiftproof.datasets.sample_table import counted_samples, samples_by_id, samples_fingerprint
 from shiftproof.errors import BadInput, UnreadableImage
 from shiftproof.files import impossible_name, read_regular
 from shiftproof.places import is_url
@@ -23,7 +24,6 @@ from shiftproof.types import (
     Origin,
     Sample,
     Truths,
-    fingerprint_of,
 )
 from shiftproof.types.shown import counted, html_table, in_a_line
 
@@ -63,14 +63,14 @@ class DatasetBase:
         return html_table(self.ref.name, ("", ""), told)
 
     def _counts(self) -> list[str]:
-        labelled = sum(1 for sample in self.samples if sample.labels)
+        labelled = counted_samples(self.samples).labelled
         classes = [counted(len(self.classes), "class", "classes")] if self.classes else []
         return [counted(len(self.samples), "image"), f"{labelled:,} labelled", *classes]
 
     def fingerprint(self) -> str:
         """A digest of ids, labels and facts."""
         keys = self.classes.keys if self.classes else ()
-        return fingerprint_of(keys, [(sample.id, sample.labels, sample.facts) for sample in self.samples])
+        return samples_fingerprint(keys, self.samples)
 
 
 @dataclass(frozen=True, repr=False)
@@ -158,6 +158,7 @@ class FileImage(EncodedImage):
 
     path: str  # or URL
     version: str | None = None  # at a URL, where a listing told it: changes when the file does
+    digest: str | None = None  # where a manifest told it
 
     def stamp(self) -> str:
         return file_stamp(self.path) if self.version is None else f"{self.path}\0{self.version}"
@@ -170,13 +171,13 @@ class FileImage(EncodedImage):
         return remote.read(self.path, self.version)
 
 
-def file_image(path: str) -> FileImage:
-    """The image at a path or URL, of which a listing may have told the version."""
+def file_image(path: str, digest: str | None = None) -> FileImage:
+    """The image at a path or URL, of which a listing may have told the version, and a manifest the digest."""
     if not is_url(path):
-        return FileImage(path)
+        return FileImage(path, digest=digest)
     from shiftproof import remote
 
-    return FileImage(path, remote.listed_version(path))
+    return FileImage(path, remote.listed_version(path), digest)
 
 
 def is_away(source: ImageSource) -> bool:
@@ -248,7 +249,7 @@ def skip_broken(find: Callable[[str], ImageSource], reasons: Mapping[str, str], 
 def image_opener(datasets: Iterable[Dataset]) -> Callable[[DatasetRef, str], Image]:
     """A function that opens images of these datasets by id; UnreadableImage for one of another dataset."""
     by_place = {images.ref.place: images for images in datasets}
-    samples = {key: {sample.id: sample for sample in images.samples} for key, images in by_place.items()}
+    samples = {key: samples_by_id(images.samples) for key, images in by_place.items()}
 
     def open_image(dataset: DatasetRef, image_id: str) -> Image:
         sample = samples.get(dataset.place, {}).get(image_id)

@@ -15,8 +15,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from shiftproof.columns import FEW, in_blocks, room
 from shiftproof.datasets.classes import match_columns, resolve, with_wnids
 from shiftproof.datasets.near_names import near_told, renamed
+from shiftproof.datasets.sample_table import SampleTable
 from shiftproof.errors import BadInput, ClassMismatch, listed
 from shiftproof.metrics.accuracy import to_top5
 from shiftproof.reference import ilsvrc_classes
@@ -82,7 +84,10 @@ class LabelSpace:
     def _labels(self, labels: Labels) -> Labels:
         # the last entry is for -1, no label
         places = np.array([*self.label_of, -1], dtype=np.int64)
-        return np.asarray(places[labels])
+        found = room(labels.shape, np.int64)
+        for start, some in in_blocks(labels, FEW):
+            found[start : start + len(some)] = places[some]
+        return found
 
     def _widened(self, logits: Logits, gives: str) -> Logits:
         extra = len(self.columns) - self.outputs
@@ -224,6 +229,8 @@ def padded_labels(samples: Sequence[Sample]) -> Labels:
     >>> padded_labels([Sample("a", (3,)), Sample("b"), Sample("c", (1, 2))]).tolist()
     [[3, -1], [-1, -1], [1, 2]]
     """
+    if isinstance(samples, SampleTable):
+        return samples.padded_labels()
     width = max((len(sample.labels) for sample in samples), default=1) or 1
     if width == 1:
         return np.fromiter((sample.labels[0] if sample.labels else -1 for sample in samples), np.int64, len(samples))[

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 import os
 import posixpath
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from itertools import chain, islice
+from typing import Any, TypeAlias, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftproof.columns import BLOCK, Coded, GrowingCells, GrowingTexts, Parsed, Texts, in_blocks, room
 from shiftproof.datasets.image_list import FileImage, ImageList, file_image
 from shiftproof.datasets.labels import LabelKeys, label_keys, places_of
 from shiftproof.datasets.layout import Example, layout, yes_or_no
 from shiftproof.datasets.listing import folder_name, inner_root
+from shiftproof.datasets.sample_table import ABSENT, FactColumn, SampleTable
 from shiftproof.errors import BadInput, listed
-from shiftproof.files import parse_json, read_text, repeated
+from shiftproof.files import parse_json, reading_text, repeated
 from shiftproof.places import absolute, check_url, exists, is_file, is_folder, is_url, joined, local_file
 from shiftproof.registry import missing_extra
-from shiftproof.types import Classes, Fact, Sample
+from shiftproof.types import Classes, Fact
 
 Row: TypeAlias = Mapping[str, Any]
 
@@ -28,9 +34,16 @@ MANIFEST_NAMES = tuple(f"manifest{ending}" for ending in MANIFEST_ENDINGS)
 
 PATH_COLUMNS = ("path", "file_name", "filename")
 LABEL_COLUMNS = ("label", "labels", "wnid", "class")
-OWN_COLUMNS = frozenset({"id", "credit", *PATH_COLUMNS, *LABEL_COLUMNS})
+DIGEST_COLUMN = "blake2b"
+TEXT_COLUMNS = ("id", DIGEST_COLUMN, *PATH_COLUMNS)
+OWN_COLUMNS = frozenset({"credit", *TEXT_COLUMNS, *LABEL_COLUMNS})
+DIGEST_LETTERS = 32
+DIGESTS = re.compile("[0-9a-f]*")
 SEPARATOR = "|"
 """Separates several labels in one cell of the column `labels`."""
+
+ROWS_AT_ONCE, LETTERS_AT_ONCE = 4096, 2**20
+"""Rows of JSON or Parquet, which may be large, that are Python objects at a time; and letters of lines."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +51,23 @@ class ManifestFiles:
     """Finds an image by the path that the manifest gives for its id."""
 
     root: str
-    paths: Mapping[str, str]
+    table: SampleTable
+    paths: Texts  # of each sample
     allow_outside: bool = False
 
     def __call__(self, image_id: str) -> FileImage:
-        return file_image(joined(self.root, self.paths[image_id]))
+        place = self.table.ids.place(image_id)
+        if place is None:
+            raise KeyError(image_id)
+        digest = None if self.table.digests is None else self.table.digests[place].tobytes()
+        told = digest.hex() if digest and any(digest) else None
+        return file_image(joined(self.root, self.paths[place]), told)
+
+    def each(self) -> Iterator[FileImage]:
+        """The images of the whole table, in its order."""
+        if self.table.digests is not None:
+            return map(self, self.table.ids)
+        return (file_image(joined(self.root, path)) for path in self.paths)
 
 
 @layout(
@@ -59,33 +84,30 @@ def open_manifest(
     """The images of a table with a column `path`, relative to the table's folder.
 
     A column `label` holds one class; `labels` several, any of which is correct. `id` replaces the path as the image's id,
-    `credit` says where images come from, and every other column is a fact. Files outside the table's folder are read only
+    `credit` says where images come from, `blake2b` is the hash of each file, so that none is asked for its time to know
+    what is stored of it, and every other column is a fact. Files outside the table's folder are read only
     with `allow_outside`: whoever wrote the table would choose which files of this machine are shown.
     """
     path = _manifest_in(location) if is_folder(location) else location
-    rows = _load_rows(path)
-    if not rows:
+    columns = _load_columns(path)
+    if not columns.rows:
         raise BadInput(f"{path} lists no images")
-    path_column = _column(rows, PATH_COLUMNS)
+    path_column = next((name for name in PATH_COLUMNS if name in columns.names), None)
     if path_column is None:
-        raise BadInput(f"{path} should have a column 'path', but has {listed(rows[0])}")
+        raise BadInput(f"{path} should have a column 'path', but has {listed(columns.first)}")
     root = os.path.dirname(absolute(path))
     allowed = yes_or_no("allow_outside", allow_outside)
-    paths = _paths(path, rows, path_column, root, allow_outside=allowed)
-    keys = _label_keys(rows)
-    found, places = places_of((key for image in keys for key in image), classes)
-    facts = _facts(rows)
-    samples = [
-        Sample(image_id, tuple(places[key] for key in image), fact)
-        for image_id, image, fact in zip(paths, keys, facts, strict=True)
-    ]
+    paths = columns.texts[path_column]
+    ids = _checked_ids(path, paths, columns.texts.get("id"), root, allow_outside=allowed)
+    found, labels = _labels(columns, classes)
+    table = SampleTable(ids, labels, columns.facts, _digests(path, columns.texts.get(DIGEST_COLUMN)))
     return ImageList(
         name or folder_name(os.path.splitext(path)[0] if path == location else location),
-        samples,
-        found if any(keys) else None,
-        ManifestFiles(root, paths, allowed),
-        notes=(f"listed by {os.path.basename(path)}", *_other_labels(rows)),
-        credits=tuple(dict.fromkeys(str(row["credit"]) for row in rows if row.get("credit"))),
+        table,
+        found if any(labels.values) else None,
+        ManifestFiles(root, table, paths, allowed),
+        notes=(f"listed by {os.path.basename(path)}", *_other_labels(columns.names)),
+        credits=tuple(filter(None, columns.credits)),
     )
 
 
@@ -109,85 +131,279 @@ def _manifest_in(location: str) -> str:
     raise BadInput(f"{location} has no manifest; expected one of {', '.join(MANIFEST_NAMES)}")
 
 
-def _load_rows(path: str) -> list[Row]:
+@dataclass(frozen=True)
+class _Columns:
+    """A table as it was read."""
+
+    rows: int
+    names: Sequence[str]  # of all columns, in the order in which they come
+    first: Sequence[str]  # of those of the first row
+    texts: Mapping[str, Texts]  # ids, paths and digests
+    labels: Mapping[str, Coded[LabelKeys]]
+    facts: Mapping[str, FactColumn]
+    credits: Sequence[str]
+
+
+def _load_columns(path: str) -> _Columns:
     ending = os.path.splitext(path)[1].lower()
     if ending == ".parquet":
-        return [*load_parquet_rows(local_file(path))]
-    text = read_text(path, errors="surrogateescape")
-    if "\0" in text or (ending == ".jsonl" and r"\u0000" in text):
-        raise BadInput(f"{path} is not text in UTF-8: it holds zeros, which no name does")
-    return _json_rows(path, text) if ending == ".jsonl" else _csv_rows(path, text, "\t" if ending == ".tsv" else ",")
+        return _gathered(parquet_rows(local_file(path)))
+    if ending == ".jsonl":
+        return _gathered(_json_rows(path))
+    return _csv_columns(path, "\t" if ending == ".tsv" else ",")
 
 
-def _csv_rows(path: str, text: str, delimiter: str) -> list[Row]:
+def _lines(path: str, zeros: Sequence[str] = ("\0",)) -> Iterator[str]:
+    """The lines of a table, with their ends."""
+    return chain.from_iterable(_some_lines(path, zeros))
+
+
+def _some_lines(path: str, zeros: Sequence[str]) -> Iterator[list[str]]:
+    with reading_text(path, errors="surrogateescape") as file:
+        while lines := file.readlines(LETTERS_AT_ONCE):
+            text = "".join(lines)
+            if any(zero in text for zero in zeros):
+                raise BadInput(f"{path} is not text in UTF-8: it holds zeros, which no name does")
+            yield lines
+
+
+def _csv_columns(path: str, delimiter: str) -> _Columns:
+    reader = csv.reader(_lines(path), delimiter=delimiter, strict=True)
     try:
-        reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-        rows = list(reader)
+        names = next(reader, [])
+        if (twice := repeated(names)) is not None:
+            raise BadInput(f"{path} has two columns called {twice!r}; rename or remove one of them")
+        cells = {name: GrowingTexts() if name in TEXT_COLUMNS else GrowingCells() for name in names}
+        rows = 0
+        filled = filter(None, reader)  # lines without anything are no rows
+        while some := list(islice(filled, BLOCK)):
+            if {*map(len, some)} != {len(names)}:
+                uneven = next(row for row, one in enumerate(some, rows + 2) if len(one) != len(names))
+                raise BadInput(f"{path}, row {uneven}: not as many cells as the heading has columns")
+            for growing, column in zip(cells.values(), zip(*some, strict=True), strict=True):
+                growing.add(column)
+            rows += len(some)
     except csv.Error as problem:
         raise BadInput(f"{path} is not a table: {problem}") from problem
-    if (twice := repeated(reader.fieldnames or ())) is not None:
-        raise BadInput(f"{path} has two columns called {twice!r}; rename or remove one of them")
-    # the csv module files cells without a column under None, and columns without a cell as None
-    uneven = next((line for line, row in enumerate(rows, 2) if None in row or None in row.values()), None)
-    if uneven:
-        raise BadInput(f"{path}, row {uneven}: not as many cells as the heading has columns")
-    columns: dict[str, list[Fact]] = {
-        column: [row[column] for row in rows] if column in OWN_COLUMNS else _typed([row[column] for row in rows])
-        for column in (rows[0] if rows else ())
-    }
-    return [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
+    whole = {name: growing.whole() for name, growing in cells.items()} if rows else {}
+    return _Columns(
+        rows,
+        names,
+        names,
+        {name: column for name, column in whole.items() if isinstance(column, Texts) and name in TEXT_COLUMNS},
+        {name: _label_column(name, column) for name, column in whole.items() if name in LABEL_COLUMNS},
+        {name: _typed(column) for name, column in whole.items() if name not in OWN_COLUMNS},
+        _different(whole.get("credit", ())),
+    )
 
 
-def _typed(cells: Sequence[str]) -> list[Fact]:
+def _different(texts: Iterable[str]) -> list[str]:
+    """Every text once, in the order in which they come."""
+    return list(texts.values if isinstance(texts, Coded) else dict.fromkeys(texts))
+
+
+def _label_column(name: str, cells: Coded[str] | Texts) -> Coded[LabelKeys]:
+    different = _different(cells)
+    keys = [label_keys(cell.split(SEPARATOR) if name == "labels" else cell) for cell in different]
+    return Coded(cells.codes if isinstance(cells, Coded) else _codes(cells, different), keys)
+
+
+def _codes(cells: Iterable[str], different: Sequence[str]) -> NDArray[np.integer]:
+    code_of = {cell: code for code, cell in enumerate(different)}
+    return np.fromiter((code_of[cell] for cell in cells), np.int32)
+
+
+def _typed(cells: Coded[str] | Texts) -> FactColumn:
     """A column as whole numbers, numbers or text, whichever fits every cell; an empty cell is None.
 
     A number with a zero in front, such as 007, is a name.
     """
-    filled = [cell for cell in cells if cell]
-    named = any(cell.lstrip("-").startswith("0") and cell.lstrip("-")[1:2].isdecimal() for cell in filled)
-    for kind in (int, float) if filled and not named else ():
+    different = cells.values if isinstance(cells, Coded) else cells
+    parse = _parser(different)
+    if isinstance(cells, Coded):
+        return Coded(cells.codes, [parse(cell) for cell in cells.values])
+    return Parsed(cells, parse)
+
+
+def _parser(cells: Iterable[str]) -> Callable[[str], Fact]:
+    for kind, parse in ((int, _whole_or_none), (float, _number_or_none)):
+        filled = named = False
         try:
-            return [kind(cell) if cell else None for cell in cells]
+            for cell in filter(None, cells):
+                filled = True
+                bare = cell.lstrip("-")
+                named = named or (bare.startswith("0") and bare[1:2].isdecimal())
+                kind(cell)
         except ValueError:
             continue
-    return [cell or None for cell in cells]
+        return parse if filled and not named else _text_or_none
+    return _text_or_none
 
 
-def _json_rows(path: str, text: str) -> list[Row]:
-    rows: list[Row] = []
-    # not splitlines: JSON text may hold other line separators
-    for number, line in enumerate(text.split("\n"), 1):
+def _whole_or_none(cell: str) -> Fact:
+    return int(cell) if cell else None
+
+
+def _number_or_none(cell: str) -> Fact:
+    return float(cell) if cell else None
+
+
+def _text_or_none(cell: str) -> Fact:
+    return cell or None
+
+
+def _json_rows(path: str) -> Iterator[Row]:
+    for number, line in enumerate(_lines(path, ("\0", r"\u0000")), 1):
         if not line.strip():
             continue
         row = parse_json(line, f"{path}, line {number}", unique=True)
         if not isinstance(row, dict):
             raise BadInput(f'{path}, line {number}: should be an object such as {{"path": "a.jpg", "label": "cat"}}')
-        rows.append(row)
-    return rows
+        yield row
 
 
-def _paths(path: str, rows: Sequence[Row], column: str, root: str, *, allow_outside: bool) -> dict[str, str]:
-    """The file of every id, in the order of the table."""
-    paths: dict[str, str] = {}
-    for number, row in enumerate(rows, 1):
-        file = str(row.get(column) or "")
-        image_id = str(row.get("id") or file.replace(os.sep, "/"))
-        if not file:
-            raise BadInput(f"{path}, image {number}: no path")
-        if "://" in file:
-            check_url(file)
-        if not allow_outside and leads_outside(file, root):
-            raise BadInput(
-                f"{path}, image {number}: {file} lies outside {root}; where the table may name such files, say "
-                f"--allow-outside, or open {path}?allow_outside=true"
-            )
-        if image_id in paths:
-            raise BadInput(f"{path} lists {image_id} twice; give each row an id of its own in a column 'id'")
-        paths[image_id] = file
-    first = list(paths.values())[:50]
+def _gathered(rows: Iterable[Row]) -> _Columns:
+    """The columns of rows that may have other columns each, and values of any kind."""
+    texts: dict[str, GrowingTexts] = {}
+    cells: dict[str, GrowingCells] = {}
+    first: list[str] = []
+    credited: dict[str, None] = {}
+    count, rows = 0, iter(rows)
+    while some := list(islice(rows, ROWS_AT_ONCE)):
+        first = first or list(some[0])
+        for name in dict.fromkeys(name for row in some for name in row):
+            if name in TEXT_COLUMNS and name not in texts:
+                texts[name] = _begun(GrowingTexts(), count)
+            elif name not in (*TEXT_COLUMNS, "credit") and name not in cells:
+                cells[name] = _begun(GrowingCells(), count)
+        for name, text in texts.items():
+            text.add([str(row.get(name) or "") for row in some])
+        for name, cell in cells.items():
+            told = _told_labels if name in LABEL_COLUMNS else _told_fact
+            cell.add([told(name, row[name]) if name in row else "" for row in some])
+        credited |= dict.fromkeys(str(row["credit"]) for row in some if row.get("credit"))
+        count += len(some)
+    whole = {name: growing.whole() for name, growing in cells.items()}
+    return _Columns(
+        count,
+        [*texts, *cells],
+        first,
+        {name: growing.whole() for name, growing in texts.items()},
+        {name: _read_labels(column) for name, column in whole.items() if name in LABEL_COLUMNS},
+        {name: _read_facts(column) for name, column in whole.items() if name not in LABEL_COLUMNS},
+        list(credited),
+    )
+
+
+Cells = TypeVar("Cells", GrowingTexts, GrowingCells)
+
+
+def _begun(cells: Cells, rows: int) -> Cells:
+    """A column that the rows so far do not have."""
+    for start in range(0, rows, BLOCK):
+        cells.add([""] * min(BLOCK, rows - start))
+    return cells
+
+
+def _told_labels(name: str, cell: object) -> str:
+    """Labels as the text that they are kept as."""
+    return json.dumps(label_keys(cell.split(SEPARATOR) if name == "labels" and isinstance(cell, str) else cell))
+
+
+def _told_fact(_: str, cell: object) -> str:
+    plain = isinstance(cell, (str, int, float, bool, type(None)))
+    return json.dumps(cell if plain else json.dumps(cell))
+
+
+def _read_labels(cells: Coded[str] | Texts) -> Coded[LabelKeys]:
+    different = _different(cells)
+    codes = cells.codes if isinstance(cells, Coded) else _codes(cells, different)
+    return Coded(codes, [tuple(json.loads(cell)) if cell else () for cell in different])
+
+
+def _read_facts(cells: Coded[str] | Texts) -> FactColumn:
+    if isinstance(cells, Coded):
+        return Coded(cells.codes, [_read_fact(cell) for cell in cells.values])
+    return Parsed(cells, _read_fact)
+
+
+def _read_fact(cell: str) -> Any:
+    return json.loads(cell) if cell else ABSENT
+
+
+def _checked_ids(path: str, paths: Texts, given: Texts | None, root: str, *, allow_outside: bool) -> Texts:
+    """The id of every image, each once."""
+    # most paths have none of these, and a manifest may have millions
+    if os.sep != "/" or paths.has_empty or any(map(paths.may_hold, ("://", ".."))) or paths.some_begin("/"):
+        for number, file in enumerate(paths, 1):
+            _check_path(path, number, file, root, allow_outside=allow_outside)
+    ids = _ids(paths, given)
+    if (twice := ids.repeated) is not None:
+        raise BadInput(f"{path} lists {ids[twice]} twice; give each row an id of its own in a column 'id'")
+    first = paths[:50]
     if not any(exists(joined(root, file)) for file in first):
         raise BadInput(f"{path} lists {first[0]}, but there is no such file; paths are relative to {root}")
-    return paths
+    return ids
+
+
+def _ids(paths: Texts, given: Texts | None) -> Texts:
+    """The ids that are given, and paths for images that have none."""
+    if given is not None and not given.has_empty:
+        return given
+    if given is None and os.sep == "/":
+        return paths
+    growing = GrowingTexts()
+    for start, files in in_blocks(paths):
+        told = given[start : start + len(files)] if given else [""] * len(files)
+        growing.add([one or file.replace(os.sep, "/") for one, file in zip(told, files, strict=True)])
+    return growing.whole()
+
+
+def _check_path(path: str, number: int, file: str, root: str, *, allow_outside: bool) -> None:
+    """BadInput where a row has no path, or one that the table may not name."""
+    if not file:
+        raise BadInput(f"{path}, image {number}: no path")
+    if "://" in file:
+        check_url(file)
+    if not allow_outside and leads_outside(file, root):
+        raise BadInput(
+            f"{path}, image {number}: {file} lies outside {root}; where the table may name such files, say "
+            f"--allow-outside, or open {path}?allow_outside=true"
+        )
+
+
+def _labels(columns: _Columns, classes: Classes | None) -> tuple[Classes, Coded[tuple[int, ...]]]:
+    """The classes, and the labels of every image as places in them."""
+    column = next((name for name in LABEL_COLUMNS if name in columns.labels), None)
+    if column is None:
+        return places_of((), classes)[0], Coded(np.broadcast_to(np.int32(0), columns.rows), [()])
+    keys = columns.labels[column]
+    found, places = places_of((key for image in keys.values for key in image), classes)
+    return found, Coded(keys.codes, [tuple(places[key] for key in image) for image in keys.values])
+
+
+def _digests(path: str, told: Texts | None) -> NDArray[np.uint8] | None:
+    """The digests that a table tells, (images, bytes); zeros for an empty cell."""
+    if told is None:
+        return None
+    size = DIGEST_LETTERS // 2
+    digests = room((len(told), size), np.uint8)
+    for start, cells in in_blocks(told):
+        text = "".join(cells)
+        if len(text) != DIGEST_LETTERS * len(cells) or set(map(len, cells)) != {DIGEST_LETTERS}:
+            text = "".join(cell or "0" * DIGEST_LETTERS for cell in cells)
+        if not DIGESTS.fullmatch(text) or any(len(cell) not in (0, DIGEST_LETTERS) for cell in cells):
+            number, cell = next(
+                (number, cell)
+                for number, cell in enumerate(cells, start + 1)
+                if cell and (len(cell) != DIGEST_LETTERS or not DIGESTS.fullmatch(cell))
+            )
+            raise BadInput(
+                f"{path}, image {number}: {DIGEST_COLUMN} should be the BLAKE2b hash of the file, {DIGEST_LETTERS} "
+                f"letters of 0-9 and a-f, as b2sum -l {size * 8} prints it, got {cell!r:.80}"
+            )
+        digests[start : start + len(cells)] = np.frombuffer(bytes.fromhex(text), np.uint8).reshape(-1, size)
+    return digests
 
 
 def leads_outside(file: str, root: str) -> bool:
@@ -204,33 +420,10 @@ def leads_outside(file: str, root: str) -> bool:
     return ".." in file and posixpath.normpath(file.replace(os.sep, "/")).split("/")[0] == ".."
 
 
-def _other_labels(rows: Sequence[Row]) -> tuple[str, ...]:
+def _other_labels(names: Sequence[str]) -> tuple[str, ...]:
     """The note where several columns could be the labels."""
-    found = [name for name in LABEL_COLUMNS if any(name in row for row in rows)]
+    found = [name for name in LABEL_COLUMNS if name in names]
     return (f"labels from the column {found[0]}; ignored: {listed(found[1:])}",) if len(found) > 1 else ()
-
-
-def _label_keys(rows: Sequence[Row]) -> list[LabelKeys]:
-    column = _column(rows, LABEL_COLUMNS)
-    if column is None:
-        return [()] * len(rows)
-    cells = [row.get(column) for row in rows]
-    if column == "labels":
-        cells = [cell.split(SEPARATOR) if isinstance(cell, str) else cell for cell in cells]
-    return [label_keys(cell) for cell in cells]
-
-
-def _facts(rows: Sequence[Row]) -> list[dict[str, Fact]]:
-    facts = []
-    for row in rows:
-        own = {column: value for column, value in row.items() if column not in OWN_COLUMNS}
-        facts.append({c: v if isinstance(v, (str, int, float, bool, type(None))) else json.dumps(v) for c, v in own.items()})
-    return facts
-
-
-def _column(rows: Sequence[Row], names: Sequence[str]) -> str | None:
-    there = {column for row in rows for column in row}
-    return next((name for name in names if name in there), None)
 
 
 ROWS_A_BYTE, MOST_ROWS = 16, 100_000
@@ -238,7 +431,7 @@ LETTERS_A_BYTE, MOST_LETTERS = 64, 2**28
 """How much a file may hold for each of its bytes, and in any case: repeated values take next to no room in it."""
 
 
-def load_parquet_rows(path: str) -> list[dict[str, Any]]:
+def parquet_rows(path: str) -> Iterator[dict[str, Any]]:
     """The rows of a Parquet table as plain values, dates as text."""
     try:
         import pyarrow.lib
@@ -252,13 +445,18 @@ def load_parquet_rows(path: str) -> list[dict[str, Any]]:
         if not set(PATH_COLUMNS) & set(schema.names) and any(pyarrow.types.is_struct(kind) for kind in schema.types):
             raise BadInput(f"{path} names no files; where a column holds the images themselves, open hf-dataset:{path}")
         _check_amount(path)
-        rows: list[dict[str, Any]] = pyarrow.parquet.read_table(path).to_pylist()
+        with pyarrow.parquet.ParquetFile(path) as file:
+            for batch in file.iter_batches(ROWS_AT_ONCE):
+                yield from map(_plain_row, batch.to_pylist())
     except OverflowError as problem:
         raise BadInput(f"{path} holds a date outside the years 1 to 9999") from problem
     except (OSError, pyarrow.lib.ArrowException, UnicodeDecodeError) as problem:
         raise BadInput(f"{path} cannot be read as Parquet: {problem}") from problem
+
+
+def _plain_row(row: Row) -> dict[str, Any]:
     plain = (str, int, float, bool, list, type(None))
-    return [{column: value if isinstance(value, plain) else str(value) for column, value in row.items()} for row in rows]
+    return {column: value if isinstance(value, plain) else str(value) for column, value in row.items()}
 
 
 def _check_amount(path: str) -> None:

@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from shiftproof.columns import FEW, in_blocks
 from shiftproof.errors import BadInput
 from shiftproof.metrics.intervals import (
     LEAST_CLUSTERS,
@@ -83,6 +84,14 @@ def per_class_accuracy(labels: Labels, correct: NDArray[np.bool_], *, classes: i
     """
     rows = label_rows(labels)
     _check_places(rows, classes)
+    if rows.shape[1] == 1:
+        # counted some at a time, where there may be millions; unlabelled images as a class behind the others
+        right = total = np.zeros(classes + 1, np.int64)
+        for start, some in in_blocks(rows[:, 0], FEW):
+            places = np.where(some < 0, classes, some)
+            total = total + np.bincount(places, minlength=classes + 1)
+            right = right + np.bincount(places[correct[start : start + len(some)]], minlength=classes + 1)
+        return Tally(right[:classes], total[:classes])
     images, columns = np.nonzero(rows >= 0)
     # labels of a row may repeat, where classes of the images were merged into one
     images, places = np.divmod(np.unique(images * classes + rows[images, columns]), classes)

@@ -8,16 +8,21 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from itertools import chain
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shiftproof.columns import in_blocks
 from shiftproof.datasets.classes import match_columns
 from shiftproof.datasets.clusters import Clustering, linked
 from shiftproof.datasets.label_spaces import LabelSpace, Scoring, padded_labels
+from shiftproof.datasets.manifest import ManifestFiles
 from shiftproof.datasets.near_names import near_told
+from shiftproof.datasets.sample_table import fact_names, ids_of, is_long, taken
 from shiftproof.errors import ClassMismatch, DamagedFile, MissingRuns, NotKept
+from shiftproof.runs.digests import Digests
 from shiftproof.runs.records import StoredModel
 from shiftproof.runs.rows import TOP5, Contents, Rows, StoredRun, joined_rows
 from shiftproof.runs.store import Store
@@ -68,7 +73,7 @@ def load_predictions(
         scores = _stored_scores(run, images, store, keep, scoring or Scoring(), partial, digests)
         located = scores.located
         try:
-            rows = located.stored.load(located.pairs, scores.keep, classes=located.model.outputs)
+            rows = located.load(scores.keep)
             break
         except DamagedFile:
             continue  # it is quarantined now: other rows may do, or MissingRuns says what is not there any more
@@ -100,10 +105,15 @@ class Located:
     kept: Sequence[Sample]  # images with a row
     digests: Mapping[str, str | None]
     skipped_images: tuple[SkippedImage, ...]
+    contents: Contents  # of the run, as they were read
 
     @property
-    def pairs(self) -> list[tuple[str, str]]:
-        return [(sample.id, self.digests[sample.id] or "") for sample in self.kept]
+    def pairs(self) -> Pairs:
+        return Pairs(ids_of(self.kept), self.digests)
+
+    def load(self, keep: Keep) -> dict[str, NDArray[Any]]:
+        """The rows of the images that have one."""
+        return self.stored.load(self.pairs, keep, classes=self.model.outputs, contents=self.contents)
 
 
 @dataclass(frozen=True)
@@ -120,7 +130,7 @@ class _StoredScores:
         """Rows of the store with the labels that the dataset has now."""
         model = self.located.model
         predictions = Predictions(
-            ids=tuple(sample.id for sample in samples),
+            ids=samples.ids if is_long(samples) else tuple(ids_of(samples)),
             labels=padded_labels(samples),
             gives=self.gives,
             top5=Top5(*(_rows_of(arrays, name, model) for name in TOP5)),
@@ -215,34 +225,74 @@ def locate(
     if model is None:
         raise _missing(run, store, keep, len(images.samples), len(images.samples))
     digests = digests_of(images, store) if digests is None else digests
-    stored, contents = _fullest(store, run, keep, digests)
+    stored, contents, there = _fullest(store, run, keep, Pairs(ids_of(images.samples), digests))
     skipped = tuple(_skipped(digests, contents))
-    kept = [sample for sample in images.samples if (sample.id, digests[sample.id]) in contents.rows]
+    kept = taken(images.samples, there)
     missing = len(digests) - len(kept) - len(skipped)
     if missing and not partial:
         raise _missing(run, store, keep, missing, len(digests))
-    return Located(stored, model, kept, digests, skipped)
+    return Located(stored, model, kept, digests, skipped, contents)
+
+
+class Pairs(Sequence[tuple[str, str]]):
+    """Images by id and digest, as rows of the store are; an unreadable one has an empty digest."""
+
+    def __init__(self, ids: Sequence[str], digests: Mapping[str, str | None]) -> None:
+        self._ids, self._digests = ids, digests
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    @overload
+    def __getitem__(self, place: int) -> tuple[str, str]: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[tuple[str, str]]: ...
+    def __getitem__(self, place: int | slice) -> tuple[str, str] | list[tuple[str, str]]:
+        if not isinstance(place, slice):
+            return self[place : place + 1][0]
+        ids, known = self._ids[place], self._digests
+        if isinstance(known, Digests):
+            return [(one, digest or "") for one, digest in zip(ids, known.of(ids, place.start or 0), strict=True)]
+        return [(one, known[one] or "") for one in ids]
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return chain.from_iterable(some for _, some in in_blocks(self))
 
 
 def has_predictions(model: ModelRef, images: Dataset, *, store: Store) -> bool:
     """Whether every readable image of the dataset has a stored prediction of this model, or was skipped."""
     digests = digests_of(images, store)
-    contents = _fullest(store, Run(model, images.ref), "top5", digests)[1]
-    known = {**contents.rows, **contents.skipped}
-    return bool(contents.rows) and all(digest is None or (key, digest) in known for key, digest in digests.items())
+    _, contents, there = _fullest(store, Run(model, images.ref), "top5", Pairs(ids_of(images.samples), digests))
+    if not contents.rows:
+        return False
+    left = Pairs(ids_of(taken(images.samples, ~there)), digests) if not there.all() else ()
+    return all(not digest or (key, digest) in contents.skipped for key, digest in left)
 
 
-def facts_of(samples: Sequence[Sample]) -> dict[str, tuple[Fact, ...]]:
+def facts_of(samples: Sequence[Sample]) -> dict[str, Sequence[Fact]]:
     """Every fact that some image has, one entry an image, None where it has not."""
-    names = dict.fromkeys(name for sample in samples for name in sample.facts)
-    return {name: tuple(sample.facts.get(name) for sample in samples) for name in names}
+    if is_long(samples):
+        return samples.fact_columns()
+    return {name: tuple(sample.facts.get(name) for sample in samples) for name in fact_names(samples)}
 
 
-def digests_of(images: Dataset, store: Store) -> dict[str, str | None]:
+def digests_of(images: Dataset, store: Store) -> Mapping[str, str | None]:
     """The digest of every image by its id, in the order of the dataset; None for an unreadable one."""
     samples = images.samples
-    digests = store.digests.digests([images.source(sample) for sample in samples])
-    return dict(zip((sample.id for sample in samples), digests, strict=True))
+    if is_long(samples):
+        if samples.digests is not None and (told := Digests(samples.ids, samples.digests)).all_readable:
+            return told
+        return Digests(samples.ids, store.digests.columns(_sources(images), len(samples)))
+    digests = store.digests.digests([*_sources(images)])
+    return dict(zip(ids_of(samples), digests, strict=True))
+
+
+def _sources(images: Dataset) -> Iterable[ImageSource]:
+    """Where each image lies, in the order of the dataset."""
+    find = getattr(images, "find", None)
+    if isinstance(find, ManifestFiles) and find.table is images.samples:
+        return find.each()  # one by one they are looked up by their ids
+    return map(images.source, images.samples)
 
 
 def alike_in(images: Dataset, store: Store) -> dict[str, str]:
@@ -283,20 +333,28 @@ def _rows_of(arrays: Mapping[str, NDArray[Any]], name: str, model: StoredModel) 
     return np.empty((0, *width), np.int32 if name == "top5_classes" else np.float32)
 
 
-def _fullest(store: Store, run: Run, keep: Keep, digests: Mapping[str, str | None]) -> tuple[StoredRun, Contents]:
-    """The rows that cover most of these images; full precision where both cover as many."""
+def _fullest(store: Store, run: Run, keep: Keep, pairs: Pairs) -> tuple[StoredRun, Contents, NDArray[np.bool_]]:
+    """The rows that cover most of these images, and which; full precision where both cover as many."""
     stored = [store.run(run.model, run.condition, precision) for precision in PRECISIONS]
-    found = [(one, one.contents(keep)) for one in stored]
-    return max(found, key=lambda one: sum(map(one[1].rows.__contains__, digests.items())) if one[1].rows else 0)
+    found = [(one, contents, _covered(contents, pairs)) for one in stored for contents in (one.contents(keep),)]
+    return max(found, key=lambda one: int(one[2].sum()))
+
+
+def _covered(contents: Contents, pairs: Pairs) -> NDArray[np.bool_]:
+    """Which images have a row, (images,)."""
+    if not contents.rows:
+        return np.zeros(len(pairs), bool)
+    return np.asarray(contents.places(pairs).file >= 0)
 
 
 def _skipped(digests: Mapping[str, str | None], contents: Contents) -> Iterator[SkippedImage]:
-    if not contents.skipped and None not in digests.values():  # as of most datasets
+    readable = digests.all_readable if isinstance(digests, Digests) else None not in digests.values()
+    if not contents.skipped and readable:  # as of most datasets
         return
     for image_id, digest in digests.items():
         if digest is None:
             yield SkippedImage(image_id, "cannot be read")
-        elif (image_id, digest) not in contents.rows and (image_id, digest) in contents.skipped:
+        elif (image_id, digest) in contents.skipped and (image_id, digest) not in contents.rows:
             yield SkippedImage(image_id, contents.skipped[image_id, digest])
 
 
@@ -359,7 +417,7 @@ def load_found(
     while True:
         located = locate(run, images, store=store, keep=keep, partial=partial, digests=digests)
         try:
-            arrays = located.stored.load(located.pairs, keep, classes=located.model.outputs)
+            arrays = located.load(keep)
             break
         except DamagedFile:
             continue  # it is quarantined now: other rows may do, or MissingRuns says what is not there any more

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftproof.columns import in_blocks
 from shiftproof.datasets.label_spaces import Scoring
+from shiftproof.datasets.sample_table import fact_names, ids_of, labels_used
 from shiftproof.errors import ClassMismatch
-from shiftproof.runs.load import digests_of
-from shiftproof.runs.rows import Contents
+from shiftproof.runs.load import Pairs, digests_of
+from shiftproof.runs.rows import CANNOT_BE_READ, Contents, may_be_back
 from shiftproof.runs.store import Store
 from shiftproof.types import Classes, Dataset, DatasetRef, Keep, Run, Sample, SkippedImage, Study, richest
 
@@ -18,10 +23,32 @@ BATCH = 32
 """Images in a batch, where the model has no number of its own."""
 
 
+class Blocks(Mapping[int, list[Sample]]):
+    """What is left of each block of a dataset, by its place; samples are taken when a block is asked for."""
+
+    def __init__(self, samples: Sequence[Sample], left: NDArray[np.bool_], size: int) -> None:
+        self._samples, self._left, self._size = samples, left, size
+        starts = np.arange(0, len(left), size)
+        self._places = np.flatnonzero(np.logical_or.reduceat(left, starts)) if len(left) else starts
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._places.tolist())
+
+    def __getitem__(self, place: int) -> list[Sample]:
+        rows = slice(place * self._size, (place + 1) * self._size)
+        left = [sample for sample, is_left in zip(self._samples[rows], self._left[rows].tolist(), strict=True) if is_left]
+        if not left:
+            raise KeyError(place)
+        return left
+
+
 class Plan(NamedTuple):
     """What is left to predict of a run."""
 
-    blocks: dict[int, list[Sample]]  # by their place in the dataset
+    blocks: Blocks  # by their place in the dataset
     total: int
     done: int
     skipped_images: list[SkippedImage]
@@ -42,28 +69,22 @@ def plan_blocks(
     `digests`, as of `digests_of`, are asked for only where something is stored.
     """
     part, parts = shard
-    samples = images.samples
-    starts = list(enumerate(range(0, len(samples), batch_size)))[part - 1 :: parts]
-    wanted = None if only is None else frozenset(only)
-    blocks = {
-        place: [sample for sample in samples[start : start + batch_size] if wanted is None or sample.id in wanted]
-        for place, start in starts
-    }
-    mine = [sample for block in blocks.values() for sample in block]
+    samples, ids = images.samples, ids_of(images.samples)
+    left = np.arange(len(samples)) // batch_size % parts == part - 1
+    if only is not None:
+        wanted = frozenset(only)
+        left &= np.fromiter((key in wanted for key in ids), bool, len(ids))
+    total = int(left.sum())
+    skipped: list[SkippedImage] = []
     if contents.rows or contents.skipped:
-        of_file = digests()
-        pairs = {sample.id: (sample.id, of_file[sample.id] or "") for sample in mine}
-        stored = {key for key, pair in pairs.items() if pair in contents.rows}
-        skipped = {
-            key: contents.skipped[pair] for key, pair in pairs.items() if key not in stored and pair in contents.skipped
-        }
-        known = stored | skipped.keys()
-        blocks = {place: [sample for sample in block if sample.id not in known] for place, block in blocks.items()}
-    else:
-        stored, skipped = set(), {}
-    skipped_images = [SkippedImage(*entry) for entry in skipped.items()]
-    left = {place: block for place, block in blocks.items() if block}
-    return Plan(left, len(mine), len(stored) + len(skipped), skipped_images, only is None)
+        pairs = Pairs(ids, digests())
+        left &= contents.places(pairs).file < 0
+        for start, some in in_blocks(pairs) if contents.skipped else ():
+            for place, pair in enumerate(some, start):
+                if left[place] and not may_be_back(contents.skipped.get(pair, CANNOT_BE_READ)):
+                    left[place] = False
+                    skipped.append(SkippedImage(pair[0], contents.skipped[pair]))
+    return Plan(Blocks(samples, left, batch_size), total, total - int(left.sum()), skipped, only is None)
 
 
 @dataclass(frozen=True)
@@ -84,7 +105,7 @@ class KnownInputs:
     def unlabelled(self, ref: DatasetRef, what: str) -> str | None:
         """Why something that needs labels cannot be measured on a dataset, or None."""
         images = self.images(ref)
-        labels = {label for sample in images.samples for label in sample.labels}
+        labels = labels_used(images.samples)
         if labels and (images.classes is None or any(self._meets(images.classes, one, labels) for one in self.of_models)):
             return None
         whose = " that a model here knows" if labels else ""
@@ -102,8 +123,9 @@ class KnownInputs:
 
     def has_facts(self, ref: DatasetRef, names: Iterable[str]) -> bool:
         """Whether some image has all of these facts."""
-        wanted = set(names)
-        return any(wanted <= sample.facts.keys() for sample in self.images(ref).samples)
+        wanted, samples = set(names), self.images(ref).samples
+        # most often no image has them, or the first one
+        return wanted <= {*fact_names(samples)} and any(wanted <= sample.facts.keys() for sample in samples)
 
 
 def measurable(studies: Iterable[Study], known: KnownInputs) -> tuple[list[Study], list[str]]:

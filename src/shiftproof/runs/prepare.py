@@ -12,6 +12,7 @@ from shiftproof.corruptions.entry import check_kernels, corruption_of
 from shiftproof.datasets.image_list import fetch_images
 from shiftproof.errors import BadInput, UnknownName, UnreadableImage
 from shiftproof.runs.digests import digest_of, stamp_of
+from shiftproof.runs.rows import CANNOT_BE_READ, NOT_AS_TOLD
 from shiftproof.runs.workers import Arrays
 from shiftproof.types import CROPS, Condition, CroppingPreprocessing, Image, ImageSource, Inputs, Preprocessing, Sample
 
@@ -56,8 +57,12 @@ def prepare(job: Job) -> tuple[Arrays, list[Read]]:
         stamp, reason = stamps[sample.id], None
         size: tuple[int, int] | None = None
         digest: str | None = None
+        told: str | None = getattr(source, "digest", None)
         try:
             data, digest = _bytes_of(source, stamp, job)
+            if told not in (None, digest):
+                stamp, digest = None, told
+                raise UnreadableImage(NOT_AS_TOLD)
             if condition.picture in CROPS:
                 arrays.append(_crop_of(sample, source, data, digest, condition, job))
             else:
@@ -67,7 +72,8 @@ def prepare(job: Job) -> tuple[Arrays, list[Read]]:
         except UnreadableImage as error:
             reason = str(error)
         except OSError as error:
-            reason = f"cannot be read: {error.strerror or error}"
+            stamp, digest = None, told
+            reason = f"{CANNOT_BE_READ}{error.strerror or error}"
         read.append(Read(digest, stamp, reason, size))
     return arrays, read
 

@@ -13,13 +13,15 @@ import uuid
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shiftproof.columns import GrowingNumbers, GrowingTexts, Texts, in_blocks, room
 from shiftproof.errors import DamagedFile, StoreError
 from shiftproof.files import SURELY_LEFT, alone, check_inside, quarantine, read_regular, sweep, write_whole
 from shiftproof.places import is_url
@@ -33,17 +35,20 @@ PER_BOX = ("boxes", "box_scores", "box_classes")
 """Corners, (boxes, 4), scores and classes, (boxes,), in the order of the images."""
 
 
-def gathered_boxes(
-    places: Mapping[Path, Sequence[tuple[int, int]]], images: int, read: Callable[[Path, str], NDArray[Any]]
-) -> dict[str, NDArray[Any]]:
-    """Boxes gathered from several files, in the order in which the images are wanted.
+class Wanted(NamedTuple):
+    """Which rows of a file are wanted where."""
 
-    `places` are pairs for each file: the place where an image is wanted, and its row in the file.
-    """
+    places: NDArray[np.integer]
+    rows: NDArray[np.integer]
+
+
+def gathered_boxes(
+    places: Mapping[Path, Wanted], images: int, read: Callable[[Path, str], NDArray[Any]]
+) -> dict[str, NDArray[Any]]:
+    """Boxes gathered from several files, in the order in which the images are wanted."""
     sizes, counts = np.zeros((images, 2), np.int32), np.zeros(images, np.int32)
-    pairs = {path: tuple(np.array(side) for side in zip(*some, strict=True)) for path, some in places.items()}
-    stored_counts = {path: read(path, "box_counts") for path in pairs}
-    for path, (wanted, rows) in pairs.items():
+    stored_counts = {path: read(path, "box_counts") for path in places}
+    for path, (wanted, rows) in places.items():
         sizes[wanted], counts[wanted] = read(path, "image_sizes")[rows], stored_counts[path][rows]
     total = int(counts.sum())
     shapes = ((total, 4), (total,), (total,))
@@ -51,7 +56,7 @@ def gathered_boxes(
     arrays: dict[str, NDArray[Any]] = {
         name: np.empty(shape, kind) for name, shape, kind in zip(PER_BOX, shapes, kinds, strict=True)
     }
-    for path, (wanted, rows) in pairs.items():
+    for path, (wanted, rows) in places.items():
         target = rows_of_images(counts, wanted)
         source = rows_of_images(stored_counts[path], rows)
         for name in PER_BOX:
@@ -87,6 +92,18 @@ MADE_ANEW = "predict or run with this model computes its rows again"
 
 SAID_ANEW = "predict or run with this model writes it again: the rows are kept"
 """The remedy for damaged rows, and for a damaged run.json or model.json."""
+
+
+CANNOT_BE_READ = "cannot be read: "
+NOT_AS_TOLD = "its bytes are not those whose hash the manifest tells in the column blake2b"
+
+
+def may_be_back(reason: str) -> bool:
+    """Whether an image that was skipped for this reason is tried again: its file was not there, or another one was.
+
+    Only of images whose digest a manifest tells is that known at all.
+    """
+    return reason == NOT_AS_TOLD or reason.startswith(CANNOT_BE_READ)
 
 
 @dataclass(frozen=True)
@@ -138,33 +155,37 @@ class StoredRun:
                             rows_array(file, name, len(about.pairs))
                 for key, digest, reason in about.skipped:
                     found.skipped.setdefault((key, digest), reason)
-                found.counts[path] = len(about.pairs)
-                for row, pair in enumerate(about.pairs if useful else ()):
-                    found.rows.setdefault(pair, (path, row))
+                found.add(path, about.pairs, useful)
         return found
 
     def load(
-        self, wanted: Sequence[tuple[str, str]], keep: Keep = "top5", *, classes: int | None = None
+        self,
+        wanted: Sequence[tuple[str, str]],
+        keep: Keep = "top5",
+        *,
+        classes: int | None = None,
+        contents: Contents | None = None,
     ) -> dict[str, NDArray[Any]]:
         """The rows of these (id, digest) pairs, in this order, holding `keep`; all of them must be here.
 
-        Extra numbers come with them where every one of these rows has some. DamagedFile where a file is not what was
-        written, or holds a class beyond so many `classes`: it is quarantined then, so another load may find others.
+        `contents` are those of this run for `keep`, where they were read just now. Extra numbers come with them where every
+        one of these rows has some. DamagedFile where a file is not what was written, or holds a class beyond so many
+        `classes`: it is quarantined then, so another load may find others.
         """
         while True:
             try:
                 with _quarantine_and_raise():
-                    contents = self._contents(keep)
-                    places = _places(wanted, contents)
+                    found = contents or self._contents(keep)
+                    places = _places(wanted, found)
                     if keep == "boxes":
-                        return gathered_boxes(places, len(wanted), partial(_read_array, contents.counts, classes))
-                    return self._load(places, len(wanted), contents.counts, _tensors_of(keep), classes)
+                        return gathered_boxes(places, len(wanted), partial(_read_array, found.counts, classes))
+                    return self._load(places, len(wanted), found.counts, _tensors_of(keep), classes)
             except FileNotFoundError:
-                continue
+                contents = None  # another process joined some files since we listed them
 
     @staticmethod
     def _load(
-        places: Mapping[Path, Sequence[tuple[int, int]]],
+        places: Mapping[Path, Wanted],
         wanted: int,
         counts: Mapping[Path, int],
         names: Sequence[str],
@@ -172,8 +193,7 @@ class StoredRun:
     ) -> dict[str, NDArray[Any]]:
         arrays: dict[str, NDArray[Any]] = {}
         without_extra = False
-        for path, pairs in places.items():
-            target, source = (np.array(side) for side in zip(*pairs, strict=True))
+        for path, (target, source) in places.items():
             with reading(path) as file:
                 extra = [name for name in file.names if name == "extra"]
                 without_extra |= not extra
@@ -181,7 +201,7 @@ class StoredRun:
                     stored = rows_array(file, name, counts[path], classes)
                     if name not in arrays:
                         kind = np.float32 if stored.dtype == np.float16 else stored.dtype
-                        arrays[name] = np.empty((wanted, *stored.shape[1:]), kind)
+                        arrays[name] = room((wanted, *stored.shape[1:]), kind)
                     elif stored.shape[1:] != arrays[name].shape[1:]:
                         raise file.damaged(f"{name} is {stored.shape}, in other files {arrays[name].shape}")
                     arrays[name][target] = stored[source]
@@ -291,13 +311,130 @@ def fetched_ahead(paths: list[Path]) -> Iterable[Path]:
     return remote.ahead(paths, lambda path: remote.read(str(path), remote.known(str(path)).version))
 
 
+MANY = 2**17
+"""Rows of a run beyond which they are kept in columns."""
+
+
 @dataclass
 class Contents:
     """Where the rows of a run lie, and which images were skipped, by (id, digest)."""
 
-    rows: dict[tuple[str, str], tuple[Path, int]] = dataclasses.field(default_factory=dict)
+    rows: dict[tuple[str, str], tuple[Path, int]] | ManyRows = dataclasses.field(default_factory=dict)
     skipped: dict[tuple[str, str], str] = dataclasses.field(default_factory=dict)
     counts: dict[Path, int] = dataclasses.field(default_factory=dict)  # rows of each file
+
+    def add(self, path: Path, pairs: Sequence[tuple[str, str]], useful: bool = True) -> None:
+        """Adds a file, whose rows count where they are `useful` and in no file before it."""
+        self.counts[path] = len(pairs)
+        if not useful:
+            return
+        if isinstance(self.rows, dict) and len(self.rows) + len(pairs) > MANY:
+            self.rows = ManyRows.of(self.rows)
+        if isinstance(self.rows, ManyRows):
+            self.rows.add(path, pairs)
+            return
+        for row, pair in enumerate(pairs):
+            self.rows.setdefault(pair, (path, row))
+
+    def places(self, wanted: Sequence[tuple[str, str]]) -> RowPlaces:
+        """Where the rows of these (id, digest) pairs lie."""
+        if isinstance(self.rows, ManyRows):
+            return self.rows.places(wanted)
+        number_of: dict[Path, int] = {}
+        files, rows = np.full(len(wanted), -1, np.int32), np.zeros(len(wanted), np.int32)
+        found = [(place, one) for place, one in enumerate(map(self.rows.get, wanted)) if one is not None]
+        last, number, numbers = None, -1, list[int]()
+        for _, (path, _) in found:
+            if path is not last:  # one after the other most often lie in the same file
+                last, number = path, number_of.setdefault(path, len(number_of))
+            numbers.append(number)
+        places = [place for place, _ in found]
+        files[places], rows[places] = numbers, [row for _, (_, row) in found]
+        return RowPlaces([*number_of], files, rows)
+
+
+class RowPlaces(NamedTuple):
+    """Where rows lie: a file for each, -1 for none, and the row in it."""
+
+    files: Sequence[Path]
+    file: NDArray[np.int32]
+    row: NDArray[np.int32]
+
+    def by_file(self) -> dict[Path, Wanted]:
+        """For each file the places where its rows are wanted."""
+        if np.all(self.file[1:] >= self.file[:-1]):  # in the order of the files, as most often
+            ends = np.searchsorted(self.file, np.arange(len(self.files)), side="right").tolist()
+            places = [np.arange(start, end) for start, end in pairwise([int((self.file < 0).sum()), *ends])]
+        else:
+            order = np.argsort(self.file, kind="stable")
+            ends = np.searchsorted(self.file[order], np.arange(len(self.files)), side="right").tolist()
+            places = [order[start:end] for start, end in pairwise([int((self.file < 0).sum()), *ends])]
+        return {path: Wanted(some, self.row[some]) for path, some in zip(self.files, places, strict=True) if len(some)}
+
+
+class ManyRows(Mapping[tuple[str, str], tuple[Path, int]]):
+    """Where the rows of a run lie that has many: pairs as texts one behind the other, and numbers."""
+
+    def __init__(self) -> None:
+        self._files: list[Path] = []
+        self._growing = (GrowingTexts(), GrowingNumbers(np.int32), GrowingNumbers(np.int32))
+
+    @classmethod
+    def of(cls, rows: Mapping[tuple[str, str], tuple[Path, int]]) -> ManyRows:
+        many, numbers = cls(), dict[Path, int]()
+        lies = [(numbers.setdefault(path, len(numbers)), row) for path, row in rows.values()]
+        many._add([*rows], np.array(lies, np.int32).reshape(-1, 2))
+        many._files = [*numbers]
+        return many
+
+    def add(self, path: Path, pairs: Sequence[tuple[str, str]]) -> None:
+        self._files.append(path)
+        self._add(pairs, np.stack([np.full(len(pairs), len(self._files) - 1), np.arange(len(pairs))], axis=1))
+
+    def _add(self, pairs: Sequence[tuple[str, str]], lies: NDArray[np.integer]) -> None:
+        texts, files, rows = self._growing
+        for _, some in in_blocks(pairs):
+            texts.add([*map("\0".join, some)])
+        files.add(lies[:, 0])
+        rows.add(lies[:, 1])
+
+    @cached_property
+    def _columns(self) -> tuple[Texts, NDArray[np.int32], NDArray[np.int32]]:
+        texts, files, rows = self._growing
+        return texts.whole(), files.whole(), rows.whole()
+
+    def places(self, wanted: Sequence[tuple[str, str]]) -> RowPlaces:
+        """Where the rows of these (id, digest) pairs lie."""
+        texts, files, rows = self._columns
+        found = RowPlaces(self._files, room(len(wanted), np.int32), room(len(wanted), np.int32))
+        near = 0
+        for start, some in in_blocks(wanted):
+            places = texts.places([*map("\0".join, some)], near)
+            near = int(places[-1]) + 1  # the next ones most likely follow
+            there, stop = places >= 0, start + len(places)
+            found.file[start:stop] = np.where(there, files[places], -1)
+            found.row[start:stop] = np.where(there, rows[places], 0)
+        return found
+
+    def __getitem__(self, pair: tuple[str, str]) -> tuple[Path, int]:
+        texts, files, rows = self._columns
+        place = texts.place("\0".join(pair))
+        if place is None:
+            raise KeyError(pair)
+        return self._files[files[place]], int(rows[place])
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        texts = self._columns[0]
+        pairs = (tuple(text.rsplit("\0", 1)) for text in texts)
+        once = pairs if texts.repeated is None else dict.fromkeys(pairs)
+        return iter(cast("Iterable[tuple[str, str]]", once))
+
+    def __len__(self) -> int:
+        texts = self._columns[0]
+        return len(texts) if texts.repeated is None else sum(1 for _ in self)
+
+    def __bool__(self) -> bool:
+        return True
 
 
 class AboutRows(NamedTuple):
@@ -344,15 +481,12 @@ class KnownRows:
         return len(self._skipped) > before
 
 
-def _places(wanted: Sequence[tuple[str, str]], contents: Contents) -> dict[Path, list[tuple[int, int]]]:
+def _places(wanted: Sequence[tuple[str, str]], contents: Contents) -> dict[Path, Wanted]:
     """For each file the places where its rows are wanted, each with the row."""
-    places: dict[Path, list[tuple[int, int]]] = {}
-    found = [place for place in map(contents.rows.get, wanted) if place is not None]
-    if len(found) < len(wanted):
-        raise StoreError(f"{len(wanted) - len(found)} rows have gone from the store since it was opened; predict again")
-    for place, (path, row) in enumerate(found):
-        places.setdefault(path, []).append((place, row))
-    return places
+    found = contents.places(wanted)
+    if lost := int((found.file < 0).sum()):
+        raise StoreError(f"{lost} rows have gone from the store since it was opened; predict again")
+    return found.by_file()
 
 
 @contextmanager

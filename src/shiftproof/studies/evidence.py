@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from shiftproof.columns import FEW, in_blocks
 from shiftproof.errors import BadInput
 from shiftproof.metrics import aurra, aurra_bounds, aurra_interval, cluster_share_interval, paired_difference, top_confidence
 from shiftproof.metrics.intervals import LEAST_CLUSTERS
@@ -25,6 +26,7 @@ from shiftproof.types import (
     Predictions,
     Run,
     Skipped,
+    Top5,
     joined_clusters,
 )
 
@@ -100,6 +102,26 @@ def confidence_or_nan(predictions: Predictions) -> NDArray[np.floating]:
         return top_confidence(predictions.top5, predictions.gives)
     except BadInput:  # `why_no_confidence` passes the reason on
         return np.full(len(predictions), np.nan)
+
+
+def any_confidence(predictions: Predictions) -> bool:
+    """Whether confidence in the predicted class is known of some image."""
+    if predictions.gives == "probabilities":  # one that is none spoils all
+        return bool(np.isfinite(confidence_or_nan(predictions)).any())
+    return any(
+        np.isfinite(confidence_of_rows(predictions, np.arange(start, start + len(some)))).any()
+        for start, some in in_blocks(predictions.top5.log_total, FEW)
+    )
+
+
+def confidence_of_rows(predictions: Predictions, rows: NDArray[np.integer]) -> NDArray[np.floating]:
+    """Confidence in the predicted class of some images, as `confidence_or_nan` has it."""
+    if predictions.gives == "probabilities":
+        return np.asarray(confidence_or_nan(predictions)[rows])
+    if predictions.gives == "scores":
+        return np.full(len(rows), np.nan)
+    top5 = predictions.top5
+    return top_confidence(Top5(top5.classes[rows], top5.scores[rows], top5.log_total[rows]), predictions.gives)
 
 
 class Point(NamedTuple):

@@ -6,7 +6,7 @@ import dataclasses
 import platform
 import shlex
 import sys
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import shiftproof
 from shiftproof import catalog
+from shiftproof.columns import in_blocks
 from shiftproof.corruptions.selection import trained_with
 from shiftproof.datasets import open_dataset
 from shiftproof.datasets.clusters import Clustering, clustering, looks_clustered
 from shiftproof.datasets.label_spaces import Scoring
+from shiftproof.datasets.sample_table import SampleTable, counted_samples, fact_names
 from shiftproof.datasets.subsets import labelled_among, unlabelled
 from shiftproof.errors import BadInput, MissingRuns, listed
 from shiftproof.judging import profile
@@ -53,6 +55,7 @@ from shiftproof.types import (
     Reading,
     Results,
     Run,
+    Sample,
     Seen,
     Skipped,
     SkippedImage,
@@ -156,7 +159,7 @@ class _Loader:
         self._clustering = clusters
         self._sets = {images.ref.place: images for images in datasets}
         self._joined: dict[Place, Clustering] = {}
-        self._digests: dict[Place, dict[str, str | None]] = {}
+        self._digests: dict[Place, Mapping[str, str | None]] = {}
         self._aside: dict[Place, dict[str, SkippedImage]] = {}
         self._scored: dict[Run, int] = {}  # how many classes the predictions of a run were scored among
         self._unmatched: dict[Run, int] = {}  # how many images lost their label, since the model lacks their class
@@ -247,9 +250,7 @@ class _Loader:
         in_set: dict[DatasetRef, tuple[str, ...]] = {}
         for run in runs:
             if run.dataset not in in_set:
-                facts = [sample.facts for sample in self.dataset(run.dataset).samples]
-                held = (str(one.get(fact) or "") for fact in ("corruption", "perturbation") for one in facts)
-                in_set[run.dataset] = tuple(dict.fromkeys(held))
+                in_set[run.dataset] = _shifts_in(self.dataset(run.dataset).samples)
             tested.setdefault(run.model, {}).update(dict.fromkeys([run.condition.name, *in_set[run.dataset]]))
         for ref, names in tested.items():
             declared = self.model(Run(ref, next(iter(in_set)))).seen.augmentations
@@ -298,7 +299,7 @@ class _Loader:
             ref.name,
             ref.fingerprint,
             images=len(images.samples),
-            labelled=sum(bool(sample.labels) for sample in images.samples) - self._without_match(ref),
+            labelled=counted_samples(images.samples).labelled - self._without_match(ref),
             location=ref.location,
             classes=None if images.classes is None else len(images.classes),
             skipped_images=tuple(self._aside.get(ref.place, {}).values()),
@@ -331,8 +332,8 @@ class _Loader:
         aside.update((image.id, image) for image in answers.skipped_images)
         self._scored[run] = len(answers.classes or ())
         if isinstance(answers, Predictions) and (reading is None or reading.labelled):
-            stored = {sample.id for sample in self.dataset(run.dataset).samples if sample.labels}
-            self._unmatched[run] = sum(image in stored for image in answers.ids) - int(answers.labelled.sum())
+            labelled = _labelled_in(self.dataset(run.dataset).samples, answers.ids)
+            self._unmatched[run] = labelled - int(answers.labelled.sum())
         return answers
 
     def saliency(self, run: Run, asked: SaliencyRequest, method: str | None) -> SaliencyMaps:
@@ -340,7 +341,7 @@ class _Loader:
 
         return load_saliency(run, asked, root=self._store.root, digests=self.digests(run.dataset), method=method)
 
-    def digests(self, ref: DatasetRef) -> dict[str, str | None]:
+    def digests(self, ref: DatasetRef) -> Mapping[str, str | None]:
         if ref.place not in self._digests:
             self._digests[ref.place] = digests_of(self.dataset(ref), self._store)
         return self._digests[ref.place]
@@ -362,6 +363,24 @@ class _Loader:
                 "out --scored, --class-groups and --unmatched wrong"
             )
         return images if classes is None else labelled_among(images, classes)
+
+
+def _labelled_in(samples: Sequence[Sample], ids: Sequence[str]) -> int:
+    """How many of these images have a label in their dataset."""
+    if len(ids) == len(samples):
+        return counted_samples(samples).labelled
+    if isinstance(samples, SampleTable):
+        labelled = samples.labelled
+        return sum(int(labelled[samples.ids.places(some)].sum()) for _, some in in_blocks(ids))
+    stored = {sample.id for sample in samples if sample.labels}
+    return sum(image in stored for image in ids)
+
+
+def _shifts_in(samples: Sequence[Sample]) -> tuple[str, ...]:
+    """The corruptions and perturbations that images were made with, as their facts say."""
+    there = [name for name in ("corruption", "perturbation") if name in fact_names(samples)]
+    held = (str(sample.facts.get(name) or "") for name in there for sample in samples)
+    return tuple(dict.fromkeys(held)) or ("",)
 
 
 class _Load:

@@ -119,7 +119,7 @@ class FoundObjects:
     truths: Truths | None  # of the same ids; None where the dataset has no boxes
     sizes: NDArray[np.integer]  # (images, 2): height and width of each image
     classes: Classes
-    facts: Mapping[str, tuple[Fact, ...]] = field(default_factory=dict)
+    facts: Mapping[str, Sequence[Fact]] = field(default_factory=dict)
     skipped_images: tuple[SkippedImage, ...] = ()
     convention: Mapping[str, str] = field(default_factory=dict)
     grouped: Clusters | None = None  # None: every image is a cluster of its own

@@ -5,16 +5,17 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from operator import itemgetter
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shiftproof.columns import Texts
 from shiftproof.errors import BadInput
 from shiftproof.types.shown import in_a_line
 
@@ -44,8 +45,20 @@ def fingerprint_of(*parts: object) -> str:
     >>> fingerprint_of({"b": 1, "a": 2}) == fingerprint_of({"a": 2, "b": 1})
     True
     """
-    text = json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=_plain)
-    return hashlib.blake2b(text.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
+    return fingerprint_of_text([stable_text(parts)])
+
+
+def fingerprint_of_text(pieces: Iterable[str]) -> str:
+    """The digest of a text that comes in pieces."""
+    digest = hashlib.blake2b(digest_size=16)
+    for piece in pieces:
+        digest.update(piece.encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()
+
+
+def stable_text(value: object) -> str:
+    """Plain values as the text that fingerprints are of."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=_plain)
 
 
 def _plain(value: object) -> object:
@@ -254,7 +267,7 @@ class Clusters:
     """
 
     unit: str  # what one cluster is: "image", "clip", "source image", or a fact of the images such as "patient"
-    keys: tuple[str, ...]  # (images,); the same key in two datasets is the same cluster
+    keys: Sequence[str]  # (images,); the same key in two datasets is the same cluster
     near_duplicates: bool = False  # whether clusters are joined where their images are near-duplicates
     named: bool = False  # whether the user said what a cluster is; otherwise keys come from the names of images
 
@@ -272,6 +285,8 @@ class Clusters:
 
     @cached_property
     def count(self) -> int:
+        if isinstance(self.keys, Texts) and self.keys.repeated is None:
+            return len(self.keys)
         return len(set(self.keys))
 
     @cached_property
@@ -284,8 +299,11 @@ class Clusters:
 
     def take(self, rows: NDArray[np.integer] | NDArray[np.bool_]) -> Clusters:
         """The same for some of the images."""
-        places = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
-        keys = itemgetter(*places.tolist())(self.keys) if len(places) > 1 else (self.keys[place] for place in places)
+        places: NDArray[Any] = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+        if isinstance(self.keys, Texts):
+            return dataclasses.replace(self, keys=self.keys.take(places))
+        rows_taken = places.tolist()
+        keys = itemgetter(*rows_taken)(self.keys) if len(rows_taken) > 1 else (self.keys[place] for place in rows_taken)
         return dataclasses.replace(self, keys=tuple(keys))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, Protocol, TypeAlias
@@ -99,7 +99,7 @@ class Predictions:
     Labels and columns are places in `classes`. Images that could not be read have no row; they are in `skipped_images`.
     """
 
-    ids: tuple[str, ...]
+    ids: Sequence[str]  # a tuple, or a column of texts where there are many
     labels: Labels
     gives: Gives
     top5: Top5
@@ -108,7 +108,7 @@ class Predictions:
     features: Features | None = None
     head: Head | None = None
     extra: NDArray[np.floating] | None = None  # (images, numbers): a further output of the model, chosen by name
-    facts: Mapping[str, tuple[Fact, ...]] = field(default_factory=dict)
+    facts: Mapping[str, Sequence[Fact]] = field(default_factory=dict)
     skipped_images: tuple[SkippedImage, ...] = ()
     convention: Mapping[str, str] = field(default_factory=dict)
     grouped: Clusters | None = None  # None: every image is a cluster of its own
@@ -170,13 +170,13 @@ class Predictions:
         places = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
         return dataclasses.replace(
             self,
-            ids=tuple(self.ids[place] for place in places),
+            ids=tuple(self.ids[place] for place in places.tolist()),
             labels=self.labels[places],
             top5=Top5(self.top5.classes[places], self.top5.scores[places], self.top5.log_total[places]),
             logits=None if self.logits is None else self.logits[places],
             features=None if self.features is None else self.features[places],
             extra=None if self.extra is None else self.extra[places],
-            facts={name: tuple(values[place] for place in places) for name, values in self.facts.items()},
+            facts={name: tuple(values[place] for place in places.tolist()) for name, values in self.facts.items()},
             grouped=None if self.grouped is None else self.grouped.take(places),
         )
 

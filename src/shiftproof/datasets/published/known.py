@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from shiftproof.datasets.image_list import ImageList
 from shiftproof.datasets.layout import Published, published_dataset
+from shiftproof.datasets.sample_table import SampleTable
 from shiftproof.errors import listed
 from shiftproof.options import DatasetSettings
 from shiftproof.reference import wnids_of
@@ -123,6 +124,8 @@ def _keys(images: ImageList) -> Iterator[str]:
 
 def _used_classes(images: ImageList) -> set[str]:
     """The classes that have images; a dataset may name more."""
+    if isinstance(images.samples, SampleTable) and images.classes:
+        return {images.classes.keys[told[0]] for told in images.samples.used_label_sets if told}
     return set(_keys(images))
 
 

@@ -11,6 +11,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from shiftproof.columns import FEW, Coded, in_blocks
 from shiftproof.datasets.wordnet import WordNet, wordnet
 from shiftproof.metrics import (
     clopper_pearson,
@@ -148,21 +149,21 @@ def _by_chance(wnids: Sequence[str]) -> tuple[float, float]:
 
 
 def _surest_first(predictions: Predictions, rows: Rows) -> Rows:
-    confidence = evidence.confidence_or_nan(predictions)
     # scores of one model can be ranked even where they cannot be read as confidence
-    sureness = confidence if np.isfinite(confidence).any() else predictions.top5.scores[:, 0]
-    return rows[np.argsort(-np.nan_to_num(sureness[rows], nan=-np.inf), kind="stable")]
+    known = evidence.any_confidence(predictions)
+    sureness = evidence.confidence_of_rows(predictions, rows) if known else predictions.top5.scores[rows, 0]
+    return rows[np.argsort(-np.nan_to_num(sureness, nan=-np.inf), kind="stable")]
 
 
 def _items(predictions: Predictions, rows: Rows, apart: Mapping[int, int] | None = None) -> tuple[GalleryItem, ...]:
-    names, confidence = ClassNames(predictions.classes), evidence.confidence_or_nan(predictions)
+    names, confidence = ClassNames(predictions.classes), evidence.confidence_of_rows(predictions, rows)
     return tuple(
         GalleryItem(
             predictions.ids[row],
-            f"predicted {sure_of(names[int(predictions.top5.classes[row, 0])], confidence[row])}, "
+            f"predicted {sure_of(names[int(predictions.top5.classes[row, 0])], sure)}, "
             f"labelled {names.of_labels(predictions.labels[row])}" + (f", {apart[row]} steps away" if apart else ""),
         )
-        for row in rows.tolist()
+        for row, sure in zip(rows.tolist(), confidence, strict=True)
     )
 
 
@@ -196,6 +197,20 @@ def all_slices(facts: Mapping[str, Sequence[Fact]], *, ranges: int) -> list[Slic
     return [slices for slices in found if len(slices.names) > 1]
 
 
+def _of_coded(fact: str, values: Coded[Fact], ranges: int) -> Slices:
+    """The same of a column of few different values, each looked at once."""
+    used = np.flatnonzero(np.bincount(values.codes, minlength=len(values.values)))
+    different = [values.values[code] for code in used.tolist()]
+    place_of = np.zeros(len(values.values), np.intp)
+    place_of[used] = np.arange(len(used))
+    kinds = {type(value) for value in different} - {type(None)}
+    if kinds and kinds <= {int, float}:
+        numbers = np.array([math.nan if value is None else value for value in different], float)
+        return _by_number(fact, numbers[place_of[values.codes]], ranges)
+    found = slices_by(fact, different, ranges=ranges)
+    return Slices(fact, found.names, found.groups[place_of[values.codes]])
+
+
 def slices_by(fact: str, values: Sequence[Fact], *, ranges: int = 4) -> Slices:
     """Groups of equal values, or for a number of many values that many ranges with about as many images each.
 
@@ -204,6 +219,8 @@ def slices_by(fact: str, values: Sequence[Fact], *, ranges: int = 4) -> Slices:
     >>> slices_by("width", list(range(100, 120)), ranges=2).names
     ('100 to 109', '110 to 119')
     """
+    if isinstance(values, Coded):
+        return _of_coded(fact, values, ranges)
     kinds = {type(value) for value in values} - {type(None)}
     if kinds and kinds <= {int, float}:
         return _by_number(fact, np.array([math.nan if value is None else value for value in values], dtype=float), ranges)
@@ -396,16 +413,16 @@ def confusion_matrix(
     run: Run, predictions: Predictions, correct: NDArray[np.bool_], names: ClassNames, subject: evidence.Subject
 ) -> ConfusionMatrix:
     """Images by true and predicted class."""
-    pairs, counts = np.unique(_pairs(predictions, correct), axis=0, return_counts=True)
+    pairs, counts = _counted_pairs(predictions, correct)
     used, places = np.unique(pairs, return_inverse=True)
-    true, predicted = places.reshape(pairs.shape).T.tolist()
+    true, predicted = places.reshape(-1, 2).T
     several = bool((predictions.labels >= 0).sum(axis=1).max(initial=0) > 1)
     return ConfusionMatrix(
         "confusion_matrix",
         run.about(),
         tuple(names[place] for place in used.tolist()),
-        tuple(true),
-        tuple(predicted),
+        tuple(true.tolist()),
+        tuple(predicted.tolist()),
         tuple(counts.tolist()),
         len(predictions),
         {**subject.convention, **({"several labels": SEVERAL_LABELS} if several else {})},
@@ -417,10 +434,18 @@ SEVERAL_LABELS = (
 )
 
 
-def _pairs(predictions: Predictions, correct: NDArray[np.bool_]) -> NDArray[np.integer]:
-    """The true and the predicted class of each image, (images, 2)."""
-    predicted = predictions.top5.classes[:, 0]
-    return np.stack([np.where(correct, predicted, predictions.labels[:, 0]), predicted], axis=1)
+def _counted_pairs(predictions: Predictions, correct: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Every true with a predicted class that some image has, (pairs, 2), in order, and how many have it."""
+    classes = 1 + int(predictions.top5.classes[:, 0].max(initial=0))
+    parts = []
+    for start, predicted in in_blocks(predictions.top5.classes[:, 0], FEW):
+        rows = slice(start, start + len(predicted))
+        true = np.where(correct[rows], predicted, predictions.labels[rows, 0])
+        parts.append(np.unique((true + 1) * classes + predicted, return_counts=True))
+    codes, counts = (np.concatenate(column) for column in zip(*parts, strict=True))
+    found, places = np.unique(codes, return_inverse=True)
+    totals = np.bincount(places, counts).astype(np.int64)
+    return np.stack([found // classes - 1, found % classes], axis=1), totals
 
 
 def frequent_confusions(run: Run, predictions: Predictions, correct: NDArray[np.bool_]) -> Iterator[Gallery]:
@@ -428,7 +453,9 @@ def frequent_confusions(run: Run, predictions: Predictions, correct: NDArray[np.
     wrong = _surest_first(predictions, np.flatnonzero(~correct))
     if not len(wrong):
         return
-    _, places, counts = np.unique(_pairs(predictions, correct)[wrong], axis=0, return_inverse=True, return_counts=True)
+    predicted = predictions.top5.classes[wrong, 0].astype(np.int64)
+    pairs = (predictions.labels[wrong, 0] + 1) * (1 + predicted.max()) + predicted
+    _, places, counts = np.unique(pairs, return_inverse=True, return_counts=True)
     often = [place for place in np.argsort(-counts, kind="stable")[:PAIRS_SHOWN].tolist() if counts[place] > 1]
     rows = [row for place in often for row in wrong[places.reshape(-1) == place][:EXAMPLES_EACH].tolist()]
     if rows:

@@ -243,7 +243,7 @@ class BudgetedCorruptionStudy(CorruptionStudy):
 class _Known:
     """What is stored of one model."""
 
-    ids: tuple[str, ...]
+    ids: Sequence[str]
     clean_leads: Numbers  # (images,)
     classes: NDArray[np.integer]  # (images,)
     table: Numbers  # leads, (images, cells); nan where a pair was not run
@@ -263,7 +263,7 @@ def _as_cells(
     return Cells(ids, tuple(corruptions), tuple(severities), table, clean, clusters).take(sorted(ids))
 
 
-def _leads(predictions: Predictions) -> tuple[tuple[str, ...], Numbers]:
+def _leads(predictions: Predictions) -> tuple[Sequence[str], Numbers]:
     """The images that have a label, and the margin of the correct class; below 0 where misclassified."""
     labelled = evidence.labelled_only(predictions)
     if not len(labelled):

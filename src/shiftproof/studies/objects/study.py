@@ -214,7 +214,7 @@ class ObjectPredictions:
         return next(found for view, found in self.predictions.items() if view != WHOLE)
 
     @property
-    def facts(self) -> Mapping[str, tuple[Fact, ...]]:
+    def facts(self) -> Mapping[str, Sequence[Fact]]:
         """Facts of the objects."""
         return self.cut.facts
 

@@ -48,7 +48,7 @@ class Surroundings:
         self.frechet: dict[str, float] = {}
         self.features = 0  # of an image, as that model sees it
         self.left_out: dict[str, str] = {}
-        self._references: tuple[tuple[str, ...], Features] | None = None
+        self._references: tuple[Sequence[str], Features] | None = None
         self._moments: Moments | None = None
 
     def add(self, variant: Variant, own: Predictions, points: Predictions) -> None:
@@ -79,7 +79,7 @@ class Surroundings:
             return
         ids, references = self._references
         places, distances = nearest_rows(features, references)
-        self.nearness[variant.name] = Nearness(tuple(ids[place] for place in places), distances)
+        self.nearness[variant.name] = Nearness(tuple(ids[place] for place in places.tolist()), distances)
 
     def _take_moments(self, variant: Variant, points: Predictions) -> None:
         moments = moments_of([points.need_features()])

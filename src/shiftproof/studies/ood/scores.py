@@ -185,7 +185,7 @@ class Scored:
     """What every detector says of the images of one variant, row by row."""
 
     name: str
-    ids: tuple[str, ...]
+    ids: Sequence[str]
     scores: Mapping[str, OODScores]  # by detector
     correct: NDArray[np.bool_]  # (images,); False where there is no label
     labelled: NDArray[np.bool_]  # (images,)
