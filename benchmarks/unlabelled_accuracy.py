@@ -40,7 +40,7 @@ def known_answers(model: Classifier, photos: Dataset, store: sp.Store) -> tuple[
     """Ids, and answers under every condition, the clean one first."""
     study = EstimateStudy([model], photos, corruptions=corruptions_named("imagenet-c,extra"))
     found = {str(one): sp.predict(model, photos, condition=one, store=store, keep="logits") for one in study.conditions()}
-    return found["clean"].ids, {name: answers(one) for name, one in found.items()}
+    return tuple(found["clean"].ids), {name: answers(one) for name, one in found.items()}
 
 
 def same_photos(made: Calibration, known: Mapping[str, Answers], groups: Mapping[str, str]) -> Iterator[dict[str, float]]:
