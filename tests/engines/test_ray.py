@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import re
+import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
@@ -17,7 +18,7 @@ import pytest
 from PIL import Image as Pillow
 
 import shiftproof as sp
-from ray_cluster import BATCH, DEADLINE, add_node, die, nodes, noted, noting_model, on_node, once, stored, wait_for
+from ray_cluster import BATCH, DEADLINE, actors, add_node, die, nodes, noted, noting_model, on_node, once, stored, wait_for
 from shiftproof.datasets.image_list import FileImage, ImageList, some_of
 from shiftproof.errors import BadInput
 from shiftproof.files import write_whole
@@ -330,29 +331,60 @@ def test_adversarial_filtration_chooses_the_same_images(
     assert (tmp_path / "ray" / "images.csv").read_bytes() == (tmp_path / "here" / "images.csv").read_bytes()
 
 
-@pytest.mark.real
-def test_a_real_network_gives_the_same_rows_though_a_node_dies(cluster: Any, real_data: Path, tmp_path: Path) -> None:
-    victim = add_node(cluster)
-    images = some_of(sp.open_dataset(str(real_data / "ilsvrc-sample-1000")), 24)
-    chosen = sp.StudyChoice(
+PHOTOS = 200
+REAL: dict[str, Any] = {
+    "studies": sp.StudyChoice(
         ["corruption"], {"corruption": sp.CorruptionOptions(corruptions=("fog", "jpeg_compression"), severities=(3,))}
-    )
-    killed: list[Any] = []
+    ),
+    "prediction": sp.PredictionSettings(quiet=True),
+}
 
-    class KillInTheMiddle(Silent):
-        """Progress that kills a node when the store has a third of the rows."""
+
+@pytest.fixture(scope="module")
+def real_run(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[ImageList, Path, Any]:
+    """Photos, and what a run of a real network on them stores here and measures."""
+    images = some_of(sp.open_dataset(str(real_data / "ilsvrc-sample-1000")), PHOTOS)
+    store = tmp_path_factory.mktemp("here")
+    return images, store, sp.run("lite:0", images, store=store, **REAL)
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("event", ["nothing", "a node dies", "a worker dies", "a node joins"])
+def test_a_real_network_gives_the_same_rows_whatever_happens(
+    cluster: Any, real_run: tuple[ImageList, Path, Any], tmp_path: Path, event: str
+) -> None:
+    images, here, measured = real_run
+    victim = add_node(cluster) if event == "a node dies" else None
+    happened: list[Any] = []
+
+    def happen() -> None:
+        match event:
+            case "a node dies":
+                cluster.remove_node(victim, allow_graceful=False)
+            case "a worker dies":
+                os.kill(min(actors()), signal.SIGKILL)
+            case "a node joins":
+                happened.append(add_node(cluster))
+        happened.append(event)
+
+    class InTheMiddle(Silent):
+        """Progress that does it when the store has a third of the rows."""
 
         def begin(self, what: str, total: int, done: int) -> None:
             self.left = total // 3
 
         def advance(self, images: int) -> None:
             self.left -= images
-            if self.left <= 0 and not killed:
-                killed.append(cluster.remove_node(victim, allow_graceful=False))
+            if self.left <= 0 and not happened:
+                happen()
 
-    how: dict[str, Any] = {"studies": chosen, "prediction": sp.PredictionSettings(quiet=True)}
-    on_ray = sp.run("lite:0", images, store=tmp_path / "ray", engine=at(cluster), progress=KillInTheMiddle(), **how)
-    assert killed
-    here = sp.run("lite:0", images, store=tmp_path / "here", **how)
-    assert stored(tmp_path / "ray") == stored(tmp_path / "here")
-    assert [(one.metric, one.value) for one in on_ray.measurements] == [(one.metric, one.value) for one in here.measurements]
+    on_ray = sp.run("lite:0", images, store=tmp_path / "ray", engine=at(cluster), progress=InTheMiddle(), **REAL)
+    assert happened[-1] == event
+    if event == "a node joins":
+        cluster.remove_node(happened[0])
+    assert stored(tmp_path / "ray") == stored(here)
+    assert values(on_ray) == values(measured)
+
+
+def values(results: Any) -> list[tuple[str, float]]:
+    return [(one.metric, one.value) for one in results.measurements]
