@@ -1,6 +1,7 @@
 """What a dataset of many rows costs before and after prediction: opened, planned, resumed and measured.
 
-    ROWS="10000 100000 1000000 10000000" python benchmarks/many_rows.py
+    ROWS="10000 100000 1000000 10000000" python benchmarks/many_rows.py figures.json
+    python benchmarks/many_rows.py draw figures.json docs/pictures/growth.webp
 
 A manifest of so many rows (id, path, label and digest; the path is of one image, so that no disk is filled), and a store
 with a row of each, in chunks as a finished run leaves them. Each step in a process of its own: CPU seconds, and peak private
@@ -10,6 +11,7 @@ memory beyond that of the imports, without mapped files; how much of those was i
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -136,8 +138,43 @@ def _step(step: str, folder: Path) -> None:
     print(time.process_time() - began)
 
 
+def draw(figures: dict[str, float], path: Path) -> None:
+    """How time and memory of each step grow with the rows, both axes in powers of ten."""
+    import io
+
+    import vl_convert
+
+    kinds = {"CPU s": "CPU seconds", "MB": "private memory (MB)"}
+    named = [
+        (name.removesuffix(f", {kind}").split(" rows, "), kind, value)
+        for name, value in figures.items()
+        for kind in kinds
+        if name.endswith(f", {kind}")
+    ]
+    values = [{"rows": int(rows), "step": step, "what": kinds[kind], "value": value} for (rows, step), kind, value in named]
+    power = {"type": "quantitative", "scale": {"type": "log"}}
+    chart = {
+        "data": {"values": values},
+        "mark": {"type": "line", "point": True},
+        "width": 300,
+        "height": 240,
+        "encoding": {
+            "x": {"field": "rows", "title": "rows", "axis": {"format": "~s", "tickCount": 4}, **power},
+            "y": {"field": "value", "title": None, "axis": {"format": "~g", "tickCount": 4}, **power},
+            "color": {"field": "step", "type": "nominal", "sort": list(STEPS), "title": None},
+            "column": {"field": "what", "type": "nominal", "title": None},
+        },
+        "resolve": {"scale": {"y": "independent"}},
+        "background": "white",
+    }
+    picture = Image.open(io.BytesIO(vl_convert.vegalite_to_png(chart, scale=1.5)))
+    picture.convert("RGB").save(path, quality=80)
+
+
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["step"]:
+    if sys.argv[1:2] == ["draw"]:
+        draw(json.loads(Path(sys.argv[2]).read_text())["many_rows"], Path(sys.argv[3]))
+    elif sys.argv[1:2] == ["step"]:
         _step(sys.argv[2], Path(sys.argv[3]))
     else:
         main()
