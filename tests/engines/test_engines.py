@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import shiftproof as sp
+from shiftproof.datasets.image_list import FileImage
 from shiftproof.errors import BadInput, MissingExtra, UnknownName
+from shiftproof.models.preprocessing import ImagePreprocessing
 from shiftproof.options import EngineSettings
-from shiftproof.runs.engines import MOST_TRIES, Cost, Rates, Terms, Unfit, opened_engine, token_in
+from shiftproof.runs.digests import digest_of
+from shiftproof.runs.engines import MOST_TRIES, Cost, Rates, Terms, Unfit, opened_engine, predicting, token_in
 from shiftproof.runs.engines.queue import JobQueue, Piece
+from shiftproof.runs.prepare import Job, Read
+from shiftproof.runs.rows import CANNOT_BE_READ, NOT_AS_TOLD
+from shiftproof.types import CLEAN, ModelRef, Sample
 
 
 class Numbers:
@@ -151,3 +158,21 @@ def test_a_token_is_there_only_meanwhile(tmp_path: Path) -> None:
 
 def test_a_cost_is_told_in_hours() -> None:
     assert Cost(1800, nodes={"a"}).told("slurm") == "slurm: 0.500 CPU hours on 1 node"
+
+
+def test_a_file_that_a_node_lacks_is_its_fault_though_the_manifest_tells_the_digest(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(b"some bytes")
+    right, lost = digest_of(b"some bytes"), f"{CANNOT_BE_READ}No such file or directory"
+    work = predicting.Predicting(partial(int), ModelRef("m", "1"), "top5", "float32")
+
+    def fault(told: str | None, reason: str) -> str | None:
+        source = FileImage(str(tmp_path / "a.png"), digest=told)
+        job = Job([Sample("a")], [source], [CLEAN], ImagePreprocessing())
+        answer = predicting.Outcome([Read(told, None, reason)], None)
+        return work.fault((1, job), answer)
+
+    for told in (None, right):
+        assert "it cannot read a, which this machine can" in (fault(told, lost) or "")
+    assert "it cannot read a" in (fault(right, NOT_AS_TOLD) or "")
+    assert fault("0" * 32, NOT_AS_TOLD) is None  # it is another file here too
+    assert fault(right, "it is no image") is None

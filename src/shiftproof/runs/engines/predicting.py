@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from shiftproof.cores import usable_cores
 from shiftproof.errors import ShiftproofError, UnreadableImage
 from shiftproof.places import is_url
+from shiftproof.runs.digests import digest_of
 from shiftproof.runs.engines import Engine, Opener, Unfit, opener_of, token_in
 from shiftproof.runs.prepare import Job, Read
+from shiftproof.runs.rows import may_be_back
 from shiftproof.runs.store import Store
 from shiftproof.runs.workers import Workers
 from shiftproof.runs.write import BatchOutputs, RowWriter
@@ -86,17 +88,23 @@ class Predicting:
     def fault(self, job: Numbered, answer: Outcome | Committed) -> str | None:
         """An image that this process can read and the worker cannot is no fault of the image."""
         for sample, source, seen in zip(job[1].samples, job[1].sources, answer.read, strict=True):
-            if seen.digest is None and _can_be_read(source):
+            if _lost(seen) and _can_be_read(source):
                 return f"it cannot read {sample.id}, which this machine can ({seen.reason}); give all nodes the same images"
         return None
 
 
+def _lost(seen: Read) -> bool:
+    """Whether a file was not there, or another one was, where the image was read."""
+    return seen.digest is None or may_be_back(seen.reason or "")
+
+
 def _can_be_read(source: ImageSource) -> bool:
+    """Whether this process finds the file, with the digest that a manifest tells of it."""
     try:
-        source.read()
+        found, told = digest_of(source.read()), getattr(source, "digest", None)
     except (OSError, UnreadableImage):
         return False
-    return True
+    return told in (None, found)
 
 
 class OpenedPredicting:
@@ -116,7 +124,7 @@ class OpenedPredicting:
         ran = run_model(self._pool, [job for _, job in jobs], self._writer.run, self._at_once)
         answers: list[Outcome | Committed] = []
         for number, (job, read, outputs) in zip(numbers, ran, strict=True):
-            if self._sees_store and all(seen.digest for seen in read):  # else it may be this node that cannot read them
+            if self._sees_store and not any(map(_lost, read)):  # else it may be this node that cannot read them
                 answers.append(Committed(read, self._writer.write(job, read, outputs, number)))
             else:
                 answers.append(Outcome(read, None if outputs is None else outputs.reduced()))
